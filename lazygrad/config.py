@@ -1,0 +1,146 @@
+"""Every flag: name, type, default and one sentence; and `Context`, which changes flags for a while.
+
+A flag is read from the environment when first asked, compares like its value, and is overridden per thread by
+`with Context(DEBUG=2): ...`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Overlay(threading.local):
+    """What this thread's open `Context`s say; an empty dict in a new thread."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, int | str] = {}
+
+
+_overlay = _Overlay()
+
+
+class ContextVar:
+    """A flag. `int(FLAG)`, `FLAG >= 2`, `if FLAG:` and `FLAG.value` read what holds in this thread now."""
+
+    all: dict[str, ContextVar] = {}
+
+    def __init__(self, name: str, default: int | str, doc: str) -> None:
+        self.name, self.default, self.doc = name, default, doc
+        self._process = _parse(name, os.environ.get(name), default)
+        ContextVar.all[name] = self
+
+    @property
+    def value(self) -> Any:
+        values = _overlay.values
+        return values.get(self.name, self._process) if values else self._process
+
+    def set_default(self, value: int | str) -> None:
+        """Change the flag for the whole process (threads inside a `Context` keep theirs)."""
+        self._process = _parse(self.name, str(value), self.default)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __index__(self) -> int:
+        return int(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.value == other)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __ge__(self, other: int) -> bool:
+        return bool(self.value >= other)
+
+    def __gt__(self, other: int) -> bool:
+        return bool(self.value > other)
+
+    def __le__(self, other: int) -> bool:
+        return bool(self.value <= other)
+
+    def __lt__(self, other: int) -> bool:
+        return bool(self.value < other)
+
+    def __repr__(self) -> str:
+        return f"{self.name}={self.value!r}"
+
+
+def _parse(name: str, text: str | None, default: int | str) -> int | str:
+    if text is None:
+        return default
+    if isinstance(default, str):
+        return text
+    try:
+        return int(text) if text.strip() else default
+    except ValueError:
+        raise ValueError(f"{name} must be a whole number, not {text!r}: {name}={default} is the default") from None
+
+
+def getenv(name: str, default: Any = 0) -> Any:
+    """An environment variable, converted to the type of `default`; a text that does not convert raises."""
+    text = os.environ.get(name)
+    if text is None:
+        return default
+    try:
+        return type(default)(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a {type(default).__name__}, not {text!r}") from None
+
+
+DEBUG = ContextVar("DEBUG", 0, "how much is printed: 1 devices, 2 kernels, 3 schedule, 4 source, 5 AST, 6 every form, 7 asm")
+NOOPT = ContextVar("NOOPT", 0, "1 applies no optimization, so that kernels read like the plain loops")
+DEV = ContextVar("DEV", "", "the default device, for example CPU, CLANG, PYTHON")
+CHECK = ContextVar("CHECK", 0, "1 checks every form between the stages of the compiler")
+TRACEMETA = ContextVar("TRACEMETA", 1, "what each kernel remembers of your code: 0 nothing, 1 the method, 2 the line too")
+CACHELEVEL = ContextVar("CACHELEVEL", 2, "0 keeps no schedule or program for reuse in memory")
+CC = ContextVar("CC", "", "the C compiler of device CLANG; empty tries clang, then gcc, then cc")
+DEBUG_STYLE = ContextVar("DEBUG_STYLE", "", "the style of printed forms; `classic` is the older tree and table")
+FUSE = ContextVar("FUSE", 1, "0 gives every operation a kernel of its own")
+NO_COLOR = ContextVar("NO_COLOR", "", "any text switches colours off")
+
+
+class Context:
+    """Set flags for a block, or for a function as a decorator: `with Context(DEBUG=2, NOOPT=1): ...`.
+
+    The values hold in this thread only, nest, and are restored at the end. An unknown flag raises ValueError.
+    """
+
+    def __init__(self, **flags: int | str) -> None:
+        for name, value in flags.items():
+            flag = ContextVar.all.get(name)
+            if flag is None:
+                import difflib
+
+                near = difflib.get_close_matches(name, ContextVar.all, 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise ValueError(f"{name} is not a flag{hint}; known: {', '.join(sorted(ContextVar.all))}")
+            if not isinstance(value, type(flag.default)):
+                raise ValueError(f"{name} takes a {type(flag.default).__name__}, not {value!r}")
+        self.flags = flags
+        self._outer: list[dict[str, int | str]] = []
+
+    def __enter__(self) -> Context:
+        self._outer.append(_overlay.values)
+        _overlay.values = {**_overlay.values, **self.flags}
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _overlay.values = self._outer.pop()
+
+    def __call__(self, function: F) -> F:
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with Context(**self.flags):
+                return function(*args, **kwargs)
+
+        return inside  # type: ignore[return-value]

@@ -1,0 +1,421 @@
+"""Element types: what a tensor's elements are, how they mix, and what a Python number becomes in them.
+
+A `DType` is one of a fixed set of objects, so "same type" is `is`. `vec(n)` is n lanes of it, `ptr(n)` the address of
+n elements. `dtypes.index` is the type of index arithmetic: unbounded integers until `legalize` picks a width.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+ConstType = bool | int | float
+
+
+class DType:
+    """The type of one element (or of `count` lanes of it).
+
+    priority  the place in the promotion order    itemsize  bytes of the whole value, lanes included
+    name      its name in `dtypes`                fmt       its `struct` letter, None where struct has none
+    count     the number of lanes
+    """
+
+    __slots__ = ("_ptrs", "_vecs", "base", "count", "fmt", "itemsize", "name", "priority", "scalar_type")
+
+    def __init__(
+        self, priority: int, itemsize: int, name: str, fmt: str | None, count: int = 1, scalar_type: DType | None = None
+    ) -> None:
+        self.priority, self.itemsize, self.name, self.fmt, self.count = priority, itemsize, name, fmt, count
+        self.scalar_type: DType = scalar_type or self
+        self.base: DType = self
+        self._vecs: dict[int, DType] = {}
+        self._ptrs: dict[tuple[int, bool], PtrDType] = {}
+
+    def __repr__(self) -> str:
+        return f"dtypes.{self.scalar_type.name}" + (f".vec({self.count})" if self.count > 1 else "")
+
+    def __reduce__(self) -> Any:
+        return (_by_name, (self.scalar_type.name, self.count))
+
+    def __lt__(self, other: DType) -> bool:
+        return (self.priority, self.itemsize, self.name) < (other.priority, other.itemsize, other.name)
+
+    def scalar(self) -> DType:
+        """The type of one lane."""
+        return self.scalar_type
+
+    def vec(self, count: int) -> DType:
+        """`count` lanes of this type; `vec(1)` is the type itself."""
+        if self.count != 1:
+            raise ValueError(f"{self!r} is a vector already; take .scalar() first")
+        if count == 1 or self.name == "void":
+            return self
+        found = self._vecs.get(count)
+        if found is None:
+            made = DType(self.priority, self.itemsize * count, f"{self.name}{count}", None, count, self)
+            found = self._vecs.setdefault(count, made)
+        return found
+
+    def ptr(self, size: int = -1, local: bool = False) -> PtrDType:
+        """The address of `size` elements; `local` for memory inside the kernel."""
+        found = self._ptrs.get((size, local))
+        return found or self._ptrs.setdefault((size, local), PtrDType(self, size, local))
+
+    @property
+    def min(self) -> ConstType:
+        return dtypes.min(self)
+
+    @property
+    def max(self) -> ConstType:
+        return dtypes.max(self)
+
+
+class PtrDType(DType):
+    """The address of `size` elements of `base`."""
+
+    __slots__ = ("local", "size")
+
+    def __init__(self, base: DType, size: int, local: bool) -> None:
+        super().__init__(base.priority, base.itemsize, base.name, base.fmt, base.count, base.scalar_type)
+        self.base, self.size, self.local = base, size, local
+
+    def __repr__(self) -> str:
+        return f"{self.base!r}.ptr({self.size}{', local' if self.local else ''})"
+
+    def __reduce__(self) -> Any:
+        return (DType.ptr, (self.base, self.size, self.local))
+
+    def vec(self, count: int) -> DType:
+        raise ValueError(f"{self!r} is an address, which has no lanes")
+
+
+class ImageDType:
+    """Textures (a name of the older documents)."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("image dtypes (textures) are not supported yet; use an ordinary dtype")
+
+
+class dtypes:
+    """Every element type, under its short and its sized name."""
+
+    void: Final = DType(-1, 0, "void", None)
+    index: Final = DType(-1, 8, "index", None)
+    bool: Final = DType(0, 1, "bool", "?")
+    int8: Final = DType(1, 1, "char", "b")
+    uint8: Final = DType(2, 1, "uchar", "B")
+    int16: Final = DType(3, 2, "short", "h")
+    uint16: Final = DType(4, 2, "ushort", "H")
+    int32: Final = DType(5, 4, "int", "i")
+    uint32: Final = DType(6, 4, "uint", "I")
+    int64: Final = DType(7, 8, "long", "q")
+    uint64: Final = DType(8, 8, "ulong", "Q")
+    fp8e4m3: Final = DType(9, 1, "fp8e4m3", None)
+    fp8e5m2: Final = DType(10, 1, "fp8e5m2", None)
+    float16: Final = DType(11, 2, "half", "e")
+    bfloat16: Final = DType(12, 2, "bfloat16", None)
+    float32: Final = DType(13, 4, "float", "f")
+    float64: Final = DType(14, 8, "double", "d")
+
+    char = int8
+    uchar = uint8
+    short = int16
+    ushort = uint16
+    int = int32
+    uint = uint32
+    long = int64
+    ulong = uint64
+    half = float16
+    float = float32
+    double = float64
+
+    @staticmethod
+    def is_float(dtype: DType) -> _bool:
+        return dtype.scalar_type in _FLOATS
+
+    @staticmethod
+    def is_int(dtype: DType) -> _bool:
+        """An integer type, `index` included, `bool` not."""
+        return dtype.scalar_type in _INTS
+
+    @staticmethod
+    def is_unsigned(dtype: DType) -> _bool:
+        return dtype.scalar_type in _UNSIGNED
+
+    @staticmethod
+    def is_bool(dtype: DType) -> _bool:
+        return dtype.scalar_type is dtypes.bool
+
+    @staticmethod
+    def min(dtype: DType) -> ConstType:
+        """The smallest value: -inf for floats."""
+        if dtypes.is_float(dtype):
+            return -math.inf
+        if dtypes.is_bool(dtype):
+            return False
+        return 0 if dtypes.is_unsigned(dtype) else -(1 << (dtype.scalar_type.itemsize * 8 - 1))
+
+    @staticmethod
+    def max(dtype: DType) -> ConstType:
+        """The largest value: inf for floats."""
+        if dtypes.is_float(dtype):
+            return math.inf
+        if dtypes.is_bool(dtype):
+            return True
+        bits = dtype.scalar_type.itemsize * 8
+        return (1 << bits) - 1 if dtypes.is_unsigned(dtype) else (1 << (bits - 1)) - 1
+
+    @staticmethod
+    def finfo(dtype: DType) -> FloatInfo:
+        """The limits of a float type."""
+        if not dtypes.is_float(dtype):
+            raise TypeError(f"finfo needs a float dtype, not {dtype}")
+        return FloatInfo(dtype.scalar_type)
+
+    @staticmethod
+    def from_py(value: Any) -> DType:
+        """The type that a bare Python number takes."""
+        if isinstance(value, _bool):
+            return dtypes.bool
+        if isinstance(value, _int):
+            return default_int()
+        if isinstance(value, _float):
+            return default_float()
+        raise TypeError(f"{value!r} is a {type(value).__name__}, not a number")
+
+
+_bool, _int, _float = bool, int, float
+_UNSIGNED = frozenset((dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64))
+_INTS = _UNSIGNED | {dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.index}
+_FLOATS = frozenset(
+    (dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
+)
+#: Every type a tensor may have, in promotion order.
+ALL_DTYPES: tuple[DType, ...] = tuple(
+    sorted(_FLOATS | (_INTS - {dtypes.index}) | {dtypes.bool}, key=lambda d: d.priority)
+)
+DTYPES_BY_NAME: dict[str, DType] = {
+    **{d.name: d for d in (*ALL_DTYPES, dtypes.void, dtypes.index)},
+    **{n: d for n, d in vars(dtypes).items() if isinstance(d, DType)},
+}
+
+
+def _by_name(name: str, count: int) -> DType:
+    return DTYPES_BY_NAME[name].vec(count)
+
+
+def to_dtype(dtype: DType | str) -> DType:
+    """The dtype itself, or the one of that name; an unknown name raises and suggests the nearest."""
+    if isinstance(dtype, DType):
+        return dtype
+    found = DTYPES_BY_NAME.get(dtype) if isinstance(dtype, str) else None
+    if found is None:
+        import difflib
+
+        near = difflib.get_close_matches(str(dtype), DTYPES_BY_NAME, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(d.name for d in ALL_DTYPES)}"
+        raise TypeError(f"{dtype!r} is not a dtype{hint}")
+    return found
+
+
+class FloatInfo:
+    """Limits of a float type, as `numpy.finfo` names them."""
+
+    #: dtype → (exponent bits, mantissa bits, largest finite value)
+    _LAYOUT: dict[DType, tuple[int, int, float]] = {
+        dtypes.fp8e4m3: (4, 3, 448.0),  # the "fn" variant: no infinity (OCP 8-bit floating point, 2023)
+        dtypes.fp8e5m2: (5, 2, 57344.0),
+        dtypes.float16: (5, 10, 65504.0),
+        dtypes.bfloat16: (8, 7, (2.0 - 2.0**-7) * 2.0**127),
+        dtypes.float32: (8, 23, (2.0 - 2.0**-23) * 2.0**127),
+        dtypes.float64: (11, 52, 1.7976931348623157e308),
+    }
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
+        self.exponent_bits, self.mantissa_bits, self.max = self._LAYOUT[dtype]
+        self.bits = dtype.itemsize * 8
+        self.min = -self.max
+        self.eps = 2.0**-self.mantissa_bits
+        self.bias = (1 << (self.exponent_bits - 1)) - 1
+        self.tiny = self.smallest_normal = 2.0 ** (1 - self.bias)
+        self.smallest_subnormal = 2.0 ** (1 - self.bias - self.mantissa_bits)
+
+
+# *** Python numbers in a dtype
+
+
+def _round_narrow(dtype: DType) -> Callable[[float], float]:
+    """Round to nearest, ties to even, in a format that `struct` has no letter for."""
+    info = FloatInfo(dtype)
+    overflow = math.nan if dtype is dtypes.fp8e4m3 else math.inf
+
+    def rounded(value: float) -> float:
+        if value != value or value == 0.0 or math.isinf(value):
+            return math.copysign(overflow, value) if math.isinf(value) else value
+        exponent = max(math.frexp(value)[1] - 1, 1 - info.bias)
+        step = 2.0 ** (exponent - info.mantissa_bits)
+        result = round(value / step) * step  # Python rounds ties to even; both products are exact
+        if abs(result) > info.max:
+            return math.copysign(overflow, value)
+        return math.copysign(result, value)
+
+    return rounded
+
+
+def _round_struct(fmt: str) -> Callable[[float], float]:
+    pack, unpack = struct.Struct(fmt).pack, struct.Struct(fmt).unpack
+
+    def rounded(value: float) -> float:
+        try:
+            return unpack(pack(value))[0]  # type: ignore[no-any-return]
+        except OverflowError:
+            return math.copysign(math.inf, value)
+
+    return rounded
+
+
+def _wrap(dtype: DType) -> Callable[[int], int]:
+    bits = dtype.itemsize * 8
+    mask, half = (1 << bits) - 1, 1 << (bits - 1)
+    if dtypes.is_unsigned(dtype):
+        return lambda value: value & mask
+    return lambda value: ((value + half) & mask) - half
+
+
+_TRUNCATE: dict[DType, Callable[[Any], Any]] = {
+    dtypes.bool: bool,
+    dtypes.index: int,
+    dtypes.float64: float,
+    dtypes.float32: _round_struct("<f"),
+    dtypes.float16: _round_struct("<e"),
+    **{d: _round_narrow(d) for d in (dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2)},
+    **{d: _wrap(d) for d in _INTS if d is not dtypes.index},
+}
+
+
+def truncate(value: ConstType, dtype: DType) -> ConstType:
+    """The value as `dtype` holds it: floats rounded to nearest even, integers wrapped.
+
+    `value` is of the right Python kind already (an int for integers, a float for floats); `cast_value` converts.
+    """
+    return _TRUNCATE[dtype.scalar_type](value)  # type: ignore[no-any-return]
+
+
+def cast_value(value: ConstType, dtype: DType) -> ConstType:
+    """What CAST makes of a Python number: float → int saturates and NaN → 0, int → int wraps, anything → bool is != 0."""
+    scalar = dtype.scalar_type
+    if scalar is dtypes.bool:
+        return bool(value)
+    if scalar in _FLOATS:
+        try:
+            return truncate(float(value), scalar)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+    if isinstance(value, float):
+        if value != value:
+            return 0
+        low, high = int(dtypes.min(scalar)), int(dtypes.max(scalar))
+        if scalar is not dtypes.index:
+            return high if value >= high else low if value <= low else int(value)
+    return truncate(int(value), scalar)
+
+
+def const_bits(value: ConstType, dtype: DType) -> Any:
+    """A key that keeps apart what `==` joins: 0.0 and -0.0, and makes every NaN one."""
+    if isinstance(value, float):
+        if value != value:
+            return "nan"
+        return (value, math.copysign(1.0, value)) if value == 0.0 else value
+    return value
+
+
+def storage_fmt(dtype: DType) -> str:
+    """The `struct` letter of the bytes in memory: bf16 and fp8 are read and written as plain integers."""
+    return dtype.fmt or {1: "B", 2: "H"}[dtype.itemsize]
+
+
+# *** promotion
+
+
+def least_upper_dtype(*found: DType) -> DType:
+    """The type that holds a mix of types. A lattice as in JAX (JEP 9407): bool < ints < floats; signed and unsigned of one
+    width meet in the next wider signed type; half and bfloat16 meet in float32; uint64 and a signed type meet in float32.
+    """
+    result = found[0].scalar_type
+    for dtype in found[1:]:
+        if dtype.scalar_type is not result:
+            result = _join(result, dtype.scalar_type)
+    return result
+
+
+def _join(a: DType, b: DType) -> DType:
+    if a.priority > b.priority:
+        a, b = b, a
+    if b in _FLOATS:
+        if a not in _FLOATS or b.itemsize > a.itemsize:
+            return b
+        if a.itemsize == 1:
+            return dtypes.float16  # the two fp8 formats: half holds both
+        return dtypes.float32  # half and bfloat16
+    if a is dtypes.bool or (a in _UNSIGNED) == (b in _UNSIGNED):
+        return b
+    signed, unsigned = (b, a) if a in _UNSIGNED else (a, b)
+    if signed.itemsize > unsigned.itemsize:
+        return signed
+    wider = {1: dtypes.int16, 2: dtypes.int32, 4: dtypes.int64}
+    return wider.get(unsigned.itemsize, dtypes.float32)
+
+
+def sum_acc_dtype(dtype: DType) -> DType:
+    """The type in which a sum of this type is accumulated and returned: at least the default int, halves in float32."""
+    if dtypes.is_float(dtype):
+        return least_upper_dtype(dtype, dtypes.float32)
+    if dtypes.is_unsigned(dtype):
+        return least_upper_dtype(dtype, dtypes.uint32)
+    return least_upper_dtype(dtype, dtypes.int32)
+
+
+_defaults: dict[str, DType] = {"float": dtypes.float32, "int": dtypes.int32}
+
+
+def default_float() -> DType:
+    """The type of a bare Python float."""
+    return _defaults["float"]
+
+
+def default_int() -> DType:
+    """The type of a bare Python int."""
+    return _defaults["int"]
+
+
+def set_default_dtype(dtype: DType | str) -> None:
+    """Choose the type that bare Python floats (or, for an integer type, bare ints) take."""
+    chosen = to_dtype(dtype)
+    if not (dtypes.is_float(chosen) or dtypes.is_int(chosen)):
+        raise TypeError(f"a default dtype is a float or an integer type, not {chosen}")
+    _defaults["float" if dtypes.is_float(chosen) else "int"] = chosen
+
+
+def numpy_name(dtype: DType) -> str:
+    """The name numpy gives this type in memory; bf16 and fp8 are seen by numpy as unsigned integers of their width."""
+    scalar = dtype.scalar_type
+    if scalar.fmt is None:
+        return {1: "uint8", 2: "uint16"}[scalar.itemsize]
+    if scalar is dtypes.bool:
+        return "bool"
+    kind = "float" if scalar in _FLOATS else "uint" if scalar in _UNSIGNED else "int"
+    return f"{kind}{scalar.itemsize * 8}"
+
+
+def from_numpy_name(name: str) -> DType:
+    """The dtype of a numpy dtype's name; a type we have not raises."""
+    found = _NUMPY_NAMES.get(name)
+    if found is None:
+        raise TypeError(f"numpy dtype {name} has no lazygrad dtype; supported: {', '.join(_NUMPY_NAMES)}")
+    return found
+
+
+_NUMPY_NAMES = {numpy_name(d): d for d in ALL_DTYPES if d.fmt is not None}

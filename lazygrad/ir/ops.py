@@ -1,0 +1,472 @@
+"""The op table: every operation, and what is true of it, written once.
+
+`Ops` names the operations of all forms of the graph. `OPS` holds one row per op: what kind of thing it is, how many
+sources it takes, the dtype of its result, and, for arithmetic, its exact meaning as a Python function. Folding, the
+evaluator, the interpreter, bounds and half the tests read this table.
+"""
+
+from __future__ import annotations
+
+import enum
+import fractions
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..dtype import ConstType, DType, cast_value, dtypes, truncate
+
+
+class Ops(enum.IntEnum):
+    """Every operation. The numbers of STORE, MUL, ADD, ASSIGN and BUFFER are fixed by the documents; the rest are ours."""
+
+    # structure
+    SINK = 1
+    NOOP = 2
+    # tensor graph: where data is
+    DEVICE = 10
+    UNIQUE = 11
+    BUFFER = 23
+    BUFFER_VIEW = 12
+    COPY = 13
+    CONTIGUOUS = 14
+    DETACH = 15
+    MULTI = 16
+    ASSIGN = 66
+    KERNEL = 17
+    BIND = 18
+    # tensor graph: movement
+    RESHAPE = 19
+    EXPAND = 20
+    PERMUTE = 21
+    PAD = 22
+    SHRINK = 24
+    FLIP = 25
+    # tensor graph: more than elementwise
+    REDUCE_AXIS = 26
+    GATHER = 27
+    SCATTER = 28
+    SCAN = 29
+    SORT = 30
+    IOTA = 31
+    # kernels and loops
+    VIEW = 32
+    DEFINE_GLOBAL = 33
+    DEFINE_VAR = 34
+    DEFINE_LOCAL = 35
+    DEFINE_ACC = 36
+    STAGE = 37
+    SPECIAL = 38
+    RANGE = 39
+    ENDRANGE = 40
+    IF = 41
+    ENDIF = 42
+    BARRIER = 43
+    INDEX = 44
+    STORE = 45
+    LOAD = 46
+    REDUCE = 47
+    CONST = 49
+    # vectors
+    VECTORIZE = 50
+    GEP = 51
+    # elementwise, one source
+    CAST = 60
+    BITCAST = 61
+    NEG = 62
+    RECIP = 63
+    SQRT = 64
+    EXP = 65
+    LOG = 67
+    EXP2 = 68
+    LOG2 = 69
+    SIN = 70
+    TANH = 71
+    ERF = 72
+    TRUNC = 73
+    # elementwise, two sources
+    MUL = 48
+    ADD = 52
+    SUB = 53
+    FDIV = 54
+    IDIV = 55
+    MOD = 56
+    MAX = 57
+    MIN = 58
+    POW = 59
+    CMPLT = 74
+    CMPLE = 75
+    CMPEQ = 76
+    CMPNE = 77
+    AND = 78
+    OR = 79
+    XOR = 80
+    SHL = 81
+    SHR = 82
+    # elementwise, three sources
+    WHERE = 83
+    MULACC = 84
+    # names of older documents
+    SUM = 52  # noqa: PIE796 - an alias: a sum is REDUCE_AXIS with ADD
+    EMPTY = 23  # noqa: PIE796 - an alias: empty memory is a BUFFER
+
+    __str__ = enum.Enum.__str__
+    __format__ = enum.Enum.__format__  # type: ignore[assignment]
+
+
+class Kind(enum.Enum):
+    """What sort of thing an op is."""
+
+    ELEMENTWISE = "elementwise"
+    MOVEMENT = "movement"
+    REDUCE = "reduce"
+    DATA = "data"
+    STRUCTURE = "structure"
+
+
+#: (dtype of the result, values of the sources) → value, before rounding to dtype.
+Meaning = Callable[..., ConstType]
+#: dtypes of the sources → dtype of the result; None = the node's creator states it.
+DtypeRule = Callable[..., DType]
+
+
+@dataclass(frozen=True)
+class OpInfo:
+    """One row of the op table.
+
+    kind      what sort of thing it is
+    arity     the number of sources; None = any number
+    dtype     the dtype of the result from those of the sources; None = the creator states it
+    evaluate  elementwise ops: the exact meaning on Python numbers, called with the dtype of the *sources* first
+              (of the result for CAST); `execute` rounds the answer to the result's dtype
+    symbol    infix text, where there is one
+    identity  for ops that can combine a reduction: dtype → the value that changes nothing
+    commutes  whether the two sources may be swapped
+    cost      rough price in simple operations per element, for placement
+    """
+
+    kind: Kind
+    arity: int | None
+    dtype: DtypeRule | None = None
+    evaluate: Meaning | None = None
+    symbol: str | None = None
+    identity: Callable[[DType], ConstType] | None = None
+    commutes: bool = False
+    cost: int = 1
+
+
+def _same(*sources: DType) -> DType:
+    return sources[0]
+
+
+def _second(*sources: DType) -> DType:
+    return sources[1]
+
+
+def _boolean(*sources: DType) -> DType:
+    return dtypes.bool.vec(sources[0].count)
+
+
+# *** meanings
+
+
+def _guarded(function: Callable[[float], float], at_error: Callable[[float], float]) -> Meaning:
+    """A `math` function made total: what Python raises becomes what IEEE arithmetic gives."""
+
+    def evaluate(dtype: DType, x: float) -> float:
+        try:
+            return function(x)
+        except (ValueError, OverflowError, ZeroDivisionError):
+            return at_error(x)
+
+    return evaluate
+
+
+def _log_of_nonpositive(x: float) -> float:
+    return -math.inf if x == 0 else math.nan
+
+
+def _nan(x: float) -> float:
+    return math.nan
+
+
+def _inf(x: float) -> float:
+    return math.inf
+
+
+def _fdiv(dtype: DType, a: float, b: float) -> float:
+    if b == 0:
+        return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+    return a / b
+
+
+def _idiv(dtype: DType, a: int, b: int) -> int:
+    return 0 if b == 0 else a // b
+
+
+def _mod(dtype: DType, a: int, b: int) -> int:
+    return 0 if b == 0 else a % b
+
+
+def _max(dtype: DType, a: Any, b: Any) -> Any:
+    return a + b if a != a or b != b else max(a, b)
+
+
+def _min(dtype: DType, a: Any, b: Any) -> Any:
+    return a + b if a != a or b != b else min(a, b)
+
+
+def _pow(dtype: DType, a: Any, b: Any) -> Any:
+    if dtypes.is_float(dtype):
+        try:
+            return math.pow(a, b)
+        except OverflowError:
+            return -math.inf if a < 0 and b % 2 == 1 else math.inf
+        except ValueError:  # a negative base with a fraction, or zero to a negative power
+            if a == 0:
+                return -math.inf if math.copysign(1.0, a) < 0 and b % 2 == 1 else math.inf
+            return math.nan
+    if b < 0:  # an integer's reciprocal, truncated: only 1 and -1 have one
+        return (1 if b % 2 == 0 else -1) if a == -1 else int(a == 1)
+    bits = 1 << (dtype.itemsize * 8)
+    return pow(int(a), int(b), bits)
+
+
+def _shl(dtype: DType, a: int, b: int) -> int:
+    return a << b if 0 <= b < dtype.scalar_type.itemsize * 8 else 0
+
+
+def _shr(dtype: DType, a: int, b: int) -> int:
+    return a >> b if 0 <= b < dtype.scalar_type.itemsize * 8 else (-1 if a < 0 else 0)
+
+
+def _mulacc(dtype: DType, a: Any, b: Any, c: Any) -> Any:
+    """a*b+c with one rounding; the caller's rounding to dtype must then see the exact sum."""
+    if not dtypes.is_float(dtype) or not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+        return a * b + c
+    exact = fractions.Fraction(a) * fractions.Fraction(b) + fractions.Fraction(c)
+    if exact == 0:
+        return a * b + c  # for the sign of zero
+    return _round_fraction(exact, dtype)
+
+
+def _round_fraction(exact: fractions.Fraction, dtype: DType) -> float:
+    """The fraction rounded once, to nearest even, to a float type."""
+    info = dtypes.finfo(dtype)
+    magnitude = abs(exact)
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    if fractions.Fraction(2) ** exponent > magnitude:
+        exponent -= 1
+    exponent = max(exponent, 1 - info.bias)
+    step = fractions.Fraction(2) ** (exponent - info.mantissa_bits)
+    rounded = round(magnitude / step) * step
+    sign = -1.0 if exact < 0 else 1.0
+    return sign * (math.inf if rounded > fractions.Fraction(info.max) else float(rounded))
+
+
+def _neg(dtype: DType, x: Any) -> Any:
+    return (not x) if dtype.scalar_type is dtypes.bool else -x
+
+
+def _bool_or(operation: Callable[[Any, Any], Any], logical: Callable[[Any, Any], Any]) -> Meaning:
+    """Arithmetic on numbers, logic on bools: ADD is `or`, MUL is `and`."""
+    return lambda dtype, a, b: logical(a, b) if dtype.scalar_type is dtypes.bool else operation(a, b)
+
+
+def _erf(x: float) -> float:
+    return math.erf(x)
+
+
+def _plain(operation: Callable[[Any, Any], Any]) -> Meaning:
+    return lambda dtype, a, b: operation(a, b)
+
+
+def _unary(function: Callable[[float], float], at_error: Callable[[float], float] = _nan, cost: int = 1) -> OpInfo:
+    return OpInfo(Kind.ELEMENTWISE, 1, _same, _guarded(function, at_error), cost=cost)
+
+
+def _binary(evaluate: Meaning, symbol: str | None = None, **more: Any) -> OpInfo:
+    return OpInfo(Kind.ELEMENTWISE, 2, more.pop("dtype", _same), evaluate, symbol, **more)
+
+
+def _trunc(dtype: DType, x: Any) -> Any:
+    return x if not dtypes.is_float(dtype) or not math.isfinite(x) else math.copysign(float(math.trunc(x)), x)
+
+
+_MOVEMENT = OpInfo(Kind.MOVEMENT, 1, _same)
+_DATA = OpInfo(Kind.DATA, None)
+_STRUCTURE = OpInfo(Kind.STRUCTURE, None)
+
+OPS: dict[Ops, OpInfo] = {
+    Ops.CAST: OpInfo(Kind.ELEMENTWISE, 1, None, lambda dtype, x: cast_value(x, dtype)),
+    Ops.BITCAST: OpInfo(Kind.ELEMENTWISE, 1, None, None),  # its meaning needs both dtypes: see execute
+    Ops.NEG: OpInfo(Kind.ELEMENTWISE, 1, _same, _neg),
+    Ops.RECIP: _unary(lambda x: 1.0 / x, lambda x: math.copysign(math.inf, x), cost=4),
+    Ops.SQRT: _unary(math.sqrt, cost=4),
+    Ops.EXP: _unary(math.exp, _inf, cost=12),
+    Ops.LOG: _unary(math.log, _log_of_nonpositive, cost=12),
+    Ops.EXP2: _unary(lambda x: 2.0**x, _inf, cost=12),
+    Ops.LOG2: _unary(math.log2, _log_of_nonpositive, cost=12),
+    Ops.SIN: _unary(math.sin, cost=20),
+    Ops.TANH: _unary(math.tanh, cost=16),
+    Ops.ERF: _unary(_erf, cost=20),
+    Ops.TRUNC: OpInfo(Kind.ELEMENTWISE, 1, _same, _trunc),
+    Ops.ADD: _binary(
+        _bool_or(operator.add, operator.or_), "+", identity=lambda d: cast_value(0, d), commutes=True
+    ),
+    Ops.MUL: _binary(
+        _bool_or(operator.mul, operator.and_), "*", identity=lambda d: cast_value(1, d), commutes=True
+    ),
+    Ops.SUB: _binary(_bool_or(operator.sub, operator.xor), "-"),
+    Ops.FDIV: _binary(_fdiv, "/", cost=4),
+    Ops.IDIV: _binary(_idiv, "//", cost=8),
+    Ops.MOD: _binary(_mod, "%", cost=8),
+    Ops.MAX: _binary(_max, identity=lambda d: dtypes.min(d), commutes=True),
+    Ops.MIN: _binary(_min, identity=lambda d: dtypes.max(d), commutes=True),
+    Ops.POW: _binary(_pow, "**", cost=40),
+    Ops.CMPLT: _binary(_plain(operator.lt), "<", dtype=_boolean),
+    Ops.CMPLE: _binary(_plain(operator.le), "<=", dtype=_boolean),
+    Ops.CMPEQ: _binary(_plain(operator.eq), "==", dtype=_boolean, commutes=True),
+    Ops.CMPNE: _binary(_plain(operator.ne), "!=", dtype=_boolean, commutes=True),
+    Ops.AND: _binary(_plain(operator.and_), "&", identity=lambda d: cast_value(-1, d), commutes=True),
+    Ops.OR: _binary(_plain(operator.or_), "|", identity=lambda d: cast_value(0, d), commutes=True),
+    Ops.XOR: _binary(_plain(operator.xor), "^", identity=lambda d: cast_value(0, d), commutes=True),
+    Ops.SHL: _binary(_shl, "<<"),
+    Ops.SHR: _binary(_shr, ">>"),
+    Ops.WHERE: OpInfo(Kind.ELEMENTWISE, 3, _second, lambda dtype, c, a, b: a if c else b),
+    Ops.MULACC: OpInfo(Kind.ELEMENTWISE, 3, _same, _mulacc, cost=1),
+    **dict.fromkeys((Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.PAD, Ops.SHRINK, Ops.FLIP), _MOVEMENT),
+    Ops.REDUCE_AXIS: OpInfo(Kind.REDUCE, 1, _same),
+    Ops.SCAN: OpInfo(Kind.REDUCE, 1, _same),
+    Ops.REDUCE: OpInfo(Kind.REDUCE, None, _same),
+    Ops.CONTIGUOUS: OpInfo(Kind.DATA, 1, _same),
+    Ops.DETACH: OpInfo(Kind.DATA, 1, _same),
+    Ops.COPY: OpInfo(Kind.DATA, 2, _same),
+    Ops.ASSIGN: OpInfo(Kind.DATA, 2, _same),
+    Ops.GATHER: OpInfo(Kind.DATA, 2, _same),
+    Ops.SCATTER: OpInfo(Kind.DATA, 3, _same),
+    Ops.SORT: OpInfo(Kind.DATA, 1, _same),
+    **dict.fromkeys(
+        (
+            Ops.BUFFER,
+            Ops.BUFFER_VIEW,
+            Ops.MULTI,
+            Ops.BIND,
+            Ops.IOTA,
+            Ops.CONST,
+            Ops.VIEW,
+            Ops.LOAD,
+            Ops.STAGE,
+            Ops.DEFINE_VAR,
+            Ops.DEFINE_GLOBAL,
+            Ops.DEFINE_LOCAL,
+            Ops.DEFINE_ACC,
+            Ops.SPECIAL,
+            Ops.INDEX,
+            Ops.VECTORIZE,
+            Ops.GEP,
+        ),
+        _DATA,
+    ),
+    **dict.fromkeys(
+        (
+            Ops.SINK,
+            Ops.NOOP,
+            Ops.DEVICE,
+            Ops.UNIQUE,
+            Ops.KERNEL,
+            Ops.STORE,
+            Ops.RANGE,
+            Ops.ENDRANGE,
+            Ops.IF,
+            Ops.ENDIF,
+            Ops.BARRIER,
+        ),
+        _STRUCTURE,
+    ),
+}
+
+
+def _of_kind(kind: Kind) -> frozenset[Ops]:
+    return frozenset(op for op, info in OPS.items() if info.kind is kind)
+
+
+ELEMENTWISE = _of_kind(Kind.ELEMENTWISE)
+MOVEMENT = _of_kind(Kind.MOVEMENT)
+#: Arithmetic whose result depends only on values, not on dtypes alone: all but the casts.
+ALU = ELEMENTWISE - {Ops.CAST, Ops.BITCAST}
+COMPARISONS = frozenset((Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE))
+COMMUTATIVE = frozenset(op for op, info in OPS.items() if info.commutes)
+#: What may combine a reduction.
+REDUCTIONS = frozenset((Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN))
+
+
+def execute(op: Ops, dtype: DType, values: tuple[ConstType, ...], source_dtype: DType | None = None) -> ConstType:
+    """The value of one elementwise op on Python numbers, exactly as every device must compute it.
+
+    `dtype` is that of the result, `source_dtype` that of the (last) source, needed by comparisons, shifts and BITCAST.
+    """
+    source = source_dtype or dtype
+    if op is Ops.BITCAST:
+        return bitcast_value(values[0], source, dtype)
+    evaluate = OPS[op].evaluate
+    if evaluate is None:
+        raise TypeError(f"{op} has no meaning on single values")
+    if op is Ops.CAST:
+        return evaluate(dtype, values[0])
+    return truncate(evaluate(source, *values), dtype)
+
+
+def bitcast_value(value: ConstType, source: DType, target: DType) -> ConstType:
+    """The same bits read as another dtype of the same size."""
+    bits = to_bits(value, source.scalar_type)
+    return from_bits(bits, target.scalar_type)
+
+
+def to_bits(value: ConstType, dtype: DType) -> int:
+    """The bits of a value as an unsigned integer."""
+    import struct
+
+    if dtype.fmt is not None:
+        return int.from_bytes(struct.pack("<" + dtype.fmt, value), "little")
+    info = dtypes.finfo(dtype)
+    number = float(value)
+    sign = (1 << (info.bits - 1)) if math.copysign(1.0, number) < 0 else 0
+    if number != number:
+        return (1 << (info.bits - 1)) - 1 if dtype is dtypes.fp8e4m3 else sign | _nan_bits(info)
+    if math.isinf(number):
+        return sign | (((1 << info.exponent_bits) - 1) << info.mantissa_bits)
+    if number == 0:
+        return sign
+    exponent = max(math.frexp(number)[1] - 1, 1 - info.bias)
+    mantissa = int(abs(number) / 2.0 ** (exponent - info.mantissa_bits))
+    if mantissa >> info.mantissa_bits == 0:
+        return sign | mantissa  # subnormal
+    return sign | ((exponent + info.bias) << info.mantissa_bits) | (mantissa & ((1 << info.mantissa_bits) - 1))
+
+
+def from_bits(bits: int, dtype: DType) -> ConstType:
+    """The value whose bits these are."""
+    import struct
+
+    if dtype.fmt is not None:
+        value: ConstType = struct.unpack("<" + dtype.fmt, bits.to_bytes(dtype.itemsize, "little"))[0]
+        return value
+    info = dtypes.finfo(dtype)
+    sign = -1.0 if bits >> (info.bits - 1) else 1.0
+    exponent = (bits >> info.mantissa_bits) & ((1 << info.exponent_bits) - 1)
+    mantissa = bits & ((1 << info.mantissa_bits) - 1)
+    if exponent == (1 << info.exponent_bits) - 1:
+        if dtype is dtypes.fp8e4m3:
+            if mantissa == (1 << info.mantissa_bits) - 1:
+                return math.nan
+        else:
+            return math.nan if mantissa else sign * math.inf
+    if exponent == 0:
+        return sign * mantissa * info.smallest_subnormal
+    return sign * (1.0 + mantissa * info.eps) * 2.0 ** (exponent - info.bias)
+
+
+def _nan_bits(info: Any) -> int:
+    return ((1 << info.exponent_bits) - 1) << info.mantissa_bits | 1 << (info.mantissa_bits - 1)

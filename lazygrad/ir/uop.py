@@ -1,0 +1,337 @@
+"""The node: one type for every form of the graph.
+
+Nodes are immutable and hash-consed: the same four fields give the same object, so "equal" is `is` and a shared
+subgraph is one object. The table of nodes holds them weakly.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from ..dtype import ConstType, DType, cast_value, const_bits, dtypes
+from .ops import OPS, Ops
+
+Key = tuple[Any, ...]
+
+
+class _Ref(weakref.ref["UOp"]):
+    """The table's weak reference; it knows its key, to leave the table when its node dies."""
+
+    __slots__ = ("key",)
+    key: Key
+
+
+_table: dict[Key, _Ref] = {}
+_miss_lock = threading.RLock()  # re-entrant: making a node may free another, whose callback runs here
+
+
+def _forget(ref: weakref.ref[UOp]) -> None:
+    key = ref.key  # type: ignore[attr-defined]
+    if _table.get(key) is ref:
+        del _table[key]
+
+
+class _Origin(threading.local):
+    """What user call is being traced in this thread: an object that new nodes remember, or None."""
+
+    current: Any = None
+
+
+origin = _Origin()
+
+
+class UOp:
+    """One operation. The same four fields give the same object.
+
+    op     what is done, a row of the op table      src  the UOps it reads, in order
+    dtype  the type of one element of its result    arg  the op's own constant, of the type its row declares
+
+    `facts` caches what was worked out about the node (shape, bounds, origin, ...) by whoever first asked; it never
+    holds a user of the node.
+    """
+
+    __slots__ = ("__weakref__", "arg", "dtype", "facts", "op", "src")
+    op: Ops
+    dtype: DType
+    src: tuple[UOp, ...]
+    arg: Any
+    facts: dict[str, Any]
+
+    def __new__(cls, op: Ops, dtype: DType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
+        if op is Ops.CONST:
+            if dtype.count == 1:
+                arg = cast_value(arg, dtype)
+                key: Key = (op, dtype, src, const_bits(arg, dtype))
+            else:  # a vector of constants: one value per lane
+                arg = tuple(cast_value(value, dtype) for value in arg)
+                key = (op, dtype, src, tuple(const_bits(value, dtype) for value in arg))
+        else:
+            key = (op, dtype, src, arg)
+        ref = _table.get(key)
+        if ref is not None:
+            node = ref()
+            if node is not None:
+                return node
+        return _intern(cls, key, op, dtype, src, arg)
+
+    # *** structure
+
+    def replace(self, **fields: Any) -> UOp:
+        """A node with some of the four fields changed."""
+        return UOp(
+            fields.get("op", self.op),
+            fields.get("dtype", self.dtype),
+            fields.get("src", self.src),
+            fields.get("arg", self.arg),
+        )
+
+    def toposort(self) -> list[UOp]:
+        """Every node below (and this one, last), each after its sources, in the order of first visit."""
+        return toposort((self,))
+
+    def __repr__(self) -> str:
+        return _print(self)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a UOp is not pickled as it is: its identity is that of this process")
+
+    def __copy__(self) -> UOp:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> UOp:
+        return self
+
+    # *** building arithmetic; nothing is simplified here, except on the index dtype
+
+    @staticmethod
+    def const(dtype: DType, value: ConstType | tuple[ConstType, ...]) -> UOp:
+        return UOp(Ops.CONST, dtype, (), value)
+
+    @staticmethod
+    def sink(*stores: UOp) -> UOp:
+        return UOp(Ops.SINK, dtypes.void, stores)
+
+    def const_like(self, value: ConstType) -> UOp:
+        """A constant of this node's dtype, in every lane."""
+        if self.dtype.count > 1:
+            return UOp(Ops.CONST, self.dtype, (), (value,) * self.dtype.count)
+        return UOp(Ops.CONST, self.dtype.base if self.op is Ops.DEFINE_GLOBAL else self.dtype, (), value)
+
+    def alu(self, op: Ops, *others: UOp) -> UOp:
+        """`op` of this node and others; on the index dtype the canonical form of it."""
+        sources = (self, *others)
+        if sources[-1].dtype is dtypes.index:
+            canonical = index_constructors.get(op)
+            if canonical is not None:
+                result: UOp = canonical(*sources)
+                return result
+        rule = OPS[op].dtype
+        if rule is None:
+            raise TypeError(f"{op} needs its dtype stated")
+        return UOp(op, rule(*(s.dtype for s in sources)), sources)
+
+    def cast(self, dtype: DType) -> UOp:
+        if dtype.count == 1 and self.dtype.count > 1:
+            dtype = dtype.vec(self.dtype.count)
+        return self if self.dtype is dtype else UOp(Ops.CAST, dtype, (self,))
+
+    def bitcast(self, dtype: DType) -> UOp:
+        if dtype.count == 1 and self.dtype.count > 1:
+            dtype = dtype.vec(self.dtype.count)
+        return self if self.dtype is dtype else UOp(Ops.BITCAST, dtype, (self,))
+
+    def _coerce(self, other: UOp | ConstType) -> UOp:
+        return other if isinstance(other, UOp) else self.const_like(other)
+
+    def __add__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.ADD, self._coerce(other))
+
+    def __radd__(self, other: UOp | ConstType) -> UOp:
+        return self._coerce(other).alu(Ops.ADD, self)
+
+    def __sub__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.SUB, self._coerce(other))
+
+    def __rsub__(self, other: UOp | ConstType) -> UOp:
+        return self._coerce(other).alu(Ops.SUB, self)
+
+    def __mul__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.MUL, self._coerce(other))
+
+    def __rmul__(self, other: UOp | ConstType) -> UOp:
+        return self._coerce(other).alu(Ops.MUL, self)
+
+    def __truediv__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.FDIV, self._coerce(other))
+
+    def __rtruediv__(self, other: UOp | ConstType) -> UOp:
+        return self._coerce(other).alu(Ops.FDIV, self)
+
+    def __floordiv__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.IDIV, self._coerce(other))
+
+    def __rfloordiv__(self, other: UOp | ConstType) -> UOp:
+        return self._coerce(other).alu(Ops.IDIV, self)
+
+    def __mod__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.MOD, self._coerce(other))
+
+    def __rmod__(self, other: UOp | ConstType) -> UOp:
+        return self._coerce(other).alu(Ops.MOD, self)
+
+    def __neg__(self) -> UOp:
+        return self.alu(Ops.NEG)
+
+    def __and__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.AND, self._coerce(other))
+
+    def __or__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.OR, self._coerce(other))
+
+    def __xor__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.XOR, self._coerce(other))
+
+    def __lshift__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.SHL, self._coerce(other))
+
+    def __rshift__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.SHR, self._coerce(other))
+
+    def __lt__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.CMPLT, self._coerce(other))
+
+    def __gt__(self, other: UOp | ConstType) -> UOp:
+        return self._coerce(other).alu(Ops.CMPLT, self)
+
+    def __le__(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.CMPLE, self._coerce(other))
+
+    def __ge__(self, other: UOp | ConstType) -> UOp:
+        return self._coerce(other).alu(Ops.CMPLE, self)
+
+    # `==` is identity (hash-consing); elementwise equality is spelled out.
+    def eq(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.CMPEQ, self._coerce(other))
+
+    def ne(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.CMPNE, self._coerce(other))
+
+    def where(self, yes: UOp | ConstType, no: UOp | ConstType) -> UOp:
+        """Elementwise `yes if self else no`; one of the two must be a UOp."""
+        if not isinstance(yes, UOp):
+            if not isinstance(no, UOp):
+                raise TypeError("where needs a UOp for at least one of its two values")
+            yes = no.const_like(yes)
+        return self.alu(Ops.WHERE, yes, yes._coerce(no))
+
+    def maximum(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.MAX, self._coerce(other))
+
+    def minimum(self, other: UOp | ConstType) -> UOp:
+        return self.alu(Ops.MIN, self._coerce(other))
+
+    def reciprocal(self) -> UOp:
+        return self.alu(Ops.RECIP)
+
+    def sqrt(self) -> UOp:
+        return self.alu(Ops.SQRT)
+
+    def trunc(self) -> UOp:
+        return self.alu(Ops.TRUNC)
+
+    def bind(self, value: int) -> UOp:
+        """This Variable with its value for now; a value outside its bounds raises ValueError."""
+        if self.op is not Ops.DEFINE_VAR:
+            raise TypeError(f"only a Variable is bound, not {self.op}")
+        name, low, high = self.arg
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"Variable {name} takes an int, not {value!r}")
+        if not low <= value <= high:
+            raise ValueError(f"Variable {name} is between {low} and {high}, not {value}")
+        return UOp(Ops.BIND, self.dtype, (self, UOp.const(self.dtype, value)))
+
+    def unbind(self) -> tuple[UOp, int]:
+        """The Variable and the value of a bound one."""
+        if self.op is not Ops.BIND:
+            raise TypeError(f"{self.op} is not a bound Variable")
+        return self.src[0], self.src[1].arg
+
+    @property
+    def val(self) -> int:
+        """The value of a bound Variable."""
+        return self.unbind()[1]
+
+
+def _intern(cls: type[UOp], key: Key, op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any) -> UOp:
+    """The miss path: make the node, unless another thread just did."""
+    with _miss_lock:
+        ref = _table.get(key)
+        if ref is not None:
+            found = ref()
+            if found is not None:
+                return found
+        node = object.__new__(cls)
+        node.op, node.dtype, node.src, node.arg = op, dtype, src, arg
+        current = origin.current
+        node.facts = {} if current is None else {"origin": current}
+        ref = _Ref(node, _forget)
+        ref.key = key
+        _table[key] = ref
+        return node
+
+
+def toposort(roots: Iterable[UOp]) -> list[UOp]:
+    """Every node below the roots, each after its sources; no recursion."""
+    done: set[UOp] = set()
+    order: list[UOp] = []
+    stack: list[UOp] = list(roots)[::-1]
+    while stack:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        waiting = [s for s in node.src if s not in done]
+        if waiting:
+            waiting.reverse()
+            stack.extend(waiting)
+        else:
+            stack.pop()
+            done.add(node)
+            order.append(node)
+    return order
+
+
+def Variable(name: str, low: int, high: int) -> UOp:
+    """A symbolic integer between `low` and `high`, both included: a size that is an argument of the kernel."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"a Variable's name is an identifier, not {name!r}")
+    if not isinstance(low, int) or not isinstance(high, int) or low > high:
+        raise ValueError(f"Variable {name} needs whole bounds with low <= high, not {low!r} and {high!r}")
+    return UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, low, high))
+
+
+def live_nodes() -> int:
+    """How many nodes exist now."""
+    return len(_table)
+
+
+# *** filled by other modules of this folder, so that imports go one way
+
+#: The canonical constructors of index arithmetic (index.py).
+index_constructors: dict[Ops, Any] = {}
+
+
+def _unprinted(node: UOp) -> str:
+    return f"UOp({node.op}, {node.dtype})"
+
+
+_print = _unprinted
+
+
+def set_printer(printer: Any) -> None:
+    """Install the function that `repr` of a node calls (text.py)."""
+    global _print
+    _print = printer

@@ -1,0 +1,44 @@
+"""The records that ops carry in `arg`."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from .ops import Ops
+
+
+class AxisType(enum.Enum):
+    """What a range is: who walks it, and how. The value is its place in a kernel, outermost first."""
+
+    GLOBAL = 0
+    THREAD = 1
+    LOCAL = 2
+    LOOP = 3
+    GROUP = 4
+    REDUCE = 5
+    UNROLL = 6
+    UPCAST = 7
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class ReduceArg(NamedTuple):
+    """How REDUCE_AXIS combines, and over which axes of its source."""
+
+    op: Ops
+    axes: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"({self.op}, {tuple(self.axes)})"
+
+
+class RangeArg(NamedTuple):
+    """Which loop a RANGE is: a number unique in its kernel, and its kind."""
+
+    id: int
+    kind: AxisType
+
+    def __repr__(self) -> str:
+        return f"({self.id:03d}, {self.kind.name})"

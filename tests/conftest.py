@@ -1,0 +1,104 @@
+"""What holds for every test: drivers that may be missing, golden texts, and a clean state before and after.
+
+How to run them, beyond plain `pytest`, which takes all cores:
+    pytest -n 0 --pdb         in one process, for a debugger
+    pytest -m slow            the slow sweeps
+    pytest --shuffle 7        in another order
+    pytest --update-golden    rewrites the files in tests/golden/; read the difference
+    LAZYGRAD_REQUIRE=clang,torch pytest    fails where it would skip for want of these
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import hypothesis
+import pytest
+
+from tests import helpers
+
+# The same examples in every run, so that a failure repeats; `--hypothesis-profile=explore` looks further.
+hypothesis.settings.register_profile("lazygrad", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000, print_blob=True)
+hypothesis.settings.load_profile("lazygrad")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the files in tests/golden/")
+    parser.addoption("--shuffle", metavar="SEED", help="run the tests in the random order of this seed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check LAZYGRAD_REQUIRE; give the run, its worker processes included, a disk cache of its own."""
+    helpers.required_drivers()
+    if not hasattr(config, "workerinput"):
+        directory = tempfile.mkdtemp(prefix="lazygrad-tests-")
+        os.environ["CACHEDB"] = os.path.join(directory, "cache.db")
+        config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    seed = config.getoption("--shuffle")
+    return f"shuffled: --shuffle={seed} repeats this order" if seed else ""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if seed := config.getoption("--shuffle"):
+        random.Random(seed).shuffle(items)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for driver in mark.args:
+            helpers.require(driver)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> helpers.Golden:
+    """`assert golden(text)`: the text is that of tests/golden/<module>/<test name>.txt."""
+    classes_and_name = ".".join(request.node.nodeid.split("::", 1)[1].split("::"))
+    return helpers.Golden(
+        helpers.golden_stem(request.path, classes_and_name), request.config.getoption("--update-golden")
+    )
+
+
+@pytest.fixture(autouse=True)
+def same_state_after() -> Iterator[None]:
+    """Flags and random numbers are after each test what they were before it, so that order never matters."""
+    config = sys.modules.get("lazygrad.config")
+    rng = sys.modules.get("lazygrad.tensor.random")
+    rng_state = rng.get_state() if hasattr(rng, "get_state") else None
+    flags = {flag: flag.value for flag in config.ContextVar.all.values()} if config else {}
+    with config.Context() if config else contextlib.nullcontext():
+        yield
+    for flag, value in flags.items():
+        flag.set_default(value)
+    if rng_state is not None:
+        rng.set_state(rng_state)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def offline() -> Iterator[None]:
+    """Tests reach this machine only: a connection to any other fails at the line that asked for it."""
+    connect = socket.socket.connect
+
+    def connect_here(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in (
+            "127.0.0.1",
+            "::1",
+            "localhost",
+        ):
+            raise OSError(f"tests are offline, and this one connects to {address[0]}")
+        connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", connect_here)
+        yield

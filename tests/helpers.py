@@ -1,0 +1,170 @@
+"""What tests share: `needs` and `require` for drivers that may be missing, `Golden` for expected texts.
+
+For example, in tests/ir/test_text.py:
+    @needs("torch")                          # skips where PyTorch is missing, and says how to get it
+    def test_add(golden):
+        torch = require("torch")             # the module, or the path of the compiler
+        assert golden(text_of_a_kernel())    # compares with tests/golden/ir/test_text/test_add.txt
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+
+# ---- drivers ----
+
+
+class Driver(NamedTuple):
+    """What a test may need: how to find it (None where it is missing), and the command that installs it."""
+
+    find: Callable[[], Any]
+    install: str
+
+
+def _module(name: str) -> Callable[[], Any]:
+    def find() -> Any:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            return None
+
+    return find
+
+
+def _c_compiler() -> str | None:
+    names = [os.environ["CC"]] if os.environ.get("CC") else ["clang", "gcc", "cc"]
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+def _opencl() -> Any:
+    pyopencl = _module("pyopencl")()
+    try:
+        return pyopencl if pyopencl and pyopencl.get_platforms() else None
+    except pyopencl.Error:  # the loader is there and finds no platform
+        return None
+
+
+def _cuda() -> Any:
+    driver = _module("cuda.bindings.driver")()
+    try:
+        return driver if driver and driver.cuInit(0)[0] == driver.CUresult.CUDA_SUCCESS else None
+    except RuntimeError:  # the binding is there and the machine has no libcuda
+        return None
+
+
+def _mpi() -> Any:
+    return _module("mpi4py")() if shutil.which("mpirun") else None
+
+
+def _webgpu() -> Any:
+    wgpu = _module("wgpu")()
+    try:
+        return wgpu if wgpu and wgpu.gpu.request_adapter_sync() else None
+    except RuntimeError:  # wgpu is there and finds no adapter
+        return None
+
+
+DRIVERS = {
+    "clang": Driver(_c_compiler, "apt-get install clang (or any C compiler, named by CC)"),
+    "cl": Driver(_opencl, 'pip install "lazygrad[cl]" and apt-get install pocl-opencl-icd'),
+    "cuda": Driver(_cuda, 'pip install "lazygrad[cuda]" on a machine with an NVIDIA GPU and its driver'),
+    "metal": Driver(_module("Metal"), 'pip install "lazygrad[metal]" on macOS'),
+    "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
+    "nvrtc": Driver(_module("cuda.bindings.nvrtc"), 'pip install "lazygrad[cuda]"'),
+    "onnx": Driver(_module("onnx"), 'pip install "lazygrad[onnx]"'),
+    "torch": Driver(_module("torch"), "pip install torch"),
+    "webgpu": Driver(_webgpu, 'pip install "lazygrad[webgpu]" and apt-get install mesa-vulkan-drivers'),
+}
+
+
+def needs(*drivers: str) -> pytest.MarkDecorator:
+    """A mark for a test, or for one of its parameters, that skips it where one of `drivers` is missing."""
+    for driver in drivers:
+        assert driver in DRIVERS, f"{driver} is not a driver; known: {', '.join(DRIVERS)}"
+    return pytest.mark.needs(*drivers)
+
+
+@functools.cache
+def _found(driver: str) -> Any:
+    return DRIVERS[driver].find()
+
+
+def required_drivers() -> set[str]:
+    """The drivers that LAZYGRAD_REQUIRE names: for those a skip is a failure."""
+    names = {name for name in os.environ.get("LAZYGRAD_REQUIRE", "").split(",") if name}
+    if unknown := names - set(DRIVERS):
+        raise pytest.UsageError(
+            f"LAZYGRAD_REQUIRE names {sorted(unknown)}; known drivers: {', '.join(DRIVERS)}"
+        )
+    return names
+
+
+def require(driver: str) -> Any:
+    """The driver's module, for `clang` its path; without it the test skips, or fails if required."""
+    __tracebackhide__ = True
+    found = _found(driver)
+    if found is None:
+        reason = f"{driver} is missing: {DRIVERS[driver].install}"
+        if driver in required_drivers():
+            pytest.fail(f"{reason} (LAZYGRAD_REQUIRE names it)", pytrace=False)
+        pytest.skip(reason)
+    return found
+
+
+# ---- golden texts ----
+
+
+class Golden:
+    """Compares a test's texts with its files: `assert golden(text)`, or `golden(text, "part")`.
+
+    `pytest --update-golden` writes the files instead.
+    """
+
+    def __init__(self, stem: Path, update: bool) -> None:
+        self.stem, self.update, self.parts = stem, update, set[str]()
+
+    def __call__(self, text: str, part: str = "") -> bool:
+        __tracebackhide__ = True
+        assert part not in self.parts, (
+            f"this test compared part {part!r} already: golden(text, 'another name')"
+        )
+        self.parts.add(part)
+        path = self.stem.with_name(f"{self.stem.name}{part and '.' + part}.txt")
+        expected = path.read_text(encoding="utf-8") if path.exists() else None
+        text = text.rstrip("\n") + "\n"
+        if text == expected:
+            return True
+        if self.update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+            return True
+        raise AssertionError(_difference(path, expected, text))
+
+
+def _difference(path: Path, expected: str | None, text: str) -> str:
+    name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.as_posix()
+    if expected is None:
+        return (
+            f"{name} does not exist; look at this text, then write it with `pytest --update-golden`:\n{text}"
+        )
+    diff = difflib.unified_diff(expected.splitlines(), text.splitlines(), name, "this run", lineterm="")
+    return "the text changed; if it should, rewrite it with `pytest --update-golden`\n" + "\n".join(diff)
+
+
+def golden_stem(test_file: Path, test_name: str) -> Path:
+    """The path of a test's golden texts, without the ending: its module as folders, then its plain name."""
+    module = test_file.relative_to(ROOT / "tests").with_suffix("")
+    return GOLDEN / module / re.sub(r"[^\w.+=-]+", "-", test_name).strip("-")

@@ -1,0 +1,203 @@
+"""The documentation tells the truth: its Python runs and prints what it says, its links lead somewhere.
+
+Every ```python block of README.md and docs/ runs. The blocks of a file share their names and run in order, in
+a process of their own. A block that a ```text or ```output block follows must print that text; `...` there
+stands for anything. Shell blocks are not run here: .ci/run takes its commands from the README.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import doctest
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+# ---- reading a page ----
+
+
+class Block(NamedTuple):
+    """One fenced block of a page."""
+
+    language: str
+    line: int  # of its first line of text
+    text: str
+    follows: bool  # only empty lines stand between this block and the one before it
+
+
+def blocks_of(page: str) -> list[Block]:
+    blocks: list[Block] = []
+    fence, language, inside, follows = "", "", list[str](), False
+    for number, line in enumerate(page.splitlines(), 1):
+        opening = re.match(r"\s*(`{3,}|~{3,})\s*(\w*)", line)
+        if fence:
+            if line.strip() == fence:
+                text = textwrap.dedent("\n".join(inside))
+                blocks.append(Block(language, number - len(inside), text, follows))
+                fence, follows = "", True
+            else:
+                inside.append(line)
+        elif opening:
+            fence, language, inside = opening[1], opening[2], []
+        elif line.strip():
+            follows = False
+    assert not fence, f"the block that begins with {inside[:1]} has no end"
+    return blocks
+
+
+# ---- running it ----
+
+
+def run_page(path: Path) -> list[str]:
+    """Run the page's Python here; what each of its blocks printed. Tracebacks show the page's own lines."""
+    namespace = {"__name__": "__main__"}
+    outputs = []
+    for block in blocks_of(path.read_text(encoding="utf-8")):
+        if block.language == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile("\n" * (block.line - 1) + block.text, path, "exec"), namespace)
+            outputs.append(printed.getvalue())
+    return outputs
+
+
+def check_page(path: Path, directory: Path) -> None:
+    """Run the page in a fresh process in `directory`; raises AssertionError where it does not hold."""
+    __tracebackhide__ = True
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
+    command = [sys.executable, __file__, str(path)]
+    done = subprocess.run(
+        command, cwd=directory, env=env, capture_output=True, text=True, encoding="utf-8", timeout=600
+    )
+    if done.returncode != 0:
+        raise AssertionError(f"{path.name} does not run:\n{done.stderr}")
+
+    outputs = iter(json.loads(done.stdout.splitlines()[-1]))
+    blocks = blocks_of(path.read_text(encoding="utf-8"))
+    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+        if block.language == "python":
+            printed = next(outputs)
+            if after and after.follows and after.language in ("text", "output"):
+                if not same_text(after.text, printed):
+                    raise AssertionError(
+                        f"{path.name}, line {after.line}:\n{difference(after.text, printed)}"
+                    )
+
+
+def trimmed(text: str) -> list[str]:
+    return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+def same_text(expected: str, printed: str) -> bool:
+    want, got = ("\n".join(trimmed(text)) + "\n" for text in (expected, printed))
+    return doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1)
+
+
+def difference(expected: str, printed: str) -> str:
+    return "\n".join(
+        difflib.unified_diff(trimmed(expected), trimmed(printed), "the page", "printed", lineterm="")
+    )
+
+
+# ---- the tests ----
+
+
+def has_python(path: Path) -> bool:
+    return any(block.language == "python" for block in blocks_of(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(path, id=path.relative_to(ROOT).as_posix()) for path in PAGES if has_python(path)]
+)
+def test_examples_run_and_print_what_the_page_says(page, tmp_path):
+    check_page(page, tmp_path)
+
+
+def test_links_lead_somewhere():
+    for page in PAGES:
+        for link in re.findall(r"\]\((?!\w+:)([^)#\s]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), (
+                f"{page.relative_to(ROOT)} links to {link}, which is not there"
+            )
+
+
+@pytest.mark.skipif(os.name == "nt", reason=".ci/run is a script for bash")
+def test_ci_runs_the_two_commands_of_the_readme():
+    commands = [
+        block.text for block in blocks_of(PAGES[0].read_text(encoding="utf-8")) if block.language == "bash"
+    ]
+    demo, test = commands
+    assert demo.endswith("python -m lazygrad demo")
+    assert test.endswith("python -m pytest")
+    taken = subprocess.run(
+        [ROOT / ".ci" / "run", "commands"], capture_output=True, text=True, check=True
+    ).stdout
+    assert taken.splitlines() == commands
+
+
+# ---- tests of the checker, on small pages ----
+
+
+def check_text(directory: Path, text: str) -> None:
+    page = directory / "page.md"
+    page.write_text(textwrap.dedent(text), encoding="utf-8")
+    check_page(page, directory)
+
+
+def test_blocks_of_a_page_share_their_names(tmp_path):
+    check_text(
+        tmp_path,
+        """
+        ```python
+        x = 1
+        ```
+        - in a list, with a longer fence
+
+          ````python
+          print(x + 1, "```")
+          print("a", 123, "z  ")
+          ````
+
+          ```text
+          2 ```
+          a ... z
+          ```
+        ```text
+        this follows a text
+        ```
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("```python\nprint(1)\n```\n```text\n2\n```", r"page.md, line 5:\n--- the page(.|\n)*-2\n\+1"),
+        ("```python\nprint(1)\n```\n\n```output\nTrue\n```", "page.md, line 6:"),
+        ("```python\n1\n```\n```text\n2\n```", "page.md, line 5:"),
+        ("\n```python\n\n1/0\n```", r'page.md", line 4(.|\n)*1/0\n(.|\n)*ZeroDivisionError'),
+        ("```python\nprint(1)\n", "has no end"),
+    ],
+)
+def test_a_page_that_is_wrong_fails(tmp_path, text, message):
+    with pytest.raises(AssertionError, match=message):
+        check_text(tmp_path, text)
+
+
+def test_text_after_words_is_not_expected_output(tmp_path):
+    check_text(tmp_path, "```python\nprint(1)\n```\nSome words.\n```text\n2\n```")
+
+
+if __name__ == "__main__":
+    print(json.dumps(run_page(Path(sys.argv[1]))))

@@ -1,7 +1,25 @@
-"""The language: nodes, the op table, index arithmetic, patterns, rewriting, the spec of each form, and printed text."""
+"""The language: nodes, the op table, index arithmetic, patterns, rewriting, specs of the forms, printed text."""
 
+from .args import AxisType, RangeArg, ReduceArg
 from .index import bounds, sint
 from .ops import OPS, OpInfo, Ops
+from .text import expression, linear_text, register_style, render, uop_text
 from .uop import UOp, Variable
 
-__all__ = ["OPS", "OpInfo", "Ops", "UOp", "Variable", "bounds", "sint"]
+__all__ = [
+    "OPS",
+    "AxisType",
+    "OpInfo",
+    "Ops",
+    "RangeArg",
+    "ReduceArg",
+    "UOp",
+    "Variable",
+    "bounds",
+    "expression",
+    "linear_text",
+    "register_style",
+    "render",
+    "sint",
+    "uop_text",
+]

@@ -1,0 +1,46 @@
+"""Views of memory and the shape of every op: movement in, index expressions out, and no element is copied."""
+
+from .movement import (
+    base_and_tracker,
+    broadcast_shapes,
+    broadcast_to,
+    expand,
+    flip,
+    pad,
+    permute,
+    reshape,
+    resolve_minus_one,
+    shrink,
+)
+from .rules import SHAPES, shape_of, shape_or_none
+from .sizes import Shape, prod, resolve_equal, same_shape, shape_text, size_text, smax, smin, vmax, vmin
+from .tracker import ShapeTracker
+from .view import View
+
+__all__ = [
+    "SHAPES",
+    "Shape",
+    "ShapeTracker",
+    "View",
+    "base_and_tracker",
+    "broadcast_shapes",
+    "broadcast_to",
+    "expand",
+    "flip",
+    "pad",
+    "permute",
+    "prod",
+    "reshape",
+    "resolve_equal",
+    "resolve_minus_one",
+    "same_shape",
+    "shape_of",
+    "shape_or_none",
+    "shape_text",
+    "shrink",
+    "size_text",
+    "smax",
+    "smin",
+    "vmax",
+    "vmin",
+]

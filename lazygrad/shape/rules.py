@@ -1,0 +1,162 @@
+"""The shape of every op's result, for tensor graphs and kernel ASTs: one table, one walk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ir.ops import OPS, Kind, Ops
+from ..ir.uop import UOp
+from .sizes import Shape, add, shape_text, sub
+
+#: (node, shapes of its sources) → its shape; None where this use of the op has none.
+ShapeRule = Callable[[UOp, tuple[Any, ...]], Shape | None]
+
+
+def NO_SHAPE(u: UOp, shapes: tuple[Any, ...]) -> None:
+    """The op names, orders or stores something; it is no value with elements."""
+
+
+def _first(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
+    return shapes[0]  # type: ignore[no-any-return]
+
+
+def _second(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
+    return shapes[1]  # type: ignore[no-any-return]
+
+
+def _arg(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+    return u.arg  # type: ignore[no-any-return]
+
+
+def _scalar(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+    return ()
+
+
+def _elementwise(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
+    shape: Shape | None = shapes[0]
+    for other in shapes:
+        if other != shape:
+            if shape is None or other is None:
+                return None
+            texts = ", ".join(map(shape_text, shapes))
+            raise ValueError(f"{u.op} takes values of one shape, not of {texts}; broadcast them first")
+    return shape
+
+
+def _const(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+    """A kernel's constant has a VIEW; one in a tensor graph is a scalar, with a DEVICE or without."""
+    return u.src[0].arg.shape if u.src and u.src[0].op is Ops.VIEW else ()  # type: ignore[no-any-return]
+
+
+def _iota(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+    return u.src[0].arg.shape if u.src and u.src[0].op is Ops.VIEW else (u.arg,)
+
+
+def _load(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
+    """In a kernel AST a LOAD names a VIEW, or computes an index of any shape; loops load single elements."""
+    if len(u.src) > 1 and u.src[1].op is Ops.VIEW:
+        return shapes[2] if len(u.src) > 2 else shapes[1]  # type: ignore[no-any-return]
+    return None
+
+
+def _reduce_axis(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+    return tuple(1 if axis in u.arg.axes else size for axis, size in enumerate(shapes[0]))
+
+
+def _permute(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+    return tuple(shapes[0][axis] for axis in u.arg)
+
+
+def _pad(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+    return tuple(
+        add(size, add(before, after)) for size, (before, after) in zip(shapes[0], u.arg, strict=True)
+    )
+
+
+def _shrink(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+    return tuple(sub(end, begin) for begin, end in u.arg)
+
+
+SHAPES: dict[Ops, ShapeRule] = {
+    # structure
+    Ops.SINK: NO_SHAPE,
+    Ops.NOOP: NO_SHAPE,
+    # where data is
+    Ops.DEVICE: NO_SHAPE,
+    Ops.UNIQUE: NO_SHAPE,
+    Ops.BUFFER: lambda u, shapes: (u.arg,),
+    Ops.BUFFER_VIEW: lambda u, shapes: (u.arg[0],),
+    Ops.COPY: _first,
+    Ops.CONTIGUOUS: _first,
+    Ops.DETACH: _first,
+    Ops.MULTI: NO_SHAPE,
+    Ops.ASSIGN: _first,
+    Ops.KERNEL: NO_SHAPE,
+    Ops.BIND: _scalar,
+    # movement
+    Ops.RESHAPE: _arg,
+    Ops.EXPAND: _arg,
+    Ops.PERMUTE: _permute,
+    Ops.PAD: _pad,
+    Ops.SHRINK: _shrink,
+    Ops.FLIP: _first,
+    # more than elementwise
+    Ops.REDUCE_AXIS: _reduce_axis,
+    Ops.GATHER: _second,
+    Ops.SCATTER: _first,
+    Ops.SCAN: _first,
+    Ops.SORT: _first,
+    Ops.IOTA: _iota,
+    # kernels
+    Ops.VIEW: lambda u, shapes: u.arg.shape,
+    Ops.DEFINE_GLOBAL: NO_SHAPE,
+    Ops.DEFINE_VAR: _scalar,
+    Ops.LOAD: _load,
+    Ops.STORE: NO_SHAPE,
+    Ops.STAGE: _first,
+    Ops.CONST: _const,
+    # loops and vectors: every value is one element (or its lanes), and shapes are gone
+    Ops.DEFINE_LOCAL: NO_SHAPE,
+    Ops.DEFINE_ACC: NO_SHAPE,
+    Ops.SPECIAL: NO_SHAPE,
+    Ops.RANGE: NO_SHAPE,
+    Ops.ENDRANGE: NO_SHAPE,
+    Ops.IF: NO_SHAPE,
+    Ops.ENDIF: NO_SHAPE,
+    Ops.BARRIER: NO_SHAPE,
+    Ops.INDEX: NO_SHAPE,
+    Ops.REDUCE: NO_SHAPE,
+    Ops.VECTORIZE: NO_SHAPE,
+    Ops.GEP: NO_SHAPE,
+    # elementwise: the one shape of the sources
+    **{op: _elementwise for op, info in OPS.items() if info.kind is Kind.ELEMENTWISE},
+}
+
+
+def shape_of(u: UOp) -> Shape:
+    """The shape of a node's value; ValueError for a node that has none."""
+    shape = shape_or_none(u)
+    if shape is None:
+        raise ValueError(f"{u.op} has no shape")
+    return shape
+
+
+def shape_or_none(u: UOp) -> Shape | None:
+    """The shape of a node's value, None for a node that has none."""
+    facts = u.facts
+    if "shape" in facts:
+        return facts["shape"]  # type: ignore[no-any-return]
+    stack = [u]
+    while stack:
+        node = stack[-1]
+        if "shape" in node.facts:
+            stack.pop()
+            continue
+        waiting = [s for s in node.src if "shape" not in s.facts]
+        if waiting:
+            stack.extend(waiting)
+        else:
+            stack.pop()
+            node.facts["shape"] = SHAPES[node.op](node, tuple(s.facts["shape"] for s in node.src))
+    return facts["shape"]  # type: ignore[no-any-return]

@@ -1,0 +1,152 @@
+"""Arithmetic on sizes: a size is an int, or an index expression over Variables.
+
+An expression that turns out constant becomes an int again, so that sizes compare with `==` (canonical index
+expressions that are equal are the same object).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+
+from ..dtype import dtypes
+from ..ir import index
+from ..ir.index import sint
+from ..ir.ops import OPS, Ops
+from ..ir.uop import UOp
+
+Shape = tuple[sint, ...]
+
+
+def as_size(value: object) -> sint:
+    """A number that a user gave, as a size: any integer type, or an index expression."""
+    if type(value) is int:
+        return value
+    if isinstance(value, UOp):
+        if not dtypes.is_int(value.dtype):
+            raise ValueError(f"a size is an integer or a Variable, not an expression of {value.dtype}")
+        return index.as_sint(index.as_index(value))
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ValueError(f"a size is an integer or a Variable, not {value!r}") from None
+
+
+def add(a: sint, b: sint) -> sint:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    return index.as_sint(index.add(index.as_index(a), index.as_index(b)))
+
+
+def sub(a: sint, b: sint) -> sint:
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b
+    return index.as_sint(index.sub(index.as_index(a), index.as_index(b)))
+
+
+def mul(a: sint, b: sint) -> sint:
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    return index.as_sint(index.mul(index.as_index(a), index.as_index(b)))
+
+
+def quotient(a: sint, b: sint) -> sint:
+    """`a // b` rounded down; 0 where b is 0."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if b else 0
+    return index.as_sint(index.floordiv(index.as_index(a), index.as_index(b)))
+
+
+def remainder(a: sint, b: sint) -> sint:
+    """`a % b`; 0 where b is 0."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b if b else 0
+    return index.as_sint(index.mod(index.as_index(a), index.as_index(b)))
+
+
+def prod(sizes: Iterable[sint]) -> sint:
+    """The product of sizes; 1 where there are none."""
+    result: sint = 1
+    for size in sizes:
+        result = mul(result, size)
+    return result
+
+
+def smax(a: sint, b: sint) -> sint:
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return index.as_sint(index.maximum(index.as_index(a), index.as_index(b)))
+
+
+def smin(a: sint, b: sint) -> sint:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return index.as_sint(index.minimum(index.as_index(a), index.as_index(b)))
+
+
+def vmin(value: sint) -> int:
+    """The least value it can take."""
+    return value if isinstance(value, int) else index.bounds(value)[0]
+
+
+def vmax(value: sint) -> int:
+    """The greatest value it can take: memory is for the maximum."""
+    return value if isinstance(value, int) else index.bounds(value)[1]
+
+
+def at_most(a: sint, b: sint) -> bool:
+    """Whether `a <= b` is certain, whatever values the Variables take."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b
+    return vmin(sub(b, a)) >= 0
+
+
+def resolve_equal(a: sint, b: sint) -> bool:
+    """Whether the two are equal whatever values the Variables take."""
+    if a is b:
+        return True
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    difference = sub(a, b)
+    return vmin(difference) == 0 == vmax(difference)
+
+
+def same_shape(a: Sequence[sint], b: Sequence[sint]) -> bool:
+    """Whether two shapes are equal, axis by axis."""
+    return len(a) == len(b) and all(map(resolve_equal, a, b))
+
+
+# *** text, for error messages
+
+
+def size_text(value: sint) -> str:
+    """A size as a person writes it: `4`, `n`, `(n*2)`."""
+    if isinstance(value, int):
+        return str(value)
+    texts: dict[UOp, str] = {}
+    for node in value.toposort():
+        sources = [texts[s] for s in node.src]
+        symbol = OPS[node.op].symbol
+        if node.op is Ops.DEFINE_VAR:
+            texts[node] = str(node.arg[0])
+        elif node.op is Ops.BIND:
+            texts[node] = f"{sources[0]}={sources[1]}"
+        elif node.op is Ops.CONST:
+            texts[node] = str(node.arg)
+        elif symbol is not None and len(sources) == 2:
+            texts[node] = f"({sources[0]}{symbol}{sources[1]})"
+        else:
+            texts[node] = f"{node.op.name.lower()}({', '.join(sources)})"
+    return texts[value]
+
+
+def shape_text(shape: Iterable[sint]) -> str:
+    """A shape as a person writes it: `(2, n)`, `(3,)`."""
+    texts = [size_text(size) for size in shape]
+    return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def pairs_text(pairs: Iterable[tuple[sint, sint]]) -> str:
+    """Pairs of sizes, one for each axis: `((0, 1), (n, 2))`."""
+    texts = [shape_text(pair) for pair in pairs]
+    return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"

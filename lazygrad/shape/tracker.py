@@ -1,0 +1,403 @@
+"""A stack of views: any sequence of movements of a flat buffer, without a copy.
+
+The last view is the one that is indexed. The number it gives counts in row-major order through the shape of the view
+before it, and so on; the first view gives the number of the element in the buffer. Two neighbours become one view
+wherever their composition is one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..ir import index
+from ..ir.index import sint
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from .sizes import (
+    Shape,
+    add,
+    as_size,
+    at_most,
+    mul,
+    quotient,
+    remainder,
+    resolve_equal,
+    smax,
+    smin,
+    sub,
+    vmax,
+    vmin,
+)
+from .view import CACHED, Mask, Run, View, ranges_over
+
+Span = tuple[sint, sint]
+
+
+class ShapeTracker:
+    """Where each element of a shape is found in a flat buffer. Never changes; equal ones compare and hash equal."""
+
+    __slots__ = ("_hash", "views")
+    views: tuple[View, ...]
+
+    def __init__(self, views: Iterable[View]) -> None:
+        self.views = tuple(views)
+        if not self.views:
+            raise ValueError(
+                "a ShapeTracker has at least one View; ShapeTracker.from_shape makes the plain one"
+            )
+        self._hash = hash(self.views)
+
+    @staticmethod
+    def from_shape(shape: Sequence[sint], strides: Sequence[sint] | None = None) -> ShapeTracker:
+        """All of a buffer in row-major order (or with other strides)."""
+        return ShapeTracker((View.create(shape, strides),))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, ShapeTracker) and self._hash == other._hash and self.views == other.views
+        )
+
+    def __repr__(self) -> str:
+        return f"ShapeTracker(views={self.views!r})"
+
+    def __reduce__(self) -> Any:
+        return ShapeTracker, (self.views,)
+
+    def __add__(self, other: ShapeTracker) -> ShapeTracker:
+        """`other` applied on top of this one: the buffer that it looks at is this one's shape in row-major order."""
+        if self.contiguous:
+            return other
+        views = self.views
+        for view in other.views:
+            views = _stacked(views, view)
+        return ShapeTracker(views)
+
+    # *** questions
+
+    @property
+    def shape(self) -> Shape:
+        return self.views[-1].shape
+
+    @property
+    def size(self) -> sint:
+        return self.views[-1].size
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether it is all of the buffer, in order."""
+        return len(self.views) == 1 and self.views[0].contiguous
+
+    def indexed(self, indices: Sequence[UOp]) -> tuple[UOp, UOp]:
+        """(the number of the element in the buffer, whether there is one) at these indices of the shape."""
+        top = self.views[-1]
+        number, conditions = top.index_of(indices), top.validity_of(indices)
+        for view in reversed(self.views[:-1]):
+            number, more = _through(view, number)
+            conditions += more
+        return number, index.all_of(conditions)
+
+    def to_indexed_uops(self) -> tuple[UOp, UOp]:
+        """`indexed` with fresh ranges `ridx0`, `ridx1`, ... for the axes."""
+        return self.indexed(ranges_over(self.shape))
+
+    def real_size(self) -> int:
+        """The number of elements that the buffer must have; at most, where several views or Variables are involved."""
+        if any(view.is_empty or view.is_hidden for view in self.views):
+            return 0
+        size = vmax(self.views[0].real_size())
+        if len(self.views) > 1:
+            size = min(size, index.bounds(self.to_indexed_uops()[0])[1] + 1)
+        return size
+
+    def real_strides(self, ignore_valid: bool = False) -> tuple[sint | None, ...]:
+        """Elements of the buffer that one step along each axis moves; None where that differs from place to place.
+
+        An axis that decides whether there is an element has None too, unless `ignore_valid`.
+        """
+        return _real_strides(self, ignore_valid)
+
+    def unit_stride_axes(self, ignore_valid: bool = False) -> list[int]:
+        """The axes along which neighbours are neighbours in the buffer."""
+        return [axis for axis, stride in enumerate(self.real_strides(ignore_valid)) if stride == 1]
+
+    def unbind(self) -> tuple[ShapeTracker, dict[UOp, int]]:
+        """The tracker with each bound Variable replaced by the Variable, and the values these were bound to."""
+        return _unbind(self)
+
+    # *** movement
+
+    def permute(self, order: Sequence[int]) -> ShapeTracker:
+        """Axis i of the result is axis `order[i]` of this one."""
+        return self._with(self.views[-1].permute(order))
+
+    def expand(self, shape: Sequence[sint]) -> ShapeTracker:
+        """Axes of size 1 repeat to their new size."""
+        return self._with(self.views[-1].expand(shape))
+
+    def pad(self, amounts: Sequence[Span]) -> ShapeTracker:
+        """(before, after) masked places around each axis."""
+        return self._with(self.views[-1].pad(amounts))
+
+    def shrink(self, spans: Sequence[Span]) -> ShapeTracker:
+        """Only [begin, end) of each axis."""
+        return self._with(self.views[-1].shrink(spans))
+
+    def flip(self, axes: Sequence[int]) -> ShapeTracker:
+        """The axes run backwards."""
+        return self._with(self.views[-1].flip(axes))
+
+    def reshape(self, shape: Sequence[sint]) -> ShapeTracker:
+        """The same elements in the same row-major order, in a shape of the same size."""
+        view = self.views[-1].reshape(shape)
+        if view is None:
+            return ShapeTracker(_stacked(self.views, View.create(shape)))
+        return self._with(view)
+
+    def simplify(self) -> ShapeTracker:
+        """With as few views as we can see. Movements do this themselves; it is for trackers that are made of views."""
+        views = self.views[:1]
+        for view in self.views[1:]:
+            views = _stacked(views, view)
+        return self if views == self.views else ShapeTracker(views)
+
+    def _with(self, view: View) -> ShapeTracker:
+        """The tracker with another last view."""
+        if len(self.views) == 1:
+            return ShapeTracker((view,))
+        return ShapeTracker(_stacked(self.views[:-1], view))
+
+
+# *** through a view by the number of an element
+
+
+def _places(number: sint, sizes: Sequence[sint]) -> list[sint]:
+    """The row-major digits of a number. The first is not wrapped: a number below the product needs no wrapping."""
+    places: list[sint] = []
+    step: sint = 1
+    for axis in range(len(sizes) - 1, -1, -1):
+        place = quotient(number, step)
+        places.append(remainder(place, sizes[axis]) if axis else place)
+        step = mul(step, sizes[axis])
+    places.reverse()
+    return places
+
+
+def _through(view: View, number: UOp) -> tuple[UOp, list[UOp]]:
+    """The element of `view` with this row-major number: its number in the buffer, the conditions that there is one."""
+    if view.contiguous:
+        return number, []
+    runs, offset = view.runs()
+    places = [index.as_index(p) for p in _places(index.as_sint(number), [run.size for run in runs])]
+    steps = [
+        index.mul(p, index.as_index(run.stride))
+        for p, run in zip(places, runs, strict=True)
+        if run.stride != 0
+    ]
+    conditions = []
+    for place, run in zip(places, runs, strict=True):
+        if not resolve_equal(run.begin, 0):
+            conditions.append(index.logical_not(index.less(place, index.as_index(run.begin))))
+        if not resolve_equal(run.end, run.size):
+            conditions.append(index.less(place, index.as_index(run.end)))
+    return index.add(*steps, index.as_index(offset)), conditions
+
+
+# *** two views as one
+
+
+def _stacked(views: tuple[View, ...], top: View) -> tuple[View, ...]:
+    """The views with `top` on them, joined with those below as far as possible."""
+    while views:
+        joined = _joined(views[-1], top)
+        if joined is None:
+            return (*views, top)
+        views, top = views[:-1], joined
+    return (top,)
+
+
+@functools.lru_cache(CACHED)
+def _joined(lower: View, upper: View) -> View | None:
+    """One view that says what `upper` on `lower` says; None where we find none.
+
+    Only the places that `upper` leaves valid count, so these are cut out, joined, and padded again.
+    """
+    if upper.is_empty or lower.contiguous:
+        return upper
+    if upper.is_hidden or lower.is_hidden:
+        return View.create(upper.shape, None, 0, ((0, 0),) * len(upper.shape))
+    if upper.mask is None:
+        return lower.reshape(upper.shape) if upper.contiguous else _joined_unmasked(lower, upper)
+    cut = upper.shrink(upper.mask)
+    joined = _joined(lower, cut)
+    if joined is None:
+        return None
+    amounts = tuple(
+        (begin, sub(size, end)) for (begin, end), size in zip(upper.mask, upper.shape, strict=True)
+    )
+    return joined.pad(amounts)
+
+
+def _joined_unmasked(lower: View, upper: View) -> View | None:
+    """The same, where `upper` has no mask.
+
+    Every step along an axis of `upper` moves some way along each run of `lower`. If taking all the steps, forwards and
+    backwards, never leaves a run, then the row-major digits of the element's number are linear in the index, and so is
+    its place in the buffer.
+    """
+    runs, offset = lower.runs()
+    sizes = [run.size for run in runs]
+    origin = _places(upper.offset, sizes)
+    ways = []  # for each axis of `upper`: how far one step moves along each run
+    for size, stride in zip(upper.shape, upper.strides, strict=True):
+        stepped = origin if size == 1 or stride == 0 else _places(add(upper.offset, stride), sizes)
+        ways.append([sub(after, before) for after, before in zip(stepped, origin, strict=True)])
+    whole: Mask = tuple((0, size) for size in upper.shape)
+    mask: Mask = whole
+    pending: list[tuple[int, Run]] = []
+    for r, run in enumerate(runs):
+        low, high = _extent(origin[r], [way[r] for way in ways], whole)
+        if low is None or high is None or not at_most(0, low) or not at_most(add(high, 1), run.size):
+            return None
+        if run.masked:
+            pending.append((r, run))
+    # a run's mask becomes that of the one axis which moves along the run; narrowed axes may make others pass
+    pending.sort(key=lambda item: sum(way[item[0]] != 0 for way in ways))
+    for r, run in pending:
+        moves = [way[r] for way in ways]
+        low, high = _extent(origin[r], moves, mask)
+        if (
+            low is not None
+            and high is not None
+            and at_most(run.begin, low)
+            and at_most(add(high, 1), run.end)
+        ):
+            continue
+        narrowed = _interval(origin[r], moves, run, mask)
+        if narrowed is None:
+            return None
+        mask = narrowed
+        if any(begin == end for begin, end in mask):
+            break
+    place = offset
+    for before, run in zip(origin, runs, strict=True):
+        place = add(place, mul(before, run.stride))
+    strides = []
+    for way in ways:
+        stride: sint = 0
+        for moved, run in zip(way, runs, strict=True):
+            stride = add(stride, mul(moved, run.stride))
+        strides.append(stride)
+    return View.create(upper.shape, strides, place, None if mask is whole else mask)
+
+
+def _extent(origin: sint, moves: Sequence[sint], spans: Mask) -> tuple[sint | None, sint | None]:
+    """The least and greatest of `origin + moves · index` over the index intervals; None where a sign is unknown."""
+    low = high = origin
+    for move, (begin, end) in zip(moves, spans, strict=True):
+        if move == 0:
+            continue
+        first, last = mul(move, begin), mul(move, sub(end, 1))
+        if vmin(move) >= 0:
+            low, high = add(low, first), add(high, last)
+        elif vmax(move) <= 0:
+            low, high = add(low, last), add(high, first)
+        else:
+            return None, None
+    return low, high
+
+
+def _interval(origin: sint, moves: Sequence[sint], run: Run, spans: Mask) -> Mask | None:
+    """The index intervals where `run.begin <= origin + moves · index < run.end`; None where that is no interval."""
+    moving = [axis for axis, move in enumerate(moves) if move != 0]
+    if not moving:
+        if at_most(run.end, origin) or at_most(add(origin, 1), run.begin):
+            return tuple((0, 0) for _ in spans)
+        return None
+    move = moves[moving[0]]
+    if len(moving) > 1 or not isinstance(move, int):
+        return None
+    axis = moving[0]
+    if move > 0:
+        begin, end = _ceil(sub(run.begin, origin), move), _ceil(sub(run.end, origin), move)
+    else:  # origin - k*i in [begin, end)
+        begin = add(quotient(sub(origin, run.end), -move), 1)
+        end = add(quotient(sub(origin, run.begin), -move), 1)
+    low, high = smax(begin, spans[axis][0]), smin(end, spans[axis][1])
+    return (*spans[:axis], (low, smax(low, high)), *spans[axis + 1 :])
+
+
+def _ceil(value: sint, divisor: int) -> sint:
+    return quotient(add(value, divisor - 1), divisor)
+
+
+# *** cached questions
+
+
+@functools.lru_cache(CACHED)
+def _real_strides(tracker: ShapeTracker, ignore_valid: bool) -> tuple[sint | None, ...]:
+    view = tracker.views[0]
+    if len(tracker.views) == 1 and (ignore_valid or view.mask is None):
+        return view.strides
+    ranges = ranges_over(tracker.shape)
+    number, valid = tracker.indexed(ranges)
+    checked = set() if ignore_valid else set(valid.toposort())
+    terms, _ = index.terms_of(number)
+    strides: list[sint | None] = []
+    for place in ranges:
+        if place in checked:
+            strides.append(None)
+            continue
+        stride: sint | None = 0
+        for monomial, coefficient in terms.items():
+            if not any(place in atom.toposort() for atom in monomial):
+                continue
+            others = [atom for atom in monomial if atom is not place]
+            if len(others) != len(monomial) - 1 or any(
+                node.op is Ops.RANGE for o in others for node in o.toposort()
+            ):
+                stride = None
+                break
+            step: sint = coefficient
+            for atom in others:
+                step = mul(step, atom)
+            stride = add(stride, step) if stride is not None else None
+        strides.append(stride)
+    return tuple(strides)
+
+
+@functools.lru_cache(CACHED)
+def _unbind(tracker: ShapeTracker) -> tuple[ShapeTracker, dict[UOp, int]]:
+    values: dict[UOp, int] = {}
+    views = []
+    for view in tracker.views:
+        mask = (
+            None
+            if view.mask is None
+            else tuple((unbound(b, values), unbound(e, values)) for b, e in view.mask)
+        )
+        shape = tuple(unbound(size, values) for size in view.shape)
+        strides = tuple(unbound(stride, values) for stride in view.strides)
+        views.append(View.create(shape, strides, unbound(view.offset, values), mask))
+    return (ShapeTracker(views), values) if values else (tracker, values)
+
+
+def unbound(value: sint, values: dict[UOp, int]) -> sint:
+    """A size with each bound Variable replaced by the Variable, whose value is noted in `values`."""
+    if isinstance(value, int):
+        return value
+    bound = [node for node in value.toposort() if node.op is Ops.BIND]
+    for node in bound:
+        variable, number = node.unbind()
+        if values.setdefault(variable, number) != number:
+            raise ValueError(
+                f"Variable {variable.arg[0]} is bound to {values[variable]} and to {number} at once"
+            )
+    if not bound:
+        return value
+    mapping = {node: node.src[0] for node in bound}
+    return as_size(index.substitute((value,), mapping)[value])

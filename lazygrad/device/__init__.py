@@ -1,0 +1,38 @@
+"""What a device is: its facts, its memory, and how it is found by name.
+
+No driver is here: those are in runtime/. This sits between the schedule,
+which says what is stored where, and the runtimes, which know how.
+"""
+
+from .buffer import Buffer
+from .facts import (
+    AlreadyAllocatedError,
+    CompileError,
+    DeviceError,
+    GlobalCounters,
+    MissingDeviceError,
+    OutOfMemoryError,
+    Target,
+    lock_across_fork,
+)
+from .memory import Allocator, BufferSpec, flat_bytes
+from .registry import CompiledDevice, Compiler, Device, Program
+
+__all__ = [
+    "Allocator",
+    "AlreadyAllocatedError",
+    "Buffer",
+    "BufferSpec",
+    "CompileError",
+    "CompiledDevice",
+    "Compiler",
+    "Device",
+    "DeviceError",
+    "GlobalCounters",
+    "MissingDeviceError",
+    "OutOfMemoryError",
+    "Program",
+    "Target",
+    "flat_bytes",
+    "lock_across_fork",
+]

@@ -1,0 +1,122 @@
+"""The errors of devices, the facts about one (`Target`), the process's counters, and locks that survive a fork."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from ..dtype import DType
+from ..ir.ops import Ops
+
+# *** errors
+
+
+class DeviceError(RuntimeError):
+    """A device, its driver or its memory cannot do what was asked; the text says what would help."""
+
+
+class MissingDeviceError(DeviceError, NotImplementedError):
+    """A device that lazygrad knows by name and cannot drive yet."""
+
+
+class OutOfMemoryError(DeviceError, MemoryError):
+    """A device has no room, even after everything kept for reuse was given back."""
+
+
+class AlreadyAllocatedError(DeviceError, AssertionError):
+    """`allocate` on a buffer that has its memory; old scripts expect an AssertionError."""
+
+
+class CompileError(RuntimeError):
+    """A compiler refused generated code. `source` is that code, `log` what the compiler said."""
+
+    def __init__(self, message: str, source: str = "", log: str = "") -> None:
+        self.message, self.source, self.log = message, source, log
+        parts = (message, log.strip(), source and "the source was:\n" + source)
+        super().__init__("\n".join(part for part in parts if part))
+
+
+# *** facts about a device
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a device has. The compiler asks these facts and never a device's name.
+
+    vector_bytes      width of the vector unit; 0 where lanes are scalars (GPUs)
+    vector_registers  how many such registers there are
+    load_bytes        the widest load or store; 0 = vector_bytes
+    grid              whether a launch runs a grid of threads (GLOBAL and LOCAL axes are not loops)
+    has_local         whether threads of a workgroup share memory
+    local_bytes       how much of it
+    caches            bytes of each data cache, innermost first; () = unknown
+    threads           how many pieces of a kernel can run at once (1 on a GPU: the grid does that)
+    max_ops, max_args how large one kernel should get
+    native_dtypes     the types it computes in; the others are emulated by `legalize`
+    native_ops        ops beyond the common ones that it has as instructions or exact functions
+    has_fma           whether MULACC is one instruction
+    """
+
+    name: str
+    arch: str = ""
+    vector_bytes: int = 0
+    vector_registers: int = 16
+    load_bytes: int = 0
+    grid: bool = False
+    has_local: bool = False
+    local_bytes: int = 0
+    caches: tuple[int, ...] = ()
+    threads: int = 1
+    max_ops: int = 2000
+    max_args: int = 1000
+    native_dtypes: frozenset[DType] = frozenset()
+    native_ops: frozenset[Ops] = frozenset()
+    has_fma: bool = False
+
+
+# *** accounting
+
+
+class GlobalCounters:
+    """What this process has run and holds: operations, bytes moved, seconds, kernels, memory in use."""
+
+    global_ops: int = 0
+    global_mem: int = 0
+    time_sum_s: float = 0.0
+    kernel_count: int = 0
+    mem_used: int = 0
+
+    @staticmethod
+    def reset() -> None:
+        """Start counting anew; memory in use stays, since it is still in use."""
+        GlobalCounters.global_ops = GlobalCounters.global_mem = GlobalCounters.kernel_count = 0
+        GlobalCounters.time_sum_s = 0.0
+
+
+# *** locks that a fork must not tear
+
+#: Taken in this order around a fork, so that a child never inherits half-done work or a lock without owner.
+_fork_locks: list[Any] = []
+
+
+def lock_across_fork() -> Any:
+    """A new re-entrant lock that stays usable in a forked child."""
+    lock = threading.RLock()
+    _fork_locks.append(lock)
+    return lock
+
+
+def before_fork() -> None:
+    for lock in _fork_locks:
+        lock.acquire()
+
+
+def after_fork() -> None:
+    for lock in reversed(_fork_locks):
+        lock.release()
+
+
+open_lock = lock_across_fork()
+#: Guards free lists and counts. Re-entrant, since the garbage collector may drop a Buffer at any allocation.
+memory_lock = lock_across_fork()

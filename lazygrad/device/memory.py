@@ -1,0 +1,173 @@
+"""A device's memory: `BufferSpec` says how it should be, an `Allocator` gives it out and keeps what is freed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from .facts import DeviceError, GlobalCounters, OutOfMemoryError, memory_lock
+
+
+@dataclass(frozen=True)
+class BufferSpec:
+    """Wishes about a buffer's memory; a device ignores those that mean nothing to it.
+
+    external_ptr: the address of memory that someone else owns and keeps alive.
+    """
+
+    image: Any = None
+    uncached: bool = False
+    cpu_access: bool = False
+    host: bool = False
+    nolru: bool = False
+    external_ptr: int | None = None
+
+    def __repr__(self) -> str:
+        said = {name: value for name, value in vars(self).items() if value is not None and value is not False}
+        return f"BufferSpec({', '.join(f'{name}={value!r}' for name, value in said.items())})"
+
+
+DEFAULT_SPEC = BufferSpec()
+
+
+class Allocator:
+    """Gives out a device's memory and keeps freed blocks for reuse, most recently freed first.
+
+    A device overrides the methods that begin with `_`. Their `handle` is whatever the device calls memory; it
+    has an attribute `nbytes`.
+    """
+
+    alignment = 64  #: sizes are rounded up to this, so that blocks of nearly the same size are one kind
+    cache_limit = 1 << 62  #: bytes kept for reuse at most
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._kept: OrderedDict[tuple[int, BufferSpec], list[Any]] = OrderedDict()
+        self.kept_bytes = 0
+
+    # what a device says
+
+    def _alloc(self, nbytes: int, options: BufferSpec) -> Any:
+        """New memory that reads zeros; MemoryError where there is none."""
+        raise NotImplementedError(f"{self.name} does not allocate memory")
+
+    def _free(self, handle: Any) -> None:
+        """Give a block back to the system."""
+
+    def _clear(self, handle: Any) -> None:
+        """Make all of a reused block read zeros."""
+        raise NotImplementedError(f"{self.name} does not clear memory")
+
+    def _adopt(self, opaque: Any, nbytes: int) -> Any:
+        """A handle on memory that someone else made, without a copy; it keeps `opaque` alive."""
+        raise DeviceError(f"{self.name} cannot use foreign memory ({type(opaque).__name__})")
+
+    def _copyin(self, handle: Any, source: memoryview) -> None:
+        raise NotImplementedError(f"{self.name} cannot be written from the host")
+
+    def _copyout(self, target: memoryview, handle: Any) -> None:
+        raise NotImplementedError(f"{self.name} cannot be read by the host")
+
+    def _as_buffer(self, handle: Any) -> memoryview | None:
+        """The bytes without a copy, over a new exporter; None where the host does not see the memory."""
+        return None
+
+    def _offset(self, handle: Any, nbytes: int, offset: int) -> Any:
+        """A handle on a part of a handle's memory; it keeps the whole alive."""
+        raise NotImplementedError(f"{self.name} has no views of memory")
+
+    def _transfer(self, target: Any, source: Any, source_allocator: Allocator) -> bool:
+        """Copy between two devices without the host; False where that is not possible."""
+        return False
+
+    # what Buffer asks
+
+    def _rounded(self, nbytes: int) -> int:
+        return max(-(-nbytes // self.alignment), 1) * self.alignment
+
+    def alloc(self, nbytes: int, options: BufferSpec = DEFAULT_SPEC, zero: bool = False) -> Any:
+        """A block of at least `nbytes`; it may hold old data unless `zero`."""
+        rounded = self._rounded(nbytes)
+        handle = None
+        with memory_lock:
+            kept = self._kept.get((rounded, options))
+            if kept:
+                handle = kept.pop()
+                self.kept_bytes -= rounded
+            GlobalCounters.mem_used += nbytes
+        try:
+            if handle is None:
+                handle = self._alloc_or_make_room(rounded, nbytes, options)
+            elif zero:
+                self._clear(handle)
+        except BaseException:
+            with memory_lock:
+                GlobalCounters.mem_used -= nbytes
+            raise
+        handle.nbytes = nbytes
+        return handle
+
+    def _alloc_or_make_room(self, rounded: int, nbytes: int, options: BufferSpec) -> Any:
+        try:
+            return self._alloc(rounded, options)
+        except MemoryError:
+            self.free_cache()
+        try:
+            return self._alloc(rounded, options)
+        except MemoryError as error:
+            held = GlobalCounters.mem_used - nbytes
+            raise OutOfMemoryError(
+                f"{self.name} has no room for {nbytes:,} more bytes; buffers hold {held:,} bytes in all"
+            ) from error
+
+    def free(self, handle: Any, options: BufferSpec = DEFAULT_SPEC, shared: bool = False) -> None:
+        """Take back a block that `alloc` gave. A `shared` one, that others still see, is left to them."""
+        rounded = self._rounded(handle.nbytes)
+        released: list[Any] = []
+        with memory_lock:
+            GlobalCounters.mem_used -= handle.nbytes
+            if shared:
+                return
+            if options.nolru or rounded > self.cache_limit:
+                released.append(handle)
+            else:
+                key = (rounded, options)
+                kept = self._kept.get(key)
+                if kept is None:
+                    kept = self._kept[key] = []
+                kept.append(handle)
+                self._kept.move_to_end(key)
+                self.kept_bytes += rounded
+                if self.kept_bytes > self.cache_limit:
+                    self._evict(released)
+        for block in released:
+            self._free(block)
+
+    def _evict(self, released: list[Any]) -> None:
+        """Let go of the sizes that were freed longest ago, until the rest is under the limit."""
+        while self.kept_bytes > self.cache_limit:
+            key = next(iter(self._kept))
+            blocks = self._kept[key]
+            if blocks:
+                released.append(blocks.pop(0))
+                self.kept_bytes -= key[0]
+            if not blocks:
+                del self._kept[key]
+
+    def free_cache(self) -> None:
+        """Give every block kept for reuse back to the system."""
+        with memory_lock:
+            blocks = [block for kept in self._kept.values() for block in kept]
+            self._kept.clear()
+            self.kept_bytes = 0
+        for block in blocks:
+            self._free(block)
+
+
+def flat_bytes(source: Any) -> memoryview:
+    """The bytes of anything with the buffer protocol, in order, without a copy."""
+    view = memoryview(source)
+    if not view.c_contiguous:
+        raise ValueError("only contiguous memory can be copied; make a contiguous copy first")
+    return memoryview(bytearray()) if view.nbytes == 0 else view.cast("B")

@@ -1,0 +1,239 @@
+"""An open device (`CompiledDevice`), and the registry that opens devices by name (`Device`)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..config import DEBUG, DEV
+from .facts import DeviceError, MissingDeviceError, Target, after_fork, before_fork, open_lock
+from .memory import Allocator
+
+if TYPE_CHECKING:
+    from ..renderer import ProgramSpec, Renderer
+
+# *** a device
+
+
+class Compiler:
+    """Turns a renderer's text into bytes that the device can load."""
+
+    def compile(self, source: str) -> bytes:
+        """The binary; CompileError with the source and the log where the compiler refuses."""
+        return source.encode()
+
+    def disassemble(self, lib: bytes) -> str:
+        """The machine's instructions as text."""
+        return lib.decode(errors="replace")
+
+
+#: A loaded kernel: `program(handles, values of the variables, wait=False)` → seconds if it waited.
+Program = Callable[..., float | None]
+
+
+class CompiledDevice:
+    """One open device. Runtimes subclass it; a class is found as `<Name>Device` in `runtime/<name>.py`.
+
+    name      canonical, as `CUDA:1`
+    kind      the part before the colon: devices of one kind take the same programs
+    renderer  None on a device that only holds data
+    """
+
+    fork_safe = True  #: whether a forked child may go on using a device that its parent opened
+
+    def __init__(
+        self,
+        name: str,
+        allocator: Allocator,
+        renderer: Renderer | None = None,
+        compiler: Compiler | None = None,
+    ) -> None:
+        self.name, self.kind = name, name.split(":")[0]
+        self.allocator = allocator
+        self._renderer, self.compiler = renderer, compiler
+
+    def __repr__(self) -> str:
+        return f"<device {self.name}>"
+
+    @property
+    def renderer(self) -> Renderer:
+        if self._renderer is None:
+            raise DeviceError(
+                f"{self.name} holds data and runs no kernels; copy it to {Device.DEFAULT} first"
+            )
+        return self._renderer
+
+    @property
+    def target(self) -> Target:
+        return self.renderer.target
+
+    def compile(self, spec: ProgramSpec) -> bytes:
+        """The binary of a rendered kernel."""
+        if self.compiler is None:
+            raise DeviceError(f"{self.name} holds data and compiles no kernels")
+        return self.compiler.compile(spec.src)
+
+    def load(self, spec: ProgramSpec, lib: bytes) -> Program:
+        """A binary made callable."""
+        raise DeviceError(f"{self.name} holds data and runs no kernels")
+
+    def synchronize(self) -> None:
+        """Wait until everything started on the device is done."""
+
+
+# *** the registry
+
+#: Devices that have a name and no runtime yet, and what each waits for.
+PLANNED = {
+    "CUDA": "a runtime over NVRTC and NVIDIA's driver API",
+    "METAL": "a runtime over Apple's Metal",
+    "CL": "a runtime over OpenCL",
+    "WEBGPU": "a renderer for WGSL and a runtime over wgpu",
+}
+#: Tried in this order for the default; anything else is used only when asked for.
+_REAL_GPUS = ("CUDA", "METAL")
+_DATA_ONLY = ("NPY", "DISK")
+
+
+class _Devices:
+    """`Device["CPU"]` opens a device or finds it open; `Device.DEFAULT` names the one to use if none is said."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, CompiledDevice] = {}
+        self._canonical: dict[str, str] = {}
+        self._registered: dict[str, Callable[[str], CompiledDevice]] = {}
+        self._parents: dict[
+            str, str
+        ] = {}  # after a fork: devices of the parent that this child must not touch
+        self._chosen: str | None = None
+
+    def known(self) -> list[str]:
+        """Every kind of device there is a name for."""
+        return sorted({*_runtime_files(), *PLANNED, *self._registered})
+
+    def opened(self) -> list[str]:
+        """The devices that this process has opened."""
+        return list(self._open)
+
+    def register(self, kind: str, make: Callable[[str], CompiledDevice]) -> None:
+        """Add a kind of device that is not a file of runtime/: `make(name)` opens one."""
+        self._registered[kind.upper()] = make
+
+    def canonicalize(self, name: str | None) -> str:
+        """Upper case, without `:0`; None is the default. What follows `DISK:` is a path and stays as it is."""
+        if name is None:
+            return self.DEFAULT
+        found = self._canonical.get(name)
+        if found is None:
+            found = self._canonical[name] = self._canonicalize(name)
+        return found
+
+    def _canonicalize(self, name: str) -> str:
+        if not isinstance(name, str):
+            raise TypeError(f"a device is named by a string such as 'CPU', not {name!r}")
+        kind, colon, rest = name.partition(":")
+        kind = kind.upper()
+        known = self.known()
+        if kind not in known:
+            import difflib
+
+            near = difflib.get_close_matches(kind, known, 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise DeviceError(f"{name!r} is not a device.{hint} Known: {', '.join(known)}")
+        if kind == "DISK":
+            if not rest:
+                raise DeviceError("DISK needs the path of a file: 'DISK:/path/to/file'")
+            return f"DISK:{rest}"
+        if colon and not (rest.isascii() and rest.isdigit()):
+            raise DeviceError(f"{name!r}: after {kind}: comes the number of the device, as in {kind}:1")
+        return f"{kind}:{int(rest)}" if rest and int(rest) else kind
+
+    def __getitem__(self, name: str) -> CompiledDevice:
+        device = self._open.get(name)
+        return device if device is not None else self._get(self.canonicalize(name))
+
+    def _get(self, name: str) -> CompiledDevice:
+        with open_lock:
+            device = self._open.get(name)
+            if device is None:
+                if name in self._parents:
+                    raise DeviceError(f"can only open device {name} from parent, not {self._parents[name]}")
+                device = self._make(name)
+                self._open[name] = device
+                if DEBUG >= 1:
+                    print(f"opened device {name} from pid:{os.getpid()}")
+            return device
+
+    def _make(self, name: str) -> CompiledDevice:
+        kind = name.split(":")[0]
+        make = self._registered.get(kind)
+        if make is None:
+            if kind not in _runtime_files():
+                raise MissingDeviceError(f"{kind} is not there yet: {PLANNED[kind]} is missing; use CPU")
+            module = importlib.import_module(f"lazygrad.runtime.{kind.lower()}")
+            wanted = f"{kind}DEVICE"
+            make = next(value for key, value in vars(module).items() if key.upper() == wanted)
+        return make(name)
+
+    @property
+    def DEFAULT(self) -> str:
+        """DEV, or CPU=1 and the like in the environment, or a real GPU that works, or CPU."""
+        asked = DEV.value
+        if asked:
+            return self.canonicalize(asked)
+        if self._chosen is None:
+            self._chosen = self._choose()
+        return self._chosen
+
+    @DEFAULT.setter
+    def DEFAULT(self, name: str) -> None:
+        DEV.set_default(self.canonicalize(name))
+
+    def _choose(self) -> str:
+        for kind in self.known():
+            if os.environ.get(kind) == "1" and kind not in _DATA_ONLY:
+                return kind
+        for kind in _REAL_GPUS:
+            if kind in _runtime_files():
+                try:
+                    return self._get(kind).name
+                except DeviceError:
+                    continue  # no such machine, or no driver: the CPU is always there
+        return "CPU"
+
+    def _after_fork_in_child(self) -> None:
+        unsafe = [name for name, device in self._open.items() if not device.fork_safe]
+        if unsafe:
+            process = sys.modules.get("multiprocessing.process")
+            child = process.current_process().name if process else f"the forked process {os.getpid()}"
+            for name in unsafe:
+                self._parents[name] = child
+                del self._open[name]
+
+
+_runtimes: frozenset[str] = frozenset()
+
+
+def _runtime_files() -> frozenset[str]:
+    """The devices of runtime/: one file each; files that begin with `_` are shared by several."""
+    global _runtimes
+    if not _runtimes:
+        folder = os.path.join(os.path.dirname(__file__), "runtime")
+        names = (module.name for module in pkgutil.iter_modules([folder]))
+        _runtimes = frozenset(name.upper() for name in names if not name.startswith("_"))
+    return _runtimes
+
+
+Device = _Devices()
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+
+    def _in_child() -> None:
+        after_fork()
+        Device._after_fork_in_child()
+
+    os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=_in_child)

@@ -1,0 +1,170 @@
+"""Linear programs become text, one file per language: `Renderer` is what each promises, `ProgramSpec` the result.
+
+In: form 7, a list of UOps in written order. Out: the source of one kernel, with or without its device at hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..device import Target
+from ..dtype import DType
+from ..ir.ops import ELEMENTWISE, Ops
+from ..ir.uop import UOp, toposort
+
+__all__ = ["Estimates", "ProgramSpec", "Renderer", "function_name", "parameters"]
+
+
+class Renderer:
+    """Text for one language and one Target.
+
+    suffix    what distinguishes its files and cache entries, such as "c"
+    """
+
+    suffix = ""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    def supports(self, op: Ops, dtype: DType) -> bool:
+        """Whether the text can say `op` of this dtype (comparisons: of their sources); if not, `legalize` rewrites."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it supports")
+
+    def render(self, name: str | Sequence[UOp], uops: Sequence[UOp] | None = None) -> str:
+        """The source of a kernel: `render(name, uops)`, or `render(uops)` for one named `example`."""
+        if isinstance(name, str):
+            if uops is None:
+                raise TypeError("render takes a name and a list of UOps, or only the list")
+            return self._render(name, uops)
+        return self._render("example", name)
+
+    def _render(self, name: str, uops: Sequence[UOp]) -> str:
+        raise NotImplementedError(f"{type(self).__name__} does not render yet")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.target.arch or self.target.name})"
+
+
+def parameters(uops: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
+    """The order of arguments: the buffers of a linear program by number, its variables in the order of the list."""
+    buffers: dict[int, UOp] = {}
+    variables: dict[UOp, None] = {}
+    for u in uops:
+        if u.op is Ops.DEFINE_GLOBAL:
+            buffers[u.arg] = u
+        elif u.op is Ops.DEFINE_VAR:
+            variables[u] = None
+    return [buffers[number] for number in sorted(buffers)], list(variables)
+
+
+def function_name(name: str) -> str:
+    """The name as an identifier: colours are dropped, other characters become two hexadecimal digits."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", name)
+    return re.sub(r"\W", lambda found: f"{ord(found[0]):02X}", plain, flags=re.ASCII)
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What one run costs: arithmetic operations, bytes loaded and stored. Symbolic where a size is."""
+
+    ops: Any = 0
+    bytes: Any = 0
+
+
+@dataclass(frozen=True)
+class ProgramSpec:
+    """A kernel as text, and what a runtime must know to call it.
+
+    name          as displayed, perhaps with colours; `function_name(name)` is that of its function
+    device        the kind of device, such as "CUDA"
+    globals       how many buffers it takes; `outs` and `ins` say which of them it writes and reads
+    vars          its integer arguments, DEFINE_VAR nodes in order
+    global_size, local_size   of the launch on a device with a grid
+    """
+
+    name: str
+    src: str
+    device: str
+    uops: tuple[UOp, ...] = ()
+    applied_opts: tuple[Any, ...] = ()
+    globals: int = 0
+    vars: tuple[UOp, ...] = ()
+    outs: tuple[int, ...] = ()
+    ins: tuple[int, ...] = ()
+    global_size: tuple[Any, ...] | None = None
+    local_size: tuple[Any, ...] | None = None
+    estimates: Estimates = Estimates()
+
+    @property
+    def function_name(self) -> str:
+        return function_name(self.name)
+
+    @staticmethod
+    def of(
+        name: str,
+        renderer: Renderer,
+        uops: Sequence[UOp],
+        applied_opts: Iterable[Any] = (),
+        device: str = "",
+        estimates: Estimates | None = None,
+    ) -> ProgramSpec:
+        """Render a linear program and read off it what the record says."""
+        buffers, variables = parameters(uops)
+        outs: set[int] = set()
+        ins: set[int] = set()
+        sizes: dict[str, list[Any]] = {"g": [1, 1, 1], "l": [1, 1, 1]}
+        launched = False
+        for u in uops:
+            if u.op in (Ops.LOAD, Ops.STORE):
+                touched = outs if u.op is Ops.STORE else ins
+                touched.update(b.arg for b in toposort((u.src[0].src[0],)) if b.op is Ops.DEFINE_GLOBAL)
+            elif u.op is Ops.SPECIAL:
+                launched = True
+                kind, axis = re.fullmatch(r"([gl])idx(\d+)", u.arg[0]).groups()  # type: ignore[union-attr]
+                sizes[kind][int(axis)] = u.arg[1]
+        return ProgramSpec(
+            name,
+            renderer.render(function_name(name), uops),
+            device or renderer.target.name,
+            tuple(uops),
+            tuple(applied_opts),
+            len(buffers),
+            tuple(variables),
+            tuple(sorted(outs)),
+            tuple(sorted(ins)),
+            tuple(sizes["g"]) if launched else None,
+            tuple(sizes["l"]) if launched else None,
+            estimates or estimate(uops),
+        )
+
+
+def estimate(uops: Sequence[UOp]) -> Estimates:
+    """Operations and bytes of one run: each row of the list times the sizes of the loops around it."""
+    times: Any = 1
+    outer: list[Any] = []
+    ops: Any = 0
+    moved: Any = 0
+    for u in uops:
+        if u.op is Ops.RANGE:
+            outer.append(times)
+            times = times * _number(u.src[-1])
+        elif u.op is Ops.ENDRANGE:
+            times = outer.pop()
+        elif u.op is Ops.SPECIAL:
+            times = times * u.arg[1]
+        elif u.op is Ops.LOAD:
+            moved = moved + times * u.dtype.itemsize
+        elif u.op is Ops.STORE:
+            moved = moved + times * u.src[1].dtype.itemsize
+        elif u.op is Ops.MULACC:
+            ops = ops + times * 2 * u.dtype.count
+        elif u.op in ELEMENTWISE and u.op not in (Ops.CAST, Ops.BITCAST, Ops.WHERE):
+            ops = ops + times * u.dtype.count
+    return Estimates(ops, moved)
+
+
+def _number(u: UOp) -> Any:
+    return u.arg if u.op is Ops.CONST else u

@@ -71,7 +71,8 @@ def bounds(node: UOp) -> tuple[int, int]:
     """The least and greatest value of an integer or bool expression (inclusive)."""
     found = node.facts.get("bounds")
     if found is None:
-        for below in node.toposort():
+        ready = all("bounds" in s.facts for s in node.src)  # a list is asked node by node
+        for below in (node,) if ready else node.toposort():
             if "bounds" not in below.facts and (dtypes.is_int(below.dtype) or dtypes.is_bool(below.dtype)):
                 below.facts["bounds"] = _bounds(below)
         found = node.facts["bounds"]
@@ -90,8 +91,9 @@ def _bounds(node: UOp) -> tuple[int, int]:
             pairs = [bounds(s) for s in node.src]
             low, high = min(p[0] for p in pairs), max(p[1] for p in pairs)
         return low, high
-    if op is Ops.RANGE:
-        return 0, max(bounds(node.src[0])[1] - 1, 0)
+    if op is Ops.RANGE:  # its sources are its size or, in a linear program, its start and its end
+        start = bounds(node.src[0])[0] if len(node.src) > 1 else 0
+        return start, max(bounds(node.src[-1])[1] - 1, start)
     if op is Ops.SPECIAL:
         return 0, node.arg[1] - 1
     widest = _dtype_bounds(dtype)
@@ -154,7 +156,9 @@ _BOUNDS = {
     Ops.WHERE: lambda c, a, b: (min(a[0], b[0]), max(a[1], b[1])),
     Ops.CMPLT: lambda a, b: _compare_bounds(a[1] < b[0], a[0] >= b[1]),
     Ops.CMPLE: lambda a, b: _compare_bounds(a[1] <= b[0], a[0] > b[1]),
-    Ops.AND: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])) if a[0] >= 0 and b[0] >= 0 else (-(1 << 63), (1 << 63)),
+    Ops.AND: lambda a, b: (
+        (min(a[0], b[0]), min(a[1], b[1])) if a[0] >= 0 and b[0] >= 0 else (-(1 << 63), (1 << 63))
+    ),
 }
 
 

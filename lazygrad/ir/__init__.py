@@ -3,6 +3,8 @@
 from .args import AxisType, RangeArg, ReduceArg
 from .index import bounds, sint
 from .ops import OPS, OpInfo, Ops
+from .pattern import PatternMatcher, Rule, UPat
+from .rewrite import RewriteError, graph_rewrite, observe
 from .text import expression, linear_text, register_style, render, uop_text
 from .uop import UOp, Variable
 
@@ -11,13 +13,19 @@ __all__ = [
     "AxisType",
     "OpInfo",
     "Ops",
+    "PatternMatcher",
     "RangeArg",
     "ReduceArg",
+    "RewriteError",
+    "Rule",
     "UOp",
+    "UPat",
     "Variable",
     "bounds",
     "expression",
+    "graph_rewrite",
     "linear_text",
+    "observe",
     "register_style",
     "render",
     "sint",

@@ -1,4 +1,4 @@
-"""The language: nodes, the op table, index arithmetic, patterns, rewriting, specs of the forms, printed text."""
+"""The language: nodes, the op table, index arithmetic, patterns, rewriting, specs of forms, printed text."""
 
 from .args import AxisType, RangeArg, ReduceArg
 from .index import bounds, sint

@@ -16,6 +16,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FunctionType
 from typing import Any
 
 from ..dtype import ConstType, DType, cast_value, const_bits, dtypes
@@ -338,13 +339,15 @@ def _rule(row: tuple[Any, ...], on: frozenset[DType] | None) -> Rule:
 
 
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a function's parameters."""
-    code = getattr(function, "__code__", None)
-    if code is None:
-        import inspect
+    """The names of a function's parameters that have no default."""
+    if isinstance(function, FunctionType):
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount - len(function.__defaults__ or ())]
+        return names + code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    import inspect
 
-        return tuple(inspect.signature(function).parameters)
-    return tuple(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in parameters if p.default is p.empty)
 
 
 def _may_start_with(pattern: UPat, op: Ops) -> bool:

@@ -148,9 +148,9 @@ def test_functions_of_any_kind():
         return x * factor
 
     assert PatternMatcher([(-x, Maker().make)]).rewrite(-A) is A * 7
-    assert PatternMatcher(
-        [(-x, functools.partial(helper, factor=y))]
-    ).rules  # `factor` has a value, `x` is captured
+    # `factor` has a value already
+    assert PatternMatcher([(-x, functools.partial(helper, factor=B))]).rewrite(-A) is A * B
+    assert PatternMatcher([(-x, lambda x, k=5: x * k)]).rewrite(-A) is A * 5
 
 
 def test_tables_add_and_the_first_rule_wins():

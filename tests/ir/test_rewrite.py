@@ -88,7 +88,7 @@ def test_ten_thousand_nodes_in_a_moment():
         [(x + y, x * y), (x * y, x + y)],
         [(x + y, (x + y) * 1 + y)],
         [(UPat.cvar("c0"), lambda c0: c0.const_like(c0.arg + 1))],
-        [(x + y, x + -(-y))],
+        [(x + y, x + (0 - (0 - y)))],
     ],
     ids=["ping-pong", "grows around itself", "counts", "grows inside"],
 )

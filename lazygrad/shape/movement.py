@@ -1,11 +1,12 @@
-"""Movement of tensors: builders of RESHAPE, EXPAND, PERMUTE, PAD, SHRINK and FLIP, which check what they are given.
+"""Movement of tensors: checked builders of RESHAPE, EXPAND, PERMUTE, PAD, SHRINK and FLIP.
 
 A movement that changes nothing is the tensor itself, and two neighbours of one kind are one node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..ir.index import sint
 from ..ir.ops import Ops
@@ -21,10 +22,8 @@ from .sizes import (
     quotient,
     remainder,
     resolve_equal,
-    same_shape,
     shape_text,
     size_text,
-    sub,
     vmin,
 )
 from .tracker import ShapeTracker
@@ -40,10 +39,8 @@ def reshape(u: UOp, shape: Sequence[sint]) -> UOp:
     _check_sizes("reshape", old, new)
     before, after = prod(old), prod(new)
     if not resolve_equal(before, after):
-        raise ValueError(
-            f"cannot reshape {shape_text(old)} into {shape_text(new)}: "
-            f"{size_text(before)} elements into {size_text(after)}"
-        )
+        asked = f"reshape {shape_text(old)} into {shape_text(new)}"
+        raise _cannot(asked, f"{size_text(before)} elements into {size_text(after)}")
     if u.op is Ops.RESHAPE:
         u = u.src[0]
         if shape_of(u) == new:
@@ -57,20 +54,14 @@ def resolve_minus_one(shape: Sequence[sint], new: Sequence[sint]) -> Shape:
     unknown = [axis for axis, size in enumerate(new) if size == -1]
     if not unknown:
         return new
+    asked = f"reshape {shape_text(shape)} into {shape_text(new)}"
     if len(unknown) > 1:
-        raise ValueError(
-            f"cannot reshape {shape_text(shape)} into {shape_text(new)}: only one size can be -1"
-        )
+        raise _cannot(asked, "only one size can be -1")
     before, rest = prod(shape), prod(size for size in new if size != -1)
     if rest == 0:
-        raise ValueError(
-            f"cannot reshape {shape_text(shape)} into {shape_text(new)}: with a size of 0, -1 could be anything"
-        )
+        raise _cannot(asked, "next to a size of 0, -1 could be anything")
     if remainder(before, rest) != 0:
-        raise ValueError(
-            f"cannot reshape {shape_text(shape)} into {shape_text(new)}: "
-            f"{size_text(before)} elements are no multiple of {size_text(rest)}"
-        )
+        raise _cannot(asked, f"{size_text(before)} elements are no multiple of {size_text(rest)}")
     return (*new[: unknown[0]], quotient(before, rest), *new[unknown[0] + 1 :])
 
 
@@ -80,16 +71,13 @@ def expand(u: UOp, shape: Sequence[sint]) -> UOp:
     if new == old:
         return u
     if len(new) != len(old):
-        raise ValueError(
-            f"cannot expand {shape_text(old)} to {shape_text(new)}: {len(old)} axes to {len(new)}; reshape first"
-        )
+        asked = f"expand {shape_text(old)} to {shape_text(new)}"
+        raise _cannot(asked, f"{len(old)} axes to {len(new)}; reshape first")
     _check_sizes("expand", old, new)
     for axis, (before, after) in enumerate(zip(old, new, strict=True)):
         if before != 1 and not resolve_equal(before, after):
-            raise ValueError(
-                f"cannot expand {shape_text(old)} to {shape_text(new)}: "
-                f"axis {axis} has size {size_text(before)}, and only size 1 expands"
-            )
+            asked = f"expand {shape_text(old)} to {shape_text(new)}"
+            raise _cannot(asked, f"axis {axis} has size {size_text(before)}, and only size 1 expands")
     if u.op is Ops.EXPAND:
         u = u.src[0]
     return UOp(Ops.EXPAND, u.dtype, (u,), new)
@@ -97,33 +85,28 @@ def expand(u: UOp, shape: Sequence[sint]) -> UOp:
 
 def permute(u: UOp, order: Sequence[int]) -> UOp:
     """Axis i of the result is axis `order[i]` of `u`."""
-    order, rank = tuple(order), len(shape_of(u))
-    if sorted(order) != list(range(rank)):
-        raise ValueError(
-            f"cannot permute {shape_text(shape_of(u))} by {order}: each of the {rank} axes must be named once"
-        )
+    order, old = tuple(order), shape_of(u)
+    plain = tuple(range(len(old)))
+    if tuple(sorted(order)) != plain:
+        raise _cannot(f"permute {shape_text(old)} by {order}", f"name each axis of {plain} once")
     if u.op is Ops.PERMUTE:
         order = tuple(u.arg[axis] for axis in order)
         u = u.src[0]
-    if order == tuple(range(rank)):
-        return u
-    return UOp(Ops.PERMUTE, u.dtype, (u,), order)
+    return u if order == plain else UOp(Ops.PERMUTE, u.dtype, (u,), order)
 
 
 def pad(u: UOp, amounts: Sequence[Span]) -> UOp:
     """Zeros around each axis: `(before, after)` of them."""
-    old = shape_of(u)
-    pairs = _pairs("pad", old, amounts)
+    pairs = _pairs("pad", shape_of(u), amounts)
     for before, after in pairs:
         if vmin(before) < 0 or vmin(after) < 0:
-            raise ValueError(
-                f"cannot pad {shape_text(old)} by {pairs_text(pairs)}: amounts must not be negative"
-            )
+            asked = f"pad {shape_text(shape_of(u))} by {pairs_text(pairs)}"
+            raise _cannot(asked, "the amounts must not be negative; shrink takes elements away")
+    if all(pair == (0, 0) for pair in pairs):
+        return u
     if u.op is Ops.PAD:
         pairs = tuple((add(b0, b1), add(a0, a1)) for (b0, a0), (b1, a1) in zip(u.arg, pairs, strict=True))
         u = u.src[0]
-    if all(pair == (0, 0) for pair in pairs):
-        return u
     return UOp(Ops.PAD, u.dtype, (u,), pairs)
 
 
@@ -133,38 +116,30 @@ def shrink(u: UOp, spans: Sequence[Span]) -> UOp:
     pairs = _pairs("shrink", old, spans)
     for axis, ((begin, end), size) in enumerate(zip(pairs, old, strict=True)):
         if not (at_most(0, begin) and at_most(begin, end) and at_most(end, size)):
-            raise ValueError(
-                f"cannot shrink {shape_text(old)} to {pairs_text(pairs)}: on axis {axis} "
-                f"0 <= {size_text(begin)} <= {size_text(end)} <= {size_text(size)} does not hold for all values"
-                if any(isinstance(x, UOp) for x in (begin, end, size))
-                else f"cannot shrink {shape_text(old)} to {pairs_text(pairs)}: "
-                f"[{size_text(begin)}, {size_text(end)}) is not inside of axis {axis}, which has size {size_text(size)}"
-            )
+            limits = f"0 <= {size_text(begin)} <= {size_text(end)} <= {size_text(size)}"
+            symbolic = any(isinstance(limit, UOp) for limit in (begin, end, size))
+            always = " whatever the Variables are bound to" if symbolic else ""
+            asked = f"shrink {shape_text(old)} to {pairs_text(pairs)}"
+            raise _cannot(asked, f"axis {axis} needs {limits}{always}")
+    if pairs == tuple((0, size) for size in old):
+        return u
     if u.op is Ops.SHRINK:
         pairs = tuple((add(b0, b1), add(b0, e1)) for (b0, _), (b1, e1) in zip(u.arg, pairs, strict=True))
         u = u.src[0]
-        old = shape_of(u)
-    if pairs == tuple((0, size) for size in old):
-        return u
     return UOp(Ops.SHRINK, u.dtype, (u,), pairs)
 
 
 def flip(u: UOp, axes: Sequence[int]) -> UOp:
     """These axes run backwards."""
-    rank = len(shape_of(u))
-    named = set(axes)
-    if len(named) != len(axes) or not named <= set(range(rank)):
-        raise ValueError(
-            f"cannot flip {shape_text(shape_of(u))} along {tuple(axes)}: name axes from 0 to {rank - 1}, each once"
-        )
+    old, named = shape_of(u), set(axes)
+    if len(named) != len(axes) or not named <= set(range(len(old))):
+        asked = f"flip {shape_text(old)} along {tuple(axes)}"
+        raise _cannot(asked, f"name each axis once, among {tuple(range(len(old)))}")
     if u.op is Ops.FLIP:
         named ^= set(u.arg)
         u = u.src[0]
-    shape = shape_of(u)
-    order = tuple(axis for axis in sorted(named) if shape[axis] != 1)
-    if not order:
-        return u
-    return UOp(Ops.FLIP, u.dtype, (u,), order)
+    order = tuple(axis for axis in sorted(named) if old[axis] != 1)
+    return UOp(Ops.FLIP, u.dtype, (u,), order) if order else u
 
 
 # *** broadcasting
@@ -181,11 +156,9 @@ def broadcast_shapes(*shapes: Sequence[sint]) -> Shape:
             if found == 1:
                 found = size
             elif size != 1 and not resolve_equal(found, size):
-                names = ", ".join(shape_text(s) for s in shapes)
-                raise ValueError(
-                    f"cannot broadcast {names} together: sizes {size_text(found)} and {size_text(size)} "
-                    f"meet on axis {axis - rank}, and neither is 1"
-                )
+                asked = f"broadcast {', '.join(map(shape_text, shapes))} together"
+                sizes = f"{size_text(found)} and {size_text(size)}"
+                raise _cannot(asked, f"axis {axis - rank} has the sizes {sizes}, and neither is 1")
         result.append(found)
     return tuple(result)
 
@@ -200,9 +173,8 @@ def broadcast_to(u: UOp, shape: Sequence[sint]) -> UOp:
         a == 1 or resolve_equal(a, b) for a, b in zip(old, new[missing:], strict=True)
     )
     if not fits:
-        raise ValueError(
-            f"cannot broadcast {shape_text(old)} to {shape_text(new)}: sizes must be equal, or 1, from the last axis on"
-        )
+        asked = f"broadcast {shape_text(old)} to {shape_text(new)}"
+        raise _cannot(asked, "from the last axis on, sizes must be equal or 1")
     return expand(reshape(u, (1,) * missing + old), new)
 
 
@@ -223,7 +195,7 @@ def base_and_tracker(u: UOp) -> tuple[UOp, ShapeTracker]:
 
 
 #: Movement ops, and the movement of a tracker that they are.
-MOVEMENTS = {
+MOVEMENTS: dict[Ops, Callable[[ShapeTracker, Any], ShapeTracker]] = {
     Ops.RESHAPE: ShapeTracker.reshape,
     Ops.EXPAND: ShapeTracker.expand,
     Ops.PERMUTE: ShapeTracker.permute,
@@ -236,18 +208,22 @@ MOVEMENTS = {
 # *** checks
 
 
+def _cannot(asked: str, reason: str) -> ValueError:
+    return ValueError(f"cannot {asked}: {reason}")
+
+
 def _check_sizes(verb: str, old: Shape, new: Shape) -> None:
     for size in new:
         if vmin(size) < 0:
-            raise ValueError(
-                f"cannot {verb} {shape_text(old)} to {shape_text(new)}: size {size_text(size)} is negative"
+            be = "is" if isinstance(size, int) else "can be"
+            raise _cannot(
+                f"{verb} {shape_text(old)} to {shape_text(new)}", f"size {size_text(size)} {be} negative"
             )
 
 
 def _pairs(verb: str, shape: Shape, given: Sequence[Span]) -> tuple[Span, ...]:
     pairs = tuple((as_size(first), as_size(second)) for first, second in given)
     if len(pairs) != len(shape):
-        raise ValueError(
-            f"cannot {verb} {shape_text(shape)} by {pairs_text(pairs)}: {len(pairs)} pairs for {len(shape)} axes"
-        )
+        asked = f"{verb} {shape_text(shape)} by {pairs_text(pairs)}"
+        raise _cannot(asked, f"{len(pairs)} pairs for {len(shape)} axes")
     return pairs

@@ -46,7 +46,7 @@ def _elementwise(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
 
 def _const(u: UOp, shapes: tuple[Any, ...]) -> Shape:
     """A kernel's constant has a VIEW; one in a tensor graph is a scalar, with a DEVICE or without."""
-    return u.src[0].arg.shape if u.src and u.src[0].op is Ops.VIEW else ()  # type: ignore[no-any-return]
+    return u.src[0].arg.shape if u.src and u.src[0].op is Ops.VIEW else ()
 
 
 def _iota(u: UOp, shapes: tuple[Any, ...]) -> Shape:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.index import sint
-from ..ir.ops import OPS, Ops
+from ..ir.text import expression
 from ..ir.uop import UOp
 
 Shape = tuple[sint, ...]
@@ -120,24 +120,8 @@ def same_shape(a: Sequence[sint], b: Sequence[sint]) -> bool:
 
 
 def size_text(value: sint) -> str:
-    """A size as a person writes it: `4`, `n`, `(n*2)`."""
-    if isinstance(value, int):
-        return str(value)
-    texts: dict[UOp, str] = {}
-    for node in value.toposort():
-        sources = [texts[s] for s in node.src]
-        symbol = OPS[node.op].symbol
-        if node.op is Ops.DEFINE_VAR:
-            texts[node] = str(node.arg[0])
-        elif node.op is Ops.BIND:
-            texts[node] = f"{sources[0]}={sources[1]}"
-        elif node.op is Ops.CONST:
-            texts[node] = str(node.arg)
-        elif symbol is not None and len(sources) == 2:
-            texts[node] = f"({sources[0]}{symbol}{sources[1]})"
-        else:
-            texts[node] = f"{node.op.name.lower()}({', '.join(sources)})"
-    return texts[value]
+    """A size as a person writes it: `4`, `n`, `n*2`."""
+    return str(value) if isinstance(value, int) else expression(value)
 
 
 def shape_text(shape: Iterable[sint]) -> str:

@@ -1,8 +1,8 @@
 """A stack of views: any sequence of movements of a flat buffer, without a copy.
 
-The last view is the one that is indexed. The number it gives counts in row-major order through the shape of the view
-before it, and so on; the first view gives the number of the element in the buffer. Two neighbours become one view
-wherever their composition is one.
+The last view is the one that is indexed. The number it gives counts in row-major order through the shape of
+the view before it, and so on; the first view gives the number of the element in the buffer. Two neighbours
+become one view wherever we see that their composition is one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .sizes import (
     as_size,
     at_most,
     mul,
+    prod,
     quotient,
     remainder,
     resolve_equal,
@@ -30,16 +31,17 @@ from .sizes import (
     vmax,
     vmin,
 )
-from .view import CACHED, Mask, Run, View, ranges_over
+from .view import CACHED, Mask, View, ranges_over
 
 Span = tuple[sint, sint]
 
 
 class ShapeTracker:
-    """Where each element of a shape is found in a flat buffer. Never changes; equal ones compare and hash equal."""
+    """Where each element of a shape is found in a flat buffer. Never changes."""
 
     __slots__ = ("_hash", "views")
     views: tuple[View, ...]
+    _hash: int
 
     def __init__(self, views: Iterable[View]) -> None:
         self.views = tuple(views)
@@ -69,7 +71,7 @@ class ShapeTracker:
         return ShapeTracker, (self.views,)
 
     def __add__(self, other: ShapeTracker) -> ShapeTracker:
-        """`other` applied on top of this one: the buffer that it looks at is this one's shape in row-major order."""
+        """`other` on top of this one: the buffer it looks at is this one's shape in row-major order."""
         if self.contiguous:
             return other
         views = self.views
@@ -106,7 +108,7 @@ class ShapeTracker:
         return self.indexed(ranges_over(self.shape))
 
     def real_size(self) -> int:
-        """The number of elements that the buffer must have; at most, where several views or Variables are involved."""
+        """How many elements the buffer must have; with several views or Variables, enough for all cases."""
         if any(view.is_empty or view.is_hidden for view in self.views):
             return 0
         size = vmax(self.views[0].real_size())
@@ -115,7 +117,7 @@ class ShapeTracker:
         return size
 
     def real_strides(self, ignore_valid: bool = False) -> tuple[sint | None, ...]:
-        """Elements of the buffer that one step along each axis moves; None where that differs from place to place.
+        """How many elements of the buffer one step along each axis moves; None where that varies.
 
         An axis that decides whether there is an element has None too, unless `ignore_valid`.
         """
@@ -126,8 +128,9 @@ class ShapeTracker:
         return [axis for axis, stride in enumerate(self.real_strides(ignore_valid)) if stride == 1]
 
     def unbind(self) -> tuple[ShapeTracker, dict[UOp, int]]:
-        """The tracker with each bound Variable replaced by the Variable, and the values these were bound to."""
-        return _unbind(self)
+        """The tracker with Variables in place of bound ones, and the values that these were bound to."""
+        tracker, values = _unbind(self)
+        return tracker, dict(values)
 
     # *** movement
 
@@ -159,7 +162,7 @@ class ShapeTracker:
         return self._with(view)
 
     def simplify(self) -> ShapeTracker:
-        """With as few views as we can see. Movements do this themselves; it is for trackers that are made of views."""
+        """The same in as few views as we see. Movements do this themselves; not so the constructor."""
         views = self.views[:1]
         for view in self.views[1:]:
             views = _stacked(views, view)
@@ -176,7 +179,7 @@ class ShapeTracker:
 
 
 def _places(number: sint, sizes: Sequence[sint]) -> list[sint]:
-    """The row-major digits of a number. The first is not wrapped: a number below the product needs no wrapping."""
+    """The row-major digits of a number; the first is not wrapped: no number reaches the product of sizes."""
     places: list[sint] = []
     step: sint = 1
     for axis in range(len(sizes) - 1, -1, -1):
@@ -188,7 +191,7 @@ def _places(number: sint, sizes: Sequence[sint]) -> list[sint]:
 
 
 def _through(view: View, number: UOp) -> tuple[UOp, list[UOp]]:
-    """The element of `view` with this row-major number: its number in the buffer, the conditions that there is one."""
+    """The element with this row-major number: its number in the buffer, the conditions that there is one."""
     if view.contiguous:
         return number, []
     runs, offset = view.runs()
@@ -231,7 +234,10 @@ def _joined(lower: View, upper: View) -> View | None:
     if upper.is_hidden or lower.is_hidden:
         return View.create(upper.shape, None, 0, ((0, 0),) * len(upper.shape))
     if upper.mask is None:
-        return lower.reshape(upper.shape) if upper.contiguous else _joined_unmasked(lower, upper)
+        whole = (
+            lower.reshape(upper.shape) if upper.contiguous and resolve_equal(upper.size, lower.size) else None
+        )
+        return whole or _joined_unmasked(lower, upper)
     cut = upper.shrink(upper.mask)
     joined = _joined(lower, cut)
     if joined is None:
@@ -245,9 +251,8 @@ def _joined(lower: View, upper: View) -> View | None:
 def _joined_unmasked(lower: View, upper: View) -> View | None:
     """The same, where `upper` has no mask.
 
-    Every step along an axis of `upper` moves some way along each run of `lower`. If taking all the steps, forwards and
-    backwards, never leaves a run, then the row-major digits of the element's number are linear in the index, and so is
-    its place in the buffer.
+    A step along an axis of `upper` moves some way along each run of `lower`. If all steps together never
+    leave a run, the row-major digits of an element's number are linear in the index, and so is its place.
     """
     runs, offset = lower.runs()
     sizes = [run.size for run in runs]
@@ -256,47 +261,38 @@ def _joined_unmasked(lower: View, upper: View) -> View | None:
     for size, stride in zip(upper.shape, upper.strides, strict=True):
         stepped = origin if size == 1 or stride == 0 else _places(add(upper.offset, stride), sizes)
         ways.append([sub(after, before) for after, before in zip(stepped, origin, strict=True)])
+    moves = [[way[r] for way in ways] for r in range(len(runs))]
     whole: Mask = tuple((0, size) for size in upper.shape)
-    mask: Mask = whole
-    pending: list[tuple[int, Run]] = []
-    for r, run in enumerate(runs):
-        low, high = _extent(origin[r], [way[r] for way in ways], whole)
-        if low is None or high is None or not at_most(0, low) or not at_most(add(high, 1), run.size):
+    for r, size in enumerate(sizes):
+        if not _inside(_extent(origin[r], moves[r], whole), 0, size):
             return None
-        if run.masked:
-            pending.append((r, run))
-    # a run's mask becomes that of the one axis which moves along the run; narrowed axes may make others pass
-    pending.sort(key=lambda item: sum(way[item[0]] != 0 for way in ways))
-    for r, run in pending:
-        moves = [way[r] for way in ways]
-        low, high = _extent(origin[r], moves, mask)
-        if (
-            low is not None
-            and high is not None
-            and at_most(run.begin, low)
-            and at_most(add(high, 1), run.end)
-        ):
-            continue
-        narrowed = _interval(origin[r], moves, run, mask)
-        if narrowed is None:
-            return None
-        mask = narrowed
-        if any(begin == end for begin, end in mask):
-            break
-    place = offset
-    for before, run in zip(origin, runs, strict=True):
-        place = add(place, mul(before, run.stride))
-    strides = []
-    for way in ways:
-        stride: sint = 0
-        for moved, run in zip(way, runs, strict=True):
-            stride = add(stride, mul(moved, run.stride))
-        strides.append(stride)
-    return View.create(upper.shape, strides, place, None if mask is whole else mask)
+    mask = whole
+    # runs that one axis moves along come first: it is narrowed by their masks, and others may then pass
+    for r in sorted(range(len(runs)), key=lambda r: sum(move != 0 for move in moves[r])):
+        run = runs[r]
+        if run.masked and not _inside(_extent(origin[r], moves[r], mask), run.begin, run.end):
+            narrowed = _narrowed(sub(run.begin, origin[r]), sub(run.end, origin[r]), moves[r], mask)
+            if narrowed is None:
+                return None
+            mask = narrowed
+            if mask == _hidden(mask):
+                break
+    steps = [run.stride for run in runs]
+    strides = [_dot(way, steps) for way in ways]
+    return View.create(
+        upper.shape, strides, add(offset, _dot(origin, steps)), None if mask is whole else mask
+    )
 
 
-def _extent(origin: sint, moves: Sequence[sint], spans: Mask) -> tuple[sint | None, sint | None]:
-    """The least and greatest of `origin + moves · index` over the index intervals; None where a sign is unknown."""
+def _dot(a: Sequence[sint], b: Sequence[sint]) -> sint:
+    total: sint = 0
+    for x, y in zip(a, b, strict=True):
+        total = add(total, mul(x, y))
+    return total
+
+
+def _extent(origin: sint, moves: Sequence[sint], spans: Sequence[Span]) -> Span | None:
+    """The least and greatest `origin + moves · index` in the intervals; None where a sign is unknown."""
     low = high = origin
     for move, (begin, end) in zip(moves, spans, strict=True):
         if move == 0:
@@ -307,32 +303,61 @@ def _extent(origin: sint, moves: Sequence[sint], spans: Mask) -> tuple[sint | No
         elif vmax(move) <= 0:
             low, high = add(low, last), add(high, first)
         else:
-            return None, None
+            return None
     return low, high
 
 
-def _interval(origin: sint, moves: Sequence[sint], run: Run, spans: Mask) -> Mask | None:
-    """The index intervals where `run.begin <= origin + moves · index < run.end`; None where that is no interval."""
-    moving = [axis for axis, move in enumerate(moves) if move != 0]
-    if not moving:
-        if at_most(run.end, origin) or at_most(add(origin, 1), run.begin):
-            return tuple((0, 0) for _ in spans)
-        return None
-    move = moves[moving[0]]
-    if len(moving) > 1 or not isinstance(move, int):
-        return None
-    axis = moving[0]
-    if move > 0:
-        begin, end = _ceil(sub(run.begin, origin), move), _ceil(sub(run.end, origin), move)
-    else:  # origin - k*i in [begin, end)
-        begin = add(quotient(sub(origin, run.end), -move), 1)
-        end = add(quotient(sub(origin, run.begin), -move), 1)
-    low, high = smax(begin, spans[axis][0]), smin(end, spans[axis][1])
+def _inside(extent: Span | None, begin: sint, end: sint) -> bool:
+    """Whether all from the least to the greatest are certainly in [begin, end)."""
+    return extent is not None and at_most(begin, extent[0]) and at_most(add(extent[1], 1), end)
+
+
+def _narrowed(low: sint, high: sint, moves: Sequence[sint], spans: Mask) -> Mask | None:
+    """The intervals of the index where `low <= moves · index < high`; None where we see no such box.
+
+    The axis with the largest step decides. Where it stands at one place only, the next decides, and so on.
+    """
+    axes = [axis for axis, move in enumerate(moves) if move != 0]
+    if not axes:
+        return _hidden(spans) if at_most(1, low) or at_most(high, 0) else None
+    if len(axes) == 1 and isinstance(step := moves[axes[0]], int):
+        return _with_span(spans, axes[0], _between(low, high, step))
+    axes.sort(key=lambda axis: -abs(vmax(moves[axis])))
+    while axes:
+        axis = axes.pop(0)
+        step = moves[axis]
+        rest = _extent(0, [moves[a] for a in axes], [spans[a] for a in axes])
+        if not isinstance(step, int) or rest is None:
+            return None
+        least, most = rest
+        some = _with_span(spans, axis, _between(sub(low, most), sub(high, least), step))
+        every = _with_span(spans, axis, _between(sub(low, least), sub(high, most), step))
+        if some == every:
+            return some
+        begin, end = some[axis]
+        if sub(end, begin) != 1:
+            return None
+        spans, low, high = some, sub(low, mul(step, begin)), sub(high, mul(step, begin))
+    return None
+
+
+def _between(low: sint, high: sint, step: int) -> Span:
+    """The whole numbers i with `low <= step*i < high`, as an interval; it may end before it begins."""
+    if step > 0:
+        return quotient(add(low, step - 1), step), quotient(add(high, step - 1), step)
+    return add(quotient(sub(0, high), -step), 1), add(quotient(sub(0, low), -step), 1)
+
+
+def _with_span(spans: Mask, axis: int, span: Span) -> Mask:
+    """The intervals, that of one axis cut to `span`; all empty where nothing is left."""
+    low, high = smax(span[0], spans[axis][0]), smin(span[1], spans[axis][1])
+    if at_most(high, low):
+        return _hidden(spans)
     return (*spans[:axis], (low, smax(low, high)), *spans[axis + 1 :])
 
 
-def _ceil(value: sint, divisor: int) -> sint:
-    return quotient(add(value, divisor - 1), divisor)
+def _hidden(spans: Mask) -> Mask:
+    return tuple((0, 0) for _ in spans)
 
 
 # *** cached questions
@@ -346,28 +371,27 @@ def _real_strides(tracker: ShapeTracker, ignore_valid: bool) -> tuple[sint | Non
     ranges = ranges_over(tracker.shape)
     number, valid = tracker.indexed(ranges)
     checked = set() if ignore_valid else set(valid.toposort())
-    terms, _ = index.terms_of(number)
-    strides: list[sint | None] = []
-    for place in ranges:
-        if place in checked:
-            strides.append(None)
+    return tuple(None if place in checked else _step_of(place, number) for place in ranges)
+
+
+def _step_of(place: UOp, number: UOp) -> sint | None:
+    """What the number grows by where the place, a range or a constant, grows by 1; None where that varies."""
+    total: sint = 0
+    if place.op is not Ops.RANGE:
+        return total
+    for monomial, coefficient in index.terms_of(number)[0].items():
+        below = [atom for atom in monomial if place in atom.toposort()]
+        if not below:
             continue
-        stride: sint | None = 0
-        for monomial, coefficient in terms.items():
-            if not any(place in atom.toposort() for atom in monomial):
-                continue
-            others = [atom for atom in monomial if atom is not place]
-            if len(others) != len(monomial) - 1 or any(
-                node.op is Ops.RANGE for o in others for node in o.toposort()
-            ):
-                stride = None
-                break
-            step: sint = coefficient
-            for atom in others:
-                step = mul(step, atom)
-            stride = add(stride, step) if stride is not None else None
-        strides.append(stride)
-    return tuple(strides)
+        others = [atom for atom in monomial if atom is not place]
+        if len(below) > 1 or below[0] is not place or any(_has_range(atom) for atom in others):
+            return None
+        total = add(total, mul(coefficient, prod(map(index.as_sint, others))))
+    return total
+
+
+def _has_range(node: UOp) -> bool:
+    return any(below.op is Ops.RANGE for below in node.toposort())
 
 
 @functools.lru_cache(CACHED)

@@ -1,8 +1,8 @@
 """One view of memory: which element of a flat buffer stands at each index of a shape.
 
-The element at (i, j, ...) is number `offset + i*strides[0] + j*strides[1] + ...` of the buffer. Where a `mask` is
-given, an index outside of it has no element: it reads zero. Every movement that leaves this form intact is a method;
-`reshape` answers None where one view can not say it, and then a ShapeTracker stacks a second view on the first.
+The element at (i, j, ...) is number `offset + i*strides[0] + j*strides[1] + ...` of the buffer. An index
+outside of the `mask` has no element: it reads zero. The movements are methods; `reshape` answers None where
+one view can not say it, and then a ShapeTracker stacks a second view on the first.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ class Run(NamedTuple):
 class View:
     """One way to look at flat memory. Make it with `View.create`; it never changes.
 
-    shape    the size of each axis                          offset  the element at index (0, 0, ...)
-    strides  elements to step along each axis; 0 repeats    mask    the valid interval [begin, end) of each axis, or None
+    shape       the size of each axis
+    strides     how many elements one step along each axis moves; 0 repeats
+    offset      the element at index (0, 0, ...)
+    mask        the interval [begin, end) of each axis that has elements; None where all do
     contiguous  whether it is all of the memory, in order
     """
 
@@ -51,6 +53,7 @@ class View:
     offset: sint
     mask: Mask | None
     contiguous: bool
+    _hash: int
 
     @staticmethod
     def create(
@@ -59,7 +62,7 @@ class View:
         offset: sint = 0,
         mask: Mask | None = None,
     ) -> View:
-        """The view in its canonical form: an axis that never steps has stride 0, a mask that hides nothing is None."""
+        """The canonical view: an axis that never steps has stride 0, a mask that hides nothing is None."""
         return _create(tuple(shape), None if strides is None else tuple(strides), offset, mask)
 
     def __hash__(self) -> int:
@@ -133,7 +136,7 @@ class View:
         return conditions
 
     def to_indexed_uops(self, indices: Sequence[UOp] | None = None) -> tuple[UOp, UOp]:
-        """(the element's number, whether there is one) at these indices, or at fresh ranges over the shape."""
+        """(the element's number, whether there is one) at these indices, or at fresh ranges."""
         indices = ranges_over(self.shape) if indices is None else indices
         return self.index_of(indices), index.all_of(self.validity_of(indices))
 
@@ -175,7 +178,7 @@ class View:
         return self._window(tuple(spans), None)
 
     def _window(self, spans: Mask, inside: Mask | None) -> View:
-        """The part [begin, end) of each axis, which may reach outside of it; then `inside` says where it is."""
+        """The part [begin, end) of each axis, which may reach out of it; then `inside` says where it is."""
         offset = self.offset
         for (begin, _), stride in zip(spans, self.strides, strict=True):
             if begin != 0 and stride != 0:
@@ -205,7 +208,7 @@ class View:
         return _create(self.shape, tuple(strides), offset, None if mask is None else tuple(mask))
 
     def reshape(self, shape: Sequence[sint]) -> View | None:
-        """The same elements in the same row-major order, in a shape of the same size; None where one view can not."""
+        """The same elements in row-major order, in a shape of the same size; None where one view can not."""
         shape = tuple(shape)
         if shape == self.shape:
             return self
@@ -214,7 +217,7 @@ class View:
         return _reshape(self, shape)
 
     def runs(self) -> tuple[tuple[Run, ...], sint]:
-        """The axes with neighbours joined where they are walked as one, and the offset that goes with these."""
+        """The axes, joined with neighbours where they are walked as one; the offset that goes with these."""
         return _runs(self)
 
 
@@ -302,7 +305,7 @@ def _runs(view: View) -> tuple[tuple[Run, ...], sint]:
 
 
 def _joined(outer: Run, inner: Run) -> Run | None:
-    """The two neighbours as one, if stepping off the end of the inner is one step of the outer, in the mask too."""
+    """The two neighbours as one, if stepping off the inner's end is a step of the outer, in the mask too."""
     size = mul(outer.size, inner.size)
     if sub(outer.end, outer.begin) == 1:
         # only one row of the outer is valid: the interval of the inner, inside of that row
@@ -356,7 +359,7 @@ def _reshape(view: View, shape: Shape) -> View | None:
 
 
 def _cut(run: Run, shape: Shape) -> list[tuple[sint, sint, sint]] | None:
-    """(stride, begin, end) of each axis of `shape`, whose product is the run's size; None where the mask can not."""
+    """(stride, begin, end) of each axis of `shape`, cut from the run; None where the mask forbids that."""
     begin, end = run.begin, run.end
     masked = run.masked
     axes: list[tuple[sint, sint, sint]] = []

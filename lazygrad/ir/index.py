@@ -1,16 +1,17 @@
 """Canonical integer arithmetic on the `index` dtype, with bounds.
 
-Every index expression is a polynomial: a sum of integer coefficients times products of *atoms* (ranges, variables, and
-what has no simpler form: floor divisions, remainders, loaded values), plus a constant. The constructors here are what
-the operators on the index dtype call; they return the one canonical node of that polynomial, so that equal sums are
-the same object, and `//` and `%` simplify by arithmetic on the terms and their bounds instead of by search.
+Every index expression is a polynomial: a sum of integer coefficients times products of *atoms* (ranges,
+variables, and what has no simpler form: floor divisions, remainders, loaded values), plus a constant. The
+constructors here are what the operators on the index dtype call; they return the one canonical node of that
+polynomial, so that equal sums are the same object, and `//` and `%` simplify by arithmetic on the terms and
+their bounds instead of by search.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..dtype import dtypes
 from .ops import Ops, execute
@@ -45,7 +46,7 @@ def as_sint(value: UOp) -> sint:
 
 
 def order_key(node: UOp) -> str:
-    """A text that orders atoms the same way everywhere: names first, structure's digest for anything deeper."""
+    """A text that orders atoms the same way everywhere: names first, a digest for anything deeper."""
     key = node.facts.get("order_key")
     if key is None:
         for below in node.toposort():
@@ -135,7 +136,7 @@ def _mod_bounds(a: Bound, b: Bound) -> Bound:
     if b[0] <= 0:
         largest = max(abs(b[0]), abs(b[1]))
         return -largest, largest
-    if 0 <= a[0] and a[1] < b[0]:
+    if a[0] >= 0 and a[1] < b[0]:
         return a
     return 0, b[1] - 1
 
@@ -144,7 +145,13 @@ def _compare_bounds(always: bool, never: bool) -> Bound:
     return (1, 1) if always else (0, 0) if never else (0, 1)
 
 
-_BOUNDS = {
+def _and_bounds(a: Bound, b: Bound) -> Bound:
+    if a[0] >= 0 and b[0] >= 0:
+        return 0, min(a[1], b[1])
+    return -(1 << 63), 1 << 63
+
+
+_BOUNDS: dict[Ops, Callable[..., Bound]] = {
     Ops.ADD: lambda a, b: (a[0] + b[0], a[1] + b[1]),
     Ops.SUB: lambda a, b: (a[0] - b[1], a[1] - b[0]),
     Ops.NEG: lambda a: (-a[1], -a[0]),
@@ -170,7 +177,7 @@ def terms_of(node: UOp) -> tuple[Terms, int]:
     found = node.facts.get("terms")
     if found is None:
         found = node.facts["terms"] = _terms_of(node)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _terms_of(node: UOp) -> tuple[Terms, int]:
@@ -312,7 +319,7 @@ def neg(a: UOp) -> UOp:
 def _split(terms: Terms, constant: int, divisor: int) -> tuple[Terms, int, Terms, int]:
     """What the divisor divides, as a quotient, and the rest: quotient * divisor + rest = the whole.
 
-    A coefficient that is no multiple stays whole, so that `x // c` and `x % c` are about the same rest and can join.
+    A coefficient that is no multiple stays whole: `x // c` and `x % c` are about the same rest and can join.
     """
     quotient = {m: c // divisor for m, c in terms.items() if c % divisor == 0}
     rest = {m: c for m, c in terms.items() if c % divisor != 0}
@@ -364,14 +371,14 @@ def _floordiv_rest(rest: Terms, remainder: int, divisor: int) -> UOp:
 
 
 def _drop_small(rest: Terms, remainder: int, divisor: int) -> UOp | None:
-    """A sum with the same floor division: terms bounded in [0, g), with g dividing the divisor and all other terms."""
+    """A sum with the same floor division: without what is in [0, g), where g divides all else."""
     for g in sorted({math.gcd(c, divisor) for c in rest.values()}, reverse=True):
         if g <= 1:
             continue
         large = {m: c for m, c in rest.items() if c % g == 0}
         small = {m: c for m, c in rest.items() if c % g != 0}
         low, high = bounds(build(small, remainder % g))
-        if large and small and 0 <= low and high < g:
+        if large and small and low >= 0 and high < g:
             return build(large, remainder - remainder % g)
     return None
 
@@ -580,7 +587,7 @@ index_constructors.update(
 
 
 def rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:
-    """The node with new sources: canonical again where it is index arithmetic, folded where all are constant."""
+    """The node with new sources: canonical again where it is index arithmetic."""
     if src and node.op in index_constructors and src[-1].dtype is dtypes.index:
         result: UOp = index_constructors[node.op](*src)
         return result
@@ -592,7 +599,7 @@ def rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:
 
 
 def substitute(roots: Iterable[UOp], mapping: dict[UOp, UOp]) -> dict[UOp, UOp]:
-    """Every node below the roots → the node with `mapping` applied below it (replacements are not entered)."""
+    """Every node below the roots → the node with `mapping` applied below it (not inside replacements)."""
     done = dict(mapping)
     for node in toposort(roots):
         if node in done:

@@ -1,8 +1,8 @@
 """The op table: every operation, and what is true of it, written once.
 
-`Ops` names the operations of all forms of the graph. `OPS` holds one row per op: what kind of thing it is, how many
-sources it takes, the dtype of its result, and, for arithmetic, its exact meaning as a Python function. Folding, the
-evaluator, the interpreter, bounds and half the tests read this table.
+`Ops` names the operations of all forms of the graph. `OPS` holds one row per op: what kind of thing it is,
+how many sources it takes, the dtype of its result, and, for arithmetic, its exact meaning as a Python function.
+Folding, the evaluator, the interpreter, bounds and half the tests read this table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..dtype import ConstType, DType, cast_value, dtypes, truncate
 
 
 class Ops(enum.IntEnum):
-    """Every operation. The numbers of STORE, MUL, ADD, ASSIGN and BUFFER are fixed by the documents; the rest are ours."""
+    """Every operation. The documents fix the numbers of STORE, MUL, ADD, ASSIGN, BUFFER; others are ours."""
 
     # structure
     SINK = 1
@@ -108,11 +108,11 @@ class Ops(enum.IntEnum):
     WHERE = 83
     MULACC = 84
     # names of older documents
-    SUM = 52  # noqa: PIE796 - an alias: a sum is REDUCE_AXIS with ADD
-    EMPTY = 23  # noqa: PIE796 - an alias: empty memory is a BUFFER
+    SUM = 52  # an alias: a sum is REDUCE_AXIS with ADD
+    EMPTY = 23  # an alias: empty memory is a BUFFER
 
     __str__ = enum.Enum.__str__
-    __format__ = enum.Enum.__format__  # type: ignore[assignment]
+    __format__ = enum.Enum.__format__
 
 
 class Kind(enum.Enum):
@@ -138,12 +138,13 @@ class OpInfo:
     kind      what sort of thing it is
     arity     the number of sources; None = any number
     dtype     the dtype of the result from those of the sources; None = the creator states it
-    evaluate  elementwise ops: the exact meaning on Python numbers, called with the dtype of the *sources* first
-              (of the result for CAST); `execute` rounds the answer to the result's dtype
+    evaluate  elementwise ops: the exact meaning on Python numbers, called with the dtype of the *sources*
+              first (of the result for CAST); `execute` rounds the answer to the result's dtype
     symbol    infix text, where there is one
     identity  for ops that can combine a reduction: dtype → the value that changes nothing
     commutes  whether the two sources may be swapped
     cost      rough price in simple operations per element, for placement
+    exact     whether every device computes the same bits; else each stays within the function's stated bound
     """
 
     kind: Kind
@@ -154,6 +155,7 @@ class OpInfo:
     identity: Callable[[DType], ConstType] | None = None
     commutes: bool = False
     cost: int = 1
+    exact: bool = True
 
 
 def _same(*sources: DType) -> DType:
@@ -282,8 +284,13 @@ def _plain(operation: Callable[[Any, Any], Any]) -> Meaning:
     return lambda dtype, a, b: operation(a, b)
 
 
-def _unary(function: Callable[[float], float], at_error: Callable[[float], float] = _nan, cost: int = 1) -> OpInfo:
-    return OpInfo(Kind.ELEMENTWISE, 1, _same, _guarded(function, at_error), cost=cost)
+def _unary(
+    function: Callable[[float], float],
+    at_error: Callable[[float], float] = _nan,
+    cost: int = 1,
+    exact: bool = True,
+) -> OpInfo:
+    return OpInfo(Kind.ELEMENTWISE, 1, _same, _guarded(function, at_error), cost=cost, exact=exact)
 
 
 def _binary(evaluate: Meaning, symbol: str | None = None, **more: Any) -> OpInfo:
@@ -304,13 +311,13 @@ OPS: dict[Ops, OpInfo] = {
     Ops.NEG: OpInfo(Kind.ELEMENTWISE, 1, _same, _neg),
     Ops.RECIP: _unary(lambda x: 1.0 / x, lambda x: math.copysign(math.inf, x), cost=4),
     Ops.SQRT: _unary(math.sqrt, cost=4),
-    Ops.EXP: _unary(math.exp, _inf, cost=12),
-    Ops.LOG: _unary(math.log, _log_of_nonpositive, cost=12),
-    Ops.EXP2: _unary(lambda x: 2.0**x, _inf, cost=12),
-    Ops.LOG2: _unary(math.log2, _log_of_nonpositive, cost=12),
-    Ops.SIN: _unary(math.sin, cost=20),
-    Ops.TANH: _unary(math.tanh, cost=16),
-    Ops.ERF: _unary(_erf, cost=20),
+    Ops.EXP: _unary(math.exp, _inf, cost=12, exact=False),
+    Ops.LOG: _unary(math.log, _log_of_nonpositive, cost=12, exact=False),
+    Ops.EXP2: _unary(lambda x: 2.0**x, _inf, cost=12, exact=False),
+    Ops.LOG2: _unary(math.log2, _log_of_nonpositive, cost=12, exact=False),
+    Ops.SIN: _unary(math.sin, cost=20, exact=False),
+    Ops.TANH: _unary(math.tanh, cost=16, exact=False),
+    Ops.ERF: _unary(_erf, cost=20, exact=False),
     Ops.TRUNC: OpInfo(Kind.ELEMENTWISE, 1, _same, _trunc),
     Ops.ADD: _binary(
         _bool_or(operator.add, operator.or_), "+", identity=lambda d: cast_value(0, d), commutes=True
@@ -324,7 +331,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.MOD: _binary(_mod, "%", cost=8),
     Ops.MAX: _binary(_max, identity=lambda d: dtypes.min(d), commutes=True),
     Ops.MIN: _binary(_min, identity=lambda d: dtypes.max(d), commutes=True),
-    Ops.POW: _binary(_pow, "**", cost=40),
+    Ops.POW: _binary(_pow, "**", cost=40, exact=False),
     Ops.CMPLT: _binary(_plain(operator.lt), "<", dtype=_boolean),
     Ops.CMPLE: _binary(_plain(operator.le), "<=", dtype=_boolean),
     Ops.CMPEQ: _binary(_plain(operator.eq), "==", dtype=_boolean, commutes=True),
@@ -402,10 +409,13 @@ COMMUTATIVE = frozenset(op for op, info in OPS.items() if info.commutes)
 REDUCTIONS = frozenset((Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN))
 
 
-def execute(op: Ops, dtype: DType, values: tuple[ConstType, ...], source_dtype: DType | None = None) -> ConstType:
+def execute(
+    op: Ops, dtype: DType, values: tuple[ConstType, ...], source_dtype: DType | None = None
+) -> ConstType:
     """The value of one elementwise op on Python numbers, exactly as every device must compute it.
 
-    `dtype` is that of the result, `source_dtype` that of the (last) source, needed by comparisons, shifts and BITCAST.
+    `dtype` is that of the result, `source_dtype` that of the (last) source, needed by comparisons, shifts and
+    BITCAST.
     """
     source = source_dtype or dtype
     if op is Ops.BITCAST:
@@ -443,7 +453,8 @@ def to_bits(value: ConstType, dtype: DType) -> int:
     mantissa = int(abs(number) / 2.0 ** (exponent - info.mantissa_bits))
     if mantissa >> info.mantissa_bits == 0:
         return sign | mantissa  # subnormal
-    return sign | ((exponent + info.bias) << info.mantissa_bits) | (mantissa & ((1 << info.mantissa_bits) - 1))
+    fraction = mantissa & ((1 << info.mantissa_bits) - 1)
+    return sign | ((exponent + info.bias) << info.mantissa_bits) | fraction
 
 
 def from_bits(bits: int, dtype: DType) -> ConstType:
@@ -469,4 +480,5 @@ def from_bits(bits: int, dtype: DType) -> ConstType:
 
 
 def _nan_bits(info: Any) -> int:
-    return ((1 << info.exponent_bits) - 1) << info.mantissa_bits | 1 << (info.mantissa_bits - 1)
+    bits: int = ((1 << info.exponent_bits) - 1) << info.mantissa_bits | 1 << (info.mantissa_bits - 1)
+    return bits

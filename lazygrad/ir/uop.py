@@ -1,7 +1,7 @@
 """The node: one type for every form of the graph.
 
-Nodes are immutable and hash-consed: the same four fields give the same object, so "equal" is `is` and a shared
-subgraph is one object. The table of nodes holds them weakly.
+Nodes are immutable and hash-consed: the same four fields give the same object, so "equal" is `is` and a
+shared subgraph is one object. The table of nodes holds them weakly.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class UOp:
     op     what is done, a row of the op table      src  the UOps it reads, in order
     dtype  the type of one element of its result    arg  the op's own constant, of the type its row declares
 
-    `facts` caches what was worked out about the node (shape, bounds, origin, ...) by whoever first asked; it never
-    holds a user of the node.
+    `facts` caches what was worked out about the node (shape, bounds, origin, ...) by whoever first asked; it
+    never holds a user of the node.
     """
 
     __slots__ = ("__weakref__", "arg", "dtype", "facts", "op", "src")
@@ -305,7 +305,7 @@ def toposort(roots: Iterable[UOp]) -> list[UOp]:
 
 
 def Variable(name: str, low: int, high: int) -> UOp:
-    """A symbolic integer between `low` and `high`, both included: a size that is an argument of the kernel."""
+    """A symbolic integer from `low` to `high`, both included: a size that is an argument of the kernel."""
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"a Variable's name is an identifier, not {name!r}")
     if not isinstance(low, int) or not isinstance(high, int) or low > high:

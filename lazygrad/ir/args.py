@@ -42,3 +42,12 @@ class RangeArg(NamedTuple):
 
     def __repr__(self) -> str:
         return f"({self.id:03d}, {self.kind.name})"
+
+
+class KernelInfo(NamedTuple):
+    """What a kernel's SINK remembers from form 3 on: its displayed name, and what the documents print."""
+
+    name: str
+    local_dims: int = 0
+    upcasted: int = 0
+    dont_use_locals: bool = False

@@ -1,0 +1,270 @@
+"""Target code (form 6) becomes a linear program (form 7): a flat list of UOps in the order they are written.
+
+The order and the loops are those of `ir/nest.py`. In the list:
+
+    RANGE(0, end) ... ENDRANGE   a loop; on a device with a grid SPECIAL takes its place (`assign_grid`)
+    DEFINE_ACC ... ASSIGN        a REDUCE: its accumulator starts before its loops, is assigned at their end,
+                                 and is the reduction's value after them
+    IF ... ENDIF                 around stores that are only sometimes valid
+    LOAD(INDEX, other)           `other` is the value where the INDEX is not valid
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from ..dtype import DType, dtypes
+from ..ir import index
+from ..ir.args import AxisType
+from ..ir.nest import Block, loop_nest, output_ranges
+from ..ir.ops import OPS, Ops
+from ..ir.uop import UOp
+from .legalize import accumulate
+
+#: Where each kind of declaration stands at the head of the list.
+_HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
+
+
+def linearize(sink: UOp, renderer: Any = None) -> list[UOp]:
+    """The linear program of a kernel. With a `renderer`, accumulation uses what its target has."""
+    return _Writer(renderer).program(sink)
+
+
+class _Writer:
+    """Writes the items of a loop nest in order; `made` holds what each node of form 6 is in the list."""
+
+    def __init__(self, renderer: Any) -> None:
+        self.renderer = renderer
+        self.made: dict[UOp, UOp] = {}
+        self.head: dict[UOp, None] = {}
+        self.body: list[UOp] = []
+        self.accumulators = 0
+        self.loaded: set[UOp] = set()  # the INDEXes that are read through
+        self.fused: set[UOp] = set()  # the products that only their sum needs
+
+    def program(self, sink: UOp) -> list[UOp]:
+        nodes = sink.toposort()
+        self.loaded = {node.src[0] for node in nodes if node.op is Ops.LOAD}
+        self.fused = self.products_to_fuse(nodes)
+        self.block(loop_nest(sink))
+        head = sorted(self.head, key=lambda u: (_HEAD[u.op], _place_in_head(u)))
+        return head + self.body
+
+    # *** writing
+
+    def emit(self, node: UOp) -> UOp:
+        """Append a node of the list; declarations that it reads go to the head."""
+        for source in node.src:
+            if source.op in _HEAD:
+                self.declare(source)
+        self.body.append(node)
+        return node
+
+    def declare(self, node: UOp) -> UOp:
+        if node not in self.head:
+            for source in node.src:
+                self.declare(source)
+            self.head[node] = None
+        return node
+
+    def read(self, node: UOp) -> UOp:
+        """What the node is in the list."""
+        found = self.made.get(node)
+        if found is None:
+            if node.op not in _HEAD:
+                raise RuntimeError(f"{node.op} is read before it is written")
+            found = self.made[node] = self.declare(node)
+        return found
+
+    def block(self, body: Block) -> None:
+        """Write the items of the kernel's body, and of all loops in it."""
+        stack: list[tuple[Block, int]] = [(body, 0)]
+        while stack:
+            block, position = stack.pop()
+            items = block.items
+            while position < len(items):
+                item = items[position]
+                position += 1
+                if isinstance(item, Block):
+                    self.open(item)
+                    stack.append((block, position))
+                    block, position, items = item, 0, item.items
+                elif item.op is Ops.STORE:
+                    position = self.stores(items, position - 1)
+                elif item.op is Ops.INDEX and item not in self.loaded:
+                    continue  # written with its STORE
+                elif item.op is not Ops.REDUCE and item not in self.fused:
+                    self.node(item)
+            if block.range is not None:
+                self.close(block)
+
+    def node(self, node: UOp) -> None:
+        read = self.read
+        src = tuple([read(s) for s in node.src])
+        if node.op is Ops.LOAD and len(src) == 1 and len(src[0].src) > 2:
+            src = (*src, self.declare(_same_in_all_lanes(node.dtype, 0)))
+        self.made[node] = self.emit(node if src == node.src else UOp(node.op, node.dtype, src, node.arg))
+
+    def open(self, block: Block) -> None:
+        loop = block.range
+        if loop is None:
+            raise RuntimeError("the kernel's body is no loop")
+        for reduce in block.opens:
+            self.start(reduce)
+        self.emit(self.loop(loop))
+
+    def loop(self, loop: UOp) -> UOp:
+        made = self.made.get(loop)
+        if made is None:
+            start = UOp(Ops.CONST, loop.dtype, (), 0)
+            made = self.made[loop] = UOp(Ops.RANGE, loop.dtype, (start, self.read(loop.src[0])), loop.arg)
+        return made
+
+    def start(self, reduce: UOp) -> None:
+        """The accumulator of a REDUCE, with the value that changes nothing."""
+        identity = OPS[reduce.arg].identity
+        if identity is None:
+            raise ValueError(f"{reduce.arg} does not combine a reduction")
+        initial = _same_in_all_lanes(reduce.dtype, identity(reduce.dtype.scalar()))
+        ranges = [self.loop(r) for r in reduce.src[1:]]
+        accumulator = UOp(Ops.DEFINE_ACC, reduce.dtype, (initial, *ranges), (self.accumulators,))
+        self.accumulators += 1
+        self.made[reduce] = self.emit(accumulator)
+
+    def close(self, block: Block) -> None:
+        written: set[UOp] = set()
+        for reduce in block.closes:
+            accumulator, value = self.made[reduce], reduce.src[0]
+            if self.renderer is None:
+                combined = UOp(reduce.arg, reduce.dtype, (accumulator, self.read(value)))
+            else:
+                fused = value in self.fused
+                if fused:
+                    value = UOp(value.op, value.dtype, tuple([self.read(s) for s in value.src]))
+                else:
+                    value = self.read(value)
+                combined = accumulate(reduce.arg, accumulator, value, self.renderer, shared=not fused)
+            written |= {accumulator, value, *value.src}
+            self.emit_new(combined, written)
+            self.emit(UOp(Ops.ASSIGN, reduce.dtype, (accumulator, combined)))
+        self.emit(UOp(Ops.ENDRANGE, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
+
+    def emit_new(self, root: UOp, written: set[UOp]) -> None:
+        """Append what a new expression is made of, down to what is `written`."""
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            waiting = [s for s in node.src if s not in written and s.op not in _HEAD]
+            if waiting and node not in written:
+                stack.extend(reversed(waiting))
+                continue
+            stack.pop()
+            if node not in written:
+                written.add(node)
+                self.emit(node)
+
+    def products_to_fuse(self, nodes: list[UOp]) -> set[UOp]:
+        """The products that nothing but one sum uses, where the target multiplies and adds at once."""
+        if self.renderer is None:
+            return set()
+        found = {
+            node.src[0]
+            for node in nodes
+            if node.op is Ops.REDUCE and node.arg is Ops.ADD and node.src[0].op is Ops.MUL
+        }
+        uses = Counter(source for node in nodes for source in node.src if source in found)
+        return {
+            product
+            for product in found
+            if uses[product] == 1 and self.renderer.supports(Ops.MULACC, product.dtype.scalar())
+        }
+
+    def stores(self, items: list[UOp | Block], position: int) -> int:
+        """Write the STOREs from here on that are valid under one condition; the position after them."""
+        first = items[position]
+        valid = _condition(first)
+        end = position
+        while end < len(items) and _is_store(items[end]) and _condition(items[end]) is valid:
+            end += 1
+        made = []
+        for item in items[position:end]:
+            access, value, *rest = item.src  # type: ignore[union-attr]
+            place = self.place(access, valid)
+            made.append(UOp(Ops.STORE, dtypes.void, (place, self.read(value), *map(self.read, rest))))
+        opened = None if valid is None else self.emit(UOp(Ops.IF, dtypes.void, (self.read(valid),)))
+        for store in made:
+            self.emit(store)
+        if opened is not None:
+            self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
+        return end
+
+    def place(self, access: UOp, valid: UOp | None) -> UOp:
+        """The INDEX that is stored to, without the condition that an IF states."""
+        bare = access if valid is None else UOp(Ops.INDEX, access.dtype, access.src[:2])
+        found = self.made.get(bare)
+        if found is None:
+            src = tuple([self.read(s) for s in bare.src])
+            found = self.made[bare] = UOp(Ops.INDEX, bare.dtype, src)
+            self.emit(found)
+        return found
+
+
+def _is_store(item: UOp | Block) -> bool:
+    return isinstance(item, UOp) and item.op is Ops.STORE
+
+
+def _condition(store: Any) -> UOp | None:
+    """The condition of a whole STORE; that of single lanes stays with its INDEX."""
+    access = store.src[0]
+    return access.src[2] if len(access.src) > 2 and access.src[2].dtype is dtypes.bool else None
+
+
+def _same_in_all_lanes(dtype: DType, value: Any) -> UOp:
+    return UOp(Ops.CONST, dtype, (), value if dtype.count == 1 else (value,) * dtype.count)
+
+
+def _place_in_head(node: UOp) -> Any:
+    if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
+        return node.arg
+    return node.arg[0] if node.op in (Ops.DEFINE_VAR, Ops.SPECIAL) else 0
+
+
+# *** grids
+
+
+def assign_grid(sink: UOp) -> UOp:
+    """GLOBAL and LOCAL ranges become places in a launch: `gidx0` and `lidx0` are the last axis, which is x.
+
+    A launch has three axes; more GLOBAL ones are counted through the third. A symbolic axis is launched at
+    its maximum, and stores beyond its size are left out.
+    """
+    outputs = output_ranges(sink.toposort())
+    places: dict[UOp, UOp] = {}
+    beyond: list[UOp] = []
+    for kind, prefix in ((AxisType.GLOBAL, "gidx"), (AxisType.LOCAL, "lidx")):
+        axes = [r for r in reversed(outputs) if r.arg.kind is kind]
+        for number, group in enumerate((axes[:1], axes[1:2], axes[2:])):
+            sizes = [index.bounds(r.src[0])[1] for r in group]
+            if not group:
+                continue
+            place = UOp(Ops.SPECIAL, dtypes.index, (), (f"{prefix}{number}", math.prod(sizes)))
+            for r, size in zip(group, sizes, strict=True):
+                last = r is group[-1]
+                places[r] = place if last else index.mod(place, index.const(size))
+                place = place if last else index.floordiv(place, index.const(size))
+                if r.src[0].op is not Ops.CONST:
+                    beyond.append(index.less(places[r], r.src[0]))
+    if not places:
+        return sink
+    done = index.substitute((sink,), places)
+    made = done[sink]
+    if not beyond:
+        return made
+    stores = []
+    for store in made.src:
+        access = store.src[0]
+        valid = index.all_of((*access.src[2:], *beyond))
+        stores.append(store.replace(src=(access.replace(src=(*access.src[:2], valid)), *store.src[1:])))
+    return made.replace(src=tuple(stores))

@@ -1,0 +1,358 @@
+"""Kernel ASTs (form 2) become loops (form 3), by indexing from the top.
+
+A store has one RANGE per axis of what it stores. Asking for the value at these indices asks each node below
+for its own value at the indices it needs: a VIEW maps them, an elementwise node passes them on, a LOAD is an
+INDEX, a REDUCE_AXIS opens ranges of its own. Answers are remembered by (node, indices): a row's maximum,
+asked for by every element of the row with the same indices, is one REDUCE, outside of the row's loop.
+
+`codegen/axes.py` then gives the axes their kinds, and joins those that memory walks as one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import dtypes
+from ..ir import index
+from ..ir.args import AxisType, RangeArg
+from ..ir.index import FALSE, TRUE, sint
+from ..ir.nest import ranges_of
+from ..ir.ops import ELEMENTWISE, OPS, Ops
+from ..ir.uop import UOp
+from ..shape import Shape, shape_of, shape_text
+from .axes import Store, arrange
+
+Indices = tuple[UOp, ...]
+#: (node, indices, the condition under which anything is asked: memory may only be read where it holds)
+Key = tuple[UOp, Indices, UOp]
+ZERO = index.const(0)
+
+
+def lower(ast: UOp) -> UOp:
+    """The loops of a kernel: no VIEW is left, every access is an INDEX, with a validity where it needs one.
+
+    All stores share the ranges of the outputs; an axis of size 1 has none.
+    """
+    if ast.op is not Ops.SINK:
+        raise TypeError(f"a kernel is a SINK of STOREs, not {ast.op}")
+    wanted = [store for store in ast.src if 0 not in _store_shape(store)]
+    axes = _output_axes([_store_shape(store) for store in wanted])
+    indexer = Indexer(sum(axis is not ZERO for axis in axes))
+    stores = []
+    for store in wanted:
+        own = tuple(ZERO if size == 1 else axis for axis, size in zip(axes, _store_shape(store), strict=True))
+        stores.append(_store(indexer, store, own))
+    has_reduce = any(node.op is Ops.REDUCE_AXIS for node in ast.toposort())
+    return arrange(stores, [axis for axis in axes if axis is not ZERO], "r" if has_reduce else "E")
+
+
+# *** outputs
+
+
+def _store_shape(store: UOp) -> Shape:
+    """The axes that a STORE is walked by: those of its value."""
+    return shape_of(store.src[2]) if len(store.src) > 3 else store.src[1].arg.shape
+
+
+def _output_axes(shapes: list[Shape]) -> list[UOp]:
+    """One RANGE per axis, numbered in order; 0 where all stores have size 1."""
+    if len({len(shape) for shape in shapes}) > 1:
+        raise ValueError(f"the stores of a kernel have one rank, not {', '.join(map(shape_text, shapes))}")
+    axes: list[UOp] = []
+    number = 0
+    for sizes in zip(*shapes, strict=True):
+        large = [size for size in sizes if size != 1]
+        if not large:
+            axes.append(ZERO)
+            continue
+        if any(size != large[0] for size in large):
+            raise ValueError(
+                f"along one axis all stores have one size or 1, not {', '.join(map(shape_text, shapes))}"
+            )
+        axes.append(_range(large[0], number, AxisType.GLOBAL))
+        number += 1
+    return axes
+
+
+def _range(size: sint, number: int, kind: AxisType) -> UOp:
+    return UOp(Ops.RANGE, dtypes.index, (index.as_index(size),), RangeArg(number, kind))
+
+
+def _store(indexer: Indexer, store: UOp, axes: Indices) -> Store:
+    buffer, view, value = store.src[:3]
+    own = frozenset(axis for axis in axes if axis is not ZERO)
+    if len(store.src) > 3:
+        return _scatter(indexer, store, axes, own)
+    stored = indexer.value(value, axes)
+    place, valid = view.arg.indexed(axes)
+    return Store(UOp(Ops.STORE, dtypes.void, (_access(buffer, place, valid), stored)), own, False)
+
+
+def _scatter(indexer: Indexer, store: UOp, axes: Indices, own: frozenset[UOp]) -> Store:
+    """A store to computed places, one after the other in row-major order.
+
+    Along an axis that the place does not depend on, what arrives there is combined first: the last value is
+    the one that stays, or the values are reduced by the STORE's op.
+    """
+    buffer, view, value, where = store.src
+    combine: Ops | None = store.arg
+    position, valid = indexer.position(where, axes, view.arg.shape[0])
+    stored = indexer.value(value, axes)
+    place, seen = view.arg.indexed((position,))
+    access = _access(buffer, place, index.all_of((valid, seen)))
+    same_place = [axis for axis in axes if axis in own and axis not in ranges_of(access)]
+    if same_place and combine is None:
+        last = {axis: index.sub(axis.src[0], index.const(1)) for axis in same_place}
+        stored = index.substitute((stored,), dict(last))[stored]
+        some = [index.less(ZERO, axis.src[0]) for axis in same_place]
+        access = _access(buffer, place, index.all_of((valid, seen, *some)))
+    elif same_place and combine is not None:
+        inner = [indexer.reduce_range(axis.src[0]) for axis in same_place]
+        stored = index.substitute((stored,), dict(zip(same_place, inner, strict=True)))[stored]
+        stored = UOp(Ops.REDUCE, stored.dtype, (stored, *inner), combine)
+    if combine is not None:
+        before = UOp(Ops.LOAD, stored.dtype, (access,))
+        stored = UOp(combine, stored.dtype, (before, stored))
+    return Store(UOp(Ops.STORE, dtypes.void, (access, stored)), own.difference(same_place), True)
+
+
+def _access(buffer: UOp, place: UOp, valid: UOp) -> UOp:
+    src = (buffer, place) if valid is TRUE else (buffer, place, valid)
+    return UOp(Ops.INDEX, buffer.dtype, src)
+
+
+# *** values
+
+
+class Indexer:
+    """Values of AST nodes at indices, each made once. `first` is the number of the first reduce range."""
+
+    def __init__(self, first: int) -> None:
+        self.number = first
+        self.values: dict[Key, UOp] = {}
+        self.plans: dict[Key, tuple[tuple[Key, ...], Any]] = {}
+
+    def value(self, root: UOp, indices: Indices) -> UOp:
+        """The value of `root` at `indices`: loads, arithmetic and reductions of single elements."""
+        values, plans = self.values, self.plans
+        stack: list[Key] = [(root, indices, TRUE)]
+        while stack:
+            key = stack[-1]
+            if key in values:
+                stack.pop()
+                continue
+            plan = plans.get(key)
+            if plan is None:
+                plan = plans[key] = self._needs(*key)
+            waiting = [k for k in plan[0] if k not in values]
+            if waiting:
+                waiting.reverse()
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            values[key] = self._make(*key, [values[k] for k in plan[0]], plan[1])
+        return values[(root, indices, TRUE)]
+
+    def position(self, where: UOp, indices: Indices, size: sint) -> tuple[UOp, UOp]:
+        """A computed index as index arithmetic, and whether it is inside of [0, size)."""
+        return _inside(self.value(where, indices), size)
+
+    def reduce_range(self, size: sint) -> UOp:
+        """A fresh range for a reduction."""
+        self.number += 1
+        return _range(size, self.number - 1, AxisType.REDUCE)
+
+    def _needs(self, node: UOp, indices: Indices, where: UOp) -> tuple[tuple[Key, ...], Any]:
+        """What must be known first: nodes at indices; and what `_make` wants to remember."""
+        op = node.op
+        if op in ELEMENTWISE:
+            return tuple([(s, indices, where) for s in node.src]), None
+        if op is Ops.LOAD:
+            return (((node.src[2], indices, where),) if len(node.src) > 2 else ()), None
+        if op is Ops.VIEW:
+            place, valid = node.arg.indexed(indices)
+            if valid is FALSE:
+                return (), FALSE
+            inside = index.all_of((where, valid))
+            inner = _places(place, shape_of(node.src[0]), inside)
+            return ((node.src[0], inner, inside),), valid
+        if op is Ops.REDUCE_AXIS:
+            sizes = shape_of(node.src[0])
+            ranges = {a: self.reduce_range(sizes[a]) for a in node.arg.axes if sizes[a] != 1}
+            inner = tuple([ranges.get(a, i) for a, i in enumerate(indices)])
+            return ((node.src[0], inner, where),), tuple(ranges.values())
+        if op in (Ops.CONST, Ops.IOTA, Ops.DEFINE_VAR):
+            return (), None
+        raise NotImplementedError(f"{op} can not be lowered to loops")
+
+    def _make(self, node: UOp, indices: Indices, where: UOp, src: list[UOp], plan: Any) -> UOp:
+        op = node.op
+        if op in ELEMENTWISE:
+            if src[-1].dtype is dtypes.index:
+                return index.rebuild(node, tuple(src))
+            return UOp(op, node.dtype, tuple(src), node.arg)
+        if op is Ops.LOAD:
+            return _load(node, indices, where, src)
+        if op is Ops.VIEW:
+            return UOp.const(node.dtype, 0) if plan is FALSE else _where_valid(plan, src[0])
+        if op is Ops.REDUCE_AXIS:
+            return _reduce(node, src[0], plan)
+        if op is Ops.DEFINE_VAR or not node.src:
+            return node
+        place, valid = node.src[0].arg.indexed(indices)
+        if op is Ops.IOTA:
+            place = _narrowed(place, index.all_of((where, valid)))
+            return _where_valid(valid, _as_data(place, node))
+        return _where_valid(valid, UOp(Ops.CONST, node.dtype, (), node.arg))
+
+
+def _load(node: UOp, indices: Indices, where: UOp, computed: list[UOp]) -> UOp:
+    """The element of a buffer, 0 where there is none."""
+    buffer, view = node.src[:2]
+    checked = TRUE
+    if computed:
+        position, checked = _inside(computed[0], view.arg.shape[0])
+        indices = (position,)
+    place, valid = view.arg.indexed(indices)
+    valid = index.all_of((checked, valid))
+    if valid is FALSE:
+        return UOp.const(node.dtype, 0)
+    if where is not TRUE:
+        place = _narrowed(place, index.all_of((where, valid)))
+        low, high = index.bounds(place)
+        if low < 0 or high >= buffer.dtype.size:  # type: ignore[attr-defined]
+            valid = index.all_of((where, valid))
+    else:
+        place = _narrowed(place, valid)
+    return UOp(Ops.LOAD, node.dtype, (_access(buffer, place, valid),))
+
+
+def _as_data(place: UOp, node: UOp) -> UOp:
+    if place.op is Ops.CONST:
+        return UOp.const(node.dtype, place.arg)
+    return UOp(Ops.CAST, node.dtype, (place,))
+
+
+def _where_valid(valid: UOp, value: UOp) -> UOp:
+    if valid is TRUE:
+        return value
+    zero = UOp.const(value.dtype, 0)
+    return zero if valid is FALSE or value is zero else UOp(Ops.WHERE, value.dtype, (valid, value, zero))
+
+
+def _reduce(node: UOp, value: UOp, ranges: Indices) -> UOp:
+    """A reduction over axes of size 1 only is the value; over an empty axis it is the op's identity."""
+    op: Ops = node.arg.op
+    if not ranges:
+        return value
+    if any(r.src[0] is ZERO for r in ranges):
+        identity = OPS[op].identity
+        if identity is None:
+            raise ValueError(f"{op} does not combine a reduction")
+        return UOp.const(node.dtype, identity(node.dtype))
+    return UOp(Ops.REDUCE, node.dtype, (value, *ranges), op)
+
+
+def _inside(value: UOp, size: sint) -> tuple[UOp, UOp]:
+    """A computed value as an index, and whether it is inside of [0, size)."""
+    if value.op is Ops.CONST:
+        position = index.const(int(value.arg))
+    elif value.op is Ops.CAST and value.src[0].dtype is dtypes.index and _fits(value.src[0], value):
+        position = value.src[0]
+    else:
+        position = index.as_index(value)
+    not_negative = index.less_equal(ZERO, position)
+    return position, index.all_of((not_negative, index.less(position, index.as_index(size))))
+
+
+def _fits(number: UOp, value: UOp) -> bool:
+    low, high = index.bounds(number)
+    return int(dtypes.min(value.dtype)) <= low and high <= int(dtypes.max(value.dtype))
+
+
+# *** index expressions
+
+
+def _places(number: UOp, shape: Shape, valid: UOp) -> Indices:
+    """The row-major digits of a number below the product of the shape."""
+    if len(shape) == 1:
+        return (number if shape[0] != 1 else ZERO,)
+    places: list[UOp] = []
+    step = index.const(1)
+    outermost = next((axis for axis, size in enumerate(shape) if size != 1), 0)
+    for axis in range(len(shape) - 1, -1, -1):
+        size = shape[axis]
+        if size == 1:
+            places.append(ZERO)
+            continue
+        place = index.floordiv(number, step)
+        if axis != outermost:  # a number below the product needs no wrapping here
+            place = index.mod(place, index.as_index(size))
+        places.append(_narrowed(place, valid))
+        step = index.mul(step, index.as_index(size))
+    places.reverse()
+    return tuple(places)
+
+
+def _narrowed(number: UOp, valid: UOp) -> UOp:
+    """The number, simpler if it may assume that `valid` holds: `(r-1)%4` is `r-1` where 1 <= r < 5.
+
+    Each range that a condition narrows to [low, high] is written as low + a range of that size.
+    """
+    if valid is TRUE or not _has_division(number):
+        return number
+    there: dict[UOp, UOp] = {}
+    back: dict[UOp, UOp] = {}
+    for r, (low, high) in _limits(valid).items():
+        if low == high:
+            there[r] = index.const(low)
+        elif low < high and index.bounds(r) != (low, high):
+            inner = _range(high - low + 1, -1 - len(back), AxisType.LOOP)
+            there[r], back[inner] = index.add(inner, index.const(low)), index.sub(r, index.const(low))
+    if not there:
+        return number
+    simpler = index.substitute((number,), there)[number]
+    return index.substitute((simpler,), back)[simpler]
+
+
+def _has_division(number: UOp) -> bool:
+    terms, _ = index.terms_of(number)
+    return any(atom.op in (Ops.IDIV, Ops.MOD) for monomial in terms for atom in monomial)
+
+
+def _limits(valid: UOp) -> dict[UOp, tuple[int, int]]:
+    """The interval that each range is limited to by the conditions on it alone."""
+    limits: dict[UOp, tuple[int, int]] = {}
+    for condition in _conjuncts(valid):
+        negated = condition.op is Ops.CMPNE and condition.src[1] is TRUE
+        if negated:
+            condition = condition.src[0]
+        if condition.op is not Ops.CMPLT or condition.src[1].op is not Ops.CONST:
+            continue
+        terms, _ = index.terms_of(condition.src[0])
+        limit = condition.src[1].arg
+        if len(terms) != 1:
+            continue
+        ((monomial, sign),) = terms.items()
+        r = monomial[0]
+        if len(monomial) != 1 or r.op is not Ops.RANGE or abs(sign) != 1:
+            continue
+        low, high = limits.get(r, index.bounds(r))
+        # sign*r < limit, or the opposite: sign*r >= limit
+        if (sign > 0) is not negated:
+            high = min(high, limit - 1 if not negated else -limit)
+        else:
+            low = max(low, limit if negated else 1 - limit)
+        limits[r] = low, high
+    return limits
+
+
+def _conjuncts(valid: UOp) -> list[UOp]:
+    conditions, stack = [], [valid]
+    while stack:
+        condition = stack.pop()
+        if condition.op is Ops.AND:
+            stack.extend(reversed(condition.src))
+        else:
+            conditions.append(condition)
+    return conditions

@@ -1,0 +1,244 @@
+"""The loop nest of a kernel, derived from its graph (forms 3 to 6) and stored nowhere.
+
+Every node depends on a set of ranges, and stands in the outermost loop where all of them are open: what does
+not change inside a loop is computed before it, by construction. The ranges of the outputs nest in one chain;
+the ranges of a REDUCE open inside the deepest loop that its result depends on. `codegen/linearize.py` writes
+this nest as a list, `ir/text.py` prints it as loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .ops import Ops
+from .uop import UOp, toposort
+
+Ranges = frozenset[UOp]
+_NONE: Ranges = frozenset()
+
+#: Declarations: they stand at the head of a kernel, not at a place in its loops.
+LEAVES = frozenset(
+    (Ops.CONST, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_VAR, Ops.SPECIAL, Ops.RANGE, Ops.SINK)
+)
+
+
+# *** which loops a node depends on
+
+
+def ranges_of(node: UOp) -> Ranges:
+    """The open ranges of a node: those below it, except the ones that a REDUCE below it has closed."""
+    if node.op is Ops.RANGE:
+        return _range_itself(node)
+    found = node.facts.get("ranges")
+    if found is None:
+        for below in node.toposort():
+            if below.op is not Ops.RANGE and "ranges" not in below.facts:
+                below.facts["ranges"] = _ranges_of(below)
+        found = node.facts["ranges"]
+    return found  # type: ignore[no-any-return]
+
+
+def _range_itself(node: UOp) -> Ranges:
+    # Not cached on the node: a RANGE that holds itself would never be freed.
+    size = node.src[0]
+    return frozenset((node,)) if size.op is Ops.CONST else ranges_of(size) | {node}
+
+
+def _ranges_of(node: UOp) -> Ranges:
+    result = _NONE
+    for source in node.src:
+        more = _range_itself(source) if source.op is Ops.RANGE else source.facts["ranges"]
+        if more is not result and more:
+            if not result or result < more:
+                result = more
+            elif not more <= result:
+                result = result | more
+    return result.difference(node.src[1:]) if node.op is Ops.REDUCE else result
+
+
+# *** the nest
+
+
+class Block:
+    """One loop, or (without a range) the kernel's body.
+
+    range   the loop's RANGE             items   what stands in it, in order: nodes and inner Blocks
+    parent  the Block it is an item of   opens   the REDUCEs whose accumulators start right before this loop
+    depth   the number of loops around   closes  the REDUCEs that accumulate at the end of this loop's body
+    """
+
+    __slots__ = ("closes", "depth", "items", "opens", "parent", "range")
+
+    def __init__(self, range: UOp | None, parent: Block | None) -> None:
+        self.range, self.parent = range, parent
+        self.depth: int = parent.depth + 1 if parent else 0
+        self.items: list[UOp | Block] = []
+        self.opens: list[UOp] = []
+        self.closes: list[UOp] = []
+
+    def __repr__(self) -> str:
+        return f"Block({self.range.arg if self.range else 'body'}, {len(self.items)} items)"
+
+    def below(self, outer: Block) -> Block:
+        """The Block around this one (or itself) that is an item of `outer`."""
+        block = self
+        while block.parent is not outer:
+            if block.parent is None:
+                raise RuntimeError(f"{self} uses a value of {outer}, which is not around it")
+            block = block.parent
+        return block
+
+    def walk(self) -> Iterable[Block]:
+        """This Block and all inside it, outer before inner, in order."""
+        stack = [self]
+        while stack:
+            block = stack.pop()
+            yield block
+            stack.extend(item for item in reversed(block.items) if isinstance(item, Block))
+
+
+def output_ranges(nodes: Iterable[UOp]) -> list[UOp]:
+    """The ranges that no REDUCE closes, outermost first: by kind, then by number."""
+    nodes = list(nodes)
+    closed = {r for node in nodes if node.op is Ops.REDUCE for r in node.src[1:]}
+    found = [node for node in nodes if node.op is Ops.RANGE and node not in closed]
+    return sorted(found, key=lambda r: (r.arg.kind.value, r.arg.id))
+
+
+def nodes_in_order(sink: UOp) -> list[UOp]:
+    """Every node after its sources, in the order of first need; a STORE needs its value before its place."""
+    roots: list[UOp] = []
+    for store in sink.src:
+        roots += (*store.src[1:], *store.src[:1], store)
+    return toposort((*roots, sink))
+
+
+def loop_nest(sink: UOp) -> Block:
+    """The kernel's body with all its loops, everything in its place and order."""
+    nodes = nodes_in_order(sink)
+    ranges_of(sink)
+    body = Block(None, None)
+    block_of = _place_ranges(nodes, body)
+    home = _place_nodes(nodes, block_of, body)
+    before = _dependencies(nodes, home, block_of)
+    _order_items(nodes, home, before, body)
+    return body
+
+
+def _place_ranges(nodes: list[UOp], body: Block) -> dict[UOp, Block]:
+    """The Block of each RANGE. Outer REDUCEs are met before those inside them."""
+    block_of: dict[UOp, Block] = {}
+    parent = body
+    for outer in output_ranges(nodes):
+        parent = block_of[outer] = Block(outer, parent)
+    reduces = [node for node in nodes if node.op is Ops.REDUCE]
+    for reduce in reversed(reduces):
+        parent = _deepest(reduce.facts["ranges"], block_of, body)
+        for inner in reduce.src[1:]:
+            block = block_of.get(inner)
+            if block is None:
+                block = block_of[inner] = Block(inner, parent)
+            elif block.parent is not parent:
+                raise RuntimeError(f"RANGE {inner.arg} is closed in two places")
+            parent = block
+    for reduce in reduces:
+        block_of[reduce.src[1]].opens.append(reduce)
+        block_of[reduce.src[-1]].closes.append(reduce)
+    return block_of
+
+
+def _deepest(ranges: Ranges, block_of: dict[UOp, Block], body: Block) -> Block:
+    deepest = body
+    for r in ranges:
+        block = block_of[r]
+        if block.depth > deepest.depth:
+            deepest = block
+    return deepest
+
+
+def _place_nodes(nodes: list[UOp], block_of: dict[UOp, Block], body: Block) -> dict[UOp, Block]:
+    """The Block in which each node stands; declarations stand in none."""
+    home: dict[UOp, Block] = {}
+    known: dict[Ranges, Block] = {_NONE: body}
+    for node in nodes:
+        if node.op in LEAVES:
+            continue
+        ranges = node.facts["ranges"]
+        block = known.get(ranges)
+        if block is None:
+            block = known[ranges] = _deepest(ranges, block_of, body)
+        home[node] = block
+    return home
+
+
+Before = dict[UOp | Block, list[UOp | Block]]
+
+
+def _dependencies(nodes: list[UOp], home: dict[UOp, Block], block_of: dict[UOp, Block]) -> Before:
+    """Item → items of the same Block that must stand before it.
+
+    A node deep inside a loop that needs a value from outside makes the whole loop wait for it.
+    """
+    before: Before = {}
+    for node in nodes:
+        if node.op is Ops.REDUCE:
+            before[node] = [block_of[node.src[1]]]
+            user, sources = block_of[node.src[-1]], node.src[:1]
+        elif node.op is Ops.RANGE:
+            user, sources = block_of[node], node.src
+        elif node in home:
+            user, sources = home[node], node.src
+        else:
+            continue
+        for source in sources:
+            outer = home.get(source)
+            if outer is None:
+                continue
+            if outer is not user:
+                before.setdefault(user.below(outer), []).append(source)
+            elif node.op is not Ops.REDUCE:
+                before.setdefault(node, []).append(source)
+    return before
+
+
+def _order_items(nodes: list[UOp], home: dict[UOp, Block], before: Before, body: Block) -> None:
+    """Fill the items: values and reductions in the order of first need, then the storing loop, then STOREs.
+
+    So every load of a Block comes before what is stored in it, and a kernel may overwrite what it reads.
+    """
+    stores: list[UOp] = []
+    placed: set[UOp | Block] = set()
+    for node in nodes:
+        if node.op is Ops.STORE:
+            stores.append(node)
+        elif node in home and node not in placed:
+            _place_after_needs(node, home[node].items, before, placed)
+    for store in stores:
+        block = home[store]
+        while block.parent is not None and block not in placed:
+            placed.add(block)
+            block.parent.items.append(block)
+            block = block.parent
+    for store in stores:
+        home[store].items.append(store)
+
+
+def _place_after_needs(node: UOp, items: list[UOp | Block], before: Before, placed: set[UOp | Block]) -> None:
+    """Append the node to the items of its Block, after whatever it waits for there."""
+    stack: list[UOp | Block] = [node]
+    entered: set[UOp | Block] = set()
+    while stack:
+        item = stack[-1]
+        waiting = [needed for needed in before.get(item, ()) if needed not in placed]
+        if waiting:
+            if item in entered:
+                raise RuntimeError(
+                    f"{item} must stand before itself: its loop is shared by what waits for it"
+                )
+            entered.add(item)
+            stack.extend(reversed(waiting))
+            continue
+        stack.pop()
+        if item not in placed:
+            placed.add(item)
+            items.append(item)

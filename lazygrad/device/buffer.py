@@ -1,4 +1,4 @@
-"""`Buffer`: elements in a device's memory, or a view of a part of another Buffer; it counts who looks at it."""
+"""`Buffer`: elements in a device's memory, or a view of another Buffer; it counts who looks at it."""
 
 from __future__ import annotations
 

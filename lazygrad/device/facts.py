@@ -1,4 +1,4 @@
-"""The errors of devices, the facts about one (`Target`), the process's counters, and locks that survive a fork."""
+"""Errors of devices, facts about one (`Target`), what the process has run, and locks that survive a fork."""
 
 from __future__ import annotations
 

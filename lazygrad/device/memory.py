@@ -1,4 +1,4 @@
-"""A device's memory: `BufferSpec` says how it should be, an `Allocator` gives it out and keeps what is freed."""
+"""A device's memory: `BufferSpec` says how it should be, an `Allocator` gives it out and keeps the freed."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ class Compiler:
         """The binary; CompileError with the source and the log where the compiler refuses."""
         return source.encode()
 
-    def disassemble(self, lib: bytes) -> str:
-        """The machine's instructions as text."""
-        return lib.decode(errors="replace")
+    def disassemble(self, source: str) -> str:
+        """The machine's instructions for the text; the text itself where nothing lower can be shown."""
+        return source
 
 
 #: A loaded kernel: `program(handles, values of the variables, wait=False)` → seconds if it waited.
@@ -100,7 +100,7 @@ _DATA_ONLY = ("NPY", "DISK")
 
 
 class _Devices:
-    """`Device["CPU"]` opens a device or finds it open; `Device.DEFAULT` names the one to use if none is said."""
+    """`Device["CPU"]` opens a device or finds it open; `Device.DEFAULT` is the name of the usual one."""
 
     def __init__(self) -> None:
         self._open: dict[str, CompiledDevice] = {}
@@ -124,7 +124,7 @@ class _Devices:
         self._registered[kind.upper()] = make
 
     def canonicalize(self, name: str | None) -> str:
-        """Upper case, without `:0`; None is the default. What follows `DISK:` is a path and stays as it is."""
+        """Upper case, without `:0`; None is the default. What follows `DISK:` is a path and stays so."""
         if name is None:
             return self.DEFAULT
         found = self._canonical.get(name)
@@ -222,7 +222,7 @@ def _runtime_files() -> frozenset[str]:
     """The devices of runtime/: one file each; files that begin with `_` are shared by several."""
     global _runtimes
     if not _runtimes:
-        folder = os.path.join(os.path.dirname(__file__), "runtime")
+        folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "runtime")
         names = (module.name for module in pkgutil.iter_modules([folder]))
         _runtimes = frozenset(name.upper() for name in names if not name.startswith("_"))
     return _runtimes

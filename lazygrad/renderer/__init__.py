@@ -1,6 +1,6 @@
-"""Linear programs become text, one file per language: `Renderer` is what each promises, `ProgramSpec` the result.
+"""Linear programs become text, one file per language: `Renderer` is what each promises.
 
-In: form 7, a list of UOps in written order. Out: the source of one kernel, with or without its device at hand.
+In: form 7, a list of UOps in written order. Out: `ProgramSpec`, the source of one kernel.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Renderer:
         self.target = target
 
     def supports(self, op: Ops, dtype: DType) -> bool:
-        """Whether the text can say `op` of this dtype (comparisons: of their sources); if not, `legalize` rewrites."""
+        """Whether the text can say `op` of this dtype (for comparisons that of the sources)."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it supports")
 
     def render(self, name: str | Sequence[UOp], uops: Sequence[UOp] | None = None) -> str:
@@ -49,7 +49,7 @@ class Renderer:
 
 
 def parameters(uops: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
-    """The order of arguments: the buffers of a linear program by number, its variables in the order of the list."""
+    """The arguments in order: the program's buffers by number, its variables as the list has them."""
     buffers: dict[int, UOp] = {}
     variables: dict[UOp, None] = {}
     for u in uops:
@@ -142,7 +142,11 @@ class ProgramSpec:
 
 
 def estimate(uops: Sequence[UOp]) -> Estimates:
-    """Operations and bytes of one run: each row of the list times the sizes of the loops around it."""
+    """Operations and bytes of one run: each row of the list times the sizes of the loops around it.
+
+    Arithmetic that only finds places in memory is not counted.
+    """
+    indexing = set(toposort(s for u in uops if u.op is Ops.INDEX for s in u.src[1:]))
     times: Any = 1
     outer: list[Any] = []
     ops: Any = 0
@@ -159,6 +163,8 @@ def estimate(uops: Sequence[UOp]) -> Estimates:
             moved = moved + times * u.dtype.itemsize
         elif u.op is Ops.STORE:
             moved = moved + times * u.src[1].dtype.itemsize
+        elif u in indexing:
+            continue
         elif u.op is Ops.MULACC:
             ops = ops + times * 2 * u.dtype.count
         elif u.op in ELEMENTWISE and u.op not in (Ops.CAST, Ops.BITCAST, Ops.WHERE):

@@ -1,0 +1,114 @@
+"""Memory of this process, for the devices whose kernels run in it: CPU, CLANG, PYTHON, and NPY's arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from typing import Any
+
+from ..device import Allocator, BufferSpec, DeviceError
+
+#: A smaller block is a Python bytearray; others are pages of their own, which the system clears when touched.
+PAGES_FROM = 1 << 16
+
+
+class Memory:
+    """Some bytes in this process.
+
+    address   where they are, a plain int, ready for a call    bytes  a memoryview of them, perhaps padded
+    nbytes    how many were asked for                          owner  whatever keeps them alive
+    """
+
+    __slots__ = ("address", "bytes", "nbytes", "owner")
+
+    def __init__(self, address: int, view: memoryview, nbytes: int, owner: Any) -> None:
+        self.address, self.bytes, self.nbytes, self.owner = address, view, nbytes, owner
+
+    def __repr__(self) -> str:
+        return f"<{self.nbytes} bytes at {self.address:#x}>"
+
+
+class HostAllocator(Allocator):
+    """Plain memory, 64-byte aligned, which is a cache line and the widest vector."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.cache_limit = max(_physical_memory() // 8, 1 << 28)
+
+    def _alloc(self, nbytes: int, options: BufferSpec) -> Memory:
+        store: Any
+        if nbytes < PAGES_FROM:
+            store = bytearray(nbytes + self.alignment)
+        else:
+            try:
+                store = mmap.mmap(-1, nbytes)
+            except (OSError, OverflowError) as error:
+                raise MemoryError(str(error)) from error
+        first = ctypes.c_char.from_buffer(store)  # also keeps `store` from being resized or closed
+        start = -ctypes.addressof(first) % self.alignment
+        return Memory(
+            ctypes.addressof(first) + start, memoryview(store)[start : start + nbytes], nbytes, first
+        )
+
+    def _clear(self, handle: Memory) -> None:
+        ctypes.memset(handle.address, 0, len(handle.bytes))
+
+    def _adopt(self, opaque: Any, nbytes: int) -> Memory:
+        if isinstance(opaque, int):  # an address: the caller keeps the memory alive
+            if opaque == 0 and nbytes:
+                raise DeviceError(f"{self.name} cannot use memory at address 0")
+            store = (ctypes.c_char * nbytes).from_address(opaque)
+            return Memory(opaque, memoryview(store).cast("B"), nbytes, store)
+        if isinstance(opaque, Memory):
+            if opaque.nbytes < nbytes:
+                raise DeviceError(
+                    f"{opaque.nbytes} bytes of memory are too few for a buffer of {nbytes} bytes"
+                )
+            return Memory(opaque.address, opaque.bytes, nbytes, opaque)
+        flat = _flat_array(opaque)
+        if flat.nbytes != nbytes:
+            raise DeviceError(
+                f"an array of {flat.nbytes} bytes cannot be the memory of a buffer of {nbytes} bytes"
+            )
+        return Memory(flat.__array_interface__["data"][0], memoryview(flat), nbytes, opaque)
+
+    def _copyin(self, handle: Memory, source: memoryview) -> None:
+        if handle.bytes.readonly:
+            raise DeviceError("this memory is read-only: it belongs to bytes or to a read-only array")
+        handle.bytes[: handle.nbytes] = source
+
+    def _copyout(self, target: memoryview, handle: Memory) -> None:
+        target[:] = handle.bytes[: handle.nbytes]
+
+    def _as_buffer(self, handle: Memory) -> memoryview | None:
+        import numpy
+
+        exporter: Any = numpy.frombuffer(handle.bytes, numpy.uint8, handle.nbytes)
+        return memoryview(exporter)
+
+    def _offset(self, handle: Memory, nbytes: int, offset: int) -> Memory:
+        return Memory(handle.address + offset, handle.bytes[offset : offset + nbytes], nbytes, handle)
+
+    def _transfer(self, target: Memory, source: Any, source_allocator: Allocator) -> bool:
+        if not isinstance(source, Memory):
+            return False
+        self._copyin(target, source.bytes[: source.nbytes])
+        return True
+
+
+def _flat_array(opaque: Any) -> Any:
+    """The bytes of an array, or of anything with the buffer protocol, as a one-dimensional numpy array."""
+    import numpy
+
+    array = opaque if isinstance(opaque, numpy.ndarray) else numpy.frombuffer(opaque, numpy.uint8)
+    if not array.flags.c_contiguous:
+        raise DeviceError("only contiguous memory can be adopted; make a contiguous copy first")
+    return array.reshape(-1).view(numpy.uint8)
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return 1 << 33

@@ -1,0 +1,126 @@
+"""CPU: LLVM IR compiled for this machine inside this process, by llvmlite; it needs no compiler.
+
+text → (parse, verify, a few passes, code generation) → object file → (link) → function.
+"""
+
+from __future__ import annotations
+
+import itertools
+import platform
+import re
+from typing import Any
+
+from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Program, lock_across_fork
+from ..renderer import ProgramSpec
+from ..renderer.llvmir import LLVMRenderer, target
+from ._host import HostAllocator
+from ._native import host_target, native_program
+
+#: One thread at a time uses LLVM. A fork waits for it: a child must not inherit a compile that never ends.
+_llvm_lock = lock_across_fork()
+
+
+class LLVMCompiler(Compiler):
+    """LLVM IR text → the bytes of an object file for this processor."""
+
+    def __init__(self) -> None:
+        llvm = self.llvm = _llvmlite()
+        with _llvm_lock:
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+            self.cpu = llvm.get_host_cpu_name()
+            found = llvm.get_host_cpu_features()
+            self.features = frozenset(name for name, there in found.items() if there)
+            self.machine = self._machine(found.flatten())
+            #: Links object files into this process.
+            self.linker = llvm.create_lljit_compiler(self._machine(found.flatten()), suppress_errors=True)
+        self._libraries = itertools.count()
+
+    def _machine(self, features: str) -> Any:
+        return self.llvm.Target.from_default_triple().create_target_machine(
+            cpu=self.cpu, features=features, opt=2, reloc="pic", codemodel="small"
+        )
+
+    @property
+    def arch(self) -> str:
+        """What the code depends on: the processor's name, its features, LLVM's version."""
+        version = ".".join(map(str, self.llvm.llvm_version_info))
+        return f"{self.cpu} {','.join(sorted(self.features))} LLVM {version}"
+
+    def compile(self, source: str) -> bytes:
+        with _llvm_lock:
+            module = self._optimized(source)
+            code: bytes = self.machine.emit_object(module)
+        return code
+
+    def disassemble(self, source: str) -> str:
+        """The instructions that LLVM makes of the text."""
+        with _llvm_lock:
+            return str(self.machine.emit_assembly(self._optimized(source)))
+
+    def _optimized(self, source: str) -> Any:
+        llvm = self.llvm
+        try:
+            module = llvm.parse_assembly(source)
+            module.verify()
+        except RuntimeError as error:
+            raise CompileError("LLVM refuses this kernel", source, str(error)) from None
+        options = llvm.create_pipeline_tuning_options(speed_level=1)
+        builder = llvm.create_pass_builder(self.machine, options)
+        passes = llvm.create_new_function_pass_manager()
+        _add_passes(passes)
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+        return module
+
+    def link(self, lib: bytes, symbol: str, source: str) -> tuple[int, Any]:
+        """The address of a function of an object file, and what keeps its code in memory."""
+        library = self.llvm.JITLibraryBuilder().add_object_img(lib).add_current_process()
+        library.export_symbol(symbol)
+        with _llvm_lock:
+            try:
+                loaded = library.link(self.linker, f"kernel{next(self._libraries)}")
+                return loaded[symbol], loaded
+            except RuntimeError as error:
+                log = str(error)
+        declared = re.findall(r"^declare .*@([\w.]+)\(", source, re.M)
+        asked = ", ".join(name for name in declared if not name.startswith("llvm."))
+        hint = f" (the kernel calls {asked})" if asked else ""
+        raise CompileError(f"{symbol} cannot be linked{hint}", source, log)
+
+
+def _add_passes(passes: Any) -> None:
+    """Few: our code comes unrolled, with explicit vectors, and with invariants outside the loops."""
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_new_gvn_pass()
+    passes.add_instruction_combine_pass()
+
+
+def _llvmlite() -> Any:
+    try:
+        import llvmlite.binding as llvm
+    except ImportError as error:
+        raise DeviceError(f"device CPU needs llvmlite ({error}): pip install llvmlite") from error
+    return llvm
+
+
+class CPUDevice(CompiledDevice):
+    """This machine's processor."""
+
+    compiler: LLVMCompiler
+
+    def __init__(self, name: str) -> None:
+        compiler = LLVMCompiler()
+        facts = host_target(target(), compiler.cpu, compiler.features | _always())
+        super().__init__(name, HostAllocator(name), LLVMRenderer(facts), compiler)
+
+    def load(self, spec: ProgramSpec, lib: bytes) -> Program:
+        address, loaded = self.compiler.link(lib, f"{spec.function_name}_entry", spec.src)
+        return native_program(spec, address, loaded)
+
+
+def _always() -> frozenset[str]:
+    """Features that LLVM does not list, since every such processor has them."""
+    return frozenset(("neon", "fma")) if platform.machine().lower() in ("arm64", "aarch64") else frozenset()

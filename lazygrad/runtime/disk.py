@@ -1,0 +1,109 @@
+"""DISK: a file as memory. `DISK:/path/to/file` is read when asked for, and mapped when looked at.
+
+Nothing is opened until then, and no file stays open; a view of the file costs nothing.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any, NoReturn
+
+from ..device import Allocator, CompiledDevice, DeviceError
+
+
+class Region:
+    """`nbytes` of a file from `offset` on."""
+
+    __slots__ = ("nbytes", "offset", "path")
+
+    def __init__(self, path: str, offset: int, nbytes: int) -> None:
+        self.path, self.offset, self.nbytes = path, offset, nbytes
+
+    def __repr__(self) -> str:
+        return f"<{self.nbytes} bytes of {self.path} from {self.offset}>"
+
+
+class DiskAllocator(Allocator):
+    """Regions of one file. Allocating touches nothing: what the file holds is what the buffer reads."""
+
+    def __init__(self, name: str, path: str) -> None:
+        super().__init__(name)
+        self.path = path
+
+    def alloc(self, nbytes: int, options: Any = None, zero: bool = False) -> Region:
+        return Region(self.path, 0, nbytes)
+
+    def free(self, handle: Region, options: Any = None, shared: bool = False) -> None:
+        pass
+
+    def _copyin(self, handle: Region, source: memoryview) -> None:
+        """Write, creating the file or extending it."""
+        try:
+            # r+b keeps what is there; the file is made first where it is missing.
+            with open(
+                os.open(handle.path, os.O_RDWR | os.O_CREAT | _BINARY, 0o666), "r+b", buffering=0
+            ) as file:
+                file.seek(handle.offset)
+                written = 0
+                while written < len(source):
+                    written += file.write(source[written:]) or 0
+        except OSError as error:
+            _refuse("write", handle, error)
+
+    def _copyout(self, target: memoryview, handle: Region) -> None:
+        if not handle.nbytes:
+            return
+        try:
+            with open(handle.path, "rb", buffering=0) as file:
+                _check_size(file.fileno(), handle)
+                file.seek(handle.offset)
+                read = 0
+                while read < len(target):
+                    count = file.readinto(target[read:])
+                    if not count:
+                        _check_size(file.fileno(), handle)
+                        raise DeviceError(f"{handle.path} ended while it was read")
+                    read += count
+        except OSError as error:
+            _refuse("read", handle, error)
+
+    def _as_buffer(self, handle: Region) -> memoryview | None:
+        """The region mapped, read-only, without reading it."""
+        import numpy
+
+        if not handle.nbytes:
+            return None
+        try:
+            with open(handle.path, "rb", buffering=0) as file:
+                _check_size(file.fileno(), handle)
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except OSError as error:
+            _refuse("read", handle, error)
+        exporter: Any = numpy.frombuffer(mapped, numpy.uint8, handle.nbytes, handle.offset)
+        return memoryview(exporter)
+
+    def _offset(self, handle: Region, nbytes: int, offset: int) -> Region:
+        return Region(handle.path, handle.offset + offset, nbytes)
+
+
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
+
+
+def _check_size(descriptor: int, region: Region) -> None:
+    size, end = os.fstat(descriptor).st_size, region.offset + region.nbytes
+    if end > size:
+        raise DeviceError(
+            f"{region.path} has {size} bytes, and bytes {region.offset} to {end} were asked for"
+        )
+
+
+def _refuse(what: str, region: Region, error: OSError) -> NoReturn:
+    raise DeviceError(f"cannot {what} {region.path}: {error.strerror or error}") from error
+
+
+class DiskDevice(CompiledDevice):
+    """One file. Its path is made absolute when the device opens: a later change of directory is harmless."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, DiskAllocator(name, os.path.abspath(name.partition(":")[2])))

@@ -1,15 +1,15 @@
 """A linear program (form 7) as LLVM IR: the language of device CPU.
 
-Two functions come out. `@name` is the kernel as people read it; `@name_entry(ptr bufs, ptr vals, i32 piece, i32 pieces)`
-is what a runtime calls: it unpacks addresses and integers from two tables, whatever the kernel takes.
+Two functions come out. `@name` is the kernel as people read it; `@name_entry(ptr bufs, ptr vals, i32 piece,
+i32 pieces)` is what a runtime calls: it unpacks addresses and integers from two tables, whatever the kernel takes.
 
-What the ops mean here, beyond the op table: IDIV and MOD are the machine's division, truncating; `legalize` writes them
-only where it proved both sides non-negative, or guarded zero, INT_MIN // -1 and the floor itself. Everything else that
-`supports` says yes to has exactly the op table's meaning, on every input: shifts by the width or more, float to
-integer, NaN in MAX and MIN, wrapping integers. No fast-math flag is written anywhere.
+What ops mean here: exactly what the op table says, on every input, for all that `supports` says yes to: shifts by the
+width or more, float to integer, NaN in MAX and MIN, wrapping integers. IDIV and MOD alone are the machine's truncating
+division: `legalize` writes them only where it proved both sides non-negative, or guarded zero, INT_MIN // -1 and the
+floor itself. No fast-math flag is written anywhere.
 
-Loops are written with their test at the end, and accumulators are phi nodes: what LLVM would make of allocas, made
-here once, costs its passes nothing.
+Loops are written with their test at the end, and accumulators are phi nodes: what LLVM would make of allocas, made here
+once, costs its passes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..ir.index import bounds
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
 from . import Renderer, parameters
-from .names import Names, carried_accumulators, loop_names
+from .names import Names, carried_accumulators, loop_names, variable_name
 
 _TYPES = {
     dtypes.bool: "i1", dtypes.int8: "i8", dtypes.uint8: "i8", dtypes.int16: "i16", dtypes.uint16: "i16",
@@ -65,7 +65,7 @@ class LLVMRenderer(Renderer):
     suffix = "ll"
 
     def supports(self, op: Ops, dtype: DType) -> bool:
-        """Whether form 7 may hold `op` on `dtype`: the type that is computed on (of comparisons, their sources')."""
+        """Whether form 7 may hold `op` on `dtype`, the type that is computed on."""
         scalar = dtype.scalar_type
         if scalar not in _TYPES or scalar not in self.target.native_dtypes | {dtypes.bool}:
             return False
@@ -134,7 +134,9 @@ class _Function:
                 )
             writer(self, node)
         parameters = [
-            f"ptr noalias %data{p.arg}" if p.op is Ops.DEFINE_GLOBAL else f"{_type(p.dtype)} %{p.arg[0]}"
+            f"ptr noalias %data{p.arg}"
+            if p.op is Ops.DEFINE_GLOBAL
+            else f"{_type(p.dtype)} %{variable_name(p.arg[0])}"
             for p in self.parameters
         ]
         if self.threaded:
@@ -252,7 +254,7 @@ class _Function:
         instruction = "shl" if node.op is Ops.SHL else "ashr" if arithmetic else "lshr"
         by = self.of(amount)
         low, high = bounds(amount)
-        if 0 <= low and high < width:
+        if low >= 0 and high < width:
             self.value[node] = self.let("alu", f"{instruction} {kind} {self.of(value)}, {by}")
             return
         limit = _splat(str(width - 1), dtype)
@@ -343,8 +345,7 @@ class _Function:
         return self.let("cast", f"{instruction} {from_kind} {value} to {to_kind}")
 
     def _round_to_odd(self, value: str, count: int) -> str:
-        """float64 → float32 so that rounding once more, to half, gives what one rounding would: cut off, and set the
-        last bit if anything was cut."""
+        """float64 → float32, cut off, the last bit set if anything was cut: rounding that to half is rounding once."""
         double, single, word = (
             dtypes.float64.vec(count), dtypes.float32.vec(count), dtypes.uint32.vec(count),
         )  # fmt: skip
@@ -505,7 +506,7 @@ class _Function:
         self.value[node] = f"%data{node.arg}"
 
     def define_var(self, node: UOp) -> None:
-        self.value[node] = f"%{node.arg[0]}"
+        self.value[node] = "%" + variable_name(node.arg[0])
 
     def define_local(self, node: UOp) -> None:
         assert isinstance(node.dtype, PtrDType)
@@ -718,8 +719,7 @@ def _has_nan(node: UOp) -> bool:
 
 
 def _wraps(node: UOp) -> str:
-    """` nsw`, where the bounds of a signed sum, difference or product prove that it does not wrap: with it LLVM can
-    widen loop counters to addresses."""
+    """` nsw` where bounds prove that a signed result does not wrap: LLVM then widens loop counters to addresses."""
     dtype = node.dtype
     if dtype.count > 1 or node.op not in (Ops.ADD, Ops.SUB, Ops.MUL):
         return ""

@@ -1,7 +1,8 @@
-"""What every renderer asks of a linear program before it writes: names of loops, and which accumulators a loop changes."""
+"""What renderers ask of a linear program before they write: names of loops, accumulators that a loop changes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..ir.args import AxisType
@@ -34,7 +35,7 @@ def loop_names(uops: Sequence[UOp]) -> dict[UOp, str]:
 
 
 def carried_accumulators(uops: Sequence[UOp]) -> dict[UOp, list[UOp]]:
-    """For each RANGE and IF: the accumulators defined before it and assigned inside it, in the order of definition."""
+    """For each RANGE and IF: the accumulators defined before it and assigned inside, in order of definition."""
     defined: dict[UOp, int] = {}
     changed: dict[UOp, set[UOp]] = {}
     opened: dict[UOp, int] = {}
@@ -57,3 +58,14 @@ def carried_accumulators(uops: Sequence[UOp]) -> dict[UOp, list[UOp]]:
     if inside:
         raise ValueError(f"{inside[-1].op} is never closed")
     return {around: sorted(accs, key=defined.__getitem__) for around, accs in changed.items()}
+
+
+_OURS = re.compile(r"(data|[glr]idx|acc|val|alu|cast|temp|ptr|load|loaded|store|stored|if|bufs|vals)\d+$")
+_WORDS = frozenset(
+    ["auto", "bool", "break", "case", "char", "const", "constant", "continue", "default", "device", "do", "double", "else", "enum", "extern", "float", "for", "goto", "half", "if", "inline", "int", "kernel", "local", "long", "main", "piece", "pieces", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "uchar", "uint", "ulong", "union", "unsigned", "ushort", "void", "volatile", "while", "lid", "gid", "thread", "threadgroup", "global"]
+)
+
+
+def variable_name(name: str) -> str:
+    """A Variable's name as a parameter: what a renderer or a language uses itself gets an underscore."""
+    return name + "_" if name in _WORDS or _OURS.match(name) else name

@@ -1,0 +1,283 @@
+"""Creation: tensors filled by a rule. None of them takes memory until something stores it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ..device import Device
+from ..dtype import ConstType, DType, default_float, default_int, dtypes, to_dtype
+from ..gradient import expanded
+from ..ir.index import sint
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.versions import new_buffer
+from ..shape import movement, shape_text, vmax, vmin
+from ..shape.sizes import as_size, prod
+from .base import constant
+from .functions import FunctionMixin
+from .movement import sizes_of
+
+if TYPE_CHECKING:
+    from .. import Tensor
+
+
+def checked_shape(sizes: Any) -> tuple[sint, ...]:
+    """Sizes that a user gave; negative ones raise."""
+    shape = tuple(as_size(size) for size in sizes)
+    for size in shape:
+        if vmin(size) < 0:
+            raise ValueError(f"sizes are not negative, as in {shape_text(shape)}")
+    return shape
+
+
+def iota(count: sint, dtype: DType, device: str) -> UOp:
+    """The node 0, 1, 2, ..., count - 1."""
+    return UOp(Ops.IOTA, dtype, (UOp(Ops.DEVICE, arg=device),), count)
+
+
+class CreationMixin(FunctionMixin):
+    """Ways to make a tensor. All take `dtype`, `device` and `requires_grad`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _created(cls, node: UOp, requires_grad: bool | None) -> Tensor:
+        made = cls._make(node)
+        return made.requires_grad_() if requires_grad else made
+
+    @classmethod
+    def full(
+        cls,
+        shape: Any,
+        fill_value: ConstType,
+        *,
+        dtype: DType | str | None = None,
+        device: str | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """A tensor of one value; its dtype is that of the number if not given."""
+        chosen = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)
+        sizes = checked_shape(shape if isinstance(shape, (tuple, list)) else (shape,))
+        scalar = constant(fill_value, chosen, Device.canonicalize(device))
+        return cls._created(expanded(scalar, sizes), requires_grad)
+
+    @classmethod
+    def zeros(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor:
+        """Zeros: `Tensor.zeros(2, 3)`."""
+        return cls.full(sizes_of(shape), 0.0, dtype=dtype or default_float(), **more)
+
+    @classmethod
+    def ones(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor:
+        """Ones: `Tensor.ones(2, 3)`."""
+        return cls.full(sizes_of(shape), 1.0, dtype=dtype or default_float(), **more)
+
+    @classmethod
+    def empty(
+        cls,
+        *shape: Any,
+        dtype: DType | str | None = None,
+        device: str | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """Memory of its own. It reads zeros until it is written."""
+        sizes = checked_shape(sizes_of(shape))
+        count = 1
+        for size in sizes:
+            count *= vmax(size)
+        node = new_buffer(
+            Device.canonicalize(device), count, default_float() if dtype is None else to_dtype(dtype)
+        )
+        whole = prod(sizes)
+        if not isinstance(whole, int):  # memory is for the greatest size
+            node = movement.shrink(node, ((0, whole),))
+        return cls._created(movement.reshape(node, sizes), requires_grad)
+
+    def _like(self, dtype: DType | str | None, device: str | None) -> dict[str, Any]:
+        return {"dtype": self.dtype if dtype is None else dtype, "device": device or self.device}
+
+    def full_like(
+        self,
+        fill_value: ConstType,
+        *,
+        dtype: DType | str | None = None,
+        device: str | None = None,
+        **more: Any,
+    ) -> Tensor:
+        """One value, in the shape, dtype and place of this tensor."""
+        return self.full(self.shape, fill_value, **self._like(dtype, device), **more)
+
+    def zeros_like(
+        self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
+    ) -> Tensor:
+        """Zeros in the shape, dtype and place of this tensor."""
+        return self.full(self.shape, 0, **self._like(dtype, device), **more)
+
+    def ones_like(
+        self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
+    ) -> Tensor:
+        """Ones in the shape, dtype and place of this tensor."""
+        return self.full(self.shape, 1, **self._like(dtype, device), **more)
+
+    def empty_like(
+        self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
+    ) -> Tensor:
+        """Memory of its own in the shape, dtype and place of this tensor; it reads zeros."""
+        return self.empty(*self.shape, **self._like(dtype, device), **more)
+
+    @classmethod
+    def arange(
+        cls,
+        start: Any,
+        stop: Any = None,
+        step: ConstType = 1,
+        *,
+        dtype: DType | str | None = None,
+        device: str | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """start, start + step, ... up to stop, which is not included; `arange(n)` counts from 0.
+
+        Integers give the default int (int64 where they do not fit), floats the default float.
+        """
+        if stop is None:
+            start, stop = 0, start
+        if any(isinstance(x, UOp) for x in (start, stop, step)):
+            return cls._symbolic_arange(start, stop, step, dtype, Device.canonicalize(device), requires_grad)
+        for value in (start, stop, step):
+            if not isinstance(value, (int, float)):
+                raise TypeError(f"arange takes numbers, not {value!r}")
+        if step == 0:
+            raise ValueError("arange needs a step other than 0")
+        count = max(0, math.ceil((stop - start) / step))
+        if dtype is not None:
+            chosen = to_dtype(dtype)
+        elif any(isinstance(x, float) for x in (start, stop, step)):
+            chosen = default_float()
+        else:
+            last = start + step * max(count - 1, 0)
+            chosen = (
+                default_int()
+                if all(dtypes.min(default_int()) <= v <= dtypes.max(default_int()) for v in (start, last))
+                else dtypes.int64
+            )
+        place = Device.canonicalize(device)
+        if count == 0:
+            return cls._created(expanded(constant(0, chosen, place), (0,)), requires_grad)
+        return cls._created(_progression(count, start, step, chosen, place), requires_grad)
+
+    @classmethod
+    def _symbolic_arange(
+        cls,
+        start: Any,
+        stop: Any,
+        step: Any,
+        dtype: DType | str | None,
+        device: str,
+        requires_grad: bool | None,
+    ) -> Tensor:
+        if step != 1:
+            raise NotImplementedError("arange with symbolic ends takes steps of 1")
+        chosen = default_int() if dtype is None else to_dtype(dtype)
+        begin, end = as_size(start), as_size(stop)
+        count = end if begin == 0 else as_size(end - begin)  # type: ignore[operator]
+        counted = cls._created(iota(count, chosen if dtypes.is_int(chosen) else default_int(), device), None)
+        shifted = counted if begin == 0 else counted + begin
+        made = shifted.cast(chosen)
+        return made.requires_grad_() if requires_grad else made
+
+    @classmethod
+    def linspace(
+        cls,
+        start: float,
+        stop: float,
+        steps: int,
+        *,
+        dtype: DType | str | None = None,
+        device: str | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """`steps` numbers from start to stop, both included, equally far apart."""
+        if not isinstance(steps, int) or steps < 0:
+            raise ValueError(f"linspace needs a number of steps that is not negative, not {steps!r}")
+        chosen = default_float() if dtype is None else to_dtype(dtype)
+        work = chosen if dtypes.is_float(chosen) and chosen.itemsize >= 4 else dtypes.float32
+        place = Device.canonicalize(device)
+        if steps < 2:
+            return cls.full((steps,), start, dtype=chosen, device=place, requires_grad=requires_grad)
+        step = (stop - start) / (steps - 1)
+        count = cls._make(iota(steps, dtypes.int32, place))
+        # counted from the nearer end, so that both ends are exact
+        from_start = count.cast(work) * step + start
+        from_stop = stop - (steps - 1 - count).cast(work) * step
+        made = (count < steps / 2).where(from_start, from_stop).cast(chosen)
+        return made.requires_grad_() if requires_grad else made
+
+    @classmethod
+    def eye(
+        cls,
+        n: int,
+        m: int | None = None,
+        *,
+        dtype: DType | str | None = None,
+        device: str | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """Ones on the diagonal of an n×m (n×n) matrix."""
+        rows, columns = checked_shape((n, n if m is None else m))
+        place = Device.canonicalize(device)
+        row = cls._make(iota(rows, dtypes.int32, place)).unsqueeze(1)
+        column = cls._make(iota(columns, dtypes.int32, place))
+        made = (row == column).cast(default_float() if dtype is None else dtype)
+        return made.requires_grad_() if requires_grad else made
+
+    def _at_or_below(self, diagonal: int) -> Tensor:
+        """Whether a place of the last two axes is on or below a diagonal: a comparison of counters, no memory."""
+        if self.ndim < 2:
+            raise ValueError(f"tril and triu need at least two axes, not shape {shape_text(self.shape)}")
+        rows, columns = self.shape[-2:]
+        row = self._make(iota(rows, dtypes.int32, self.device)).unsqueeze(1)
+        column = self._make(iota(columns, dtypes.int32, self.device))
+        return column <= row + diagonal if diagonal else column <= row
+
+    def tril(self, diagonal: int = 0) -> Tensor:
+        """Zeros above a diagonal of the last two axes (0 is the main one)."""
+        return self._at_or_below(diagonal).where(self, self._filled(0))
+
+    def triu(self, diagonal: int = 0) -> Tensor:
+        """Zeros below a diagonal of the last two axes (0 is the main one)."""
+        return self._at_or_below(diagonal - 1).where(self._filled(0), self)
+
+    def diag(self, diagonal: int = 0) -> Tensor:
+        """A line as the diagonal of a matrix; of a matrix its diagonal."""
+        if self.ndim == 2:
+            return self.diagonal(diagonal)
+        if self.ndim != 1:
+            raise ValueError(f"diag takes one or two axes, not shape {shape_text(self.shape)}")
+        size = self.shape[0]
+        if not isinstance(size, int):
+            raise NotImplementedError(f"diag of symbolic size, {shape_text(self.shape)}")
+        whole = size + abs(diagonal)
+        above, left = max(-diagonal, 0), max(diagonal, 0)
+        line = self.pad((above, whole - size - above)).unsqueeze(1).expand(whole, whole)
+        row = self._make(iota(whole, dtypes.int32, self.device)).unsqueeze(1)
+        column = self._make(iota(whole, dtypes.int32, self.device))
+        return (column == row + left - above).where(line, line._filled(0))
+
+
+def _progression(count: int, start: ConstType, step: ConstType, dtype: DType, device: str) -> UOp:
+    """start + i·step: counted exactly in integers, scaled in the dtype (at least float32 for floats)."""
+    if dtypes.is_float(dtype):
+        work = dtype if dtype.itemsize >= 4 else dtypes.float32
+    elif isinstance(start, float) or isinstance(step, float):
+        work = dtypes.float64
+    else:
+        work = dtype if dtype.itemsize >= 4 else dtypes.int32
+    counter = dtypes.int32 if count <= dtypes.max(dtypes.int32) else dtypes.int64
+    node = iota(count, work if dtypes.is_int(work) else counter, device).cast(work)
+    shape = (count,)
+    if step != 1:
+        node = node * expanded(UOp.const(work, step), shape)
+    if start != 0:
+        node = node + expanded(UOp.const(work, start), shape)
+    return node.cast(dtype)

@@ -1,0 +1,263 @@
+"""Functions of one variable: roots, exponentials, angles, activations. Integers become the default float."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ..dtype import dtypes, least_upper_dtype
+from ..gradient import cosine
+from ..ir.ops import Ops
+from .elementwise import ElementwiseMixin
+
+if TYPE_CHECKING:
+    from .. import Tensor
+
+
+class FunctionMixin(ElementwiseMixin):
+    """Mathematical functions and the activations of networks, element by element."""
+
+    __slots__ = ()
+
+    def sqrt(self) -> Tensor:
+        """Square root; NaN below 0."""
+        return self._function(Ops.SQRT)
+
+    def rsqrt(self) -> Tensor:
+        """1 / sqrt(x)."""
+        return self._function(Ops.SQRT).reciprocal()
+
+    def exp(self) -> Tensor:
+        """e to the x."""
+        return self._function(Ops.EXP)
+
+    def exp2(self) -> Tensor:
+        """2 to the x."""
+        return self._function(Ops.EXP2)
+
+    def log(self) -> Tensor:
+        """Natural logarithm; -inf at 0, NaN below."""
+        return self._function(Ops.LOG)
+
+    def log2(self) -> Tensor:
+        """Logarithm to base 2."""
+        return self._function(Ops.LOG2)
+
+    def log10(self) -> Tensor:
+        """Logarithm to base 10."""
+        return self._function(Ops.LOG) * (1.0 / math.log(10.0))
+
+    def log1p(self) -> Tensor:
+        """log(1 + x), accurate near 0: the error of 1 + x is divided out."""
+        x = self._float()
+        u = x + 1.0
+        return ((u == 1.0) | (u == math.inf)).where((u == 1.0).where(x, u), u.log() * (x / (u - 1.0)))
+
+    def expm1(self) -> Tensor:
+        """exp(x) - 1, accurate near 0."""
+        x = self._float()
+        half = (x * 0.5).tanh()
+        # exp(x) - 1 = 2t / (1 - t) with t = tanh(x/2); far out the plain form is accurate
+        near = (x > -1.0) & (x < 1.0)
+        return near.where(half * 2.0 / (1.0 - half), x.exp() - 1.0)
+
+    def sin(self) -> Tensor:
+        """Sine of radians."""
+        return self._function(Ops.SIN)
+
+    def cos(self) -> Tensor:
+        """Cosine of radians."""
+        x = self._float()
+        return x._unary(cosine(x.uop))
+
+    def tan(self) -> Tensor:
+        """Tangent of radians."""
+        return self.sin() / self.cos()
+
+    def asin(self) -> Tensor:
+        """The angle in [-π/2, π/2] whose sine is x."""
+        x = self._float()
+        # sin φ = x  ⇒  tan φ = x / sqrt((1 - x)(1 + x))
+        return (x / ((1.0 - x) * (1.0 + x)).sqrt()).atan()
+
+    def acos(self) -> Tensor:
+        """The angle in [0, π] whose cosine is x."""
+        x = self._float()
+        # tan(φ/2) = sqrt((1 - x) / (1 + x))
+        return ((1.0 - x) / (1.0 + x)).sqrt().atan() * 2.0
+
+    def atan(self) -> Tensor:
+        """The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series."""
+        x = self._float()
+        return x._atan(24 if x.dtype is dtypes.float64 else 11)
+
+    def _atan(self, terms: int) -> Tensor:
+        negative = self < 0
+        size = negative.where(-self, self)
+        large = size > 1.0
+        inner = large.where(1.0 / large.where(size, 1.0), size)
+        # atan(x) = π/6 + atan((x·√3 - 1) / (√3 + x)) brings [tan(π/12), 1] to [-tan(π/12), tan(π/12)]
+        middle = inner > math.tan(math.pi / 12)
+        root = math.sqrt(3.0)
+        reduced = middle.where((inner * root - 1.0) / (inner + root), inner)
+        square = reduced * reduced
+        series = square._filled((-1.0) ** (terms - 1) / (2 * terms - 1))
+        for n in range(terms - 2, -1, -1):
+            series = series * square + (-1.0) ** n / (2 * n + 1)
+        angle = reduced * series
+        angle = middle.where(angle + math.pi / 6, angle)
+        angle = large.where(math.pi / 2 - angle, angle)
+        return negative.where(-angle, angle)
+
+    def atan2(self, other: Any) -> Tensor:
+        """The angle of the point (other, self), in [-π, π]."""
+        y = self._float()
+        x = y._operand(other).cast(least_upper_dtype(y.dtype, y._operand(other).dtype))
+        angle = (y / x).atan()
+        turned = (y < 0).where(angle - math.pi, angle + math.pi)
+        at_zero = (y > 0).where(y._filled(math.pi / 2), (y < 0).where(y._filled(-math.pi / 2), y * 0))
+        return (x > 0).where(angle, (x < 0).where(turned, at_zero))
+
+    def sinh(self) -> Tensor:
+        """Hyperbolic sine."""
+        x = self._float()
+        e = x.expm1()
+        # (e^x - e^-x) / 2 without cancellation: with m = e^x - 1 it is (m + m/(m+1)) / 2
+        near = (x > -1.0) & (x < 1.0)
+        return near.where(
+            (e + e / (e + 1.0)) * 0.5, (x * 0.5).exp() * (x * 0.5).exp() * 0.5 - (-x).exp() * 0.5
+        )
+
+    def cosh(self) -> Tensor:
+        """Hyperbolic cosine."""
+        x = self._float()
+        return (x.exp() + (-x).exp()) * 0.5
+
+    def tanh(self) -> Tensor:
+        """Hyperbolic tangent."""
+        return self._function(Ops.TANH)
+
+    def asinh(self) -> Tensor:
+        """The number whose hyperbolic sine is x."""
+        x = self._float()
+        size = (x < 0).where(-x, x)
+        root = (size * size + 1.0).sqrt()
+        # log(|x| + sqrt(x² + 1)) as log1p, accurate near 0; for huge |x| it is log(2|x|)
+        far = size > 1e9
+        value = far.where(size.log() + math.log(2.0), (size + size * size / (root + 1.0)).log1p())
+        return (x < 0).where(-value, value)
+
+    def acosh(self) -> Tensor:
+        """The number >= 0 whose hyperbolic cosine is x."""
+        x = self._float()
+        far = x > 1e9
+        rest = x - 1.0
+        return far.where(x.log() + math.log(2.0), (rest + (rest * (x + 1.0)).sqrt()).log1p())
+
+    def atanh(self) -> Tensor:
+        """The number whose hyperbolic tangent is x."""
+        x = self._float()
+        return (x.log1p() - (-x).log1p()) * 0.5
+
+    def erf(self) -> Tensor:
+        """The error function."""
+        return self._function(Ops.ERF)
+
+    # *** activations
+
+    def relu(self) -> Tensor:
+        """max(x, 0); NaN stays, and the slope at 0 is 0."""
+        return (self <= 0).where(self._filled(0), self)
+
+    def relu6(self) -> Tensor:
+        """min(max(x, 0), 6)."""
+        return self.clamp(0, 6)
+
+    def sigmoid(self) -> Tensor:
+        """1 / (1 + e^-x), without overflow and accurate on both sides."""
+        x = self._float()
+        negative = x < 0
+        e = negative.where(x, -x).exp()
+        upper = (e + 1.0).reciprocal()
+        return negative.where(e * upper, upper)
+
+    def hardsigmoid(self) -> Tensor:
+        """min(max(x/6 + 1/2, 0), 1)."""
+        return ((self + 3.0) / 6.0).clamp(0.0, 1.0)
+
+    def hardtanh(self, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+        """Limited to [min_val, max_val]."""
+        return self.clamp(min_val, max_val)
+
+    def hardswish(self) -> Tensor:
+        """x · hardsigmoid(x)."""
+        return self * (self + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0)
+
+    def silu(self) -> Tensor:
+        """x · sigmoid(x)."""
+        return self * self.sigmoid()
+
+    def swish(self) -> Tensor:
+        """`silu` by its other name."""
+        return self.silu()
+
+    def gelu(self, approximate: str = "tanh") -> Tensor:
+        """x · Φ(x), Φ the normal distribution: by tanh, or exactly (by erf) with `approximate="none"`."""
+        x = self._float()
+        if approximate == "none":
+            return x * 0.5 * ((x * math.sqrt(0.5)).erf() + 1.0)
+        if approximate == "tanh":
+            return x * 0.5 * (((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)).tanh() + 1.0)
+        raise ValueError(f"gelu's approximate is 'none' or 'tanh', not {approximate!r}")
+
+    def quick_gelu(self) -> Tensor:
+        """x · sigmoid(1.702·x)."""
+        return self * (self * 1.702).sigmoid()
+
+    def softplus(self, beta: float = 1.0, threshold: float | None = None) -> Tensor:
+        """log(1 + e^(beta·x)) / beta, without overflow."""
+        x = self._float() * beta
+        negative = x < 0
+        tail = negative.where(x, -x).exp().log1p()
+        value = negative.where(tail, x + tail) / beta
+        return value if threshold is None else (x > threshold).where(self._float(), value)
+
+    def logsigmoid(self) -> Tensor:
+        """log(sigmoid(x)), without overflow."""
+        return -(-self).softplus()
+
+    def mish(self) -> Tensor:
+        """x · tanh(softplus(x))."""
+        return self * self.softplus().tanh()
+
+    def leaky_relu(self, neg_slope: float = 0.01, *, negative_slope: float | None = None) -> Tensor:
+        """x, and `neg_slope`·x where x is negative."""
+        slope = neg_slope if negative_slope is None else negative_slope
+        return (self <= 0).where(self * slope, self)
+
+    def elu(self, alpha: float = 1.0) -> Tensor:
+        """x, and alpha·(e^x - 1) where x is negative."""
+        x = self._float()
+        positive = x > 0
+        return positive.where(x, positive.where(x._filled(0.0), x).expm1() * alpha)
+
+    def celu(self, alpha: float = 1.0) -> Tensor:
+        """x, and alpha·(e^(x/alpha) - 1) where x is negative."""
+        x = self._float()
+        positive = x > 0
+        return positive.where(x, (positive.where(x._filled(0.0), x) / alpha).expm1() * alpha)
+
+    def selu(self) -> Tensor:
+        """The scaled elu of self-normalizing networks (Klambauer et al. 2017)."""
+        return self.elu(1.6732632423543772) * 1.0507009873554805
+
+    def softsign(self) -> Tensor:
+        """x / (1 + |x|)."""
+        return self / (self.abs() + 1.0)
+
+    def logaddexp(self, other: Any) -> Tensor:
+        """log(e^self + e^other), without overflow."""
+        right = self._operand(other)
+        greatest = self.maximum(right)
+        safe = greatest.isinf().where(greatest._filled(0.0), greatest).detach()
+        return safe + ((self - safe).exp() + (right - safe).exp()).log()

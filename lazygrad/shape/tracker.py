@@ -31,7 +31,7 @@ from .sizes import (
     vmax,
     vmin,
 )
-from .view import CACHED, Mask, View, ranges_over
+from .view import CACHED, Mask, View, hidden, ranges_over
 
 Span = tuple[sint, sint]
 
@@ -232,7 +232,7 @@ def _joined(lower: View, upper: View) -> View | None:
     if upper.is_empty or lower.contiguous:
         return upper
     if upper.is_hidden or lower.is_hidden:
-        return View.create(upper.shape, None, 0, ((0, 0),) * len(upper.shape))
+        return hidden(upper.shape)
     if upper.mask is None:
         whole = (
             lower.reshape(upper.shape) if upper.contiguous and resolve_equal(upper.size, lower.size) else None
@@ -275,7 +275,7 @@ def _joined_unmasked(lower: View, upper: View) -> View | None:
             if narrowed is None:
                 return None
             mask = narrowed
-            if mask == _hidden(mask):
+            if mask == _nowhere(mask):
                 break
     steps = [run.stride for run in runs]
     strides = [_dot(way, steps) for way in ways]
@@ -319,7 +319,7 @@ def _narrowed(low: sint, high: sint, moves: Sequence[sint], spans: Mask) -> Mask
     """
     axes = [axis for axis, move in enumerate(moves) if move != 0]
     if not axes:
-        return _hidden(spans) if at_most(1, low) or at_most(high, 0) else None
+        return _nowhere(spans) if spans and (at_most(1, low) or at_most(high, 0)) else None
     if len(axes) == 1 and isinstance(step := moves[axes[0]], int):
         return _with_span(spans, axes[0], _between(low, high, step))
     axes.sort(key=lambda axis: -abs(vmax(moves[axis])))
@@ -352,11 +352,11 @@ def _with_span(spans: Mask, axis: int, span: Span) -> Mask:
     """The intervals, that of one axis cut to `span`; all empty where nothing is left."""
     low, high = smax(span[0], spans[axis][0]), smin(span[1], spans[axis][1])
     if at_most(high, low):
-        return _hidden(spans)
+        return _nowhere(spans)
     return (*spans[:axis], (low, smax(low, high)), *spans[axis + 1 :])
 
 
-def _hidden(spans: Mask) -> Mask:
+def _nowhere(spans: Mask) -> Mask:
     return tuple((0, 0) for _ in spans)
 
 

@@ -241,6 +241,11 @@ def strides_of(shape: Shape) -> Shape:
     return tuple(reversed(strides))
 
 
+def hidden(shape: Shape) -> View | None:
+    """The view whose mask hides everything; None for a scalar, which has no axis that could say so."""
+    return _create(shape, None, 0, ((0, 0),) * len(shape)) if shape else None
+
+
 @functools.lru_cache(CACHED)
 def _create(shape: Shape, strides: Shape | None = None, offset: sint = 0, mask: Mask | None = None) -> View:
     if 0 in shape:  # no index at all: nothing to tell apart
@@ -330,7 +335,7 @@ def _reshape(view: View, shape: Shape) -> View | None:
     if view.is_empty or 0 in shape:
         return _create(shape)
     if view.is_hidden:
-        return _create(shape, (0,) * len(shape), 0, ((0, 0),) * len(shape))
+        return hidden(shape)
     runs, offset = view.runs()
     strides: list[sint] = []
     mask: list[tuple[sint, sint]] = []

@@ -1,0 +1,240 @@
+"""Movement builders: what they build, what they leave out, and what they refuse in which words."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazygrad.dtype import dtypes
+from lazygrad.ir import Ops, UOp, Variable
+from lazygrad.shape import (
+    ShapeTracker,
+    base_and_tracker,
+    broadcast_shapes,
+    broadcast_to,
+    expand,
+    flip,
+    pad,
+    permute,
+    reshape,
+    resolve_minus_one,
+    shape_of,
+    shrink,
+)
+from tests.shape.oracle import move, walk
+from tests.shape.test_tracker import sequences
+
+n = Variable("n", 1, 10)
+DEVICE = UOp(Ops.DEVICE, arg="CPU")
+
+
+def buffer(*shape: int) -> UOp:
+    """A buffer with its elements in a shape."""
+    flat = UOp(Ops.BUFFER, dtypes.float, (DEVICE, UOp(Ops.UNIQUE, arg=0)), int(np.prod(shape, dtype=int)))
+    return reshape(flat, shape)
+
+
+def test_nodes_carry_the_dtype_and_plain_arguments() -> None:
+    x = buffer(2, 3)
+    assert (x.op, x.dtype, x.arg) == (Ops.RESHAPE, dtypes.float, (2, 3))
+    assert pad(x, [[1, 0], [0, 2]]).arg == ((1, 0), (0, 2))
+    assert shrink(x, [(0, 1), (1, 3)]).arg == ((0, 1), (1, 3))
+    assert permute(x, [1, 0]).arg == (1, 0)
+    assert flip(x, [1, 0]).arg == (0, 1)
+    assert reshape(x, np.array([3, 2])).arg == (3, 2)
+    assert type(reshape(x, np.array([3, 2])).arg[0]) is int
+
+
+def test_a_movement_that_changes_nothing_is_the_tensor() -> None:
+    x = buffer(2, 3)
+    assert reshape(x, (2, 3)) is x
+    assert expand(x, (2, 3)) is x
+    assert permute(x, (0, 1)) is x
+    assert pad(x, ((0, 0), (0, 0))) is x
+    assert shrink(x, ((0, 2), (0, 3))) is x
+    assert flip(x, ()) is x
+    assert flip(reshape(x, (6, 1)), (1,)) is reshape(x, (6, 1))
+    assert broadcast_to(x, (2, 3)) is x
+
+
+def test_neighbours_of_one_kind_are_one_node() -> None:
+    x = buffer(2, 3)
+    assert reshape(reshape(x, (6,)), (3, 2)) is reshape(x.src[0], (3, 2))
+    assert reshape(reshape(x, (3, 2)), (6,)) is x.src[0]
+    y = permute(buffer(2, 3, 4), (1, 2, 0))
+    assert permute(y, (1, 2, 0)) is permute(buffer(2, 3, 4), (2, 0, 1))
+    assert permute(y, (2, 0, 1)) is buffer(2, 3, 4)
+    z = buffer(1, 1, 3)
+    assert expand(expand(z, (2, 1, 3)), (2, 4, 3)) is expand(z, (2, 4, 3))
+    assert pad(pad(x, ((1, 0), (0, 0))), ((2, 3), (0, 1))) is pad(x, ((3, 3), (0, 1)))
+    assert shrink(shrink(x, ((0, 2), (1, 3))), ((1, 2), (1, 2))) is shrink(x, ((1, 2), (2, 3)))
+    assert flip(flip(x, (0,)), (0, 1)) is flip(x, (1,))
+    assert flip(flip(x, (0, 1)), (0, 1)) is x
+
+
+def test_symbolic_sizes() -> None:
+    x = shrink(buffer(10), ((0, n),))
+    assert shape_of(x) == (n,)
+    y = expand(reshape(x, (1, n)), (3, n))
+    assert shape_of(reshape(y, (n * 3,))) == (n * 3,)
+    assert shape_of(pad(x, ((0, 10 - n),))) == (10,)
+    assert type(shape_of(pad(x, ((0, 10 - n),)))[0]) is int
+    assert reshape(x, (n + 1 - 1,)) is x
+    b = n.bind(4)
+    base, tracker = base_and_tracker(shrink(buffer(10, 2), ((0, b), (0, 2))))
+    assert tracker.unbind() == (ShapeTracker.from_shape((10, 2)).shrink(((0, n), (0, 2))), {n: 4})
+    assert base.op is Ops.BUFFER
+
+
+@pytest.mark.parametrize(
+    ("shape", "new", "expected"),
+    [
+        ((2, 3), (3, 2), (3, 2)),
+        ((2, 3), (-1,), (6,)),
+        ((2, 3), (2, -1, 1), (2, 3, 1)),
+        ((), (-1,), (1,)),
+        ((0, 3), (-1, 3), (0, 3)),
+        ((n, 4), (-1, 2), (n * 2, 2)),
+        ((n, 4), (n, -1), (n, 4)),
+    ],
+)
+def test_minus_one_is_worked_out(shape, new, expected) -> None:
+    assert resolve_minus_one(shape, new) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: reshape(buffer(2, 3), (4, 2)), "cannot reshape (2, 3) into (4, 2): 6 elements into 8"),
+        (lambda: reshape(buffer(6), (-2, -3)), "cannot reshape (6,) to (-2, -3): size -2 is negative"),
+        (
+            lambda: reshape(shrink(buffer(10), ((0, n),)), (2, n)),
+            "cannot reshape (n,) into (2, n): n elements into n*2",
+        ),
+        (lambda: reshape(buffer(6), (2.0, 3)), "a size is an integer or a Variable, not 2.0"),
+        (
+            lambda: resolve_minus_one((6,), (-1, -1)),
+            "cannot reshape (6,) into (-1, -1): only one size can be -1",
+        ),
+        (
+            lambda: resolve_minus_one((6,), (-1, 4)),
+            "cannot reshape (6,) into (-1, 4): 6 elements are no multiple of 4",
+        ),
+        (
+            lambda: resolve_minus_one((0,), (-1, 0)),
+            "cannot reshape (0,) into (-1, 0): next to a size of 0, -1 could be anything",
+        ),
+        (
+            lambda: expand(buffer(2, 3), (2, 6)),
+            "cannot expand (2, 3) to (2, 6): axis 1 has size 3, and only size 1 expands",
+        ),
+        (lambda: expand(buffer(3), (2, 3)), "cannot expand (3,) to (2, 3): 1 axes to 2; reshape first"),
+        (lambda: expand(buffer(1), (-1,)), "cannot expand (1,) to (-1,): size -1 is negative"),
+        (
+            lambda: permute(buffer(2, 3), (0, 0)),
+            "cannot permute (2, 3) by (0, 0): name each axis of (0, 1) once",
+        ),
+        (lambda: permute(buffer(2, 3), (1,)), "cannot permute (2, 3) by (1,): name each axis of (0, 1) once"),
+        (
+            lambda: pad(buffer(3), ((-1, 0),)),
+            "cannot pad (3,) by ((-1, 0),): the amounts must not be negative; shrink takes elements away",
+        ),
+        (lambda: pad(buffer(2, 3), ((1, 0),)), "cannot pad (2, 3) by ((1, 0),): 1 pairs for 2 axes"),
+        (
+            lambda: shrink(buffer(2, 3), ((0, 2), (1, 4))),
+            "cannot shrink (2, 3) to ((0, 2), (1, 4)): axis 1 needs 0 <= 1 <= 4 <= 3",
+        ),
+        (
+            lambda: shrink(buffer(4), ((3, 2),)),
+            "cannot shrink (4,) to ((3, 2),): axis 0 needs 0 <= 3 <= 2 <= 4",
+        ),
+        (
+            lambda: shrink(buffer(4), ((0, n),)),
+            "cannot shrink (4,) to ((0, n),): "
+            "axis 0 needs 0 <= 0 <= n <= 4 whatever the Variables are bound to",
+        ),
+        (
+            lambda: flip(buffer(2, 3), (2,)),
+            "cannot flip (2, 3) along (2,): name each axis once, among (0, 1)",
+        ),
+        (lambda: flip(buffer(2), (0, 0)), "cannot flip (2,) along (0, 0): name each axis once, among (0,)"),
+        (
+            lambda: broadcast_shapes((2, 3), (4,), (1, 1)),
+            "cannot broadcast (2, 3), (4,), (1, 1) together: axis -1 has the sizes 3 and 4, and neither is 1",
+        ),
+        (
+            lambda: broadcast_to(buffer(2, 3), (3,)),
+            "cannot broadcast (2, 3) to (3,): from the last axis on, sizes must be equal or 1",
+        ),
+    ],
+)
+def test_what_is_refused_and_why(call, message) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        call()
+    assert str(error.value) == message
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=4).map(tuple), max_size=4))
+def test_shapes_broadcast_as_numpy_does(shapes: list[tuple[int, ...]]) -> None:
+    try:
+        expected = np.broadcast_shapes(*shapes)
+    except ValueError:
+        with pytest.raises(ValueError, match="together"):
+            broadcast_shapes(*shapes)
+    else:
+        assert broadcast_shapes(*shapes) == expected
+
+
+def test_broadcast_with_symbolic_sizes() -> None:
+    assert broadcast_shapes((n, 1), (1, 4), (4,)) == (n, 4)
+    assert broadcast_shapes((n,), (n,)) == (n,)
+    with pytest.raises(ValueError, match=re.escape("axis -1 has the sizes n and 4")):
+        broadcast_shapes((n,), (4,))
+
+
+def test_broadcast_to() -> None:
+    x = broadcast_to(buffer(2, 1), (5, 2, 3))
+    assert shape_of(x) == (5, 2, 3)
+    _, tracker = base_and_tracker(x)
+    assert (walk(tracker) == np.broadcast_to(np.arange(2).reshape(2, 1), (5, 2, 3))).all()
+
+
+BUILDERS = {
+    "reshape": reshape, "permute": permute, "expand": expand, "pad": pad, "shrink": shrink, "flip": flip,
+}  # fmt: skip
+
+
+@given(sequences())
+def test_random_chains_show_what_numpy_shows(case) -> None:
+    shape, made = case
+    array = 1 + np.arange(int(np.prod(shape, dtype=int))).reshape(shape)
+    x = buffer(*shape)
+    for step in made:
+        array = move(array, step)
+        x = BUILDERS[step[0]](x, step[1])
+        assert shape_of(x) == array.shape
+    base, tracker = base_and_tracker(x)
+    assert base.op is Ops.BUFFER
+    assert (walk(tracker) + 1 == array).all()
+
+
+def test_the_base_is_the_first_node_that_is_no_movement() -> None:
+    x = buffer(2, 3)
+    total = UOp(Ops.ADD, dtypes.float, (x, x))
+    base, tracker = base_and_tracker(flip(permute(total, (1, 0)), (0,)))
+    assert base is total
+    assert tracker == ShapeTracker.from_shape((2, 3)).permute((1, 0)).flip((0,))
+    assert base_and_tracker(total) == (total, ShapeTracker.from_shape((2, 3)))
+
+
+def test_a_long_chain_needs_no_recursion() -> None:
+    x = buffer(2, 3)
+    for _ in range(20_000):
+        x = flip(permute(x, (1, 0)), (0,))
+    base, tracker = base_and_tracker(x)
+    assert base.op is Ops.BUFFER
+    assert tracker == ShapeTracker.from_shape((2, 3))

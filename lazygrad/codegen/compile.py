@@ -1,0 +1,78 @@
+"""The compiler as a list of passes: a kernel AST and a renderer in, a rendered program out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..ir.uop import UOp
+from ..renderer import ProgramSpec, Renderer
+from .estimate import estimate
+from .legalize import legalize
+from .linearize import assign_grid, linearize
+from .lower import lower
+
+
+class Job(NamedTuple):
+    """What passes may ask for besides the graph."""
+
+    renderer: Renderer
+    opts: Sequence[Any]
+
+
+class Pass(NamedTuple):
+    """One step. `promise` says what is true after it; `form` is the number of the form it makes."""
+
+    name: str
+    run: Callable[[Any, Job], Any]
+    form: int
+    promise: str
+
+
+def _lower(ast: UOp, job: Job) -> UOp:
+    return lower(ast)
+
+
+def _assign_grid(sink: UOp, job: Job) -> UOp:
+    return assign_grid(sink) if job.renderer.target.grid else sink
+
+
+def _legalize(sink: UOp, job: Job) -> UOp:
+    return legalize(sink, job.renderer)
+
+
+def _linearize(sink: UOp, job: Job) -> list[UOp]:
+    return linearize(sink, job.renderer)
+
+
+PASSES = [
+    Pass("lower", _lower, 3, "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
+    Pass("assign grid", _assign_grid, 5, "on a grid, no GLOBAL or LOCAL range is left: they are SPECIALs"),
+    Pass("legalize", _legalize, 6, "only ops and dtypes that the target has"),
+    Pass("linearize", _linearize, 7, "a list in the order of writing; every loop is closed"),
+]
+
+#: Seconds spent in each pass by this process, and "render"; `python -m bench compile` prints them.
+stage_times: dict[str, float] = {}
+
+
+def stages(ast: UOp, renderer: Renderer, opts: Sequence[Any] = ()) -> Iterator[tuple[str, Any]]:
+    """(name of the pass, what it made), one after the other."""
+    job = Job(renderer, opts)
+    form: Any = ast
+    for step in PASSES:
+        start = time.perf_counter()
+        form = step.run(form, job)
+        stage_times[step.name] = stage_times.get(step.name, 0.0) + time.perf_counter() - start
+        yield step.name, form
+
+
+def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Any] | None = None) -> ProgramSpec:
+    """The program of a kernel AST in the renderer's language. `opts` None leaves the choice to us."""
+    forms = dict(stages(ast, renderer, opts or ()))
+    start = time.perf_counter()
+    loops = forms["lower"]
+    spec = ProgramSpec.of(loops.arg.name, renderer, forms["linearize"], opts or (), estimates=estimate(loops))
+    stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start
+    return spec

@@ -1,0 +1,55 @@
+"""What one run of a kernel costs, read off its loops (form 3): arithmetic operations, and bytes touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..dtype import dtypes
+from ..ir import index
+from ..ir.index import sint
+from ..ir.nest import ranges_of
+from ..ir.ops import ELEMENTWISE, Ops
+from ..ir.uop import UOp
+from ..renderer import Estimates
+from ..shape import smin
+
+#: Elementwise ops that do not count as arithmetic: they choose or convert.
+_FREE = frozenset((Ops.CAST, Ops.BITCAST, Ops.WHERE))
+
+
+def estimate(sink: UOp) -> Estimates:
+    """Arithmetic counts as often as its loops run; the bytes of a buffer once, as far as it is walked."""
+    operations: sint = 0
+    touched: dict[UOp, sint] = {}
+    turns: dict[Any, sint] = {}
+    for node in sink.toposort():
+        op = node.op
+        if op is Ops.REDUCE:
+            operations += _turns(ranges_of(node) | set(node.src[1:]), turns)
+        elif op in ELEMENTWISE:
+            if op not in _FREE and node.src[-1].dtype is not dtypes.index and node.dtype is not dtypes.index:
+                operations += _turns(ranges_of(node), turns)
+        elif op is Ops.INDEX:
+            buffer = node.src[0]
+            touched[buffer] = touched.get(buffer, 0) + _turns(ranges_of(node.src[1]), turns)
+    total: sint = 0
+    for buffer, elements in touched.items():
+        total += smin(elements, buffer.dtype.size) * buffer.dtype.base.itemsize  # type: ignore[attr-defined]
+    return Estimates(_plain(operations), _plain(total))
+
+
+def _turns(ranges: Iterable[UOp], known: dict[Any, sint]) -> sint:
+    """How often the body of these loops runs."""
+    key = frozenset(ranges)
+    found = known.get(key)
+    if found is None:
+        found = 1
+        for r in key:
+            found = found * index.as_sint(r.src[0])
+        known[key] = found
+    return found
+
+
+def _plain(number: sint) -> sint:
+    return index.as_sint(number) if isinstance(number, UOp) else number

@@ -70,8 +70,7 @@ MASKS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 class CStyleRenderer(Renderer):
     """Linear program → text, in the dialect of a subclass."""
 
-    suffix = "c"
-    dialect: Dialect = dialects.C
+    dialect: Dialect
 
     def supports(self, op: Ops, dtype: DType) -> bool:
         """Whether form 7 may hold `op` on `dtype`, the type that is computed on."""
@@ -95,6 +94,9 @@ class CStyleRenderer(Renderer):
 
 class ClangRenderer(CStyleRenderer):
     """C for a CPU, with the vector extension of gcc and clang, and the entry function that a runtime calls."""
+
+    suffix = "c"
+    dialect = dialects.C
 
     def __init__(self, target: Target | None = None) -> None:
         super().__init__(target or dialects.c_target())
@@ -425,7 +427,7 @@ class _Kernel:
             self.mask[node] = a.itemsize
             return f"(({self.type(MASKS[a.itemsize].vec(count))})({value}!=({self.type(a.vec(count))}){{}}))"
         if a is dtypes.float64 and b is dtypes.float16:
-            return f"{self.functions.half_of_double(count)}({value})"
+            return self._convert(f"{self.functions.odd_float(count)}({value})", target)
         if a is dtypes.float16 and self.row.half_is_storage and b is not dtypes.float32:
             value, a = self.wide(value, source), dtypes.float32
         if dtypes.is_float(a) and dtypes.is_int(b):
@@ -446,9 +448,7 @@ class _Kernel:
             return self.cast(node)
         if target.count > 1:
             return f"(({self.type(target)}){value})"
-        if self.row.bitcast:
-            return self.row.bitcast.format(type=self.type(target), value=value)
-        return f"{self.functions.bitcast(source, target)}({value})"
+        return self.functions.bitcast(source, target, value)
 
     # *** vectors
 

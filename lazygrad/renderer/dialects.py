@@ -40,7 +40,7 @@ class Dialect:
     header          lines at the top of every text
     headers         condition → line: a dtype that is used, or "INFINITY", "NAN"
     functions       op's function: `sqrt`, `trunc`, `fma`, with `{f}` for the C library's letter
-    bitcast         `{type}` and `{value}` → the same bits as another type; empty = a small function of ours
+    bitcast         `{value}` of type `{source}` → the same bits as `{type}`; empty = a small function of ours
     vectors         whether vectors compute (the compilers' vector extension), or only load and store
     half_is_storage whether half has only conversions, so that arithmetic goes through float
     entry           whether the CPU's entry function is written too
@@ -94,6 +94,7 @@ C = Dialect(
     sqrt="__builtin_sqrt{f}",
     trunc="__builtin_trunc{f}",
     fma="__builtin_fma{f}",
+    bitcast="(*({type}*)&({source}){{{value}}})",
     vectors=True,
     half_is_storage=True,
     entry=True,

@@ -131,26 +131,31 @@ class Functions:
         body = f"return {where}({over},{limits[0]},{where}({under},{limits[1]},__builtin_convertvector({inside}, {to})));"
         return self._write(name, target, f"{kind} x", body)
 
-    def half_of_double(self, count: int) -> str:
-        """Rounded once: float64 → float32 cut off, its last bit set if anything was cut, then → half."""
-        cut = self.bitcast(dtypes.float32, dtypes.int32), self.bitcast(dtypes.int32, dtypes.float32)
+    def odd_float(self, count: int) -> str:
+        """float64 → float32 cut off, the last bit set if anything was cut: rounding that to half is rounding once."""
+        name = "odd_float_of_double"
+        bits, number = (
+            self.bitcast(*pair, value)
+            for pair, value in (
+                ((dtypes.float32, dtypes.int32), "f"),
+                ((dtypes.int32, dtypes.float32), "(bits|(near>size||near<size))"),
+            )
+        )
         body = (
             "float f=(float)x; double size=x<0?-x:x, near=f<0?-(double)f:(double)f; "
-            f"int bits={cut[0]}(f)-(near>size); "
-            f"return (half){cut[1]}(bits|(near>size||near<size));"
+            f"int bits={bits}-(near>size); return {number};"
         )
-        self._write("half_of_double", dtypes.float16, "double x", body)
-        return self._by_lanes("half_of_double", dtypes.float16.vec(count), [dtypes.float64.vec(count)])
+        self._write(name, dtypes.float32, "double x", body)
+        return self._by_lanes(name, dtypes.float32.vec(count), [dtypes.float64.vec(count)])
 
-    def bitcast(self, source: DType, target: DType) -> str:
+    def bitcast(self, source: DType, target: DType, value: str) -> str:
         """The same bits read as another type."""
         if self.row.bitcast:
-            name = f"bits_{self._short(target)}_of_{self._short(source)}"
-            body = f"return {self.row.bitcast.format(type=self.type(target), value='x')};"
-            return self._write(name, target, f"{self.type(source)} x", body)
+            return self.row.bitcast.format(type=self.type(target), source=self.type(source), value=value)
         name = f"bits_{self._short(target)}_of_{self._short(source)}"
         union = f"union {{ {self.type(source)} from; {self.type(target)} to; }} u;"
-        return self._write(name, target, f"{self.type(source)} x", f"{union} u.from=x; return u.to;")
+        self._write(name, target, f"{self.type(source)} x", f"{union} u.from=x; return u.to;")
+        return f"{name}({value})"
 
     def masked_load(self, dtype: DType) -> str:
         """Lanes that are valid from memory, the others as they are given; an invalid lane touches no memory."""

@@ -1,9 +1,9 @@
 """A linear program (form 7) as Python source that means exactly what `ir.ops.execute` says.
 
-It is the language of device PYTHON, the arbiter of what a program means. One statement per step, so that the
-text reads like the list; a vector is a tuple; every access is checked against the size of its memory. An op on a
-dtype is an expression (`EXPRESSIONS`, where Python can say it) or a function such as `max_float`, which `meaning`
-makes from the op table.
+It is the language of device PYTHON, the arbiter of what a program means. One statement per step, so that
+the text reads like the list; a vector is a tuple; every access is checked against the size of its memory.
+An op on a dtype is an expression (`EXPRESSIONS`, where Python can say it) or a function such as `max_float`,
+which `meaning` makes from the op table.
 """
 
 from __future__ import annotations

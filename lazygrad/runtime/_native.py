@@ -29,11 +29,10 @@ def native_program(spec: ProgramSpec, address: int, keep_alive: Any) -> Program:
     buffers, values = spec.globals, len(spec.vars)
     pack_addresses = struct.Struct(f"{buffers}P").pack
     pack_values = struct.Struct(f"{values}q").pack
-    no_values = pack_values() if not values else None
 
     def program(handles: tuple[Any, ...], vals: tuple[int, ...] = (), wait: bool = False) -> float | None:
         addresses = pack_addresses(*[handle.address for handle in handles])
-        integers = no_values or pack_values(*vals)
+        integers = pack_values(*vals) if values else b""
         if not wait:
             entry(addresses, integers, 0, 1)
             return None

@@ -1,0 +1,112 @@
+"""CLANG: the processor, through C text and the machine's C compiler: clang, gcc, or what CC names."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shlex
+import shutil
+import sys
+from typing import Any
+
+from ..config import CC
+from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Program
+from ..renderer import ProgramSpec
+from ..renderer.cstyle import CStyleRenderer
+from ..renderer.dialects import c_target
+from ._host import HostAllocator
+from ._native import host_features, host_target, native_program
+
+#: How to compile; TEXT_FLAGS are those that the text needs to mean what it says.
+FLAGS = " ".join(("-O2 -march=native -shared -fPIC", *TEXT_FLAGS))
+TIMEOUT_S = 120
+
+
+class CCompiler(Compiler):
+    """C text → the bytes of a shared library. The compiler is looked for when it is first needed."""
+
+    def command(self) -> list[str]:
+        """The compiler's command, found in CC or on the PATH."""
+        asked = CC.value or os.environ.get("CC", "")
+        for name in [asked] if asked else ["clang", "gcc", "cc"]:
+            words = shlex.split(name)
+            if words and shutil.which(words[0]):
+                return words
+        install = {"darwin": "xcode-select --install", "win32": "winget install LLVM.LLVM"}
+        fix = install.get(sys.platform, "apt install clang (or another C compiler, named by CC)")
+        missing = f"{asked} (named by CC)" if asked else "clang, gcc or cc"
+        raise DeviceError(f"device CLANG needs a C compiler, and {missing} is not on the PATH: {fix}")
+
+    def compile(self, source: str) -> bytes:
+        return self._run(source, *FLAGS.split())
+
+    def disassemble(self, source: str) -> str:
+        """The instructions that the compiler makes of the text."""
+        flags = [flag for flag in FLAGS.split() if flag != "-shared"]
+        return self._run(source, *flags, "-S").decode(errors="replace")
+
+    def _run(self, source: str, *flags: str) -> bytes:
+        import subprocess
+        import tempfile
+
+        command = self.command()
+        with tempfile.TemporaryDirectory(prefix="lazygrad-") as folder:
+            out = os.path.join(folder, "kernel.out")
+            line = [*command, *flags, "-x", "c", "-", "-o", out, "-lm"]
+            try:
+                done = subprocess.run(
+                    line,
+                    input=source.encode(),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    timeout=TIMEOUT_S,
+                )
+            except subprocess.TimeoutExpired:
+                raise CompileError(
+                    f"{command[0]} took more than {TIMEOUT_S} s for this kernel", source
+                ) from None
+            except OSError as error:
+                raise DeviceError(f"{command[0]} does not start: {error}") from error
+            if done.returncode != 0:
+                raise CompileError(
+                    f"{command[0]} refuses this kernel", source, done.stdout.decode(errors="replace")
+                )
+            with open(out, "rb") as file:
+                return file.read()
+
+
+class ClangDevice(CompiledDevice):
+    """This machine's processor, programmed in C. Opening it needs no compiler."""
+
+    compiler: CCompiler
+
+    def __init__(self, name: str) -> None:
+        target = host_target(c_target(), "native", host_features())
+        super().__init__(name, HostAllocator(name), CStyleRenderer(target), CCompiler())
+
+    def load(self, spec: ProgramSpec, lib: bytes) -> Program:
+        library = _load_library(lib, spec.src)
+        symbol = f"{spec.function_name}_entry"
+        try:
+            function = getattr(library, symbol)
+        except AttributeError:
+            raise CompileError(f"the library has no function {symbol}", spec.src) from None
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        assert address is not None  # a function that was found has an address
+        return native_program(spec, address, library)
+
+
+def _load_library(lib: bytes, source: str) -> Any:
+    """Map a shared library; its file, in a directory of our own, is gone when this returns."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="lazygrad-", ignore_cleanup_errors=True) as folder:
+        path = os.path.join(folder, "kernel.so")
+        with open(path, "wb") as file:
+            file.write(lib)
+        try:
+            return ctypes.CDLL(
+                path
+            )  # resolves every symbol now: a missing one is an error here, not a crash later
+        except OSError as error:
+            raise CompileError("the compiled kernel cannot be loaded", source, str(error)) from None

@@ -12,6 +12,8 @@ from .estimate import estimate
 from .legalize import legalize
 from .linearize import assign_grid, linearize
 from .lower import lower
+from .opt import apply_opts
+from .vectorize import vectorize
 
 
 class Job(NamedTuple):
@@ -34,6 +36,14 @@ def _lower(ast: UOp, job: Job) -> UOp:
     return lower(ast)
 
 
+def _apply_opts(sink: UOp, job: Job) -> UOp:
+    return apply_opts(sink, job.opts, job.renderer.target)
+
+
+def _vectorize(sink: UOp, job: Job) -> UOp:
+    return vectorize(sink, job.renderer.target)
+
+
 def _assign_grid(sink: UOp, job: Job) -> UOp:
     return assign_grid(sink) if job.renderer.target.grid else sink
 
@@ -48,6 +58,8 @@ def _linearize(sink: UOp, job: Job) -> list[UOp]:
 
 PASSES = [
     Pass("lower", _lower, 3, "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
+    Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
+    Pass("vectorize", _vectorize, 5, "no UPCAST or UNROLL range is left; lanes are as wide as the target's"),
     Pass("assign grid", _assign_grid, 5, "on a grid, no GLOBAL or LOCAL range is left: they are SPECIALs"),
     Pass("legalize", _legalize, 6, "only ops and dtypes that the target has"),
     Pass("linearize", _linearize, 7, "a list in the order of writing; every loop is closed"),
@@ -73,6 +85,7 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Any] | None = No
     forms = dict(stages(ast, renderer, opts or ()))
     start = time.perf_counter()
     loops = forms["lower"]
-    spec = ProgramSpec.of(loops.arg.name, renderer, forms["linearize"], opts or (), estimates=estimate(loops))
+    name = forms["apply opts"].arg.name
+    spec = ProgramSpec.of(name, renderer, forms["linearize"], opts or (), estimates=estimate(loops))
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start
     return spec

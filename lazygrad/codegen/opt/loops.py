@@ -1,0 +1,346 @@
+"""`Loops`: a kernel's loops as the optimizer sees them, with numbered axes that Opts split, pad and swap.
+
+In: form 3 (a SINK over RANGE, INDEX, REDUCE). Out: form 4, the same with ranges split and typed. Every change is a
+substitution on ranges; whatever is known about an axis is read off the INDEX expressions.
+
+Axes count outputs first, in their order, then reduces in topological order. Loops that walk the same elements one
+after the other (two reduces of a softmax row and the row that is written) are one axis. A number stays with its axis:
+after a split it names what is left of the outer part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.args import AxisType, KernelInfo, RangeArg
+from ...ir.index import as_index, as_sint, sint
+from ...ir.nest import output_ranges, ranges_of
+from ...ir.ops import OPS, Ops
+from ...ir.uop import UOp, toposort
+from ...shape import size_text
+from ..axes import kernel_name
+
+#: The kinds of range that `vectorize` turns into lanes and registers.
+IN_REGISTERS = frozenset((AxisType.UPCAST, AxisType.UNROLL))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What one axis number stands for.
+
+    number   how an Opt names it            size     of the part that is not split off yet
+    ranges   the loops over that part: at most one of an output, and any number of reduces; () once all is split off
+    output   whether an output has it       reduce   its number among the reduce axes, None if nothing is reduced
+    parts    what was split off, the newest first: (kind, amount)
+    """
+
+    number: int
+    size: sint
+    ranges: tuple[UOp, ...]
+    output: bool
+    reduce: int | None
+    parts: tuple[tuple[AxisType, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Loops:
+    """A kernel's graph and its axes. Changes return a new one."""
+
+    sink: UOp
+    axes: tuple[Axis, ...]
+    no_locals: bool = False
+
+    @staticmethod
+    def of(sink: UOp) -> Loops:
+        """The loops of a form-3 graph."""
+        return Loops(sink, _find_axes(sink))
+
+    @property
+    def sizes(self) -> tuple[sint, ...]:
+        """What is left of every axis."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def reduce_axes(self) -> tuple[Axis, ...]:
+        """The axes that UNROLL and GROUP count."""
+        found = [axis for axis in self.axes if axis.reduce is not None]
+        return tuple(sorted(found, key=lambda axis: axis.reduce or 0))
+
+    def split(self, axis: Axis, amount: int, kind: AxisType) -> Loops:
+        """Every range of the axis becomes outer*amount + inner; the inner part gets `kind`, the whole if amount is all.
+
+        A reduce's inner part cannot be UPCAST, so on an axis of both an output and reduces theirs is UNROLL.
+        """
+        fresh = _next_id(self.sink)
+        mapping: dict[UOp, UOp] = {}
+        outers: list[UOp] = []
+        rest = as_sint(index.floordiv(as_index(axis.size), index.const(amount)))
+        reduced = _reduced_ranges(self.sink)
+        for r in axis.ranges:
+            inner_kind = AxisType.UNROLL if kind is AxisType.UPCAST and r in reduced else kind
+            inner = make_range(amount, fresh, inner_kind)
+            fresh += 1
+            mapping[r] = inner
+            if rest != 1:
+                outer = make_range(rest, r.arg.id, r.arg.kind)
+                outers.append(outer)
+                mapping[r] = outer * amount + inner
+        left = replace(axis, size=rest, ranges=tuple(outers), parts=((kind, amount), *axis.parts))
+        return self._with(substitute_ranges(self.sink, mapping), left)
+
+    def pad(self, axis: Axis, multiple: int) -> Loops:
+        """The axis with its size rounded up: what lies beyond is not stored, loads as 0 and is not reduced."""
+        size = as_index(axis.size)
+        padded = as_sint(index.floordiv(size + (multiple - 1), index.const(multiple)) * multiple)
+        mapping = {r: make_range(padded, r.arg.id, r.arg.kind) for r in axis.ranges}
+        sink = substitute_ranges(self.sink, mapping)
+        wider = replace(axis, size=padded, ranges=tuple(mapping.values()))
+        return self._with(_guard(sink, {r: index.less(r, size) for r in wider.ranges}), wider)
+
+    def swap(self, first: Axis, second: Axis) -> Loops:
+        """Two output axes walked in the other order."""
+        a, b = self.output_range(first), self.output_range(second)
+        if a is None or b is None:
+            raise ValueError("only loops over outputs swap")
+        mapping = {
+            a: make_range(as_sint(a.src[0]), b.arg.id, b.arg.kind),
+            b: make_range(as_sint(b.src[0]), a.arg.id, a.arg.kind),
+        }
+        axes = []
+        for axis in self.axes:
+            if axis.number in (first.number, second.number):
+                other = second if axis.number == first.number else first
+                axis = replace(
+                    other, number=axis.number, ranges=tuple(mapping.get(r, r) for r in other.ranges)
+                )
+            axes.append(axis)
+        return replace(self, sink=substitute_ranges(self.sink, mapping), axes=tuple(axes))
+
+    def without_locals(self) -> Loops:
+        """The same, where LOCAL is refused."""
+        return replace(self, no_locals=True)
+
+    def finished(self) -> UOp:
+        """The kernel, with the name and the record that its ranges now give it."""
+        info = self.sink.arg
+        if not isinstance(info, KernelInfo):
+            return self.sink
+        kinds = [kind for axis in self.axes for kind, _ in axis.parts]
+        named = KernelInfo(
+            kernel_name(self.sink, info.name.split("_")[0]),
+            local_dims=kinds.count(AxisType.LOCAL),
+            upcasted=sum(kind in IN_REGISTERS for kind in kinds),
+            dont_use_locals=self.no_locals,
+        )
+        return self.sink.replace(arg=named)
+
+    def output_range(self, axis: Axis) -> UOp | None:
+        """The loop over an output along this axis."""
+        reduced = _reduced_ranges(self.sink)
+        return next((r for r in axis.ranges if r not in reduced), None)
+
+    def _with(self, sink: UOp, changed: Axis) -> Loops:
+        axes = tuple(changed if axis.number == changed.number else axis for axis in self.axes)
+        return replace(self, sink=sink, axes=axes)
+
+    def __str__(self) -> str:
+        return loops_text(self)
+
+
+def make_range(size: sint, number: int, kind: AxisType) -> UOp:
+    """A RANGE over 0..size."""
+    return UOp(Ops.RANGE, dtypes.index, (as_index(size),), RangeArg(number, kind))
+
+
+# *** text
+
+
+def loops_text(loops: Loops, marked: Axis | None = None) -> str:
+    """The axes, one per line, the marked one with an arrow: its loops, what is left of it, what was split off."""
+    lines = []
+    for axis in loops.axes:
+        here = marked is not None and marked.number == axis.number and axis in loops.axes
+        kinds = ", ".join(dict.fromkeys(r.arg.kind.name for r in axis.ranges)) or "all split off"
+        parts = "".join(f"  {kind.name} {amount}" for kind, amount in reversed(axis.parts))
+        text = f"{'>' if here else ' '} axis {axis.number}: 0..{size_text(axis.size)}  {kinds}{parts}"
+        if axis.reduce is not None:
+            text += f"  (reduce axis {axis.reduce})"
+        lines.append(f"{text}      <- axis {axis.number}" if here else text)
+    return "\n".join(lines)
+
+
+# *** finding the axes
+
+
+def _reduced_ranges(sink: UOp) -> dict[UOp, None]:
+    """The ranges that some REDUCE closes, in topological order."""
+    return {r: None for node in sink.toposort() if node.op is Ops.REDUCE for r in node.src[1:]}
+
+
+def _next_id(sink: UOp) -> int:
+    return 1 + max((node.arg.id for node in sink.toposort() if node.op is Ops.RANGE), default=-1)
+
+
+def _find_axes(sink: UOp) -> tuple[Axis, ...]:
+    nodes = sink.toposort()
+    ranges_of(sink)
+    reduced = list(_reduced_ranges(sink))
+    walked = [r for r in output_ranges(nodes) if r.arg.kind not in IN_REGISTERS]
+    outputs = len(walked)
+    groups = _fuse_loops(nodes, walked + reduced, outputs)
+    first_reduce = {
+        id(group): min(reduced.index(r) for r in group if r in reduced) for group in groups if len(group) > 1
+    }
+    for group in groups[outputs:]:
+        first_reduce.setdefault(id(group), reduced.index(group[0]))
+    order = sorted(first_reduce, key=lambda key: first_reduce[key])
+    return tuple(
+        Axis(
+            number,
+            as_sint(group[0].src[0]),
+            tuple(group),
+            output=number < outputs,
+            reduce=order.index(id(group)) if id(group) in first_reduce else None,
+        )
+        for number, group in enumerate(groups)
+    )
+
+
+def _fuse_loops(nodes: list[UOp], ranges: list[UOp], outputs: int) -> list[list[UOp]]:
+    """Ranges that walk the same elements, but never inside each other, in one group; groups in order of their first.
+
+    They walk the same elements if some INDEX over one is an INDEX over the other, once the other is written for it.
+    """
+    by_size: dict[UOp, list[UOp]] = {}
+    for r in ranges:
+        by_size.setdefault(r.src[0], []).append(r)
+    alike = {
+        r for same in by_size.values() if len(same) > 1 and same[-1] not in ranges[:outputs] for r in same
+    }
+    if not alike:
+        return [[r] for r in ranges]
+    nested = _nested_pairs(nodes, alike)
+    accesses: dict[UOp, set[UOp]] = {r: set() for r in alike}
+    for node in nodes:
+        if node.op is Ops.INDEX:
+            for r in ranges_of(node) & alike:
+                anyone = make_range(as_sint(r.src[0]), -1, AxisType.LOOP)
+                accesses[r].add(index.substitute((node,), {r: anyone})[node])
+    groups: list[list[UOp]] = []
+    for number, r in enumerate(ranges):
+        home = None
+        if r in alike and number >= outputs:
+            for group in groups:
+                if group[0] in alike and _belongs(r, group, nested, accesses):
+                    home = group
+                    break
+        if home is None:
+            groups.append([r])
+        else:
+            home.append(r)
+    return groups
+
+
+def _belongs(r: UOp, group: list[UOp], nested: set[tuple[UOp, UOp]], accesses: dict[UOp, set[UOp]]) -> bool:
+    if any(other.src[0] is not r.src[0] or (other, r) in nested for other in group):
+        return False
+    return any(not accesses[other].isdisjoint(accesses[r]) for other in group)
+
+
+def _nested_pairs(nodes: list[UOp], ranges: set[UOp]) -> set[tuple[UOp, UOp]]:
+    """The pairs of ranges that are open at the same time somewhere."""
+    pairs: set[tuple[UOp, UOp]] = set()
+    for together in {ranges_of(node) & ranges for node in nodes}:
+        pairs.update((a, b) for a in together for b in together if a is not b)
+    return pairs
+
+
+# *** changing ranges
+
+
+def substitute_ranges(sink: UOp, mapping: dict[UOp, UOp]) -> UOp:
+    """The graph with expressions in place of ranges; a REDUCE then closes the ranges of the expression."""
+    done = dict(mapping)
+    for node in sink.toposort():
+        if node in done:
+            continue
+        src = tuple([done[s] for s in node.src])
+        if src == node.src:
+            done[node] = node
+        elif node.op is Ops.REDUCE:
+            closed = [r for s in src[1:] for r in toposort((s,)) if r.op is Ops.RANGE]
+            done[node] = UOp(node.op, node.dtype, (src[0], *closed), node.arg) if closed else src[0]
+        else:
+            done[node] = index.rebuild(node, src)
+    return done[sink]
+
+
+def _guard(sink: UOp, inside: dict[UOp, UOp]) -> UOp:
+    """The graph in which loads, stores and reduces happen only where these ranges are inside their condition."""
+    done: dict[UOp, UOp] = {}
+    for node in sink.toposort():
+        src = tuple([done[s] for s in node.src])
+        if node.op is Ops.INDEX:
+            conditions = [condition for r, condition in inside.items() if r in ranges_of(node)]
+            if conditions:
+                valid = index.all_of((*src[2:], *conditions))
+                src = (*src[:2], valid)
+        elif node.op is Ops.REDUCE:
+            conditions = [inside[r] for r in node.src[1:] if r in inside]
+            if conditions:
+                src = (_or_identity(node, src[0], conditions), *src[1:])
+        done[node] = node if src == node.src else index.rebuild(node, src)
+    return done[sink]
+
+
+def _or_identity(reduce: UOp, value: UOp, conditions: Iterable[UOp]) -> UOp:
+    identity = OPS[reduce.arg].identity
+    if identity is None:
+        raise ValueError(f"{reduce.arg} does not reduce")
+    neutral = UOp.const(reduce.dtype, identity(reduce.dtype))
+    return UOp(Ops.WHERE, reduce.dtype, (index.all_of(conditions), value, neutral))
+
+
+# *** how accesses move along a range
+
+
+def stride(expression: UOp, r: UOp) -> int | None:
+    """By how much an index expression moves when `r` moves by one; None if not by the same everywhere."""
+    terms, _ = index.terms_of(expression)
+    step = 0
+    for monomial, coefficient in terms.items():
+        if monomial == (r,):
+            step = coefficient
+        elif any(atom is r or r in ranges_of(atom) for atom in monomial):
+            return _stride_by_differencing(expression, r)
+    return step
+
+
+def _stride_by_differencing(expression: UOp, r: UOp) -> int | None:
+    """Where the range stands inside a division or a loaded value: compare its first few places."""
+    size = r.src[0]
+    if size.op is not Ops.CONST or size.arg > 64 or is_computed(expression):
+        return None
+    places = [at(expression, r, k) for k in range(size.arg)]
+    steps = {index.sub(after, before) for before, after in zip(places, places[1:], strict=False)}
+    only = steps.pop() if len(steps) == 1 else None
+    return only.arg if only is not None and only.op is Ops.CONST else None
+
+
+def is_computed(expression: UOp) -> bool:
+    """Whether an index expression is made of loaded values."""
+    return any(node.op is Ops.LOAD for node in expression.toposort())
+
+
+def at(expression: UOp, r: UOp, place: int) -> UOp:
+    """An index or validity expression with the range at one place."""
+    return index.substitute((expression,), {r: index.const(place)})[expression]
+
+
+def largest_power_of_two(size: int, most: int) -> int:
+    """The largest power of two that divides `size` and is at most `most`."""
+    return max(1, min(math.gcd(size, 1 << 30), 1 << (most.bit_length() - 1))) if most > 0 else 1

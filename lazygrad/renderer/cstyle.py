@@ -68,9 +68,16 @@ MASKS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
 
 class CStyleRenderer(Renderer):
-    """Linear program → text, in the dialect of a subclass."""
+    """Linear program → C for a CPU, with the vector extension of gcc and clang, and the entry that a runtime calls.
 
-    dialect: Dialect
+    Its subclasses are other dialects.
+    """
+
+    suffix = "c"
+    dialect: Dialect = dialects.C
+
+    def __init__(self, target: Target | None = None) -> None:
+        super().__init__(target or dialects.c_target())
 
     def supports(self, op: Ops, dtype: DType) -> bool:
         """Whether form 7 may hold `op` on `dtype`, the type that is computed on."""
@@ -90,16 +97,6 @@ class CStyleRenderer(Renderer):
 
     def _render(self, name: str, uops: Sequence[UOp]) -> str:
         return _Kernel(self.dialect, name, uops).text()
-
-
-class ClangRenderer(CStyleRenderer):
-    """C for a CPU, with the vector extension of gcc and clang, and the entry function that a runtime calls."""
-
-    suffix = "c"
-    dialect = dialects.C
-
-    def __init__(self, target: Target | None = None) -> None:
-        super().__init__(target or dialects.c_target())
 
 
 class OpenCLRenderer(CStyleRenderer):

@@ -12,12 +12,13 @@ from typing import Any
 from ..config import CC
 from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Program
 from ..renderer import ProgramSpec
+from ..renderer.cstyle import FLAGS as TEXT_FLAGS
 from ..renderer.cstyle import CStyleRenderer
 from ..renderer.dialects import c_target
 from ._host import HostAllocator
 from ._native import host_features, host_target, native_program
 
-#: How to compile; TEXT_FLAGS are those that the text needs to mean what it says.
+#: How to compile; TEXT_FLAGS are those without which the text would mean something else.
 FLAGS = " ".join(("-O2 -march=native -shared -fPIC", *TEXT_FLAGS))
 TIMEOUT_S = 120
 

@@ -17,7 +17,7 @@ from lazygrad.dtype import DType, dtypes, truncate
 from lazygrad.ir import Ops, UOp
 from lazygrad.ir.ops import ELEMENTWISE, OPS, execute
 from lazygrad.renderer import Renderer
-from lazygrad.renderer.cstyle import FLAGS, ClangRenderer
+from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer
 from lazygrad.renderer.llvmir import LLVMRenderer
 
 from .support import (
@@ -42,7 +42,7 @@ NUMBERS = [d for d in (
 )]  # fmt: skip
 ALL = [dtypes.bool, *NUMBERS]
 HOST = Target("CPU", vector_bytes=32, native_dtypes=frozenset(ALL), has_fma=True)
-RENDERERS = {"llvm": LLVMRenderer(HOST), "gcc": ClangRenderer(HOST), "clang": ClangRenderer(HOST)}
+RENDERERS = {"llvm": LLVMRenderer(HOST), "gcc": CStyleRenderer(HOST), "clang": CStyleRenderer(HOST)}
 
 Run = Callable[[str, Sequence[UOp], Arrays], None]
 

@@ -127,7 +127,8 @@ def test_default_from_the_environment(env, default):
 
 
 def test_an_opened_device_is_announced_once():
-    script = "import os; from lazygrad.device import Device; Device['PYTHON']; Device['python:0']; print(os.getpid())"
+    script = "import os; from lazygrad.device import Device\n"
+    script += "Device['PYTHON']; Device['python:0']; print(os.getpid())"
     *lines, pid = run_python(script, DEBUG="1").splitlines()
     assert lines == [f"opened device PYTHON from pid:{pid}"]
     assert len(run_python(script).splitlines()) == 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..device import Target
 from ..dtype import DType
-from ..ir.ops import ELEMENTWISE, Ops
+from ..ir.ops import Ops
 from ..ir.uop import UOp, toposort
 
 __all__ = ["Estimates", "ProgramSpec", "Renderer", "function_name", "parameters"]
@@ -109,7 +109,7 @@ class ProgramSpec:
         uops: Sequence[UOp],
         applied_opts: Iterable[Any] = (),
         device: str = "",
-        estimates: Estimates | None = None,
+        estimates: Estimates = Estimates(),
     ) -> ProgramSpec:
         """Render a linear program and read off it what the record says."""
         buffers, variables = parameters(uops)
@@ -137,40 +137,5 @@ class ProgramSpec:
             tuple(sorted(ins)),
             tuple(sizes["g"]) if launched else None,
             tuple(sizes["l"]) if launched else None,
-            estimates or estimate(uops),
+            estimates,
         )
-
-
-def estimate(uops: Sequence[UOp]) -> Estimates:
-    """Operations and bytes of one run: each row of the list times the sizes of the loops around it.
-
-    Arithmetic that only finds places in memory is not counted.
-    """
-    indexing = set(toposort(s for u in uops if u.op is Ops.INDEX for s in u.src[1:]))
-    times: Any = 1
-    outer: list[Any] = []
-    ops: Any = 0
-    moved: Any = 0
-    for u in uops:
-        if u.op is Ops.RANGE:
-            outer.append(times)
-            times = times * _number(u.src[-1])
-        elif u.op is Ops.ENDRANGE:
-            times = outer.pop()
-        elif u.op is Ops.SPECIAL:
-            times = times * u.arg[1]
-        elif u.op is Ops.LOAD:
-            moved = moved + times * u.dtype.itemsize
-        elif u.op is Ops.STORE:
-            moved = moved + times * u.src[1].dtype.itemsize
-        elif u in indexing:
-            continue
-        elif u.op is Ops.MULACC:
-            ops = ops + times * 2 * u.dtype.count
-        elif u.op in ELEMENTWISE and u.op not in (Ops.CAST, Ops.BITCAST, Ops.WHERE):
-            ops = ops + times * u.dtype.count
-    return Estimates(ops, moved)
-
-
-def _number(u: UOp) -> Any:
-    return u.arg if u.op is Ops.CONST else u

@@ -11,7 +11,7 @@ from ..gradient import expanded
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.versions import new_buffer
+from ..schedule.versions import empty_buffer
 from ..shape import movement, shape_text, vmax, vmin
 from ..shape.sizes import as_size, prod
 from .base import constant
@@ -85,7 +85,7 @@ class CreationMixin(FunctionMixin):
         count = 1
         for size in sizes:
             count *= vmax(size)
-        node = new_buffer(
+        node = empty_buffer(
             Device.canonicalize(device), count, default_float() if dtype is None else to_dtype(dtype)
         )
         whole = prod(sizes)

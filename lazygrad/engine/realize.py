@@ -1,0 +1,189 @@
+"""Run what is planned: allocate, compile, launch, count; and record that values are in memory now.
+
+Planning and compiling are under one lock, running is not. A kernel runs once, whichever thread needs it first: the
+thread that takes it marks it, others wait for the mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..config import DEBUG
+from ..device import Buffer, Device, GlobalCounters
+from ..dtype import dtypes
+from ..ir.index import evaluate, sint
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.items import ScheduleItem, create_schedule
+from ..schedule.kernelize import Pending, kernelize, planning
+from ..schedule.versions import latest, next_version
+from . import report
+from .programs import get_runner, values_for
+
+#: Called after each thing that ran: (item, name, seconds or None, operations, bytes).
+Observer = Callable[[ScheduleItem, str, "float | None", int, int], None]
+_observers: list[Observer] = []
+
+
+def realize(roots: Sequence[UOp], pending: Pending) -> None:
+    """Compute the values of the roots."""
+    while True:
+        kernelize(roots, pending)
+        with planning:
+            items = create_schedule([latest(root) for root in roots])
+        if not items or run_schedule(items):
+            return
+
+
+@contextlib.contextmanager
+def observe_kernels(observer: Observer) -> Iterator[None]:
+    """Within the block, call `observer` after each kernel and copy that ran, with its time."""
+    _observers.append(observer)
+    try:
+        yield
+    finally:
+        _observers.remove(observer)
+
+
+def run_schedule(items: Sequence[ScheduleItem]) -> bool:
+    """Run the items in order. False where another thread took some and failed: plan again."""
+    mark = threading.Event()
+    waits: list[tuple[ScheduleItem, threading.Event | None]] = []
+    with planning:
+        for item in items:
+            other = item.kernel.facts.get("runs")
+            if other is None:
+                item.kernel.facts["runs"] = mark
+            waits.append((item, other))
+    position = 0
+    try:
+        for item, other in waits:
+            if other is None:
+                run_item(item)
+                _finish(item.kernel)
+            else:
+                other.wait()
+                if "ran" not in item.kernel.facts:
+                    return False
+            position += 1
+    finally:
+        if position < len(waits):
+            with planning:
+                for item, other in waits[position:]:
+                    if other is None:
+                        del item.kernel.facts["runs"]
+        mark.set()
+    return True
+
+
+def _finish(kernel: UOp) -> None:
+    with planning:
+        kernel.facts["ran"] = True
+        for ref in kernel.facts["outputs"]:
+            assign = ref()
+            if assign is not None:
+                next_version(assign)
+
+
+def run_item(item: ScheduleItem) -> None:
+    """Run one kernel or copy now."""
+    ast, bufs = item.ast, item.bufs
+    if ast.op is Ops.COPY:
+        _run_copy(item)
+        return
+    device = bufs[0].device
+    outputs = len(ast.src)
+    for buffer in bufs[outputs:]:
+        if buffer._buf is None:
+            allocate_empty(buffer)
+        if buffer.device != device:
+            raise ValueError(f"a kernel on {device} cannot read memory on {buffer.device}; move it with .to({device!r})")
+    runner = get_runner(device, ast)
+    for buffer in bufs[:outputs]:
+        if buffer._buf is None:
+            if buffer.is_allocated:
+                buffer.ensure_allocated()
+            else:
+                buffer.allocate_uncleared()
+    timed = bool(_observers) or DEBUG.value >= 2
+    if DEBUG.value >= 3:
+        report.print_forms(item, runner)
+    seconds = runner.program(tuple([b._buf for b in bufs]), values_for(runner, item.var_vals), wait=timed)
+    estimates = runner.spec.estimates
+    ops = _number(estimates.ops, item.var_vals)
+    accessed = _number(estimates.bytes, item.var_vals)
+    GlobalCounters.kernel_count += 1
+    GlobalCounters.global_ops += ops
+    GlobalCounters.global_mem += accessed
+    if timed:
+        moved = sum(b.nbytes for b in bufs)
+        _report(item, device, runner.spec.name, seconds, ops, moved, accessed, None if runner.runs else "green")
+    runner.runs += 1
+
+
+def _run_copy(item: ScheduleItem) -> None:
+    target, source = item.bufs
+    if source._buf is None:
+        allocate_empty(source)
+    start = time.perf_counter()
+    if not target.is_allocated and _can_adopt(target, source):
+        target.allocate(opaque=source.as_buffer())
+    else:
+        if target._buf is None:
+            target.allocate_uncleared()
+        target.copyin(source.as_buffer())
+    seconds = time.perf_counter() - start
+    GlobalCounters.kernel_count += 1
+    GlobalCounters.global_mem += target.nbytes
+    if _observers or DEBUG.value >= 2:
+        kind = "xfer" if target.device.split(":")[0] == source.device.split(":")[0] else "copy"
+        name = f"{kind} {report.size_text(target.nbytes)}, {target.device[:7]:>7s} <- {source.device[:7]:7s}"
+        _report(item, target.device, name, seconds, 0, target.nbytes, target.nbytes, "yellow")
+
+
+def _can_adopt(target: Buffer, source: Buffer) -> bool:
+    """Whether a copy may take over the host's memory: the private snapshots on device NPY have one reader only."""
+    return source.device == "NPY" and getattr(Device[target.device].allocator, "adopts_host_memory", False)
+
+
+def allocate_empty(buffer: Buffer) -> None:
+    """Allocate memory that nobody wrote; it reads zeros."""
+    if buffer.is_allocated:
+        buffer.ensure_allocated()
+        return
+    buffer.allocate()
+    if DEBUG.value >= 2 and buffer.size and not buffer.device.startswith("DISK"):
+        GlobalCounters.kernel_count += 1
+        name = f"empty {buffer.size:10d} {buffer.dtype!r}"
+        print(report.row(buffer.device, report.colored(name, "yellow"), 1, None, 0, 0, 0, (), "yellow"))
+
+
+def _report(
+    item: ScheduleItem,
+    device: str,
+    name: str,
+    seconds: float | None,
+    ops: int,
+    moved: int,
+    accessed: int,
+    head: str | None,
+) -> None:
+    if seconds is not None:
+        GlobalCounters.time_sum_s += seconds
+    for observer in list(_observers):
+        observer(item, name, seconds, ops, moved)
+    if DEBUG.value >= 2:
+        print(report.row(device, name, len(item.bufs), seconds, ops, moved, accessed, item.metadata, head))
+
+
+def _number(value: sint | Any, var_vals: dict[UOp, int]) -> int:
+    """An estimate as a number: symbolic ones take the values of this launch."""
+    if not isinstance(value, UOp):
+        return int(value)
+    by_name = {variable.arg[0]: number for variable, number in var_vals.items()}
+    atoms = {n: by_name.get(n.arg[0], n.arg[2]) for n in value.toposort() if n.op is Ops.DEFINE_VAR}
+    return int(evaluate(value, atoms)) if value.dtype is dtypes.index else 0

@@ -1,0 +1,100 @@
+"""What DEBUG prints while things run: a row per kernel and copy, the source, the AST, and every form."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import sys
+from typing import Any
+
+from ..config import DEBUG, NO_COLOR
+from ..device import GlobalCounters
+from ..ir.text import linear_text
+from ..schedule.items import ScheduleItem
+from .programs import Runner
+
+_COLORS = {"green": 32, "yellow": 33, "magenta": 35, "cyan": 36, "red": 31, "blue": 34}
+
+
+def use_color() -> bool:
+    """Whether the output is a terminal and NO_COLOR is not set."""
+    return not NO_COLOR.value and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def colored(text: str, color: str | None) -> str:
+    """The text in a colour, where colours are shown."""
+    return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if color and use_color() else text
+
+
+def visible_width(text: str) -> int:
+    """The columns a text takes, colours not counted."""
+    return len(re.sub(r"\x1b\[[0-9;]*m", "", text))
+
+
+def time_text(seconds: float) -> str:
+    """A duration in 9 columns: us, ms or s, the next unit from ten of it on."""
+    if seconds > 10:
+        return f"{seconds:9.2f}s "
+    if seconds > 10e-3:
+        return f"{seconds * 1e3:9.2f}ms"
+    return f"{seconds * 1e6:9.2f}us"
+
+
+def size_text(nbytes: int) -> str:
+    """Bytes in 8 columns, in millions with two decimals from one million up."""
+    return f"{nbytes / 1e6:7.2f}M" if nbytes >= 1e6 else f"{nbytes:8d}"
+
+
+def row(
+    device: str,
+    name: str,
+    args: int,
+    seconds: float | None,
+    ops: int,
+    moved: int,
+    accessed: int,
+    metadata: tuple[Any, ...],
+    head: str | None,
+) -> str:
+    """One line of DEBUG=2."""
+    number = f"{GlobalCounters.kernel_count:4d}"
+    start = colored(f"*** {device[:7]:7s} {number}", head)
+    padded = name + " " * max(0, 41 - visible_width(name))
+    text = f"{start} {padded} arg {args:2d} mem {GlobalCounters.mem_used / 1e9:5.2f} GB"
+    if seconds is not None:
+        gflops = ops / max(seconds, 1e-12) * 1e-9
+        gbs, ldst = moved / max(seconds, 1e-12) * 1e-9, accessed / max(seconds, 1e-12) * 1e-9
+        took = colored(time_text(seconds), "yellow") if seconds > 0.01 else time_text(seconds)
+        total = GlobalCounters.time_sum_s * 1e3
+        text += f" tm {took}/{total:9.2f}ms ({gflops:9.2f} GFLOPS {gbs:6.1f}|{ldst:<7.1f} GB/s)"
+    if metadata:
+        text += f" {[str(m) for m in metadata]}"
+    return text
+
+
+def print_forms(item: ScheduleItem, runner: Runner) -> None:
+    """From DEBUG=3 on, what a kernel is before its row: opts, AST, linear program, source."""
+    spec = runner.spec
+    if DEBUG >= 5:
+        print(item.ast)
+    if DEBUG >= 3:
+        print(f"{spec.name}: opts {list(spec.applied_opts)}")
+    if DEBUG >= 5:
+        print(linear_text(list(spec.uops)))
+    if DEBUG >= 4:
+        print(spec.src)
+
+
+def _summary() -> None:
+    if DEBUG >= 3 and GlobalCounters.kernel_count:
+        seconds = max(GlobalCounters.time_sum_s, 1e-12)
+        print(
+            f"avg: {GlobalCounters.global_ops / seconds * 1e-9:8.2f} GFLOPS "
+            f"{GlobalCounters.global_mem / seconds * 1e-9:8.2f} GB/s   "
+            f"total: {GlobalCounters.kernel_count:4d} kernels {GlobalCounters.global_ops * 1e-9:8.2f} GOPS "
+            f"{GlobalCounters.global_mem * 1e-9:8.2f} GB {GlobalCounters.time_sum_s * 1e3:8.2f} ms"
+        )
+
+
+atexit.register(_summary)

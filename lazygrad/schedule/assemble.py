@@ -1,0 +1,345 @@
+"""Groups of a placement → kernel templates: where each STORE goes, what writing in place forbids, the ASTs, the order.
+
+A template names memory by reference, so that it can be bound to other buffers of the same structure:
+    ("leaf", n)      node n of the walk           ("view", n, (size, byte offset), dtype)   a part of leaf n
+    ("out", k, o)    output o of kernel k
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..device import Device, DeviceError, Target
+from ..dtype import DType, dtypes
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..shape.rules import shape_of
+from ..shape.tracker import ShapeTracker
+from .graph import below_movement, is_held, plain, toposort_effective
+from .kernel import AstBuilder
+from .placement import Group, Placement, numel
+from .versions import device_name, device_of
+
+Ref = tuple[Any, ...]
+#: A store: the node whose value it is, and the ASSIGN that says where (None: fresh memory).
+Store = tuple[UOp, "UOp | None"]
+Place = tuple[int, int]
+
+
+@dataclass
+class Output:
+    """Where one STORE of a kernel goes: fresh memory (into is None), or the next version of memory that is there."""
+
+    into: Ref | None
+    device: str
+    size: int
+    dtype: DType
+
+
+@dataclass
+class KernelTemplate:
+    """A kernel whose buffers are references. `after`: kernels that must run before it, beyond those it reads from."""
+
+    ast: UOp
+    outputs: list[Output]
+    inputs: list[Ref]
+    binds: list[Ref]
+    metadata: tuple[Any, ...]
+    after: list[int] = field(default_factory=list)
+    after_readers_of: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Template:
+    """The kernels of a structure in an order in which they may run; what nodes of the walk become; reasons of stores."""
+
+    kernels: list[KernelTemplate]
+    results: list[tuple[int, int, int]]
+    reasons: list[tuple[int, str]]
+
+
+def plan(order: Sequence[UOp], roots: Sequence[UOp], fuse: bool) -> Template:
+    """Plan the kernels that compute the roots; `order` is the walk below them."""
+    return _Assembler(order, roots, fuse).template()
+
+
+def _target_of(roots: Sequence[UOp]) -> Target:
+    name = next((d for d in map(device_of, roots) if d is not None), Device.DEFAULT)
+    try:
+        return Device[name].target
+    except DeviceError:
+        return Target(name)  # it only holds data: whatever it cannot do fails when it is compiled
+
+
+class _Assembler:
+    def __init__(self, order: Sequence[UOp], roots: Sequence[UOp], fuse: bool) -> None:
+        self.order, self.roots = order, roots
+        self.walk = {node: number for number, node in enumerate(order)}
+        graph = self.graph = plain(order)
+        results = dict.fromkeys(graph.stored.values())
+        for root in roots:
+            node = graph.version[root] if root.op is Ops.ASSIGN else below_movement(graph.value[root])
+            if node not in graph.stored and not is_held(node):
+                results[node] = None
+        walk = toposort_effective([*results, *graph.version.values()])
+        #: version of memory → the ASSIGN that ends it
+        self.killer = {n.src[0]: n for n in walk if n.op is Ops.ASSIGN and not is_held(n)}
+        watched = {version for version in self.killer if version not in graph.stored}
+        self.plan = Placement(walk, results, graph.stored, watched, _target_of(roots), fuse).run()
+        self.assigns: dict[UOp, list[UOp]] = {}
+        for assign, value in graph.stored.items():
+            self.assigns.setdefault(value, []).append(assign)
+        self.targets: dict[int, list[Store]] = {}
+        self.place: dict[UOp, Place] = {}  # node → where its value can be loaded from
+        self.version_place: dict[UOp, Place] = {}  # ASSIGN → the store that makes it
+        self.redirect: dict[tuple[int, UOp], Place] = {}  # (kernel, what it would read) → the copy that it reads
+        self.before: dict[int, set[int]] = {g.id: set() for g in self.plan.groups}
+        self.readers_of: dict[int, list[int]] = {}
+
+    def template(self) -> Template:
+        self._choose_targets()
+        self._order_by_data()
+        self._guard_writes()
+        order = self._ordered()
+        self.position = {group: number for number, group in enumerate(order)}
+        self.sizes: dict[Ref, int] = {}
+        outputs = {group: [self._output(*target) for target in self.targets[group]] for group in order}
+        for group, made in outputs.items():
+            for number, output in enumerate(made):
+                self.sizes["out", self.position[group], number] = output.size
+        kernels = [self._kernel(group, outputs[group]) for group in order]
+        reasons = [(self.position[g.id], self.plan.reasons.get(n, "")) for g in self.plan.groups for n in g.stores]
+        return Template(kernels, self._results(), reasons)
+
+    def _results(self) -> list[tuple[int, int, int]]:
+        found: list[tuple[int, int, int]] = []
+        for raw, made in self.graph.version.items():
+            if made in self.version_place:
+                group, output = self.version_place[made]
+                found.append((self.walk[raw], self.position[group], output))
+        for root in self.roots:
+            base = below_movement(self.graph.value[root])
+            if root.op is not Ops.ASSIGN and not is_held(base):
+                group, output = self.place[base]
+                found.append((self.walk[root], self.position[group], output))
+        return found
+
+    # *** where stores go
+
+    def _choose_targets(self) -> None:
+        roots = {below_movement(self.graph.value[r]) for r in self.roots if r.op is not Ops.ASSIGN}
+        for group in self.plan.groups:
+            targets: list[Store] = []
+            for node in group.stores:
+                assigns = [node] if node.op is Ops.ASSIGN else self.assigns.get(node, [])
+                if node.op is not Ops.ASSIGN and self._needs_own_memory(node, group, assigns, roots):
+                    self.place[node] = (group.id, len(targets))
+                    targets.append((node, None))
+                for assign in assigns:
+                    self.version_place[assign] = (group.id, len(targets))
+                    self.place.setdefault(node, (group.id, len(targets)))
+                    targets.append((node, assign))
+            self.targets[group.id] = targets
+
+    def _needs_own_memory(self, node: UOp, group: Group, assigns: list[UOp], roots: set[UOp]) -> bool:
+        """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or others read it
+        and what it is assigned to is written again."""
+        if not assigns or node in roots:
+            return True
+        readers = any(g is not group for g in self.plan.uses.get(node, {}))
+        return readers and all(assign in self.killer for assign in assigns)
+
+    def _order_by_data(self) -> None:
+        """Producers before consumers, and each write after the one whose version it continues."""
+        for node, uses in self.plan.uses.items():
+            home = self.plan.home.get(node)
+            if home is not None:
+                for consumer in uses:
+                    if consumer is not home:
+                        self.before[consumer.id].add(home.id)
+        for assign, (group, _) in list(self.version_place.items()):
+            earlier = self.version_place.get(assign.src[0])
+            if earlier is not None and earlier[0] != group:
+                self.before[group].add(earlier[0])
+
+    # *** writing in place
+
+    def _guard_writes(self) -> None:
+        """Reads of a version come before the write that ends it; where that cannot be, one of the two is copied."""
+        for group in self.plan.groups:
+            for output, (node, assign) in enumerate(list(self.targets[group.id])):
+                if assign is None:
+                    continue
+                version = assign.src[0]
+                if "fresh" in version.facts:
+                    continue  # nobody reads it
+                reads = {} if version in self.graph.stored else self.plan.uses.get(version, {})
+                if group in reads and not self._reads_where_it_writes(group, node, assign, set(reads[group])):
+                    self._store_first(group, output, node, assign)
+                writer = self.version_place[assign][0]
+                for reader in reads:
+                    if reader.id != writer:
+                        self._order_read(reader.id, writer, version)
+                if version in self.walk:
+                    self.readers_of.setdefault(writer, []).append(self.walk[version])
+
+    def _reads_where_it_writes(self, group: Group, node: UOp, assign: UOp, tuples: set[tuple[UOp, ...]]) -> bool:
+        """Whether a kernel reads each element of its target only where it writes it."""
+        if len(tuples) != 1 or group.kind != "kernel":
+            return False
+        shape = shape_of(assign.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
+        tracker = assign.arg or ShapeTracker.from_shape(shape)
+        if len(shape) != len(group.ranges):
+            return False
+        written, valid = tracker.indexed(group.ranges)
+        ((read,),) = tuples
+        return written is read and valid.op is Ops.CONST
+
+    def _store_first(self, group: Group, output: int, node: UOp, assign: UOp) -> None:
+        """Store the value in memory of its own, then copy it over the target."""
+        self.targets[group.id][output] = (node, None)
+        if node.op is not Ops.ASSIGN:
+            self.place[node] = (group.id, output)
+        copier = self._new_kernel()
+        self.targets[copier] = [(node, assign)]
+        self.redirect[copier, assign] = (group.id, output)
+        self.version_place[assign] = (copier, 0)
+        for waits in self.before.values():  # who came after the write comes after the copy
+            if group.id in waits:
+                waits.add(copier)
+        self.before[copier] = {group.id}
+
+    def _order_read(self, reader: int, writer: int, version: UOp) -> None:
+        """Run a reader before a writer, or let it read a copy of the old contents."""
+        if not self._comes_before(writer, reader):
+            self.before[writer].add(reader)
+            return
+        copier = self._new_kernel()
+        self.targets[copier] = [(version, None)]
+        self.redirect[reader, version] = (copier, 0)
+        made = self.version_place.get(version)
+        self.before[copier] = {made[0]} if made else set()
+        self.before[reader].add(copier)
+        self.before[writer].add(copier)
+
+    def _comes_before(self, first: int, then: int) -> bool:
+        stack, seen = [then], {then}
+        while stack:
+            top = stack.pop()
+            if top == first:
+                return True
+            for earlier in self.before[top]:
+                if earlier not in seen:
+                    seen.add(earlier)
+                    stack.append(earlier)
+        return False
+
+    def _new_kernel(self) -> int:
+        number = len(self.before)
+        self.before[number] = set()
+        return number
+
+    def _ordered(self) -> list[int]:
+        """A topological order. Groups were placed from the results down, so the highest number that may run comes first."""
+        waiting = {group: set(before) for group, before in self.before.items()}
+        followers: dict[int, list[int]] = {}
+        for group, before in waiting.items():
+            for earlier in before:
+                followers.setdefault(earlier, []).append(group)
+        ready = sorted(group for group, before in waiting.items() if not before)
+        order: list[int] = []
+        while ready:
+            group = ready.pop()
+            order.append(group)
+            for follower in sorted(followers.get(group, ())):
+                waiting[follower].discard(group)
+                if not waiting[follower]:
+                    ready.append(follower)
+        if len(order) != len(waiting):
+            raise RuntimeError("the kernels of this graph wait for each other: writes that end what they need")
+        return order
+
+    # *** kernels
+
+    def _output(self, node: UOp, assign: UOp | None) -> Output:
+        if assign is not None:
+            version = assign.src[0]
+            return Output(self._where_is(version), device_name(version), _flat_size(version), version.dtype)
+        if node.op is Ops.SCATTER:  # into the memory that was begun for it
+            return Output(self._where_is(below_movement(node.src[0])), device_name(node), numel(node), node.dtype)
+        count = numel(node.src[1]) if node.op is Ops.ASSIGN and not is_held(node) else numel(node)
+        return Output(None, device_of(node) or Device.DEFAULT, count, node.dtype)
+
+    def _where_is(self, node: UOp, kernel: int = -1) -> Ref:
+        """The reference under which a kernel finds a node's value in memory."""
+        place = self.redirect.get((kernel, node)) or self.place.get(node) or self.version_place.get(node)
+        if place is not None:
+            return ("out", self.position[place[0]], place[1])
+        if node in self.walk:
+            return ("leaf", self.walk[node])
+        if node.op is Ops.BUFFER_VIEW:
+            self.sizes["view", self.walk[node.src[0]], node.arg, node.dtype] = node.arg[0]
+            return ("view", self.walk[node.src[0]], node.arg, node.dtype)
+        raise RuntimeError(f"{node.op} is not in memory")
+
+    def _size_of(self, reference: Ref) -> int:
+        return _flat_size(self.order[reference[1]]) if reference[0] == "leaf" else self.sizes[reference]
+
+    def _kernel(self, number: int, outputs: list[Output]) -> KernelTemplate:
+        targets = self.targets[number]
+        group = self.plan.groups[number] if number < len(self.plan.groups) else None
+        if group is None:
+            made = self._memory_copy(number, targets[0], outputs[0])
+        elif group.kind == "copy":
+            made = self._device_copy(group, targets[0][0], outputs)
+        else:
+            made = self._compute(group, targets, outputs)
+        made.after = sorted(self.position[earlier] for earlier in self.before[number])
+        made.after_readers_of = self.readers_of.get(number, [])
+        return made
+
+    def _compute(self, group: Group, targets: list[Store], outputs: list[Output]) -> KernelTemplate:
+        where: Callable[[UOp], Ref] = lambda base: self._where_is(base, group.id)  # noqa: E731
+        builder = AstBuilder(group, self.plan.home, where, self._size_of, len(outputs))
+        stores = [
+            builder.store(number, node, assign.arg if assign is not None else None, output.size)
+            for number, ((node, assign), output) in enumerate(zip(targets, outputs, strict=True))
+        ]
+        binds: list[Ref] = [("leaf", self.walk[bind]) for bind in builder.binds]
+        metadata = builder.latest_first([node for node, _ in targets])
+        return KernelTemplate(UOp.sink(*stores), outputs, list(builder.inputs), binds, metadata)
+
+    def _device_copy(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
+        reference = self._where_is(below_movement(node.src[0]), group.id)
+        size = self._size_of(reference)
+        read = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(size), (), len(outputs))
+        ast = UOp(Ops.COPY, node.dtype, (read, UOp(Ops.DEVICE, arg=outputs[0].device)), size)
+        origin = node.facts.get("origin")
+        return KernelTemplate(ast, outputs, [reference], [], (origin,) if origin else ())
+
+    def _memory_copy(self, number: int, target: Store, output: Output) -> KernelTemplate:
+        """A kernel that copies on its device: a value that was stored first, or contents that a write will end."""
+        node, assign = target
+        if assign is None:
+            reference = self._where_is(node)
+            shape = shape_of(node)
+        else:
+            reference = self._where_is(assign, number)
+            shape = shape_of(assign.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
+        source = ShapeTracker.from_shape(shape)
+        into = assign.arg if assign is not None and assign.arg is not None else source
+        read = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(self._size_of(reference)), (), 1)
+        write = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(output.size), (), 0)
+        load = UOp(Ops.LOAD, node.dtype, (read, UOp(Ops.VIEW, dtypes.void, (), source)))
+        store = UOp(Ops.STORE, dtypes.void, (write, UOp(Ops.VIEW, dtypes.void, (), into), load))
+        return KernelTemplate(UOp.sink(store), [output], [reference], [], ())
+
+
+def _flat_size(node: UOp) -> int:
+    """The number of elements of the memory that a version is of."""
+    while node.op is Ops.ASSIGN:
+        node = node.src[0]
+    size: int = node.arg[0] if node.op is Ops.BUFFER_VIEW else node.arg
+    return size

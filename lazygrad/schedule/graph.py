@@ -1,0 +1,181 @@
+"""The tensor graph made plain before it is cut: values that are held already stand for themselves, DETACH is gone, and
+what must be in memory of its own says so with CONTIGUOUS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..dtype import dtypes
+from ..ir.ops import MOVEMENT, Ops
+from ..ir.uop import UOp
+from ..shape.movement import base_and_tracker, reshape
+from ..shape.rules import shape_of
+from .versions import effective
+
+#: Memory that is there, or will be when the kernels planned earlier have run.
+HELD = frozenset((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.KERNEL))
+
+
+def is_held(node: UOp) -> bool:
+    """Whether a node stands for memory: a buffer, a view of one, or an ASSIGN whose kernel is planned."""
+    return node.op in HELD or (node.op is Ops.ASSIGN and node.src[1].op is Ops.KERNEL)
+
+
+def toposort_effective(roots: Sequence[UOp]) -> list[UOp]:
+    """Every node below the roots after its sources, seen through `becomes`, and not below what is held already."""
+    done: set[UOp] = set()
+    order: list[UOp] = []
+    stack = [effective(root) for root in reversed(roots)]
+    while stack:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        waiting = []
+        if not is_held(node):
+            for source in node.src:
+                if "becomes" in source.facts:
+                    source = effective(source)
+                if source not in done:
+                    waiting.append(source)
+        if waiting:
+            waiting.reverse()
+            stack.extend(waiting)
+        else:
+            stack.pop()
+            done.add(node)
+            order.append(node)
+    return order
+
+
+@dataclass
+class PlainGraph:
+    """The graph of one plan, made plain.
+
+    value    each node of the walk → what its readers read
+    version  each ASSIGN of the walk → the plain ASSIGN that makes that version of its memory
+    stored   each plain ASSIGN that stores a computed value over all of its memory → the node with that value
+    """
+
+    value: dict[UOp, UOp]
+    version: dict[UOp, UOp]
+    stored: dict[UOp, UOp]
+
+
+def plain(order: Sequence[UOp]) -> PlainGraph:
+    """Make the nodes of `toposort_effective` plain.
+
+    Who reads an ASSIGN that stores a computed value whole reads the value: it may then be computed in the reader's kernel,
+    or be loaded from wherever it is stored. Only the next write to the same memory names the ASSIGN, since it must come
+    after; and a whole write over a whole write takes its place.
+    """
+    graph = PlainGraph({}, {}, {})
+    value = graph.value
+    for node in order:
+        if is_held(node) or not node.src:
+            value[node] = node
+            continue
+        sources = [effective(s) if "becomes" in s.facts else s for s in node.src]
+        src = tuple(value[s] for s in sources)
+        if node.op is Ops.ASSIGN:
+            _plain_assign(graph, node, sources[0], src[1])
+            continue
+        made = _plain_node(node, src)
+        _keep_origin(node, made)
+        value[node] = made
+    return graph
+
+
+def _plain_assign(graph: PlainGraph, node: UOp, before: UOp, written: UOp) -> None:
+    target = graph.version.get(before, before)
+    base, tracker = base_and_tracker(written)
+    whole = node.arg is None and tracker.contiguous
+    computed = whole and not is_held(base) and not is_generated(base) and base.op is not Ops.ASSIGN
+    if computed and target in graph.stored:
+        del graph.stored[target]
+        target = target.src[0]
+    made = UOp(Ops.ASSIGN, node.dtype, (target, written), node.arg)
+    _keep_origin(node, made)
+    graph.version[node] = made
+    graph.value[node] = made
+    if computed:
+        graph.stored[made] = base
+        graph.value[node] = written
+
+
+def _keep_origin(node: UOp, made: UOp) -> None:
+    if made is not node and "origin" in node.facts:
+        made.facts.setdefault("origin", node.facts["origin"])
+
+
+def _plain_node(node: UOp, src: tuple[UOp, ...]) -> UOp:
+    op = node.op
+    if op is Ops.DETACH:
+        return src[0]
+    if op is Ops.CONTIGUOUS and src[0].op is Ops.CONTIGUOUS and node.arg is None:
+        return src[0]
+    if op is Ops.COPY:
+        src = (_whole(src[0]), src[1])
+    elif op is Ops.GATHER:
+        src = (_in_memory(src[0]), src[1])
+    elif op is Ops.SCATTER:
+        # the scatter's kernel writes into memory that it alone has, begun with the base's values
+        begin = UOp(Ops.CONTIGUOUS, node.dtype, (src[0],), ("begin", src[1], src[2], node.arg))
+        src = (begin, src[1], src[2])
+    if src == node.src:
+        return node
+    if op is Ops.RESHAPE:
+        return reshape(src[0], node.arg)
+    return UOp(op, node.dtype, src, node.arg)
+
+
+def _whole(node: UOp) -> UOp:
+    """What a COPY can read: all of a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
+    base, tracker = base_and_tracker(node)
+    if is_held(base) and tracker.contiguous and tracker.size == shape_of(base)[0]:
+        return node
+    if base.op in (Ops.COPY, Ops.CONTIGUOUS) and tracker.contiguous and base is node:
+        return node
+    if is_held(base) and len(tracker.views) == 1:
+        view = tracker.views[0]
+        offset, size = view.offset, tracker.size
+        packed = view.mask is None and _is_packed(view)
+        if packed and isinstance(offset, int) and isinstance(size, int):
+            part = UOp(Ops.BUFFER_VIEW, base.dtype, (base,), (size, offset * base.dtype.itemsize))
+            return reshape(part, tracker.shape)
+    return UOp(Ops.CONTIGUOUS, node.dtype, (node,))
+
+
+def _is_packed(view: object) -> bool:
+    """Whether a view's elements follow each other in memory."""
+    expected: object = 1
+    shape, strides = view.shape, view.strides  # type: ignore[attr-defined]
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if not isinstance(size, int):
+            return False
+        if size != 1 and stride != expected:
+            return False
+        expected = expected * size  # type: ignore[operator]
+    return True
+
+
+def _in_memory(node: UOp) -> UOp:
+    """What a GATHER can read: movements on memory."""
+    base, _ = base_and_tracker(node)
+    if is_held(base) or base.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.SCATTER):
+        return node
+    return UOp(Ops.CONTIGUOUS, node.dtype, (node,))
+
+
+def below_movement(node: UOp) -> UOp:
+    """The first node below that is no movement."""
+    while node.op in MOVEMENT:
+        node = node.src[0]
+    return node
+
+
+def is_generated(node: UOp) -> bool:
+    """Whether a node is made from nothing in memory: constants, counters, bound Variables."""
+    return node.op in (Ops.CONST, Ops.IOTA, Ops.BIND, Ops.DEFINE_VAR) or node.dtype is dtypes.index

@@ -1,0 +1,129 @@
+"""The planned graph as a list: what runs, in which order, on which Buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..device import Buffer
+from ..ir.ops import MOVEMENT, Ops
+from ..ir.uop import UOp
+from .versions import buffer_of, effective
+
+
+@dataclass(frozen=True)
+class ScheduleItem:
+    """One thing to run: a kernel, or a copy between devices.
+
+    ast       what is computed (form 2), or a COPY                 bufs  its Buffers, outputs first, as the AST numbers them
+    metadata  the user calls it comes from, the latest first       var_vals  the values of its Variables
+    kernel    the KERNEL node
+    """
+
+    ast: UOp
+    bufs: tuple[Buffer, ...]
+    metadata: tuple[Any, ...]
+    var_vals: dict[UOp, int]
+    kernel: UOp
+
+    @property
+    def outputs(self) -> tuple[Buffer, ...]:
+        """The Buffers it writes."""
+        return self.bufs[: output_count(self.ast)]
+
+    @property
+    def inputs(self) -> tuple[Buffer, ...]:
+        """The Buffers it reads."""
+        return self.bufs[output_count(self.ast) :]
+
+
+def output_count(ast: UOp) -> int:
+    """How many of a kernel's buffers are outputs."""
+    return 1 if ast.op is Ops.COPY else len(ast.src)
+
+
+def buffer_count(ast: UOp) -> int:
+    """How many buffers a kernel takes."""
+    count = ast.facts.get("buffer_count")
+    if count is None:
+        numbers = [n.arg for n in ast.toposort() if n.op is Ops.DEFINE_GLOBAL]
+        count = ast.facts["buffer_count"] = max(numbers, default=-1) + 1
+    return int(count)
+
+
+def variables_of(ast: UOp) -> list[UOp]:
+    """The DEFINE_VARs of a kernel, by name: those of its sizes and views too."""
+    found = ast.facts.get("variables")
+    if found is None:
+        seen: dict[UOp, None] = {}
+        for node in ast.toposort():
+            if node.op is Ops.DEFINE_VAR:
+                seen[node] = None
+            elif node.op is Ops.VIEW:
+                for view in node.arg.views:
+                    parts = [*view.shape, *view.strides, view.offset]
+                    parts += [p for pair in view.mask or () for p in pair]
+                    for part in parts:
+                        if isinstance(part, UOp):
+                            seen.update((n, None) for n in part.toposort() if n.op is Ops.DEFINE_VAR)
+        found = ast.facts["variables"] = sorted(seen, key=lambda v: v.arg)
+    return found  # type: ignore[no-any-return]
+
+
+def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
+    """The kernels below planned roots that have not run yet, each after what it needs."""
+    done: set[UOp] = set()
+    items: list[ScheduleItem] = []
+    stack = []
+    for root in reversed(roots):
+        while root.op in MOVEMENT or root.op is Ops.DETACH:
+            root = root.src[0]
+        stack.append(effective(root))
+    while stack:
+        node = stack[-1]
+        if node in done or node.op not in (Ops.ASSIGN, Ops.KERNEL):
+            stack.pop()
+            continue
+        waiting = []
+        for source in node.src:
+            source = effective(source)
+            if source.op in (Ops.ASSIGN, Ops.KERNEL) and source not in done:
+                waiting.append(source)
+        if waiting:
+            waiting.reverse()
+            stack.extend(waiting)
+            continue
+        stack.pop()
+        done.add(node)
+        if node.op is Ops.KERNEL:
+            items.append(item_of(node))
+    return items
+
+
+def item_of(kernel: UOp) -> ScheduleItem:
+    """The ScheduleItem of a KERNEL node."""
+    arg = kernel.arg
+    count = buffer_count(arg.ast)
+    bufs = tuple(buffer_of(effective(source)) for source in kernel.src[:count])
+    binds = [source for source in kernel.src[count:] if source.op is Ops.BIND]
+    values: dict[UOp, int] = {}
+    if binds:
+        values = _bind_values(arg.ast, binds)
+    return ScheduleItem(arg.ast, bufs, arg.metadata, values, kernel)
+
+
+def _bind_values(ast: UOp, binds: Sequence[UOp]) -> dict[UOp, int]:
+    """Match bound Variables to the kernel's own: a name that was bound twice had a number added, in the same order."""
+    own = {v.arg[0]: v for v in variables_of(ast)}
+    values: dict[UOp, int] = {}
+    taken: set[str] = set()
+    for bind in binds:
+        variable, value = bind.unbind()
+        name: str = variable.arg[0]
+        if name in taken:
+            name = next(f"{name}{n}" for n in range(1, len(taken) + 2) if f"{name}{n}" not in taken)
+        taken.add(name)
+        if name in own:
+            values[own[name]] = value
+    return values

@@ -1,0 +1,172 @@
+"""The record in a KERNEL node, and how its AST (form 2) is built from the nodes of one group of the placement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..dtype import dtypes
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..shape.movement import base_and_tracker
+from ..shape.rules import shape_of
+from ..shape.tracker import ShapeTracker
+from .graph import is_held
+from .placement import Group
+
+
+class Kernel:
+    """What a KERNEL node computes: its AST, and which user calls it comes from, the latest first."""
+
+    __slots__ = ("_size", "ast", "metadata")
+
+    def __init__(self, ast: UOp, metadata: tuple[Any, ...] = ()) -> None:
+        self.ast, self.metadata = ast, metadata
+        self._size: int | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.ast, self.metadata))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernel) and self.ast is other.ast and self.metadata == other.metadata
+
+    def __repr__(self) -> str:
+        if self._size is None:
+            self._size = len(self.ast.toposort())
+        names = ", ".join(map(str, self.metadata))
+        heads = tuple(s.op for s in self.ast.src)
+        return f"<Kernel {self._size} {self.ast.op.name}{heads} ({names})>"
+
+
+class AstBuilder:
+    """Builds the AST of one group.
+
+    where     base node → what buffer a load of it reads (any hashable reference); asked only for nodes not in this group
+    inputs    the references that the kernel reads, in the order of their DEFINE_GLOBALs, after the outputs
+    binds     bound Variables that the kernel takes as arguments → the DEFINE_VAR that stands for each
+    """
+
+    def __init__(
+        self, group: Group, home: dict[UOp, Group], where: Callable[[UOp], Any], sizes: Callable[[Any], int], outputs: int
+    ) -> None:
+        self.group, self.home, self.where, self.sizes = group, home, where, sizes
+        self.outputs = outputs
+        self.inputs: dict[Any, UOp] = {}
+        self.binds: dict[UOp, UOp] = {}
+        self.values: dict[UOp, UOp] = {}
+        self.metadata: dict[Any, None] = {}
+
+    # *** values
+
+    def value(self, source: UOp) -> UOp:
+        """The AST of a node as it is seen through the movements on it."""
+        self._fill(source)
+        return self._seen(source)
+
+    def _fill(self, source: UOp) -> None:
+        """Build every inline node below, sources first; no recursion."""
+        base, _ = base_and_tracker(source)
+        stack = [base]
+        while stack:
+            node = stack[-1]
+            if node in self.values or not self._is_inline(node):
+                stack.pop()
+                continue
+            waiting = []
+            for below in node.src:
+                under, _ = base_and_tracker(below)
+                if under not in self.values and self._is_inline(under):
+                    waiting.append(under)
+            if waiting:
+                waiting.reverse()
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            self.values[node] = self._build(node)
+            if "origin" in node.facts:
+                self.metadata[node.facts["origin"]] = None
+
+    def _is_inline(self, node: UOp) -> bool:
+        if node.op in (Ops.CONST, Ops.IOTA, Ops.DEVICE) or is_held(node) or node.dtype is dtypes.index:
+            return False
+        home = self.home.get(node)
+        return home is None or home is self.group
+
+    def _build(self, node: UOp) -> UOp:
+        if node.op is Ops.GATHER:
+            return self._load(node.src[0], self._seen(node.src[1]))
+        if node.op in (Ops.CONTIGUOUS, Ops.ASSIGN):
+            return self._seen(node.src[1 if node.op is Ops.ASSIGN else 0])
+        return UOp(node.op, node.dtype, tuple(self._seen(s) for s in node.src), node.arg)
+
+    def _seen(self, source: UOp) -> UOp:
+        if source.dtype is dtypes.index:
+            return self._variable(source)
+        base, tracker = base_and_tracker(source)
+        if base in self.values:
+            value = self.values[base]
+            same = tracker.contiguous and tracker.shape == shape_of(base)
+            return value if same else UOp(Ops.VIEW, value.dtype, (value,), self._unbound(tracker))
+        if base.op is Ops.CONST:
+            return UOp(Ops.CONST, base.dtype, (self._view(tracker),), base.arg)
+        if base.op is Ops.IOTA:
+            return UOp(Ops.IOTA, base.dtype, (self._view(tracker),))
+        return self._load(source)
+
+    def _load(self, source: UOp, *index: UOp) -> UOp:
+        base, tracker = base_and_tracker(source)
+        reference = self.where(base)
+        buffer = self.inputs.get(reference)
+        if buffer is None:
+            number = self.outputs + len(self.inputs)
+            buffer = UOp(Ops.DEFINE_GLOBAL, base.dtype.ptr(self.sizes(reference)), (), number)
+            self.inputs[reference] = buffer
+        return UOp(Ops.LOAD, base.dtype, (buffer, self._view(tracker), *index))
+
+    def _view(self, tracker: ShapeTracker) -> UOp:
+        return UOp(Ops.VIEW, dtypes.void, (), self._unbound(tracker))
+
+    # *** symbolic sizes and scalars
+
+    def _unbound(self, tracker: ShapeTracker) -> ShapeTracker:
+        free, values = tracker.unbind()
+        for variable, value in values.items():
+            self._variable(UOp(Ops.BIND, variable.dtype, (variable, UOp.const(variable.dtype, value))), fixed=True)
+        return free
+
+    def _variable(self, node: UOp, fixed: bool = False) -> UOp:
+        """The argument that stands for a bound Variable; two bindings of one name get two arguments."""
+        if node.op is not Ops.BIND:
+            return node
+        known = self.binds.get(node)
+        if known is not None:
+            return known
+        name, low, high = node.src[0].arg
+        taken = {variable.arg[0] for variable in self.binds.values()}
+        if name in taken:
+            if fixed:
+                raise ValueError(f"Variable {name} is bound to two values in one kernel")
+            name = next(f"{name}{n}" for n in range(1, len(taken) + 2) if f"{name}{n}" not in taken)
+        self.binds[node] = UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, low, high))
+        return self.binds[node]
+
+    # *** stores
+
+    def store(self, number: int, node: UOp, tracker: ShapeTracker | None, size: int) -> UOp:
+        """The STORE of a node into output `number`; `tracker` is where in the buffer (None: all of it, row by row)."""
+        target = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(size), (), number)
+        if node.op is Ops.SCATTER:
+            index, values = self.value(node.src[1]), self.value(node.src[2])
+            view = self._view(ShapeTracker.from_shape(shape_of(node)))
+            return UOp(Ops.STORE, dtypes.void, (target, view, values, index), node.arg)
+        self._fill(node)
+        value = self.values[node]
+        shape = shape_of(node.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
+        return UOp(Ops.STORE, dtypes.void, (target, self._view(tracker or ShapeTracker.from_shape(shape)), value))
+
+    def latest_first(self, roots: Sequence[UOp]) -> tuple[Any, ...]:
+        """The user calls that the kernel's nodes come from."""
+        for node in roots:
+            if "origin" in node.facts:
+                self.metadata[node.facts["origin"]] = None
+        return tuple(reversed(self.metadata))

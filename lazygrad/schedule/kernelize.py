@@ -1,0 +1,203 @@
+"""Tensor graph → kernels: collect what is asked for, look the structure up in the cache, else place and cut; then make
+the BUFFER, KERNEL and ASSIGN nodes and record what every result has become.
+
+A *template* is the result of planning with all identities taken out: kernels that name their buffers by position. The
+same structure met again (the next step of a training loop) is bound to its own buffers and plans nothing.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..config import CACHELEVEL, FUSE
+from ..device import lock_across_fork
+from ..dtype import dtypes
+from ..ir.ops import MOVEMENT, Ops
+from ..ir.uop import UOp
+from ..shape.movement import reshape
+from ..shape.rules import shape_of
+from .assemble import Ref, Template, plan
+from .graph import is_held, toposort_effective
+from .kernel import Kernel
+from .versions import check_alive, device_of, effective, latest, new_buffer, set_becomes
+
+Pending = Callable[[], Iterable[UOp]]
+#: One lock around planning and compiling; re-entrant, none around running.
+planning = lock_across_fork()
+
+
+_templates: dict[Any, Template] = {}
+MAX_TEMPLATES = 4096
+
+
+def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
+    """Plan everything the roots need. Afterwards each root's base is memory, or has become an ASSIGN of a KERNEL.
+
+    pending  gives the values that somebody holds and that are not computed yet: those that read what a write of this
+             plan will end are planned with it, before the write
+    """
+    with planning:
+        wanted = _open_roots(roots)
+        if not wanted:
+            return
+        order = toposort_effective(wanted)
+        ended = _ended_versions(order)
+        waiting: dict[UOp, list[UOp]] = {}
+        if ended:
+            wanted, waiting = _readers_of_ended(wanted, ended, pending)
+            order = toposort_effective(wanted)
+        key = structure_key(order, wanted, waiting)
+        template = _templates.get(key) if CACHELEVEL >= 1 else None
+        if template is None:
+            template = plan(order, wanted, bool(FUSE.value))
+            if CACHELEVEL >= 1:
+                if len(_templates) >= MAX_TEMPLATES:
+                    _templates.clear()
+                _templates[key] = template
+        _bind(template, order, waiting)
+
+
+def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
+    """The nodes below movements that are not in memory and not planned yet."""
+    found: dict[UOp, None] = {}
+    for root in roots:
+        node = latest(root)
+        base = node
+        while base.op in _LOOKS:
+            base = base.src[0]
+        if not is_held(base) and base.op is not Ops.CONST:
+            found[base] = None
+        elif base.op is Ops.BUFFER:
+            check_alive(base)
+    return list(found)
+
+
+_LOOKS = MOVEMENT | {Ops.DETACH}
+
+
+def _ended_versions(order: Sequence[UOp]) -> set[UOp]:
+    """The versions of buffers that writes of this plan end: existing memory, or what an earlier write made."""
+    ended = set()
+    for node in order:
+        if node.op is Ops.ASSIGN and not is_held(node):
+            before = effective(node.src[0])
+            if "fresh" not in before.facts:
+                ended.add(before)
+    return ended
+
+
+def _readers_of_ended(
+    wanted: list[UOp], ended: set[UOp], pending: Pending
+) -> tuple[list[UOp], dict[UOp, list[UOp]]]:
+    """Values that somebody holds and that read a version about to end: they are computed too.
+
+    Returns the roots with them, and version → kernels planned earlier that read it and have not run.
+    """
+    others = [base for base in (_open_or_planned(latest(p)) for p in pending()) if base is not None]
+    everything = toposort_effective([*wanted, *others])
+    reads: dict[UOp, bool] = {}
+    waiting: dict[UOp, list[UOp]] = {}
+    stack: list[UOp] = [n for n in everything if is_held(n) and n.op is Ops.ASSIGN]
+    seen: set[UOp] = set()
+    while stack:  # kernels that are planned already
+        assign = stack.pop()
+        if assign in seen:
+            continue
+        seen.add(assign)
+        for source in assign.src[1].src:
+            below = effective(source)
+            if below in ended:
+                waiting.setdefault(below, []).append(assign)
+            if below.op is Ops.ASSIGN:
+                stack.append(below)
+    for node in everything:
+        touched = node in ended
+        if not touched and not is_held(node):
+            sources = node.src[1:] if node.op is Ops.ASSIGN else node.src
+            touched = any(reads.get(effective(s) if "becomes" in s.facts else s, False) for s in sources)
+        reads[node] = touched
+    extra = [p for p in others if reads[p] and not is_held(p)]
+    return list(dict.fromkeys([*wanted, *extra])), waiting
+
+
+def _open_or_planned(node: UOp) -> UOp | None:
+    while node.op in _LOOKS:
+        node = node.src[0]
+    return None if node.op in (Ops.BUFFER, Ops.CONST) else node
+
+
+# *** structure
+
+
+def structure_key(order: Sequence[UOp], roots: Sequence[UOp], waiting: dict[UOp, list[UOp]]) -> Any:
+    """The walk with identities taken out: memory is numbered by first appearance, bound values are left open."""
+    number: dict[UOp, int] = {}
+    rows: list[Any] = [FUSE.value]
+    for node in order:
+        number[node] = len(number)
+        if is_held(node):
+            if node.op is Ops.BUFFER:
+                check_alive(node)
+            rows.append((node.op, node.dtype, shape_of(node), device_of(node), "fresh" in node.facts))
+        elif node.op is Ops.BIND:
+            rows.append((Ops.BIND, node.src[0].arg))
+        else:
+            src = tuple(number[effective(s) if "becomes" in s.facts else s] for s in node.src)
+            rows.append((node.op, node.dtype, _open_arg(node), src))
+    rows.append(tuple(number[root] for root in roots))
+    if waiting:
+        rows.append(tuple((number.get(v), len(w)) for v, w in waiting.items()))
+    return tuple(rows)
+
+
+def _open_arg(node: UOp) -> Any:
+    arg = node.arg
+    if node.op is Ops.CONST and isinstance(arg, float):
+        return node  # keyed by bits: the node itself is
+    return arg
+
+
+# *** binding a template to this graph's buffers
+
+
+def _bind(template: Template, order: Sequence[UOp], waiting: dict[UOp, list[UOp]]) -> None:
+    """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk, and record what its nodes become."""
+    made: dict[tuple[int, int], UOp] = {}
+    for number, kernel in enumerate(template.kernels):
+        targets = []
+        for output in kernel.outputs:
+            if output.into is None:
+                targets.append(new_buffer(output.device, output.size, output.dtype))
+            else:
+                targets.append(_node_of(output.into, order, made))
+        sources = [_node_of(ref, order, made) for ref in kernel.inputs]
+        binds = [order[ref[1]] for ref in kernel.binds]
+        known = {*sources, *targets}
+        after = [made[earlier, 0] for earlier in kernel.after]
+        for version in kernel.after_readers_of:
+            after += waiting.get(order[version], [])
+        after = [node for node in dict.fromkeys(after) if node not in known]
+        arg = Kernel(kernel.ast, kernel.metadata)
+        node = UOp(Ops.KERNEL, dtypes.void, (*targets, *sources, *binds, *after), arg)
+        outputs = [UOp(Ops.ASSIGN, target.dtype, (target, node)) for target in targets]
+        for position, assign in enumerate(outputs):
+            made[number, position] = assign
+        node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
+    for position, kernel_number, output_number in template.results:
+        raw = order[position]
+        set_becomes(raw, reshape(made[kernel_number, output_number], shape_of(raw)))
+
+
+def _node_of(ref: Ref, order: Sequence[UOp], made: dict[tuple[int, int], UOp]) -> UOp:
+    if ref[0] == "leaf":
+        return order[ref[1]]
+    if ref[0] == "view":
+        return UOp(Ops.BUFFER_VIEW, ref[3], (order[ref[1]],), ref[2])
+    return made[ref[1], ref[2]]
+
+
+def clear_templates() -> None:
+    """Forget every planned structure."""
+    _templates.clear()

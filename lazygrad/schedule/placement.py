@@ -1,0 +1,483 @@
+"""Where does a value live? INLINE, recomputed where it is used, or STORE, written to a buffer: a kernel boundary.
+
+The graph is walked from its results down. Every node comes with the *index tuples* at which its consumers need it: the
+same index expressions that lowering will make, so that "how often is this computed" is counted and not guessed. A node
+is stored where it must be (results, copies, what a write reads), where a reduce would be computed more than once, and
+where recomputing costs more than a trip through memory. A stored node whose value a kernel computes anyway, once per
+point of its loops, becomes one more output of that kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..device import Target
+from ..ir.args import AxisType, RangeArg
+from ..ir.index import as_index, bounds, const, sint
+from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
+from ..ir.uop import UOp
+from ..shape.movement import base_and_tracker
+from ..shape.rules import shape_of
+from ..shape.tracker import ShapeTracker
+from .graph import below_movement, is_generated, is_held
+
+Indices = tuple[UOp, ...]
+
+# The cost model, in simple vector operations per element. A trip through memory (write, then read) of 4-byte elements
+# costs about as much as 24 of them on a CPU core (8 bytes at some 20 GB/s against 32 to 64 operations per ns); a load of
+# an element that is in cache about 4; one more kernel (launch, loop set-up) about as much as 20,000.
+STORE_COST = 24
+LOAD_COST = 4
+KERNEL_COST = 20_000
+#: A value needed at more different index tuples than this in one kernel is not inlined: the code would grow with them.
+MAX_TUPLES = 4
+#: A reduce inside the loop of another reduce stays there up to this much work: the nest hides it from vectorization.
+MAX_NESTED_WORK = 1 << 15
+#: A kernel with fewer independent outer points than this, and much work, gives a reduce a kernel of its own.
+MIN_PARALLEL, SERIAL_WORK = 8, 1 << 20
+
+
+class Group:
+    """One kernel in the making: its loops, and the nodes it stores."""
+
+    __slots__ = ("downstream", "fused", "heavy", "id", "kind", "order", "ranges", "shape", "stores")
+
+    def __init__(self, number: int, shape: tuple[sint, ...], kind: str = "kernel") -> None:
+        self.id = number
+        self.shape = shape
+        self.kind = kind
+        self.ranges: Indices = tuple(
+            const(0)
+            if size == 1
+            else UOp(Ops.RANGE, const(0).dtype, (as_index(size),), RangeArg(number * 1000 + axis, AxisType.LOOP))
+            for axis, size in enumerate(shape)
+        )
+        #: range → how many times a statement at its depth runs; filled as reduces are met
+        self.order: dict[UOp, int] = {}
+        self.stores: list[UOp] = []
+        self.fused: list[frozenset[UOp]] = []
+        self.heavy = 0
+        self.downstream = 1 << number
+
+    def points(self) -> int:
+        total = 1
+        for size in self.shape:
+            total *= _most(size)
+        return total
+
+
+@dataclass
+class Plan:
+    """What placement decided: the kernels, who stores what, and why."""
+
+    groups: list[Group]
+    home: dict[UOp, Group]
+    reasons: dict[UOp, str]
+    uses: dict[UOp, dict[Group, dict[Indices, int]]]
+
+
+def _most(size: sint) -> int:
+    return bounds(size)[1] if isinstance(size, UOp) else size
+
+
+def numel(node: UOp) -> int:
+    """The (greatest) number of elements."""
+    total = 1
+    for size in shape_of(node):
+        total *= _most(size)
+    return total
+
+
+class Placement:
+    """One run over a plain graph.
+
+    order    its toposort                results  the nodes that must end in memory
+    stored   whole writes → their values: such an ASSIGN is no node of its own, its value is a result
+    watched  versions of buffers that a write will end: all reads of them are recorded
+    """
+
+    def __init__(
+        self,
+        order: Sequence[UOp],
+        results: Iterable[UOp],
+        stored: dict[UOp, UOp],
+        watched: set[UOp],
+        target: Target,
+        fuse: bool,
+    ) -> None:
+        self.order = [node for node in order if node not in stored]
+        self.stored = stored
+        self.target = target
+        self.fuse = fuse
+        self.must: dict[UOp, str] = dict.fromkeys(results, "it is a result")
+        self.groups: list[Group] = []
+        self.home: dict[UOp, Group] = {}
+        self.reasons: dict[UOp, str] = {}
+        self.uses: dict[UOp, dict[Group, dict[Indices, int]]] = {}
+        self.watched = watched
+        self.cost: dict[UOp, int] = {}
+        self.counter = 0
+
+    def run(self) -> Plan:
+        """Place every node."""
+        self._bound_sizes()
+        for node in reversed(self.order):
+            if node.op in MOVEMENT or is_generated(node):
+                continue
+            if is_held(node):
+                continue
+            if node in self.must:
+                self._store(node, self.must[node])
+            elif node in self.uses:
+                reason = self._why_store(node)
+                if reason:
+                    self._store(node, reason)
+                else:
+                    for group, tuples in self.uses[node].items():
+                        for indices, times in list(tuples.items()):
+                            self._use_sources(node, group, indices, times)
+        return Plan(self.groups, self.home, self.reasons, self.uses)
+
+    # *** size: bottom-up, so that no kernel grows without end
+
+    def _bound_sizes(self) -> None:
+        size: dict[UOp, int] = {}
+        args: dict[UOp, frozenset[UOp]] = {}
+        none: frozenset[UOp] = frozenset()
+        max_ops, max_args = self.target.max_ops, self.target.max_args
+        for node in self.order:
+            if node.op in MOVEMENT:
+                source = node.src[0]
+                size[node], args[node], self.cost[node] = size[source], args[source], self.cost[source]
+                continue
+            if is_held(node):
+                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
+                continue
+            if is_generated(node) or node.op in (Ops.DEVICE, Ops.UNIQUE):
+                size[node], args[node], self.cost[node] = 1, none, 0
+                continue
+            self._mark_sources(node)
+            while True:
+                total, read, cost = self._inline_size(node, size, args)
+                if total > max_ops:
+                    total = self._exact_size(node, max_ops)
+                if total <= max_ops and len(read) <= max_args:
+                    break
+                largest = max(
+                    (b for b in map(below_movement, node.src) if self._may_force(b)),
+                    key=lambda b: (len(args[b]), size[b]) if len(read) > max_args else (size[b], len(args[b])),
+                    default=None,
+                )
+                if largest is None:
+                    break
+                limit = f"{max_args} arguments" if len(read) > max_args else f"{max_ops} operations"
+                self.must[largest] = f"the kernel would pass {limit}"
+                for below in (largest, *node.src):
+                    if below_movement(below) is largest:
+                        size[below], args[below], self.cost[below] = 1, frozenset((largest,)), LOAD_COST
+            if node in self.must:
+                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
+            else:
+                size[node], args[node], self.cost[node] = total, read, cost
+
+    def _inline_size(
+        self, node: UOp, size: dict[UOp, int], args: dict[UOp, frozenset[UOp]]
+    ) -> tuple[int, frozenset[UOp], int]:
+        own = OPS[node.op].cost
+        total = cost = own
+        read: frozenset[UOp] = frozenset()
+        for source in dict.fromkeys(node.src):
+            total += size[source]
+            cost += self.cost[source]
+            if args[source] is not read:
+                read = read | args[source] if read else args[source]
+        if node.op is Ops.REDUCE_AXIS:
+            cost = LOAD_COST  # it will be stored, or computed once
+        return total, read, min(cost, 100_000)
+
+    def _exact_size(self, node: UOp, limit: int) -> int:
+        """The size of what would be inlined here, shared nodes counted once; stops past the limit."""
+        seen = {node}
+        stack = [node]
+        total = 0
+        while stack and total <= limit:
+            top = stack.pop()
+            total += OPS[top.op].cost
+            for source in top.src:
+                base = below_movement(source)
+                if base in seen or base in self.must or is_held(base) or is_generated(base):
+                    continue
+                seen.add(base)
+                stack.append(base)
+        return total
+
+    def _may_force(self, base: UOp) -> bool:
+        return base not in self.must and (base.op in ELEMENTWISE or base.op is Ops.REDUCE_AXIS)
+
+    def _mark_sources(self, node: UOp) -> None:
+        """Note what this node's sources must be, whatever else is decided."""
+        op = node.op
+        if op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.GATHER, Ops.ASSIGN):
+            if op is not Ops.GATHER:
+                self.must.setdefault(node, f"{op.name.lower()} is asked for")
+            if op in (Ops.COPY, Ops.GATHER):
+                base = below_movement(node.src[0])
+                if not is_held(base):
+                    self.must.setdefault(base, f"{op.name.lower()} reads it from memory")
+        elif not self.fuse and (op in ELEMENTWISE or op is Ops.REDUCE_AXIS) and not is_generated(node):
+            self.must.setdefault(node, "FUSE=0")
+
+    # *** decisions, top-down
+
+    def _why_store(self, node: UOp) -> str:
+        """The reason to store a node; empty where it is inlined."""
+        uses = self.uses[node]
+        if node.op is Ops.REDUCE_AXIS:
+            return self._why_store_reduce(node, uses)
+        if any(len(tuples) > MAX_TUPLES for tuples in uses.values()):
+            return f"it is needed at more than {MAX_TUPLES} different places of one kernel"
+        count = numel(node)
+        evaluations = sum(sum(tuples.values()) for tuples in uses.values())
+        if evaluations <= count:
+            return ""
+        cost = self.cost[node]
+        extra = (evaluations - count) * cost
+        trip = count * STORE_COST + KERNEL_COST
+        if extra > trip:
+            return (
+                f"recomputing costs {extra:,} operations ({evaluations / max(count, 1):.3g} times each element), "
+                f"storing {trip:,}"
+            )
+        return ""
+
+    def _why_store_reduce(self, node: UOp, uses: dict[Group, dict[Indices, int]]) -> str:
+        if len(uses) > 1:
+            return f"{len(uses)} kernels need this reduce"
+        ((group, tuples),) = uses.items()
+        if len(tuples) > 1:
+            return "this reduce is needed at different indices"
+        ((indices, times),) = tuples.items()
+        count = numel(node)
+        if times > count:
+            return f"this reduce would be computed {times / max(count, 1):.3g} times per element"
+        free = _free_ranges(indices)
+        outputs = frozenset(r for r in group.ranges if r.op is Ops.RANGE)
+        work = count * (numel_of_source(node) // max(count, 1))
+        if not free <= outputs:
+            if work > MAX_NESTED_WORK:
+                return f"a reduce of {work:,} steps inside the loop of another"
+            return ""
+        if free == outputs:
+            if work > MAX_NESTED_WORK:
+                if group.heavy:
+                    return "its kernel has a large reduce already"
+                group.heavy += 1
+            return ""
+        points = 1
+        for r in free:
+            points *= _most(_size(r))
+        if points < MIN_PARALLEL and work > SERIAL_WORK:
+            return f"only {points} rows of {work // max(points, 1):,} steps: the rest would wait for them"
+        if not all(free <= other or other <= free for other in group.fused):
+            return "its loops do not nest with those of another reduce of the kernel"
+        if group.heavy:
+            return "its kernel has a large reduce already"
+        group.fused.append(free)
+        self._reorder(group, free)
+        return ""
+
+    def _reorder(self, group: Group, outer: frozenset[UOp]) -> None:
+        """Put the loops that a fused reduce needs outside of the others."""
+        ranges = sorted((r for r in group.order if r in group.ranges), key=lambda r: (r not in outer, r.arg.id))
+        times = 1
+        for r in ranges:
+            times *= _most(_size(r))
+            group.order[r] = times
+
+    # *** storing
+
+    def _store(self, node: UOp, reason: str) -> None:
+        self.reasons[node] = reason
+        uses = self.uses.get(node, {})
+        if node.op in ELEMENTWISE or node.op is Ops.REDUCE_AXIS:
+            for group in uses:
+                if self.fuse and self._may_join(node, group, uses):
+                    self._join(node, group, uses)
+                    return
+        shape = shape_of(node)
+        kind = "kernel"
+        if node.op is Ops.COPY:
+            kind = "copy"
+        elif node.op is Ops.SCATTER:
+            kind, shape = "scatter", shape_of(node.src[1])
+        elif node.op is Ops.ASSIGN:
+            shape = shape_of(node.src[1])
+        group = Group(len(self.groups), shape, kind)
+        times = 1
+        for r in group.ranges:
+            if r.op is Ops.RANGE:
+                times *= _most(_size(r))
+                group.order[r] = times
+        self.groups.append(group)
+        group.stores.append(node)
+        self.home[node] = group
+        self._add_edges(group, uses)
+        self._use_sources(node, group, group.ranges, group.points())
+
+    def _may_join(self, node: UOp, group: Group, uses: dict[Group, dict[Indices, int]]) -> bool:
+        """Whether the kernel computes this node once per point of (some of) its loops, and may store it on the way."""
+        tuples = uses[group]
+        if group.kind != "kernel" or len(tuples) != 1:
+            return False
+        shape = shape_of(node)
+        ((indices, _),) = tuples.items()
+        if not len(shape) == len(indices) == len(group.shape):
+            return False
+        for size, at, r, whole in zip(shape, indices, group.ranges, group.shape, strict=True):
+            if at is not (r if size != 1 else const(0)) or (size != 1 and size is not whole and size != whole):
+                return False
+        if node.op is Ops.REDUCE_AXIS and self._why_store_reduce(node, {group: tuples}):
+            return False
+        # a kernel that would read what the group stores must not come before the group
+        return not any(other.downstream >> group.id & 1 for other in uses if other is not group)
+
+    def _join(self, node: UOp, group: Group, uses: dict[Group, dict[Indices, int]]) -> None:
+        group.stores.append(node)
+        self.home[node] = group
+        self._add_edges(group, {g: t for g, t in uses.items() if g is not group})
+        ((indices, times),) = uses[group].items()
+        self._use_sources(node, group, indices, times)
+
+    def _add_edges(self, producer: Group, consumers: Iterable[Group]) -> None:
+        """The producer runs before its consumers; so does everything that runs before the producer."""
+        reach = producer.downstream
+        for consumer in consumers:
+            reach |= consumer.downstream
+        if reach == producer.downstream:
+            return
+        producer.downstream = reach
+        for group in self.groups:
+            if group.downstream >> producer.id & 1:
+                group.downstream |= reach
+
+    # *** what a node asks of its sources
+
+    def _use_sources(self, node: UOp, group: Group, indices: Indices, times: int) -> None:
+        op = node.op
+        if op is Ops.COPY:
+            self._use(node.src[0], group, group.ranges, times)
+            return
+        if op is Ops.REDUCE_AXIS:
+            indices, times = self._enter_reduce(node, group, indices)
+            self._use(node.src[0], group, indices, times)
+            return
+        if op is Ops.GATHER:
+            self._use(node.src[0], group, None, times)
+            self._use(node.src[1], group, indices, times)
+            return
+        if op is Ops.SCATTER:
+            self._use(node.src[0], group, None, times)
+            self._use(node.src[1], group, indices, times)
+            self._use(node.src[2], group, indices, times)
+            return
+        if op is Ops.ASSIGN:
+            self._use(node.src[1], group, indices, times)
+            before = self.stored.get(node.src[0], node.src[0])
+            if not is_held(before):  # the version that this write continues comes first
+                self._use(before, group, None, times)
+            return
+        for source in dict.fromkeys(node.src):
+            self._use(source, group, indices, times)
+
+    def _use(self, source: UOp, group: Group, indices: Indices | None, times: int) -> None:
+        base, tracker = base_and_tracker(source)
+        if is_generated(base) or base.op in (Ops.DEVICE, Ops.UNIQUE):
+            return
+        held = is_held(base)
+        if held and base not in self.watched:
+            return
+        if indices is None:  # at places that only the data knows
+            at: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "anywhere"),)
+        elif source is base:
+            at = indices
+        else:
+            at = _through(tracker, indices, shape_of(base))
+            if not held:
+                times = min(times, self._times_at(group, at, times))
+        tuples = self.uses.setdefault(base, {}).setdefault(group, {})
+        if len(tuples) <= MAX_TUPLES or base in self.watched:
+            tuples[at] = max(tuples.get(at, 0), times)
+
+    def _times_at(self, group: Group, indices: Indices, times: int) -> int:
+        """How often something that depends on these indices runs: the product of the loops down to the deepest."""
+        deepest = 1
+        for r in _free_ranges(indices):
+            deepest = max(deepest, group.order.get(r, times))
+        return deepest
+
+    def _enter_reduce(self, node: UOp, group: Group, indices: Indices) -> tuple[Indices, int]:
+        """The indices at which a reduce reads its source: fresh ranges on the reduced axes."""
+        outer = 1
+        for r in _free_ranges(indices):
+            outer = max(outer, group.order.get(r, 1))
+        inside = list(indices)
+        for axis in node.arg.axes:
+            size = shape_of(node.src[0])[axis]
+            if size == 1:
+                continue
+            self.counter += 1
+            r = UOp(Ops.RANGE, const(0).dtype, (as_index(size),), RangeArg(-self.counter, AxisType.REDUCE))
+            outer *= _most(size)
+            group.order[r] = outer
+            inside[axis] = r
+        return tuple(inside), outer
+
+
+def numel_of_source(node: UOp) -> int:
+    return numel(node.src[0])
+
+
+def _size(r: UOp) -> sint:
+    size = r.src[0]
+    return size.arg if size.op is Ops.CONST else size
+
+
+def _free_ranges(indices: Indices) -> frozenset[UOp]:
+    found: set[UOp] = set()
+    for at in indices:
+        if at.op is Ops.RANGE:
+            found.add(at)
+        elif at.op is not Ops.CONST:
+            found |= ranges_below(at)
+    return frozenset(found)
+
+
+def ranges_below(node: UOp) -> frozenset[UOp]:
+    """The ranges that an index expression depends on, cached on it."""
+    known = node.facts.get("ranges_below")
+    if known is None:
+        known = frozenset(n for n in node.toposort() if n.op is Ops.RANGE)
+        node.facts["ranges_below"] = known
+    return known  # type: ignore[no-any-return]
+
+
+def _through(tracker: ShapeTracker, indices: Indices, shape: tuple[sint, ...]) -> Indices:
+    """The indices of the base at which a view is read."""
+    flat, _ = tracker.indexed(indices)
+    result: list[UOp] = []
+    rest = flat
+    for size in reversed(shape):
+        if size == 1:
+            result.append(const(0))
+            continue
+        whole = as_index(size)
+        result.append(rest % whole)
+        rest = rest // whole
+    if result and shape[0] != 1:
+        # the first axis needs no remainder: what is left is its index
+        outermost = flat
+        for size in reversed(shape[1:]):
+            outermost = outermost // as_index(size)
+        result[-1] = outermost
+    return tuple(reversed(result))

@@ -1,0 +1,14 @@
+"""What a person types: `Tensor`, one file per family of methods."""
+
+from .base import TensorBase, enable_grad, no_grad
+from .reduce import ReduceMixin
+from .trace import trace_methods
+
+__all__ = ["Tensor", "enable_grad", "no_grad"]
+
+
+class Tensor(ReduceMixin):
+    __doc__ = TensorBase.__doc__
+
+
+trace_methods(Tensor)

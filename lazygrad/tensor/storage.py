@@ -1,0 +1,104 @@
+"""Which tensors share memory, and what a write means (docs/design.md, *Writing*).
+
+A buffer's contents at one time are a *version*: a BUFFER node, or an ASSIGN that will write one. Versions are values and
+never change; a write makes the next one. `Storage` joins the tensors that are views of the same memory: a write moves
+all of them to the new version, while values recorded earlier go on naming the old one.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from ..ir.ops import MOVEMENT, Ops
+from ..ir.uop import UOp
+
+if TYPE_CHECKING:
+    from .base import TensorBase
+
+
+class Storage:
+    """The memory that some tensors are views of. `version` is its newest version."""
+
+    __slots__ = ("__weakref__", "tensors", "version")
+
+    def __init__(self, version: UOp) -> None:
+        self.version = version
+        self.tensors: dict[int, weakref.ref[TensorBase]] = {}
+        self._claim()
+
+    def _claim(self) -> None:
+        """Note on the version that this storage stands on it: two storages on one version must not write it."""
+        holders = self.version.facts.get("holders", ())
+        alive = tuple(h for h in holders if h() is not None and h() is not self)
+        self.version.facts["holders"] = (*alive, weakref.ref(self))
+
+    def add(self, tensor: TensorBase) -> None:
+        if len(self.tensors) > 64:
+            self.tensors = {key: ref for key, ref in self.tensors.items() if ref() is not None}
+        self.tensors[id(tensor)] = weakref.ref(tensor)
+
+    def views(self) -> list[TensorBase]:
+        """The living tensors of this memory."""
+        found = [ref() for ref in self.tensors.values()]
+        return [tensor for tensor in found if tensor is not None and tensor._storage is self]
+
+    def move_to(self, version: UOp) -> None:
+        """Make every view a view of the new version."""
+        old = self.version
+        if version is old:
+            return
+        self.version = version
+        self._claim()
+        for tensor in self.views():
+            tensor._uop = rebase(tensor._uop, old, version)
+
+    def is_shared(self) -> bool:
+        """Whether something that is no view of this storage stands for the same contents.
+
+        That happens because equal computations are one node: two tensors may hold one buffer without having asked to.
+        """
+        others = [h() for h in self.version.facts.get("holders", ())]
+        if any(o is not None and o is not self and o.views() for o in others):
+            return True
+        return any(ref() is not None for ref in self.version.facts.get("values", ()))
+
+
+#: What leads from a view to its memory: movements, and DETACH, which only stops gradients.
+LOOKS_AT = MOVEMENT | {Ops.DETACH}
+
+
+def chain_to(node: UOp) -> list[UOp]:
+    """The nodes from `node` down to its base (not included), outermost first."""
+    chain = []
+    while node.op in LOOKS_AT:
+        chain.append(node)
+        node = node.src[0]
+    return chain
+
+
+def base_of(node: UOp) -> UOp:
+    """The first node below that is more than a look."""
+    while node.op in LOOKS_AT:
+        node = node.src[0]
+    return node
+
+
+def rebase(node: UOp, old: UOp, new: UOp) -> UOp:
+    """The same movements on another base of the same shape."""
+    chain = chain_to(node)
+    if (chain[-1].src[0] if chain else node) is not old:
+        return node
+    result = new
+    for move in reversed(chain):
+        result = move.replace(src=(result, *move.src[1:]))
+    return result
+
+
+def is_view(node: UOp) -> bool:
+    """Whether a node only looks at memory: movements other than padding on a version of a buffer."""
+    while node.op in LOOKS_AT:
+        if node.op is Ops.PAD:
+            return False
+        node = node.src[0]
+    return node.op in (Ops.BUFFER, Ops.ASSIGN)

@@ -1,0 +1,113 @@
+"""Where a node came from: the public method that was called, and the user's line.
+
+Each public method of Tensor is wrapped; the outermost one that runs is what new nodes remember in `facts["origin"]`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..config import TRACEMETA
+from ..ir.uop import origin
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Metadata(NamedTuple):
+    """The method that made a node, and the user's line that called it (empty unless TRACEMETA=2)."""
+
+    name: str
+    line: str = ""
+
+    def __repr__(self) -> str:
+        return f"{self.name} - {self.line}" if self.line else self.name
+
+    __str__ = __repr__
+
+
+def user_line() -> str:
+    """`file:line` of the innermost frame outside this package."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+
+
+def traced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, remembered by the nodes it makes (unless another traced method is running already)."""
+    plain = Metadata(function.__name__)
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if origin.current is not None:
+            return function(*args, **kwargs)
+        level = TRACEMETA.value
+        if not level:
+            return function(*args, **kwargs)
+        origin.current = plain if level < 2 else Metadata(function.__name__, user_line())
+        try:
+            return function(*args, **kwargs)
+        finally:
+            origin.current = None
+
+    return wrapper
+
+
+#: Methods that make no nodes, or whose nodes belong to what they call.
+_UNTRACED = frozenset(
+    (
+        "__init__",
+        "__new__",
+        "__repr__",
+        "__hash__",
+        "__len__",
+        "__init_subclass__",
+        "__class_getitem__",
+        "__del__",
+    )
+    + (
+        "numpy",
+        "tolist",
+        "item",
+        "data",
+        "realize",
+        "kernelize",
+        "schedule",
+        "schedule_with_vars",
+        "backward",
+    )
+    + (
+        "numel",
+        "size",
+        "dim",
+        "element_size",
+        "nbytes",
+        "requires_grad_",
+        "gradient",
+        "__bool__",
+        "__float__",
+        "__int__",
+    )
+    + ("__format__", "__array__", "__dlpack__", "__dlpack_device__", "__iter__", "sequential", "__index__")
+)
+
+
+def trace_methods(cls: type) -> None:
+    """Wrap every public function and operator that the class and its bases define."""
+    for base in reversed(cls.__mro__):
+        if not base.__module__.startswith(__package__ or "lazygrad.tensor"):
+            continue
+        for name, member in list(vars(base).items()):
+            if name in _UNTRACED or (name.startswith("_") and not name.startswith("__")):
+                continue
+            if isinstance(member, types.FunctionType):
+                setattr(cls, name, traced(member))
+            elif isinstance(member, staticmethod):
+                setattr(cls, name, staticmethod(traced(member.__func__)))
+            elif isinstance(member, classmethod):
+                setattr(cls, name, classmethod(traced(member.__func__)))

@@ -28,7 +28,7 @@ class CCompiler(Compiler):
 
     def command(self) -> list[str]:
         """The compiler's command, found in CC or on the PATH."""
-        asked = CC.value or os.environ.get("CC", "")
+        asked = CC.value
         for name in [asked] if asked else ["clang", "gcc", "cc"]:
             words = shlex.split(name)
             if words and shutil.which(words[0]):

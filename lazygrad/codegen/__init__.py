@@ -1,1 +1,24 @@
-"""Kernels (form 2) become linear programs (form 7), which a renderer writes as text."""
+"""Kernel ASTs (form 2) in, linear programs (form 7) and their text out; `compile` has the list of passes.
+
+`evaluate` says what an AST means, slowly and obviously.
+"""
+
+from .compile import PASSES, Pass, compile_kernel, stage_times, stages
+from .estimate import estimate
+from .evaluate import evaluate
+from .legalize import legalize
+from .linearize import linearize
+from .lower import lower
+
+__all__ = [
+    "PASSES",
+    "Pass",
+    "compile_kernel",
+    "estimate",
+    "evaluate",
+    "legalize",
+    "linearize",
+    "lower",
+    "stage_times",
+    "stages",
+]

@@ -17,7 +17,7 @@ from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType, KernelInfo, RangeArg
 from ..ir.nest import ranges_of
-from ..ir.ops import Ops
+from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp, toposort
 from ..shape import size_text
 
@@ -167,6 +167,9 @@ def index_expressions(order: Iterable[UOp]) -> list[UOp]:
     for node in order:
         if node.dtype is dtypes.index or not node.src:
             continue
+        if node.op in COMPARISONS and node.src[0].dtype is dtypes.index:
+            found[node] = None
+            continue
         for source in node.src[:1] if node.op is Ops.REDUCE else node.src:
             if source.dtype is dtypes.index and source.op is not Ops.CONST:
                 found[source] = None
@@ -218,7 +221,7 @@ def _joint(expressions: list[UOp], outer: UOp, inner: UOp, one: UOp) -> Mapping 
     touched = [e for e in expressions if not ranges_of(e).isdisjoint(both)]
     nested = []
     for expression in touched:
-        walked = _walks_as_one(expression, outer, inner, size.arg)
+        walked = None if expression.op in COMPARISONS else _walks_as_one(expression, outer, inner, size.arg)
         if walked is None:
             nested.append(expression)
         elif not walked:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
 from .estimate import estimate
@@ -20,7 +21,8 @@ class Job(NamedTuple):
     """What passes may ask for besides the graph."""
 
     renderer: Renderer
-    opts: Sequence[Any]
+    opts: Sequence[Any] | None
+    buffers: tuple[UOp, ...]
 
 
 class Pass(NamedTuple):
@@ -53,7 +55,7 @@ def _legalize(sink: UOp, job: Job) -> UOp:
 
 
 def _linearize(sink: UOp, job: Job) -> list[UOp]:
-    return linearize(sink, job.renderer)
+    return linearize(sink, job.renderer, job.buffers)
 
 
 PASSES = [
@@ -71,7 +73,8 @@ stage_times: dict[str, float] = {}
 
 def stages(ast: UOp, renderer: Renderer, opts: Sequence[Any] = ()) -> Iterator[tuple[str, Any]]:
     """(name of the pass, what it made), one after the other."""
-    job = Job(renderer, opts)
+    buffers = tuple(node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL)
+    job = Job(renderer, opts, buffers)
     form: Any = ast
     for step in PASSES:
         start = time.perf_counter()

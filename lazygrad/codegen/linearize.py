@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from ..dtype import DType, dtypes
@@ -27,9 +28,15 @@ from .legalize import accumulate
 _HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
 
 
-def linearize(sink: UOp, renderer: Any = None) -> list[UOp]:
-    """The linear program of a kernel. With a `renderer`, accumulation uses what its target has."""
-    return _Writer(renderer).program(sink)
+def linearize(sink: UOp, renderer: Any = None, arguments: Iterable[UOp] = ()) -> list[UOp]:
+    """The linear program of a kernel. With a `renderer`, accumulation uses what its target has.
+
+    `arguments` are buffers that the kernel takes even if nothing reads them.
+    """
+    writer = _Writer(renderer)
+    for buffer in arguments:
+        writer.declare(buffer)
+    return writer.program(sink)
 
 
 class _Writer:

@@ -261,7 +261,7 @@ def _inside(value: UOp, size: sint) -> tuple[UOp, UOp]:
         position = value.src[0]
     else:
         position = index.as_index(value)
-    not_negative = index.less_equal(ZERO, position)
+    not_negative = index.logical_not(index.less(position, ZERO))
     return position, index.all_of((not_negative, index.less(position, index.as_index(size))))
 
 

@@ -494,6 +494,14 @@ def less(a: UOp, b: UOp) -> UOp:
         return FALSE
     common = math.gcd(*terms.values())
     limit = -(constant // common)  # g*x + c < 0  <=>  x < ceil(-c / g)
+    if len(terms) == 1:
+        ((monomial, sign),) = terms.items()
+        atom = monomial[0]
+        if len(monomial) == 1 and atom.op is Ops.IDIV and atom.src[1].op is Ops.CONST and atom.src[1].arg > 0:
+            x, divisor = atom.src
+            if sign > 0:  # x // d < k  <=>  x < k*d
+                return less(x, const(limit * divisor.arg))
+            return less(const((1 - limit) * divisor.arg - 1), x)  # x // d >= k  <=>  x >= k*d
     left = build({m: c // common for m, c in terms.items()}, 0)
     return UOp(Ops.CMPLT, dtypes.bool, (left, const(limit)))
 

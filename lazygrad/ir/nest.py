@@ -121,7 +121,7 @@ def loop_nest(sink: UOp) -> Block:
     block_of = _place_ranges(nodes, body)
     home = _place_nodes(nodes, block_of, body)
     before = _dependencies(nodes, home, block_of)
-    _order_items(nodes, home, before, body)
+    _order_items(nodes, home, before, block_of)
     return body
 
 
@@ -201,7 +201,9 @@ def _dependencies(nodes: list[UOp], home: dict[UOp, Block], block_of: dict[UOp, 
     return before
 
 
-def _order_items(nodes: list[UOp], home: dict[UOp, Block], before: Before, body: Block) -> None:
+def _order_items(
+    nodes: list[UOp], home: dict[UOp, Block], before: Before, block_of: dict[UOp, Block]
+) -> None:
     """Fill the items: values and reductions in the order of first need, then the storing loop, then STOREs.
 
     So every load of a Block comes before what is stored in it, and a kernel may overwrite what it reads.
@@ -212,6 +214,10 @@ def _order_items(nodes: list[UOp], home: dict[UOp, Block], before: Before, body:
         if node.op is Ops.STORE:
             stores.append(node)
         elif node in home and node not in placed:
+            for inner in node.src[2:] if node.op is Ops.REDUCE else ():
+                block = block_of[inner]
+                if block not in placed and block.parent is not None:
+                    _place_after_needs(block, block.parent.items, before, placed)
             _place_after_needs(node, home[node].items, before, placed)
     for store in stores:
         block = home[store]
@@ -223,9 +229,11 @@ def _order_items(nodes: list[UOp], home: dict[UOp, Block], before: Before, body:
         home[store].items.append(store)
 
 
-def _place_after_needs(node: UOp, items: list[UOp | Block], before: Before, placed: set[UOp | Block]) -> None:
-    """Append the node to the items of its Block, after whatever it waits for there."""
-    stack: list[UOp | Block] = [node]
+def _place_after_needs(
+    wanted: UOp | Block, items: list[UOp | Block], before: Before, placed: set[UOp | Block]
+) -> None:
+    """Append a node or a loop to the items of its Block, after whatever it waits for there."""
+    stack: list[UOp | Block] = [wanted]
     entered: set[UOp | Block] = set()
     while stack:
         item = stack[-1]

@@ -157,10 +157,12 @@ def random_contents(ast: UOp, seed: int = 0, low: int = -4, high: int = 5) -> li
     ]
 
 
-def run(ast: UOp, device: str, contents: Sequence[Sequence[Any]], variables: Any = None) -> list[list[Any]]:
-    """What a compiled kernel leaves in the buffers that it writes."""
+def run(
+    ast: UOp, device: str, contents: Sequence[Sequence[Any]], variables: Any = None, opts: Any = ()
+) -> list[list[Any]]:
+    """What a compiled kernel leaves in the buffers that it writes; without optimization unless `opts` says."""
     opened = Device[device]
-    spec = compile_kernel(ast, opened.renderer)
+    spec = compile_kernel(ast, opened.renderer, opts)
     program = opened.load(spec, opened.compile(spec))
     buffers = []
     for node, values in zip(buffers_of(ast), contents, strict=True):

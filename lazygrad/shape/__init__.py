@@ -13,7 +13,7 @@ from .movement import (
     shrink,
 )
 from .rules import SHAPES, shape_of, shape_or_none
-from .sizes import Shape, prod, resolve_equal, same_shape, shape_text, size_text, smax, smin, vmax, vmin
+from .sizes import Shape, prod, resolve_equal, shape_text, size_text, smax, smin, vmax, vmin
 from .tracker import ShapeTracker
 from .view import View
 
@@ -33,7 +33,6 @@ __all__ = [
     "reshape",
     "resolve_equal",
     "resolve_minus_one",
-    "same_shape",
     "shape_of",
     "shape_or_none",
     "shape_text",

@@ -7,7 +7,7 @@ expressions that are equal are the same object).
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ..dtype import dtypes
 from ..ir import index
@@ -23,9 +23,9 @@ def as_size(value: object) -> sint:
     if type(value) is int:
         return value
     if isinstance(value, UOp):
-        if not dtypes.is_int(value.dtype):
+        if value.dtype is not dtypes.index:
             raise ValueError(f"a size is an integer or a Variable, not an expression of {value.dtype}")
-        return index.as_sint(index.as_index(value))
+        return index.as_sint(value)
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -109,11 +109,6 @@ def resolve_equal(a: sint, b: sint) -> bool:
         return a == b
     difference = sub(a, b)
     return vmin(difference) == 0 == vmax(difference)
-
-
-def same_shape(a: Sequence[sint], b: Sequence[sint]) -> bool:
-    """Whether two shapes are equal, axis by axis."""
-    return len(a) == len(b) and all(map(resolve_equal, a, b))
 
 
 # *** text, for error messages

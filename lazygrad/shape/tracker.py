@@ -111,7 +111,7 @@ class ShapeTracker:
         """How many elements the buffer must have; with several views or Variables, enough for all cases."""
         if any(view.is_empty or view.is_hidden for view in self.views):
             return 0
-        size = vmax(self.views[0].real_size())
+        size = max(vmax(self.views[0].real_size()), 0)
         if len(self.views) > 1:
             size = min(size, index.bounds(self.to_indexed_uops()[0])[1] + 1)
         return size
@@ -238,7 +238,9 @@ def _joined(lower: View, upper: View) -> View | None:
             lower.reshape(upper.shape) if upper.contiguous and resolve_equal(upper.size, lower.size) else None
         )
         return whole or _joined_unmasked(lower, upper)
-    cut = upper.shrink(upper.mask)
+    sizes = [sub(end, begin) for begin, end in upper.mask]
+    begins = [begin for begin, _ in upper.mask]
+    cut = View.create(sizes, upper.strides, add(upper.offset, _dot(begins, upper.strides)))
     joined = _joined(lower, cut)
     if joined is None:
         return None

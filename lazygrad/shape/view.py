@@ -295,7 +295,7 @@ def _runs(view: View) -> tuple[tuple[Run, ...], sint]:
     runs: list[Run] = []
     mask = view.mask or tuple((0, size) for size in view.shape)
     for size, stride, (begin, end) in zip(view.shape, view.strides, mask, strict=True):
-        if size == 1 and end == 1:
+        if size == 1 and begin == 0 and end == 1:
             continue
         run = Run(size, stride, begin, end)
         if runs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from lazygrad.ir.args import AxisType, RangeArg
 from lazygrad.ir.index import evaluate
 from lazygrad.ir.text import render
 from lazygrad.shape import ShapeTracker, View
+from lazygrad.shape.sizes import at_most, mul, prod, quotient
 from tests.shape.oracle import (
     Step,
     apply,
@@ -250,6 +252,60 @@ def test_symbolic_sizes_agree_with_concrete_ones(name, shape, made, views) -> No
             assert tracker.real_size() >= array.max(initial=0)
 
 
+def random_symbolic_step(choose: random.Random, shape: tuple) -> Step:
+    """A movement that fits whatever the Variables are."""
+    kind = choose.choice(["reshape", "reshape", "permute", "expand", "pad", "shrink", "shrink", "flip"])
+    axes = list(range(len(shape)))
+    if kind == "permute":
+        return kind, tuple(choose.sample(axes, len(axes)))
+    if kind == "flip":
+        return kind, tuple(axis for axis in axes if choose.random() < 0.5)
+    if kind == "pad":
+        return kind, tuple((choose.choice([0, 0, 1, 2, n]), choose.choice([0, 0, 1, 5 - n])) for _ in shape)
+    if kind == "expand":
+        return kind, tuple(choose.choice([1, 2, n, m]) if size == 1 else size for size in shape)
+    if kind == "shrink":
+        spans = []
+        for size in shape:
+            begin, end = (
+                choose.choice([0, 0, 1, n, n - 1]),
+                choose.choice([size, size, size - 1, n, 2, n + 1]),
+            )
+            fits = at_most(0, begin) and at_most(begin, end) and at_most(end, size)
+            spans.append((begin, end) if fits else (0, size))
+        return kind, tuple(spans)
+    sizes = list(shape)
+    for _ in range(2):
+        if len(sizes) > 1 and choose.random() < 0.5:
+            at = choose.randrange(len(sizes) - 1)
+            sizes[at : at + 2] = [prod(sizes[at : at + 2])]
+        elif sizes:
+            at, factor = choose.randrange(len(sizes)), choose.choice([1, 2, 3, n, m])
+            rest = quotient(sizes[at], factor)
+            if mul(rest, factor) == sizes[at]:
+                sizes[at : at + 1] = [factor, rest]
+    return kind, tuple(sizes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_symbolic_sequences(seed: int) -> None:
+    choose = random.Random(seed)
+    for _ in range(200):
+        shape = tuple(choose.choice([1, 2, 3, 4, n, m]) for _ in range(choose.randint(1, 3)))
+        tracker, made = ShapeTracker.from_shape(shape), []
+        for _ in range(choose.randint(1, 6)):
+            made.append(random_symbolic_step(choose, tracker.shape))
+            tracker = apply(tracker, made[-1])
+        for values in ({n: 1, m: 2}, {n: 2, m: 3}, {n: 5, m: 3}, {n: 3, m: 4}):
+            concrete = bound(shape, values)
+            array = 1 + np.arange(int(np.prod(concrete))).reshape(concrete)
+            for kind, arg in made:
+                array = move(array, (kind, bound(arg, values)))
+            if array.size <= 300:
+                assert (numbers(tracker, values) + 1 == array).all(), (shape, made, values)
+            assert tracker.real_size() >= array.max(initial=0)
+
+
 def test_unbind_gives_variables_and_their_values() -> None:
     b = n.bind(3)
     tracker = ShapeTracker.from_shape((b, 4)).permute((1, 0)).pad(((0, 0), (0, 5 - b)))
@@ -313,6 +369,30 @@ def test_views_that_are_one_become_one() -> None:
         (View.create((2, 3), (1, 2)), View.create((2, 3)), View.create((2, 3), (-3, 1), 3))
     )
     assert stacked.simplify() == ShapeTracker((View.create((2, 3), (-1, 2), 1),))
+
+
+@pytest.mark.parametrize(
+    ("size", "window", "step", "apart"), [(6, 3, 1, 1), (6, 2, 2, 1), (11, 3, 2, 2), (8, 3, 1, 2)]
+)
+def test_sliding_windows_are_one_view(size: int, window: int, step: int, apart: int) -> None:
+    """Repeat, cut, reshape, cut: what a convolution does to its input."""
+    places = (size - apart * (window - 1) - 1) // step + 1
+    row = size + apart
+    made: list[Step] = [
+        ("reshape", (2, 1, size)),
+        ("expand", (2, window + 1, size)),
+        ("reshape", (2, (window + 1) * size)),
+        ("shrink", ((0, 2), (0, window * row))),
+        ("reshape", (2, window, row)),
+        ("shrink", ((0, 2), (0, window), (0, places * step))),
+        ("reshape", (2, window, places, step)),
+        ("shrink", ((0, 2), (0, window), (0, places), (0, 1))),
+        ("reshape", (2, window, places)),
+    ]
+    tracker = ShapeTracker.from_shape((2, size))
+    for movement in made:
+        tracker = apply(tracker, movement)
+    assert tracker == ShapeTracker((View.create((2, window, places), (size, apart, step)),))
 
 
 def test_strides_sizes_and_contiguity() -> None:

@@ -40,6 +40,7 @@ class Allocator:
 
     alignment = 64  #: sizes are rounded up to this, so that blocks of nearly the same size are one kind
     cache_limit = 1 << 62  #: bytes kept for reuse at most
+    adopts_host_memory = False  #: whether `_adopt` takes any memory of this process
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -32,6 +32,8 @@ class Memory:
 class HostAllocator(Allocator):
     """Plain memory, 64-byte aligned, which is a cache line and the widest vector."""
 
+    adopts_host_memory = True
+
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.cache_limit = max(_physical_memory() // 8, 1 << 28)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import dis
+import io
 import math
 import time
 from types import CodeType
@@ -23,9 +25,6 @@ class PythonCompiler(Compiler):
 
     def disassemble(self, source: str) -> str:
         """Python's instructions."""
-        import dis
-        import io
-
         out = io.StringIO()
         dis.dis(_parse(source), file=out)
         return out.getvalue()

@@ -5,7 +5,7 @@ from .index import bounds, sint
 from .ops import OPS, OpInfo, Ops
 from .pattern import PatternMatcher, Rule, UPat
 from .rewrite import RewriteError, graph_rewrite, observe
-from .text import expression, linear_text, register_style, render, uop_text
+from .text import expression, linear_text, loops_text, register_style, render, styled, uop_text
 from .uop import UOp, Variable
 
 __all__ = [
@@ -25,9 +25,11 @@ __all__ = [
     "expression",
     "graph_rewrite",
     "linear_text",
+    "loops_text",
     "observe",
     "register_style",
     "render",
     "sint",
+    "styled",
     "uop_text",
 ]

@@ -13,7 +13,7 @@ from .estimate import estimate
 from .legalize import legalize
 from .linearize import assign_grid, linearize
 from .lower import lower
-from .opt import apply_opts
+from .opt import Opt, apply_opts, choose
 from .vectorize import vectorize
 
 
@@ -21,7 +21,8 @@ class Job(NamedTuple):
     """What passes may ask for besides the graph."""
 
     renderer: Renderer
-    opts: Sequence[Any] | None
+    opts: Sequence[Opt] | None
+    applied: list[Opt]
     buffers: tuple[UOp, ...]
 
 
@@ -39,7 +40,10 @@ def _lower(ast: UOp, job: Job) -> UOp:
 
 
 def _apply_opts(sink: UOp, job: Job) -> UOp:
-    return apply_opts(sink, job.opts, job.renderer.target)
+    target = job.renderer.target
+    opts = choose(sink, target) if job.opts is None else job.opts
+    job.applied.extend(opts)
+    return apply_opts(sink, opts, target) if opts else sink
 
 
 def _vectorize(sink: UOp, job: Job) -> UOp:
@@ -71,10 +75,12 @@ PASSES = [
 stage_times: dict[str, float] = {}
 
 
-def stages(ast: UOp, renderer: Renderer, opts: Sequence[Any] = ()) -> Iterator[tuple[str, Any]]:
-    """(name of the pass, what it made), one after the other."""
+def stages(
+    ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = (), applied: list[Opt] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """(name of the pass, what it made), one after the other. Opts (None: chosen here) are added to `applied`."""
     buffers = tuple(node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL)
-    job = Job(renderer, opts, buffers)
+    job = Job(renderer, opts, [] if applied is None else applied, buffers)
     form: Any = ast
     for step in PASSES:
         start = time.perf_counter()
@@ -83,12 +89,13 @@ def stages(ast: UOp, renderer: Renderer, opts: Sequence[Any] = ()) -> Iterator[t
         yield step.name, form
 
 
-def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Any] | None = None) -> ProgramSpec:
+def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = None) -> ProgramSpec:
     """The program of a kernel AST in the renderer's language. `opts` None leaves the choice to us."""
-    forms = dict(stages(ast, renderer, opts or ()))
+    applied: list[Opt] = []
+    forms = dict(stages(ast, renderer, opts, applied))
     start = time.perf_counter()
     loops = forms["lower"]
     name = forms["apply opts"].arg.name
-    spec = ProgramSpec.of(name, renderer, forms["linearize"], opts or (), estimates=estimate(loops))
+    spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=estimate(loops))
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start
     return spec

@@ -3,6 +3,7 @@
 """
 
 from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
+from .heuristic import choose
 from .loops import Axis, Loops
 
-__all__ = ["ACTIONS", "Axis", "KernelOptError", "Loops", "Opt", "OptOps", "apply_opt", "apply_opts"]
+__all__ = ["ACTIONS", "Axis", "KernelOptError", "Loops", "Opt", "OptOps", "apply_opt", "apply_opts", "choose"]

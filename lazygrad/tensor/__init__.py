@@ -1,13 +1,13 @@
 """What a person types: `Tensor`, one file per family of methods."""
 
 from .base import TensorBase, enable_grad, no_grad
-from .reduce import ReduceMixin
+from .neural import NeuralMixin
 from .trace import trace_methods
 
 __all__ = ["Tensor", "enable_grad", "no_grad"]
 
 
-class Tensor(ReduceMixin):
+class Tensor(NeuralMixin):
     __doc__ = TensorBase.__doc__
 
 

@@ -1,17 +1,17 @@
-"""A linear program (form 7) as text in a language that looks like C; dialects.py has a row of differences for each.
+"""A linear program (form 7) as text in a language that looks like C; dialects.py has a row for each.
 
-A value that is used zero or several times gets a name (`alu0`), so does every LOAD (`val0`) and what nests deeper than
-MAX_DEPTH; what is used once is written where it is used. One care is needed: an expression that reads an accumulator
-must not slip behind the accumulator's next assignment, so it is named just before.
+A value that is used zero or several times gets a name (`alu0`), so does every LOAD (`val0`) and what nests
+deeper than MAX_DEPTH; what is used once is written where it is used. One care is needed: an expression that
+reads an accumulator must not slip behind the accumulator's next assignment, so it is named just before.
 
-What ops mean here: exactly what the op table says, on every input, for all that `supports` says yes to; IDIV and MOD
-alone are C's truncating division (`legalize` proved that it is right, or guarded it). What C has no expression for is a
-small function written above the kernel (functions.py). The text of C counts on FLAGS.
+What ops mean here: exactly what the op table says, on every input, for all that `supports` says yes to; IDIV
+and MOD alone are C's truncating division (`legalize` writes them only on what is not negative, by what is not
+zero). What C has no expression for is a small function written above the kernel (functions.py). The text of C
+counts on FLAGS.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 
 from ..device import Target
@@ -19,14 +19,15 @@ from ..dtype import ConstType, DType, PtrDType, dtypes
 from ..ir.args import AxisType
 from ..ir.index import bounds
 from ..ir.ops import COMPARISONS, ELEMENTWISE, OPS, Ops
+from ..ir.text import number_text
 from ..ir.uop import UOp
 from . import Renderer, dialects, parameters
 from .dialects import Dialect
 from .functions import Functions
 from .names import Names, carried_accumulators, loop_names, variable_name
 
-#: What a C compiler must be told for the text to mean what the ops mean: integers wrap, a*b+c rounds twice, square
-#: roots set no errno, and memory is read under any type.
+#: What a C compiler must be told for the text to mean what the ops mean: integers wrap, a*b+c rounds twice,
+#: square roots set no errno, and memory is read under any type.
 FLAGS = (
     "-fwrapv",
     "-ffp-contract=off",
@@ -61,14 +62,16 @@ _SYMBOLS = {
 }
 #: Arithmetic on bools is logic.
 _BOOL_SYMBOLS = {
-    Ops.ADD: "|", Ops.MAX: "|", Ops.OR: "|", Ops.MUL: "&", Ops.MIN: "&", Ops.AND: "&", Ops.SUB: "^", Ops.XOR: "^",
+    Ops.ADD: "|", Ops.MAX: "|", Ops.OR: "|",
+    Ops.MUL: "&", Ops.MIN: "&", Ops.AND: "&",
+    Ops.SUB: "^", Ops.XOR: "^",
 }  # fmt: skip
 #: A lane of a vector bool is a mask, 0 or -1, as wide as what was compared.
 MASKS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
 
 class CStyleRenderer(Renderer):
-    """Linear program → C for a CPU, with the vector extension of gcc and clang, and the entry that a runtime calls.
+    """Linear program → C for a CPU, in the vector extension of gcc and clang, with the entry for a runtime.
 
     Its subclasses are other dialects.
     """
@@ -509,7 +512,8 @@ class _Kernel:
                 self.of(valid)
                 kind = dtypes.int8.vec(dtype.count) if flags else dtype
                 mask = self.as_mask(valid, kind.scalar_type.itemsize)
-                called = f"{self.functions.masked_load(kind)}(({self.type(kind.scalar_type)}*){self.of(index)},{mask},"
+                pointer = f"({self.type(kind.scalar_type)}*){self.of(index)}"
+                called = f"{self.functions.masked_load(kind)}({pointer},{mask},"
                 text = f"(-{called}(-{other})))" if flags else f"{called}{other})"
             else:
                 read = self.access(index, dtype)
@@ -681,16 +685,10 @@ def float_literal(value: float, dtype: DType) -> str:
         return "NAN"
     if value in (float("inf"), float("-inf")):
         return "INFINITY" if value > 0 else "(-INFINITY)"
-    text = repr(value)
-    if dtype is not dtypes.float64:
-        for digits in range(1, 10):
-            short = repr(float(f"{value:.{digits}g}"))
-            if struct.pack("f", min(max(float(short), -3.4028234e38), 3.4028234e38)) == struct.pack(
-                "f", value
-            ):
-                text = short
-                break
-        text += "f"
+    if dtype is dtypes.float64:
+        text = repr(value)
+    else:  # a half is written as a float, from which it is converted without rounding
+        text = number_text(value, dtypes.float32) + "f"
     return f"({text})" if text.startswith("-") else text
 
 

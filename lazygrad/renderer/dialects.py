@@ -6,40 +6,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..device import Target
-from ..dtype import DType, dtypes
+from ..dtype import ALL_DTYPES, DType, dtypes
 
-_NUMBERS = (
-    dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64,
-    dtypes.float16, dtypes.float32, dtypes.float64,
-)  # fmt: skip
-_SHORT_NAMES = {
-    dtypes.bool: "bool", dtypes.int8: "char", dtypes.uint8: "uchar", dtypes.int16: "short", dtypes.uint16: "ushort",
-    dtypes.int32: "int", dtypes.uint32: "uint", dtypes.int64: "long", dtypes.uint64: "ulong",
-    dtypes.float16: "half", dtypes.float32: "float", dtypes.float64: "double",
-}  # fmt: skip
+_NUMBERS = tuple(d for d in ALL_DTYPES if d.fmt is not None and d is not dtypes.bool)
+_SHORT_NAMES = {d: d.name for d in (dtypes.bool, *_NUMBERS)}
 _C_NAMES = {
-    **_SHORT_NAMES, dtypes.int8: "signed char", dtypes.uint8: "unsigned char", dtypes.uint16: "unsigned short",
-    dtypes.uint32: "unsigned int", dtypes.int64: "long long", dtypes.uint64: "unsigned long long",
-}  # fmt: skip
+    **_SHORT_NAMES,
+    dtypes.int8: "signed char",
+    dtypes.uint8: "unsigned char",
+    dtypes.uint16: "unsigned short",
+    dtypes.uint32: "unsigned int",
+    dtypes.int64: "long long",
+    dtypes.uint64: "unsigned long long",
+}
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """One language.
+    """One language. In braces: what is filled in.
 
-    types           dtype → the name of a scalar                    vector_types  dtype → a vector's name, less its length
-    vector_lengths  which vectors it can load and store             make_vector   `{type}` and `{lanes}` → a vector
+    types           dtype → the name of a scalar
+    vector_types    dtype → a vector's name, less its length
+    vector_lengths  which vectors it can load and store
+    make_vector     `{type}` and `{lanes}` → a vector
     lane            `{vector}`, `{lane}` and `{letter}` → one lane
     long_suffix     of 64-bit literals
-    kernel          `{bounds}`, `{name}` and `{parameters}` → the head of the function; `bounds` is the product of the lidx sizes
-    buffer, restrict, variable   a parameter: `{buffer}float*{restrict} data0`, and `{variable}int n` with `{reference}`
-    more_parameters at the end of the list
-    global_id, local_id          `{axis}` (x, y, z) and `{number}` → the thread's place
-    local_memory, barrier        the qualifier, the statement
+    kernel          `{bounds}`, `{name}`, `{parameters}` → the function's head; bounds: threads in a workgroup
+    buffer, restrict     a parameter: `{buffer}float*{restrict} data0`
+    variable, reference  another: `{variable}int{reference} n`
+    more_parameters      at the end of the list
+    global_id, local_id  `{axis}` (x, y, z) and `{number}` → the thread's place
+    local_memory, barrier  the qualifier, the statement
     function        qualifiers of the small functions written before a kernel
     header          lines at the top of every text
-    headers         condition → line: a dtype that is used, or "INFINITY", "NAN"
-    functions       op's function: `sqrt`, `trunc`, `fma`, with `{f}` for the C library's letter
+    headers         a dtype that is used, or "INFINITY", "NAN" → a line
+    sqrt, trunc, fma     functions, with `{f}` for the C library's letter
     bitcast         `{value}` of type `{source}` → the same bits as `{type}`; empty = a small function of ours
     vectors         whether vectors compute (the compilers' vector extension), or only load and store
     half_is_storage whether half has only conversions, so that arithmetic goes through float

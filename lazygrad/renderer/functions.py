@@ -1,7 +1,7 @@
 """The small functions that C-like text calls for what the languages have no exact expression for.
 
-Each is written above the kernel that needs it, once, with the types it needs. A vector is the compilers' vector
-extension; its comparisons give masks, lanes of 0 and -1.
+Each is written above the kernel that needs it, once, with the types it needs. A vector is the compilers'
+vector extension; its comparisons give masks, lanes of 0 and -1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint
 
 
 class Functions:
-    """The type names and functions that one kernel's text has asked for, in the order they must be written."""
+    """The type names and functions that one kernel's text asked for, in the order of writing."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.row = dialect
@@ -92,7 +92,7 @@ class Functions:
         return self._by_lanes(name, dtype, [dtype] * arity, op.name.lower())
 
     def _by_lanes(self, scalar: str, result: DType, sources: list[DType], base: str = "") -> str:
-        """A scalar function on each lane: a loop that gcc and clang make one vector instruction of, where there is one."""
+        """A scalar function on each lane: a loop, of which gcc and clang make vector instructions."""
         if result.count == 1:
             return scalar
         name = f"{base}_{self._short(result)}" if base else f"{scalar}{result.count}"
@@ -128,11 +128,12 @@ class Functions:
         )
         inside = f"{self.where(source)}(({mask})(x>={least})&({mask})(x<{beyond}),x,({kind}){{}})"
         where = self.where(target)
-        body = f"return {where}({over},{limits[0]},{where}({under},{limits[1]},__builtin_convertvector({inside}, {to})));"
+        truncated = f"__builtin_convertvector({inside}, {to})"
+        body = f"return {where}({over},{limits[0]},{where}({under},{limits[1]},{truncated}));"
         return self._write(name, target, f"{kind} x", body)
 
     def odd_float(self, count: int) -> str:
-        """float64 → float32 cut off, the last bit set if anything was cut: rounding that to half is rounding once."""
+        """float64 → float32 cut off, the last bit set if anything was cut: to half is then one rounding."""
         name = "odd_float_of_double"
         bits, number = (
             self.bitcast(*pair, value)
@@ -158,7 +159,7 @@ class Functions:
         return f"{name}({value})"
 
     def masked_load(self, dtype: DType) -> str:
-        """Lanes that are valid from memory, the others as they are given; an invalid lane touches no memory."""
+        """Lanes that are valid from memory, the others as given; an invalid lane touches no memory."""
         kind, mask, scalar = self.type(dtype), self.type(self._mask(dtype)), self.type(dtype.scalar_type)
         body = f"for (int i=0; i<{dtype.count}; i++) if (m[i]) r[i]=p[i]; return r;"
         return self._write(

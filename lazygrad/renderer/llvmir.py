@@ -1,15 +1,16 @@
 """A linear program (form 7) as LLVM IR: the language of device CPU.
 
 Two functions come out. `@name` is the kernel as people read it; `@name_entry(ptr bufs, ptr vals, i32 piece,
-i32 pieces)` is what a runtime calls: it unpacks addresses and integers from two tables, whatever the kernel takes.
+i32 pieces)` is what a runtime calls: it unpacks addresses and integers from two tables, whatever the kernel
+takes.
 
-What ops mean here: exactly what the op table says, on every input, for all that `supports` says yes to: shifts by the
-width or more, float to integer, NaN in MAX and MIN, wrapping integers. IDIV and MOD alone are the machine's truncating
-division: `legalize` writes them only where it proved both sides non-negative, or guarded zero, INT_MIN // -1 and the
-floor itself. No fast-math flag is written anywhere.
+What ops mean here: exactly what the op table says, on every input, for all that `supports` says yes to:
+shifts by the width or more, float to integer, NaN in MAX and MIN, wrapping integers. IDIV and MOD alone are
+the machine's truncating division: `legalize` writes them only on what is not negative, by what is not zero.
+No fast-math flag is written anywhere.
 
-Loops are written with their test at the end, and accumulators are phi nodes: what LLVM would make of allocas, made here
-once, costs its passes nothing.
+Loops are written with their test at the end, and accumulators are phi nodes: what LLVM would make of allocas,
+made here once, costs its passes nothing.
 """
 
 from __future__ import annotations
@@ -345,7 +346,7 @@ class _Function:
         return self.let("cast", f"{instruction} {from_kind} {value} to {to_kind}")
 
     def _round_to_odd(self, value: str, count: int) -> str:
-        """float64 → float32, cut off, the last bit set if anything was cut: rounding that to half is rounding once."""
+        """float64 → float32 cut off, the last bit set if anything was cut: to half is then one rounding."""
         double, single, word = (
             dtypes.float64.vec(count), dtypes.float32.vec(count), dtypes.uint32.vec(count),
         )  # fmt: skip
@@ -719,7 +720,7 @@ def _has_nan(node: UOp) -> bool:
 
 
 def _wraps(node: UOp) -> str:
-    """` nsw` where bounds prove that a signed result does not wrap: LLVM then widens loop counters to addresses."""
+    """` nsw` where bounds prove that nothing wraps: LLVM then widens loop counters to addresses."""
     dtype = node.dtype
     if dtype.count > 1 or node.op not in (Ops.ADD, Ops.SUB, Ops.MUL):
         return ""

@@ -1,4 +1,4 @@
-"""What renderers ask of a linear program before they write: names of loops, accumulators that a loop changes."""
+"""What renderers ask of a linear program before they write: names, and which accumulators a loop changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def loop_names(uops: Sequence[UOp]) -> dict[UOp, str]:
 
 
 def carried_accumulators(uops: Sequence[UOp]) -> dict[UOp, list[UOp]]:
-    """For each RANGE and IF: the accumulators defined before it and assigned inside, in order of definition."""
+    """For each RANGE and IF: the accumulators defined before it and assigned inside it, in order."""
     defined: dict[UOp, int] = {}
     changed: dict[UOp, set[UOp]] = {}
     opened: dict[UOp, int] = {}
@@ -61,62 +61,13 @@ def carried_accumulators(uops: Sequence[UOp]) -> dict[UOp, list[UOp]]:
 
 
 _OURS = re.compile(r"(data|[glr]idx|acc|val|alu|cast|temp|ptr|load|loaded|store|stored|if|bufs|vals)\d+$")
-_WORDS = frozenset(
-    [
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "char",
-        "const",
-        "constant",
-        "continue",
-        "default",
-        "device",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "half",
-        "if",
-        "inline",
-        "int",
-        "kernel",
-        "local",
-        "long",
-        "main",
-        "piece",
-        "pieces",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "uchar",
-        "uint",
-        "ulong",
-        "union",
-        "unsigned",
-        "ushort",
-        "void",
-        "volatile",
-        "while",
-        "lid",
-        "gid",
-        "thread",
-        "threadgroup",
-        "global",
-    ]
-)
+_WORDS = frozenset((
+    "auto", "bool", "break", "case", "char", "const", "constant", "continue", "default", "device", "do",
+    "double", "else", "enum", "extern", "float", "for", "global", "goto", "half", "if", "inline", "int",
+    "kernel", "lid", "gid", "local", "long", "main", "piece", "pieces", "register", "restrict",
+    "return", "short", "signed", "sizeof", "static", "struct", "switch", "thread", "threadgroup",
+    "typedef", "uchar", "uint", "ulong", "union", "unsigned", "ushort", "void", "volatile", "while",
+))  # fmt: skip
 
 
 def variable_name(name: str) -> str:

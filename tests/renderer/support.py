@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy
 
-from lazygrad.dtype import DType, dtypes, numpy_name
+from lazygrad.device import Target
+from lazygrad.dtype import ALL_DTYPES, DType, dtypes, numpy_name
 from lazygrad.ir import AxisType, Ops, RangeArg, UOp
+from lazygrad.renderer import Renderer
+from lazygrad.renderer.cstyle import CStyleRenderer
+from lazygrad.renderer.llvmir import LLVMRenderer
 
 LOOP, REDUCE, THREAD = AxisType.LOOP, AxisType.REDUCE, AxisType.THREAD
 
@@ -100,7 +104,11 @@ def dot_program(size: int = 2) -> list[UOp]:
 
 # *** running
 
-
+HOST = Target("CPU", vector_bytes=32, native_dtypes=frozenset(ALL_DTYPES), has_fma=True)
+RENDERERS: dict[str, Renderer] = {
+    "llvm": LLVMRenderer(HOST), "gcc": CStyleRenderer(HOST), "clang": CStyleRenderer(HOST),
+}  # fmt: skip
+Run = Callable[..., None]
 Arrays = Sequence[numpy.ndarray]
 _alive: list[Any] = []
 

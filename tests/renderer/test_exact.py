@@ -1,74 +1,35 @@
-"""Every elementwise op × dtype that a renderer supports gives what `ir.ops.execute` gives, bit for bit, on values
-chosen to hurt: as scalars and as vectors, through LLVM and through each C compiler that is there."""
+"""Every elementwise op × dtype that a renderer supports gives what `ir.ops.execute` gives, bit for bit.
+
+On values chosen to hurt, as scalars and as vectors, through LLVM and through each C compiler that is there.
+"""
 
 from __future__ import annotations
 
 import itertools
-import shutil
+import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
 
-from lazygrad.device import Target
-from lazygrad.dtype import DType, dtypes, truncate
+from lazygrad.dtype import ALL_DTYPES, DType, dtypes, truncate
 from lazygrad.ir import Ops, UOp
 from lazygrad.ir.ops import ELEMENTWISE, OPS, execute
 from lazygrad.renderer import Renderer
-from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer
-from lazygrad.renderer.llvmir import LLVMRenderer
 
-from .support import (
-    LOOP,
-    Arrays,
-    at,
-    c_entry,
-    call_entry,
-    data,
-    end,
-    listed,
-    llvm_entry,
-    load,
-    loop,
-    numpy_dtype,
-    store,
-)
+from .support import LOOP, RENDERERS, Run, at, data, end, listed, load, loop, numpy_dtype, store
 
-NUMBERS = [d for d in (
-    dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64,
-    dtypes.float16, dtypes.float32, dtypes.float64,
-)]  # fmt: skip
-ALL = [dtypes.bool, *NUMBERS]
-HOST = Target("CPU", vector_bytes=32, native_dtypes=frozenset(ALL), has_fma=True)
-RENDERERS = {"llvm": LLVMRenderer(HOST), "gcc": CStyleRenderer(HOST), "clang": CStyleRenderer(HOST)}
-
-Run = Callable[[str, Sequence[UOp], Arrays], None]
-
-
-@pytest.fixture(params=list(RENDERERS))
-def language(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    if name != "llvm" and not shutil.which(name):
-        pytest.skip(f"{name} is missing: apt-get install {name}")
-    return name
-
-
-@pytest.fixture
-def run(language: str, tmp_path: Path) -> Run:
-    def run_program(name: str, uops: Sequence[UOp], arrays: Arrays) -> None:
-        text = RENDERERS[language].render(name, uops)
-        if language == "llvm":
-            address = llvm_entry(text, name)
-        else:
-            address = c_entry(text, name, language, (*FLAGS, "-march=native"), tmp_path)
-        call_entry(address, arrays)
-
-    return run_program
-
+ALL = [d for d in ALL_DTYPES if d.fmt is not None]
 
 # *** values
+
+#: At the seams of the float types, and of what integers they become.
+FLOATS = (
+    0.0, 0.5, 1.0, 1.5, 2.0, 3.7, 100.25, 127.5, 128.0, 255.5, 32768.0, 65504.0, 65519.0, 65520.0, 1e-7, 6e-8,
+    2.0**31, 2.0**31 - 128, 2.0**32, 2.0**53, 2.0**63, 2.0**64, 1e30, 1.00048828125, 1.000488281250001,
+    1.0004882812499998, 3.141592653589793, math.inf,
+)  # fmt: skip
 
 
 def edges(dtype: DType) -> list[Any]:
@@ -77,57 +38,13 @@ def edges(dtype: DType) -> list[Any]:
         return [False, True]
     if dtypes.is_int(dtype):
         low, high, bits = int(dtypes.min(dtype)), int(dtypes.max(dtype)), dtype.itemsize * 8
-        found = [0, 1, 2, 3, 7, low, low + 1, high, high - 1, high // 2, bits - 1, bits, bits + 1, 100, 55]
-        found += [-1, -2, -7, -bits] if low < 0 else []
+        found = [0, 1, 2, 3, 7, 55, 100, bits - 1, bits, bits + 1, -1, -2, -7, -bits]
+        found += [low, low + 1, high, high - 1, high // 2]
         return sorted({v for v in found if low <= v <= high})
     info = dtypes.finfo(dtype)
-    found = [
-        0.0,
-        0.5,
-        1.0,
-        1.5,
-        2.0,
-        3.7,
-        100.25,
-        127.5,
-        128.0,
-        255.5,
-        32768.0,
-        65504.0,
-        65519.0,
-        65520.0,
-        1e-7,
-        6e-8,
-    ]
-    found += [
-        2.0**31,
-        2.0**31 - 128,
-        2.0**32,
-        2.0**53,
-        2.0**63,
-        2.0**64,
-        1e30,
-        info.max,
-        info.tiny,
-        info.smallest_subnormal,
-    ]
-    found += [
-        1.0 + info.eps,
-        1.00048828125,
-        1.000488281250001,
-        1.0004882812499998,
-        3.141592653589793,
-        float("inf"),
-    ]
-    signed = [truncate(s * v, dtype) for v in found for s in (1.0, -1.0)]
-    return [*dict.fromkeys((v, str(v)) for v in signed if v == v)][:], float("nan")  # type: ignore[return-value]
-
-
-def values_of(dtype: DType) -> list[Any]:
-    found = edges(dtype)
-    if isinstance(found, tuple):
-        return [v for v, _ in found[0]] + [found[1]]
-    return found
+    more = (info.max, info.tiny, info.smallest_subnormal, 1.0 + info.eps)
+    signed = [float(truncate(sign * v, dtype)) for v in (*FLOATS, *more) for sign in (1.0, -1.0)]
+    return [*{str(v): v for v in signed}.values(), math.nan]
 
 
 def bits(array: numpy.ndarray) -> numpy.ndarray:
@@ -169,7 +86,7 @@ def check(
         store(at(data(n, dtype, size), position), build(*loads))
         for n, (dtype, build, _) in enumerate(outputs.values())
     ]
-    run("exact", [*listed(i, *stores), end(i)], [*results, *inputs])
+    run([*listed(i, *stores), end(i)], [*results, *inputs])
     for (name, (dtype, _, meaning)), got in zip(outputs.items(), results, strict=True):
         expected = as_array([meaning(*values) for values in zip(*rows, strict=True)], dtype, size)[:count]
         wrong = numpy.nonzero(bits(got[:count]) != bits(expected))[0]
@@ -186,7 +103,7 @@ def divisible(op: Ops, dtype: DType, a: Any, b: Any) -> bool:
 @pytest.mark.parametrize("dtype", ALL, ids=lambda d: d.name)
 def test_ops_of_one_and_two_values(language: str, run: Run, dtype: DType, lanes: int) -> None:
     renderer: Renderer = RENDERERS[language]
-    pairs = list(itertools.product(values_of(dtype), repeat=2))
+    pairs = list(itertools.product(edges(dtype), repeat=2))
     rows = [[a for a, _ in pairs], [b for _, b in pairs]]
     outputs: dict[str, Any] = {}
     safe = UOp.const(dtype.vec(lanes), (1,) * lanes if lanes > 1 else 1)
@@ -219,13 +136,15 @@ def test_ops_of_one_and_two_values(language: str, run: Run, dtype: DType, lanes:
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("dtype", ALL, ids=lambda d: d.name)
 def test_casts(language: str, run: Run, dtype: DType, lanes: int) -> None:
-    values = values_of(dtype)
+    values = edges(dtype)
     outputs: dict[str, Any] = {}
     for target in ALL:
         if target is not dtype and RENDERERS[language].supports(Ops.CAST, target):
             outputs[f"to {target.name}"] = (
-                target, lambda a, target=target: a.cast(target), lambda a, target=target: execute(Ops.CAST, target, (a,)),
-            )  # fmt: skip
+                target,
+                lambda a, target=target: a.cast(target),
+                lambda a, target=target: execute(Ops.CAST, target, (a,)),
+            )
         if target.itemsize == dtype.itemsize and target is not dtype and dtypes.bool not in (target, dtype):
             outputs[f"bits of {target.name}"] = (
                 target,
@@ -238,13 +157,15 @@ def test_casts(language: str, run: Run, dtype: DType, lanes: int) -> None:
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("dtype", ALL, ids=lambda d: d.name)
 def test_where_and_mulacc(language: str, run: Run, dtype: DType, lanes: int) -> None:
-    values = values_of(dtype)[::2]
+    values = edges(dtype)[::2]
     rows = [list(row) for row in zip(*itertools.product(values, repeat=3), strict=True)]
     outputs: dict[str, Any] = {
         "where": (dtype, lambda a, b, c: (a < b).where(b, c), lambda a, b, c: b if a < b else c),
     }
     if RENDERERS[language].supports(Ops.MULACC, dtype):
         outputs["mulacc"] = (
-            dtype, lambda a, b, c: a.alu(Ops.MULACC, b, c), lambda a, b, c: execute(Ops.MULACC, dtype, (a, b, c)),
-        )  # fmt: skip
+            dtype,
+            lambda a, b, c: a.alu(Ops.MULACC, b, c),
+            lambda a, b, c: execute(Ops.MULACC, dtype, (a, b, c)),
+        )
     check(run, [dtype] * 3, rows, outputs, lanes)

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..device import Target
 from ..dtype import dtypes
 from ..ir import index
-from ..ir.index import FALSE, TRUE
-from ..ir.nest import ranges_of
-from ..ir.ops import COMPARISONS, Ops
+from ..ir.args import RangeArg
+from ..ir.index import FALSE, TRUE, as_sint
+from ..ir.nest import output_ranges, ranges_of
+from ..ir.ops import COMPARISONS, OPS, Ops
 from ..ir.uop import UOp
 from .opt.loops import IN_REGISTERS, at, largest_power_of_two, make_range, stride, substitute_ranges
 
@@ -33,8 +35,89 @@ def vectorize(sink: UOp, target: Target) -> UOp:
     """The kernel with lanes and registers in the place of UPCAST and UNROLL ranges."""
     if not any(node.op is Ops.RANGE and node.arg.kind in IN_REGISTERS for node in sink.toposort()):
         return sink
+    if not target.grid:
+        sink = cut_tails(sink)
     sink, lanes = choose_lanes(sink, target)
     return separate_loops(_Expander(sink, lanes).expanded())
+
+
+# *** tails
+
+#: A kernel's tails are cut at most so often: each cut writes the loop's body once more.
+MAX_CUTS = 6
+
+
+def cut_tails(sink: UOp) -> UOp:
+    """Where only the last turn of a loop needs masks between lanes or registers, it is done after the loop.
+
+        for i in 0..63:  for u in 0..16:  if 16*i+u < 1000:  ...
+    becomes
+        for i in 0..62:  for u in 0..16:  ...
+        for u in 0..16:  if 992+u < 1000:  ...
+    """
+    for _ in range(MAX_CUTS):
+        loop = _cuttable(sink)
+        if loop is None:
+            break
+        sink = _cut(sink, loop)
+    return sink
+
+
+def _cuttable(sink: UOp) -> UOp | None:
+    """A loop without whose last turn some condition is the same in all lanes and registers, and none is worse."""
+    nodes = sink.toposort()
+    masks: dict[UOp, list[UOp]] = {}
+    for node in nodes:
+        if node.op in COMPARISONS and node.src[0].dtype is dtypes.index:
+            ranges = ranges_of(node)
+            if any(r.arg.kind in IN_REGISTERS for r in ranges):
+                for r in ranges:
+                    if r.arg.kind not in IN_REGISTERS and r.src[0].op is Ops.CONST and r.src[0].arg > 1:
+                        masks.setdefault(r, []).append(node)
+    for r in sorted(masks, key=lambda r: -r.arg.id):
+        shorter = _range_or_zero(r.src[0].arg - 1, r.arg)
+        done = index.substitute(masks[r], {r: shorter})
+        if all(done[mask].op is Ops.CONST for mask in masks[r]):
+            return r
+    return None
+
+
+def _range_or_zero(size: int, arg: RangeArg) -> UOp:
+    return make_range(size, arg.id, arg.kind) if size > 1 else index.const(0)
+
+
+def _cut(sink: UOp, loop: UOp) -> UOp:
+    """All but the last turn of a loop, and then the last."""
+    nodes = sink.toposort()
+    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
+    last = index.const(loop.src[0].arg - 1)
+    shorter = _range_or_zero(loop.src[0].arg - 1, loop.arg)
+
+    def copies(others: Iterable[UOp]) -> dict[UOp, UOp]:
+        """Loops of their own for the last turn."""
+        loops = [r for r in others if r is not loop and r.arg.kind not in IN_REGISTERS]
+        return {r: make_range(as_sint(r.src[0]), fresh + i, r.arg.kind) for i, r in enumerate(loops)}
+
+    if not any(node.op is Ops.REDUCE and loop in node.src[1:] for node in nodes):
+        inner = [r for r in output_ranges(nodes) if _nesting(r) > _nesting(loop)]
+        touched = [store for store in sink.src if loop in ranges_of(store)]
+        main = substitute_ranges(sink, {loop: shorter})
+        tail = substitute_ranges(sink.replace(src=tuple(touched)), {**copies(inner), loop: last})
+        return sink.replace(src=main.src + tail.src)
+    done: dict[UOp, UOp] = {}
+    for node in nodes:
+        src = tuple([done[s] for s in node.src])
+        made = node if src == node.src else index.rebuild(node, src)
+        if node.op is Ops.REDUCE and loop in node.src[1:]:
+            main = substitute_ranges(made, {loop: shorter})
+            tail = substitute_ranges(made, {**copies(node.src[1:]), loop: last})
+            made = UOp(node.arg, node.dtype, (main, tail))
+        done[node] = made
+    return done[sink]
+
+
+def _nesting(r: UOp) -> tuple[int, int]:
+    return r.arg.kind.value, r.arg.id
 
 
 # *** which ranges become lanes
@@ -147,6 +230,22 @@ def repeated(op: Ops, value: UOp, times: int) -> UOp:
     if op is Ops.ADD and value.dtype.scalar_type is not dtypes.bool:
         return value * times
     return combined(op, [value] * times)
+
+
+def without_neutral(op: Ops, values: list[UOp]) -> list[UOp]:
+    """The values but for those that change nothing when combined; at least one."""
+    identity = OPS[op].identity
+    if identity is None:
+        raise ValueError(f"{op} does not reduce")
+    scalar = values[0].dtype.scalar_type
+    neutral = UOp.const(scalar, identity(scalar))
+    return [value for value in values if value is not neutral] or values[:1]
+
+
+def same_lanes(values: list[UOp]) -> list[UOp]:
+    """The values as vectors, if any of them is one."""
+    lanes = max(value.dtype.count for value in values)
+    return [broadcast(value, lanes) for value in values] if lanes > 1 else values
 
 
 def across_lanes(op: Ops, value: UOp) -> UOp:
@@ -277,6 +376,8 @@ class _Expander:
         if node.op is Ops.REDUCE:
             return self.reduce(node, place)
         src = [self.value(node, place, s) for s in node.src]
+        if node.op is Ops.WHERE and (src[0] is TRUE or src[0] is FALSE):
+            return src[1] if src[0] is TRUE else src[2]
         lanes = max((s.dtype.count for s in src), default=1)
         if lanes == 1:
             return UOp(node.op, node.dtype, tuple(src), node.arg)
@@ -305,6 +406,7 @@ class _Expander:
     def reduce(self, node: UOp, place: Place) -> UOp:
         op, value = node.arg, node.src[0]
         values = [self.done[value, inner] for inner in self.reduced_places(node, place)]
+        values = same_lanes(without_neutral(op, values))
         loops = tuple([r for r in node.src[1:] if r.arg.kind not in IN_REGISTERS])
         if loops:
             copies = math.prod(r.src[0].arg for r in self.registers[node])
@@ -509,7 +611,7 @@ def separate_loops(sink: UOp) -> UOp:
                 if home.setdefault(r, around) != around:
                     other = own.get((r, around))
                     if other is None:
-                        other = own[r, around] = make_range(index.as_sint(r.src[0]), fresh, r.arg.kind)
+                        other = own[r, around] = make_range(as_sint(r.src[0]), fresh, r.arg.kind)
                         fresh += 1
                     mapping[r] = other
             if mapping:

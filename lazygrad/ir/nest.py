@@ -128,9 +128,10 @@ def loop_nest(sink: UOp) -> Block:
 def _place_ranges(nodes: list[UOp], body: Block) -> dict[UOp, Block]:
     """The Block of each RANGE. Outer REDUCEs are met before those inside them."""
     block_of: dict[UOp, Block] = {}
-    parent = body
+    stores = [ranges_of(node) for node in nodes if node.op is Ops.STORE]
     for outer in output_ranges(nodes):
-        parent = block_of[outer] = Block(outer, parent)
+        beside = frozenset().union(*(ranges for ranges in stores if outer in ranges))
+        block_of[outer] = Block(outer, _deepest(beside & block_of.keys(), block_of, body))
     reduces = [node for node in nodes if node.op is Ops.REDUCE]
     for reduce in reversed(reduces):
         parent = _deepest(reduce.facts["ranges"], block_of, body)

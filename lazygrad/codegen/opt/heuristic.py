@@ -240,7 +240,7 @@ class _Plan:
             return self.width
         lanes = min(self.width, 1 << (size - 1).bit_length())
         turns = -(-size // lanes)
-        if 2 * turns > size // whole or not (cheap or turns > 4):
+        if 4 * turns > 3 * (size // whole) or not (cheap or turns > 4):
             return whole
         self.padded[axis.number] = lanes
         return lanes

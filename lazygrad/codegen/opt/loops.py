@@ -274,6 +274,8 @@ def substitute_ranges(sink: UOp, mapping: dict[UOp, UOp]) -> UOp:
         elif node.op is Ops.REDUCE:
             closed = [r for s in src[1:] for r in toposort((s,)) if r.op is Ops.RANGE]
             done[node] = UOp(node.op, node.dtype, (src[0], *closed), node.arg) if closed else src[0]
+        elif node.op is Ops.INDEX and src[2:] == (index.TRUE,):
+            done[node] = UOp(node.op, node.dtype, src[:2])
         else:
             done[node] = index.rebuild(node, src)
     return done[sink]

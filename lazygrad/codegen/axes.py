@@ -32,8 +32,9 @@ class Store(NamedTuple):
     in_order: bool
 
 
-def arrange(stores: Sequence[Store], outputs: list[UOp], prefix: str) -> UOp:
+def arrange(stores: Sequence[Store], outputs: Sequence[UOp], prefix: str) -> UOp:
     """The SINK of the stores, with its axes arranged."""
+    outputs = [r for r in outputs if any(r in store.axes for store in stores)]
     roots = share_reduce_loops([store.node for store in stores])
     kinds = output_kinds(roots, stores, outputs)
     order = toposort(roots)

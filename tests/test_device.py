@@ -97,6 +97,14 @@ def test_the_same_device_object_each_time():
     assert {"CPU", "CPU:1"} <= set(Device.opened())
 
 
+def test_status_says_what_works_and_what_is_missing(monkeypatch, tmp_path):
+    status = Device.status()
+    assert [status[kind] for kind in ("CPU", "PYTHON", "NULL", "NPY", "DISK")] == [""] * 5
+    assert "is not there yet" in status["CUDA"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "install" in Device.status()["CLANG"]
+
+
 # ---- the default ----
 
 

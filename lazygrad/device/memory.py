@@ -44,7 +44,7 @@ class Allocator:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._kept: OrderedDict[tuple[int, BufferSpec], list[Any]] = OrderedDict()
+        self._kept: OrderedDict[Any, list[Any]] = OrderedDict()  # the size freed longest ago comes first
         self.kept_bytes = 0
 
     # what a device says
@@ -92,7 +92,7 @@ class Allocator:
         rounded = self._rounded(nbytes)
         handle = None
         with memory_lock:
-            kept = self._kept.get((rounded, options))
+            kept = self._kept.get(_kind(rounded, options))
             if kept:
                 handle = kept.pop()
                 self.kept_bytes -= rounded
@@ -133,7 +133,7 @@ class Allocator:
             if options.nolru or rounded > self.cache_limit:
                 released.append(handle)
             else:
-                key = (rounded, options)
+                key = _kind(rounded, options)
                 kept = self._kept.get(key)
                 if kept is None:
                     kept = self._kept[key] = []
@@ -152,7 +152,7 @@ class Allocator:
             blocks = self._kept[key]
             if blocks:
                 released.append(blocks.pop(0))
-                self.kept_bytes -= key[0]
+                self.kept_bytes -= key if isinstance(key, int) else key[0]
             if not blocks:
                 del self._kept[key]
 
@@ -164,6 +164,11 @@ class Allocator:
             self.kept_bytes = 0
         for block in blocks:
             self._free(block)
+
+
+def _kind(rounded: int, options: BufferSpec) -> Any:
+    """Which freed blocks serve: those of one size and wishes. Most wish nothing, and an int hashes fast."""
+    return rounded if options is DEFAULT_SPEC else (rounded, options)
 
 
 def flat_bytes(source: Any) -> memoryview:

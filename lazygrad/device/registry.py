@@ -81,6 +81,9 @@ class CompiledDevice:
         """A binary made callable."""
         raise DeviceError(f"{self.name} holds data and runs no kernels")
 
+    def check(self) -> None:
+        """Raise DeviceError if something that only compiling or running needs is missing, and say what."""
+
     def synchronize(self) -> None:
         """Wait until everything started on the device is done."""
 
@@ -118,6 +121,18 @@ class _Devices:
     def opened(self) -> list[str]:
         """The devices that this process has opened."""
         return list(self._open)
+
+    def status(self) -> dict[str, str]:
+        """Every kind of device: "" if it works here, otherwise what is missing and how to get it."""
+        found = {}
+        for kind in self.known():
+            try:
+                if kind != "DISK":  # which opens with a path, and always can
+                    self[kind].check()
+                found[kind] = ""
+            except DeviceError as error:
+                found[kind] = str(error)
+        return found
 
     def register(self, kind: str, make: Callable[[str], CompiledDevice]) -> None:
         """Add a kind of device that is not a file of runtime/: `make(name)` opens one."""

@@ -85,6 +85,9 @@ class ClangDevice(CompiledDevice):
         target = host_target(c_target(), "native", host_features())
         super().__init__(name, HostAllocator(name), CStyleRenderer(target), CCompiler())
 
+    def check(self) -> None:
+        self.compiler.command()
+
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
         library = _load_library(lib, spec.src)
         symbol = f"{spec.function_name}_entry"

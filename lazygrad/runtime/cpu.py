@@ -60,9 +60,9 @@ class LLVMCompiler(Compiler):
     def _parsed(self, source: str) -> Any:
         """The module, verified. No pass over LLVM IR runs before code generation.
 
-        Our code comes with its vectors, unrolled, with accumulators in registers and invariants outside of loops.
-        Measured on sums, softmax, exp and transposes: instcombine and GVN cost 10 to 20 % of the compile time, the
-        pipelines O1 and O2 triple it, and none of them makes a kernel faster; softmax gets 15 % slower.
+        Our code comes unrolled, with vectors, with accumulators in registers, invariants outside of loops.
+        Measured on sums, softmax, exp, transposes: instcombine and GVN cost 10 to 20 % of compile time, the
+        pipelines O1 and O2 up to triple it; none makes a kernel faster, and softmax gets 15 % slower.
         """
         try:
             module = self.llvm.parse_assembly(source)

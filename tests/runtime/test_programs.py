@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from typing import Any
 
@@ -115,6 +117,32 @@ def test_threads_compile_and_run_at_the_same_time(device):
     for t in threads:
         t.join()
     assert not errors
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_forked_during_a_compile_can_compile():
+    stop = threading.Event()
+    ones = np.ones(9, np.int32)
+
+    def churn() -> None:
+        while not stop.is_set():
+            run("CPU", dot_program(9), np.zeros(1, np.int32), ones, ones)
+
+    threads = [threading.Thread(target=churn) for _ in range(2)]
+    for t in threads:
+        t.start()
+    try:
+        for _ in range(5):
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(60)  # a child that hangs dies, and the test fails
+                out, *_ = run("CPU", dot_program(9), np.zeros(1, np.int32), ones, ones)
+                os._exit(int(out[0]))
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
 
 
 @pytest.mark.parametrize("device", RUNNING)

@@ -11,6 +11,7 @@ import enum
 import fractions
 import math
 import operator
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -436,8 +437,6 @@ def bitcast_value(value: ConstType, source: DType, target: DType) -> ConstType:
 
 def to_bits(value: ConstType, dtype: DType) -> int:
     """The bits of a value as an unsigned integer."""
-    import struct
-
     if dtype.fmt is not None:
         return int.from_bytes(struct.pack("<" + dtype.fmt, value), "little")
     info = dtypes.finfo(dtype)
@@ -459,8 +458,6 @@ def to_bits(value: ConstType, dtype: DType) -> int:
 
 def from_bits(bits: int, dtype: DType) -> ConstType:
     """The value whose bits these are."""
-    import struct
-
     if dtype.fmt is not None:
         value: ConstType = struct.unpack("<" + dtype.fmt, bits.to_bytes(dtype.itemsize, "little"))[0]
         return value

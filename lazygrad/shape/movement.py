@@ -1,6 +1,7 @@
 """Movement of tensors: checked builders of RESHAPE, EXPAND, PERMUTE, PAD, SHRINK and FLIP.
 
-A movement that changes nothing is the tensor itself, and two neighbours of one kind are one node.
+A movement that changes nothing is the tensor itself. Every other is a node on top of the tensor it is asked of:
+a gradient is asked for by node, so a movement must not reach past the tensor to what is below it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from ..ir.uop import UOp
 from .rules import shape_of
 from .sizes import (
     Shape,
-    add,
     as_size,
     at_most,
     pairs_text,
@@ -41,10 +41,6 @@ def reshape(u: UOp, shape: Sequence[sint]) -> UOp:
     if not resolve_equal(before, after):
         asked = f"reshape {shape_text(old)} into {shape_text(new)}"
         raise _cannot(asked, f"{size_text(before)} elements into {size_text(after)}")
-    if u.op is Ops.RESHAPE:
-        u = u.src[0]
-        if shape_of(u) == new:
-            return u
     return UOp(Ops.RESHAPE, u.dtype, (u,), new)
 
 
@@ -78,8 +74,6 @@ def expand(u: UOp, shape: Sequence[sint]) -> UOp:
         if before != 1 and not resolve_equal(before, after):
             asked = f"expand {shape_text(old)} to {shape_text(new)}"
             raise _cannot(asked, f"axis {axis} has size {size_text(before)}, and only size 1 expands")
-    if u.op is Ops.EXPAND:
-        u = u.src[0]
     return UOp(Ops.EXPAND, u.dtype, (u,), new)
 
 
@@ -89,9 +83,6 @@ def permute(u: UOp, order: Sequence[int]) -> UOp:
     plain = tuple(range(len(old)))
     if tuple(sorted(order)) != plain:
         raise _cannot(f"permute {shape_text(old)} by {order}", f"name each axis of {plain} once")
-    if u.op is Ops.PERMUTE:
-        order = tuple(u.arg[axis] for axis in order)
-        u = u.src[0]
     return u if order == plain else UOp(Ops.PERMUTE, u.dtype, (u,), order)
 
 
@@ -104,9 +95,6 @@ def pad(u: UOp, amounts: Sequence[Span]) -> UOp:
             raise _cannot(asked, "the amounts must not be negative; shrink takes elements away")
     if all(pair == (0, 0) for pair in pairs):
         return u
-    if u.op is Ops.PAD:
-        pairs = tuple((add(b0, b1), add(a0, a1)) for (b0, a0), (b1, a1) in zip(u.arg, pairs, strict=True))
-        u = u.src[0]
     return UOp(Ops.PAD, u.dtype, (u,), pairs)
 
 
@@ -123,9 +111,6 @@ def shrink(u: UOp, spans: Sequence[Span]) -> UOp:
             raise _cannot(asked, f"axis {axis} needs {limits}{always}")
     if pairs == tuple((0, size) for size in old):
         return u
-    if u.op is Ops.SHRINK:
-        pairs = tuple((add(b0, b1), add(b0, e1)) for (b0, _), (b1, e1) in zip(u.arg, pairs, strict=True))
-        u = u.src[0]
     return UOp(Ops.SHRINK, u.dtype, (u,), pairs)
 
 
@@ -135,9 +120,6 @@ def flip(u: UOp, axes: Sequence[int]) -> UOp:
     if len(named) != len(axes) or not named <= set(range(len(old))):
         asked = f"flip {shape_text(old)} along {tuple(axes)}"
         raise _cannot(asked, f"name each axis once, among {tuple(range(len(old)))}")
-    if u.op is Ops.FLIP:
-        named ^= set(u.arg)
-        u = u.src[0]
     order = tuple(axis for axis in sorted(named) if old[axis] != 1)
     return UOp(Ops.FLIP, u.dtype, (u,), order) if order else u
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import pkgutil
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -238,8 +237,10 @@ def _runtime_files() -> frozenset[str]:
     global _runtimes
     if not _runtimes:
         folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "runtime")
-        names = (module.name for module in pkgutil.iter_modules([folder]))
-        _runtimes = frozenset(name.upper() for name in names if not name.startswith("_"))
+        files = (os.path.splitext(file) for file in os.listdir(folder))
+        _runtimes = frozenset(
+            name.upper() for name, end in files if end == ".py" and not name.startswith("_")
+        )
     return _runtimes
 
 

@@ -214,10 +214,10 @@ def _order_items(
     for node in nodes:
         if node.op is Ops.STORE:
             stores.append(node)
-        elif node in home and node not in placed:
+        elif node in home:
             for inner in node.src[2:] if node.op is Ops.REDUCE else ():
                 block = block_of[inner]
-                if block not in placed and block.parent is not None:
+                if block.parent is not None:
                     _place_after_needs(block, block.parent.items, before, placed)
             _place_after_needs(node, home[node].items, before, placed)
     for store in stores:
@@ -234,6 +234,8 @@ def _place_after_needs(
     wanted: UOp | Block, items: list[UOp | Block], before: Before, placed: set[UOp | Block]
 ) -> None:
     """Append a node or a loop to the items of its Block, after whatever it waits for there."""
+    if wanted in placed:
+        return
     stack: list[UOp | Block] = [wanted]
     entered: set[UOp | Block] = set()
     while stack:

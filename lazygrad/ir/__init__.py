@@ -5,11 +5,13 @@ from .index import bounds, sint
 from .ops import OPS, OpInfo, Ops
 from .pattern import PatternMatcher, Rule, UPat
 from .rewrite import RewriteError, graph_rewrite, observe
+from .spec import SPECS, Spec, SpecError, verify
 from .text import expression, linear_text, loops_text, register_style, render, styled, uop_text
 from .uop import UOp, Variable
 
 __all__ = [
     "OPS",
+    "SPECS",
     "AxisType",
     "OpInfo",
     "Ops",
@@ -18,6 +20,8 @@ __all__ = [
     "ReduceArg",
     "RewriteError",
     "Rule",
+    "Spec",
+    "SpecError",
     "UOp",
     "UPat",
     "Variable",
@@ -32,4 +36,5 @@ __all__ = [
     "sint",
     "styled",
     "uop_text",
+    "verify",
 ]

@@ -560,3 +560,26 @@ def test_threads_allocate_and_free_at_the_same_time():
     assert not errors
     gc.collect()
     assert GlobalCounters.mem_used == before
+
+
+def test_threads_allocate_one_buffer_once():
+    before = GlobalCounters.mem_used
+    for _ in range(30):
+        base = Buffer("CPU", 50_000, dtypes.uint8)
+        view = base.view(10, dtypes.uint8, 5)
+        start = threading.Barrier(4)
+
+        def work(buffer: Buffer, start: threading.Barrier = start) -> None:
+            start.wait()
+            buffer.ensure_allocated()
+
+        threads = [threading.Thread(target=work, args=(buffer,)) for buffer in (base, view, base, view)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert base.views == 1
+        assert GlobalCounters.mem_used == before + 50_000
+        view.deallocate()
+        base.deallocate()
+        assert GlobalCounters.mem_used == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import weakref
 from typing import Any
@@ -126,25 +127,36 @@ class Buffer:
         options = self.options or DEFAULT_SPEC
         if opaque is None and options.external_ptr is not None:
             opaque = options.external_ptr
-        if opaque is not None:
-            self._buf = allocator._adopt(opaque, self.nbytes)
-        else:
-            self._buf = allocator.alloc(self.nbytes, options, zero)
-            self._owned = True
+        owned = opaque is None
+        handle = (
+            allocator.alloc(self.nbytes, options, zero) if owned else allocator._adopt(opaque, self.nbytes)
+        )
+        with memory_lock:
+            first = self._buf is None
+            if first:
+                self._buf, self._owned = handle, owned
+        if not first:  # another thread was faster
+            if owned:
+                allocator.free(handle, options)
+            raise AlreadyAllocatedError(f"can't allocate already allocated buffer {self!r}")
         return self
 
     def ensure_allocated(self) -> Buffer:
-        """Allocate unless that was done; a view allocates its base."""
-        if self._buf is None:
-            if self._base is None:
+        """Allocate unless that was done, perhaps by another thread; a view allocates its base."""
+        if self._buf is not None:
+            return self
+        if self._base is None:
+            with contextlib.suppress(AlreadyAllocatedError):
                 self._allocate(None, zero=True)
-            else:
-                base = self._base.ensure_allocated()
-                self.allocator = base.allocator
-                assert self.allocator is not None  # an allocated base has one
-                self._buf = self.allocator._offset(base._buf, self.nbytes, self.offset)
-                with memory_lock:
-                    base.views += 1
+            return self
+        base = self._base.ensure_allocated()
+        allocator = self.allocator = base.allocator
+        assert allocator is not None  # an allocated base has one
+        handle = allocator._offset(base._buf, self.nbytes, self.offset)
+        with memory_lock:
+            if self._buf is None:
+                self._buf = handle
+                base.views += 1
         return self
 
     def deallocate(self) -> None:

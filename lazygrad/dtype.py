@@ -311,7 +311,8 @@ def cast_value(value: ConstType, dtype: DType) -> ConstType:
         return bool(value)
     if scalar in _FLOATS:
         try:
-            return truncate(float(value), scalar)
+            exact = scalar is dtypes.float64 or abs(value) < 1 << 53 or isinstance(value, float)
+            return truncate(float(value if exact else _odd(int(value))), scalar)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
     if isinstance(value, float):
@@ -321,6 +322,13 @@ def cast_value(value: ConstType, dtype: DType) -> ConstType:
         if scalar is not dtypes.index:
             return high if value >= high else low if value <= low else int(value)
     return truncate(int(value), scalar)
+
+
+def _odd(value: int) -> int:
+    """An integer cut off to 53 bits, the last one set if anything was cut: to a float is then one rounding."""
+    cut = abs(value).bit_length() - 53
+    kept = (abs(value) >> cut) | (abs(value) & ((1 << cut) - 1) != 0)
+    return kept << cut if value >= 0 else -(kept << cut)
 
 
 def const_bits(value: ConstType, dtype: DType) -> Any:

@@ -40,6 +40,7 @@ def edges(dtype: DType) -> list[Any]:
         low, high, bits = int(dtypes.min(dtype)), int(dtypes.max(dtype)), dtype.itemsize * 8
         found = [0, 1, 2, 3, 7, 55, 100, bits - 1, bits, bits + 1, -1, -2, -7, -bits]
         found += [low, low + 1, high, high - 1, high // 2]
+        found += [2**60 + 2**36 + 1, 2**60 + 2**36, -(2**60) - 2**36 - 1]  # by way of float64, rounded twice
         return sorted({v for v in found if low <= v <= high})
     info = dtypes.finfo(dtype)
     more = (info.max, info.tiny, info.smallest_subnormal, 1.0 + info.eps)

@@ -23,8 +23,8 @@ def evaluate(root: UOp, inputs: dict[UOp, np.ndarray]) -> np.ndarray:
     values: dict[UOp, Any] = dict(inputs)
     with np.errstate(all="ignore"):
         for i, node in enumerate(nodes):
-            if node in inputs:
-                continue
+            if node in inputs or node.op not in _OPS and node.op is not Ops.CONST:
+                continue  # an input, or an address below one
             kind = np.dtype(numpy_name(node.dtype))
             if node.op is Ops.CONST:
                 values[node] = kind.type(node.arg)

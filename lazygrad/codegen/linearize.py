@@ -125,7 +125,7 @@ class _Writer:
     def loop(self, loop: UOp) -> UOp:
         made = self.made.get(loop)
         if made is None:
-            start = UOp(Ops.CONST, loop.dtype, (), 0)
+            start = self.declare(UOp(Ops.CONST, loop.dtype, (), 0))
             made = self.made[loop] = UOp(Ops.RANGE, loop.dtype, (start, self.read(loop.src[0])), loop.arg)
         return made
 
@@ -134,7 +134,7 @@ class _Writer:
         identity = OPS[reduce.arg].identity
         if identity is None:
             raise ValueError(f"{reduce.arg} does not combine a reduction")
-        initial = _same_in_all_lanes(reduce.dtype, identity(reduce.dtype.scalar()))
+        initial = self.declare(_same_in_all_lanes(reduce.dtype, identity(reduce.dtype.scalar())))
         ranges = [self.loop(r) for r in reduce.src[1:]]
         accumulator = UOp(Ops.DEFINE_ACC, reduce.dtype, (initial, *ranges), (self.accumulators,))
         self.accumulators += 1
@@ -144,14 +144,14 @@ class _Writer:
         written: set[UOp] = set()
         for reduce in block.closes:
             accumulator, value = self.made[reduce], reduce.src[0]
-            if self.renderer is None:
-                combined = UOp(reduce.arg, reduce.dtype, (accumulator, self.read(value)))
+            fused = value in self.fused
+            if fused:
+                value = UOp(value.op, value.dtype, tuple([self.read(s) for s in value.src]))
             else:
-                fused = value in self.fused
-                if fused:
-                    value = UOp(value.op, value.dtype, tuple([self.read(s) for s in value.src]))
-                else:
-                    value = self.read(value)
+                value = self.read(value)
+            if self.renderer is None:
+                combined = UOp(reduce.arg, reduce.dtype, (accumulator, value))
+            else:
                 combined = accumulate(reduce.arg, accumulator, value, self.renderer, shared=not fused)
             written |= {accumulator, value, *value.src}
             self.emit_new(combined, written)

@@ -18,7 +18,7 @@ REDUCTIONS = (Ops.ADD, Ops.ADD, Ops.MAX, Ops.MIN)
 
 
 class Programs:
-    """Makes one kernel from a seed. Values are small whole numbers in double and int, so that sums are exact."""
+    """Makes one kernel from a seed. Values are small whole numbers in double and int: sums are exact."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Kernel ASTs written by hand, for tests: builders, the seven that every stage must carry, and how to run one."""
+"""Kernel ASTs written by hand, for tests: builders, the seven that every stage must carry, and how to run."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def random_contents(ast: UOp, seed: int = 0, low: int = -4, high: int = 5) -> li
 def run(
     ast: UOp, device: str, contents: Sequence[Sequence[Any]], variables: Any = None, opts: Any = ()
 ) -> list[list[Any]]:
-    """What a compiled kernel leaves in the buffers that it writes; without optimization unless `opts` says."""
+    """What a compiled kernel leaves in the buffers it writes; without optimization unless `opts` says."""
     opened = Device[device]
     spec = compile_kernel(ast, opened.renderer, opts)
     program = opened.load(spec, opened.compile(spec))

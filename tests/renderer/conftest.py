@@ -12,15 +12,16 @@ from lazygrad.ir import UOp
 from lazygrad.renderer.cstyle import FLAGS
 from tests.helpers import require
 
-from .support import RENDERERS, Arrays, Run, c_entry, call_entry, llvm_entry
+from .support import GPU_RENDERERS, RENDERERS, Arrays, Run, c_entry, call_entry, gpu_entry, llvm_entry
 
 
 @pytest.fixture(params=list(RENDERERS))
 def language(request: pytest.FixtureRequest) -> str:
     name: str = request.param
-    if name != "llvm" and not shutil.which(name):
+    compiler = "g++" if name in GPU_RENDERERS else name
+    if name != "llvm" and not shutil.which(compiler):
         require("clang")
-        pytest.skip(f"{name} is missing: apt-get install {name}")
+        pytest.skip(f"{compiler} is missing: apt-get install {compiler}")
     return name
 
 
@@ -29,10 +30,12 @@ def run(language: str, tmp_path: Path) -> Run:
     """`run(uops, arrays, values, pieces)`: render, compile, and call every piece."""
 
     def run_program(uops: Sequence[UOp], arrays: Arrays, values: Sequence[int] = (), pieces: int = 1) -> None:
-        text = RENDERERS[language].render("kernel", uops)
-        if language == "llvm":
-            address = llvm_entry(text, "kernel")
+        if language in GPU_RENDERERS:
+            address = gpu_entry(uops, language, "g++", tmp_path)
+        elif language == "llvm":
+            address = llvm_entry(RENDERERS[language].render("kernel", uops), "kernel")
         else:
+            text = RENDERERS[language].render("kernel", uops)
             address = c_entry(text, "kernel", language, (*FLAGS, "-march=native"), tmp_path)
         for piece in range(pieces):
             call_entry(address, arrays, values, piece, pieces)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import numpy
 from lazygrad.device import Target
 from lazygrad.dtype import ALL_DTYPES, DType, dtypes, numpy_name
 from lazygrad.ir import AxisType, Ops, RangeArg, UOp
-from lazygrad.renderer import Renderer
-from lazygrad.renderer.cstyle import CStyleRenderer
+from lazygrad.renderer import Renderer, parameters
+from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer, CUDARenderer, MetalRenderer
+from lazygrad.renderer.dialects import cuda_target, metal_target
 from lazygrad.renderer.llvmir import LLVMRenderer
 
 LOOP, REDUCE, THREAD = AxisType.LOOP, AxisType.REDUCE, AxisType.THREAD
@@ -108,6 +110,15 @@ HOST = Target("CPU", vector_bytes=32, native_dtypes=frozenset(ALL_DTYPES), has_f
 RENDERERS: dict[str, Renderer] = {
     "llvm": LLVMRenderer(HOST), "gcc": CStyleRenderer(HOST), "clang": CStyleRenderer(HOST),
 }  # fmt: skip
+#: Texts for GPUs, run on the CPU as C++: a header gives their words a meaning. No half: many C++
+#: compilers have none.
+_SCALARS = frozenset(d for d in ALL_DTYPES if d.fmt is not None and d is not dtypes.float16)
+GPU_RENDERERS: dict[str, Renderer] = {
+    "cuda": CUDARenderer(replace(cuda_target("sm_90"), native_dtypes=_SCALARS)),
+    "metal": MetalRenderer(replace(metal_target(), native_dtypes=_SCALARS - {dtypes.float64})),
+}
+ALL_RENDERERS = {**RENDERERS, **GPU_RENDERERS}
+GPU_WORDS = Path(__file__).parent / "gpu"
 Run = Callable[..., None]
 Arrays = Sequence[numpy.ndarray]
 _alive: list[Any] = []
@@ -154,6 +165,29 @@ def c_entry(text: str, name: str, compiler: str, flags: Sequence[str], folder: P
     loaded = ctypes.CDLL(str(library))
     _alive.append(loaded)
     return ctypes.cast(getattr(loaded, f"{name}_entry"), ctypes.c_void_p).value or 0
+
+
+def gpu_entry(uops: Sequence[UOp], language: str, compiler: str, folder: Path) -> int:
+    """A GPU's text as C++ for the CPU, with an entry that runs the threads of a launch in turn."""
+    renderer = GPU_RENDERERS[language]
+    assert isinstance(renderer, CStyleRenderer)
+    sizes = {u.arg[0]: u.arg[1] for u in uops if u.op is Ops.SPECIAL}
+    buffers, _ = parameters(uops)
+    arguments = [f"({renderer.dialect.types[b.dtype.base]}*)bufs[{n}]" for n, b in enumerate(buffers)]
+    places = "blockIdx = {g, 0, 0}; threadIdx = {l, 0, 0};"
+    if language == "metal":
+        places = ""
+        arguments += ["uint3{g, 0, 0}", "uint3{l, 0, 0}"]
+    entry = (
+        'extern "C" void kernel_entry(void** bufs, long long* vals, int piece, int pieces) {\n'
+        f"  for (unsigned g = 0; g < {sizes.get('gidx0', 1)}; g++)\n"
+        f"    for (unsigned l = 0; l < {sizes.get('lidx0', 1)}; l++) {{\n"
+        f"      {places} run({', '.join(arguments)});\n    }}\n}}\n"
+    )
+    text = renderer.render("run", uops)
+    header = '#include "cuda.h"\n' if language == "cuda" else ""
+    flags = [*FLAGS, "-march=native", f"-I{GPU_WORDS}", "-x", "c++", "-std=c++17"]
+    return c_entry(f"{header}{text}\n{entry}", "kernel", compiler, flags, folder)
 
 
 def numpy_dtype(dtype: DType) -> Any:

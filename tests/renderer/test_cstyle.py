@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
 import pytest
 
 from lazygrad.dtype import dtypes
@@ -10,14 +16,17 @@ from lazygrad.renderer.cstyle import CStyleRenderer, CUDARenderer, MetalRenderer
 from lazygrad.renderer.dialects import cuda_target
 
 from .support import (
+    GPU_RENDERERS,
     accumulator,
     add_program,
     assign,
     at,
+    call_entry,
     const,
     data,
     dot_program,
     end,
+    gpu_entry,
     lane,
     listed,
     load,
@@ -274,3 +283,38 @@ def test_what_a_renderer_cannot_say_is_named() -> None:
 def test_add_in_c(golden) -> None:  # type: ignore[no-untyped-def]
     assert golden(CStyleRenderer().render("E_16", add_program(16)), "scalar")
     assert golden(CStyleRenderer().render("E_4_4", add_program(16, 4)), "vector")
+
+
+@pytest.mark.parametrize("program", [add_4_4, add_16, dot_program])
+@pytest.mark.parametrize("language", GPU_RENDERERS)
+def test_gpu_texts_run_as_cpp(tmp_path: Path, program: Callable[[], list[UOp]], language: str) -> None:
+    if not shutil.which("g++"):
+        pytest.skip("g++ is missing: apt-get install g++")
+    uops = program()
+    kind = numpy.int32 if program is dot_program else numpy.float32
+    out, a, b = numpy.zeros(16, kind), numpy.arange(16).astype(kind), numpy.ones(16, kind) * 3
+    call_entry(gpu_entry(uops, language, "g++", tmp_path), [out, a, b])
+    assert (out[:1] == 3).all() if program is dot_program else (out == a + b).all()
+
+
+def test_opencl_is_accepted_by_clang(tmp_path: Path) -> None:
+    if not shutil.which("clang"):
+        pytest.skip("clang is missing: apt-get install clang")
+    x, y, z = (load(at(data(n, dtypes.float32, 4), const(0))) for n in (1, 2, 3))
+    out = at(data(0, dtypes.float32, 4), const(0))
+    several = x.maximum(y).cast(dtypes.int).cast(dtypes.float) + x.bitcast(dtypes.uint).bitcast(dtypes.float)
+    program = listed(store(out, several + x.sqrt().trunc().alu(Ops.MULACC, y, z) / (x < y).where(z, x)))
+    source = tmp_path / "kernel.cl"
+    for uops in (grouped_sum(), add_4_4(), program):
+        source.write_text(OpenCLRenderer().render(uops))
+        command = [
+            "clang",
+            "-x",
+            "cl",
+            "-cl-std=CL1.2",
+            "-Xclang",
+            "-finclude-default-header",
+            "-fsyntax-only",
+        ]
+        done = subprocess.run([*command, str(source)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

@@ -18,7 +18,20 @@ from lazygrad.ir import Ops, UOp
 from lazygrad.ir.ops import ELEMENTWISE, OPS, execute
 from lazygrad.renderer import Renderer
 
-from .support import LOOP, RENDERERS, Run, at, data, end, listed, load, loop, numpy_dtype, store
+from .support import (
+    ALL_RENDERERS,
+    GPU_RENDERERS,
+    LOOP,
+    Run,
+    at,
+    data,
+    end,
+    listed,
+    load,
+    loop,
+    numpy_dtype,
+    store,
+)
 
 ALL = [d for d in ALL_DTYPES if d.fmt is not None]
 
@@ -64,7 +77,18 @@ def as_array(values: Sequence[Any], dtype: DType, size: int) -> numpy.ndarray:
 
 # *** programs: one kernel with one output per op
 
-LANES = [1, 4]
+#: Each language × each type it computes in, as scalars and, on CPUs, as vectors.
+EVERY_TYPE = pytest.mark.parametrize(
+    ("language", "dtype", "lanes"),
+    [
+        pytest.param(language, dtype, lanes, id=f"{language}-{dtype.name}-{lanes}")
+        for language, renderer in ALL_RENDERERS.items()
+        for dtype in ALL
+        for lanes in ((1,) if language in GPU_RENDERERS else (1, 4))
+        if renderer.supports(Ops.LOAD, dtype)
+    ],
+    indirect=["language"],
+)
 
 
 def check(
@@ -100,10 +124,9 @@ def divisible(op: Ops, dtype: DType, a: Any, b: Any) -> bool:
     return op not in (Ops.IDIV, Ops.MOD) or (a >= 0 and b > 0)
 
 
-@pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("dtype", ALL, ids=lambda d: d.name)
+@EVERY_TYPE
 def test_ops_of_one_and_two_values(language: str, run: Run, dtype: DType, lanes: int) -> None:
-    renderer: Renderer = RENDERERS[language]
+    renderer: Renderer = ALL_RENDERERS[language]
     pairs = list(itertools.product(edges(dtype), repeat=2))
     rows = [[a for a, _ in pairs], [b for _, b in pairs]]
     outputs: dict[str, Any] = {}
@@ -134,13 +157,14 @@ def test_ops_of_one_and_two_values(language: str, run: Run, dtype: DType, lanes:
     check(run, [dtype, dtype], rows, outputs, lanes)
 
 
-@pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("dtype", ALL, ids=lambda d: d.name)
+@EVERY_TYPE
 def test_casts(language: str, run: Run, dtype: DType, lanes: int) -> None:
     values = edges(dtype)
     outputs: dict[str, Any] = {}
     for target in ALL:
-        if target is not dtype and RENDERERS[language].supports(Ops.CAST, target):
+        if not ALL_RENDERERS[language].supports(Ops.CAST, target):
+            continue
+        if target is not dtype:
             outputs[f"to {target.name}"] = (
                 target,
                 lambda a, target=target: a.cast(target),
@@ -155,15 +179,14 @@ def test_casts(language: str, run: Run, dtype: DType, lanes: int) -> None:
     check(run, [dtype], [values], outputs, lanes)
 
 
-@pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("dtype", ALL, ids=lambda d: d.name)
+@EVERY_TYPE
 def test_where_and_mulacc(language: str, run: Run, dtype: DType, lanes: int) -> None:
     values = edges(dtype)[::2]
     rows = [list(row) for row in zip(*itertools.product(values, repeat=3), strict=True)]
     outputs: dict[str, Any] = {
         "where": (dtype, lambda a, b, c: (a < b).where(b, c), lambda a, b, c: b if a < b else c),
     }
-    if RENDERERS[language].supports(Ops.MULACC, dtype):
+    if ALL_RENDERERS[language].supports(Ops.MULACC, dtype):
         outputs["mulacc"] = (
             dtype,
             lambda a, b, c: a.alu(Ops.MULACC, b, c),

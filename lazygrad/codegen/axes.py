@@ -35,9 +35,12 @@ class Store(NamedTuple):
 def arrange(stores: Sequence[Store], outputs: Sequence[UOp], prefix: str) -> UOp:
     """The SINK of the stores, with its axes arranged."""
     outputs = [r for r in outputs if any(r in store.axes for store in stores)]
-    roots = share_reduce_loops([store.node for store in stores])
-    kinds = output_kinds(roots, stores, outputs)
+    roots = [store.node for store in stores]
     order = toposort(roots)
+    shared = share_reduce_loops(roots, order)
+    if shared is not roots:
+        roots, order = shared, toposort(shared)
+    kinds = output_kinds(order, stores, outputs)
     owners = {r: frozenset(i for i, store in enumerate(stores) if r in store.axes) for r in outputs}
     runs = [
         *_output_runs(outputs, kinds, owners),
@@ -46,16 +49,13 @@ def arrange(stores: Sequence[Store], outputs: Sequence[UOp], prefix: str) -> UOp
     joined = join_axes(index_expressions(order), runs)
     final, places = _numbered(runs, joined, outputs, kinds)
     roots = _substitute(order, roots, places, final)
-    chain = sorted(
-        {r for run in runs for r in final[run] if r.arg.kind is not AxisType.REDUCE},
-        key=lambda r: (r.arg.kind.value, r.arg.id),
-    )
+    ranges = sorted({r for run in runs for r in final[run]}, key=_nesting)
+    chain = [r for r in ranges if r.arg.kind is not AxisType.REDUCE]
     guarded = []
     for root, store in zip(roots, stores, strict=True):
         present = {r for run in runs if store.axes.issuperset(run) for r in final[run]}
         guarded.append(guard(root, present, chain))
-    sink = UOp(Ops.SINK, dtypes.void, tuple(guarded))
-    return sink.replace(arg=KernelInfo(kernel_name(sink, prefix)))
+    return UOp(Ops.SINK, dtypes.void, tuple(guarded), KernelInfo(_name(prefix, ranges)))
 
 
 # *** names
@@ -63,30 +63,28 @@ def arrange(stores: Sequence[Store], outputs: Sequence[UOp], prefix: str) -> UOp
 
 def kernel_name(sink: UOp, prefix: str) -> str:
     """`r_4_16`: the prefix and the sizes of all ranges, outermost kind first."""
-    sizes = [_size_name(r) for r in ordered_ranges(sink)]
+    return _name(prefix, sorted((n for n in sink.toposort() if n.op is Ops.RANGE), key=_nesting))
+
+
+def _name(prefix: str, ranges: Iterable[UOp]) -> str:
+    sizes = [size_text(index.as_sint(r.src[0])).strip("()") for r in ranges]
     return "_".join((prefix, *(sizes or ["1"])))
 
 
-def ordered_ranges(sink: UOp) -> list[UOp]:
-    """Every range of a kernel, by kind and then by number."""
-    found = [node for node in sink.toposort() if node.op is Ops.RANGE]
-    return sorted(found, key=lambda r: (r.arg.kind.value, r.arg.id))
-
-
-def _size_name(r: UOp) -> str:
-    return size_text(index.as_sint(r.src[0])).strip("()")
+def _nesting(r: UOp) -> tuple[int, int]:
+    """The place of a range in a kernel, by kind and then by number."""
+    return r.arg.kind.value, r.arg.id
 
 
 # *** 1. reductions in one loop
 
 
-def share_reduce_loops(roots: list[UOp]) -> list[UOp]:
+def share_reduce_loops(roots: list[UOp], order: Sequence[UOp]) -> list[UOp]:
     """Reductions of the same sizes at the same place, none of which needs another, share their ranges.
 
     The level of a reduction is one more than that of any it needs from outside of its own loop. Loops of one
     level never wait for each other, so joining them makes no circle.
     """
-    order = toposort(roots)
     reduces = [node for node in order if node.op is Ops.REDUCE]
     if len(reduces) < 2:
         return roots
@@ -107,7 +105,7 @@ def share_reduce_loops(roots: list[UOp]) -> list[UOp]:
     return [done[root] for root in roots]
 
 
-def _levels(order: list[UOp]) -> dict[UOp, int]:
+def _levels(order: Sequence[UOp]) -> dict[UOp, int]:
     below: dict[UOp, frozenset[UOp]] = {}  # the reductions that a node needs
     level: dict[UOp, int] = {}
     none: frozenset[UOp] = frozenset()
@@ -130,11 +128,11 @@ def _levels(order: list[UOp]) -> dict[UOp, int]:
 
 
 def output_kinds(
-    roots: Sequence[UOp], stores: Sequence[Store], outputs: Sequence[UOp]
+    order: Sequence[UOp], stores: Sequence[Store], outputs: Sequence[UOp]
 ) -> dict[UOp, AxisType]:
     """GLOBAL, or LOOP where threads side by side would all compute the same reduction, or would collide."""
     sequential: set[UOp] = set()
-    for node in toposort(roots):
+    for node in order:
         if node.op is Ops.REDUCE:
             sequential.update(r for r in outputs if r not in ranges_of(node))
     for store in stores:

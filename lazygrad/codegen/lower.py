@@ -42,8 +42,7 @@ def lower(ast: UOp) -> UOp:
     for store in wanted:
         own = tuple(ZERO if size == 1 else axis for axis, size in zip(axes, _store_shape(store), strict=True))
         stores.append(_store(indexer, store, own))
-    has_reduce = any(node.op is Ops.REDUCE_AXIS for node in ast.toposort())
-    return arrange(stores, [axis for axis in axes if axis is not ZERO], "r" if has_reduce else "E")
+    return arrange(stores, [axis for axis in axes if axis is not ZERO], "r" if indexer.reduces else "E")
 
 
 # *** outputs
@@ -129,6 +128,7 @@ class Indexer:
 
     def __init__(self, first: int) -> None:
         self.number = first
+        self.reduces = False
         self.values: dict[Key, UOp] = {}
         self.plans: dict[Key, tuple[tuple[Key, ...], Any]] = {}
 
@@ -177,6 +177,7 @@ class Indexer:
             inner = _places(place, shape_of(node.src[0]), inside)
             return ((node.src[0], inner, inside),), valid
         if op is Ops.REDUCE_AXIS:
+            self.reduces = True
             sizes = shape_of(node.src[0])
             ranges = {a: self.reduce_range(sizes[a]) for a in node.arg.axes if sizes[a] != 1}
             inner = tuple([ranges.get(a, i) for a, i in enumerate(indices)])

@@ -29,13 +29,20 @@ def ranges_of(node: UOp) -> Ranges:
     """The open ranges of a node: those below it, except the ones that a REDUCE below it has closed."""
     if node.op is Ops.RANGE:
         return _range_itself(node)
-    found = node.facts.get("ranges")
-    if found is None:
-        for below in node.toposort():
-            if below.op is not Ops.RANGE and "ranges" not in below.facts:
-                below.facts["ranges"] = _ranges_of(below)
-        found = node.facts["ranges"]
-    return found  # type: ignore[no-any-return]
+    facts = node.facts
+    if "ranges" in facts:
+        return facts["ranges"]  # type: ignore[no-any-return]
+    stack = [node]
+    while stack:
+        below = stack[-1]
+        waiting = [s for s in below.src if "ranges" not in s.facts and s.op is not Ops.RANGE]
+        if waiting:
+            stack.extend(waiting)
+            continue
+        stack.pop()
+        if "ranges" not in below.facts:
+            below.facts["ranges"] = _ranges_of(below)
+    return facts["ranges"]  # type: ignore[no-any-return]
 
 
 def _range_itself(node: UOp) -> Ranges:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lazygrad.codegen.evaluate import evaluate
+from lazygrad.config import Context
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from tests.helpers import needs
@@ -16,7 +17,9 @@ from .programs import Programs
 def check(seed: int, device: str) -> None:
     ast = Programs(seed).kernel()
     contents = random_contents(ast, seed)
-    found, expected = run(ast, device, contents), evaluate(ast, contents)
+    with Context(CHECK=1):
+        found = run(ast, device, contents)
+    expected = evaluate(ast, contents)
     for a, b in zip(found, expected, strict=True):
         assert equal(a, b), f"seed {seed} on {device}: {a} is not {b}"
 
@@ -57,4 +60,5 @@ def test_scatter(shape, combine, device):
         ast = sink(scatter(0, 5, load(1, whole, dtypes.int), where, combine))
         for seed in range(4):
             contents = random_contents(ast, seed, -2, 7)
-            assert run(ast, device, contents) == evaluate(ast, contents)
+            with Context(CHECK=1):
+                assert run(ast, device, contents) == evaluate(ast, contents)

@@ -1,0 +1,68 @@
+"""The list of passes, what they cost, and what a program's record says."""
+
+from __future__ import annotations
+
+import pytest
+
+from lazygrad.codegen import compile as compiling
+from lazygrad.codegen.compile import PASSES, compile_kernel, stages
+from lazygrad.codegen.estimate import estimate
+from lazygrad.codegen.lower import lower
+from lazygrad.ir import index
+from lazygrad.ir.ops import Ops
+from lazygrad.ir.uop import UOp
+from lazygrad.renderer.python import PythonRenderer
+
+from .kernels import SEVEN, load, plain, reduce, sink, store
+
+RENDERER = PythonRenderer()
+
+
+def test_every_pass_is_timed_and_promises_something():
+    compiling.stage_times.clear()
+    names = [name for name, _ in stages(SEVEN["softmax"](), RENDERER)]
+    assert names == [step.name for step in PASSES] == list(compiling.stage_times)
+    assert all(step.promise for step in PASSES)
+    assert [step.form for step in PASSES] == sorted(step.form for step in PASSES)
+
+
+def test_the_record_of_a_program():
+    spec = compile_kernel(SEVEN["value_and_statistic"](), RENDERER, ())
+    assert (spec.name, spec.globals, spec.outs, spec.ins) == ("r_3_4_4", 3, (0, 1), (2,))
+    spec = compile_kernel(SEVEN["symbolic_sum"](), RENDERER, ())
+    assert [v.arg for v in spec.vars] == [("n", 1, 10)]
+
+
+def test_a_buffer_that_nothing_reads_stays_an_argument():
+    hidden = load(1, plain(3).pad(((3, 0),)).shrink(((0, 3),)), size=3)
+    spec = compile_kernel(sink(store(0, hidden)), RENDERER, ())
+    assert spec.globals == 2
+    assert spec.src.startswith("def E_3(data0, data1):")
+
+
+@pytest.mark.parametrize(
+    ("name", "operations", "moved"),
+    [
+        ("add", 16, 16 * 4 * 3),
+        ("dot", 2 + 2, (1 + 2 + 2) * 4),
+        ("value_and_statistic", 12 + 3 + 12, (12 + 3 + 12) * 4),
+    ],
+)
+def test_estimates(name, operations, moved):
+    found = estimate(lower(SEVEN[name]()))
+    assert (found.ops, found.bytes) == (operations, moved)
+
+
+def test_a_buffer_read_twice_moves_once():
+    a = load(1, plain(8, 1, 8).expand((8, 8, 8)))
+    b = load(2, plain(8, 8).permute((1, 0)).reshape((1, 8, 8)).expand((8, 8, 8)))
+    found = estimate(lower(sink(store(0, reduce(a * b, Ops.ADD, 2)))))
+    assert (found.ops, found.bytes) == (2 * 8**3, 3 * 64 * 4)
+
+
+def test_estimates_may_be_symbolic():
+    found = estimate(lower(SEVEN["symbolic_sum"]()))
+    (n,) = [u for u in found.ops.toposort() if u.op is Ops.DEFINE_VAR]
+    assert isinstance(found.bytes, UOp)
+    assert index.evaluate(found.ops, {n: 7}) == 2 * 7 + 2
+    assert index.evaluate(found.bytes, {n: 7}) == (2 * 7 + 2) * 4

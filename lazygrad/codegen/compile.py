@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ..config import CHECK
 from ..ir.ops import Ops
+from ..ir.spec import KERNEL, SPECS, verify
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
 from .estimate import estimate
@@ -82,10 +84,14 @@ def stages(
     buffers = tuple(node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL)
     job = Job(renderer, opts, [] if applied is None else applied, buffers)
     form: Any = ast
+    if CHECK:
+        verify(ast, KERNEL, "scheduling")
     for step in PASSES:
         start = time.perf_counter()
         form = step.run(form, job)
         stage_times[step.name] = stage_times.get(step.name, 0.0) + time.perf_counter() - start
+        if CHECK:
+            verify(form, SPECS[step.form], step.name, renderer.supports if step.form >= 6 else None)
         yield step.name, form
 
 

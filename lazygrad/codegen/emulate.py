@@ -1,15 +1,14 @@
-"""Narrow floats (bfloat16, fp8, and half where the target lacks it) as integers in memory and float32 in arithmetic.
+"""Narrow floats (bfloat16, fp8, half where the target lacks it): integers in memory, float32 in arithmetic.
 
-A part of `legalize`. Every value of a narrow type becomes the float32 of the same value. Each op on them is done in
-float32 and its result rounded to the narrow type at once (to nearest, ties to even), as `ops.execute` does: for + − × ÷
-and √ rounding twice gives what rounding once would, since float32 has more than twice the digits. A REDUCE accumulates in
-float32 and rounds its result. Everything is arithmetic on bits: no branches, no tables.
+A part of `legalize`. Every value of a narrow type becomes the float32 of the same value. Each op on
+them is done in float32 and its result rounded to the narrow type at once (to nearest, ties to even), as
+`ops.execute` does: for + − × ÷ and √ rounding twice gives what rounding once would, since float32 has
+more than twice the digits. A REDUCE accumulates in float32 and rounds its result. Everything is
+arithmetic on bits: no branches, no tables.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..dtype import DType, PtrDType, dtypes
@@ -40,7 +39,7 @@ def emulate_narrow_floats(sink: UOp, renderer: _Supports) -> UOp:
 
 
 class _Emulation:
-    """`emulated`: types whose arithmetic is done in float32; `stored`: types that load, store and cast natively."""
+    """`emulated`: types whose arithmetic is done in float32; `stored`: types the target loads and casts."""
 
     def __init__(self, emulated: set[DType], stored: set[DType]) -> None:
         self.emulated, self.stored = emulated, stored
@@ -159,7 +158,7 @@ def decode(bits: UOp, scalar: DType) -> UOp:
     drop = 23 - info.mantissa_bits
     sign = (word & (1 << (info.bits - 1))) << (32 - info.bits)
     magnitude = (word & ((1 << (info.bits - 1)) - 1)) << drop
-    # With the exponent read as float32's, the value is 2**(127 - bias) too small, subnormals included: an exact product.
+    # With the exponent read as float32's, it is 2**(127 - bias) too small, subnormals too: an exact product.
     value = (magnitude.bitcast(dtypes.float32) * 2.0 ** (127 - info.bias)).bitcast(dtypes.uint32)
     if scalar is dtypes.fp8e4m3:  # one NaN, no infinity
         value = magnitude.eq(0x7F << drop).where(0x7FC00000, value)
@@ -218,9 +217,10 @@ def round_to(value: UOp, scalar: DType) -> UOp:
 
 
 def round_to_odd(value: UOp) -> UOp:
-    """A float64 as a float32, an inexact result with its last bit set: rounding that to fewer digits is rounding once.
+    """A float64 as a float32, an inexact one with its last bit set: rounding it to fewer digits rounds once.
 
-    (S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008.)
+    S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding
+    to odd", 2008.
     """
     nearest = value.cast(dtypes.float32)
     back = nearest.cast(dtypes.float64)
@@ -242,7 +242,7 @@ def _integer_for(value: UOp, target: DType) -> UOp:
         limit = 1 << 20
         value = (value < limit).where(value, limit)
         return value if dtypes.is_unsigned(source) else (value < -limit).where(-limit, value)
-    # Eight digits count, and whether anything follows them: of larger numbers the low bits become one sticky bit.
+    # Eight digits count, and whether anything follows: the low bits of larger numbers become one sticky bit.
     magnitude = value if dtypes.is_unsigned(source) else (value < 0).where(-value, value)
     result = value
     for least, low in (

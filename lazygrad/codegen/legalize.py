@@ -3,9 +3,9 @@
 What a renderer may rely on in form 6:
 
 - No `dtypes.index`: every integer has a width.
-- IDIV and MOD are on integers that are not negative (unsigned, or so by construction) with a divisor that is not 0:
-  rounding down and C's rounding to zero agree, and nothing traps. No remainder of a negative number is left.
-- SHL and SHR shift by 0 to width - 1; SHR keeps the sign of a signed number.
+- IDIV and MOD are on integers that are not negative (unsigned, or so by construction), and the divisor is
+  not 0: rounding down and C's rounding to zero agree, and nothing traps.
+- SHR keeps the sign of a signed number. Where `supports` denies SHL or SHR, amounts are from 0 to width - 1.
 - No CAST to bool (it is CMPNE with 0) and no arithmetic on bools but AND, OR, XOR, CMPEQ, CMPNE and WHERE.
 - CAST float → integer is of a value in range, unless the renderer says that its CAST saturates.
 - MULACC is rounded once (`fma`); no other product and sum may be contracted.
@@ -13,8 +13,8 @@ What a renderer may rely on in form 6:
 
 What `legalize` asks of a renderer, `renderer.supports(op, dtype)`, with the scalar dtype of the operands:
 
-- any elementwise op but CAST: there is an instruction or exact function for it, which for MAX and MIN gives NaN if either is NaN
-  and the first operand of equals, for comparisons IEEE's answer, for EXP and its like a result within BOUNDS;
+- any elementwise op but CAST: it means on every input what `ir.ops` says. MAX and MIN give NaN if either is
+  NaN and the first of equals, shifts by any amount are defined, EXP and its like are within BOUNDS;
 - (Ops.CAST, integer type): CAST from float to it saturates and sends NaN to 0;
 - (Ops.LOAD, float type): the type can be loaded, stored, and cast from and to float32;
 - (Ops.ADD, float type): arithmetic on it works, each result rounded to it.
@@ -46,7 +46,7 @@ class Capabilities(Protocol):
 def legalize(sink: UOp, renderer: Capabilities, *, multiply_add: bool = True) -> UOp:
     """The same computation in the ops and dtypes of the renderer's target.
 
-    Each step is one walk. `multiply_add=False` keeps products and sums apart also where the target could fuse them.
+    Each step is one walk. `multiply_add=False` keeps products and sums apart also where they could fuse.
     """
     sink = choose_widths(sink)
     sink = emulate_narrow_floats(sink, renderer)
@@ -81,7 +81,7 @@ def fold(op: Ops, dtype: DType, src: tuple[UOp, ...]) -> UOp | None:
 
 
 class Lowering:
-    """One walk that replaces what the target cannot say. `rules` maps an op to its method; None keeps the node."""
+    """One walk that replaces what the target cannot say, by RULES; a rule's None keeps the node."""
 
     def __init__(self, renderer: Capabilities) -> None:
         self.renderer = renderer
@@ -271,7 +271,7 @@ def _cast(low: Lowering, node: UOp, x: UOp) -> UOp | None:
 
 
 def _saturated(low: Lowering, x: UOp, target: DType) -> UOp:
-    """The nearest integer towards zero that `target` has, 0 for NaN, from a CAST of a value that is in range."""
+    """The nearest integer towards zero that `target` has, 0 for NaN, from a CAST of a value in range."""
     least, greatest = int(dtypes.min(target)), int(dtypes.max(target))
     too_great = float(greatest + 1)  # a power of two: exact
     inside = (x >= float(least)) & (x < too_great)
@@ -283,7 +283,9 @@ def _saturated(low: Lowering, x: UOp, target: DType) -> UOp:
 
 
 def _shifted(low: Lowering, node: UOp, x: UOp, amount: UOp) -> UOp | None:
-    """A shift by the width or more (or by a negative amount) gives what shifting bit by bit would: 0, or the sign."""
+    """A shift by the width or more, or by a negative amount, gives 0, or all sign bits for a signed `>>`."""
+    if _native(low, node):
+        return None
     width = _bits(x)
     least, greatest = bounds(amount)
     if least >= 0 and greatest < width:
@@ -359,7 +361,7 @@ def _floor_by_positive(low: Lowering, x: UOp, y: UOp) -> UOp:
 def _signed_division(low: Lowering, x: UOp, y: UOp) -> tuple[UOp, UOp]:
     """Quotient and remainder of any two signed integers, by an unsigned division of their magnitudes.
 
-    Magnitudes are exact as unsigned numbers, that of the least integer too, so the least integer // -1 wraps to itself.
+    Magnitudes are exact as unsigned numbers, that of the least integer too: it // -1 wraps to itself.
     """
     signed, unsigned = x.dtype, _UNSIGNED_OF[x.dtype.scalar_type].vec(x.dtype.count)
     top = _bits(x) - 1
@@ -448,11 +450,11 @@ RULES: dict[Ops, Rule] = {
 
 
 def split_lanes(sink: UOp) -> UOp:
-    """Arithmetic on vectors lane by lane, gathered by VECTORIZE, for targets whose vectors only load and store."""
+    """Arithmetic on vectors lane by lane, gathered by VECTORIZE: where vectors only load and store."""
     done: dict[UOp, UOp] = {}
     for node in sink.toposort():
         src = tuple([done[s] for s in node.src])
-        if node.op in ELEMENTWISE and node.dtype.count > 1 or node.op is Ops.REDUCE and node.dtype.count > 1:
+        if node.dtype.count > 1 and (node.op in ELEMENTWISE or node.op is Ops.REDUCE):
             made = _split(node, src)
         elif node.op is Ops.GEP:
             lanes = tuple([lane_of(src[0], i) for i in node.arg])
@@ -523,7 +525,7 @@ def _fused(op: Ops, src: tuple[UOp, ...], single: list[bool]) -> UOp | None:
 
 
 def accumulate(op: Ops, accumulator: UOp, value: UOp, renderer: Capabilities, *, shared: bool = False) -> UOp:
-    """`accumulator op value`, for who turns a REDUCE into its loop: a product that nothing else uses is fused in."""
+    """`accumulator op value`, for who turns a REDUCE into its loop: an unshared product is fused in."""
     if (
         op is Ops.ADD
         and value.op is Ops.MUL

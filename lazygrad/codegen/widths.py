@@ -1,8 +1,9 @@
 """Index arithmetic becomes int32 or int64: the first step of `legalize`.
 
-Before, `dtypes.index` is an unbounded integer. After, every such node is an int32 where its bounds and those of what
-it is made of fit, else an int64. Floor divisions and remainders, whose sign is known here from bounds, become shifts,
-masks, or divisions of operands that are not negative, on which rounding down and C's rounding to zero agree.
+Before, `dtypes.index` is an unbounded integer. After, every such node is an int32 where its bounds and
+those of what it is made of fit, else an int64. Floor divisions and remainders become shifts, masks, or
+divisions of operands that bounds or construction make not negative, on which rounding down and C's
+rounding to zero agree.
 """
 
 from __future__ import annotations

@@ -225,10 +225,10 @@ def _pow(dtype: DType, a: Any, b: Any) -> Any:
         try:
             return math.pow(a, b)
         except OverflowError:
-            return -math.inf if a < 0 and b % 2 == 1 else math.inf
+            return -math.inf if a < 0 and abs(math.fmod(b, 2)) == 1 else math.inf
         except ValueError:  # a negative base with a fraction, or zero to a negative power
             if a == 0:
-                return -math.inf if math.copysign(1.0, a) < 0 and b % 2 == 1 else math.inf
+                return -math.inf if math.copysign(1.0, a) < 0 and abs(math.fmod(b, 2)) == 1 else math.inf
             return math.nan
     if b < 0:  # an integer's reciprocal, truncated: only 1 and -1 have one
         return (1 if b % 2 == 0 else -1) if a == -1 else int(a == 1)

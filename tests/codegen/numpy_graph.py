@@ -1,4 +1,4 @@
-"""Elementwise graphs on arrays: the value of every op of `ir.ops` for millions of inputs at once, in numpy."""
+"""Elementwise graphs on arrays: the value of every op of `ir.ops` for millions of inputs at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lazygrad.dtype import DType, dtypes, numpy_name
+from lazygrad.dtype import DType, numpy_name
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 
@@ -23,7 +23,7 @@ def evaluate(root: UOp, inputs: dict[UOp, np.ndarray]) -> np.ndarray:
     values: dict[UOp, Any] = dict(inputs)
     with np.errstate(all="ignore"):
         for i, node in enumerate(nodes):
-            if node in inputs or node.op not in _OPS and node.op is not Ops.CONST:
+            if node in inputs or (node.op not in _OPS and node.op is not Ops.CONST):
                 continue  # an input, or an address below one
             kind = np.dtype(numpy_name(node.dtype))
             if node.op is Ops.CONST:
@@ -74,7 +74,7 @@ def _divide(function: Any) -> Any:
 
 
 def _multiply_add(a: Any, b: Any, c: Any, dtype: np.dtype[Any]) -> Any:
-    """One rounding: exact for float32 by rounding the float64 sum to odd; for float64 up to a rare double rounding."""
+    """One rounding: exact for float32, the float64 sum rounded to odd; for float64 rarely two."""
     if dtype.kind != "f":
         return a * b + c
     wide = np.float64 if dtype == np.float32 else np.longdouble

@@ -65,6 +65,10 @@ class UOp:
             if dtype.count == 1:
                 arg = cast_value(arg, dtype)
                 key: Key = (op, dtype, src, const_bits(arg, dtype))
+            elif all(value is arg[0] for value in arg):  # the same in every lane: converted once
+                value = cast_value(arg[0], dtype)
+                arg = (value,) * len(arg)
+                key = (op, dtype, src, (const_bits(value, dtype),) * len(arg))
             else:  # a vector of constants: one value per lane
                 arg = tuple(cast_value(value, dtype) for value in arg)
                 key = (op, dtype, src, tuple(const_bits(value, dtype) for value in arg))

@@ -19,7 +19,7 @@ from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import below_movement, is_held, plain, toposort_effective
 from .kernel import AstBuilder
-from .placement import Group, Placement, numel
+from .placement import CONTINUES, Group, Indices, Placement, numel
 from .versions import device_name, device_of
 
 Ref = tuple[Any, ...]
@@ -175,8 +175,8 @@ class _Assembler:
                 version = assign.src[0]
                 if "fresh" in version.facts:
                     continue  # nobody reads it
-                reads = {} if version in self.graph.stored else self.plan.uses.get(version, {})
-                if group in reads and not self._reads_where_it_writes(group, node, assign, set(reads[group])):
+                reads = {} if version in self.graph.stored else self._reads_of(version)
+                if group in reads and not self._reads_where_it_writes(group, node, assign, reads[group]):
                     self._store_first(group, output, node, assign)
                 writer = self.version_place[assign][0]
                 for reader in reads:
@@ -185,7 +185,12 @@ class _Assembler:
                 if version in self.walk:
                     self.readers_of.setdefault(writer, []).append(self.walk[version])
 
-    def _reads_where_it_writes(self, group: Group, node: UOp, assign: UOp, tuples: set[tuple[UOp, ...]]) -> bool:
+    def _reads_of(self, version: UOp) -> dict[Group, set[Indices]]:
+        """The kernels that read a version, and at which indices."""
+        found = {g: set(at) - {CONTINUES} for g, at in self.plan.uses.get(version, {}).items()}
+        return {group: tuples for group, tuples in found.items() if tuples}
+
+    def _reads_where_it_writes(self, group: Group, node: UOp, assign: UOp, tuples: set[Indices]) -> bool:
         """Whether a kernel reads each element of its target only where it writes it."""
         if len(tuples) != 1 or group.kind != "kernel":
             return False
@@ -200,7 +205,9 @@ class _Assembler:
     def _store_first(self, group: Group, output: int, node: UOp, assign: UOp) -> None:
         """Store the value in memory of its own, then copy it over the target."""
         self.targets[group.id][output] = (node, None)
-        if node.op is not Ops.ASSIGN:
+        if node.op is Ops.ASSIGN:
+            del self.place[node]  # who reads the new version finds it where the copy puts it
+        else:
             self.place[node] = (group.id, output)
         copier = self._new_kernel()
         self.targets[copier] = [(node, assign)]

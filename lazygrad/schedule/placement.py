@@ -38,6 +38,11 @@ MAX_NESTED_WORK = 1 << 15
 MIN_PARALLEL, SERIAL_WORK = 8, 1 << 20
 
 
+#: Instead of index tuples: read at places that only the data knows; and not read, but written further.
+ANYWHERE: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "anywhere"),)
+CONTINUES: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "continues"),)
+
+
 class Group:
     """One kernel in the making: its loops, and the nodes it stores."""
 
@@ -385,7 +390,7 @@ class Placement:
             self._use(node.src[1], group, indices, times)
             before = self.stored.get(node.src[0], node.src[0])
             if not is_held(before):  # the version that this write continues comes first
-                self._use(before, group, None, times)
+                self.uses.setdefault(before, {}).setdefault(group, {})[CONTINUES] = 0
             return
         for source in dict.fromkeys(node.src):
             self._use(source, group, indices, times)
@@ -398,7 +403,7 @@ class Placement:
         if held and base not in self.watched:
             return
         if indices is None:  # at places that only the data knows
-            at: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "anywhere"),)
+            at: Indices = ANYWHERE
         elif source is base:
             at = indices
         else:

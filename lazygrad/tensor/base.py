@@ -36,7 +36,7 @@ from ..schedule.kernelize import kernelize as kernelize_nodes
 from ..schedule.versions import buffer_of, device_of, empty_buffer, latest, mark_buffer, new_buffer, peel
 from ..shape.movement import base_and_tracker, broadcast_to, reshape, shrink
 from ..shape.rules import shape_of
-from .storage import Storage, base_of, is_view, rebase
+from .storage import Storage, base_of, has_pad, is_view
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,6 +153,7 @@ class TensorBase(metaclass=_TrainingFlag):
         wanted = None if dtype is None else to_dtype(dtype)
         node = _node_of(data, Device.canonicalize(device), device is not None, wanted)
         self._setup(node, bool(requires_grad), leaf=True)
+        self._claim_memory()
         if requires_grad and not dtypes.is_float(self.dtype):
             raise TypeError(f"only float tensors have gradients, not {self.dtype}")
 
@@ -177,7 +178,10 @@ class TensorBase(metaclass=_TrainingFlag):
             node, tracks = UOp(Ops.DETACH, node.dtype, (node,)), False
         made: Any = object.__new__(cls)
         made._setup(node, tracks, leaf=False)
-        if len(parents) == 1 and node.op in _MAY_SHARE:
+        if not parents:
+            if node.op in _MAY_SHARE:
+                made._claim_memory()
+        elif len(parents) == 1 and node.op in _MAY_SHARE:
             storage = parents[0]._memory()
             if storage is not None and is_view(node) and base_of(node) is storage.version:
                 made._storage = storage
@@ -208,14 +212,26 @@ class TensorBase(metaclass=_TrainingFlag):
 
     def _memory(self) -> Storage | None:
         """The storage that this tensor is a view of; None where it is not (yet) in memory."""
-        node = self.uop
+        self.uop  # noqa: B018 - follow what has been computed since
         if self._storage is not None:
-            return self._storage
-        if not is_view(node):
-            return None
-        self._storage = Storage(base_of(node))
-        self._storage.add(self)
+            self._storage.refresh()
         return self._storage
+
+    def _claim_memory(self) -> None:
+        """Be a view of the memory that holds the value: what was realized can be written, and its views see it."""
+        node = self.uop
+        if self._storage is None and is_view(node):
+            self._storage = Storage(base_of(node))
+            self._storage.add(self)
+
+    def _needs_memory(self) -> UOp:
+        """The node to compute so that this tensor is in memory: padding and bare constants are stored too."""
+        node = self._value()
+        if base_of(node).op is Ops.CONST or has_pad(node):
+            node = UOp(Ops.CONTIGUOUS, node.dtype, (node,))
+            if self._leaf or not self._requires_grad:
+                self._uop = node
+        return node
 
     @property
     def shape(self) -> tuple[sint, ...]:
@@ -327,7 +343,10 @@ class TensorBase(metaclass=_TrainingFlag):
 
     def kernelize(self, *others: TensorBase) -> Self:
         """Plan: cut the graph below these tensors into kernels and make their (unallocated) buffers. Runs nothing."""
-        kernelize_nodes([t._value() for t in (self, *others)], _pending_nodes)
+        tensors = (self, *others)
+        kernelize_nodes([t._needs_memory() for t in tensors], _pending_nodes)
+        for tensor in tensors:
+            tensor._claim_memory()
         return self
 
     def schedule_with_vars(self, *others: TensorBase) -> tuple[list[ScheduleItem], dict[UOp, int]]:
@@ -346,9 +365,9 @@ class TensorBase(metaclass=_TrainingFlag):
     def realize(self, *others: TensorBase) -> Self:
         """Compute these tensors now, together, and return the first."""
         tensors = (self, *others)
-        realize_nodes([t._value() for t in tensors], _pending_nodes)
+        realize_nodes([t._needs_memory() for t in tensors], _pending_nodes)
         for tensor in tensors:  # stand for the memory, and let go of the graph
-            tensor.uop  # noqa: B018
+            tensor._claim_memory()
         return self
 
     @property
@@ -371,7 +390,7 @@ class TensorBase(metaclass=_TrainingFlag):
         value = self._value()
         if base_of(value).op is Ops.CONST or not base_and_tracker(peel(value))[1].contiguous:
             plain = self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,)))
-        plain.realize()
+        realize_nodes([plain._value()], _pending_nodes)
         base, tracker = base_and_tracker(peel(plain._value()))
         buffer = buffer_of(base)
         if not buffer.is_allocated:
@@ -466,6 +485,7 @@ class TensorBase(metaclass=_TrainingFlag):
         mark_buffer(node, Buffer("CPU", array.size, dtype).allocate(opaque=flat))
         made: Any = object.__new__(cls)
         made._setup(reshape(node, array.shape), False, leaf=True)
+        made._claim_memory()
         return made  # type: ignore[no-any-return]
 
     # *** writing
@@ -530,7 +550,8 @@ class TensorBase(metaclass=_TrainingFlag):
             buffer = new_buffer(self.device, self._static_numel(), self.dtype)
             value = reshape(self.uop, (self.numel(),))
             self._uop = reshape(UOp(Ops.ASSIGN, self.dtype, (buffer, value)), shape)
-            storage = self._memory()
+            self._claim_memory()
+            storage = self._storage
             if storage is None:
                 raise RuntimeError("a stored tensor is a view of its buffer")
         return storage

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
+from ..schedule.versions import latest
 
 if TYPE_CHECKING:
     from .base import TensorBase
@@ -42,6 +43,15 @@ class Storage:
         """The living tensors of this memory."""
         found = [ref() for ref in self.tensors.values()]
         return [tensor for tensor in found if tensor is not None and tensor._storage is self]
+
+    def refresh(self) -> None:
+        """Follow what the newest version has become by running."""
+        version = base_of(latest(self.version))
+        if version is not self.version:
+            for tensor in self.views():
+                tensor.uop  # noqa: B018  it follows too
+            self.version = version
+            self._claim()
 
     def move_to(self, version: UOp) -> None:
         """Make every view a view of the new version."""
@@ -102,3 +112,12 @@ def is_view(node: UOp) -> bool:
             return False
         node = node.src[0]
     return node.op in (Ops.BUFFER, Ops.ASSIGN)
+
+
+def has_pad(node: UOp) -> bool:
+    """Whether padding stands between a node and its base."""
+    while node.op in LOOKS_AT:
+        if node.op is Ops.PAD:
+            return True
+        node = node.src[0]
+    return False

@@ -16,6 +16,7 @@ from .legalize import legalize
 from .linearize import assign_grid, linearize
 from .lower import lower
 from .opt import Opt, apply_opts, choose
+from .separate_loops import separate_loops
 from .vectorize import vectorize
 
 
@@ -60,6 +61,10 @@ def _legalize(sink: UOp, job: Job) -> UOp:
     return legalize(sink, job.renderer)
 
 
+def _separate_loops(sink: UOp, job: Job) -> UOp:
+    return separate_loops(sink)
+
+
 def _linearize(sink: UOp, job: Job) -> list[UOp]:
     return linearize(sink, job.renderer, job.buffers)
 
@@ -70,6 +75,7 @@ PASSES = [
     Pass("vectorize", _vectorize, 5, "no UPCAST or UNROLL range is left; lanes are as wide as the target's"),
     Pass("assign grid", _assign_grid, 5, "on a grid, no GLOBAL or LOCAL range is left: they are SPECIALs"),
     Pass("legalize", _legalize, 6, "only ops and dtypes that the target has"),
+    Pass("separate loops", _separate_loops, 6, "REDUCEs that share a loop stand in the same loops"),
     Pass("linearize", _linearize, 7, "a list in the order of writing; every loop is closed"),
 ]
 
@@ -80,7 +86,7 @@ stage_times: dict[str, float] = {}
 def stages(
     ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = (), applied: list[Opt] | None = None
 ) -> Iterator[tuple[str, Any]]:
-    """(name of the pass, what it made), one after the other. Opts (None: chosen here) are added to `applied`."""
+    """(name of the pass, what it made), in order. The Opts (None: chosen here) are added to `applied`."""
     buffers = tuple(node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL)
     job = Job(renderer, opts, [] if applied is None else applied, buffers)
     form: Any = ast

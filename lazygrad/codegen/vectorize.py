@@ -1,10 +1,11 @@
 """Scheduled loops (form 4) become vector code (form 5): no UPCAST or UNROLL range is left.
 
-Of the ranges that nest in one another, one is walked by the lanes of vectors: the one along which most accesses are
-contiguous. The others become separate values, one per place. So a matmul tile of 8 by 32 is 8 times 2 vector
-accumulators, and a contiguous row sum keeps vector accumulators and adds their lanes once at the end.
+Of the ranges that nest in one another, one is walked by the lanes of vectors: the one along which most
+accesses are contiguous. The others become separate values, one per place. So a matmul tile of 8 by 32 is 8
+times 2 vector accumulators, and a contiguous row sum keeps vector accumulators and adds their lanes once at
+the end.
 
-1. the last turn of a loop that only needs masks there is cut off (`cut_tails`), so that all other turns need none;
+1. where only the last turn of a loop needs masks, it is cut off, and the others need none (`cut_tails`);
 2. lane ranges are chosen, and cut to the width of the target's vectors (`choose_lanes`);
 3. every node is written once for each place of the other ranges that it depends on (`_Expander`).
 """
@@ -25,6 +26,7 @@ from ..ir.nest import output_ranges, ranges_of
 from ..ir.ops import COMPARISONS, OPS, Ops
 from ..ir.uop import UOp
 from .opt.loops import IN_REGISTERS, at, largest_power_of_two, make_range, stride, substitute_ranges
+from .separate_loops import separate_loops
 
 Place = tuple[int, ...]
 #: How many independent accumulators hide the latency of an addition (4 cycles, 2 a cycle on current CPUs).
@@ -64,7 +66,7 @@ def cut_tails(sink: UOp) -> UOp:
 
 
 def _cuttable(sink: UOp) -> UOp | None:
-    """A loop without whose last turn some condition is the same in all lanes and registers, and none is worse."""
+    """A loop whose last turn alone needs conditions that differ between lanes or registers."""
     nodes = sink.toposort()
     masks: dict[UOp, list[UOp]] = {}
     for node in nodes:
@@ -261,7 +263,7 @@ def across_lanes(op: Ops, value: UOp) -> UOp:
 
 
 def combined(op: Ops, values: list[UOp], chain: bool = False) -> UOp:
-    """The values combined: pairwise, which is short and accurate, or in a chain, in which products fuse with sums."""
+    """The values combined: in pairs (short, accurate), or in a chain, in which products fuse with sums."""
     while len(values) > 1:
         if chain:
             values = [UOp(op, values[0].dtype, (values[0], values[1])), *values[2:]]
@@ -336,7 +338,7 @@ class _Expander:
         return [(value, self.narrow(node, place, value)) for value in self.values_below(node)]
 
     def values_below(self, node: UOp) -> tuple[UOp, ...]:
-        """The values that a node is made of: its sources, and what was computed inside their index arithmetic."""
+        """The values that a node is made of: its sources, and those inside of their index arithmetic."""
         found = self._values.get(node)
         if found is None:
             values: dict[UOp, None] = {}
@@ -453,7 +455,7 @@ class _Expander:
         )
 
     def stores(self, node: UOp, place: Place) -> list[UOp]:
-        """The STOREs at one place: one of a vector where the lanes are neighbours, else one per lane, in order."""
+        """The STOREs at one place: of a vector where lanes are neighbours, else one per lane, in order."""
         access = self.access(node, place)
         if access.valid.expression is FALSE:
             return []
@@ -475,7 +477,7 @@ class _Expander:
         return made
 
     def access(self, node: UOp, place: Place) -> _Access:
-        buffer, position, *valid = node.src[0].src
+        _, position, *valid = node.src[0].src
         where = self.arithmetic(node, place, position)
         condition = self.arithmetic(node, place, valid[0]) if valid else _Arithmetic(TRUE, None, {})
         return _Access(node.src[0], where, condition)
@@ -500,7 +502,7 @@ class _Access(NamedTuple):
         """Whether the place is inside of its buffer even where it is not valid."""
         low, high = index.bounds(self.place.at_lane(0))
         size = getattr(self.node.src[0].dtype, "size", -1)
-        return 0 <= low and high < size
+        return low >= 0 and high < size
 
 
 class _Arithmetic(NamedTuple):
@@ -528,7 +530,7 @@ class _Arithmetic(NamedTuple):
         return None if self.vectors else stride(self.expression, self.lane)
 
     def vector(self) -> UOp:
-        """For all lanes: a scalar where they agree, a constant where they are known, `base + (0, 1, ...)` if linear."""
+        """For all lanes: a scalar if they agree, a constant if known, `base + (0, 1, ...)` if linear."""
         lane = self.lane
         if lane is None or lane not in ranges_of(self.expression):
             return self.expression
@@ -579,42 +581,14 @@ def _index_nodes(nodes: list[UOp]) -> set[UOp]:
     found: set[UOp] = set()
     for node in nodes:
         if node.dtype is dtypes.index:
-            if node.op not in (Ops.LOAD, Ops.REDUCE):
-                found.add(node)
-        elif node.dtype is dtypes.bool:
-            if node.op is Ops.CONST or (node.op in COMPARISONS and node.src[0].dtype is dtypes.index):
-                found.add(node)
-            elif node.op in (Ops.AND, Ops.OR, *COMPARISONS) and found.issuperset(node.src):
-                found.add(node)
+            arithmetic = node.op not in (Ops.LOAD, Ops.REDUCE)
+        elif node.dtype is not dtypes.bool:
+            continue
+        elif node.op in COMPARISONS and node.src[0].dtype is dtypes.index:
+            arithmetic = True
+        else:
+            logic = node.op in (Ops.AND, Ops.OR) or node.op in COMPARISONS
+            arithmetic = node.op is Ops.CONST or (logic and found.issuperset(node.src))
+        if arithmetic:
+            found.add(node)
     return found
-
-
-# *** loops of their own
-
-
-def separate_loops(sink: UOp) -> UOp:
-    """REDUCEs share the loop of a range only where they stand in the same loops; the others get ranges of their own."""
-    nodes = sink.toposort()
-    ranges_of(sink)
-    home: dict[UOp, frozenset[UOp]] = {}
-    moved: dict[UOp, UOp] = {}
-    fresh = 1 + max((node.arg.id for node in nodes if node.op is Ops.RANGE), default=0)
-    own: dict[tuple[UOp, frozenset[UOp]], UOp] = {}
-    done: dict[UOp, UOp] = {}
-    for node in nodes:
-        src = tuple([done[s] for s in node.src])
-        made = node if src == node.src else index.rebuild(node, src)
-        if node.op is Ops.REDUCE:
-            around = ranges_of(made)
-            mapping: dict[UOp, UOp] = {}
-            for r in made.src[1:]:
-                if home.setdefault(r, around) != around:
-                    other = own.get((r, around))
-                    if other is None:
-                        other = own[r, around] = make_range(as_sint(r.src[0]), fresh, r.arg.kind)
-                        fresh += 1
-                    mapping[r] = other
-            if mapping:
-                made = substitute_ranges(made, mapping)
-        done[node] = made
-    return done[sink]

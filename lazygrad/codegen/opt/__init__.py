@@ -1,5 +1,6 @@
-"""The loop optimizer, form 3 to form 4: which moves are legal (`actions`), what they change (`loops`), and which to make
-(`heuristic`). What comes out is the same kernel with its ranges split and typed, and the list of `Opt`s that did it.
+"""The loop optimizer, form 3 to form 4: the same kernel, its ranges split and typed by a list of `Opt`s.
+
+`actions` says which moves are legal, `loops` what they change, `heuristic` which to make.
 """
 
 from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts

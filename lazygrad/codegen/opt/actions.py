@@ -1,7 +1,8 @@
 """The legal moves: what each OptOps does to `Loops`, and when it may.
 
-An action has a contract (its docstring, with a picture), a check that refuses with a reason, and one change of the
-loops. Which of them to apply is decided elsewhere (`heuristic`, searches); they find the actions in `ACTIONS`.
+An action has a contract (its docstring, with a picture), a check that refuses with a reason, and one change
+of the loops. Which of them to apply is decided elsewhere (`heuristic`, searches), which finds them in
+`ACTIONS`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from ...ir.args import AxisType
 from ...ir.index import as_index
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from .loops import Axis, Loops, is_computed, loops_text, size_text
+from ...shape import size_text
+from .loops import Axis, Loops, is_computed, loops_text
 
 #: The most neighbouring elements that one thread computes along one axis.
 MAX_UPCAST = 256
@@ -49,7 +51,10 @@ class OptOps(enum.Enum):
 
 
 class Opt(NamedTuple):
-    """One optimization: `eval` of its text gives it back. `amount` 0 is the whole axis; for SWAP it is the other axis."""
+    """One optimization: `eval` of its text gives it back.
+
+    `amount` 0 is the whole axis; for SWAP it is the number of the other axis.
+    """
 
     op: OptOps
     axis: int | None = None
@@ -60,8 +65,6 @@ class Opt(NamedTuple):
             f", {name}={v}" for name, v in (("axis", self.axis), ("amount", self.amount)) if v is not None
         )
         return f"Opt(op={self.op}{fields})"
-
-    __str__ = __repr__
 
 
 class KernelOptError(ValueError):
@@ -126,8 +129,8 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
         axis = _axis(loops, action, each)
         amount = each.amount or 0
         if action.counts != "none" and amount == 0 and each.op is not OptOps.SWAP:
-            require(isinstance(axis.size, int), f"the size {axis.size} is not known: give an amount")
-            amount = int(axis.size)  # type: ignore[call-overload]
+            amount = axis.size if isinstance(axis.size, int) else 0
+            require(amount > 0, f"the size {size_text(axis.size)} is not known: give an amount")
         action.check(loops, axis, amount, target)
         return action.apply(loops, axis, amount)
     except _Refused as refused:

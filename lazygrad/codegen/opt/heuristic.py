@@ -1,10 +1,10 @@
-"""Which Opts to apply where nobody says: read off the kernel's accesses and the Target, from no table of known kernels.
+"""Which Opts to apply where nobody says, read off the kernel's accesses and the Target.
 
 1. The axis along which most elements are neighbours in memory is walked by the lanes of vectors.
-2. If a value loaded in a reduction serves several places of another output axis, a few of these are computed at once:
-   a tile of accumulators in registers, each loaded value used by a whole side of it.
-3. Otherwise a loop does a few vectors at once: independent sums hide the latency of an addition, and a narrow strip
-   of columns would make poor use of what a cache line brings.
+2. If a value loaded in a reduction serves several places of another output axis, a few of these are computed
+   at once: a tile of accumulators in registers, each loaded value used by a whole side of it.
+3. Otherwise a loop does a few vectors at once: independent sums hide the latency of an addition, and a narrow
+   strip of columns would make poor use of what a cache line brings.
 4. Short reductions are written out.
 
 All within `MAX_COST`, so that compiling stays a matter of milliseconds.
@@ -35,6 +35,8 @@ SUMS = 4
 STRIP = 8
 #: Operations per element up to which an elementwise loop does two vectors at once.
 CHEAP = 6
+#: Threads of a workgroup.
+THREADS = 128
 #: The sides of register tiles, best first.
 SIDES = (8, 6, 4, 5, 7, 3, 2)
 
@@ -92,7 +94,8 @@ class Facts:
     def cost(self, copies: dict[int, int]) -> int:
         """Operations written out when so many places of these axes are computed at once."""
         return sum(
-            price * math.prod(copies[number] for number in axes if number in copies) for price, axes in self.values
+            price * math.prod(copies[number] for number in axes if number in copies)
+            for price, axes in self.values
         )
 
     def contiguity(self, axis: Axis) -> float:
@@ -192,7 +195,7 @@ class _Plan:
         return found
 
     def fits(self, axis: Axis, amount: int) -> bool:
-        """Whether the kernel stays small with this amount. Lanes cost nothing: `amount` counts vectors where it can."""
+        """Whether the kernel stays small with this amount. A vector costs as much as a scalar."""
         copies = {**self.amounts, axis.number: amount}
         if self.lanes is not None:
             number = self.lanes.number
@@ -230,7 +233,8 @@ class _Plan:
     def padded_lanes(self, axis: Axis, size: int | None, whole: int) -> int:
         """Lanes for a size that vectors do not divide: some of the last vector's stay unused, behind a mask.
 
-        That needs masks that cost nothing, as 64-byte vectors have them, or a loop long enough for one masked turn.
+        That needs masks that cost nothing, as 64-byte vectors have them, or a loop long enough for one slow
+        turn.
         """
         cheap = self.target.vector_bytes >= 64
         if size is None:
@@ -248,7 +252,7 @@ class _Plan:
     # *** what is computed at once beside it
 
     def beside_columns(self, lanes: Axis) -> None:
-        """The lanes are an output's: a tile of accumulators, a strip of columns, or two vectors of cheap work."""
+        """The lanes are an output's: a tile of accumulators, a strip of columns, or vectors of cheap work."""
         facts = self.facts
         reduces = any(access.reduced for access in facts.accesses)
         rows = [axis for axis in facts.loops.axes if axis.output and axis.number != lanes.number]
@@ -275,7 +279,7 @@ class _Plan:
             self.widen(lanes, 2)
 
     def beside_rows(self, lanes: Axis) -> None:
-        """The lanes are a reduction's: rows side by side where they share what is loaded, else several sums."""
+        """The lanes are a reduction's: rows side by side that share what is loaded, else several sums."""
         facts = self.facts
         if lanes.output:
             self.widen(lanes, 2)
@@ -293,7 +297,7 @@ class _Plan:
             self.widen(lanes, SUMS // sums)
 
     def widened(self, axis: Axis, times: int) -> int:
-        """The largest number of vectors, at most `times`, that divides the axis and keeps the kernel small."""
+        """The largest number of vectors up to `times` that divides the axis and keeps the kernel small."""
         size = _size(axis)
         if size is None or axis.number in self.padded:
             return 0
@@ -318,25 +322,26 @@ class _Plan:
 
 
 def _for_grid(facts: Facts, target: Target) -> list[Opt]:
-    """On a grid of threads: loads as wide as they go, short reductions written out, neighbours in one workgroup."""
+    """On a grid of threads: wide loads, short reductions written out, neighbours in one workgroup."""
     found: list[Opt] = []
     sizes = {axis.number: _size(axis) for axis in facts.loops.axes}
     width = max(target.load_bytes, 1) // facts.element_bytes
     parallel = [axis for axis in facts.loops.axes if axis.output and axis.reduce is None]
     best = max(parallel, key=facts.contiguity, default=None)
     if best is not None and width > 1 and facts.contiguity(best) > 0 and not _reduces(facts.accesses):
-        size = sizes[best.number] or 1
-        if size % width == 0:
+        wide = sizes[best.number] or 1
+        if wide % width == 0:
             found.append(Opt(OptOps.UPCAST, best.number, width))
-            sizes[best.number] = size // width
+            sizes[best.number] = wide // width
     for axis in facts.loops.axes:
         size = sizes[axis.number]
-        if not axis.output and size is not None and size <= SHORT and facts.cost({axis.number: size}) <= MAX_COST:
+        if axis.output or size is None or size > SHORT:
+            continue
+        if facts.cost({axis.number: size}) <= MAX_COST:
             found.append(Opt(OptOps.UNROLL, axis.reduce, 0))
     threads = 1
     for axis in reversed(parallel):
-        size = sizes[axis.number] or 1
-        local = largest_power_of_two(size, 128 // threads)
+        local = largest_power_of_two(sizes[axis.number] or 1, THREADS // threads)
         if local > 1:
             found.append(Opt(OptOps.LOCAL, axis.number, local))
             threads *= local

@@ -1,15 +1,16 @@
 """`Loops`: a kernel's loops as the optimizer sees them, with numbered axes that Opts split, pad and swap.
 
-In: form 3 (a SINK over RANGE, INDEX, REDUCE). Out: form 4, the same with ranges split and typed. Every change is a
-substitution on ranges; whatever is known about an axis is read off the INDEX expressions.
+In: form 3 (a SINK over RANGE, INDEX, REDUCE). Out: form 4, the same with ranges split and typed. Every
+change is a substitution on ranges; whatever is known about an axis is read off the INDEX expressions.
 
-Axes count outputs first, in their order, then reduces in topological order. Loops that walk the same elements one
-after the other (two reduces of a softmax row and the row that is written) are one axis. A number stays with its axis:
-after a split it names what is left of the outer part.
+Axes count outputs first, in their order, then reduces in topological order. Loops that walk the same
+elements one after the other (two reduces of a softmax row and the row that is written) are one axis. A
+number stays with its axis: after a split it names what is left of the outer part.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -32,10 +33,10 @@ IN_REGISTERS = frozenset((AxisType.UPCAST, AxisType.UNROLL))
 class Axis:
     """What one axis number stands for.
 
-    number   how an Opt names it            size     of the part that is not split off yet
-    ranges   the loops over that part: at most one of an output, and any number of reduces; () once all is split off
-    output   whether an output has it       reduce   its number among the reduce axes, None if nothing is reduced
-    parts    what was split off, the newest first: (kind, amount)
+    number   how an Opt names it size     that of the part that is not split off yet ranges   the loops over
+    that part, at most one of an output, any number of reduces; () once all is split off output   whether an
+    output has it reduce   its number among the reduce axes; None if nothing is reduced along it parts
+    what was split off, the newest first: (kind, amount)
     """
 
     number: int
@@ -71,7 +72,7 @@ class Loops:
         return tuple(sorted(found, key=lambda axis: axis.reduce or 0))
 
     def split(self, axis: Axis, amount: int, kind: AxisType) -> Loops:
-        """Every range of the axis becomes outer*amount + inner; the inner part gets `kind`, the whole if amount is all.
+        """Every range of the axis becomes outer*amount + inner, and the inner part gets `kind`.
 
         A reduce's inner part cannot be UPCAST, so on an axis of both an output and reduces theirs is UNROLL.
         """
@@ -93,7 +94,7 @@ class Loops:
         return self._with(substitute_ranges(self.sink, mapping), left)
 
     def pad(self, axis: Axis, multiple: int) -> Loops:
-        """The axis with its size rounded up: what lies beyond is not stored, loads as 0 and is not reduced."""
+        """The axis with its size rounded up; what lies beyond is not stored, loads as 0, is not reduced."""
         size = as_index(axis.size)
         padded = as_sint(index.floordiv(size + (multiple - 1), index.const(multiple)) * multiple)
         mapping = {r: make_range(padded, r.arg.id, r.arg.kind) for r in axis.ranges}
@@ -160,7 +161,7 @@ def make_range(size: sint, number: int, kind: AxisType) -> UOp:
 
 
 def loops_text(loops: Loops, marked: Axis | None = None) -> str:
-    """The axes, one per line, the marked one with an arrow: its loops, what is left of it, what was split off."""
+    """An axis per line, the marked one with an arrow: what is left of it, its loops, what was split off."""
     lines = []
     for axis in loops.axes:
         here = marked is not None and marked.number == axis.number and axis in loops.axes
@@ -211,9 +212,10 @@ def _find_axes(sink: UOp) -> tuple[Axis, ...]:
 
 
 def _fuse_loops(nodes: list[UOp], ranges: list[UOp], outputs: int) -> list[list[UOp]]:
-    """Ranges that walk the same elements, but never inside each other, in one group; groups in order of their first.
+    """Ranges that walk the same elements, never inside each other, in one group; in the order of their first.
 
-    They walk the same elements if some INDEX over one is an INDEX over the other, once the other is written for it.
+    They walk the same elements if some INDEX over one is, with the other in its place, an INDEX over the
+    other.
     """
     by_size: dict[UOp, list[UOp]] = {}
     for r in ranges:
@@ -282,7 +284,7 @@ def substitute_ranges(sink: UOp, mapping: dict[UOp, UOp]) -> UOp:
 
 
 def _guard(sink: UOp, inside: dict[UOp, UOp]) -> UOp:
-    """The graph in which loads, stores and reduces happen only where these ranges are inside their condition."""
+    """The graph in which loads, stores and reduces happen only where the conditions on their ranges hold."""
     done: dict[UOp, UOp] = {}
     for node in sink.toposort():
         src = tuple([done[s] for s in node.src])
@@ -328,7 +330,7 @@ def _stride_by_differencing(expression: UOp, r: UOp) -> int | None:
     if size.op is not Ops.CONST or size.arg > 64 or is_computed(expression):
         return None
     places = [at(expression, r, k) for k in range(size.arg)]
-    steps = {index.sub(after, before) for before, after in zip(places, places[1:], strict=False)}
+    steps = {index.sub(after, before) for before, after in itertools.pairwise(places)}
     only = steps.pop() if len(steps) == 1 else None
     return only.arg if only is not None and only.op is Ops.CONST else None
 

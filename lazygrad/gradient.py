@@ -70,7 +70,7 @@ def cosine(x: UOp) -> UOp:
     """cos(x) by one SIN: sin(π/2 - |x|) near zero, where the argument is exact, and 1 - 2·sin²(x/2) far away.
 
     π/2 comes in two parts, so that the zeros at ±π/2 keep their relative accuracy; beyond |x| = 3 the error is
-    absolute, about one unit in the last place of 1.
+    absolute, two units in the last place of 1 at most.
     """
     low_part = math.pi / 2 - _rounded(math.pi / 2, x.dtype)
     if x.dtype is dtypes.float64:

@@ -3,6 +3,9 @@
 An integer index counts from the end where it is negative. A Python int out of range raises IndexError at the call. An
 index *in a tensor* is not looked at before it is used: a read out of range gives 0, and a write there is dropped.
 Where indices repeat, the last one in row-major order is what is stored.
+
+An int beside index tensors selects before they are looked at, as in PyTorch: `x[1, :, [0, 2]]` has the axes of `:` and
+of the list in this order. (numpy broadcasts the int with the list and moves both to the front.)
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from ..shape.sizes import add, as_size, mul, sub, vmin
 from .base import TensorBase, mode
 from .creation import iota
 from .random import RandomMixin
+from .storage import is_view
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -178,6 +182,7 @@ class IndexingMixin(RandomMixin):
         """Where in the flattened tensor the elements are that index tensors at some axes select, and their shape."""
         places = [place for place, _ in tensors]
         indices = [t for _, t in tensors]
+        lines = [place for place, t in tensors if t.ndim] or places[:1]  # a 0-d index is like an int
         for t in indices:
             if t.device != self.device and t._device_known() and self._device_known():
                 raise ValueError(f"an index on {t.device} for a tensor on {self.device}; move it with .to()")
@@ -185,12 +190,12 @@ class IndexingMixin(RandomMixin):
             common = broadcast_shapes(*[t.shape for t in indices])
         except ValueError as e:
             raise IndexError(f"index tensors do not fit together: {e}") from None
-        together = places == list(range(places[0], places[0] + len(places)))
-        front = places[0] if together else 0
         others = [axis for axis in range(self.ndim) if axis not in places]
         rank = len(common)
-        # axes of the result: others before, those of the indices, others behind
-        before, behind = (others[:front], others[front:]) if together else ([], others)
+        # axes of the result: those before, those of the indices (in front, if axes stand between them), those behind
+        between = [axis for axis in others if lines[0] < axis < lines[-1]]
+        before = [] if between else [axis for axis in others if axis < lines[0]]
+        behind = [axis for axis in others if axis not in before]
         shape = tuple(self.shape[a] for a in before) + common + tuple(self.shape[a] for a in behind)
         counting = dtypes.int32 if vmax(self.numel()) <= dtypes.max(dtypes.int32) else dtypes.int64
         strides = _strides(self.shape)
@@ -227,8 +232,12 @@ class IndexingMixin(RandomMixin):
         if not parsed.tensors and not (mode.grad and (self._requires_grad or source._requires_grad)):
             self._into_memory()
             part = self._sliced(parsed)
-            part.assign(self._fitted(source, part.shape))
-            return
+            written = self._fitted(source, part.shape)
+            if any(resolve_equal(size, 0) for size in part.shape):
+                return
+            if is_view(part.uop):
+                part.assign(written)
+                return
         whole = _Parsed([(0, size) for size in self.shape], [1] * self.ndim, [], [])
         if (
             any(a is None for a in parsed.kept)
@@ -272,7 +281,7 @@ class IndexingMixin(RandomMixin):
         target.assign(self._make(movement.reshape(node, target.shape), target, values))
 
     def _set_through(self, parsed: _Parsed, source: TensorBase) -> None:
-        """Slices and tensors together, or with gradients: the flat places of the part, taken from a tensor of all places."""
+        """Slices with tensors, with gradients, or that are no view: the flat places of the part, taken from a tensor of all places."""
         counting = dtypes.int32 if vmax(self.numel()) <= dtypes.max(dtypes.int32) else dtypes.int64
         places: Any = self._make(movement.reshape(iota(self.numel(), counting, self.device), self.shape))
         view = places._sliced(parsed)

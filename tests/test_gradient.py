@@ -1,0 +1,277 @@
+"""Gradients: every op has a cell, every rule agrees with finite differences, first and second order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor, dtypes
+from lazygrad.gradient import GRADIENTS, NO_GRADIENT, cosine, filled, gradient
+from lazygrad.ir.ops import OPS, Kind, Ops
+from lazygrad.ir.uop import UOp
+from lazygrad.shape.rules import shape_of
+from tests.tensor.graph_oracle import evaluate
+from tests.tensor.support import check_gradients, data
+
+#: Ops of later forms only: a tensor graph holds none of them.
+LATER = frozenset(
+    (Ops.SINK, Ops.NOOP, Ops.VIEW, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC, Ops.STAGE, Ops.SPECIAL)
+    + (Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.INDEX, Ops.STORE, Ops.LOAD, Ops.REDUCE)
+    + (Ops.VECTORIZE, Ops.GEP)
+)
+
+
+def test_every_op_of_a_tensor_graph_has_a_cell() -> None:
+    assert set(GRADIENTS) == set(Ops) - LATER
+
+
+def uop_op(op: Ops, *more: Any) -> Callable[..., Tensor]:
+    """A node built directly, for ops that no method makes alone."""
+
+    def apply(*tensors: Tensor) -> Tensor:
+        return Tensor._make(UOp(op, tensors[0].dtype, tuple(t.uop for t in tensors), *more), *tensors)
+
+    return apply
+
+
+A, B = data(2, 3, seed=1, dtype=np.float64), data(2, 3, seed=2, dtype=np.float64)
+POSITIVE = data(2, 3, seed=3, low=0.3, high=2.0, dtype=np.float64)
+LINE = data(5, seed=4, dtype=np.float64)
+INDEX = Tensor(np.array([[3, 0, 3], [1, 9, 0]]))
+PLACES = Tensor(np.array([2, 0, 2, 7]))
+VALUES = data(4, seed=5, dtype=np.float64)
+
+RULES: dict[Any, tuple[Callable[..., Tensor], list[Any]]] = {
+    Ops.ADD: (lambda a, b: a + b * b, [A, B]),
+    Ops.SUB: (lambda a, b: a * a - b, [A, B]),
+    Ops.MUL: (lambda a, b: a * b, [A, B]),
+    Ops.MULACC: (uop_op(Ops.MULACC), [A, B, A + 1]),
+    Ops.NEG: (lambda a: -(a * a), [A]),
+    Ops.FDIV: (lambda a, b: a / b, [A, POSITIVE]),
+    Ops.RECIP: (lambda a: a.reciprocal(), [POSITIVE]),
+    Ops.POW: (uop_op(Ops.POW), [POSITIVE, B]),
+    Ops.MAX: (lambda a, b: a.maximum(b) * a, [A, B]),
+    Ops.MIN: (lambda a, b: a.minimum(b) * a, [A, B]),
+    Ops.WHERE: (lambda a, b: (a > 0).where(a * a, a * b), [A, B]),
+    Ops.CAST: (lambda a: (a * a).cast(dtypes.float64) * a, [A]),
+    Ops.SQRT: (lambda a: a.sqrt(), [POSITIVE]),
+    Ops.EXP: (lambda a: a.exp(), [A]),
+    Ops.LOG: (lambda a: a.log(), [POSITIVE]),
+    Ops.EXP2: (lambda a: a.exp2(), [A]),
+    Ops.LOG2: (lambda a: a.log2(), [POSITIVE]),
+    Ops.SIN: (lambda a: a.sin(), [A * 3]),
+    Ops.TANH: (lambda a: a.tanh(), [A]),
+    Ops.ERF: (lambda a: a.erf(), [A]),
+    Ops.TRUNC: (lambda a: a.trunc() * a * a, [A]),
+    Ops.RESHAPE: (lambda a: a.reshape(3, 2) * a.reshape(3, 2), [A]),
+    Ops.EXPAND: (lambda a: (a.reshape(2, 1, 3).expand(2, 4, 3) * Tensor(data(2, 4, 3))) ** 2, [A]),
+    Ops.PERMUTE: (lambda a: a.permute(1, 0) ** 2, [A]),
+    Ops.PAD: (lambda a: a.pad(((1, 2), (0, 1))) ** 2, [A]),
+    Ops.SHRINK: (lambda a: a.shrink(((0, 1), (1, 3))) ** 2, [A]),
+    Ops.FLIP: (lambda a: a.flip(1) * a, [A]),
+    (Ops.REDUCE_AXIS, Ops.ADD): (lambda a: a.sum(1) ** 2, [A]),
+    (Ops.REDUCE_AXIS, Ops.MUL): (lambda a: a.prod(1), [A]),
+    (Ops.REDUCE_AXIS, Ops.MUL, "axes"): (lambda a: a.reshape(2, 3, 2).prod((0, 2)), [data(2, 6, dtype=np.float64)]),
+    (Ops.REDUCE_AXIS, Ops.MAX): (lambda a: a.max(1) ** 2, [A]),
+    (Ops.REDUCE_AXIS, Ops.MIN): (lambda a: a.min(0) ** 2, [A]),
+    Ops.GATHER: (lambda a: a[INDEX] ** 2, [LINE]),
+    (Ops.SCATTER, None): (
+        lambda a, v: uop_op(Ops.SCATTER)(a, PLACES, v) ** 2,
+        [LINE, VALUES],
+    ),
+    (Ops.SCATTER, Ops.ADD): (lambda a, v: uop_op(Ops.SCATTER, Ops.ADD)(a, PLACES, v) ** 2, [LINE, VALUES]),
+    (Ops.SCATTER, Ops.MAX): (lambda a, v: uop_op(Ops.SCATTER, Ops.MAX)(a, PLACES, v) ** 2, [LINE, VALUES]),
+    (Ops.SCATTER, Ops.MIN): (lambda a, v: uop_op(Ops.SCATTER, Ops.MIN)(a, PLACES, v) ** 2, [LINE, VALUES]),
+    Ops.CONTIGUOUS: (lambda a: a.exp().contiguous() * a, [A]),
+    Ops.COPY: (lambda a: a.to("PYTHON").to("CPU") * a, [A]),
+    Ops.ASSIGN: (lambda b: uop_op(Ops.ASSIGN)(Tensor(A), b) * b, [B]),
+}
+
+
+@pytest.mark.parametrize("key", RULES, ids=str)
+def test_rule_against_finite_differences(key: Any) -> None:
+    function, arrays = RULES[key]
+    check_gradients(function, arrays)
+
+
+def test_every_rule_is_tested() -> None:
+    tested = {key[0] if isinstance(key, tuple) else key for key in RULES}
+    missing = {Ops.SCAN, Ops.SORT, Ops.MULTI}  # they raise; see below
+    assert tested == {op for op, rule in GRADIENTS.items() if rule is not NO_GRADIENT} - missing
+
+
+@pytest.mark.parametrize("op", [Ops.SCAN, Ops.SORT, Ops.MULTI])
+def test_what_is_missing_says_so(op: Ops) -> None:
+    node = UOp(op, dtypes.float, (UOp.const(dtypes.float, 1.0),))
+    with pytest.raises(NotImplementedError, match="not there yet"):
+        GRADIENTS[op](node, node)
+
+
+def test_nothing_flows_through_integers() -> None:
+    x = Tensor([1.5, 2.5], requires_grad=True)
+    y = (x.cast(dtypes.int).cast(dtypes.float) * x).sum()
+    np.testing.assert_array_equal(evaluate(y.gradient(x)[0].uop), [1, 2])
+    node = x.uop.cast(dtypes.int).cast(dtypes.float)
+    assert gradient(node, filled((2,), dtypes.float, 1.0), [x.uop]) == {}
+
+
+def test_detach_stops() -> None:
+    x = Tensor([2.0, 3.0], requires_grad=True)
+    np.testing.assert_array_equal(evaluate((x.detach() * x).sum().gradient(x)[0].uop), [2, 3])
+
+
+def test_a_target_in_the_middle() -> None:
+    x = Tensor([2.0, 3.0], requires_grad=True)
+    y = x * x
+    z = (y.reshape(1, 2) * 3).sum()
+    gy, gx = z.gradient(y, x)
+    np.testing.assert_array_equal(evaluate(gy.uop), [3, 3])
+    np.testing.assert_array_equal(evaluate(gx.uop), [12, 18])
+
+
+def test_only_what_is_asked_for_is_built() -> None:
+    x, y = Tensor([1.0, 2.0], requires_grad=True), Tensor([3.0, 4.0], requires_grad=True)
+    product = (x * y).sin().sum()
+    (gx,) = product.gradient(x)
+    ones = {n for n in gx.uop.toposort() if n.op is Ops.MUL and n.src[1] is x.uop}
+    assert not ones - set(product.uop.toposort()), "the gradient of y was built too"
+
+
+# *** edges, as in PyTorch unless a reason is given
+
+
+def slope(function: Callable[[Tensor], Tensor], at: Any) -> Any:
+    x = Tensor(np.array(at, dtype=np.float64), requires_grad=True)
+    return evaluate(function(x).sum().gradient(x)[0].uop).tolist()
+
+
+def test_equals_share() -> None:
+    assert slope(lambda x: x.maximum(1.0), [0.0, 1.0, 2.0]) == [0, 0.5, 1]
+    assert slope(lambda x: x.minimum(1.0), [0.0, 1.0, 2.0]) == [1, 0.5, 0]
+    assert slope(lambda x: x.max(), [2.0, 1.0, 2.0]) == [0.5, 0, 0.5]
+    assert slope(lambda x: x.min(), [1.0, 1.0, 1.0, 3.0]) == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0])
+
+
+def test_clamp_and_relu_and_abs_at_the_edge() -> None:
+    assert slope(lambda x: x.clamp(-1.0, 1.0), [-2.0, -1.0, 0.0, 1.0, 2.0]) == [0, 1, 1, 1, 0]
+    assert slope(lambda x: x.relu(), [-1.0, 0.0, 1.0]) == [0, 0, 1]
+    assert slope(lambda x: x.abs(), [-1.0, 0.0, 1.0]) == [-1, 0, 1]
+    assert slope(lambda x: x.sigmoid(), [0.0]) == [0.25]
+    assert slope(lambda x: x.sign() + x.floor() + x.round(), [-1.5, 0.0, 2.0]) == [0, 0, 0]
+
+
+def test_products_with_zeros() -> None:
+    assert slope(lambda x: x.prod(), [2.0, 3.0, 4.0]) == [12, 8, 6]
+    assert slope(lambda x: x.prod(), [2.0, 0.0, 4.0]) == [0, 8, 0]
+    assert slope(lambda x: x.prod(), [0.0, 3.0, 0.0]) == [0, 0, 0]
+    check_gradients(lambda x: x.prod(), [np.array([2.0, 0.0, 4.0, 0.0])])
+
+
+def test_powers_at_zero() -> None:
+    assert slope(lambda x: x**2, [0.0, 3.0]) == [0, 6]
+    assert slope(lambda x: x**1, [0.0]) == [1]
+    power = uop_op(Ops.POW)
+    base = Tensor(np.array([0.0, 0.0, 2.0, 0.0]), requires_grad=True)
+    exponent = Tensor(np.array([0.0, 2.0, 0.0, 1.0]), requires_grad=True)
+    by_base, by_exponent = power(base, exponent).sum().gradient(base, exponent)
+    assert evaluate(by_base.uop).tolist() == [0, 0, 0, 1]
+    assert evaluate(by_exponent.uop).tolist() == [0, 0, pytest.approx(np.log(2.0)), 0]
+
+
+# *** where never answers for the branch not taken
+
+
+LEAKS: dict[str, tuple[Callable[[Tensor], Tensor], list[float], list[float]]] = {
+    "log": (lambda x: (x > 0).where(x.log(), 0.0), [0.0, 2.0], [0, 0.5]),
+    "x log x": (lambda x: (x > 0).where(x.log() * x, 0.0), [0.0, 1.0], [0, 1]),
+    "sqrt": (lambda x: (x > 0).where(x.sqrt(), 0.0), [0.0, 4.0], [0, 0.25]),
+    "1/x": (lambda x: (x == 0).where(0.0, 1.0 / x), [0.0, 2.0], [0, -0.25]),
+    "exp": (lambda x: (x < 100).where(x.exp(), 0.0), [1e4, 0.0], [0, 1]),
+    "square of nan": (lambda x: x.isnan().where(0.0, x * x), [float("nan"), 3.0], [0, 6]),
+    "tanh of nan": (lambda x: x.isnan().where(0.0, x.tanh()), [float("nan"), 0.0], [0, 1]),
+    "nested": (lambda x: (x > 0).where((x > 1).where(x.log().log(), 0.0), 0.0), [0.0, 0.5, np.e], [0, 0, 1 / np.e]),
+    "moved": (lambda x: (x > 0).where(x.log().flip(0).flip(0), 0.0), [0.0, 2.0], [0, 0.5]),
+    "shared": (lambda x: (x > 0).where(x.sqrt(), 0.0) + x * 2, [0.0, 4.0], [2, 2.25]),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_where_keeps_nan_out(name: str) -> None:
+    function, at, expected = LEAKS[name]
+    assert slope(function, at) == pytest.approx(expected)
+
+
+def test_where_keeps_nan_out_of_norms() -> None:
+    x = Tensor(np.array([[0.0, 0.0], [3.0, 4.0]]), requires_grad=True)
+    length = (x * x).sum(1, keepdim=True).sqrt()
+    unit = (length > 0).where(x / length, 0.0)
+    found = evaluate(unit.sum().gradient(x)[0].uop)
+    np.testing.assert_allclose(found, [[0, 0], [0.032, -0.024]], atol=1e-12)
+
+
+def test_where_is_right_where_the_gradient_happens_to_be_zero() -> None:
+    """Cutting by the condition, not by `gradient == 0`: second derivatives see the difference."""
+    x = Tensor(np.array([0.0, 1.0]), requires_grad=True)
+    y = ((x > -1).where(x * 3.0 * x.exp(), 0.0) ** 2).sum()
+    (first,) = y.gradient(x)
+    (second,) = first.sum().gradient(x)
+    assert evaluate(first.uop)[0] == 0
+    np.testing.assert_allclose(evaluate(second.uop)[0], 18.0)
+
+
+def test_contractions_stay_plain() -> None:
+    """No select inside the products of a matrix multiplication behind a relu."""
+    x, w, v = (Tensor(data(4, 4, seed=i), requires_grad=True) for i in range(3))
+    (grad,) = ((x @ w).relu() @ v).relu().sum().gradient(w)
+    for node in grad.uop.toposort():
+        if node.op is Ops.REDUCE_AXIS:
+            assert node.src[0].op is not Ops.WHERE
+
+
+# *** the walk
+
+
+def test_a_long_chain() -> None:
+    x = Tensor([1.0], requires_grad=True)
+    y: Tensor = x
+    for _ in range(20_000):
+        y = y + x
+    (grad,) = y.sum().gradient(x)
+    assert len(grad.uop.toposort()) > 20_000
+
+
+def test_third_order() -> None:
+    x = Tensor(np.array([0.7]), requires_grad=True)
+    y = x.sin() * x * x
+    for _ in range(3):
+        (y,) = y.sum().gradient(x)
+    s, c, t = np.sin(0.7), np.cos(0.7), 0.7
+    np.testing.assert_allclose(evaluate(y.uop), [-t * t * c - 6 * t * s + 6 * c], rtol=1e-9)
+
+
+def test_gradients_have_shape_and_dtype_of_their_tensor() -> None:
+    for dtype in (dtypes.float16, dtypes.float32, dtypes.float64):
+        x = Tensor(data(3, 1), dtype=dtype, requires_grad=True)
+        (grad,) = (x.expand(3, 4) * 2).sum().gradient(x)
+        assert grad.dtype is dtype
+        assert grad.shape == (3, 1)
+
+
+def test_cosine() -> None:
+    for dtype, bound in ((np.float32, 2.4e-7), (np.float64, 4.4e-16)):
+        points = np.concatenate([np.linspace(-20, 20, 4001), [np.pi / 2, -np.pi / 2, 0.0, 3.0, -3.0]]).astype(dtype)
+        found = evaluate(cosine(Tensor(points).uop))
+        error = np.abs(found - np.cos(points.astype(np.longdouble)).astype(np.float64))
+        assert error.max() <= bound
+    near = np.array([np.pi / 2, -np.pi / 2, 1.5, 1.6], dtype=np.float32)
+    np.testing.assert_allclose(evaluate(cosine(Tensor(near).uop)), np.cos(near.astype(np.float64)), rtol=2e-7)
+
+
+def test_ops_without_a_value_have_no_rule() -> None:
+    for op, info in OPS.items():
+        if info.kind is Kind.ELEMENTWISE:
+            assert op in GRADIENTS
+    assert shape_of(filled((2, 3), dtypes.int, 1)) == (2, 3)

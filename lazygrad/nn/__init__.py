@@ -1,0 +1,31 @@
+"""What networks are built with and trained by: layers here; `optim`, `state` (weights, files) and `datasets`."""
+
+from . import datasets, optim, state
+from .layers import (
+    BatchNorm,
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    Conv1d,
+    Conv2d,
+    Dropout,
+    Embedding,
+    LayerNorm,
+    Linear,
+)
+
+__all__ = [
+    "BatchNorm",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Conv1d",
+    "Conv2d",
+    "Dropout",
+    "Embedding",
+    "LayerNorm",
+    "Linear",
+    "datasets",
+    "optim",
+    "state",
+]

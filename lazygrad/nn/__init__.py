@@ -1,4 +1,4 @@
-"""What networks are built with and trained by: layers here; `optim`, `state` (weights, files) and `datasets`."""
+"""What networks are built with and trained by: layers, `optim`, `state` (weights, files), `datasets`."""
 
 from . import datasets, optim, state
 from .layers import (

@@ -1,7 +1,8 @@
 """Layers. Each is a plain class: its parameters are Tensors that require gradients, `layer(x)` computes.
 
-Any class is a module: nothing to inherit, nothing to register. Parameters begin as in PyTorch. They have memory of
-their own from the start, so that loading weights and training write in place; nothing is computed before it is needed.
+Any class is a module: nothing to inherit, nothing to register. Parameters begin as in PyTorch. They have
+memory of their own from the start, so that loading weights and training write in place; nothing is computed
+before it is needed.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class Linear:
     def __call__(self, x: Tensor) -> Tensor:
         if x.ndim == 0 or x.shape[-1] != self.in_features:
             raise ValueError(
-                f"Linear({self.in_features}, {self.out_features}) needs {self.in_features} elements along the last "
-                f"axis, not shape {shape_text(x.shape)}"
+                f"Linear({self.in_features}, {self.out_features}) needs {self.in_features} elements along "
+                f"the last axis, not shape {shape_text(x.shape)}"
             )
         return x.linear(self.weight.transpose(0, 1), self.bias)
 

@@ -1,7 +1,8 @@
 """Optimizers: PyTorch's formulas, written in place.
 
-A step is one `Tensor.realize` of everything that moves: parameters, their moments, and what the optimizer counts. All
-of that, the learning rate too, is memory, so every step has the same graph: the second plans and compiles nothing.
+A step is one `Tensor.realize` of everything that moves: parameters, their moments, and what the optimizer
+counts. All of that, the learning rate too, is memory, so every step has the same graph: the second plans and
+compiles nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Optimizer:
         return buffer(Tensor.full((), value, dtype=dtypes.float32, device=self.device))
 
     def _copied(self, value: ConstType) -> Tensor:
-        """A number that arrives as data, not as a constant of a kernel: another value compiles nothing new."""
+        """A number that arrives as data, not as a constant of a kernel: another one compiles nothing new."""
         return Tensor([value], dtype=dtypes.float32, device=self.device).reshape(())
 
     def _moments(self) -> list[Tensor]:
@@ -90,8 +91,8 @@ class Optimizer:
         if missing:
             shape = shape_text(self.params[missing[0]].shape)
             raise RuntimeError(
-                f"{len(missing)} of {len(self.params)} parameters have no gradient, the first is number {missing[0]}"
-                f", of shape {shape}: the loss does not depend on them; do not give them to the optimizer"
+                f"{len(missing)} of {len(self.params)} parameters have no gradient, the first is number "
+                f"{missing[0]}, of shape {shape}: the loss does not depend on them; leave them out"
             )
         return [param.grad for param in self.params if param.grad is not None]
 
@@ -119,8 +120,8 @@ def _checked(params: Iterable[Tensor]) -> list[Tensor]:
         place[id(param)] = i
         if not param.requires_grad:
             raise ValueError(
-                f"parameter {i}, of shape {shape}, does not require a gradient: call requires_grad_() on it, or "
-                "leave it out (nn.state.get_parameters(model) lists what can be trained)"
+                f"parameter {i}, of shape {shape}, does not require a gradient: call requires_grad_() on it, "
+                "or leave it out (nn.state.get_parameters(model) lists what can be trained)"
             )
         if param.device != found[0].device:
             raise ValueError(
@@ -185,8 +186,8 @@ class Adam(Optimizer):
         v = b2 · v + (1 - b2) · g²                         c2 = 1 - b2ᵗ
         p = p - lr · (m / c1) / (√(v / c2) + eps)
 
-    c1 and c2 are what the weights in m and v have summed to until step t: averages of ones. Kept like that they
-    are exact to float32's rounding, which 1 - b2ᵗ is not while b2ᵗ is close to 1.
+    c1 and c2 are what the weights in m and v have summed to until step t: averages of ones. Kept like that
+    they are exact to float32's rounding, which 1 - b2ᵗ is not while b2ᵗ is close to 1.
     """
 
     #: whether the decay is a part of the gradient, or shrinks the parameter beside it
@@ -229,7 +230,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay (Loshchilov, Hutter 2017): before a step p shrinks by lr · weight_decay."""
+    """Adam with decoupled weight decay (Loshchilov, Hutter 2017): first p shrinks by lr · weight_decay."""
 
     decoupled = True
 

@@ -1,7 +1,7 @@
 """Weights: the tensors of a model by name, and files of them in the safetensors format.
 
-A model is any object. Its tensors are found through attributes, lists, tuples and dicts; the path to one is its
-name: `layers.0.weight`.
+A model is any object. Its tensors are found through attributes, lists, tuples and dicts; the path to one is
+its name: `layers.0.weight`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def load_state_dict(
 ) -> None:
     """Write the values of a state dict into the tensors of a model, in place.
 
-    strict   names that only one of the two has raise; otherwise they are left alone, and `verbose` prints which
+    strict   names that only one of the two has raise; otherwise they stay, and `verbose` prints them
     verbose  show progress on a terminal
     consume  take each tensor out of the state dict when it is written, so that its memory is free
 

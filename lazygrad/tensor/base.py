@@ -178,15 +178,22 @@ class TensorBase(metaclass=_TrainingFlag):
             node, tracks = UOp(Ops.DETACH, node.dtype, (node,)), False
         made: Any = object.__new__(cls)
         made._setup(node, tracks, leaf=False)
-        if not parents:
-            if node.op in _MAY_SHARE:
-                made._claim_memory()
-        elif len(parents) == 1 and node.op in _MAY_SHARE:
-            storage = parents[0]._memory()
-            if storage is not None and is_view(node) and base_of(node) is storage.version:
-                made._storage = storage
-                storage.add(made)
+        if node.op in _MAY_SHARE or node.op is Ops.PAD:
+            made._join_memory(parents)
         return made  # type: ignore[no-any-return]
+
+    def _join_memory(self, parents: tuple[TensorBase, ...]) -> None:
+        """Be a view of the parent's memory where movement allows; else be known as a reader of it."""
+        node = self._uop
+        if not parents:
+            self._claim_memory()
+            return
+        storage = parents[0]._memory()
+        if storage is not None and is_view(node) and base_of(node) is storage.version:
+            self._storage = storage
+            storage.add(self)
+        else:
+            self._note_reader()
 
     def _unary(self, node: UOp) -> Tensor:
         """The result of an operation on this tensor alone."""
@@ -199,7 +206,16 @@ class TensorBase(metaclass=_TrainingFlag):
         """The node of the tensor graph that this tensor stands for now."""
         if "becomes" in base_of(self._uop).facts and not (self._requires_grad and not self._leaf):
             self._uop = latest(self._uop)
+            if self._storage is None:
+                self._note_reader()
         return self._uop
+
+    def _note_reader(self) -> None:
+        """Be known to the version of memory that this value is read from without being a view of it."""
+        base = base_of(self._uop)
+        if base.op is Ops.BUFFER:
+            readers = [ref for ref in base.facts.get("readers", ()) if ref() is not None]
+            base.facts["readers"] = [*readers, weakref.ref(self)]
 
     @property
     def lazydata(self) -> UOp:
@@ -423,11 +439,8 @@ class TensorBase(metaclass=_TrainingFlag):
 
     def data(self) -> memoryview:
         """The elements as a read-only memoryview of the tensor's shape, without a copy where the memory is the host's."""
-        import numpy as np
-
         source: TensorBase = self.cast(dtypes.float32) if self.dtype.fmt is None else self
-        array = np.ascontiguousarray(source._host_array())
-        view = array.view()
+        view = source._host_array().view()
         view.flags.writeable = False
         return memoryview(view)
 
@@ -743,6 +756,14 @@ def _recorded_as(node: UOp, graph: set[UOp]) -> UOp | None:
         if recorded is not None and recorded in graph and latest(recorded) is node:
             return recorded  # type: ignore[no-any-return]
     return None
+
+
+def _keep_old_values(version: UOp) -> None:
+    """Values read from a version that is about to end, without being views of it, are copied before the write."""
+    for ref in version.facts.pop("readers", ()):
+        tensor = ref()
+        if tensor is not None and tensor._storage is None and base_of(tensor._uop) is version:
+            tensor._uop = UOp(Ops.CONTIGUOUS, tensor._uop.dtype, (tensor._uop,))
 
 
 def _is_held(version: UOp) -> bool:

@@ -83,7 +83,7 @@ def _parse(name: str, text: str | None, default: int | str) -> int | str:
     try:
         return int(text) if text.strip() else default
     except ValueError:
-        raise ValueError(f"{name} must be a whole number, not {text!r}: {name}={default} is the default") from None
+        raise ValueError(f"{name} must be a whole number, not {text!r}; the default is {default}") from None
 
 
 def getenv(name: str, default: Any = 0) -> Any:
@@ -97,14 +97,18 @@ def getenv(name: str, default: Any = 0) -> Any:
         raise ValueError(f"{name} must be a {type(default).__name__}, not {text!r}") from None
 
 
-DEBUG = ContextVar("DEBUG", 0, "how much is printed: 1 devices, 2 kernels, 3 schedule, 4 source, 5 AST, 6 every form, 7 asm")
+DEBUG = ContextVar(
+    "DEBUG", 0, "prints 1 devices, 2 kernels, 3 schedule, 4 source, 5 AST, 6 every form, 7 asm"
+)
 NOOPT = ContextVar("NOOPT", 0, "1 applies no optimization, so that kernels read like the plain loops")
 DEV = ContextVar("DEV", "", "the default device, for example CPU, CLANG, PYTHON")
 CHECK = ContextVar("CHECK", 0, "1 checks every form between the stages of the compiler")
-TRACEMETA = ContextVar("TRACEMETA", 1, "what each kernel remembers of your code: 0 nothing, 1 the method, 2 the line too")
+TRACEMETA = ContextVar(
+    "TRACEMETA", 1, "what a kernel remembers of your code: 0 nothing, 1 the method, 2 its line"
+)
 CACHELEVEL = ContextVar("CACHELEVEL", 2, "0 keeps no schedule or program for reuse in memory")
 CC = ContextVar("CC", "", "the C compiler of device CLANG; empty tries clang, then gcc, then cc")
-DEBUG_STYLE = ContextVar("DEBUG_STYLE", "", "the style of printed forms; `classic` is the older tree and table")
+DEBUG_STYLE = ContextVar("DEBUG_STYLE", "", "how forms are printed; `classic` is the older tree and table")
 FUSE = ContextVar("FUSE", 1, "0 gives every operation a kernel of its own")
 NO_COLOR = ContextVar("NO_COLOR", "", "any text switches colours off")
 

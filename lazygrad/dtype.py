@@ -1,11 +1,12 @@
 """Element types: what a tensor's elements are, how they mix, and what a Python number becomes in them.
 
-A `DType` is one of a fixed set of objects, so "same type" is `is`. `vec(n)` is n lanes of it, `ptr(n)` the address of
-n elements. `dtypes.index` is the type of index arithmetic: unbounded integers until `legalize` picks a width.
+A `DType` is one of a fixed set of objects, so "same type" is `is`. `vec(n)` is n lanes of it, `ptr(n)` the
+address of n elements. `dtypes.index` is the type of index arithmetic: unbounded integers until `legalize` picks a width.
 """
 
 from __future__ import annotations
 
+import builtins
 import math
 import struct
 from collections.abc import Callable
@@ -25,7 +26,13 @@ class DType:
     __slots__ = ("_ptrs", "_vecs", "base", "count", "fmt", "itemsize", "name", "priority", "scalar_type")
 
     def __init__(
-        self, priority: int, itemsize: int, name: str, fmt: str | None, count: int = 1, scalar_type: DType | None = None
+        self,
+        priority: int,
+        itemsize: int,
+        name: str,
+        fmt: str | None,
+        count: int = 1,
+        scalar_type: DType | None = None,
     ) -> None:
         self.priority, self.itemsize, self.name, self.fmt, self.count = priority, itemsize, name, fmt, count
         self.scalar_type: DType = scalar_type or self
@@ -132,20 +139,20 @@ class dtypes:
     double = float64
 
     @staticmethod
-    def is_float(dtype: DType) -> _bool:
+    def is_float(dtype: DType) -> builtins.bool:
         return dtype.scalar_type in _FLOATS
 
     @staticmethod
-    def is_int(dtype: DType) -> _bool:
+    def is_int(dtype: DType) -> builtins.bool:
         """An integer type, `index` included, `bool` not."""
         return dtype.scalar_type in _INTS
 
     @staticmethod
-    def is_unsigned(dtype: DType) -> _bool:
+    def is_unsigned(dtype: DType) -> builtins.bool:
         return dtype.scalar_type in _UNSIGNED
 
     @staticmethod
-    def is_bool(dtype: DType) -> _bool:
+    def is_bool(dtype: DType) -> builtins.bool:
         return dtype.scalar_type is dtypes.bool
 
     @staticmethod
@@ -177,16 +184,15 @@ class dtypes:
     @staticmethod
     def from_py(value: Any) -> DType:
         """The type that a bare Python number takes."""
-        if isinstance(value, _bool):
+        if isinstance(value, builtins.bool):
             return dtypes.bool
-        if isinstance(value, _int):
+        if isinstance(value, builtins.int):
             return default_int()
-        if isinstance(value, _float):
+        if isinstance(value, builtins.float):
             return default_float()
         raise TypeError(f"{value!r} is a {type(value).__name__}, not a number")
 
 
-_bool, _int, _float = bool, int, float
 _UNSIGNED = frozenset((dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64))
 _INTS = _UNSIGNED | {dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.index}
 _FLOATS = frozenset(
@@ -299,13 +305,13 @@ _TRUNCATE: dict[DType, Callable[[Any], Any]] = {
 def truncate(value: ConstType, dtype: DType) -> ConstType:
     """The value as `dtype` holds it: floats rounded to nearest even, integers wrapped.
 
-    `value` is of the right Python kind already (an int for integers, a float for floats); `cast_value` converts.
+    `value` is of the right Python kind already (an int for integers, a float for floats), unlike in `cast_value`.
     """
     return _TRUNCATE[dtype.scalar_type](value)  # type: ignore[no-any-return]
 
 
 def cast_value(value: ConstType, dtype: DType) -> ConstType:
-    """What CAST makes of a Python number: float → int saturates and NaN → 0, int → int wraps, anything → bool is != 0."""
+    """What CAST makes of a Python number: float → int saturates, NaN → 0, int → int wraps, to bool is != 0."""
     scalar = dtype.scalar_type
     if scalar is dtypes.bool:
         return bool(value)
@@ -325,7 +331,7 @@ def cast_value(value: ConstType, dtype: DType) -> ConstType:
 
 
 def _odd(value: int) -> int:
-    """An integer cut off to 53 bits, the last one set if anything was cut: to a float is then one rounding."""
+    """An integer cut off to 53 bits, the last one set if anything was cut: a float of it is rounded once."""
     cut = abs(value).bit_length() - 53
     kept = (abs(value) >> cut) | (abs(value) & ((1 << cut) - 1) != 0)
     return kept << cut if value >= 0 else -(kept << cut)
@@ -349,36 +355,30 @@ def storage_fmt(dtype: DType) -> str:
 
 
 def least_upper_dtype(*found: DType) -> DType:
-    """The type that holds a mix of types. A lattice as in JAX (JEP 9407): bool < ints < floats; signed and unsigned of one
-    width meet in the next wider signed type; half and bfloat16 meet in float32; uint64 and a signed type meet in float32.
+    """The type that holds a mix of types, whatever their order.
+
+    As in JAX (JEP 9407): bool < ints < floats; signed and unsigned of one width meet in the next wider signed
+    type, uint64 and a signed type in float32; half and bfloat16 meet in float32.
     """
-    result = found[0].scalar_type
-    for dtype in found[1:]:
-        if dtype.scalar_type is not result:
-            result = _join(result, dtype.scalar_type)
-    return result
+    kinds = {dtype.scalar_type for dtype in found}
+    if len(kinds) == 1:
+        return kinds.pop()
+    floats = kinds & _FLOATS
+    if floats:
+        return next(d for d in _WIDENING if all(d is f or d.itemsize > f.itemsize for f in floats))
+    signed, unsigned = kinds - _UNSIGNED - {dtypes.bool}, kinds & _UNSIGNED
+    widest = max(kinds)
+    if not signed or not unsigned or max(signed).itemsize > max(unsigned).itemsize:
+        return max(signed) if signed else widest
+    return {1: dtypes.int16, 2: dtypes.int32, 4: dtypes.int64, 8: dtypes.float32}[max(unsigned).itemsize]
 
 
-def _join(a: DType, b: DType) -> DType:
-    if a.priority > b.priority:
-        a, b = b, a
-    if b in _FLOATS:
-        if a not in _FLOATS or b.itemsize > a.itemsize:
-            return b
-        if a.itemsize == 1:
-            return dtypes.float16  # the two fp8 formats: half holds both
-        return dtypes.float32  # half and bfloat16
-    if a is dtypes.bool or (a in _UNSIGNED) == (b in _UNSIGNED):
-        return b
-    signed, unsigned = (b, a) if a in _UNSIGNED else (a, b)
-    if signed.itemsize > unsigned.itemsize:
-        return signed
-    wider = {1: dtypes.int16, 2: dtypes.int32, 4: dtypes.int64}
-    return wider.get(unsigned.itemsize, dtypes.float32)
+#: The float types in the order in which they are tried as the type of a mix.
+_WIDENING = (dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 
 
 def sum_acc_dtype(dtype: DType) -> DType:
-    """The type in which a sum of this type is accumulated and returned: at least the default int, halves in float32."""
+    """The type in which a sum of this type is accumulated and returned: at least 32 bits, halves in float32."""
     if dtypes.is_float(dtype):
         return least_upper_dtype(dtype, dtypes.float32)
     if dtypes.is_unsigned(dtype):
@@ -408,7 +408,7 @@ def set_default_dtype(dtype: DType | str) -> None:
 
 
 def numpy_name(dtype: DType) -> str:
-    """The name numpy gives this type in memory; bf16 and fp8 are seen by numpy as unsigned integers of their width."""
+    """The name numpy gives this type in memory; bf16 and fp8 are unsigned integers of their width to it."""
     scalar = dtype.scalar_type
     if scalar.fmt is None:
         return {1: "uint8", 2: "uint16"}[scalar.itemsize]

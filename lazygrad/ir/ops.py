@@ -1,8 +1,8 @@
 """The op table: every operation, and what is true of it, written once.
 
 `Ops` names the operations of all forms of the graph. `OPS` holds one row per op: what kind of thing it is,
-how many sources it takes, the dtype of its result, and, for arithmetic, its exact meaning as a Python function.
-Folding, the evaluator, the interpreter, bounds and half the tests read this table.
+how many sources it takes, the dtype of its result, and, for arithmetic, its exact meaning as a Python
+function. Folding, the evaluator, the interpreter, bounds and half the tests read this table.
 """
 
 from __future__ import annotations

@@ -327,6 +327,13 @@ def _split(terms: Terms, constant: int, divisor: int) -> tuple[Terms, int, Terms
     return quotient, q, rest, r
 
 
+def _remainder_of_terms(rest: Terms, remainder: int, divisor: int) -> UOp | None:
+    """The remainder, if taking it of each coefficient gives it: `(11*x + y) % 10 = x + y` where that is below 10."""
+    node = build({m: c % divisor for m, c in rest.items()}, remainder)
+    low, high = bounds(node)
+    return node if 0 <= low and high < divisor else None
+
+
 def floordiv(a: UOp, b: UOp) -> UOp:
     """`a // b` rounded down; b must be positive wherever it is evaluated."""
     if b.op is not Ops.CONST:
@@ -339,6 +346,9 @@ def floordiv(a: UOp, b: UOp) -> UOp:
     if divisor <= 0:
         return UOp(Ops.IDIV, dtypes.index, (a, b))
     quotient, whole, rest, remainder = _split(*terms_of(a), divisor)
+    if _remainder_of_terms(rest, remainder, divisor) is not None:
+        _accumulate(quotient, {m: c // divisor for m, c in rest.items()})
+        return build(quotient, whole)
     kept = _floordiv_rest(rest, remainder, divisor)
     return add(build(quotient, whole), kept) if quotient or whole else kept
 
@@ -395,6 +405,9 @@ def mod(a: UOp, b: UOp) -> UOp:
     if divisor <= 0:
         return UOp(Ops.MOD, dtypes.index, (a, b))
     _, _, rest, remainder = _split(*terms_of(a), divisor)
+    known = _remainder_of_terms(rest, remainder, divisor)
+    if known is not None:
+        return known
     node = build(rest, remainder)
     low, high = bounds(node)
     if low // divisor == high // divisor:

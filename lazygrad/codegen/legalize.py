@@ -517,11 +517,15 @@ def _fused(op: Ops, src: tuple[UOp, ...], single: list[bool]) -> UOp | None:
     left, right = src
     if single[0]:
         a, b = left.src
-        return UOp(Ops.MULACC, left.dtype, (a, b, -right if op is Ops.SUB else right))
+        return UOp(Ops.MULACC, left.dtype, (a, b, _negative(right) if op is Ops.SUB else right))
     if single[1]:
         a, b = right.src
-        return UOp(Ops.MULACC, right.dtype, (-a if op is Ops.SUB else a, b, left))
+        return UOp(Ops.MULACC, right.dtype, (_negative(a) if op is Ops.SUB else a, b, left))
     return None
+
+
+def _negative(x: UOp) -> UOp:
+    return fold(Ops.NEG, x.dtype, (x,)) or -x
 
 
 def accumulate(op: Ops, accumulator: UOp, value: UOp, renderer: Capabilities, *, shared: bool = False) -> UOp:

@@ -26,7 +26,8 @@ def choose_widths(sink: UOp) -> UOp:
         src = tuple([done[s] for s in node.src])
         if node.dtype.scalar_type is dtypes.index:
             made = _integer(node, src)
-            made.facts.setdefault("bounds", bounds(node))
+            if made not in src:
+                made.facts.setdefault("bounds", bounds(node))
         elif src == node.src:
             made = node
         elif node.op in COMPARISONS and node.src[0].dtype.scalar_type is dtypes.index:

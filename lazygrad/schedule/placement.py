@@ -46,7 +46,7 @@ CONTINUES: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "continues"),)
 class Group:
     """One kernel in the making: its loops, and the nodes it stores."""
 
-    __slots__ = ("downstream", "fused", "heavy", "id", "kind", "order", "ranges", "shape", "stores")
+    __slots__ = ("downstream", "fused", "heavy", "id", "kind", "ops", "order", "ranges", "reads", "shape", "stores")
 
     def __init__(self, number: int, shape: tuple[sint, ...], kind: str = "kernel") -> None:
         self.id = number
@@ -63,6 +63,8 @@ class Group:
         self.stores: list[UOp] = []
         self.fused: list[frozenset[UOp]] = []
         self.heavy = 0
+        #: how many operations, and which memory, what it stores asks for
+        self.ops, self.reads = 0, frozenset[UOp]()
         self.downstream = 1 << number
 
     def points(self) -> int:
@@ -122,6 +124,8 @@ class Placement:
         self.uses: dict[UOp, dict[Group, dict[Indices, int]]] = {}
         self.watched = watched
         self.cost: dict[UOp, int] = {}
+        #: node → the operations and the memory that a kernel takes which stores it
+        self.weight: dict[UOp, tuple[int, frozenset[UOp]]] = {}
         self.counter = 0
 
     def run(self) -> Plan:
@@ -181,6 +185,7 @@ class Placement:
                 for below in (largest, *node.src):
                     if below_movement(below) is largest:
                         size[below], args[below], self.cost[below] = 1, frozenset((largest,)), LOAD_COST
+            self.weight[node] = (total, read)
             if node in self.must:
                 size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
             else:
@@ -325,8 +330,7 @@ class Placement:
                 times *= _most(_size(r))
                 group.order[r] = times
         self.groups.append(group)
-        group.stores.append(node)
-        self.home[node] = group
+        self._take(node, group)
         self._add_edges(group, uses)
         self._use_sources(node, group, group.ranges, group.points())
 
@@ -334,6 +338,11 @@ class Placement:
         """Whether the kernel computes this node once per point of (some of) its loops, and may store it on the way."""
         tuples = uses[group]
         if group.kind != "kernel" or len(tuples) != 1:
+            return False
+        ops, reads = self.weight[node]
+        if group.ops + ops > self.target.max_ops:
+            return False
+        if len(group.reads | reads) + len(group.stores) >= self.target.max_args:
             return False
         shape = shape_of(node)
         ((indices, _),) = tuples.items()
@@ -347,9 +356,14 @@ class Placement:
         # a kernel that would read what the group stores must not come before the group
         return not any(other.downstream >> group.id & 1 for other in uses if other is not group)
 
-    def _join(self, node: UOp, group: Group, uses: dict[Group, dict[Indices, int]]) -> None:
+    def _take(self, node: UOp, group: Group) -> None:
         group.stores.append(node)
         self.home[node] = group
+        ops, reads = self.weight[node]
+        group.ops, group.reads = group.ops + ops, group.reads | reads
+
+    def _join(self, node: UOp, group: Group, uses: dict[Group, dict[Indices, int]]) -> None:
+        self._take(node, group)
         self._add_edges(group, {g: t for g, t in uses.items() if g is not group})
         ((indices, times),) = uses[group].items()
         self._use_sources(node, group, indices, times)

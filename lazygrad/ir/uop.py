@@ -29,9 +29,11 @@ _miss_lock = threading.RLock()  # re-entrant: making a node may free another, wh
 
 
 def _forget(ref: weakref.ref[UOp]) -> None:
+    """A node died. Under the lock: another thread may be putting its successor where it was."""
     key = ref.key  # type: ignore[attr-defined]
-    if _table.get(key) is ref:
-        del _table[key]
+    with _miss_lock:
+        if _table.get(key) is ref:
+            del _table[key]
 
 
 class _Origin(threading.local):

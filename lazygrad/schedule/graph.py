@@ -34,7 +34,7 @@ def toposort_effective(roots: Sequence[UOp]) -> list[UOp]:
             stack.pop()
             continue
         waiting = []
-        if not is_held(node):
+        if not is_held(node) and node.op is not Ops.BIND:  # what a Variable is bound to is no part of the structure
             for source in node.src:
                 if "becomes" in source.facts:
                     source = effective(source)
@@ -74,7 +74,7 @@ def plain(order: Sequence[UOp]) -> PlainGraph:
     graph = PlainGraph({}, {}, {})
     value = graph.value
     for node in order:
-        if is_held(node) or not node.src:
+        if is_held(node) or not node.src or node.op is Ops.BIND:
             value[node] = node
             continue
         sources = [effective(s) if "becomes" in s.facts else s for s in node.src]

@@ -481,17 +481,25 @@ def _is_below(a: UOp, b: UOp) -> bool:
         return False
     if high < bounds(b)[0]:
         return True
-    # replace every range by its greatest value and compare symbolically
-    terms, constant = terms_of(a)
-    greatest: list[UOp] = [const(constant)]
+    terms, constant = terms_of(sub(a, b))
+    greatest = _symbolic_bound(terms, constant, up=True)
+    return greatest is not None and bounds(greatest)[1] < 0
+
+
+def _symbolic_bound(terms: Terms, constant: int, up: bool) -> UOp | None:
+    """No less (`up`) or no more than the sum: each range at its end, size - 1 or 0, sizes left as they are."""
+    parts: list[UOp] = [const(constant)]
     for monomial, coefficient in terms.items():
-        if coefficient < 0:
-            return False
         product = const(coefficient)
+        at_end = (coefficient > 0) == up
         for atom in monomial:
-            product = mul(product, sub(atom.src[0], const(1)) if atom.op is Ops.RANGE else atom)
-        greatest.append(product)
-    return bounds(sub(add(*greatest), b))[1] < 0
+            if len(monomial) > 1 and bounds(atom)[0] < 0:
+                return None  # what multiplies a range may be negative
+            if atom.op is Ops.RANGE:
+                atom = sub(atom.src[0], const(1)) if at_end else const(0)
+            product = mul(product, atom)
+        parts.append(product)
+    return add(*parts)
 
 
 # *** comparisons and validity
@@ -505,6 +513,12 @@ def less(a: UOp, b: UOp) -> UOp:
         return TRUE
     if low >= 0:
         return FALSE
+    if any(atom.op is Ops.RANGE and atom.src[0].op is not Ops.CONST for m in terms for atom in m):
+        greatest, least = (_symbolic_bound(terms, constant, up) for up in (True, False))
+        if greatest is not None and bounds(greatest)[1] < 0:
+            return TRUE
+        if least is not None and bounds(least)[0] >= 0:
+            return FALSE
     common = math.gcd(*terms.values())
     limit = -(constant // common)  # g*x + c < 0  <=>  x < ceil(-c / g)
     if len(terms) == 1:
@@ -614,6 +628,8 @@ def rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:
         return result
     if node.op is Ops.AND and node.dtype is dtypes.bool:
         return all_of(src)
+    if node.op is Ops.CMPNE and src[1] is TRUE:
+        return logical_not(src[0])
     if node.op is Ops.WHERE and src[0] in (TRUE, FALSE):
         return src[1] if src[0] is TRUE else src[2]
     return UOp(node.op, node.dtype, src, node.arg)

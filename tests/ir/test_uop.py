@@ -1,0 +1,242 @@
+"""The node: equal is the same object, constants by their bits, nothing leaks, nothing recurses."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import math
+import pickle
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import pytest
+
+from lazygrad.dtype import dtypes
+from lazygrad.ir import Ops, UOp, Variable
+from lazygrad.ir.uop import live_nodes, toposort
+
+
+def leaf(number):
+    return UOp(Ops.UNIQUE, dtypes.int, arg=number)
+
+
+# *** identity
+
+
+def test_equal_construction_is_the_same_object():
+    assert leaf(1) is leaf(1)
+    assert leaf(1) is not leaf(2)
+    assert leaf(1) + leaf(2) is leaf(1) + leaf(2)
+    assert UOp(Ops.ADD, dtypes.int, (leaf(1), leaf(2))) is not UOp(Ops.ADD, dtypes.long, (leaf(1), leaf(2)))
+    assert UOp(Ops.NOOP) is UOp(Ops.NOOP, dtypes.void, (), None)
+
+
+def test_constants_become_their_dtypes_numbers():
+    assert UOp.const(dtypes.int, 1) is UOp.const(dtypes.int, 1.0) is UOp.const(dtypes.int, True)
+    assert UOp.const(dtypes.float, 0.1) is UOp.const(dtypes.float, 0.10000000149)
+    assert type(UOp.const(dtypes.float, 1).arg) is float
+    assert type(UOp.const(dtypes.bool, 1).arg) is bool
+    assert UOp.const(dtypes.uint8, -1).arg == 255
+    assert UOp.const(dtypes.int, 2.9).arg == 2
+    assert UOp.const(dtypes.float, 1e60).arg == math.inf
+
+
+def test_constants_that_compare_equal_stay_apart():
+    ones = [UOp.const(d, 1) for d in (dtypes.bool, dtypes.int, dtypes.long, dtypes.float, dtypes.half)]
+    assert len({id(one) for one in ones}) == 5
+    zero, negative = UOp.const(dtypes.float, 0.0), UOp.const(dtypes.float, -0.0)
+    assert zero is not negative
+    assert math.copysign(1, negative.arg) == -1
+    assert math.copysign(1, zero.arg) == 1
+    lanes = [UOp.const(dtypes.float.vec(2), (0.0, value)) for value in (0.0, -0.0)]
+    assert lanes[0] is not lanes[1]
+
+
+def test_nan_is_one_object():
+    assert UOp.const(dtypes.float, math.nan) is UOp.const(dtypes.float, float("nan") * 2)
+    assert UOp.const(dtypes.float, math.nan) is not UOp.const(dtypes.half, math.nan)
+
+
+def test_copies_are_the_node_itself():
+    node = leaf(1) + 1
+    assert copy.copy(node) is copy.deepcopy(node) is node
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(node)
+
+
+def test_replace():
+    node = leaf(1) + leaf(2)
+    assert node.replace(src=(leaf(2), leaf(1))) is leaf(2) + leaf(1)
+    assert node.replace(op=Ops.MUL) is leaf(1) * leaf(2)
+    assert node.replace() is node
+
+
+# *** operators
+
+
+def test_operators():
+    x, y, p = leaf(1), leaf(2), UOp(Ops.UNIQUE, dtypes.bool)
+    two = UOp.const(dtypes.int, 2)
+    assert (x + 2).src == (x, two)
+    assert (2 - x).src == (two, x)
+    assert (x < y).dtype is (x <= y).dtype is x.eq(y).dtype is dtypes.bool
+    assert (x > y) is (y < x)
+    assert (x >= 2) is UOp(Ops.CMPLE, dtypes.bool, (two, x))
+    assert p.where(x, 2) is UOp(Ops.WHERE, dtypes.int, (p, x, two))
+    assert p.where(2, x) is UOp(Ops.WHERE, dtypes.int, (p, two, x))
+    assert x.cast(dtypes.int) is x
+    assert x.cast(dtypes.float).dtype is dtypes.float
+    assert (-x).op is Ops.NEG
+    assert (x // y, x % y, x << y, x >> y)[0].op is Ops.IDIV
+    vector = UOp(Ops.UNIQUE, dtypes.float.vec(4))
+    assert (vector + 1).src[1].arg == (1.0,) * 4
+    assert (vector < 1).dtype is dtypes.bool.vec(4)
+    assert vector.cast(dtypes.int).dtype is dtypes.int.vec(4)
+    with pytest.raises(TypeError, match="where needs a UOp"):
+        p.where(1, 2)
+    with pytest.raises(TypeError, match="needs its dtype stated"):
+        x.alu(Ops.CAST)
+
+
+def test_variables():
+    n = Variable("n", 1, 8)
+    bound = n.bind(3)
+    assert bound.op is Ops.BIND
+    assert bound.unbind() == (n, 3)
+    assert bound.val == 3
+    assert n.bind(3) is bound
+    with pytest.raises(ValueError, match="Variable n is between 1 and 8, not 9"):
+        n.bind(9)
+    with pytest.raises(TypeError, match=r"Variable n takes an int, not 1\.0"):
+        n.bind(1.0)
+    with pytest.raises(TypeError, match="only a Variable is bound"):
+        (n + 1).bind(1)
+    with pytest.raises(TypeError, match="is not a bound Variable"):
+        n.unbind()
+    with pytest.raises(ValueError, match="a Variable's name is an identifier, not '1n'"):
+        Variable("1n", 0, 1)
+    with pytest.raises(ValueError, match="needs whole bounds with low <= high, not 3 and 2"):
+        Variable("n", 3, 2)
+
+
+# *** graphs
+
+
+def test_toposort_is_in_the_order_of_first_visit():
+    x, y = leaf(1), leaf(2)
+    total = x + y
+    product = total * x
+    assert product.toposort() == [x, y, total, product]
+    assert toposort((y, product)) == [y, x, total, product]
+
+
+def test_a_shared_graph_is_walked_once():
+    node = leaf(1)
+    for _ in range(500):
+        node = node + node
+    assert len(node.toposort()) == 501
+
+
+@pytest.mark.parametrize("length", [100_000, 1_000_000])
+def test_a_long_chain_builds_prints_and_is_freed(length):
+    gc.collect()
+    before = live_nodes()
+    node = leaf(1)
+    for _ in range(length):
+        node = UOp(Ops.NEG, dtypes.int, (node,))
+    assert live_nodes() >= before + length
+    start = time.perf_counter()
+    assert "..." in repr(node)
+    assert time.perf_counter() - start < 5
+    assert len(node.toposort()) == length + 1
+    del node
+    assert live_nodes() <= before + 1
+
+
+def test_the_table_holds_nodes_weakly():
+    gc.collect()
+    before = live_nodes()
+    nodes = [leaf(n) * 3 + n for n in range(1000, 2000)]
+    ref = weakref.ref(nodes[0])
+    assert live_nodes() > before + 2000
+    del nodes
+    gc.collect()
+    assert live_nodes() <= before + 10
+    assert ref() is None
+
+
+def test_facts_do_not_keep_users_alive():
+    x = leaf(1)
+    ref = weakref.ref(x + 12345)
+    repr(x)
+    gc.collect()
+    assert ref() is None
+
+
+def test_a_deep_graph_survives_interpreter_exit():
+    code = (
+        "from lazygrad.ir import *; from lazygrad.dtype import dtypes\n"
+        "n = UOp(Ops.UNIQUE, dtypes.int)\n"
+        "for _ in range(300_000): n = UOp(Ops.NEG, dtypes.int, (n,))\n"
+        "print('built')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "built\n", "")
+
+
+# *** threads
+
+
+def test_threads_make_the_same_nodes():
+    barrier = threading.Barrier(8)
+    made: list[list[UOp]] = []
+
+    def build():
+        barrier.wait()
+        node = leaf(77)
+        nodes = []
+        for n in range(3000):
+            node = node * 3 + n
+            nodes.append(node)
+        made.append(nodes)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=build) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(made) == 8
+    assert all(a is b for nodes in made[1:] for a, b in zip(made[0], nodes, strict=True))
+
+
+def test_threads_that_drop_and_make_the_same_nodes():
+    errors: list[BaseException] = []
+
+    def churn():
+        try:
+            for n in range(20_000):
+                node = leaf(n % 5) + n % 3
+                if node is not leaf(n % 5) + n % 3:
+                    raise AssertionError("two objects for one node")
+        except BaseException as error:
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=churn) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors

@@ -328,10 +328,10 @@ def _split(terms: Terms, constant: int, divisor: int) -> tuple[Terms, int, Terms
 
 
 def _remainder_of_terms(rest: Terms, remainder: int, divisor: int) -> UOp | None:
-    """The remainder, if taking it of each coefficient gives it: `(11*x + y) % 10 = x + y` where that is below 10."""
+    """The remainder, if that of each coefficient gives it: `(11*x + y) % 10 = x + y` where that is below 10."""
     node = build({m: c % divisor for m, c in rest.items()}, remainder)
     low, high = bounds(node)
-    return node if 0 <= low and high < divisor else None
+    return node if low >= 0 and high < divisor else None
 
 
 def floordiv(a: UOp, b: UOp) -> UOp:
@@ -487,7 +487,7 @@ def _is_below(a: UOp, b: UOp) -> bool:
 
 
 def _symbolic_bound(terms: Terms, constant: int, up: bool) -> UOp | None:
-    """No less (`up`) or no more than the sum: each range at its end, size - 1 or 0, sizes left as they are."""
+    """No less (`up`) or no more than the sum: each range at its end, size - 1 or 0, sizes left alone."""
     parts: list[UOp] = [const(constant)]
     for monomial, coefficient in terms.items():
         product = const(coefficient)

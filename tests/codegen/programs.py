@@ -20,6 +20,9 @@ REDUCTIONS = (Ops.ADD, Ops.ADD, Ops.MAX, Ops.MIN)
 class Programs:
     """Makes one kernel from a seed. Values are small whole numbers in double and int: sums are exact."""
 
+    #: How long the axes of an output are.
+    SIZES: tuple[int, ...] = (1, 2, 3, 4)
+
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.made: dict[tuple[Shape, DType], list[UOp]] = {}
@@ -27,7 +30,7 @@ class Programs:
 
     def kernel(self) -> UOp:
         rng = self.rng
-        shape = tuple(rng.choice((1, 2, 3, 4)) for _ in range(rng.randint(1, 3)))
+        shape = tuple(rng.choice(self.SIZES) for _ in range(rng.randint(1, 3)))
         count = rng.choice((1, 1, 2, 3))
         self.buffers = count
         stores = []

@@ -18,7 +18,7 @@ from ...ir.index import as_index
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import size_text
-from .loops import Axis, Loops, is_computed, loops_text
+from .loops import Axis, Loops, is_computed
 
 #: The most neighbouring elements that one thread computes along one axis.
 MAX_UPCAST = 256
@@ -135,8 +135,9 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
         return action.apply(loops, axis, amount)
     except _Refused as refused:
         place = "" if each.axis is None else f" axis {each.axis}"
+        marked = loops.text(() if axis is None else (axis,))
         by = "" if each.amount is None else f" by {each.amount}"
-        raise KernelOptError(f"{each.op.name}{place}{by}: {refused}\n{loops_text(loops, axis)}") from None
+        raise KernelOptError(f"{each.op.name}{place}{by}: {refused}\n{marked}") from None
 
 
 def _axis(loops: Loops, action: Action, each: Opt) -> Axis:
@@ -249,10 +250,8 @@ class PadTo:
         require(
             not (rest.op is Ops.CONST and rest.arg == 0), f"{size_text(axis.size)} is a multiple of {amount}"
         )
-        least = max(index.bounds(as_index(axis.size))[0], 1)
-        require(
-            -(-least // amount) * amount <= MAX_PADDING * least, f"more than {MAX_PADDING} times the work"
-        )
+        most = max(index.bounds(as_index(axis.size))[1], 1)
+        require(-(-most // amount) * amount <= MAX_PADDING * most, f"more than {MAX_PADDING} times the work")
 
     def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
         return loops.pad(axis, amount)

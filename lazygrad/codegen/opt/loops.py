@@ -19,10 +19,10 @@ from ...dtype import dtypes
 from ...ir import index
 from ...ir.args import AxisType, KernelInfo, RangeArg
 from ...ir.index import as_index, as_sint, sint
+from ...ir.loops_text import loops_text
 from ...ir.nest import output_ranges, ranges_of
 from ...ir.ops import OPS, Ops
 from ...ir.uop import UOp, toposort
-from ...shape import size_text
 from ..axes import kernel_name
 
 #: The kinds of range that `vectorize` turns into lanes and registers.
@@ -148,30 +148,17 @@ class Loops:
         axes = tuple(changed if axis.number == changed.number else axis for axis in self.axes)
         return replace(self, sink=sink, axes=axes)
 
+    def text(self, axes: Iterable[Axis]) -> str:
+        """The kernel as loops, those of some axes marked."""
+        return loops_text(self.sink, {r: f"axis {axis.number}" for axis in axes for r in axis.ranges})
+
     def __str__(self) -> str:
-        return loops_text(self)
+        return self.text(self.axes)
 
 
 def make_range(size: sint, number: int, kind: AxisType) -> UOp:
     """A RANGE over 0..size."""
     return UOp(Ops.RANGE, dtypes.index, (as_index(size),), RangeArg(number, kind))
-
-
-# *** text
-
-
-def loops_text(loops: Loops, marked: Axis | None = None) -> str:
-    """An axis per line, the marked one with an arrow: what is left of it, its loops, what was split off."""
-    lines = []
-    for axis in loops.axes:
-        here = marked is not None and marked.number == axis.number and axis in loops.axes
-        kinds = ", ".join(dict.fromkeys(r.arg.kind.name for r in axis.ranges)) or "all split off"
-        parts = "".join(f"  {kind.name} {amount}" for kind, amount in reversed(axis.parts))
-        text = f"{'>' if here else ' '} axis {axis.number}: 0..{size_text(axis.size)}  {kinds}{parts}"
-        if axis.reduce is not None:
-            text += f"  (reduce axis {axis.reduce})"
-        lines.append(f"{text}      <- axis {axis.number}" if here else text)
-    return "\n".join(lines)
 
 
 # *** finding the axes

@@ -1,0 +1,293 @@
+"""Opts: what each action makes of the loops, why it refuses, how axes count, what the heuristic chooses."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from lazygrad.codegen.lower import lower
+from lazygrad.codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts, choose
+from lazygrad.device import Target
+from lazygrad.dtype import dtypes
+from lazygrad.ir.args import AxisType
+from lazygrad.ir.loops_text import loops_text
+from lazygrad.ir.ops import Ops
+from lazygrad.ir.uop import Variable
+
+from .kernels import load, plain, reduce, scatter, sink, softmax, spread, store
+
+CPU = Target("CPU", vector_bytes=64, vector_registers=32, has_fma=True)
+SMALL_CPU = Target("CPU", vector_bytes=16, vector_registers=16)
+GPU = Target("GPU", grid=True, load_bytes=16, has_local=True, local_bytes=1 << 15)
+SCALAR = Target("SCALAR")
+
+# *** kernels
+
+
+def add(*shape):
+    return sink(store(0, load(1, plain(*shape)) + load(2, plain(*shape))))
+
+
+def row_sum(rows, columns, op=Ops.ADD):
+    return sink(store(0, reduce(load(1, plain(rows, columns)), op, 1)))
+
+
+def column_sum(rows, columns):
+    return sink(store(0, reduce(load(1, plain(rows, columns)), Ops.ADD, 0)))
+
+
+def matmul(m, k, n):
+    a = load(1, plain(m, k).reshape((m, 1, k)).expand((m, n, k)), size=m * k)
+    b = load(2, plain(k, n).permute((1, 0)).reshape((1, n, k)).expand((m, n, k)), size=k * n)
+    return sink(store(0, reduce(a * b, Ops.ADD, 2)))
+
+
+def softmax_rows(rows, columns):
+    x = load(1, plain(rows, columns))
+    shifted = (x - spread(reduce(x, Ops.MAX, 1), rows, columns)).alu(Ops.EXP)
+    return sink(store(0, shifted / spread(reduce(shifted, Ops.ADD, 1), rows, columns)))
+
+
+def outer_sum(n):
+    """x[i] + x[j]: both axes walk x, but one inside the other."""
+    x, y = (load(1, plain(n).reshape(shape).expand((n, n)), size=n) for shape in ((n, 1), (1, n)))
+    return sink(store(0, x + y))
+
+
+def transposed(rows, columns):
+    return sink(store(0, load(1, plain(columns, rows).permute((1, 0)))))
+
+
+def convolution(images, channels, size, filters):
+    """3 x 3, without a border."""
+    out = size - 2
+    shape = (images, filters, out, out, channels, 3, 3)
+    windows = plain(images, 1, channels, size, size)
+    for axis in (3, 5):  # (..., size, ...) seen as (..., out, 3, ...), moving by one each
+        windows = _windows(windows, axis, out)
+    x = windows.permute((0, 1, 3, 5, 2, 4, 6)).expand(shape)
+    w = plain(filters, channels, 3, 3).reshape((1, filters, 1, 1, channels, 3, 3)).expand(shape)
+    product = load(1, x, size=images * channels * size * size) * load(2, w, size=filters * channels * 9)
+    return sink(store(0, reduce(product, Ops.ADD, 4, 5, 6)))
+
+
+def _windows(tracker, axis, out):
+    """An axis of size out+2 as (out, 3), place (i, k) showing element i+k.
+
+    Four copies of the axis, seen as rows that are longer by one: each row starts one element further on.
+    """
+    before, size, behind = tracker.shape[:axis], tracker.shape[axis], tracker.shape[axis + 1 :]
+    tracker = tracker.reshape((*before, 1, size, *behind)).expand((*before, 4, size, *behind))
+    tracker = tracker.reshape((*before, 4 * size, *behind))
+    tracker = tracker.shrink(
+        tuple((0, 3 * (size + 1)) if i == axis else (0, n) for i, n in enumerate(tracker.shape))
+    )
+    tracker = tracker.reshape((*before, 3, size + 1, *behind))
+    tracker = tracker.shrink(
+        tuple((0, out) if i == axis + 1 else (0, n) for i, n in enumerate(tracker.shape))
+    )
+    return tracker.permute((*range(axis), axis + 1, axis, *range(axis + 2, len(tracker.shape))))
+
+
+def after(ast, *opts, target=CPU):
+    return loops_text(apply_opts(lower(ast), opts, target))
+
+
+# *** what each action does
+
+ACTION_CASES = {
+    "UPCAST": (add(64), [Opt(OptOps.UPCAST, 0, 4)]),
+    "UPCAST whole axis": (add(16), [Opt(OptOps.UPCAST, 0, 0)]),
+    "UPCAST of a row with its statistics": (softmax_rows(4, 32), [Opt(OptOps.UPCAST, 1, 8)]),
+    "UNROLL": (row_sum(4, 64), [Opt(OptOps.UNROLL, 0, 16)]),
+    "UNROLL whole axis": (row_sum(4, 8), [Opt(OptOps.UNROLL, 0, 0)]),
+    "LOCAL": (add(16), [Opt(OptOps.LOCAL, 0, 2)]),
+    "PADTO": (row_sum(3, 30), [Opt(OptOps.PADTO, 0, 2), Opt(OptOps.PADTO, 1, 16)]),
+    "SWAP": (transposed(4, 8), [Opt(OptOps.SWAP, 0, 1)]),
+    "NOLOCALS": (add(16), [Opt(OptOps.NOLOCALS)]),
+    "a tile": (
+        matmul(8, 16, 64),
+        [Opt(OptOps.UPCAST, 0, 4), Opt(OptOps.UPCAST, 1, 32), Opt(OptOps.UNROLL, 0, 2)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ACTION_CASES)
+def test_action(name, golden):
+    ast, opts = ACTION_CASES[name]
+    target = GPU if name == "LOCAL" else CPU
+    assert golden(f"{after(ast)}\n\n{opts}\n\n{after(ast, *opts, target=target)}")
+
+
+def test_every_action_has_a_picture():
+    for op, action in ACTIONS.items():
+        assert op is OptOps.NOLOCALS or "becomes" in action.__doc__, op
+
+
+def test_what_is_not_there_says_so():
+    with pytest.raises(NotImplementedError, match="GROUP is not there yet: this version has UPCAST, UNROLL"):
+        after(row_sum(4, 64), Opt(OptOps.GROUP, 0, 4))
+
+
+# *** refusals
+
+REFUSALS = [
+    (
+        add(30),
+        [Opt(OptOps.UPCAST, 0, 4)],
+        CPU,
+        "UPCAST axis 0 by 4: 4 does not divide 30\n> for gidx0 in 0..30",
+    ),
+    (add(32), [Opt(OptOps.UPCAST, 0, 1)], CPU, "UPCAST axis 0 by 1: a part of 1 changes nothing"),
+    (add(4096), [Opt(OptOps.UPCAST, 0, 0)], CPU, "UPCAST axis 0 by 0: at most 256 are computed at once"),
+    (add(32), [Opt(OptOps.UPCAST, 1, 4)], CPU, "UPCAST axis 1 by 4: there is no axis 1; the last is 0"),
+    (row_sum(4, 8), [Opt(OptOps.UPCAST, 1, 4)], CPU, "UPCAST axis 1 by 4: UPCAST is for axes of outputs"),
+    (add(32), [Opt(OptOps.UNROLL, 0, 4)], CPU, "UNROLL axis 0 by 4: there is no reduce axis"),
+    (row_sum(4, 8), [Opt(OptOps.UNROLL, 0, 3)], CPU, "UNROLL axis 0 by 3: 3 does not divide 8"),
+    (row_sum(4, 1024), [Opt(OptOps.UNROLL, 0, 0)], CPU, "at most 512 steps are written out"),
+    (add(32), [Opt(OptOps.LOCAL, 0, 4)], CPU, "LOCAL axis 0 by 4: CPU has no workgroups"),
+    (add(32), [Opt(OptOps.NOLOCALS), Opt(OptOps.LOCAL, 0, 4)], GPU, "NOLOCALS was applied"),
+    (add(32), [Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.NOLOCALS)], GPU, "NOLOCALS: LOCAL was applied already"),
+    (row_sum(4, 8), [Opt(OptOps.LOCAL, 1, 4)], GPU, "GROUP is for those that are reduced"),
+    (softmax_rows(4, 8), [Opt(OptOps.LOCAL, 1, 4)], GPU, "every thread would repeat what the axis shares"),
+    (add(32), [Opt(OptOps.PADTO, 0, 16)], CPU, "PADTO axis 0 by 16: 32 is a multiple of 16"),
+    (add(3), [Opt(OptOps.PADTO, 0, 16)], CPU, "PADTO axis 0 by 16: more than 4 times the work"),
+    (add(4, 4), [Opt(OptOps.SWAP, 0, 1)], CPU, "SWAP axis 0 by 1: there is no axis 1"),
+    (transposed(4, 8), [Opt(OptOps.SWAP, 1, 1)], CPU, "SWAP axis 1 by 1: an axis is not swapped with itself"),
+    (matmul(4, 4, 4), [Opt(OptOps.SWAP, 0, 2)], CPU, "axis 2 is no loop over outputs alone"),
+    (softmax_rows(4, 8), [Opt(OptOps.SWAP, 0, 1)], CPU, "axis 1 is no loop over outputs alone"),
+]
+
+
+@pytest.mark.parametrize(("ast", "opts", "target", "message"), REFUSALS, ids=lambda value: str(value)[:60])
+def test_refusal(ast, opts, target, message):
+    with pytest.raises(KernelOptError) as refused:
+        apply_opts(lower(ast), opts, target)
+    assert message in str(refused.value)
+
+
+def test_a_refusal_shows_the_loops(golden):
+    with pytest.raises(KernelOptError) as refused:
+        after(softmax_rows(64, 30), Opt(OptOps.UPCAST, 1, 4))
+    assert golden(str(refused.value))
+
+
+def test_stores_in_order_stay_in_order():
+    x = load(1, plain(8), dtypes.int)
+    kernel = sink(scatter(0, 8, x, load(2, plain(8), dtypes.int)))
+    with pytest.raises(KernelOptError, match="stored at computed places are stored in their order"):
+        after(kernel, Opt(OptOps.UPCAST, 0, 4))
+    assert choose(lower(kernel), CPU) == []
+
+
+def test_a_size_that_is_not_known():
+    n = Variable("n", 1, 100)
+    kernel = sink(store(0, load(1, plain(n), size=100) + load(2, plain(n), size=100)))
+    with pytest.raises(KernelOptError, match="the size n is not known: give an amount"):
+        after(kernel, Opt(OptOps.UPCAST, 0, 0))
+    with pytest.raises(KernelOptError, match="4 does not divide n"):
+        after(kernel, Opt(OptOps.UPCAST, 0, 4))
+    assert "UPCAST" in after(kernel, Opt(OptOps.PADTO, 0, 4), Opt(OptOps.UPCAST, 0, 4))
+
+
+# *** Opts are data
+
+
+def test_opts_replay_from_their_text():
+    opts = [Opt(OptOps.UPCAST, 0, 4), Opt(OptOps.UNROLL, 0, 0), Opt(OptOps.NOLOCALS), Opt(OptOps.SWAP, 1, 0)]
+    text = repr(opts)
+    assert text.startswith(
+        "[Opt(op=OptOps.UPCAST, axis=0, amount=4), Opt(op=OptOps.UNROLL, axis=0, amount=0), "
+    )
+    assert eval(text) == opts
+    assert str(opts[0]) == repr(opts[0])
+    assert hash(opts[0]) == hash(Opt(OptOps.UPCAST, 0, 4))
+
+
+def test_names_follow_the_ranges():
+    assert lower(add(4, 4)).arg.name == "E_16"
+    assert apply_opts(lower(add(4, 4)), [Opt(OptOps.UPCAST, 0, 8)], CPU).arg.name == "E_2_8"
+    assert apply_opts(lower(add(4, 4)), [Opt(OptOps.LOCAL, 0, 2)], GPU).arg.name == "E_8_2"
+    info = apply_opts(lower(row_sum(4, 8)), [Opt(OptOps.UNROLL, 0, 4), Opt(OptOps.NOLOCALS)], CPU).arg
+    assert (info.name, info.local_dims, info.upcasted, info.dont_use_locals) == ("r_4_2_4", 0, 1, True)
+
+
+# *** axes
+
+
+def test_outputs_count_first_then_reduces():
+    loops = Loops.of(lower(matmul(4, 16, 8)))
+    assert loops.sizes == (4, 8, 16)
+    assert [axis.output for axis in loops.axes] == [True, True, False]
+    assert [axis.number for axis in loops.reduce_axes] == [2]
+
+
+def test_loops_over_the_same_row_are_one_axis():
+    loops = Loops.of(lower(softmax()))
+    assert loops.sizes == (4, 5)
+    assert [r.arg.kind for r in loops.axes[1].ranges] == [AxisType.LOOP, AxisType.REDUCE, AxisType.REDUCE]
+    assert [axis.number for axis in loops.reduce_axes] == [1]
+
+
+def test_loops_inside_each_other_are_not_one_axis():
+    assert Loops.of(lower(outer_sum(8))).sizes == (8, 8)
+    assert Loops.of(lower(matmul(8, 8, 8))).sizes == (8, 8, 8)
+
+
+def test_a_number_stays_with_its_axis():
+    loops = Loops.of(lower(matmul(8, 16, 32)))
+    loops = apply_opt(loops, Opt(OptOps.UPCAST, 0, 0), CPU)
+    loops = apply_opt(loops, Opt(OptOps.UPCAST, 1, 4), CPU)
+    loops = apply_opt(loops, Opt(OptOps.UPCAST, 1, 2), CPU)
+    loops = apply_opt(loops, Opt(OptOps.UNROLL, 0, 4), CPU)
+    assert loops.sizes == (1, 4, 4)
+    assert loops.axes[1].parts == ((AxisType.UPCAST, 2), (AxisType.UPCAST, 4))
+
+
+# *** the heuristic
+
+CHOICES = {
+    "add 1024": add(1024),
+    "add 1000003": add(1000003),
+    "add 7": add(7),
+    "row sums": row_sum(64, 4096),
+    "row sums of 77": row_sum(64, 77),
+    "column sums": column_sum(4096, 4096),
+    "sum": row_sum(1, 1 << 20),
+    "softmax": softmax_rows(64, 1024),
+    "matmul": matmul(512, 512, 512),
+    "matmul of odd sizes": matmul(127, 127, 127),
+    "matrix times vector": matmul(512, 512, 1),
+    "vector times matrix": matmul(1, 512, 512),
+    "convolution": convolution(4, 16, 34, 8),
+    "transpose": transposed(64, 32),
+}
+
+
+@pytest.mark.parametrize("target", [CPU, SMALL_CPU, GPU], ids=["64 bytes", "16 bytes", "grid"])
+def test_choices(target, golden):
+    lines = []
+    for name, ast in CHOICES.items():
+        loops = lower(ast)
+        opts = choose(loops, target)
+        assert apply_opts(loops, opts, target) is not None
+        lines.append(f"{name}: " + "; ".join(f"{o.op.name} {o.axis} {o.amount}" for o in opts))
+    assert golden("\n".join(lines))
+
+
+def test_without_vectors_nothing_is_chosen():
+    assert all(choose(lower(ast), SCALAR) == [] for ast in CHOICES.values())
+
+
+def test_kernels_stay_small():
+    for ast in CHOICES.values():
+        many = dataclasses.replace(CPU, vector_registers=512)
+        sink_after = apply_opts(lower(ast), choose(lower(ast), many), many)
+        assert len(sink_after.toposort()) < 200
+
+
+def test_padding_keeps_the_reduction():
+    text = after(row_sum(4, 30, Ops.MAX), Opt(OptOps.PADTO, 1, 16))
+    assert "ridx0 < 30" in text
+    assert "-inf" in text

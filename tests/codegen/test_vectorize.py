@@ -1,0 +1,289 @@
+"""Vector code: its form, and that kernels mean the same with any legal Opts, wherever they run."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from lazygrad.codegen.evaluate import evaluate
+from lazygrad.codegen.lower import lower
+from lazygrad.codegen.opt import KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts
+from lazygrad.codegen.vectorize import vectorize
+from lazygrad.config import Context
+from lazygrad.device import Device, Target
+from lazygrad.dtype import dtypes
+from lazygrad.ir.args import AxisType
+from lazygrad.ir.loops_text import loops_text
+from lazygrad.ir.ops import Ops
+from lazygrad.ir.uop import UOp, Variable
+from tests.helpers import needs
+
+from .kernels import (
+    SEVEN,
+    VARIABLES,
+    buffers_of,
+    const,
+    equal,
+    gather,
+    load,
+    plain,
+    random_contents,
+    reduce,
+    run,
+    sink,
+    spread,
+    store,
+    view,
+)
+from .programs import Programs
+from .test_opt import (
+    CPU,
+    SMALL_CPU,
+    add,
+    column_sum,
+    convolution,
+    matmul,
+    row_sum,
+    softmax_rows,
+    transposed,
+)
+
+DEVICES = ["PYTHON", "CPU", pytest.param("CLANG", marks=needs("clang"))]
+
+
+def upcast(axis, amount):
+    return Opt(OptOps.UPCAST, axis, amount)
+
+
+def unroll(axis, amount):
+    return Opt(OptOps.UNROLL, axis, amount)
+
+
+def padto(axis, amount):
+    return Opt(OptOps.PADTO, axis, amount)
+
+
+# *** more kernels
+
+
+def flipped(n):
+    return sink(store(0, load(1, plain(n).flip((0,))) + load(2, plain(n))))
+
+
+def bordered(rows, columns):
+    """A border of zeros around a matrix."""
+    return sink(store(0, load(1, plain(rows, columns).pad(((1, 1), (2, 1))), size=rows * columns)))
+
+
+def counted(n):
+    """Its index, and a choice by index."""
+    number = UOp(Ops.IOTA, dtypes.int, (view(plain(n)),))
+    return sink(store(0, (number < const(5, number)).where(number, number * number)))
+
+
+def chosen(rows, n):
+    """Rows of a table, at loaded indices."""
+    where = load(2, plain(rows, 1).expand((rows, n)), dtypes.int, size=rows)
+    column = UOp(Ops.IOTA, dtypes.int, (view(plain(1, n).expand((rows, n))),))
+    return sink(store(0, gather(1, 8 * n, where * const(n, where) + column)))
+
+
+def statistic(rows, columns):
+    """A row less its mean, and the mean: stores of two ranks."""
+    x = load(2, plain(rows, columns))
+    total = reduce(x, Ops.ADD, 1)
+    mean = total * const(0.5, total)
+    return sink(store(0, x - spread(mean, rows, columns)), store(1, mean))
+
+
+def constant_sum(n):
+    """A reduction of what does not change along it."""
+    x = load(1, plain(4, 1).expand((4, n)), size=4)
+    return sink(store(0, reduce(x, Ops.ADD, 1)))
+
+
+def repeated_column(rows, columns):
+    """Each row's one element, in all columns that a border leaves."""
+    narrow = plain(rows, 1).expand((rows, columns)).pad(((0, 0), (1, 2)))
+    return sink(store(0, load(1, narrow, size=rows)))
+
+
+CASES = {
+    "add": (add(64), [upcast(0, 32)]),
+    "add, the whole axis": (add(64), [upcast(0, 0)]),
+    "add with a tail": (add(70), [padto(0, 16), upcast(0, 16)]),
+    "add, all in the tail": (add(5), [padto(0, 8), upcast(0, 8)]),
+    "row sums": (row_sum(4, 64), [unroll(0, 32)]),
+    "row sums, two rows at once": (row_sum(4, 64), [unroll(0, 32), upcast(0, 2)]),
+    "row sums with a tail": (row_sum(4, 70), [padto(1, 16), unroll(0, 16)]),
+    "row maxima with a tail": (row_sum(3, 30, Ops.MAX), [padto(1, 8), unroll(0, 8)]),
+    "row products": (row_sum(3, 16, Ops.MUL), [unroll(0, 0)]),
+    "column sums": (column_sum(6, 64), [upcast(0, 32)]),
+    "a tile": (matmul(8, 16, 32), [upcast(0, 4), upcast(1, 16), unroll(0, 2)]),
+    "a tile with tails": (
+        matmul(7, 9, 21),
+        [padto(0, 4), padto(1, 16), padto(2, 4)] + [upcast(0, 4), upcast(1, 16)],
+    ),
+    "softmax": (softmax_rows(4, 32), [upcast(1, 16), upcast(0, 2)]),
+    "softmax with a tail": (softmax_rows(4, 30), [padto(1, 8), unroll(0, 8)]),
+    "reversed": (flipped(32), [upcast(0, 16)]),
+    "transposed": (transposed(8, 16), [upcast(1, 8), upcast(0, 2)]),
+    "with a border": (bordered(6, 13), [upcast(1, 8)]),
+    "counted": (counted(32), [upcast(0, 16)]),
+    "gathered": (chosen(4, 16), [upcast(1, 8)]),
+    "gathered, a row per lane": (chosen(4, 16), [upcast(0, 4)]),
+    "two ranks": (statistic(4, 16), [upcast(1, 8), upcast(0, 2)]),
+    "what does not change": (constant_sum(16), [unroll(0, 8)]),
+    "repeated": (repeated_column(3, 13), [upcast(1, 8)]),
+    "convolution": (convolution(2, 3, 10, 4), [upcast(1, 4), upcast(3, 8), unroll(1, 0), unroll(2, 0)]),
+}
+
+# *** the form
+
+
+@pytest.mark.parametrize(
+    "name", ["add with a tail", "row sums", "a tile", "softmax", "with a border", "gathered"]
+)
+def test_vector_code(name, golden):
+    ast, opts = CASES[name]
+    made = vectorize(apply_opts(lower(ast), opts, SMALL_CPU), SMALL_CPU)
+    assert golden(loops_text(made))
+
+
+@pytest.mark.parametrize(
+    "target", [CPU, SMALL_CPU, Target("GPU", grid=True, load_bytes=16), Target("SCALAR")]
+)
+@pytest.mark.parametrize("name", CASES)
+def test_no_range_of_lanes_is_left(name, target):
+    ast, opts = CASES[name]
+    made = vectorize(apply_opts(lower(ast), opts, target), target)
+    widest = max(target.vector_bytes, target.load_bytes)
+    for node in made.toposort():
+        assert node.op is not Ops.RANGE or node.arg.kind not in (AxisType.UPCAST, AxisType.UNROLL)
+        if node.dtype.count > 1 and node.dtype.scalar_type not in (dtypes.index, dtypes.bool):
+            assert node.dtype.itemsize <= widest
+
+
+def test_contiguous_rows_are_summed_in_vectors():
+    made = vectorize(apply_opts(lower(row_sum(4, 256)), [unroll(0, 64)], CPU), CPU)
+    reduces = [node for node in made.toposort() if node.op is Ops.REDUCE]
+    assert [node.dtype for node in reduces] == [dtypes.float.vec(16)] * 4
+
+
+def test_a_tile_loads_each_value_once():
+    made = vectorize(apply_opts(lower(matmul(64, 64, 64)), [upcast(0, 8), upcast(1, 32)], CPU), CPU)
+    loads = [node for node in made.toposort() if node.op is Ops.LOAD]
+    assert sorted(node.dtype.count for node in loads) == [1] * 8 + [16] * 2
+
+
+def test_only_the_tail_is_masked():
+    made = vectorize(apply_opts(lower(add(1000)), [padto(0, 16), upcast(0, 16)], CPU), CPU)
+    masked = [node for node in made.toposort() if node.op is Ops.INDEX and len(node.src) > 2]
+    plain_ones = [node for node in made.toposort() if node.op is Ops.INDEX and len(node.src) == 2]
+    assert len(masked) == len(plain_ones) == 3
+    assert all(node.src[2].op is Ops.CONST for node in masked)
+
+
+# *** the meaning
+
+
+def agrees(ast, device, opts, seed=0, variables=None, tolerance=0.0):
+    contents = random_contents(ast, seed)
+    with Context(CHECK=1):
+        found = run(ast, device, contents, variables, opts)
+    expected = evaluate(ast, contents, variables)
+    return all(equal(a, b, tolerance) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", CASES)
+def test_cases_agree_with_the_evaluator(name, device):
+    ast, opts = CASES[name]
+    assert agrees(ast, device, opts, tolerance=2e-6 if "softmax" in name else 0.0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", SEVEN)
+def test_the_seven_agree_as_the_heuristic_makes_them(name, device):
+    assert agrees(SEVEN[name](), device, None, 0, VARIABLES.get(name), 1e-6 if name == "softmax" else 0.0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "dtype", [dtypes.bool, dtypes.uchar, dtypes.short, dtypes.long, dtypes.half, dtypes.double]
+)
+def test_other_dtypes(dtype, device):
+    x, y = load(1, plain(3, 40), dtype), load(2, plain(3, 40), dtype)
+    kernel = sink(store(0, x * y), store(3, reduce(x, Ops.MAX, 1)))
+    opts = [upcast(1, 8)] if len(Loops.of(lower(kernel)).axes) > 1 else None
+    assert agrees(kernel, device, opts)
+    assert agrees(kernel, device, None)
+
+
+def test_symbolic_rows():
+    n = Variable("n", 1, 40)
+    kernel = sink(store(0, load(1, plain(n), size=40) * load(2, plain(n), size=40)))
+    for value in (1, 7, 16, 40):
+        assert agrees(kernel, "PYTHON", [padto(0, 4), upcast(0, 4)], 0, {"n": value})
+        assert agrees(kernel, "CPU", None, 0, {"n": value})
+
+
+# *** random kernels, random Opts
+
+
+class LongPrograms(Programs):
+    """The same kernels over longer axes."""
+
+    SIZES = (1, 2, 3, 5, 8, 12, 16, 20)
+
+
+def random_opts(ast, target, rng):
+    """A list of Opts that the kernel takes."""
+    loops = Loops.of(lower(ast))
+    opts = []
+    for _ in range(rng.randint(1, 5)):
+        op = rng.choice(
+            (OptOps.UPCAST, OptOps.UPCAST, OptOps.UNROLL, OptOps.UNROLL, OptOps.PADTO, OptOps.SWAP)
+        )
+        amount = rng.randint(0, 3) if op is OptOps.SWAP else rng.choice((0, 2, 3, 4, 4, 8, 16))
+        opt = Opt(op, rng.randint(0, max(len(loops.axes) - 1, 0)), amount)
+        try:
+            loops = apply_opt(loops, opt, target)
+        except KernelOptError:
+            continue
+        opts.append(opt)
+    return opts
+
+
+def check_random_kernels(device, seeds):
+    """Compare random kernels under random Opts and the heuristic's with the evaluator; count them."""
+    tried = 0
+    target = Device[device].renderer.target
+    for seed in seeds:
+        rng = random.Random(seed)
+        ast = (LongPrograms if seed % 2 else Programs)(seed).kernel()
+        if sum(buffer.dtype.size for buffer in buffers_of(ast)) > 20_000:
+            continue
+        contents = random_contents(ast, seed)
+        expected = evaluate(ast, contents)
+        for opts in (random_opts(ast, target, rng), random_opts(ast, target, rng), None):
+            found = run(ast, device, contents, opts=opts)
+            tried += 1
+            assert all(equal(a, b) for a, b in zip(found, expected, strict=True)), f"seed {seed}: {opts}"
+    return tried
+
+
+@pytest.mark.parametrize(
+    ("device", "count"), [("PYTHON", 250), ("CPU", 150), pytest.param("CLANG", 25, marks=needs("clang"))]
+)
+def test_random_kernels_under_random_opts(device, count):
+    print(f"{device}: {check_random_kernels(device, range(count))} triples of kernel, Opts and device")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("device", "count"), [("PYTHON", 6000), ("CPU", 6000), pytest.param("CLANG", 600, marks=needs("clang"))]
+)
+def test_many_random_kernels_under_random_opts(device, count):
+    print(f"{device}: {check_random_kernels(device, range(1000, 1000 + count))} triples")

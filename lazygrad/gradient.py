@@ -1,8 +1,9 @@
 """The gradient of every operation of the tensor graph: graph in, graph out.
 
-`gradient(root, grad, targets)` walks the graph below `root` once, users first, and returns for each target the graph of
-its gradient. That graph is made of the same operations, so it can be differentiated again, fused, and printed.
-`GRADIENTS` has a cell for every op that may stand in a tensor graph: a rule, or NO_GRADIENT.
+`gradient(root, grad, targets)` walks the graph below `root` once, users first, and returns for each target
+the graph of its gradient. That graph is made of the same operations, so it can be differentiated again,
+fused, and printed. `GRADIENTS` has a cell for every op that may stand in a tensor graph: a rule, or
+NO_GRADIENT.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ def sum_axes(node: UOp, axes: tuple[int, ...]) -> UOp:
 def cosine(x: UOp) -> UOp:
     """cos(x) by one SIN: sin(π/2 - |x|) near zero, where the argument is exact, and 1 - 2·sin²(x/2) far away.
 
-    π/2 comes in two parts, so that the zeros at ±π/2 keep their relative accuracy; beyond |x| = 3 the error is
-    absolute, two units in the last place of 1 at most.
+    π/2 comes in two parts, so that the zeros at ±π/2 keep their relative accuracy; beyond |x| = 3 the error
+    is absolute, two units in the last place of 1 at most.
     """
     low_part = math.pi / 2 - _rounded(math.pi / 2, x.dtype)
     if x.dtype is dtypes.float64:
@@ -194,7 +195,7 @@ def _product_of_others(x: UOp, axes: tuple[int, ...]) -> UOp:
     moved = movement.permute(x, order)
     count = prod(shape[axis] for axis in axes)
     if not isinstance(count, int):
-        raise NotImplementedError(f"the gradient of prod over axes of symbolic size is not there yet")
+        raise NotImplementedError("the gradient of prod over axes of symbolic size is not there yet")
     lines = movement.reshape(moved, tuple(shape[i] for i in kept) + (count,))
     others = _exclusive_products(lines, count) * movement.flip(
         _exclusive_products(movement.flip(lines, (len(kept),)), count), (len(kept),)
@@ -349,9 +350,10 @@ GRADIENTS: dict[Ops, Rule] = {
 class _Mask(NamedTuple):
     """Where the gradient of a node may be other than zero.
 
-    `where(x > 0, log(x), 0)` sends a gradient of 0 to log(x) at x = 0, and 0/0 would be NaN. So the condition travels
-    with the gradient, and every product on the way is cut with it again. (Comparing the gradient with 0 instead would
-    be wrong for second derivatives.) `near` until a reduction is passed: products inside a contraction are not cut.
+    `where(x > 0, log(x), 0)` sends a gradient of 0 to log(x) at x = 0, and 0/0 would be NaN. So the
+    condition travels with the gradient, and every product on the way is cut with it again. (Comparing the
+    gradient with 0 instead would be wrong for second derivatives.) `near` until a reduction is passed:
+    products inside a contraction are not cut.
     """
 
     condition: UOp
@@ -419,10 +421,12 @@ def _is_finite_constant(node: UOp) -> bool:
 
 
 def gradient(root: UOp, grad: UOp, targets: Iterable[UOp]) -> dict[UOp, UOp]:
-    """The gradient of each target that `root` depends on smoothly: target → a graph of the target's shape and dtype.
+    """The gradient of each target that `root` depends on smoothly.
+
+    Target → a graph of the target's shape and dtype.
 
     root     what is differentiated, of a float dtype
-    grad     the gradient of root's elements: a node of root's shape and dtype (ones, for the gradient of a sum)
+    grad     the gradient of root's elements, of its shape and dtype (ones, for the gradient of its sum)
     targets  nodes below root (or root itself); one that root does not depend on is missing in the answer
     """
     wanted = set(targets)

@@ -1,7 +1,7 @@
 """Movement of tensors: checked builders of RESHAPE, EXPAND, PERMUTE, PAD, SHRINK and FLIP.
 
-A movement that changes nothing is the tensor itself. Every other is a node on top of the tensor it is asked of:
-a gradient is asked for by node, so a movement must not reach past the tensor to what is below it.
+A movement that changes nothing is the tensor itself. Every other is a node on top of the tensor it is asked
+of: a gradient is asked for by node, so a movement must not reach past the tensor to what is below it.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class CreationMixin(FunctionMixin):
             raise NotImplementedError("arange with symbolic ends takes steps of 1")
         chosen = default_int() if dtype is None else to_dtype(dtype)
         begin, end = as_size(start), as_size(stop)
-        count = end if begin == 0 else as_size(end - begin)  # type: ignore[operator]
+        count = end if begin == 0 else as_size(end - begin)
         counted = cls._created(iota(count, chosen if dtypes.is_int(chosen) else default_int(), device), None)
         shifted = counted if begin == 0 else counted + begin
         made = shifted.cast(chosen)
@@ -232,7 +232,10 @@ class CreationMixin(FunctionMixin):
         return made.requires_grad_() if requires_grad else made
 
     def _at_or_below(self, diagonal: int) -> Tensor:
-        """Whether a place of the last two axes is on or below a diagonal: a comparison of counters, no memory."""
+        """Whether a place of the last two axes is on or below a diagonal.
+
+        A comparison of counters, no memory.
+        """
         if self.ndim < 2:
             raise ValueError(f"tril and triu need at least two axes, not shape {shape_text(self.shape)}")
         rows, columns = self.shape[-2:]

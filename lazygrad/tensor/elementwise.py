@@ -1,7 +1,8 @@
 """Elementwise arithmetic: operators, comparisons, bits, rounding, choices.
 
-Operands broadcast, and their dtypes are promoted (`least_upper_dtype`); a bare Python number is weak: it takes the
-tensor's dtype unless its kind is higher (a float beside an integer tensor gives the default float).
+Operands broadcast, and their dtypes are promoted (`least_upper_dtype`); a bare Python number is weak: it
+takes the tensor's dtype unless its kind is higher (a float beside an integer tensor gives the default
+float).
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ class ElementwiseMixin(CastMixin):
     # *** operands
 
     def _operand(self, other: Any) -> Tensor:
-        """Any operand as a tensor: a number is a weak constant, a size or Variable a scalar, an array is copied in."""
+        """Any operand as a tensor.
+
+        A number is a weak constant, a size or Variable a scalar, an array is copied in.
+        """
         if isinstance(other, TensorBase):
             return other  # type: ignore[return-value]
         if isinstance(other, (bool, int, float)):
@@ -94,7 +98,7 @@ class ElementwiseMixin(CastMixin):
         return self._make(UOp.const(dtype, value))
 
     def _binary(self, op: Ops, other: Any, reverse: bool = False, dtype: DType | None = None) -> Tensor:
-        """`op` of this tensor and another operand, broadcast to one shape, in their common dtype (or the one given)."""
+        """`op` of this tensor and another operand, broadcast, in their common dtype (or the one given)."""
         right = other if isinstance(other, TensorBase) else self._operand(other)
         a, b = self.uop, right.uop
         if dtype is not None or a.dtype is not b.dtype:
@@ -149,7 +153,10 @@ class ElementwiseMixin(CastMixin):
         return self._binary(Ops.MUL, other)
 
     def div(self, other: Any, reverse: bool = False, *, rounding_mode: str | None = None) -> Tensor:
-        """Elementwise quotient in floats; `rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers)."""
+        """Elementwise quotient in floats.
+
+        `rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers).
+        """
         if rounding_mode is None:
             return self._true_division(other, reverse)
         if rounding_mode == "floor":
@@ -205,8 +212,9 @@ class ElementwiseMixin(CastMixin):
     def pow(self, exponent: Any, reverse: bool = False) -> Tensor:
         """Elementwise power.
 
-        A small whole Python exponent multiplies exactly, ±0.5 is a (reciprocal) root. An integer tensor to a negative
-        Python power raises ValueError; integer tensors to tensors of negative powers give the truncated reciprocal.
+        A small whole Python exponent multiplies exactly, ±0.5 is a (reciprocal) root. An integer tensor to
+        a negative Python power raises ValueError; integer tensors to tensors of negative powers give the
+        truncated reciprocal.
         """
         if not reverse and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
             known = self._known_power(exponent)
@@ -280,9 +288,9 @@ class ElementwiseMixin(CastMixin):
     def copysign(self, other: Any) -> Tensor:
         """|self| with the sign of `other`, that of zeros included."""
         x = self._float()
-        other = x._operand(other).cast(x.dtype)
+        right = x._operand(other).cast(x.dtype)
         # 1/(-0.0) is -inf: the one comparison that sees the sign of a zero
-        negative = (other < 0) | ((other == 0) & (other.reciprocal() < 0))
+        negative = (right < 0) | ((right == 0) & (right.reciprocal() < 0))
         magnitude = x.abs()
         return negative.where(-magnitude, magnitude)
 
@@ -444,7 +452,8 @@ class ElementwiseMixin(CastMixin):
     def where(self, yes: Any, no: Any) -> Tensor:
         """`yes` where this bool tensor holds, else `no`; broadcast, in the common dtype of the two.
 
-        Called on another tensor in PyTorch's order, `x.where(condition, other)`, it is `condition.where(x, other)`.
+        Called on another tensor in PyTorch's order, `x.where(condition, other)`, it is `condition.where(x,
+        other)`.
         """
         if not dtypes.is_bool(self.dtype):
             if isinstance(yes, ElementwiseMixin) and dtypes.is_bool(yes.dtype):
@@ -496,7 +505,8 @@ class ElementwiseMixin(CastMixin):
 
     def lerp(self, end: TensorBase, weight: Any) -> Tensor:
         """self + (end - self) * weight."""
-        return self + (end - self) * weight
+        step = (self._operand(end) - self) * weight
+        return self._binary(Ops.ADD, step)
 
     # *** operators
 

@@ -1,11 +1,13 @@
-"""Indexing: reading and writing parts of a tensor, by slices (views) and by computed addresses (gather, scatter).
+"""Indexing: reading and writing parts of a tensor.
 
-An integer index counts from the end where it is negative. A Python int out of range raises IndexError at the call. An
-index *in a tensor* is not looked at before it is used: a read out of range gives 0, and a write there is dropped.
-Where indices repeat, the last one in row-major order is what is stored.
+Slices are views, integer tensors computed addresses (gather, scatter).
 
-An int beside index tensors selects before they are looked at, as in PyTorch: `x[1, :, [0, 2]]` has the axes of `:` and
-of the list in this order. (numpy broadcasts the int with the list and moves both to the front.)
+An integer index counts from the end where it is negative. A Python int out of range raises IndexError at
+the call. An index *in a tensor* is not looked at before it is used: a read out of range gives 0, and a
+write there is dropped. Where indices repeat, the last one in row-major order is what is stored.
+
+An int beside index tensors selects before they are looked at, as in PyTorch: `x[1, :, [0, 2]]` has the axes
+of `:` and of the list in this order. (numpy broadcasts the int with the list and moves both to the front.)
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
 
 
 class _Parsed(NamedTuple):
-    """An index taken apart: spans and steps of the axes, then new axes, dropped axes and tensors at axes of the rest."""
+    """An index taken apart.
+
+    Spans and steps of the axes, then new axes, dropped axes and tensors at axes of the rest.
+    """
 
     spans: list[tuple[sint, sint]]
     steps: list[int]
@@ -48,7 +53,10 @@ class IndexingMixin(RandomMixin):
     # *** reading
 
     def __getitem__(self, key: Any) -> Tensor:
-        """Part of the tensor, as in numpy: ints, slices, None, Ellipsis, lists, bool masks and integer tensors."""
+        """Part of the tensor, as in numpy.
+
+        Ints, slices, None, Ellipsis, lists, bool masks and integer tensors.
+        """
         if (
             isinstance(key, TensorBase)
             and dtypes.is_bool(key.dtype)
@@ -130,7 +138,7 @@ class IndexingMixin(RandomMixin):
         raise IndexError(f"an index is an int, slice, None, Ellipsis, list, array or tensor, not {entry!r}")
 
     def _mask_positions(self, mask: TensorBase) -> list[Any]:
-        """A bool mask as one integer tensor for each of its axes. How many there are is known only now: it runs."""
+        """A bool mask as one integer tensor for each of its axes. It runs, to know how many there are."""
         import numpy as np
 
         return [type(self)(found.astype(np.int64), device=self.device) for found in np.nonzero(mask.numpy())]
@@ -179,7 +187,10 @@ class IndexingMixin(RandomMixin):
         return self._unary(movement.reshape(node, final))
 
     def _flat_index(self, tensors: Sequence[tuple[int, Any]]) -> tuple[UOp, tuple[sint, ...]]:
-        """Where in the flattened tensor the elements are that index tensors at some axes select, and their shape."""
+        """Where in the flattened tensor the elements are that index tensors select, and their shape.
+
+        tensors  (axis, index) pairs
+        """
         places = [place for place, _ in tensors]
         indices = [t for _, t in tensors]
         lines = [place for place, t in tensors if t.ndim] or places[:1]  # a 0-d index is like an int
@@ -192,7 +203,8 @@ class IndexingMixin(RandomMixin):
             raise IndexError(f"index tensors do not fit together: {e}") from None
         others = [axis for axis in range(self.ndim) if axis not in places]
         rank = len(common)
-        # axes of the result: those before, those of the indices (in front, if axes stand between them), those behind
+        # axes of the result: those before, those of the indices (in front, if axes stand between them),
+        # those behind
         between = [axis for axis in others if lines[0] < axis < lines[-1]]
         before = [] if between else [axis for axis in others if axis < lines[0]]
         behind = [axis for axis in others if axis not in before]
@@ -223,7 +235,10 @@ class IndexingMixin(RandomMixin):
     # *** writing
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Write to part of the tensor, in place; the value broadcasts to that part and takes the tensor's dtype."""
+        """Write to part of the tensor, in place.
+
+        The value broadcasts to that part and takes the tensor's dtype.
+        """
         if isinstance(key, TensorBase) and dtypes.is_bool(key.dtype):
             self._set_masked(key, value)
             return
@@ -261,7 +276,10 @@ class IndexingMixin(RandomMixin):
         return source.cast(self.dtype)
 
     def _fitted(self, source: TensorBase, shape: tuple[sint, ...]) -> Tensor:
-        """A value broadcast to the part it is written to; leading axes of size 1 may be left out, as in numpy."""
+        """A value broadcast to the part it is written to.
+
+        Leading axes of size 1 may be left out, as in numpy.
+        """
         extra = source.ndim - len(shape)
         node = source.uop
         if extra > 0 and all(resolve_equal(size, 1) for size in source.shape[:extra]):
@@ -270,7 +288,8 @@ class IndexingMixin(RandomMixin):
             return self._make(broadcast_to(node, shape), source)
         except ValueError:
             raise ValueError(
-                f"cannot write a value of shape {shape_text(source.shape)} to a part of shape {shape_text(shape)}"
+                f"cannot write a value of shape {shape_text(source.shape)} "
+                f"to a part of shape {shape_text(shape)}"
             ) from None
 
     def _scatter_to(self, target: Any, tensors: Sequence[tuple[int, Any]], source: TensorBase) -> None:
@@ -281,7 +300,10 @@ class IndexingMixin(RandomMixin):
         target.assign(self._make(movement.reshape(node, target.shape), target, values))
 
     def _set_through(self, parsed: _Parsed, source: TensorBase) -> None:
-        """Slices with tensors, with gradients, or that are no view: the flat places of the part, taken from a tensor of all places."""
+        """Slices with tensors, with gradients, or that are no view.
+
+        The flat places of the part, taken from a tensor of all places.
+        """
         counting = dtypes.int32 if vmax(self.numel()) <= dtypes.max(dtypes.int32) else dtypes.int64
         places: Any = self._make(movement.reshape(iota(self.numel(), counting, self.device), self.shape))
         view = places._sliced(parsed)
@@ -318,15 +340,16 @@ class IndexingMixin(RandomMixin):
         axis = self._axis(dim)
         if index.ndim != self.ndim:
             raise ValueError(
-                f"{method} needs an index with {self.ndim} axes, as the tensor has, not shape {shape_text(index.shape)}"
+                f"{method} needs an index with {self.ndim} axes, as the tensor has, "
+                f"not shape {shape_text(index.shape)}"
             )
         if not dtypes.is_int(index.dtype):
             raise TypeError(f"{method} needs an index of integers, not of {index.dtype}")
         for i, (a, b) in enumerate(zip(index.shape, self.shape, strict=True)):
             if i != axis and vmax(sub(a, b)) > 0:
                 raise ValueError(
-                    f"{method} along axis {axis}: the index of shape {shape_text(index.shape)} is larger on axis {i} "
-                    f"than the tensor of shape {shape_text(self.shape)}"
+                    f"{method} along axis {axis}: the index of shape {shape_text(index.shape)} "
+                    f"is larger on axis {i} than the tensor of shape {shape_text(self.shape)}"
                 )
         counting = dtypes.int32 if vmax(self.numel()) <= dtypes.max(dtypes.int32) else dtypes.int64
         strides = _strides(self.shape)
@@ -340,9 +363,11 @@ class IndexingMixin(RandomMixin):
         return inside.where(total, filled(shape, counting, -1))
 
     def gather(self, dim: int, index: TensorBase) -> Tensor:
-        """Elements picked along an axis: result[i][j] = self[index[i][j]][j] for axis 0; 0 where out of range.
+        """Elements picked along an axis: result[i][j] = self[index[i][j]][j] for axis 0.
 
-        index  integers, with as many axes as the tensor, and on the other axes no larger; the result has its shape
+        An index out of range gives 0.
+
+        index  integers, with as many axes as the tensor, on the others no larger; the result has its shape
         """
         if self.ndim == 0 and index.ndim == 0:
             return self.reshape(1).gather(0, index.reshape((1,))).reshape(())  # type: ignore[attr-defined]
@@ -440,7 +465,7 @@ class IndexingMixin(RandomMixin):
         return self.flatten()[index]
 
     def masked_select(self, mask: Any) -> Tensor:
-        """The elements where a mask holds, in one line. How many there are is known only now: the mask is computed."""
+        """The elements where a mask holds, in one line. It runs, to know how many there are."""
         if not dtypes.is_bool(mask.dtype):
             raise TypeError(f"masked_select needs a bool mask, not {mask.dtype}")
         shape = broadcast_shapes(self.shape, mask.shape)
@@ -448,11 +473,12 @@ class IndexingMixin(RandomMixin):
         return self.expand(shape).flatten()[self._mask_positions(wide.flatten())[0]]
 
     def nonzero(self) -> Tensor:
-        """The indices of the elements other than 0, a row for each. How many there are is known only now: it runs."""
+        """The indices of the elements other than 0, a row for each. It runs, to know how many there are."""
         import numpy as np
 
         found = np.stack(np.nonzero(self.numpy()), axis=1) if self.ndim else np.zeros((int(bool(self)), 0))
-        return type(self)(found.astype(np.int32), device=self.device, dtype=default_int())  # type: ignore[return-value]
+        made: Any = type(self)(found.astype(np.int64), device=self.device)
+        return made.cast(default_int())  # type: ignore[no-any-return]
 
 
 # *** addresses

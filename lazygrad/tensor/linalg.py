@@ -1,4 +1,7 @@
-"""Products of matrices and tensors: each is an expand, a multiplication and a sum, which the compiler fuses."""
+"""Products of matrices and tensors.
+
+Each is an expand, a multiplication and a sum, which the compiler fuses.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ class LinalgMixin(ReduceMixin):
         return total.cast(common) if dtype is None and dtypes.is_float(common) else total
 
     def matmul(self, other: Any, reverse: bool = False, dtype: DType | str | None = None) -> Tensor:
-        """The matrix product; lines are rows on the left and columns on the right, axes before the last two broadcast.
+        """The matrix product.
+
+        Lines are rows on the left and columns on the right, axes before the last two broadcast.
 
         self   (..., m, k) or (k,)    other  (..., k, n) or (k,)    dtype  what to accumulate in and return
         """
@@ -44,7 +49,8 @@ class LinalgMixin(ReduceMixin):
         right = self._operand(other)
         if self.ndim == 0 or right.ndim == 0:
             raise ValueError(
-                f"a product of matrices needs at least one axis, not {shape_text(self.shape)} and {shape_text(right.shape)}"
+                "a product of matrices needs at least one axis, "
+                f"not {shape_text(self.shape)} and {shape_text(right.shape)}"
             )
         self._check_device(right)
         inner, behind = self.shape[-1], right.shape[-2 if right.ndim > 1 else -1]
@@ -118,7 +124,10 @@ class LinalgMixin(ReduceMixin):
         return self.diagonal().sum()
 
     def tensordot(self, other: TensorBase, dims: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
-        """The sum of products over the last `dims` axes of this tensor and the first of the other, or over pairs."""
+        """The sum of products over the last `dims` axes of this tensor and the first of the other.
+
+        dims  a number of axes, or (axes of this tensor, axes of the other), which meet in pairs
+        """
         right = self._operand(other)
         if isinstance(dims, int):
             mine, theirs = tuple(range(self.ndim - dims, self.ndim)), tuple(range(dims))
@@ -129,8 +138,8 @@ class LinalgMixin(ReduceMixin):
         for a, b in zip(mine, theirs, strict=True):
             if not resolve_equal(self.shape[a], right.shape[b]):
                 raise ValueError(
-                    f"tensordot of shapes {shape_text(self.shape)} and {shape_text(right.shape)}: axis {a} has size "
-                    f"{self.shape[a]}, axis {b} has {right.shape[b]}"
+                    f"tensordot of shapes {shape_text(self.shape)} and {shape_text(right.shape)}: "
+                    f"axis {a} has size {self.shape[a]}, axis {b} has {right.shape[b]}"
                 )
         rows = tuple(i for i in range(self.ndim) if i not in mine)
         columns = tuple(i for i in range(right.ndim) if i not in theirs)
@@ -142,15 +151,16 @@ class LinalgMixin(ReduceMixin):
 
     def addmm(self, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta·self + alpha·(mat1 @ mat2)."""
-        product = mat1.dot(mat2)
+        product = self._operand(mat1).dot(mat2)
         return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)
 
     @staticmethod
     def einsum(formula: str, *operands: Any, dtype: DType | str | None = None) -> Tensor:
         """A sum of products written with letters: `einsum("ij,jk->ik", a, b)`.
 
-        A letter that the result lacks is summed over; a letter twice in one operand takes its diagonal; `...` stands
-        for axes that broadcast. Without `->` the result has the letters that occur once, in alphabetical order.
+        A letter that the result lacks is summed over; a letter twice in one operand takes its diagonal;
+        `...` stands for axes that broadcast. Without `->` the result has the letters that occur once, in
+        alphabetical order.
         """
         tensors: list[Any] = list(
             operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands

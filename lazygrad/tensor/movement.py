@@ -1,4 +1,7 @@
-"""Movement: methods that rearrange, repeat, cut and join tensors. Views where numpy has views; nothing is computed."""
+"""Movement: methods that rearrange, repeat, cut and join tensors. Views where numpy has views.
+
+Nothing is computed.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,15 @@ from ..gradient import filled
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape import movement, prod, resolve_equal, shape_text
+from ..shape import movement, prod, resolve_equal, shape_of, shape_text
 from .base import TensorBase
 
 if TYPE_CHECKING:
     from .. import Tensor
 
 Axis = int | Sequence[int] | None
-#: More inputs than this are joined in groups, each stored, so that no element is asked for in hundreds of places.
+#: More inputs than this are joined in groups, each stored, so that no element is asked for in hundreds of
+#: places.
 MAX_JOINED = 32
 
 
@@ -65,7 +69,10 @@ class MovementMixin(TensorBase):
     # *** shape
 
     def reshape(self, *shape: Any) -> Tensor:
-        """The same elements in row-major order in another shape; one size may be -1, and None keeps a size."""
+        """The same elements in row-major order in another shape.
+
+        One size may be -1, and None keeps a size.
+        """
         new = sizes_of(shape)
         if any(size is None for size in new):
             if len(new) > self.ndim and any(size is None for size in new[self.ndim :]):
@@ -380,7 +387,7 @@ class MovementMixin(TensorBase):
         ):
             return self._unary(node)
         inside = movement.pad(filled(self.shape, dtypes.bool, True), amounts)
-        return self._unary(inside.where(node, filled(movement.shape_of(node), self.dtype, value)))
+        return self._unary(inside.where(node, filled(shape_of(node), self.dtype, value)))
 
     def _pad_from_itself(self, axis: int, before: int, after: int, mode: str) -> Tensor:
         size = self.shape[axis]
@@ -391,7 +398,8 @@ class MovementMixin(TensorBase):
         limit = {"reflect": size - 1, "circular": size, "replicate": before + after if size else -1}[mode]
         if max(before, after) > limit:
             raise ValueError(
-                f"pad by {mode} of axis {axis} with size {size} takes at most {limit}, not ({before}, {after})"
+                f"pad by {mode} of axis {axis} with size {size} takes at most {limit}, "
+                f"not ({before}, {after})"
             )
         if mode == "circular":
             pieces = [self._window(axis, size - before, size), self, self._window(axis, 0, after)]
@@ -411,9 +419,9 @@ class MovementMixin(TensorBase):
     ) -> Tensor:
         """All windows of size `kernel` over the last axes: shape (..., *places, *kernel), by movement alone.
 
-        Along an axis of size n the k places of a window that begins at o are o·stride + k·dilation. The axis is repeated
-        and cut into rows of n·f + dilation elements: row k then begins `k·dilation` further, so that element o·stride of
-        row k is the one wanted.
+        Along an axis of size n the k places of a window that begins at o are o·stride + k·dilation. The
+        axis is repeated and cut into rows of n·f + dilation elements: row k then begins `k·dilation`
+        further, so that element o·stride of row k is the one wanted.
         """
         count = len(kernel)
         steps = (stride,) * count if isinstance(stride, int) else tuple(stride)
@@ -427,8 +435,8 @@ class MovementMixin(TensorBase):
                 )
             if n < d * (k - 1) + 1:
                 raise ValueError(
-                    f"a window of {k} places{f' {d} apart' if d > 1 else ''} does not fit into an axis of size {n}, "
-                    f"in shape {shape_text(self.shape)}"
+                    f"a window of {k} places{f' {d} apart' if d > 1 else ''} does not fit into an axis "
+                    f"of size {n}, in shape {shape_text(self.shape)}"
                 )
             if k < 1 or s < 1 or d < 1:
                 raise ValueError(f"window sizes, strides and dilations are positive, not {k}, {s}, {d}")
@@ -489,13 +497,16 @@ class MovementMixin(TensorBase):
         devices = {t.device for t in tensors if t._device_known()}
         if len(devices) > 1:
             raise ValueError(
-                f"{method} of tensors on different devices: {', '.join(sorted(devices))}; move them with .to()"
+                f"{method} of tensors on different devices: {', '.join(sorted(devices))}; "
+                "move them with .to()"
             )
         dtype = least_upper_dtype(*[t.dtype for t in tensors])
         return [t.cast(dtype) for t in tensors]
 
     def cat(self, *args: Any, dim: int = 0, axis: int | None = None) -> Tensor:
-        """Tensors joined along an axis that exists: `a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.
+        """Tensors joined along an axis that exists.
+
+        `a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.
 
         All other sizes must be equal; dtypes are promoted to a common one.
         """
@@ -524,7 +535,10 @@ class MovementMixin(TensorBase):
         return kept[0]  # type: ignore[return-value]
 
     def stack(self, *args: Any, dim: int = 0, axis: int | None = None) -> Tensor:
-        """Tensors of one shape joined along a new axis: `a.stack(b, dim=0)` or `Tensor.stack(a, b)`, also of a list."""
+        """Tensors of one shape joined along a new axis.
+
+        `a.stack(b, dim=0)` or `Tensor.stack(a, b)`, also of a list.
+        """
         if isinstance(self, (list, tuple)) and args and isinstance(args[0], int):
             dim, args = args[0], args[1:]
         tensors = MovementMixin._joined(self, args, "stack")
@@ -562,7 +576,10 @@ def _mul(a: Any, b: Any) -> Any:
 
 
 def _join(tensors: Sequence[TensorBase], axis: int) -> TensorBase:
-    """Some tensors along an axis, as a balanced tree of choices between two padded halves: exact for NaN and -0.0."""
+    """Some tensors along an axis, as a balanced tree of choices between two padded halves.
+
+    Exact for NaN and -0.0.
+    """
     parts = list(tensors)
     while len(parts) > 1:
         paired = [_join_two(a, b, axis) for a, b in zip(parts[::2], parts[1::2], strict=False)]

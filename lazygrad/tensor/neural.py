@@ -34,7 +34,10 @@ def _each(value: Several, count: int, name: str) -> tuple[int, ...]:
 
 
 def _paddings(padding: Several, count: int) -> tuple[tuple[int, int], ...]:
-    """(before, after) of each of the last `count` axes: from one number, one for each axis, or pairs from the last on."""
+    """(before, after) of each of the last `count` axes.
+
+    From one number, one for each axis, or pairs from the last on.
+    """
     if isinstance(padding, int):
         return ((padding, padding),) * count
     values = tuple(padding)
@@ -58,7 +61,10 @@ class NeuralMixin(IndexingMixin):
     def linear(
         self, weight: TensorBase, bias: TensorBase | None = None, dtype: DType | str | None = None
     ) -> Tensor:
-        """self @ weight + bias; a weight with one axis scales. (Weights are (in, out); `nn.Linear` keeps (out, in).)"""
+        """self @ weight + bias; a weight with one axis scales. (Weights are (in, out).
+
+        `nn.Linear` keeps (out, in).)
+        """
         product = self * weight if weight.ndim == 1 else self.dot(weight, dtype)
         return product if bias is None else product + bias
 
@@ -77,7 +83,8 @@ class NeuralMixin(IndexingMixin):
         """A convolution over any number of axes.
 
         self    (batch, channels, *sizes)        weight  (out channels, channels / groups, *kernel)
-        bias    (out channels,)                  padding zeros around: a number, one for each axis, "same" or "valid"
+        bias    (out channels,)
+        padding zeros around: a number, one for each axis, "same" or "valid"
         """
         x, w = self, self._operand(weight)
         count = w.ndim - 2
@@ -96,7 +103,7 @@ class NeuralMixin(IndexingMixin):
         factors = w.reshape((1, groups, each, *((1,) * count), inner, *kernel))
         summed = tuple(range(3 + count, 4 + 2 * count))
         result = grouped.permute(order)._contracted(factors, summed, dtype).reshape((batch, out, *places))
-        return result if bias is None else result + bias.reshape((1, out, *((1,) * count)))  # type: ignore[attr-defined]
+        return result if bias is None else result + self._operand(bias).reshape((1, out, *((1,) * count)))
 
     def conv1d(self, weight: TensorBase, bias: TensorBase | None = None, **options: Any) -> Tensor:
         """A convolution over one axis; see `conv2d`."""
@@ -122,8 +129,8 @@ class NeuralMixin(IndexingMixin):
         wanted = prod((weight.shape[1], groups)) if mul_groups else weight.shape[0]
         if not resolve_equal(channels, wanted):
             raise ValueError(
-                f"a convolution of shape {shape_text(self.shape)} with weights {shape_text(weight.shape)} in {groups} "
-                f"groups: the input has {channels} channels, the weights take {wanted}"
+                f"a convolution of shape {shape_text(self.shape)} with weights {shape_text(weight.shape)} "
+                f"in {groups} groups: the input has {channels} channels, the weights take {wanted}"
             )
         if bias is not None and (bias.ndim != 1 or not resolve_equal(bias.shape[0], out)):
             raise ValueError(
@@ -161,7 +168,7 @@ class NeuralMixin(IndexingMixin):
                     tuple((0, step - 1 if j == axis + 1 else 0) for j in range(gapped.ndim)), 0
                 )
                 whole = gapped.flatten(axis, axis + 1)
-                x = whole._window(axis, 0, prod((size, step)) - (step - 1))  # type: ignore[operator]
+                x = whole._window(axis, 0, prod((size, step)) - (step - 1))
         channels = w.shape[0]
         turned = w.reshape((groups, _quotient(channels, groups), *w.shape[1:])).transpose(1, 2)
         turned = turned.flip([3 + i for i in range(count)])
@@ -182,7 +189,10 @@ class NeuralMixin(IndexingMixin):
         padding: Several,
         ceil_mode: bool,
     ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]:
-        """(kernel, strides, dilations, paddings): with ceil_mode the padding behind grows to a last, partial window."""
+        """(kernel, strides, dilations, paddings).
+
+        With ceil_mode the padding behind grows to a last, partial window.
+        """
         count = 2 if isinstance(kernel_size, int) else len(kernel_size)
         kernel = _each(kernel_size, count, "kernel_size")
         steps = kernel if stride is None else _each(stride, count, "stride")
@@ -228,7 +238,9 @@ class NeuralMixin(IndexingMixin):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> Tensor:
-        """The average of each window of the last axes; padding counts as zeros unless `count_include_pad` is off.
+        """The average of each window of the last axes.
+
+        Padding counts as zeros unless `count_include_pad` is off.
 
         What `ceil_mode` adds behind the padding never counts.
         """
@@ -240,7 +252,7 @@ class NeuralMixin(IndexingMixin):
         given = _paddings(padding, len(kernel))
         if (count_include_pad and amounts == given) or all(pair == (0, 0) for pair in amounts):
             return windows.mean(axes)
-        counted: Any = x._filled(1.0)
+        counted = x._filled(1.0)
         if count_include_pad:
             counted = counted._pad_constant(lead + given, 1.0)
             rest = tuple((b - gb, a - ga) for (b, a), (gb, ga) in zip(amounts, given, strict=True))
@@ -263,8 +275,9 @@ class NeuralMixin(IndexingMixin):
         axes = self._axes(axis)
         shape = tuple(size if i in axes else 1 for i, size in enumerate(self.shape))
 
-        def fit(t: Any) -> Any:
-            return t.reshape(shape) if t.ndim <= len(axes) else t
+        def fit(t: TensorBase) -> Tensor:
+            line = self._operand(t)
+            return line.reshape(shape) if line.ndim <= len(axes) else line
 
         x = self - fit(mean)
         x = x * fit(invstd) if weight is None else x * (fit(invstd) * fit(weight))
@@ -288,7 +301,7 @@ class NeuralMixin(IndexingMixin):
         bias: TensorBase | None = None,
         eps: float = 1e-5,
     ) -> Tensor:
-        """Mean 0 and variance 1 of each sample's groups of channels (axis 1), then weight and bias for each channel."""
+        """Mean 0 and variance 1 of each sample's groups of channels (axis 1), then weight and bias."""
         if self.ndim < 2 or (isinstance(self.shape[1], int) and self.shape[1] % num_groups):
             raise ValueError(
                 f"{num_groups} groups of the channels (axis 1) of shape {shape_text(self.shape)}"
@@ -296,11 +309,14 @@ class NeuralMixin(IndexingMixin):
         x = self.reshape((self.shape[0], num_groups, -1)).layernorm(-1, eps).reshape(self.shape)
         shape = (1, self.shape[1], *((1,) * (self.ndim - 2)))
         if weight is not None:
-            x = x * weight.reshape(shape)  # type: ignore[attr-defined]
-        return x if bias is None else x + bias.reshape(shape)  # type: ignore[attr-defined]
+            x = x * self._operand(weight).reshape(shape)
+        return x if bias is None else x + self._operand(bias).reshape(shape)
 
     def dropout(self, p: float = 0.5, training: bool | None = None) -> Tensor:
-        """While training, elements are 0 with probability p and the others divided by 1 - p; else the tensor itself."""
+        """While training, elements are 0 with probability p and the others divided by 1 - p.
+
+        Else the tensor itself.
+        """
         if not 0 <= p <= 1:
             raise ValueError(f"dropout needs a probability in [0, 1], not {p}")
         if not (mode.training if training is None else training) or p == 0:
@@ -324,8 +340,10 @@ class NeuralMixin(IndexingMixin):
     ) -> Tensor:
         """softmax(self @ keyᵀ · scale + mask) @ value; self is the query.
 
-        query (..., m, d)   key (..., n, d)   value (..., n, e)   attn_mask: bool (False is hidden), or added to the scores
-        is_causal   query i sees the keys up to i    enable_gqa   several query heads (axis -3) share a key head
+        self        (..., m, d)     key  (..., n, d)     value  (..., n, e)
+        attn_mask   bool (False is hidden), or numbers that are added to the scores
+        is_causal   query i sees the keys up to i
+        enable_gqa  several query heads (axis -3) share a key head
         """
         k, v = self._operand(key), self._operand(value)
         if enable_gqa:
@@ -350,7 +368,10 @@ class NeuralMixin(IndexingMixin):
     # *** classes and losses
 
     def one_hot(self, num_classes: int = -1) -> Tensor:
-        """Class numbers as lines with a 1 at the class, on a new last axis. Without `num_classes` it runs, to count."""
+        """Class numbers as lines with a 1 at the class, on a new last axis.
+
+        Without `num_classes` it runs, to count.
+        """
         if not dtypes.is_int(self.dtype):
             raise TypeError(f"one_hot needs integers, not {self.dtype}")
         count = int(self.max().item()) + 1 if num_classes == -1 else num_classes
@@ -389,10 +410,13 @@ class NeuralMixin(IndexingMixin):
         if resolve_equal(len(Y.shape), self.ndim) and dtypes.is_float(Y.dtype):
             if not all(map(resolve_equal, Y.shape, self.shape)):
                 raise ValueError(
-                    f"probabilities of shape {shape_text(Y.shape)} for logits of shape {shape_text(self.shape)}"
+                    f"probabilities of shape {shape_text(Y.shape)} "
+                    f"for logits of shape {shape_text(self.shape)}"
                 )
             count = self.shape[axis]
-            wanted = Y * (1.0 - label_smoothing) + label_smoothing / count if label_smoothing else Y  # type: ignore[operator]
+            wanted = self._operand(Y)
+            if label_smoothing:
+                wanted = wanted * (1.0 - label_smoothing) + wanted._operand(label_smoothing) / count
             scored = logs * wanted if weight is None else logs * wanted * _on_axis(weight, axis, self.ndim)
             losses = -scored.sum(axis)
             if reduction == "mean" and self.ndim > 1:
@@ -448,7 +472,10 @@ class NeuralMixin(IndexingMixin):
     def sparse_categorical_crossentropy(
         self, Y: TensorBase, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
     ) -> Tensor:
-        """The cross entropy of logits with classes on the last axis; Y holds class numbers, `ignore_index` counts not."""
+        """The cross entropy of logits with classes on the last axis.
+
+        Y holds class numbers, `ignore_index` counts not.
+        """
         expected = self.shape[:-1]
         if Y.ndim != len(expected) or not all(map(resolve_equal, Y.shape, expected)):
             raise ValueError(
@@ -456,7 +483,8 @@ class NeuralMixin(IndexingMixin):
                 f"{shape_text(expected)} is needed"
             )
         rows = self.reshape((prod(expected), self.shape[-1])).log_softmax(-1)
-        losses = rows.nll_loss(Y.reshape((prod(expected),)), None, ignore_index, reduction, label_smoothing)  # type: ignore[attr-defined]
+        flat = self._operand(Y).reshape((prod(expected),))
+        losses = rows.nll_loss(flat, None, ignore_index, reduction, label_smoothing)
         return losses.reshape(expected) if reduction == "none" else losses
 
     def _distance(self, target: Any, name: str) -> tuple[Tensor, Tensor]:
@@ -479,7 +507,10 @@ class NeuralMixin(IndexingMixin):
         return (x - y).abs()._reduced(reduction)
 
     def binary_crossentropy(self, Y: Any, reduction: str = "mean") -> Tensor:
-        """The cross entropy of probabilities with probabilities Y; logarithms are limited to -100, as in PyTorch."""
+        """The cross entropy of probabilities with probabilities Y.
+
+        Logarithms are limited to -100, as in PyTorch.
+        """
         x, y = self._distance(Y, "binary_crossentropy")
         return (-(y * x.log().clamp(min=-100.0)) - (1.0 - y) * (1.0 - x).log().clamp(min=-100.0))._reduced(
             reduction

@@ -1,9 +1,10 @@
 """Random tensors by counting: element i of a call is a function of (seed, base + i) and of nothing else.
 
-The function is Threefry-2x32 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011), twenty
-rounds of additions, rotations and xors. Each call takes the next numbers: its base is fixed when it is called, so the
-values do not depend on when, in which order, on which device or in how many pieces they are computed. Seed and base
-reach the kernel as bound Variables, so that a new call compiles nothing new.
+The function is Threefry-2x32 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3, SC
+2011), twenty rounds of additions, rotations and xors. Each call takes the next numbers: its base is fixed
+when it is called, so the values do not depend on when, in which order, on which device or in how many
+pieces they are computed. Seed and base reach the kernel as bound Variables, so that a new call compiles
+nothing new.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ def threefry(
 
 
 class _Stream:
-    """Which numbers are taken already: a seed, and how many were drawn since it was set. Shared by all threads."""
+    """Which numbers are taken already: a seed, and how many were drawn since it was set.
+
+    Shared by all threads.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -249,7 +253,7 @@ class RandomMixin(LinalgMixin):
 
     @classmethod
     def glorot_uniform(cls, *shape: Any, requires_grad: bool | None = None, **more: Any) -> Tensor:
-        """Uniform in ±sqrt(6 / (fan in + fan out)), for weights of shape (out, in, ...) (Glorot, Bengio 2010)."""
+        """Uniform in ±sqrt(6 / (fan in + fan out)), for weights (out, in, ...) (Glorot, Bengio 2010)."""
         sizes = _weight_sizes("glorot_uniform", shape)
         bound = math.sqrt(6.0 / (sizes[0] + math.prod(sizes[1:])))
         return cls.uniform(*sizes, low=-bound, high=bound, requires_grad=requires_grad, **more)
@@ -258,7 +262,10 @@ class RandomMixin(LinalgMixin):
     def kaiming_uniform(
         cls, *shape: Any, a: float = 0.01, requires_grad: bool | None = None, **more: Any
     ) -> Tensor:
-        """Uniform weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al. 2015)."""
+        """Uniform weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.
+
+        2015).
+        """
         sizes = _weight_sizes("kaiming_uniform", shape)
         bound = math.sqrt(6.0 / ((1.0 + a * a) * math.prod(sizes[1:])))
         return cls.uniform(*sizes, low=-bound, high=bound, requires_grad=requires_grad, **more)
@@ -267,7 +274,10 @@ class RandomMixin(LinalgMixin):
     def kaiming_normal(
         cls, *shape: Any, a: float = 0.01, requires_grad: bool | None = None, **more: Any
     ) -> Tensor:
-        """Normal weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al. 2015)."""
+        """Normal weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.
+
+        2015).
+        """
         sizes = _weight_sizes("kaiming_normal", shape)
         std = math.sqrt(2.0 / ((1.0 + a * a) * math.prod(sizes[1:])))
         return cls.normal(*sizes, std=std, requires_grad=requires_grad, **more)
@@ -309,7 +319,7 @@ class RandomMixin(LinalgMixin):
             raise NotImplementedError("multinomial of several samples without replacement is not there yet")
         weights = (self if self.ndim == 2 else self.unsqueeze(0)).detach()._float()
         reached = weights.cumsum(1)
-        total = reached._window(1, reached.shape[1] - 1, reached.shape[1])  # type: ignore[operator]
+        total = reached._window(1, reached.shape[1] - 1, reached.shape[1])
         drawn = self.rand(weights.shape[0], num_samples, dtype=weights.dtype, device=self.device) * total
         places = (reached.unsqueeze(1) <= drawn.unsqueeze(2)).sum(2).cast(default_int())
         return places if self.ndim == 2 else places.reshape((num_samples,))

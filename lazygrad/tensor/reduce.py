@@ -1,7 +1,8 @@
 """Reductions: sums, products, extremes and statistics along axes, and what is built from them.
 
-`axis` (PyTorch's `dim`) is one axis, several, or None for all; `keepdim` (numpy's `keepdims`) keeps them with size 1.
-Sums and products are accumulated in a dtype wide enough: at least int32 for integers, float32 for 16-bit floats.
+`axis` (PyTorch's `dim`) is one axis, several, or None for all; `keepdim` (numpy's `keepdims`) keeps them
+with size 1. Sums and products are accumulated in a dtype wide enough: at least int32 for integers, float32
+for 16-bit floats.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ class ReduceMixin(CreationMixin):
     __slots__ = ()
 
     def _reduce(self, op: Ops, axis: Axis, keepdim: bool, identity: ConstType | None = None) -> Tensor:
-        """Combine along axes in the tensor's own dtype; without elements it is the identity, if there is one."""
+        """Combine along axes in the tensor's own dtype.
+
+        Without elements it is the identity, if there is one.
+        """
         axes = self._axes(axis)
         shape = self.shape
         kept = tuple(1 if i in axes else size for i, size in enumerate(shape))
@@ -41,7 +45,7 @@ class ReduceMixin(CreationMixin):
             node = reduce_axes(self.uop, op, axes)
         if not keepdim:
             node = movement.reshape(node, tuple(size for i, size in enumerate(shape) if i not in axes))
-        return self._unary(node)
+        return self._make(node, self, view=False)  # also where every reduced axis has size 1
 
     def _accumulated(
         self, op: Ops, axis: Axis, keepdim: bool, dtype: DType | str | None, identity: ConstType
@@ -147,7 +151,10 @@ class ReduceMixin(CreationMixin):
         keepdims: bool | None = None,
         unbiased: bool | None = None,
     ) -> Tensor:
-        """The variance along axes: squared distances from the mean, their sum divided by `count - correction`."""
+        """The variance along axes.
+
+        Squared distances from the mean, their sum divided by `count - correction`.
+        """
         if unbiased is not None:
             correction = 1 if unbiased else 0
         axes = self._axes(_axis(axis, dim))
@@ -189,7 +196,10 @@ class ReduceMixin(CreationMixin):
     def norm(
         self, p: float | str = 2, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None
     ) -> Tensor:
-        """The p-norm of the elements along axes: (Σ|x|^p)^(1/p); `inf` is the greatest, 0 counts what is not 0."""
+        """The p-norm of the elements along axes: (Σ|x|^p)^(1/p).
+
+        `inf` is the greatest, 0 counts what is not 0.
+        """
         axes = _axis(axis, dim)
         x = self._float()
         if p in ("fro", 2):
@@ -216,7 +226,10 @@ class ReduceMixin(CreationMixin):
         dim: int | None = None,
         keepdims: bool | None = None,
     ) -> Tensor:
-        """The place of the greatest element along an axis (of the flattened tensor): the first of equals; NaN wins."""
+        """The place of the greatest element along an axis (of the flattened tensor): the first of equals.
+
+        NaN wins.
+        """
         return self._place_of(Ops.MAX, axis if dim is None else dim, _keep(keepdim, keepdims))
 
     def argmin(
@@ -227,7 +240,10 @@ class ReduceMixin(CreationMixin):
         dim: int | None = None,
         keepdims: bool | None = None,
     ) -> Tensor:
-        """The place of the least element along an axis (of the flattened tensor): the first of equals; NaN wins."""
+        """The place of the least element along an axis (of the flattened tensor): the first of equals.
+
+        NaN wins.
+        """
         return self._place_of(Ops.MIN, axis if dim is None else dim, _keep(keepdim, keepdims))
 
     def _place_of(self, op: Ops, axis: int | None, keepdim: bool) -> Tensor:
@@ -251,7 +267,10 @@ class ReduceMixin(CreationMixin):
     # *** exponentials
 
     def _shift(self, axis: Axis) -> Tensor:
-        """The greatest element along axes, for exponentials that must not overflow; no gradient flows through it."""
+        """The greatest element along axes, for exponentials that must not overflow.
+
+        No gradient flows through it.
+        """
         return self.detach().max(axis, keepdim=True)
 
     def softmax(self, axis: int = -1, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:

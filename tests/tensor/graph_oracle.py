@@ -167,7 +167,7 @@ def _value(node: UOp, sources: list[Any]) -> Any:
         return None
     if op is Ops.BUFFER:
         buffer = buffer_of(node)  # memory that nothing has written reads zeros
-        if not buffer.is_allocated():
+        if not buffer.is_allocated:
             return np.zeros(node.arg, np_dtype(node.dtype))
         return np.array(buffer.numpy()).reshape(-1)[: node.arg]
     if op is Ops.CONST:

@@ -1,7 +1,8 @@
 """Element types: what a tensor's elements are, how they mix, and what a Python number becomes in them.
 
 A `DType` is one of a fixed set of objects, so "same type" is `is`. `vec(n)` is n lanes of it, `ptr(n)` the
-address of n elements. `dtypes.index` is the type of index arithmetic: unbounded integers until `legalize` picks a width.
+address of n elements. `dtypes.index` is the type of index arithmetic: unbounded integers until `legalize` picks
+a width.
 """
 
 from __future__ import annotations
@@ -305,13 +306,13 @@ _TRUNCATE: dict[DType, Callable[[Any], Any]] = {
 def truncate(value: ConstType, dtype: DType) -> ConstType:
     """The value as `dtype` holds it: floats rounded to nearest even, integers wrapped.
 
-    `value` is of the right Python kind already (an int for integers, a float for floats), unlike in `cast_value`.
+    `value` is of the right Python kind already: an int for integers, a float for floats. `cast_value` converts.
     """
     return _TRUNCATE[dtype.scalar_type](value)  # type: ignore[no-any-return]
 
 
 def cast_value(value: ConstType, dtype: DType) -> ConstType:
-    """What CAST makes of a Python number: float → int saturates, NaN → 0, int → int wraps, to bool is != 0."""
+    """What CAST makes of a number: float → int saturates, NaN → 0, int → int wraps, to bool is != 0."""
     scalar = dtype.scalar_type
     if scalar is dtypes.bool:
         return bool(value)
@@ -378,7 +379,7 @@ _WIDENING = (dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.float16, dtypes.bfloat16, dt
 
 
 def sum_acc_dtype(dtype: DType) -> DType:
-    """The type in which a sum of this type is accumulated and returned: at least 32 bits, halves in float32."""
+    """The type in which a sum of this type is accumulated and returned: 32 bits or more."""
     if dtypes.is_float(dtype):
         return least_upper_dtype(dtype, dtypes.float32)
     if dtypes.is_unsigned(dtype):

@@ -2,8 +2,8 @@
 
 Each table says for which types of number it holds; a test samples every row. Arithmetic on the index dtype
 needs no rules: its constructors are canonical. `shaped` is what is safe in forms 1 and 2, where every node has
-a shape: its rules put no new constant in the place of something with a shape. `algebra` is all of it, for
-form 3 and later.
+a shape: its rules put no new constant where something with a shape was. `algebra` is all of it, for form 3 and
+later.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Measurements of lazygrad: `python -m bench compile` prints where the time before a kernel runs goes."""

@@ -1,0 +1,24 @@
+"""`python -m bench NAME ...`: runs one of the measurements."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+from . import compile as compile_times
+
+MEASUREMENTS: dict[str, ModuleType] = {"compile": compile_times}
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] not in MEASUREMENTS:
+        print("python -m bench NAME [--help]; what can be measured:")
+        for name, module in MEASUREMENTS.items():
+            print(f"  {name:10} {(module.__doc__ or '').splitlines()[0]}")
+        return 0 if arguments in ([], ["--help"], ["-h"]) else 2
+    status: int = MEASUREMENTS[arguments[0]].main(arguments[1:])
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,65 @@
+"""The measurements run. How fast anything is, is never asserted: that depends on the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from .helpers import ROOT
+
+
+def run_bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bench", *arguments]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=300)
+
+
+def test_every_case_runs():
+    done = run_bench("compile", "--quick", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["processor"]
+    assert found["cores"] >= 1
+    names = [row["case"] for row in found["results"]]
+    for name in (
+        "import lazygrad",
+        "new kernel: softmax",
+        "eager add of 4 floats",
+        "transformer block: first",
+    ):
+        assert name in names
+    for row in found["results"]:
+        assert 0 < row["seconds_min"] <= row["seconds_median"]
+        assert row["repeats"] >= 1
+
+
+def test_stages_of_a_new_kernel():
+    done = run_bench("compile", "--quick", "--json", "--cases", "kernel", "--clock", "cpu")
+    assert done.returncode == 0, done.stderr
+    for row in json.loads(done.stdout)["results"]:
+        stages = row["stages_seconds"]
+        assert row["kernels"] == 1
+        assert all(
+            stages[stage] > 0 for stage in ("schedule", "lower", "linearize", "render", "compile", "load")
+        )
+        assert sum(stages.values()) == pytest.approx(row["seconds_min"], rel=1e-6)
+
+
+def test_the_table_shows_marks_beside_what_was_measured():
+    done = run_bench("compile", "--quick", "--cases", "eager")
+    assert done.returncode == 0, done.stderr
+    head, row = done.stdout.split("\n\n")[1].splitlines()
+    assert head.split() == ["case", "min", "median", "mark", "goal", "kernels", "note"]
+    assert row.startswith("eager add of 4 floats")
+    assert row.split()[7:10] == ["150", "80.0", "us"]
+
+
+def test_unknown_names_are_refused():
+    assert run_bench("conpile").returncode == 2
+    done = run_bench("compile", "--cases", "kernel,nothing")
+    assert done.returncode == 2
+    assert "no case nothing" in done.stderr

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from ..dtype import ConstType, dtypes, least_upper_dtype
 from ..shape import shape_text
 from ..tensor import Tensor, no_grad
+from ..tensor.trace import called
 from .layers import buffer
 
 
@@ -80,7 +81,7 @@ class Optimizer:
                 f"{type(self).__name__}.step() outside training: put the loop into `with Tensor.train():`"
             )
         grads = self._gradients()
-        with no_grad():
+        with no_grad(), called(type(self).__name__):
             extra = self._step(grads)
         return [*self.params, *extra]
 

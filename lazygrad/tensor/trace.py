@@ -1,15 +1,17 @@
 """Where a node came from: the public method that was called, and the user's line.
 
-Each public method of Tensor is wrapped; the outermost one that runs is what new nodes remember in `facts["origin"]`.
+Each public method of Tensor is wrapped; the outermost one that runs is what new nodes remember in
+`facts["origin"]`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..config import TRACEMETA
@@ -27,7 +29,8 @@ class Metadata(NamedTuple):
     def __repr__(self) -> str:
         return f"{self.name} - {self.line}" if self.line else self.name
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self)
 
 
 def user_line() -> str:
@@ -58,6 +61,20 @@ def traced(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+@contextlib.contextmanager
+def called(name: str) -> Iterator[None]:
+    """Within the block new nodes remember this name, unless a traced method is running already."""
+    level = TRACEMETA.value
+    if origin.current is not None or not level:
+        yield
+        return
+    origin.current = Metadata(name) if level < 2 else Metadata(name, user_line())
+    try:
+        yield
+    finally:
+        origin.current = None
+
+
 #: Methods that make no nodes, or whose nodes belong to what they call.
 _UNTRACED = frozenset(
     (
@@ -79,7 +96,6 @@ _UNTRACED = frozenset(
         "kernelize",
         "schedule",
         "schedule_with_vars",
-        "backward",
     )
     + (
         "numel",
@@ -88,7 +104,6 @@ _UNTRACED = frozenset(
         "element_size",
         "nbytes",
         "requires_grad_",
-        "gradient",
         "__bool__",
         "__float__",
         "__int__",

@@ -43,11 +43,13 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
         if not wanted:
             return
         order = toposort_effective(wanted)
-        ended = _ended_versions(order)
+        ended, known = _ended_versions(order), set[UOp]()
         waiting: dict[UOp, list[UOp]] = {}
-        if ended:
+        while ended != known:  # the readers that join the plan may write too
+            known = ended
             wanted, waiting = _readers_of_ended(wanted, ended, pending)
             order = toposort_effective(wanted)
+            ended = _ended_versions(order)
         key = structure_key(order, wanted, waiting)
         template = _templates.get(key) if CACHELEVEL >= 1 else None
         if template is None:

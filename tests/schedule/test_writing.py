@@ -1,0 +1,396 @@
+"""The rules of writing (docs/design.md): what was recorded before a write reads what was there before it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor, dtypes
+from lazygrad.device import GlobalCounters
+
+
+def kernels(work) -> int:
+    before = GlobalCounters.kernel_count
+    work()
+    return GlobalCounters.kernel_count - before
+
+
+def memory(values, **more) -> Tensor:
+    """A tensor that is in memory of its own."""
+    return Tensor(values, **more).contiguous().realize()
+
+
+# ---- values keep what they read, views see the write
+
+
+@pytest.mark.parametrize("first", ["value", "written"])
+def test_a_value_recorded_before_a_write_reads_the_old_version(first):
+    a = memory([1, 2, 3])
+    doubled = a * 2
+    a.assign(a + 10)
+    order = [doubled, a] if first == "value" else [a, doubled]
+    for tensor in order:
+        tensor.realize()
+    assert doubled.tolist() == [2, 4, 6]
+    assert a.tolist() == [11, 12, 13]
+
+
+def test_a_value_recorded_between_writes_reads_the_version_between():
+    a = memory([1, 2])
+    before = a + 0
+    a.assign(a * 10)
+    between = a + 0
+    a.assign(a + 1)
+    assert a.tolist() == [11, 21]
+    assert between.tolist() == [10, 20]
+    assert before.tolist() == [1, 2]
+
+
+def test_views_of_memory_see_the_write():
+    a = memory([[1, 2], [3, 4]])
+    row, turned, flat, flipped = a[1], a.permute(1, 0), a.reshape(4), a.flip(0)
+    a.assign(a * 10)
+    assert row.tolist() == [30, 40]
+    assert turned.tolist() == [[10, 30], [20, 40]]
+    assert flat.tolist() == [10, 20, 30, 40]
+    assert flipped.tolist() == [[30, 40], [10, 20]]
+
+
+def test_a_write_through_a_view_is_seen_by_the_whole():
+    a = memory([[1, 2], [3, 4]])
+    a.permute(1, 0)[0].assign(Tensor([7, 8]))
+    assert a.tolist() == [[7, 2], [8, 4]]
+    a.flip(1)[0] = Tensor([5, 6])
+    assert a.tolist() == [[6, 5], [8, 4]]
+
+
+def test_movements_of_a_lazy_value_are_values():
+    a = Tensor([1, 2, 3, 4]) + 0
+    part = a[1:3]
+    a.assign(Tensor([9, 9, 9, 9]))
+    assert part.tolist() == [2, 3]
+    assert a.tolist() == [9, 9, 9, 9]
+
+
+def test_padding_is_a_value():
+    a = memory([1, 2])
+    padded = a.pad(((1, 1),))
+    a.assign(a + 5)
+    assert padded.tolist() == [0, 1, 2, 0]
+
+
+def test_a_view_taken_after_kernelize_is_a_view():
+    a = (Tensor([1, 2, 3]) + 1).kernelize()
+    last = a[2]
+    a.assign(a * 2)
+    assert last.item() == 8
+    assert a.tolist() == [4, 6, 8]
+
+
+# ---- reading and writing the same memory
+
+
+def test_shifting_in_place():
+    a = memory(list(range(8)))
+    a[1:] = a[:-1]
+    assert a.tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
+    a[:-1] = a[1:]
+    assert a.tolist() == [0, 1, 2, 3, 4, 5, 6, 6]
+
+
+def test_transposing_in_place():
+    values = np.arange(9, dtype=np.int32).reshape(3, 3)
+    a = memory(values)
+    a.assign(a.T)
+    assert a.tolist() == values.T.tolist()
+
+
+def test_reversing_in_place():
+    a = memory([1, 2, 3, 4, 5])
+    a.assign(a.flip(0))
+    assert a.tolist() == [5, 4, 3, 2, 1]
+
+
+def test_a_sum_of_the_whole_written_to_each_element():
+    a = memory([1.0, 2.0, 3.0])
+    a.assign(a - a.mean())
+    assert a.tolist() == [-1.0, 0.0, 1.0]
+
+
+def test_elementwise_updates_take_no_copy():
+    a = memory([1, 2, 3])
+    assert kernels(lambda: a.assign(a * 2 + 1).realize()) == 1
+    assert a.tolist() == [3, 5, 7]
+
+
+def test_swap_of_two_tensors():
+    a, b = memory([1, 2]), memory([3, 4])
+    old_a, old_b = a + 0, b + 0
+    a.assign(old_b)
+    b.assign(old_a)
+    Tensor.realize(a, b)
+    assert (a.tolist(), b.tolist()) == ([3, 4], [1, 2])
+
+
+def test_swap_without_values_between_reads_as_two_assignments():
+    a, b = memory([1, 2]), memory([3, 4])
+    a.assign(b)
+    b.assign(a)
+    assert (a.tolist(), b.tolist()) == ([3, 4], [3, 4])
+
+
+def test_rotation_of_three_tensors():
+    a, b, c = memory([1]), memory([2]), memory([3])
+    values = [t + 0 for t in (a, b, c)]
+    for tensor, value in zip((b, c, a), values, strict=True):
+        tensor.assign(value)
+    assert [t.item() for t in (a, b, c)] == [3, 1, 2]
+
+
+def test_halves_swapped_in_place():
+    a = memory([1, 2, 3, 4])
+    low, high = a[:2] + 0, a[2:] + 0
+    a[:2] = high
+    a[2:] = low
+    assert a.tolist() == [3, 4, 1, 2]
+
+
+# ---- several writes
+
+
+def test_several_assigns_before_a_realize():
+    a = memory([1, 2, 3])
+    for _ in range(5):
+        a.assign(a + 1)
+    assert kernels(a.realize) <= 5
+    assert a.tolist() == [6, 7, 8]
+
+
+def test_the_last_of_several_whole_writes_counts():
+    a = memory([0, 0])
+    a.assign(Tensor([1, 1]))
+    a.assign(Tensor([2, 2]))
+    assert a.tolist() == [2, 2]
+
+
+def test_partial_writes_before_a_realize():
+    a = memory([0] * 6)
+    a[0] = 1
+    a[2:4] = 7
+    a[3] = a[0] + 1
+    a[::5] = Tensor([8, 9])
+    assert a.tolist() == [8, 0, 7, 2, 0, 9]
+
+
+def test_partial_write_to_a_lazy_value():
+    a = Tensor([1, 2, 3]) * 2
+    kept = a + 0
+    a[1] = 0
+    assert a.tolist() == [2, 0, 6]
+    assert kept.tolist() == [2, 4, 6]
+
+
+def test_partial_writes_in_two_axes():
+    a = memory(np.zeros((4, 4), np.int32))
+    expected = np.zeros((4, 4), np.int32)
+    for target in (a, expected):
+        target[1:3, 1:3] = 1
+        target[:, 0] = 2
+        target[3] = 3
+        target[::2, ::2] = 4
+    assert a.tolist() == expected.tolist()
+
+
+def test_an_accumulator_in_a_loop():
+    total = memory([0.0])
+    for step in range(4):
+        total.assign(total + step)
+        if step % 2:
+            total.realize()
+    assert total.item() == 6.0
+
+
+def test_written_values_are_read_by_what_comes_later():
+    a = memory([1, 2])
+    a.assign(a * 3)
+    later = a + 1
+    assert later.tolist() == [4, 7]
+
+
+# ---- memory that several stand for
+
+
+def test_equal_computations_never_share_memory_that_is_written():
+    source = memory([1, 2])
+    a, b = source + 1, source + 1
+    assert a.uop is b.uop
+    Tensor.realize(a, b)
+    a.assign(a * 10)
+    assert a.tolist() == [20, 30]
+    assert b.tolist() == [2, 3]
+
+
+def test_equal_computations_planned_at_different_times_do_not_share_either():
+    source = memory([1, 2])
+    a = (source + 1).realize()
+    b = source + 1
+    a.assign(Tensor([0, 0]))
+    assert b.tolist() == [2, 3]
+    assert a.tolist() == [0, 0]
+
+
+def test_equal_constants_are_written_apart():
+    a, b = Tensor.zeros(2).contiguous().realize(), Tensor.zeros(2).contiguous().realize()
+    a.assign(Tensor.ones(2))
+    assert (a.tolist(), b.tolist()) == ([1.0, 1.0], [0.0, 0.0])
+
+
+def test_two_empty_tensors_are_two_memories():
+    a, b = Tensor.empty(2), Tensor.empty(2)
+    a.assign(Tensor.ones(2))
+    assert (a.tolist(), b.tolist()) == ([1.0, 1.0], [0.0, 0.0])
+
+
+def test_a_tensor_made_from_a_tensor_of_the_same_device_and_detach_see_the_write():
+    a = memory([1.0, 2.0])
+    detached = a.detach()
+    a.assign(a + 1)
+    assert detached.tolist() == [2.0, 3.0]
+
+
+def test_a_clone_is_a_copy():
+    a = memory([1, 2])
+    copy = a.clone()
+    a.assign(a * 2)
+    assert copy.tolist() == [1, 2]
+    copy.assign(copy + 5)
+    assert (a.tolist(), copy.tolist()) == ([2, 4], [6, 7])
+
+
+def test_assigning_a_tensor_to_itself_changes_nothing():
+    a = memory([1, 2])
+    assert kernels(lambda: a.assign(a).realize()) == 0
+    assert a.tolist() == [1, 2]
+
+
+# ---- what was handed out
+
+
+def test_numpy_is_a_copy():
+    a = memory([1.0, 2.0])
+    array = a.numpy()
+    a.assign(a * 2).realize()
+    assert array.tolist() == [1.0, 2.0]
+    array[0] = 9.0
+    assert a.tolist() == [2.0, 4.0]
+
+
+def test_exports_are_not_overwritten():
+    a = memory([1.0, 2.0])
+    array, view = np.asarray(a), memoryview(a.data())
+    a.assign(a * 2).realize()
+    a[0] = 7
+    assert a.tolist() == [7.0, 4.0]
+    assert array.tolist() == [1.0, 2.0]
+    assert view.tolist() == [1.0, 2.0]
+
+
+def test_dlpack_exports_are_not_overwritten():
+    a = memory([1.0, 2.0])
+    shared = np.from_dlpack(a)
+    a.assign(a + 1).realize()
+    assert shared.tolist() == [1.0, 2.0]
+    assert a.tolist() == [2.0, 3.0]
+
+
+def test_an_export_that_is_gone_allows_writing_in_place():
+    a = memory([1.0, 2.0])
+    array = np.asarray(a)
+    del array
+    pointer = a.data().obj.ctypes.data
+    a.assign(a + 1).realize()
+    assert a.data().obj.ctypes.data == pointer
+
+
+def test_adopted_memory_is_written_through():
+    array = np.array([1.0, 2.0], np.float32)
+    a = Tensor.from_numpy(array)
+    array[0] = 5
+    assert a.tolist() == [5.0, 2.0]
+
+
+# ---- what is gone, and what is refused
+
+
+def test_a_graph_whose_memory_was_overwritten_refuses():
+    """Autograd keeps the graph; a value in it that was overwritten cannot be computed again."""
+    a = memory([1.0, 2.0])
+    old = a.uop
+    a.assign(a * 2).realize()
+    with pytest.raises(RuntimeError, match="modified in place"):
+        Tensor(old).tolist()
+    with pytest.raises(RuntimeError, match="modified in place"):
+        (Tensor(old) + 1).realize()
+
+
+def test_assign_checks_shape_dtype_and_device():
+    a = memory([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"assign needs shape \(2,\), not \(3,\)"):
+        a.assign(Tensor([1.0, 2.0, 3.0]))
+    with pytest.raises(TypeError, match=r"assign needs a value of dtypes\.float, not dtypes\.int"):
+        a.assign(Tensor([1, 2]))
+    with pytest.raises(
+        ValueError, match=r"assign needs a value on CPU, not on PYTHON; move it with \.to\(\)"
+    ):
+        a.assign(Tensor([1.0, 2.0], device="PYTHON"))
+    assert a.tolist() == [1.0, 2.0]
+
+
+def test_assign_broadcasts_and_takes_numbers():
+    a = memory([[1.0, 2.0], [3.0, 4.0]])
+    a.assign(Tensor([5.0, 6.0]))
+    assert a.tolist() == [[5.0, 6.0]] * 2
+    a.assign(0)
+    assert a.tolist() == [[0.0, 0.0]] * 2
+
+
+def test_setitem_casts_numbers_and_refuses_floats_in_integers():
+    a = memory([1, 2, 3])
+    a[0] = 7.9
+    assert a.tolist() == [7, 2, 3]
+    with pytest.raises(TypeError, match="cast them first"):
+        a[0] = Tensor(1.5)
+
+
+def test_an_expanded_tensor_is_not_written():
+    a = memory([[1], [2]])
+    with pytest.raises(ValueError, match="several elements share memory"):
+        a.expand(2, 3).assign(Tensor.ones(2, 3, dtype=dtypes.int))
+
+
+def test_copies_between_devices_are_values():
+    a = memory([1, 2])
+    there = a.to("PYTHON")
+    a.assign(a * 2)
+    back = there.to("CPU")
+    assert there.tolist() == [1, 2]
+    assert back.tolist() == [1, 2]
+    assert a.tolist() == [2, 4]
+
+
+def test_data_from_lists_and_arrays_is_a_snapshot():
+    array = np.array([1, 2], np.int32)
+    a = Tensor(array)
+    array[0] = 9
+    assert a.tolist() == [1, 2]
+    a.realize()
+    array[1] = 9
+    assert a.tolist() == [1, 2]
+
+
+def test_a_write_does_not_keep_its_old_values_alive():
+    a = memory([0.0] * 256)
+    before = GlobalCounters.mem_used
+    for _ in range(50):
+        a.assign(a + 1).realize()
+    assert GlobalCounters.mem_used == before

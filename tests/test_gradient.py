@@ -18,7 +18,16 @@ from tests.tensor.support import check_gradients, data
 
 #: Ops of later forms only: a tensor graph holds none of them.
 LATER = frozenset(
-    (Ops.SINK, Ops.NOOP, Ops.VIEW, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC, Ops.STAGE, Ops.SPECIAL)
+    (
+        Ops.SINK,
+        Ops.NOOP,
+        Ops.VIEW,
+        Ops.DEFINE_GLOBAL,
+        Ops.DEFINE_LOCAL,
+        Ops.DEFINE_ACC,
+        Ops.STAGE,
+        Ops.SPECIAL,
+    )
     + (Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.INDEX, Ops.STORE, Ops.LOAD, Ops.REDUCE)
     + (Ops.VECTORIZE, Ops.GEP)
 )
@@ -74,7 +83,10 @@ RULES: dict[Any, tuple[Callable[..., Tensor], list[Any]]] = {
     Ops.FLIP: (lambda a: a.flip(1) * a, [A]),
     (Ops.REDUCE_AXIS, Ops.ADD): (lambda a: a.sum(1) ** 2, [A]),
     (Ops.REDUCE_AXIS, Ops.MUL): (lambda a: a.prod(1), [A]),
-    (Ops.REDUCE_AXIS, Ops.MUL, "axes"): (lambda a: a.reshape(2, 3, 2).prod((0, 2)), [data(2, 6, dtype=np.float64)]),
+    (Ops.REDUCE_AXIS, Ops.MUL, "axes"): (
+        lambda a: a.reshape(2, 3, 2).prod((0, 2)),
+        [data(2, 6, dtype=np.float64)],
+    ),
     (Ops.REDUCE_AXIS, Ops.MAX): (lambda a: a.max(1) ** 2, [A]),
     (Ops.REDUCE_AXIS, Ops.MIN): (lambda a: a.min(0) ** 2, [A]),
     Ops.GATHER: (lambda a: a[INDEX] ** 2, [LINE]),
@@ -192,7 +204,11 @@ LEAKS: dict[str, tuple[Callable[[Tensor], Tensor], list[float], list[float]]] = 
     "exp": (lambda x: (x < 100).where(x.exp(), 0.0), [1e4, 0.0], [0, 1]),
     "square of nan": (lambda x: x.isnan().where(0.0, x * x), [float("nan"), 3.0], [0, 6]),
     "tanh of nan": (lambda x: x.isnan().where(0.0, x.tanh()), [float("nan"), 0.0], [0, 1]),
-    "nested": (lambda x: (x > 0).where((x > 1).where(x.log().log(), 0.0), 0.0), [0.0, 0.5, np.e], [0, 0, 1 / np.e]),
+    "nested": (
+        lambda x: (x > 0).where((x > 1).where(x.log().log(), 0.0), 0.0),
+        [0.0, 0.5, np.e],
+        [0, 0, 1 / np.e],
+    ),
     "moved": (lambda x: (x > 0).where(x.log().flip(0).flip(0), 0.0), [0.0, 2.0], [0, 0.5]),
     "shared": (lambda x: (x > 0).where(x.sqrt(), 0.0) + x * 2, [0.0, 4.0], [2, 2.25]),
 }
@@ -262,7 +278,9 @@ def test_gradients_have_shape_and_dtype_of_their_tensor() -> None:
 
 def test_cosine() -> None:
     for dtype, bound in ((np.float32, 2.4e-7), (np.float64, 4.4e-16)):
-        points = np.concatenate([np.linspace(-20, 20, 4001), [np.pi / 2, -np.pi / 2, 0.0, 3.0, -3.0]]).astype(dtype)
+        points = np.concatenate([np.linspace(-20, 20, 4001), [np.pi / 2, -np.pi / 2, 0.0, 3.0, -3.0]]).astype(
+            dtype
+        )
         found = evaluate(cosine(Tensor(points).uop))
         error = np.abs(found - np.cos(points.astype(np.longdouble)).astype(np.float64))
         assert error.max() <= bound

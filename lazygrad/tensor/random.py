@@ -116,30 +116,23 @@ def _words(count: Any, device: str) -> tuple[UOp, UOp]:
     carry = (low < expanded(low_start, shape)).cast(u32)
     high = carry + expanded(high_start, shape)
 
-    zero = UOp.const(u32, 0)
-    return threefry((low, high), (seed_word, zero), _add, _rotate, _xor)
+    constants: dict[int, UOp] = {}
 
+    def operand(word: UOp | int) -> UOp:
+        if isinstance(word, UOp):
+            return word
+        if word not in constants:
+            constants[word] = filled(shape, u32, word)
+        return constants[word]
 
-def _meet(a: UOp, b: UOp | int) -> tuple[UOp, UOp]:
-    """Two words in one shape; scalars repeat."""
-    other = UOp.const(dtypes.uint32, b) if isinstance(b, int) else b
-    shape = shape_of(a) or shape_of(other)
-    return a if shape_of(a) else expanded(a, shape), other if shape_of(other) else expanded(other, shape)
-
-
-def _add(a: UOp, b: UOp | int) -> UOp:
-    a, b = _meet(a, b)
-    return a + b
-
-
-def _xor(a: UOp, b: UOp | int) -> UOp:
-    a, b = _meet(a, b)
-    return a ^ b
-
-
-def _rotate(word: UOp, by: int) -> UOp:
-    up, down = _meet(word, by)[1], _meet(word, 32 - by)[1]
-    return (word << up) | (word >> down)
+    key = expanded(seed_word, shape), operand(0)
+    return threefry(
+        (low, high),
+        key,
+        add=lambda a, b: a.alu(Ops.ADD, operand(b)),
+        rotate=lambda a, r: a.alu(Ops.SHL, operand(r)).alu(Ops.OR, a.alu(Ops.SHR, operand(32 - r))),
+        xor=lambda a, b: a.alu(Ops.XOR, operand(b)),
+    )
 
 
 def _fraction(word: UOp, dtype: DType, bits: int) -> UOp:

@@ -1,7 +1,7 @@
 """The meaning of a tensor graph in numpy: slow, obvious, and independent of scheduler, compiler and devices.
 
-`evaluate(node)` gives the array that a node of form 1 stands for. Tests compare the values that kernels compute, and
-the gradients that rules build, with it.
+`evaluate(node)` gives the array that a node of form 1 stands for. Tests compare the values that kernels
+compute, and the gradients that rules build, with it.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ SAME = frozenset((Ops.CONTIGUOUS, Ops.DETACH, Ops.COPY))
 def cast(x: Array, dtype: DType) -> Array:
     """float → int cuts the fraction, saturates, and makes 0 of NaN; ints wrap; bool is `!= 0`."""
     target = np_dtype(dtype)
-    if target == bool:
+    if dtype is dtypes.bool:
         return x != 0
     if np.issubdtype(x.dtype, np.floating) and np.issubdtype(target, np.integer):
         info = np.iinfo(target)
@@ -214,5 +214,7 @@ def check_shapes(root: UOp) -> None:
         for node in root.toposort():
             done[node] = value = _value(node, [done[s] for s in node.src])
             if isinstance(value, np.ndarray) and node.op is not Ops.BIND and node.dtype is not dtypes.index:
-                assert value.shape == sizes(shape_of(node)), f"{node.op}: {value.shape} is not {shape_of(node)}"
+                assert value.shape == sizes(shape_of(node)), (
+                    f"{node.op}: {value.shape} is not {shape_of(node)}"
+                )
                 assert value.dtype == np_dtype(node.dtype), f"{node.op}: {value.dtype} is not {node.dtype}"

@@ -1,4 +1,7 @@
-"""What the tests of Tensor share: values by oracle and by kernel, and comparison with PyTorch, forward and backward."""
+"""What the tests of Tensor share.
+
+Values by oracle and by kernel, and comparison with PyTorch, forward and backward.
+"""
 
 from __future__ import annotations
 
@@ -64,14 +67,18 @@ def like_torch(
         return
     weights = data(*wanted.shape, seed=99, low=0.5, high=1.5, dtype=wanted.dtype)
     (expected * torch.tensor(weights)).sum().backward()
-    pairs = [(m, o.grad.numpy()) for m, o in zip(mine, other, strict=True) if o.grad is not None and o.grad.any()]
+    pairs = [
+        (m, o.grad.numpy()) for m, o in zip(mine, other, strict=True) if o.grad is not None and o.grad.any()
+    ]
     grads = (ours(*mine) * Tensor(weights)).sum().gradient(*[m for m, _ in pairs])
     for grad, (_, wanted) in zip(grads, pairs, strict=True):
         assert grad.shape == wanted.shape
         same(grad, wanted, rtol, atol, dtype=False)
 
 
-def numeric_gradient(function: Callable[..., Tensor], arrays: Sequence[Array], position: int, step: float = 1e-6) -> Array:
+def numeric_gradient(
+    function: Callable[..., Tensor], arrays: Sequence[Array], position: int, step: float = 1e-6
+) -> Array:
     """The gradient of a scalar function by central differences, in float64, by the oracle."""
     base = [a.astype(np.float64) for a in arrays]
     result = np.zeros_like(base[position])
@@ -87,12 +94,18 @@ def numeric_gradient(function: Callable[..., Tensor], arrays: Sequence[Array], p
 
 
 def check_gradients(
-    function: Callable[..., Tensor], arrays: Sequence[Array], second: bool = True, rtol: float = 1e-5, atol: float = 1e-6
+    function: Callable[..., Tensor],
+    arrays: Sequence[Array],
+    second: bool = True,
+    rtol: float = 1e-5,
+    atol: float = 1e-6,
 ) -> None:
     """First (and second) derivatives of sum(weights · function) against central differences, in float64."""
 
     def weighted(result: Tensor, seed: int) -> Tensor:
-        return (result * Tensor(data(*map(int, result.shape), seed=seed, low=0.5, high=1.5, dtype=np.float64))).sum()
+        return (
+            result * Tensor(data(*map(int, result.shape), seed=seed, low=0.5, high=1.5, dtype=np.float64))
+        ).sum()
 
     def scalar(*tensors: Tensor) -> Tensor:
         return weighted(function(*tensors), 7)
@@ -101,7 +114,9 @@ def check_gradients(
     grads = scalar(*tensors).gradient(*tensors)
     for i, grad in enumerate(grads):
         found = evaluate(grad.uop)
-        np.testing.assert_allclose(found, numeric_gradient(scalar, arrays, i), rtol=rtol, atol=atol, err_msg=f"input {i}")
+        np.testing.assert_allclose(
+            found, numeric_gradient(scalar, arrays, i), rtol=rtol, atol=atol, err_msg=f"input {i}"
+        )
         if not second:
             continue
 

@@ -1,4 +1,7 @@
-"""Random numbers: the published answers of Threefry, distributions, and independence of order, device and pieces."""
+"""Random numbers.
+
+The published answers of Threefry, distributions, and independence of order, device and pieces.
+"""
 
 from __future__ import annotations
 

@@ -28,18 +28,49 @@ Y = data(3, 4, seed=2)
 ROW = data(4, seed=3)
 POSITIVE = data(3, 4, seed=4, low=0.1, high=3.0)
 UNIT = data(3, 4, seed=5, low=-0.95, high=0.95)
-EDGES = np.array([-np.inf, -1e30, -100.0, -20.0, -0.0, 0.0, 1e-6, 20.0, 100.0, 1e30, np.inf, np.nan], np.float32)
+EDGES = np.array(
+    [-np.inf, -1e30, -100.0, -20.0, -0.0, 0.0, 1e-6, 20.0, 100.0, 1e30, np.inf, np.nan], np.float32
+)
 INTS = np.array([[-7, -1, 0, 1], [2, 3, 5, 8], [100, -100, 9, 4]], np.int32)
 
 Case = tuple[Callable[..., Any], Callable[..., Any], list[Any]]
 
 UNARY: dict[str, Any] = {
-    "abs": X, "neg": X, "square": X, "sign": X, "exp": X, "exp2": X, "expm1": X, "log1p": UNIT, "sqrt": POSITIVE,
-    "rsqrt": POSITIVE, "log": POSITIVE, "log2": POSITIVE, "log10": POSITIVE, "reciprocal": POSITIVE, "sin": X * 4,
-    "cos": X * 4, "tan": UNIT, "asin": UNIT, "acos": UNIT, "atan": X * 4, "sinh": X, "cosh": X, "tanh": X, "asinh": X * 9,
-    "acosh": POSITIVE + 1, "atanh": UNIT, "erf": X, "sigmoid": X * 4, "relu": X, "floor": X * 3, "ceil": X * 3,
-    "round": X * 3, "trunc": X * 3, "frac": X * 3,
-}  # fmt: skip
+    "abs": X,
+    "neg": X,
+    "square": X,
+    "sign": X,
+    "exp": X,
+    "exp2": X,
+    "expm1": X,
+    "log1p": UNIT,
+    "sqrt": POSITIVE,
+    "rsqrt": POSITIVE,
+    "log": POSITIVE,
+    "log2": POSITIVE,
+    "log10": POSITIVE,
+    "reciprocal": POSITIVE,
+    "sin": X * 4,
+    "cos": X * 4,
+    "tan": UNIT,
+    "asin": UNIT,
+    "acos": UNIT,
+    "atan": X * 4,
+    "sinh": X,
+    "cosh": X,
+    "tanh": X,
+    "asinh": X * 9,
+    "acosh": POSITIVE + 1,
+    "atanh": UNIT,
+    "erf": X,
+    "sigmoid": X * 4,
+    "relu": X,
+    "floor": X * 3,
+    "ceil": X * 3,
+    "round": X * 3,
+    "trunc": X * 3,
+    "frac": X * 3,
+}
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -78,7 +109,23 @@ def test_activations(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["exp", "log", "sqrt", "tanh", "sigmoid", "relu", "abs", "sign", "floor", "ceil", "round", "trunc", "erf", "log1p"]
+    "name",
+    [
+        "exp",
+        "log",
+        "sqrt",
+        "tanh",
+        "sigmoid",
+        "relu",
+        "abs",
+        "sign",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "erf",
+        "log1p",
+    ],
 )
 def test_functions_at_the_edges(name: str) -> None:
     if name == "sign":  # PyTorch's sign of NaN is 0; ours, like numpy's, is NaN
@@ -137,8 +184,12 @@ BINARY: dict[str, Case] = {
     "isclose": (lambda a, b: a.isclose(b, rtol=0.5), lambda a, b: a.isclose(b, rtol=0.5), [X, Y]),
     "nan checks": (lambda a: a.isnan() | a.isinf(), lambda a: a.isnan() | a.isinf(), [EDGES]),
     "isfinite": (lambda a: a.isfinite(), lambda a: a.isfinite(), [EDGES]),
-    "logical": (lambda a, b: a.logical_and(b).logical_xor(b.logical_not()), lambda a, b: a.logical_and(b).logical_xor(b.logical_not()), [INTS, INTS.T.reshape(3, 4)]),
-}  # fmt: skip
+    "logical": (
+        lambda a, b: a.logical_and(b).logical_xor(b.logical_not()),
+        lambda a, b: a.logical_and(b).logical_xor(b.logical_not()),
+        [INTS, INTS.T.reshape(3, 4)],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -180,7 +231,11 @@ REDUCTIONS: dict[str, Case] = {
     "norm 1": (lambda a: a.norm(1, 2), lambda a: a.norm(1, 2), [T]),
     "norm 3": (lambda a: a.norm(3, 2), lambda a: a.norm(3, 2), [T]),
     "norm inf": (lambda a: a.norm(np.inf), lambda a: a.norm(np.inf), [T]),
-    "scalar": (lambda a: a.sum(0) * a.max(-1), lambda a: a.sum(0) * a.amax(-1), [np.float32(3.0).reshape(())]),
+    "scalar": (
+        lambda a: a.sum(0) * a.max(-1),
+        lambda a: a.sum(0) * a.amax(-1),
+        [np.float32(3.0).reshape(())],
+    ),
 }
 
 
@@ -200,19 +255,47 @@ MOVEMENT: dict[str, Case] = {
     "squeeze": (lambda a: a.unsqueeze(1).squeeze(1).unsqueeze(-1), lambda a: a.unsqueeze(-1), [T]),
     "flatten": (lambda a: a.flatten(1), lambda a: a.flatten(1), [T]),
     "unflatten": (lambda a: a.unflatten(-1, (2, -1)), lambda a: a.unflatten(-1, (2, -1)), [T]),
-    "pad": (lambda a: a.pad((1, 2, 0, 1), value=3.0), lambda a: functional().pad(a, (1, 2, 0, 1), value=3.0), [T]),
+    "pad": (
+        lambda a: a.pad((1, 2, 0, 1), value=3.0),
+        lambda a: functional().pad(a, (1, 2, 0, 1), value=3.0),
+        [T],
+    ),
     "pad cut": (lambda a: a.pad((-1, 2)), lambda a: functional().pad(a, (-1, 2)), [T]),
-    "pad reflect": (lambda a: a.pad((2, 1), mode="reflect"), lambda a: functional().pad(a, (2, 1), mode="reflect"), [T]),
-    "pad replicate": (lambda a: a.pad((2, 1), mode="replicate"), lambda a: functional().pad(a, (2, 1), mode="replicate"), [T]),
-    "pad circular": (lambda a: a.pad((2, 1), mode="circular"), lambda a: functional().pad(a, (2, 1), mode="circular"), [T]),
+    "pad reflect": (
+        lambda a: a.pad((2, 1), mode="reflect"),
+        lambda a: functional().pad(a, (2, 1), mode="reflect"),
+        [T],
+    ),
+    "pad replicate": (
+        lambda a: a.pad((2, 1), mode="replicate"),
+        lambda a: functional().pad(a, (2, 1), mode="replicate"),
+        [T],
+    ),
+    "pad circular": (
+        lambda a: a.pad((2, 1), mode="circular"),
+        lambda a: functional().pad(a, (2, 1), mode="circular"),
+        [T],
+    ),
     "cat": (lambda a, b: a.cat(b, dim=1), lambda a, b: torch_().cat([a, b], 1), [X, Y]),
-    "cat many": (lambda a, b: Tensor.cat([a, b, a * 2, b, b], 0), lambda a, b: torch_().cat([a, b, a * 2, b, b], 0), [X, Y]),
+    "cat many": (
+        lambda a, b: Tensor.cat([a, b, a * 2, b, b], 0),
+        lambda a, b: torch_().cat([a, b, a * 2, b, b], 0),
+        [X, Y],
+    ),
     "stack": (lambda a, b: Tensor.stack(a, b, dim=-1), lambda a, b: torch_().stack([a, b], -1), [X, Y]),
-    "split": (lambda a: a.split(3, 2)[1] * a.split([1, 3], 2)[0], lambda a: a.split(3, 2)[1] * a.split([1, 3], 2)[0], [T]),
+    "split": (
+        lambda a: a.split(3, 2)[1] * a.split([1, 3], 2)[0],
+        lambda a: a.split(3, 2)[1] * a.split([1, 3], 2)[0],
+        [T],
+    ),
     "chunk": (lambda a: a.chunk(2, 1)[1], lambda a: a.chunk(2, 1)[1], [T]),
     "repeat": (lambda a: a.repeat(2, 1, 3), lambda a: a.repeat(2, 1, 3), [X]),
     "repeat_interleave": (lambda a: a.repeat_interleave(3, 1), lambda a: a.repeat_interleave(3, 1), [X]),
-    "roll": (lambda a: a.roll(1, 2) + a.roll((-1, 3), (0, 1)), lambda a: a.roll(1, 2) + a.roll((-1, 3), (0, 1)), [T]),
+    "roll": (
+        lambda a: a.roll(1, 2) + a.roll((-1, 3), (0, 1)),
+        lambda a: a.roll(1, 2) + a.roll((-1, 3), (0, 1)),
+        [T],
+    ),
     "roll flat": (lambda a: a.roll(5), lambda a: a.roll(5), [T]),
     "unfold": (lambda a: a.unfold(2, 2, 1), lambda a: a.unfold(2, 2, 1), [T]),
     "unfold step": (lambda a: a.unfold(0, 3, 2), lambda a: a.unfold(0, 3, 2), [data(9, 2)]),
@@ -220,8 +303,12 @@ MOVEMENT: dict[str, Case] = {
     "diag": (lambda a: a.diag(1), lambda a: a.diag(1), [ROW]),
     "tril": (lambda a: a.tril(1), lambda a: a.tril(1), [T]),
     "triu": (lambda a: a.triu(), lambda a: a.triu(), [T]),
-    "meshgrid": (lambda a, b: a.meshgrid(b)[0] * a.meshgrid(b)[1], lambda a, b: torch_().meshgrid(a, b, indexing="ij")[0] * torch_().meshgrid(a, b, indexing="ij")[1], [ROW, data(3)]),
-}  # fmt: skip
+    "meshgrid": (
+        lambda a, b: a.meshgrid(b)[0] * a.meshgrid(b)[1],
+        lambda a, b: torch_().meshgrid(a, b, indexing="ij")[0] * torch_().meshgrid(a, b, indexing="ij")[1],
+        [ROW, data(3)],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", MOVEMENT)
@@ -239,17 +326,45 @@ PRODUCTS: dict[str, Case] = {
     "batch line": (lambda a, b: a @ b, lambda a, b: a @ b, [data(2, 3, 5), data(5)]),
     "int": (lambda a: a @ a.T, lambda a: a @ a.T, [INTS]),
     "outer": (lambda a, b: a.outer(b), lambda a, b: a.outer(b), [ROW, data(3)]),
-    "einsum ij,jk": (lambda a, b: Tensor.einsum("ij,jk->ik", a, b), lambda a, b: torch_().einsum("ij,jk->ik", a, b), [A, B]),
+    "einsum ij,jk": (
+        lambda a, b: Tensor.einsum("ij,jk->ik", a, b),
+        lambda a, b: torch_().einsum("ij,jk->ik", a, b),
+        [A, B],
+    ),
     "einsum trace": (lambda a: Tensor.einsum("ii", a), lambda a: torch_().einsum("ii", a), [data(4, 4)]),
-    "einsum diagonal": (lambda a: Tensor.einsum("ii->i", a), lambda a: torch_().einsum("ii->i", a), [data(4, 4)]),
+    "einsum diagonal": (
+        lambda a: Tensor.einsum("ii->i", a),
+        lambda a: torch_().einsum("ii->i", a),
+        [data(4, 4)],
+    ),
     "einsum sum": (lambda a: Tensor.einsum("ijk->k", a), lambda a: torch_().einsum("ijk->k", a), [T]),
-    "einsum dots": (lambda a, b: Tensor.einsum("...ij,kj->...ik", a, b), lambda a, b: torch_().einsum("...ij,kj->...ik", a, b), [T, data(5, 4)]),
-    "einsum three": (lambda a, b, c: Tensor.einsum("ij,jk,k->i", a, b, c), lambda a, b, c: torch_().einsum("ij,jk,k->i", a, b, c), [A, B, ROW]),
-    "einsum implicit": (lambda a, b: Tensor.einsum("ij,jk", a, b), lambda a, b: torch_().einsum("ij,jk", a, b), [A, B]),
-    "tensordot": (lambda a, b: a.tensordot(b, ([2, 0], [0, 1])), lambda a, b: torch_().tensordot(a, b, ([2, 0], [0, 1])), [T, data(4, 2, 5)]),
+    "einsum dots": (
+        lambda a, b: Tensor.einsum("...ij,kj->...ik", a, b),
+        lambda a, b: torch_().einsum("...ij,kj->...ik", a, b),
+        [T, data(5, 4)],
+    ),
+    "einsum three": (
+        lambda a, b, c: Tensor.einsum("ij,jk,k->i", a, b, c),
+        lambda a, b, c: torch_().einsum("ij,jk,k->i", a, b, c),
+        [A, B, ROW],
+    ),
+    "einsum implicit": (
+        lambda a, b: Tensor.einsum("ij,jk", a, b),
+        lambda a, b: torch_().einsum("ij,jk", a, b),
+        [A, B],
+    ),
+    "tensordot": (
+        lambda a, b: a.tensordot(b, ([2, 0], [0, 1])),
+        lambda a, b: torch_().tensordot(a, b, ([2, 0], [0, 1])),
+        [T, data(4, 2, 5)],
+    ),
     "trace": (lambda a: a.trace(), lambda a: a.trace(), [data(4, 4)]),
-    "addmm": (lambda c, a, b: c.addmm(a, b, beta=0.5, alpha=2), lambda c, a, b: c.addmm(a, b, beta=0.5, alpha=2), [data(3, 4), A, B]),
-}  # fmt: skip
+    "addmm": (
+        lambda c, a, b: c.addmm(a, b, beta=0.5, alpha=2),
+        lambda c, a, b: c.addmm(a, b, beta=0.5, alpha=2),
+        [data(3, 4), A, B],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
@@ -279,19 +394,32 @@ def test_convolutions(name: str) -> None:
     options, shape = CONVOLUTIONS[name]
     arrays = [IMAGE, data(*shape, seed=11), data(shape[0], seed=12)]
     like_torch(
-        lambda x, w, b: x.conv2d(w, b, **options), lambda x, w, b: functional().conv2d(x, w, b, **options), arrays
+        lambda x, w, b: x.conv2d(w, b, **options),
+        lambda x, w, b: functional().conv2d(x, w, b, **options),
+        arrays,
     )
 
 
 def test_convolutions_of_other_ranks() -> None:
     line, cube = data(2, 3, 9), data(1, 2, 4, 5, 3)
-    like_torch(lambda x, w: x.conv1d(w, padding=1), lambda x, w: functional().conv1d(x, w, padding=1), [line, data(4, 3, 3)])
+    like_torch(
+        lambda x, w: x.conv1d(w, padding=1),
+        lambda x, w: functional().conv1d(x, w, padding=1),
+        [line, data(4, 3, 3)],
+    )
     like_torch(lambda x, w: x.conv3d(w), lambda x, w: functional().conv3d(x, w), [cube, data(3, 2, 2, 3, 2)])
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"stride": 2}, {"padding": 1}, {"stride": 2, "padding": 1, "output_padding": 1}, {"dilation": 2}, {"groups": 2}],
+    [
+        {},
+        {"stride": 2},
+        {"padding": 1},
+        {"stride": 2, "padding": 1, "output_padding": 1},
+        {"dilation": 2},
+        {"groups": 2},
+    ],
     ids=str,
 )
 def test_transposed_convolutions(options: dict[str, Any]) -> None:
@@ -306,7 +434,10 @@ def test_transposed_convolutions(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "options",
     [{"kernel_size": 2}, {"kernel_size": 3, "stride": 2, "padding": 1}, {"kernel_size": (2, 3), "stride": 1}]
-    + [{"kernel_size": 3, "stride": 2, "ceil_mode": True}, {"kernel_size": 2, "stride": 3, "padding": 1, "ceil_mode": True}],
+    + [
+        {"kernel_size": 3, "stride": 2, "ceil_mode": True},
+        {"kernel_size": 2, "stride": 3, "padding": 1, "ceil_mode": True},
+    ],
     ids=str,
 )
 def test_pooling(options: dict[str, Any]) -> None:
@@ -337,7 +468,9 @@ def test_normalization() -> None:
         mean = x.mean((0, 2, 3))
         return x.batchnorm(w, b, mean, (x.var((0, 2, 3), correction=0) + 1e-5).rsqrt())
 
-    like_torch(batchnorm, lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), [IMAGE, w, b], atol=1e-4)
+    like_torch(
+        batchnorm, lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), [IMAGE, w, b], atol=1e-4
+    )
 
 
 def test_attention() -> None:
@@ -372,23 +505,85 @@ def test_attention() -> None:
 
 LOGITS, CLASSES = data(6, 5, seed=15), np.array([0, 4, 2, 2, 1, 3])
 LOSSES: dict[str, Case] = {
-    "cross_entropy": (lambda x, y: x.cross_entropy(y), lambda x, y: functional().cross_entropy(x, y), [LOGITS, CLASSES]),
-    "smoothing": (lambda x, y: x.cross_entropy(y, label_smoothing=0.1), lambda x, y: functional().cross_entropy(x, y, label_smoothing=0.1), [LOGITS, CLASSES]),
-    "sum": (lambda x, y: x.cross_entropy(y, "sum"), lambda x, y: functional().cross_entropy(x, y, reduction="sum"), [LOGITS, CLASSES]),
-    "none": (lambda x, y: x.cross_entropy(y, "none"), lambda x, y: functional().cross_entropy(x, y, reduction="none"), [LOGITS, CLASSES]),
-    "ignore": (lambda x, y: x.cross_entropy(y, ignore_index=2), lambda x, y: functional().cross_entropy(x, y, ignore_index=2), [LOGITS, CLASSES]),
-    "weight": (lambda x, y, w: x.cross_entropy(y, weight=w), lambda x, y, w: functional().cross_entropy(x, y, weight=w.detach()), [LOGITS, CLASSES, data(5, low=0.1)]),
-    "weight smoothing": (lambda x, y, w: x.cross_entropy(y, weight=w, label_smoothing=0.2, ignore_index=2), lambda x, y, w: functional().cross_entropy(x, y, weight=w.detach(), label_smoothing=0.2, ignore_index=2), [LOGITS, CLASSES, data(5, low=0.1)]),
-    "images": (lambda x, y: x.cross_entropy(y), lambda x, y: functional().cross_entropy(x, y), [data(2, 5, 3, 2), CLASSES.reshape(2, 3)[:, :, None].repeat(2, 2)]),
-    "probabilities": (lambda x, y: x.cross_entropy(y.softmax(1).detach()), lambda x, y: functional().cross_entropy(x, y.softmax(1).detach()), [LOGITS, data(6, 5)]),
-    "nll": (lambda x, y: x.log_softmax(1).nll_loss(y), lambda x, y: functional().nll_loss(x.log_softmax(1), y), [LOGITS, CLASSES]),
-    "sparse": (lambda x, y: x.sparse_categorical_crossentropy(y), lambda x, y: functional().cross_entropy(x, y), [LOGITS, CLASSES]),
-    "sparse ignore": (lambda x, y: x.sparse_categorical_crossentropy(y - 1), lambda x, y: functional().cross_entropy(x, y - 1, ignore_index=-1), [LOGITS, CLASSES]),
+    "cross_entropy": (
+        lambda x, y: x.cross_entropy(y),
+        lambda x, y: functional().cross_entropy(x, y),
+        [LOGITS, CLASSES],
+    ),
+    "smoothing": (
+        lambda x, y: x.cross_entropy(y, label_smoothing=0.1),
+        lambda x, y: functional().cross_entropy(x, y, label_smoothing=0.1),
+        [LOGITS, CLASSES],
+    ),
+    "sum": (
+        lambda x, y: x.cross_entropy(y, "sum"),
+        lambda x, y: functional().cross_entropy(x, y, reduction="sum"),
+        [LOGITS, CLASSES],
+    ),
+    "none": (
+        lambda x, y: x.cross_entropy(y, "none"),
+        lambda x, y: functional().cross_entropy(x, y, reduction="none"),
+        [LOGITS, CLASSES],
+    ),
+    "ignore": (
+        lambda x, y: x.cross_entropy(y, ignore_index=2),
+        lambda x, y: functional().cross_entropy(x, y, ignore_index=2),
+        [LOGITS, CLASSES],
+    ),
+    "weight": (
+        lambda x, y, w: x.cross_entropy(y, weight=w),
+        lambda x, y, w: functional().cross_entropy(x, y, weight=w.detach()),
+        [LOGITS, CLASSES, data(5, low=0.1)],
+    ),
+    "weight smoothing": (
+        lambda x, y, w: x.cross_entropy(y, weight=w, label_smoothing=0.2, ignore_index=2),
+        lambda x, y, w: functional().cross_entropy(
+            x, y, weight=w.detach(), label_smoothing=0.2, ignore_index=2
+        ),
+        [LOGITS, CLASSES, data(5, low=0.1)],
+    ),
+    "images": (
+        lambda x, y: x.cross_entropy(y),
+        lambda x, y: functional().cross_entropy(x, y),
+        [data(2, 5, 3, 2), CLASSES.reshape(2, 3)[:, :, None].repeat(2, 2)],
+    ),
+    "probabilities": (
+        lambda x, y: x.cross_entropy(y.softmax(1).detach()),
+        lambda x, y: functional().cross_entropy(x, y.softmax(1).detach()),
+        [LOGITS, data(6, 5)],
+    ),
+    "nll": (
+        lambda x, y: x.log_softmax(1).nll_loss(y),
+        lambda x, y: functional().nll_loss(x.log_softmax(1), y),
+        [LOGITS, CLASSES],
+    ),
+    "sparse": (
+        lambda x, y: x.sparse_categorical_crossentropy(y),
+        lambda x, y: functional().cross_entropy(x, y),
+        [LOGITS, CLASSES],
+    ),
+    "sparse ignore": (
+        lambda x, y: x.sparse_categorical_crossentropy(y - 1),
+        lambda x, y: functional().cross_entropy(x, y - 1, ignore_index=-1),
+        [LOGITS, CLASSES],
+    ),
     "mse": (lambda x, y: x.mse_loss(y), lambda x, y: functional().mse_loss(x, y), [X, Y]),
-    "l1": (lambda x, y: x.l1_loss(y, "sum"), lambda x, y: functional().l1_loss(x, y, reduction="sum"), [X, Y]),
-    "bce": (lambda x, y: x.sigmoid().binary_crossentropy(y.sigmoid().detach()), lambda x, y: functional().binary_cross_entropy(x.sigmoid(), y.sigmoid().detach()), [X, Y]),
-    "bce logits": (lambda x, y: x.binary_crossentropy_logits(y.sigmoid().detach()), lambda x, y: functional().binary_cross_entropy_with_logits(x, y.sigmoid().detach()), [X * 20, Y]),
-}  # fmt: skip
+    "l1": (
+        lambda x, y: x.l1_loss(y, "sum"),
+        lambda x, y: functional().l1_loss(x, y, reduction="sum"),
+        [X, Y],
+    ),
+    "bce": (
+        lambda x, y: x.sigmoid().binary_crossentropy(y.sigmoid().detach()),
+        lambda x, y: functional().binary_cross_entropy(x.sigmoid(), y.sigmoid().detach()),
+        [X, Y],
+    ),
+    "bce logits": (
+        lambda x, y: x.binary_crossentropy_logits(y.sigmoid().detach()),
+        lambda x, y: functional().binary_cross_entropy_with_logits(x, y.sigmoid().detach()),
+        [X * 20, Y],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -1,8 +1,8 @@
 """Element types: what a tensor's elements are, how they mix, and what a Python number becomes in them.
 
 A `DType` is one of a fixed set of objects, so "same type" is `is`. `vec(n)` is n lanes of it, `ptr(n)` the
-address of n elements. `dtypes.index` is the type of index arithmetic: unbounded integers until `legalize` picks
-a width.
+address of n elements. `dtypes.index` is the type of index arithmetic: unbounded integers, until `legalize`
+picks a width.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ _TRUNCATE: dict[DType, Callable[[Any], Any]] = {
 def truncate(value: ConstType, dtype: DType) -> ConstType:
     """The value as `dtype` holds it: floats rounded to nearest even, integers wrapped.
 
-    `value` is of the right Python kind already: an int for integers, a float for floats. `cast_value` converts.
+    `value` is of the right Python kind already: an int for integers, a float for floats.
     """
     return _TRUNCATE[dtype.scalar_type](value)  # type: ignore[no-any-return]
 

@@ -328,7 +328,7 @@ def _split(terms: Terms, constant: int, divisor: int) -> tuple[Terms, int, Terms
 
 
 def _remainder_of_terms(rest: Terms, remainder: int, divisor: int) -> UOp | None:
-    """The remainder, if that of each coefficient gives it: `(11*x + y) % 10 = x + y` where that is below 10."""
+    """The remainder, if that of each coefficient gives it: `(11*x + y) % 10 = x + y` where it is below 10."""
     node = build({m: c % divisor for m, c in rest.items()}, remainder)
     low, high = bounds(node)
     return node if low >= 0 and high < divisor else None

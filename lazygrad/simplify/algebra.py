@@ -1,9 +1,9 @@
 """Algebra that is exact: before and after agree in every bit, for every value, NaN and -0.0 included.
 
 Each table says for which types of number it holds; a test samples every row. Arithmetic on the index dtype
-needs no rules: its constructors are canonical. `shaped` is what is safe in forms 1 and 2, where every node has
-a shape: its rules put no new constant where something with a shape was. `algebra` is all of it, for form 3 and
-later.
+needs no rules: its constructors are canonical. `shaped` is what is safe in forms 1 and 2, where every node
+has a shape: its rules put no new constant where something with a shape was. `algebra` is all of it, for
+form 3 and later.
 """
 
 from __future__ import annotations

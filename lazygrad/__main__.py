@@ -1,4 +1,4 @@
-"""python -m lazygrad: `demo` trains a small network and shows its kernels, `devices` says what is usable here."""
+"""python -m lazygrad: `demo` trains a network and shows its kernels, `devices` says what is usable here."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parsers() -> tuple[argparse.ArgumentParser, list[str]]:
     """The parser, and the names of its commands."""
-    parser = argparse.ArgumentParser(
-        "python -m lazygrad", description="A lazy tensor library and kernel compiler."
-    )
+    about = "A lazy tensor library and kernel compiler."
+    parser = argparse.ArgumentParser("python -m lazygrad", description=about)
     commands = parser.add_subparsers(dest="command", metavar="command")
     teach = commands.add_parser(
         "demo",

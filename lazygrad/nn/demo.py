@@ -1,4 +1,4 @@
-"""The demo: a small convolutional network learns to read handwritten digits, and shows the kernels of one step."""
+"""The demo: a small network learns to read handwritten digits, and the kernels of one step are shown."""
 
 from __future__ import annotations
 
@@ -131,21 +131,25 @@ def _shape(item: ScheduleItem) -> str:
 def table(rows: list[Row]) -> str:
     """The rows as text, with their sum below."""
     total = sum(row.seconds for row in rows)
-    width = max(len(row.name) for row in rows)
-    breadth = max(len(row.shape) for row in rows)
-    lines = [
-        f"{'kernel':{width}}  {'shape':{breadth}}  {'FLOPs':>7}  {'bytes':>7}  {'time':>8}  {'share':>6}  from"
-    ]
+    cells = [("kernel", "shape", "FLOPs", "bytes", "time", "share", "from")]
     for row in rows:
-        lines.append(
-            f"{row.name:{width}}  {row.shape:{breadth}}  {_short(row.ops):>7}  {_short(row.nbytes):>7}  "
-            f"{row.seconds * 1e6:5.0f} µs  {row.seconds / total:6.1%}  {row.calls}".rstrip()
-        )
+        numbers = (_short(row.ops), _short(row.nbytes), _micro(row.seconds), f"{row.seconds / total:.1%}")
+        cells.append((row.name, row.shape, *numbers, row.calls))
     ops, nbytes = sum(row.ops for row in rows), sum(row.nbytes for row in rows)
-    lines.append(
-        f"{f'{len(rows)} in all':{width}}  {'':{breadth}}  {_short(ops):>7}  {_short(nbytes):>7}  {total * 1e6:5.0f} µs"
-    )
+    cells.append((f"{len(rows)} in all", "", _short(ops), _short(nbytes), _micro(total), "", ""))
+    widths = [max(len(line[column]) for line in cells) for column in range(7)]
+    lines = []
+    for line in cells:
+        padded = [
+            text.ljust(width) if column in (0, 1, 6) else text.rjust(width)
+            for column, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        lines.append("  ".join(padded).rstrip())
     return "\n".join(lines)
+
+
+def _micro(seconds: float) -> str:
+    return f"{seconds * 1e6:.0f} µs"
 
 
 def _short(number: int) -> str:
@@ -162,7 +166,7 @@ def _short(number: int) -> str:
 
 
 def run(epochs: int = EPOCHS, seed: int = 0) -> float:
-    """Train, print the accuracy and the kernels of one step; the accuracy. The same seed gives the same to the bit."""
+    """Train, and print the accuracy and the kernels of one step. The same seed gives the same to the bit."""
     from tqdm import tqdm
 
     start = time.perf_counter()
@@ -172,9 +176,10 @@ def run(epochs: int = EPOCHS, seed: int = 0) -> float:
     optimizer = AdamW(get_parameters(network), lr=LEARNING_RATE)
     steps_of_epoch = len(y_train) // BATCH
     steps = epochs * steps_of_epoch
+    weights = sum(p.numel() for p in optimizer.params)
     print(
-        f"{len(y_train)} digits to learn from, {len(y_test)} held out; {sum(p.numel() for p in optimizer.params)} "
-        f"parameters, {steps} steps of {BATCH} images on {Device.DEFAULT}"
+        f"{len(y_train)} digits to learn from, {len(y_test)} held out; {weights} parameters, "
+        f"{steps} steps of {BATCH} images on {Device.DEFAULT}"
     )
     with Tensor.train(), tqdm(total=steps * BATCH, unit=" images", unit_scale=True) as bar:
         for step in range(steps):

@@ -14,6 +14,7 @@ class BufferSpec:
     """Wishes about a buffer's memory; a device ignores those that mean nothing to it.
 
     external_ptr: the address of memory that someone else owns and keeps alive.
+    private: a snapshot that nobody else sees, so that a copy to another device may take the memory over.
     """
 
     image: Any = None
@@ -22,6 +23,7 @@ class BufferSpec:
     host: bool = False
     nolru: bool = False
     external_ptr: int | None = None
+    private: bool = False
 
     def __repr__(self) -> str:
         said = {name: value for name, value in vars(self).items() if value is not None and value is not False}

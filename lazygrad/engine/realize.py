@@ -146,8 +146,9 @@ def _run_copy(item: ScheduleItem) -> None:
 
 
 def _can_adopt(target: Buffer, source: Buffer) -> bool:
-    """Whether a copy may take over the host's memory: the private snapshots on device NPY have one reader only."""
-    return source.device == "NPY" and getattr(Device[target.device].allocator, "adopts_host_memory", False)
+    """Whether a copy may take over the memory of a private snapshot on the host, which nobody else has."""
+    private = source.options is not None and source.options.private and not source.exported
+    return private and Device[target.device].allocator.adopts_host_memory
 
 
 def allocate_empty(buffer: Buffer) -> None:

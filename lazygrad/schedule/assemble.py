@@ -119,9 +119,10 @@ class _Assembler:
             if made in self.version_place:
                 group, output = self.version_place[made]
                 found.append((self.walk[raw], self.position[group], output))
-        for root in self.roots:
+        asked = [node for node in self.order if node.op in (Ops.COPY, Ops.CONTIGUOUS)]  # stored once, for everybody
+        for root in dict.fromkeys([*self.roots, *asked]):
             base = below_movement(self.graph.value[root])
-            if root.op is not Ops.ASSIGN and not is_held(base):
+            if root.op is not Ops.ASSIGN and base in self.place:
                 group, output = self.place[base]
                 found.append((self.walk[root], self.position[group], output))
         return found
@@ -141,14 +142,17 @@ class _Assembler:
                     self.version_place[assign] = (group.id, len(targets))
                     self.place.setdefault(node, (group.id, len(targets)))
                     targets.append((node, assign))
-            self.targets[group.id] = targets
+            self.targets[group.id] = targets[:1] if group.kind == "copy" else targets
+            if group.kind == "copy":  # a copy between devices has one target; the others are copied from it
+                for again, assign in targets[1:]:
+                    self._copy_over(group.id, 0, again, assign)
 
     def _needs_own_memory(self, node: UOp, group: Group, assigns: list[UOp], roots: set[UOp]) -> bool:
         """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or others read it
         and what it is assigned to is written again."""
         if not assigns or node in roots:
             return True
-        readers = any(g is not group for g in self.plan.uses.get(node, {}))
+        readers = any(g is not group for g in self._reads_of(node))
         return readers and all(assign in self.killer for assign in assigns)
 
     def _order_by_data(self) -> None:
@@ -209,14 +213,21 @@ class _Assembler:
             del self.place[node]  # who reads the new version finds it where the copy puts it
         else:
             self.place[node] = (group.id, output)
+        copier = self._copy_over(group.id, output, node, assign)
+        for number, waits in self.before.items():  # who came after the write comes after the copy
+            if group.id in waits and number != copier:
+                waits.add(copier)
+
+    def _copy_over(self, group: int, output: int, node: UOp, assign: UOp | None) -> int:
+        """A kernel that copies what a kernel stored over the memory of an ASSIGN."""
+        if assign is None:
+            raise RuntimeError("a copy needs a target")
         copier = self._new_kernel()
         self.targets[copier] = [(node, assign)]
-        self.redirect[copier, assign] = (group.id, output)
+        self.redirect[copier, assign] = (group, output)
         self.version_place[assign] = (copier, 0)
-        for waits in self.before.values():  # who came after the write comes after the copy
-            if group.id in waits:
-                waits.add(copier)
-        self.before[copier] = {group.id}
+        self.before[copier] = {group}
+        return copier
 
     def _order_read(self, reader: int, writer: int, version: UOp) -> None:
         """Run a reader before a writer, or let it read a copy of the old contents."""

@@ -73,7 +73,7 @@ class AstBuilder:
                 stack.pop()
                 continue
             waiting = []
-            for below in node.src:
+            for below in node.src[1:] if node.op is Ops.ASSIGN else node.src:
                 under, _ = base_and_tracker(below)
                 if under not in self.values and self._is_inline(under):
                     waiting.append(under)

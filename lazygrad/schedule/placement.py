@@ -155,6 +155,8 @@ class Placement:
         args: dict[UOp, frozenset[UOp]] = {}
         none: frozenset[UOp] = frozenset()
         max_ops, max_args = self.target.max_ops, self.target.max_args
+        for assign in self.stored:
+            size[assign], args[assign], self.cost[assign] = 1, none, LOAD_COST
         for node in self.order:
             if node.op in MOVEMENT:
                 source = node.src[0]

@@ -74,7 +74,7 @@ def rebased(node: UOp, base: UOp) -> UOp:
 def buffer_of(node: UOp) -> Buffer:
     """The Buffer (perhaps not allocated yet) behind a BUFFER, a BUFFER_VIEW or a pending ASSIGN."""
     while node.op is Ops.ASSIGN:
-        node = node.src[0]
+        node = effective(node.src[0])
     found: Buffer | None = node.facts.get("buffer")
     if found is None:
         check_alive(node)

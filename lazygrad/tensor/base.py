@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ..device import Buffer, Device
+from ..device import Buffer, BufferSpec, Device
 from ..dtype import (
     ConstType,
     DType,
@@ -168,8 +168,8 @@ class TensorBase(metaclass=_TrainingFlag):
         _live[ref.key] = ref
 
     @classmethod
-    def _make(cls, node: UOp, *parents: TensorBase) -> Tensor:
-        """The result of an operation on some tensors."""
+    def _make(cls, node: UOp, *parents: TensorBase, view: bool = True) -> Tensor:
+        """The result of an operation on some tensors; `view=False` where it is a value even if nothing is computed."""
         tracks = False
         for parent in parents:
             if parent._requires_grad:
@@ -179,16 +179,16 @@ class TensorBase(metaclass=_TrainingFlag):
         made: Any = object.__new__(cls)
         made._setup(node, tracks, leaf=False)
         if node.op in _MAY_SHARE or node.op is Ops.PAD:
-            made._join_memory(parents)
+            made._join_memory(parents if view else (None,))
         return made  # type: ignore[no-any-return]
 
-    def _join_memory(self, parents: tuple[TensorBase, ...]) -> None:
+    def _join_memory(self, parents: tuple[TensorBase | None, ...]) -> None:
         """Be a view of the parent's memory where movement allows; else be known as a reader of it."""
         node = self._uop
         if not parents:
             self._claim_memory()
             return
-        storage = parents[0]._memory()
+        storage = parents[0]._memory() if parents[0] is not None else None
         if storage is not None and is_view(node) and base_of(node) is storage.version:
             self._storage = storage
             storage.add(self)
@@ -213,7 +213,7 @@ class TensorBase(metaclass=_TrainingFlag):
     def _note_reader(self) -> None:
         """Be known to the version of memory that this value is read from without being a view of it."""
         base = base_of(self._uop)
-        if base.op is Ops.BUFFER:
+        if base.op in (Ops.BUFFER, Ops.ASSIGN):
             readers = [ref for ref in base.facts.get("readers", ()) if ref() is not None]
             base.facts["readers"] = [*readers, weakref.ref(self)]
 
@@ -404,7 +404,7 @@ class TensorBase(metaclass=_TrainingFlag):
             )._host_buffer()
         plain: TensorBase = self
         value = self._value()
-        if base_of(value).op is Ops.CONST or not base_and_tracker(peel(value))[1].contiguous:
+        if base_of(value).op in (Ops.CONST, Ops.IOTA) or not base_and_tracker(peel(value))[1].contiguous:
             plain = self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,)))
         realize_nodes([plain._value()], _pending_nodes)
         base, tracker = base_and_tracker(peel(plain._value()))
@@ -507,6 +507,7 @@ class TensorBase(metaclass=_TrainingFlag):
         """Stand for another node from now on."""
         self._uop = node
         self._storage = None
+        self._note_reader()
 
     def replace(self, other: TensorBase) -> Self:
         """Stand for the same value as `other` from now on (no memory is written)."""
@@ -555,6 +556,13 @@ class TensorBase(metaclass=_TrainingFlag):
     def _device_known(self) -> bool:
         return device_of(self._uop) is not None
 
+    @staticmethod
+    def _flat_size(version: UOp) -> int:
+        while version.op is Ops.ASSIGN:
+            version = version.src[0]
+        size: int = version.arg
+        return size
+
     def _into_memory(self) -> Storage:
         """Give a tensor that is not in memory yet a buffer that it will be stored in."""
         storage = self._memory()
@@ -583,16 +591,14 @@ class TensorBase(metaclass=_TrainingFlag):
             raise ValueError(
                 f"cannot write to an expanded tensor of shape {self.shape}: several elements share memory"
             )
-        if storage.is_shared() or (
-            version.op is Ops.BUFFER and "buffer" in version.facts and _is_held(version)
-        ):
-            fresh = new_buffer(
-                self.device, version.arg if version.op is Ops.BUFFER else shape_of(version)[0], self.dtype
-            )
-            whole = tracker.contiguous and tracker.size == shape_of(version)[0]
-            target = fresh if whole else UOp(Ops.ASSIGN, self.dtype, (fresh, version))
+        _keep_old_values(version)
+        size = shape_of(version)[0]
+        whole = tracker.contiguous and tracker.size == size
+        if storage.is_shared() or _is_held(version):  # others go on reading the old memory
+            target = new_buffer(self.device, self._flat_size(version), self.dtype)
+            if not whole:
+                target = UOp(Ops.ASSIGN, self.dtype, (target, version))
         else:
-            whole = tracker.contiguous and tracker.size == shape_of(version)[0]
             target = version
         if whole:
             written = UOp(Ops.ASSIGN, self.dtype, (target, reshape(node, (tracker.size,))))
@@ -768,8 +774,8 @@ def _keep_old_values(version: UOp) -> None:
 
 def _is_held(version: UOp) -> bool:
     """Whether memory of this version was handed out (numpy, DLPack): those readers must not see the write."""
-    buffer: Buffer = version.facts["buffer"]
-    return buffer.base.exported > 0
+    buffer: Buffer | None = version.facts.get("buffer")
+    return buffer is not None and buffer.base.exported > 0
 
 
 def _bound_size(size: sint) -> int:
@@ -896,7 +902,8 @@ def _array_node(array: Any, device: str, dtype: DType | None) -> UOp:
             source_dtype,
         )  # CAST decides how floats become ints
     node = new_buffer("NPY", private.size, host_dtype)
-    mark_buffer(node, Buffer("NPY", private.size, host_dtype).allocate(opaque=private.reshape(-1)))
+    snapshot = Buffer("NPY", private.size, host_dtype, options=BufferSpec(private=device != "NPY"))
+    mark_buffer(node, snapshot.allocate(opaque=private.reshape(-1)))
     moved = node if device == "NPY" else _copied(node, device)
     return reshape(moved, array.shape).cast(wanted)
 

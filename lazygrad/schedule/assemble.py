@@ -2,7 +2,7 @@
 
 A template names memory by reference, so that it can be bound to other buffers of the same structure:
     ("leaf", n)      node n of the walk           ("view", n, (size, byte offset), dtype)   a part of leaf n
-    ("out", k, o)    output o of kernel k
+    ("out", k, o)    output o of kernel k            ("bind", n)   the n-th bound Variable in sizes of the walk
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
-from .graph import below_movement, is_held, plain, toposort_effective
+from .graph import below_movement, binds_in_args, is_held, plain, toposort_effective
 from .kernel import AstBuilder
 from .placement import CONTINUES, Group, Indices, Placement, numel
 from .versions import device_name, device_of
@@ -77,6 +77,7 @@ class _Assembler:
     def __init__(self, order: Sequence[UOp], roots: Sequence[UOp], fuse: bool) -> None:
         self.order, self.roots = order, roots
         self.walk = {node: number for number, node in enumerate(order)}
+        self.sizes_bound = binds_in_args(order)
         graph = self.graph = plain(order)
         results = dict.fromkeys(graph.stored.values())
         for root in roots:
@@ -325,9 +326,12 @@ class _Assembler:
             builder.store(number, node, assign.arg if assign is not None else None, output.size)
             for number, ((node, assign), output) in enumerate(zip(targets, outputs, strict=True))
         ]
-        binds: list[Ref] = [("leaf", self.walk[bind]) for bind in builder.binds]
+        binds: list[Ref] = [self._bind_reference(bind) for bind in builder.binds]
         metadata = builder.latest_first([node for node, _ in targets])
         return KernelTemplate(UOp.sink(*stores), outputs, list(builder.inputs), binds, metadata)
+
+    def _bind_reference(self, bind: UOp) -> Ref:
+        return ("leaf", self.walk[bind]) if bind in self.walk else ("bind", self.sizes_bound[bind])
 
     def _device_copy(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
         reference = self._where_is(below_movement(node.src[0]), group.id)

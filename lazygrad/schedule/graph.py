@@ -4,7 +4,7 @@ what must be in memory of its own says so with CONTIGUOUS.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..dtype import dtypes
@@ -12,6 +12,7 @@ from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.rules import shape_of
+from ..shape.tracker import ShapeTracker, unbound
 from .versions import effective
 
 #: Memory that is there, or will be when the kernels planned earlier have run.
@@ -167,6 +168,58 @@ def _in_memory(node: UOp) -> UOp:
     if is_held(base) or base.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.SCATTER):
         return node
     return UOp(Ops.CONTIGUOUS, node.dtype, (node,))
+
+
+def binds_in_args(order: Sequence[UOp]) -> dict[UOp, int]:
+    """The bound Variables in the sizes that nodes carry as arguments, numbered by first appearance."""
+    found: dict[UOp, int] = {}
+    for node in order:
+        for bind in arg_binds(node):
+            found.setdefault(bind, len(found))
+    return found
+
+
+def arg_binds(node: UOp) -> tuple[UOp, ...]:
+    """The bound Variables in a node's argument, cached on it."""
+    if node.op not in MOVEMENT and node.op not in (Ops.ASSIGN, Ops.IOTA):
+        return ()
+    known: tuple[UOp, ...] | None = node.facts.get("arg_binds")
+    if known is None:
+        binds = (b for size in _sizes(node.arg) for b in size.toposort() if b.op is Ops.BIND)
+        known = node.facts["arg_binds"] = tuple(dict.fromkeys(binds))
+    return known
+
+
+def _sizes(arg: object) -> Iterator[UOp]:
+    """The symbolic sizes in an argument."""
+    parts = [arg]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, UOp):
+            yield part
+        elif isinstance(part, tuple):
+            parts.extend(part)
+        elif isinstance(part, ShapeTracker):
+            parts.extend((view.shape, view.strides, view.offset, view.mask) for view in part.views)
+
+
+def open_arg(node: UOp, binds: dict[UOp, int]) -> object:
+    """A node's argument in a structure key: which Variables are in it, not what they are bound to."""
+    arg = node.arg
+    if node.op is Ops.CONST and isinstance(arg, float):
+        return node  # keyed by bits: the node itself is
+    bound = arg_binds(node)
+    if not bound:
+        return arg
+    return _unbound(arg), tuple(binds[bind] for bind in bound)
+
+
+def _unbound(arg: object) -> object:
+    if isinstance(arg, tuple):
+        return tuple(_unbound(part) for part in arg)
+    if isinstance(arg, ShapeTracker):
+        return arg.unbind()[0]
+    return unbound(arg, {}) if isinstance(arg, UOp) else arg
 
 
 def below_movement(node: UOp) -> UOp:

@@ -19,7 +19,7 @@ from ..ir.uop import UOp
 from ..shape.movement import reshape
 from ..shape.rules import shape_of
 from .assemble import Ref, Template, plan
-from .graph import is_held, toposort_effective
+from .graph import binds_in_args, is_held, open_arg, toposort_effective
 from .kernel import Kernel
 from .versions import check_alive, device_of, effective, latest, new_buffer, set_becomes
 
@@ -136,6 +136,7 @@ def _open_or_planned(node: UOp) -> UOp | None:
 def structure_key(order: Sequence[UOp], roots: Sequence[UOp], waiting: dict[UOp, list[UOp]]) -> Any:
     """The walk with identities taken out: memory is numbered by first appearance, bound values are left open."""
     number: dict[UOp, int] = {}
+    binds = binds_in_args(order)
     rows: list[Any] = [FUSE.value]
     for node in order:
         number[node] = len(number)
@@ -147,18 +148,12 @@ def structure_key(order: Sequence[UOp], roots: Sequence[UOp], waiting: dict[UOp,
             rows.append((Ops.BIND, node.src[0].arg))
         else:
             src = tuple(number[effective(s) if "becomes" in s.facts else s] for s in node.src)
-            rows.append((node.op, node.dtype, _open_arg(node), src))
+            rows.append((node.op, node.dtype, open_arg(node, binds), src))
     rows.append(tuple(number[root] for root in roots))
+    rows.append(tuple(bind.src[0].arg for bind in binds))
     if waiting:
         rows.append(tuple((number.get(v), len(w)) for v, w in waiting.items()))
     return tuple(rows)
-
-
-def _open_arg(node: UOp) -> Any:
-    arg = node.arg
-    if node.op is Ops.CONST and isinstance(arg, float):
-        return node  # keyed by bits: the node itself is
-    return arg
 
 
 # *** binding a template to this graph's buffers
@@ -167,6 +162,7 @@ def _open_arg(node: UOp) -> Any:
 def _bind(template: Template, order: Sequence[UOp], waiting: dict[UOp, list[UOp]]) -> None:
     """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk, and record what its nodes become."""
     made: dict[tuple[int, int], UOp] = {}
+    sizes = list(binds_in_args(order))
     for number, kernel in enumerate(template.kernels):
         targets = []
         for output in kernel.outputs:
@@ -175,7 +171,7 @@ def _bind(template: Template, order: Sequence[UOp], waiting: dict[UOp, list[UOp]
             else:
                 targets.append(_node_of(output.into, order, made))
         sources = [_node_of(ref, order, made) for ref in kernel.inputs]
-        binds = [order[ref[1]] for ref in kernel.binds]
+        binds = [sizes[ref[1]] if ref[0] == "bind" else order[ref[1]] for ref in kernel.binds]
         known = {*sources, *targets}
         after = [made[earlier, 0] for earlier in kernel.after]
         for version in kernel.after_readers_of:

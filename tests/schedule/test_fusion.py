@@ -1,0 +1,275 @@
+"""What runs as one kernel, and what does not. Counted, on every device alike, by the kernels that really ran."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lazygrad import Context, Tensor, nn
+from lazygrad.device import GlobalCounters
+from lazygrad.ir.ops import Ops
+
+
+def memory(*shape: int, seed: int = 0) -> Tensor:
+    values = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+    return Tensor(values).realize()
+
+
+def kernels(*tensors: Tensor) -> int:
+    """How many kernels and copies run to realize the tensors."""
+    before = GlobalCounters.kernel_count
+    Tensor.realize(*tensors)
+    return GlobalCounters.kernel_count - before
+
+
+def ops_of(tensor: Tensor) -> list[list[Ops]]:
+    """The ops of each kernel that the tensor takes."""
+    return [[node.op for node in item.ast.toposort()] for item in tensor.schedule()]
+
+
+# ---- one kernel
+
+
+ONE_KERNEL = {
+    "elementwise chain": lambda x: ((x + 1) * 2 - x).exp().relu() / 3,
+    "movement between": lambda x: (x.T.reshape(-1) * 2).flip(0)[3:].pad(((2, 0),)) + 1,
+    "sum": lambda x: x.sum(),
+    "sum of one axis": lambda x: x.sum(1),
+    "reduce of elementwise": lambda x: (x * x + 1).sum(0),
+    "elementwise after a reduce": lambda x: (x.sum(1) * 2 + 1).sqrt(),
+    "mean": lambda x: x.mean(0),
+    "variance": lambda x: x.var(1),
+    "softmax": lambda x: x.softmax(),
+    "log_softmax": lambda x: x.log_softmax(),
+    "logsumexp": lambda x: x.logsumexp(),
+    "layernorm": lambda x: x.layernorm(),
+    "argmax": lambda x: x.argmax(1),
+    "two reduces of one axis": lambda x: x.max(1) - x.min(1),
+    "padded read": lambda x: x.pad(((1, 1), (1, 1))) * 2,
+    "cat": lambda x: x.cat(x * 2, dim=0),
+    "arange": lambda x: x[0].shrink(((0, 8),)) + Tensor.arange(8),
+    "where": lambda x: (x > 0).where(x, -x),
+}
+
+
+@pytest.mark.parametrize("name", ONE_KERNEL)
+def test_one_kernel(name):
+    x = memory(16, 32)
+    assert kernels(ONE_KERNEL[name](x)) == 1
+
+
+def test_matmul_with_bias_and_activation_is_one_kernel():
+    x, weight, bias = memory(8, 16), memory(16, 4, seed=1), memory(4, seed=2)
+    y = (x @ weight + bias).relu()
+    assert kernels(y) == 1
+    expected = np.maximum(x.numpy() @ weight.numpy() + bias.numpy(), 0)
+    assert np.allclose(y.numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_convolution_with_bias_and_activation_is_one_kernel():
+    x, weight, bias = memory(2, 3, 8, 8), memory(4, 3, 3, 3, seed=1), memory(4, seed=2)
+    assert kernels(x.conv2d(weight, bias, padding=1).relu()) == 1
+
+
+def test_a_layer_with_learned_scale_and_shift_is_one_kernel():
+    norm, x = nn.LayerNorm(32), memory(4, 32)
+    Tensor.realize(*nn.state.get_parameters(norm))
+    assert kernels(norm(x)) == 1
+
+
+def test_values_that_share_their_loops_are_outputs_of_one_kernel():
+    x = memory(16, 8)
+    y, z = x * 2, x + 1
+    (item,) = (y + z).schedule(y, z)
+    assert len(item.outputs) == 3
+
+
+def test_a_value_with_its_statistic_is_one_kernel():
+    x = memory(16, 8)
+    largest = x.max(1, keepdim=True)
+    shifted = x - largest
+    (item,) = shifted.schedule(largest)
+    assert len(item.outputs) == 2
+    assert kernels(shifted, largest) == 1
+    assert np.array_equal(largest.numpy(), x.numpy().max(1, keepdims=True))
+    assert np.array_equal(shifted.numpy(), x.numpy() - x.numpy().max(1, keepdims=True))
+
+
+def test_a_row_of_several_statistics_is_one_kernel():
+    x = memory(16, 8)
+    mean = x.mean(1, keepdim=True)
+    spread = ((x - mean) * (x - mean)).mean(1, keepdim=True)
+    y = (x - mean) / spread.sqrt()
+    assert kernels(y, mean, spread) == 1
+    assert np.allclose(spread.numpy(), x.numpy().var(1, keepdims=True), rtol=1e-5)
+
+
+def test_an_adam_update_is_one_kernel_with_three_outputs():
+    weight = memory(64, 32).requires_grad_()
+    optimizer = nn.optim.Adam([weight], lr=0.01)
+    gradient = memory(64, 32, seed=1)
+    for _ in range(2):
+        weight.grad = gradient
+        with Tensor.train():
+            optimizer.step()
+    weight.grad = gradient
+    with Tensor.train():
+        items = weight.schedule(*optimizer.schedule_step())
+    large = [item for item in items if item.outputs[0].size == 64 * 32]
+    assert [len(item.outputs) for item in large] == [3]
+
+
+def test_a_written_value_and_its_reader_are_one_kernel():
+    a, x = memory(8), memory(8, seed=1)
+    a.assign(x * 2)
+    y = a + 1
+    assert kernels(a, y) == 1
+    assert np.allclose(y.numpy(), x.numpy() * 2 + 1)
+
+
+# ---- a kernel boundary
+
+
+def test_contiguous_ends_a_kernel():
+    x = memory(16)
+    assert kernels((x + 1).contiguous() * 2) == 2
+
+
+def test_matmul_stores_an_expensive_operand():
+    x, weight = memory(64, 64), memory(64, 64, seed=1)
+    y = x.exp().sin().log().exp() @ weight
+    assert len(y.schedule()) == 2
+    first, second = ops_of(y)
+    assert Ops.SIN in first
+    assert Ops.SIN not in second
+
+
+def test_matmul_inlines_a_cheap_operand():
+    x, weight = memory(16, 16), memory(16, 16, seed=1)
+    assert kernels(x @ weight.T) == 1
+    assert kernels((x + 1) @ weight) == 1
+
+
+def test_two_matmuls_are_two_kernels():
+    x, weight = memory(32, 32), memory(32, 32, seed=1)
+    assert kernels((x @ weight).relu() @ weight) == 2
+
+
+def test_a_reduce_over_all_read_by_all_is_a_kernel_of_its_own():
+    x = memory(1024, 1100)
+    y = x / x.max()
+    assert kernels(y) == 2
+    assert np.allclose(y.numpy(), x.numpy() / x.numpy().max())
+
+
+def test_a_small_reduce_over_all_read_by_all_stays_in_the_kernel():
+    x = memory(16, 16)
+    assert kernels(x / x.max()) == 1
+
+
+def test_doubling_shifts_do_not_explode():
+    """Inlined all the way down, the last value would ask for 65,536 places of the first."""
+    n = 1 << 17
+    x = start = memory(n)
+    expected = start.numpy()
+    for step in range(16):
+        shift = 1 << step
+        x = x[:-shift] + x[shift:]
+        expected = expected[:-shift] + expected[shift:]
+    items = x.schedule()
+    assert 2 <= len(items) <= 16
+    assert max(len(item.ast.toposort()) for item in items) < 200
+    assert np.allclose(x.numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_value_broadcast_over_many_is_not_computed_again_and_again():
+    x = memory(64)
+    y = x.exp().sin().exp().reshape(1, 64).expand(1000, 64) * memory(1000, 64, seed=1)
+    assert len(y.schedule()) == 2
+
+
+def test_fuse_0_gives_every_operation_a_kernel():
+    with Context(FUSE=0):
+        x = memory(4)
+        assert kernels((x + 1) * 2 - 3) == 3
+
+
+# ---- size
+
+
+def test_kernels_stay_below_the_targets_operations():
+    step = memory(4)
+    x = step
+    for _ in range(2500):
+        x = x * 0.5 + step
+    items = x.schedule()
+    assert len(items) == 3
+    assert max(len(item.ast.toposort()) for item in items) < 2100
+
+
+def test_kernels_with_many_outputs_stay_below_it_too():
+    step = memory(4)
+    values = [step]
+    for _ in range(2500):
+        values.append(values[-1] * 0.5 + step)
+    items = values[-1].schedule(*values[1:])
+    assert max(len(item.ast.toposort()) for item in items) < 6100
+    assert max(len(item.bufs) for item in items) <= 1000
+    Tensor.realize(*values)
+    assert np.allclose(values[3].numpy(), step.numpy() * 1.875)
+
+
+def test_kernels_stay_below_the_targets_arguments():
+    total = memory(4)
+    parts = [memory(4, seed=n) for n in range(1100)]
+    for part in parts:
+        total = total + part
+    items = total.schedule()
+    assert len(items) == 2
+    assert np.allclose(total.numpy(), memory(4).numpy() + sum(p.numpy() for p in parts), rtol=1e-3, atol=1e-3)
+
+
+def test_a_chain_of_100_000_nodes():
+    step = Tensor([1.0, 2.0, 3.0, 4.0]).realize()
+    x = step
+    for _ in range(50_000):
+        x = x * 0.5 + step
+    assert x.numpy().tolist() == [2.0, 4.0, 6.0, 8.0]
+
+
+def test_a_wide_sum_of_many_reduces():
+    x = memory(8, 8)
+    total = x.sum()
+    for n in range(1, 40):
+        total = total + (x * n).sum()
+    assert total.item() == pytest.approx(
+        float(x.numpy().sum(dtype=np.float64)) * 780 + x.sum().item(), rel=1e-4
+    )
+
+
+# ---- results are right where several reduces meet
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (3, 5), (16, 64), (2, 300)])
+def test_softmax_and_layernorm_of_all_kinds_of_rows(shape):
+    x = memory(*shape)
+    values = x.numpy().astype(np.float64)
+    shifted = np.exp(values - values.max(1, keepdims=True))
+    assert np.allclose(x.softmax().numpy(), shifted / shifted.sum(1, keepdims=True), rtol=1e-5, atol=1e-6)
+    centred = values - values.mean(1, keepdims=True)
+    normal = centred / np.sqrt(values.var(1, keepdims=True) + 1e-5)
+    assert np.allclose(x.layernorm().numpy(), normal, rtol=1e-3, atol=1e-4)
+
+
+def test_reduces_along_different_axes():
+    x = memory(12, 20)
+    y = x - x.mean(0) - x.mean(1, keepdim=True) + x.mean()
+    v = x.numpy().astype(np.float64)
+    assert np.allclose(y.numpy(), v - v.mean(0) - v.mean(1, keepdims=True) + v.mean(), atol=1e-5)
+
+
+def test_a_reduce_of_a_reduce():
+    x = memory(6, 5, 4)
+    y = (x.sum(2) * x.sum(2).max(1, keepdim=True)).sum()
+    v = x.numpy().astype(np.float64)
+    assert y.item() == pytest.approx((v.sum(2) * v.sum(2).max(1, keepdims=True)).sum(), rel=1e-4)

@@ -1,6 +1,7 @@
 """lazygrad: a lazy tensor library and kernel compiler.
 
-What you type builds a graph; when a value is needed, the graph is cut into fused kernels that lazygrad itself generates.
+What you type builds a graph; when a value is needed, the graph is cut into fused kernels that lazygrad itself
+generates.
 """
 
 from .config import Context

@@ -72,6 +72,3 @@ def clear_programs() -> None:
     """Forget every compiled program."""
     _compiled.clear()
     method_cache.clear()
-
-
-

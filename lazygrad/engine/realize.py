@@ -1,7 +1,7 @@
 """Run what is planned: allocate, compile, launch, count; and record that values are in memory now.
 
-Planning and compiling are under one lock, running is not. A kernel runs once, whichever thread needs it first: the
-thread that takes it marks it, others wait for the mark.
+Planning and compiling are under one lock, running is not. A kernel runs once, whichever thread needs it
+first: the thread that takes it marks it, others wait for the mark.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ def run_item(item: ScheduleItem) -> None:
         if buffer._buf is None:
             allocate_empty(buffer)
         if buffer.device != device:
-            raise ValueError(f"a kernel on {device} cannot read memory on {buffer.device}; move it with .to({device!r})")
+            raise ValueError(
+                f"a kernel on {device} cannot read memory on {buffer.device}; move it with .to({device!r})"
+            )
     runner = get_runner(device, ast)
     for buffer in bufs[:outputs]:
         if buffer._buf is None:
@@ -121,7 +123,9 @@ def run_item(item: ScheduleItem) -> None:
     GlobalCounters.global_mem += accessed
     if timed:
         moved = sum(b.nbytes for b in bufs)
-        _report(item, device, runner.spec.name, seconds, ops, moved, accessed, None if runner.runs else "green")
+        _report(
+            item, device, runner.spec.name, seconds, ops, moved, accessed, None if runner.runs else "green"
+        )
     runner.runs += 1
 
 

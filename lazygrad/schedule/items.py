@@ -16,9 +16,11 @@ from .versions import buffer_of, effective
 class ScheduleItem:
     """One thing to run: a kernel, or a copy between devices.
 
-    ast       what is computed (form 2), or a COPY                 bufs  its Buffers, outputs first, as the AST numbers them
-    metadata  the user calls it comes from, the latest first       var_vals  the values of its Variables
+    ast       what is computed (form 2), or a COPY
+    bufs      its Buffers, outputs first, as the AST numbers them
+    metadata  the user calls it comes from, the latest first
     kernel    the KERNEL node
+    var_vals  the values of its Variables
     """
 
     ast: UOp
@@ -68,7 +70,7 @@ def variables_of(ast: UOp) -> list[UOp]:
                         if isinstance(part, UOp):
                             seen.update((n, None) for n in part.toposort() if n.op is Ops.DEFINE_VAR)
         found = ast.facts["variables"] = sorted(seen, key=lambda v: v.arg)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
@@ -114,7 +116,10 @@ def item_of(kernel: UOp) -> ScheduleItem:
 
 
 def _bind_values(ast: UOp, binds: Sequence[UOp]) -> dict[UOp, int]:
-    """Match bound Variables to the kernel's own: a name that was bound twice had a number added, in the same order."""
+    """Match bound Variables to the kernel's own.
+
+    A name that was bound twice had a number added, in the same order.
+    """
     own = {v.arg[0]: v for v in variables_of(ast)}
     values: dict[UOp, int] = {}
     taken: set[str] = set()

@@ -1,4 +1,4 @@
-"""The record in a KERNEL node, and how its AST (form 2) is built from the nodes of one group of the placement."""
+"""The record in a KERNEL node; how its AST (form 2) is built from the nodes of one group of the placement."""
 
 from __future__ import annotations
 
@@ -41,13 +41,19 @@ class Kernel:
 class AstBuilder:
     """Builds the AST of one group.
 
-    where     base node → what buffer a load of it reads (any hashable reference); asked only for nodes not in this group
+    where     base node → what buffer a load of it reads (any hashable reference); asked only for nodes not in
+              this group
     inputs    the references that the kernel reads, in the order of their DEFINE_GLOBALs, after the outputs
     binds     bound Variables that the kernel takes as arguments → the DEFINE_VAR that stands for each
     """
 
     def __init__(
-        self, group: Group, home: dict[UOp, Group], where: Callable[[UOp], Any], sizes: Callable[[Any], int], outputs: int
+        self,
+        group: Group,
+        home: dict[UOp, Group],
+        where: Callable[[UOp], Any],
+        sizes: Callable[[Any], int],
+        outputs: int,
     ) -> None:
         self.group, self.home, self.where, self.sizes = group, home, where, sizes
         self.outputs = outputs
@@ -131,7 +137,9 @@ class AstBuilder:
     def _unbound(self, tracker: ShapeTracker) -> ShapeTracker:
         free, values = tracker.unbind()
         for variable, value in values.items():
-            self._variable(UOp(Ops.BIND, variable.dtype, (variable, UOp.const(variable.dtype, value))), fixed=True)
+            self._variable(
+                UOp(Ops.BIND, variable.dtype, (variable, UOp.const(variable.dtype, value))), fixed=True
+            )
         return free
 
     def _variable(self, node: UOp, fixed: bool = False) -> UOp:
@@ -153,7 +161,7 @@ class AstBuilder:
     # *** stores
 
     def store(self, number: int, node: UOp, tracker: ShapeTracker | None, size: int) -> UOp:
-        """The STORE of a node into output `number`; `tracker` is where in the buffer (None: all of it, row by row)."""
+        """The STORE of a node into output `number`; `tracker` says where (None: all, row by row)."""
         target = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(size), (), number)
         if node.op is Ops.SCATTER:
             index, values = self.value(node.src[1]), self.value(node.src[2])
@@ -162,7 +170,9 @@ class AstBuilder:
         self._fill(node)
         value = self.values[node]
         shape = shape_of(node.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
-        return UOp(Ops.STORE, dtypes.void, (target, self._view(tracker or ShapeTracker.from_shape(shape)), value))
+        return UOp(
+            Ops.STORE, dtypes.void, (target, self._view(tracker or ShapeTracker.from_shape(shape)), value)
+        )
 
     def latest_first(self, roots: Sequence[UOp]) -> tuple[Any, ...]:
         """The user calls that the kernel's nodes come from."""

@@ -1,10 +1,10 @@
-"""Where does a value live? INLINE, recomputed where it is used, or STORE, written to a buffer: a kernel boundary.
+"""Where does a value live? INLINE, recomputed where used, or STORE, written to a buffer: a kernel boundary.
 
-The graph is walked from its results down. Every node comes with the *index tuples* at which its consumers need it: the
-same index expressions that lowering will make, so that "how often is this computed" is counted and not guessed. A node
-is stored where it must be (results, copies, what a write reads), where a reduce would be computed more than once, and
-where recomputing costs more than a trip through memory. A stored node whose value a kernel computes anyway, once per
-point of its loops, becomes one more output of that kernel.
+The graph is walked from its results down. Every node comes with the *index tuples* at which its consumers
+need it: the same index expressions that lowering will make, so that "how often is this computed" is counted
+and not guessed. A node is stored where it must be (results, copies, what a write reads), where a reduce would
+be computed more than once, and where recomputing costs more than a trip through memory. A stored node whose
+value a kernel computes anyway, once per point of its loops, becomes one more output of that kernel.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from .graph import below_movement, is_generated, is_held
 
 Indices = tuple[UOp, ...]
 
-# The cost model, in simple vector operations per element. A trip through memory (write, then read) of 4-byte elements
-# costs about as much as 24 of them on a CPU core (8 bytes at some 20 GB/s against 32 to 64 operations per ns); a load of
-# an element that is in cache about 4; one more kernel (launch, loop set-up) about as much as 20,000.
+# The cost model, in simple vector operations per element. A trip through memory (write, then read) of 4-byte
+# elements costs about as much as 24 of them on a CPU core (8 bytes at some 20 GB/s against 32 to 64
+# operations per ns); a load of an element that is in cache about 4; one more kernel (launch, loop set-up)
+# about as much as 20,000.
 STORE_COST = 24
 LOAD_COST = 4
 KERNEL_COST = 20_000
-#: A value needed at more different index tuples than this in one kernel is not inlined: the code would grow with them.
+#: A value needed at more different index tuples than this in one kernel is not inlined: code grows with them.
 MAX_TUPLES = 4
-#: A reduce inside the loop of another reduce stays there up to this much work: the nest hides it from vectorization.
+#: A reduce inside the loop of another stays there up to this much work: the nest hides it from vectorization.
 MAX_NESTED_WORK = 1 << 15
 #: A kernel with fewer independent outer points than this, and much work, gives a reduce a kernel of its own.
 MIN_PARALLEL, SERIAL_WORK = 8, 1 << 20
@@ -46,7 +47,19 @@ CONTINUES: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "continues"),)
 class Group:
     """One kernel in the making: its loops, and the nodes it stores."""
 
-    __slots__ = ("downstream", "fused", "heavy", "id", "kind", "ops", "order", "ranges", "reads", "shape", "stores")
+    __slots__ = (
+        "downstream",
+        "fused",
+        "heavy",
+        "id",
+        "kind",
+        "ops",
+        "order",
+        "ranges",
+        "reads",
+        "shape",
+        "stores",
+    )
 
     def __init__(self, number: int, shape: tuple[sint, ...], kind: str = "kernel") -> None:
         self.id = number
@@ -55,7 +68,9 @@ class Group:
         self.ranges: Indices = tuple(
             const(0)
             if size == 1
-            else UOp(Ops.RANGE, const(0).dtype, (as_index(size),), RangeArg(number * 1000 + axis, AxisType.LOOP))
+            else UOp(
+                Ops.RANGE, const(0).dtype, (as_index(size),), RangeArg(number * 1000 + axis, AxisType.LOOP)
+            )
             for axis, size in enumerate(shape)
         )
         #: range → how many times a statement at its depth runs; filled as reduces are met
@@ -177,7 +192,9 @@ class Placement:
                     break
                 largest = max(
                     (b for b in map(below_movement, node.src) if self._may_force(b)),
-                    key=lambda b: (len(args[b]), size[b]) if len(read) > max_args else (size[b], len(args[b])),
+                    key=lambda b: (
+                        (len(args[b]), size[b]) if len(read) > max_args else (size[b], len(args[b]))
+                    ),
                     default=None,
                 )
                 if largest is None:
@@ -258,8 +275,8 @@ class Placement:
         trip = count * STORE_COST + KERNEL_COST
         if extra > trip:
             return (
-                f"recomputing costs {extra:,} operations ({evaluations / max(count, 1):.3g} times each element), "
-                f"storing {trip:,}"
+                f"recomputing costs {extra:,} operations "
+                f"({evaluations / max(count, 1):.3g} times each element), storing {trip:,}"
             )
         return ""
 
@@ -301,7 +318,9 @@ class Placement:
 
     def _reorder(self, group: Group, outer: frozenset[UOp]) -> None:
         """Put the loops that a fused reduce needs outside of the others."""
-        ranges = sorted((r for r in group.order if r in group.ranges), key=lambda r: (r not in outer, r.arg.id))
+        ranges = sorted(
+            (r for r in group.order if r in group.ranges), key=lambda r: (r not in outer, r.arg.id)
+        )
         times = 1
         for r in ranges:
             times *= _most(_size(r))
@@ -337,7 +356,7 @@ class Placement:
         self._use_sources(node, group, group.ranges, group.points())
 
     def _may_join(self, node: UOp, group: Group, uses: dict[Group, dict[Indices, int]]) -> bool:
-        """Whether the kernel computes this node once per point of (some of) its loops, and may store it on the way."""
+        """Whether the kernel computes this node once per point of (some of) its loops, and may store it."""
         tuples = uses[group]
         if group.kind != "kernel" or len(tuples) != 1:
             return False
@@ -351,7 +370,9 @@ class Placement:
         if not len(shape) == len(indices) == len(group.shape):
             return False
         for size, at, r, whole in zip(shape, indices, group.ranges, group.shape, strict=True):
-            if at is not (r if size != 1 else const(0)) or (size != 1 and size is not whole and size != whole):
+            if at is not (r if size != 1 else const(0)) or (
+                size != 1 and size is not whole and size != whole
+            ):
                 return False
         if node.op is Ops.REDUCE_AXIS and self._why_store_reduce(node, {group: tuples}):
             return False
@@ -431,7 +452,7 @@ class Placement:
             tuples[at] = max(tuples.get(at, 0), times)
 
     def _times_at(self, group: Group, indices: Indices, times: int) -> int:
-        """How often something that depends on these indices runs: the product of the loops down to the deepest."""
+        """How often what depends on these indices runs: the product of the loops down to the deepest."""
         deepest = 1
         for r in _free_ranges(indices):
             deepest = max(deepest, group.order.get(r, times))
@@ -480,7 +501,7 @@ def ranges_below(node: UOp) -> frozenset[UOp]:
     if known is None:
         known = frozenset(n for n in node.toposort() if n.op is Ops.RANGE)
         node.facts["ranges_below"] = known
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 def _through(tracker: ShapeTracker, indices: Indices, shape: tuple[sint, ...]) -> Indices:

@@ -1,10 +1,10 @@
 """What has become of a node: the facts that tie graph nodes to buffers.
 
-    node.facts["becomes"]      the node that holds this node's value now (after kernelize an ASSIGN, after running a BUFFER)
-    node.facts["values"]       on a version of a buffer: weak references to the nodes that it is the value of
-    buffer.facts["buffer"]     on a BUFFER: the Buffer with the memory
-    buffer.facts["fresh"]      on a BUFFER: nothing has been written yet and nobody may read it
-    buffer.facts["overwritten"]  on a BUFFER: its contents are gone, a later version took its memory
+node.facts["becomes"]        the node that holds its value now (once planned an ASSIGN, once run a BUFFER)
+node.facts["values"]         on a version of a buffer: weak references to the nodes that it is the value of
+buffer.facts["buffer"]       on a BUFFER: the Buffer with the memory
+buffer.facts["fresh"]        on a BUFFER: nothing has been written yet and nobody may read it
+buffer.facts["overwritten"]  on a BUFFER: its contents are gone, a later version took its memory
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def empty_buffer(device: str, size: int, dtype: DType) -> UOp:
 
 
 def next_version(assign: UOp) -> UOp:
-    """Record that the kernel of a planned ASSIGN has run: the ASSIGN becomes a BUFFER, and what it overwrote is gone.
+    """Record that the kernel of an ASSIGN has run: the ASSIGN becomes a BUFFER, what it overwrote is gone.
 
     The BUFFER is that of the ASSIGN where its memory was fresh, else a new node on the same memory.
     """
@@ -50,7 +50,9 @@ def next_version(assign: UOp) -> UOp:
         del before.facts["fresh"]
         after = before
     else:
-        after = mark_buffer(new_buffer(device_name(before), before.arg, before.dtype), before.facts.pop("buffer"))
+        after = mark_buffer(
+            new_buffer(device_name(before), before.arg, before.dtype), before.facts.pop("buffer")
+        )
         before.facts["overwritten"] = True
     set_becomes(assign, after)
     for ref in assign.facts.get("values", ()):
@@ -91,8 +93,9 @@ def check_alive(node: UOp) -> None:
     """Refuse a version of a buffer whose contents are gone."""
     if "overwritten" in node.facts:
         raise RuntimeError(
-            "a value that is needed here is gone: its tensor was modified in place (assign, an optimizer's step) "
-            "after the value was recorded; clone() it before the write, or compute it earlier"
+            "a value that is needed here is gone: its tensor was modified in place "
+            "(assign, an optimizer's step) after the value was recorded; "
+            "clone() it before the write, or compute it earlier"
         )
 
 

@@ -9,7 +9,7 @@ import contextlib
 import pathlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..device import Buffer, BufferSpec, Device
@@ -22,7 +22,6 @@ from ..dtype import (
     from_numpy_name,
     least_upper_dtype,
     numpy_name,
-    storage_fmt,
     to_dtype,
 )
 from ..engine.realize import allocate_empty
@@ -129,8 +128,8 @@ class _TrainingFlag(type):
 class TensorBase(metaclass=_TrainingFlag):
     """A lazy array: a node of the tensor graph. Nothing runs until its values are asked for.
 
-    data           a number, a (nested) list, a numpy array, bytes (uint8), a path (the bytes of a file, lazily), a Tensor,
-                   or None (an empty tensor of shape (0,))
+    data           a number, a (nested) list, a numpy array, bytes (uint8), a path (the bytes of a file,
+                   lazily), a Tensor, or None (an empty tensor of shape (0,))
     device         where it lives; the default device if not given
     dtype          its element type; that of the data if not given
     requires_grad  whether `backward` fills its `grad`
@@ -169,7 +168,7 @@ class TensorBase(metaclass=_TrainingFlag):
 
     @classmethod
     def _make(cls, node: UOp, *parents: TensorBase, view: bool = True) -> Tensor:
-        """The result of an operation on some tensors; `view=False` where it is a value even if nothing is computed."""
+        """The result of an operation on some tensors; `view=False`: a value, even if nothing is computed."""
         tracks = False
         for parent in parents:
             if parent._requires_grad:
@@ -234,7 +233,7 @@ class TensorBase(metaclass=_TrainingFlag):
         return self._storage
 
     def _claim_memory(self) -> None:
-        """Be a view of the memory that holds the value: what was realized can be written, and its views see it."""
+        """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         node = self.uop
         if self._storage is None and is_view(node):
             self._storage = Storage(base_of(node))
@@ -294,7 +293,8 @@ class TensorBase(metaclass=_TrainingFlag):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients flow to or through this tensor. Set it on a tensor you made to have `backward` fill `grad`."""
+        """Whether gradients flow to or through this tensor. Set it on a tensor you made to have `backward`
+        fill `grad`."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -316,7 +316,8 @@ class TensorBase(metaclass=_TrainingFlag):
         grad = self.grad.uop if self.grad is not None else None
         shape = self.shape
         short = repr(self.dtype)[len("dtypes.") :]
-        return f"<Tensor <UOp {self.device} {shape} {short} ({base.op!r}, {held})> on {self.device} with grad {grad}>"
+        node_text = f"<UOp {self.device} {shape} {short} ({base.op!r}, {held})>"
+        return f"<Tensor {node_text} on {self.device} with grad {grad}>"
 
     def __hash__(self) -> int:
         return id(self)
@@ -332,7 +333,8 @@ class TensorBase(metaclass=_TrainingFlag):
     def __bool__(self) -> bool:
         if self.numel() != 1:
             raise ValueError(
-                f"the truth of a tensor of shape {self.shape} is ambiguous; use .any() or .all(), or compare one element"
+                f"the truth of a tensor of shape {self.shape} is ambiguous; "
+                "use .any() or .all(), or compare one element"
             )
         return bool(self.item())
 
@@ -358,15 +360,15 @@ class TensorBase(metaclass=_TrainingFlag):
     # *** running
 
     def kernelize(self, *others: TensorBase) -> Self:
-        """Plan: cut the graph below these tensors into kernels and make their (unallocated) buffers. Runs nothing."""
-        tensors = (self, *others)
+        """Plan: cut the graph below these tensors into kernels, make unallocated buffers. Runs nothing."""
+        tensors: tuple[TensorBase, ...] = (self, *others)
         kernelize_nodes([t._needs_memory() for t in tensors], _pending_nodes)
         for tensor in tensors:
             tensor._claim_memory()
         return self
 
     def schedule_with_vars(self, *others: TensorBase) -> tuple[list[ScheduleItem], dict[UOp, int]]:
-        """The kernels that computing these tensors takes, in order, and the values of the Variables in them."""
+        """The kernels that computing these tensors takes, in order, and the values of their Variables."""
         self.kernelize(*others)
         items = create_schedule([t._value() for t in (self, *others)])
         values: dict[UOp, int] = {}
@@ -380,7 +382,7 @@ class TensorBase(metaclass=_TrainingFlag):
 
     def realize(self, *others: TensorBase) -> Self:
         """Compute these tensors now, together, and return the first."""
-        tensors = (self, *others)
+        tensors: tuple[TensorBase, ...] = (self, *others)
         realize_nodes([t._needs_memory() for t in tensors], _pending_nodes)
         for tensor in tensors:  # stand for the memory, and let go of the graph
             tensor._claim_memory()
@@ -438,11 +440,12 @@ class TensorBase(metaclass=_TrainingFlag):
         return np.array(array) if array.base is not None else array
 
     def data(self) -> memoryview:
-        """The elements as a read-only memoryview of the tensor's shape, without a copy where the memory is the host's."""
+        """The elements as a read-only memoryview of the tensor's shape, without a copy where the memory is
+        the host's."""
         source: TensorBase = self.cast(dtypes.float32) if self.dtype.fmt is None else self
         view = source._host_array().view()
         view.flags.writeable = False
-        return memoryview(view)
+        return view.data
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers; a bare number for a 0-d tensor."""
@@ -474,7 +477,7 @@ class TensorBase(metaclass=_TrainingFlag):
 
     @classmethod
     def from_dlpack(cls, source: Any) -> Tensor:
-        """A tensor that shares the memory of any object with `__dlpack__` on the CPU (torch, numpy, jax, ...)."""
+        """A tensor that shares the memory of any object with `__dlpack__` on the CPU (torch, numpy, ...)."""
         import numpy as np
 
         return cls._adopt(np.from_dlpack(source))
@@ -517,7 +520,7 @@ class TensorBase(metaclass=_TrainingFlag):
         return self
 
     def assign(self, value: Any) -> Self:
-        """Write `value` into this tensor's memory; views of the same memory see it. Lazy like everything else.
+        """Write `value` into this tensor's memory; views of the same memory see it. Lazy, like everything.
 
         value  a tensor of this shape (or one that broadcasts to it), device and dtype; or a number
 
@@ -609,7 +612,7 @@ class TensorBase(metaclass=_TrainingFlag):
     # *** copies and casts
 
     def contiguous(self) -> Tensor:
-        """The same values, stored row by row in memory of their own (the tensor itself where it is so already)."""
+        """The same values, stored row by row in memory of their own (the tensor itself where it is so)."""
         node = self.uop
         if node.op is Ops.CONTIGUOUS:
             return self  # type: ignore[return-value]
@@ -621,8 +624,7 @@ class TensorBase(metaclass=_TrainingFlag):
 
     def clone(self) -> Tensor:
         """A copy in memory of its own."""
-        made = self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,), "clone"))
-        return made
+        return self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,), "clone"))
 
     def detach(self) -> Tensor:
         """The same value, through which no gradient flows."""
@@ -645,7 +647,7 @@ class TensorBase(metaclass=_TrainingFlag):
         return self
 
     def cast(self, dtype: DType | str) -> Tensor:
-        """The values in another dtype: float → int cuts the fraction and saturates, NaN → 0; integers wrap."""
+        """The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap."""
         wanted = to_dtype(dtype)
         if wanted is self.dtype:
             return self  # type: ignore[return-value]
@@ -661,7 +663,7 @@ class TensorBase(metaclass=_TrainingFlag):
         return self._unary(self.uop.bitcast(wanted))
 
     def _lift(self, other: Any) -> Tensor:
-        """`other` as a tensor on this device: numbers become constants in the weakest dtype that fits this tensor's."""
+        """`other` as a tensor on this device; a number in the weakest dtype that fits this tensor's."""
         if isinstance(other, TensorBase):
             return other  # type: ignore[return-value]
         if isinstance(other, (bool, int, float)):
@@ -681,7 +683,7 @@ class TensorBase(metaclass=_TrainingFlag):
     # *** gradients
 
     def gradient(self, *targets: TensorBase, gradient: TensorBase | None = None) -> list[Tensor]:
-        """The gradients of this scalar with respect to the targets, as tensors that can be differentiated again.
+        """The gradients of this scalar with respect to the targets; they can be differentiated again.
 
         gradient  what flows in from above, of this tensor's shape; needed where this tensor is no scalar
         """
@@ -701,14 +703,14 @@ class TensorBase(metaclass=_TrainingFlag):
         for target, node in zip(targets, wanted, strict=True):
             if node not in found:
                 raise ValueError(
-                    f"the result does not depend on the tensor of shape {target.shape} (or not differentiably)"
+                    f"the result does not depend (differentiably) on the tensor of shape {target.shape}"
                 )
             parents = [t for t in (self, gradient) if t is not None]
             results.append(type(self)._make(found[node], *parents))
         return results
 
     def backward(self, gradient: TensorBase | None = None) -> Self:
-        """Add the gradient of this scalar to `grad` of every tensor that requires it and that this one depends on."""
+        """Add this scalar's gradient to `grad` of every tensor that it depends on and that requires it."""
         if not self._requires_grad:
             raise RuntimeError(
                 "backward() on a tensor that requires no gradient: no tensor it depends on has requires_grad"
@@ -765,7 +767,7 @@ def _recorded_as(node: UOp, graph: set[UOp]) -> UOp | None:
 
 
 def _keep_old_values(version: UOp) -> None:
-    """Values read from a version that is about to end, without being views of it, are copied before the write."""
+    """Values read from a version that is about to end, and no views of it, are copied before the write."""
     for ref in version.facts.pop("readers", ()):
         tensor = ref()
         if tensor is not None and tensor._storage is None and base_of(tensor._uop) is version:
@@ -811,8 +813,8 @@ def _node_of(data: Any, device: str, device_given: bool, dtype: DType | None) ->
         return node if dtype is None else node.cast(dtype)
     if isinstance(data, UOp):
         if data.dtype is dtypes.index:
-            data = UOp(Ops.CAST, dtype or default_int(), (data,))
-        return data if dtype is None else data.cast(dtype)
+            return UOp(Ops.CAST, dtype or default_int(), (data,))
+        return data if dtype is None or dtype is data.dtype else UOp(Ops.CAST, dtype, (data,))
     if isinstance(data, (bool, int, float)):
         return constant(data, dtype or dtypes.from_py(data), device)
     if data is None:

@@ -1,8 +1,8 @@
 """Which tensors share memory, and what a write means (docs/design.md, *Writing*).
 
-A buffer's contents at one time are a *version*: a BUFFER node, or an ASSIGN that will write one. Versions are values and
-never change; a write makes the next one. `Storage` joins the tensors that are views of the same memory: a write moves
-all of them to the new version, while values recorded earlier go on naming the old one.
+A buffer's contents at one time are a *version*: a BUFFER node, or an ASSIGN that will write one. Versions are
+values and never change; a write makes the next one. `Storage` joins the tensors that are views of the same
+memory: a write moves all of them to the new version, while values recorded earlier go on naming the old one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Storage:
         self._claim()
 
     def _claim(self) -> None:
-        """Note on the version that this storage stands on it: two storages on one version must not write it."""
+        """Note on the version that this storage stands on it: two on one version must not write it."""
         holders = self.version.facts.get("holders", ())
         alive = tuple(h for h in holders if h() is not None and h() is not self)
         self.version.facts["holders"] = (*alive, weakref.ref(self))
@@ -66,7 +66,8 @@ class Storage:
     def is_shared(self) -> bool:
         """Whether something that is no view of this storage stands for the same contents.
 
-        That happens because equal computations are one node: two tensors may hold one buffer without having asked to.
+        That happens because equal computations are one node: two tensors may hold one buffer without having
+        asked to.
         """
         others = [h() for h in self.version.facts.get("holders", ())]
         if any(o is not None and o is not self and o.views() for o in others):

@@ -1,4 +1,4 @@
-"""Layers compute what PyTorch's do, with the same weights, forward and backward; mistakes are named at once."""
+"""Layers compute what PyTorch's do, with the same weights, both ways; mistakes are named at once."""
 
 from __future__ import annotations
 

@@ -91,7 +91,8 @@ def parameter(*shape):
 
 
 def step_of(optimizer, params):
-    """One step on gradients that are in memory already; the names of the kernels, and their numbers of outputs."""
+    """One step on gradients that are in memory already; the names of the kernels, and their numbers of
+    outputs."""
     seen = []
     for p in params:
         p.grad = Tensor(np.ones(p.shape, np.float32)).realize()

@@ -15,7 +15,7 @@ from .estimate import estimate
 from .legalize import legalize
 from .linearize import assign_grid, linearize
 from .lower import lower
-from .opt import Opt, apply_opts, choose
+from .opt import Loops, Opt, apply_opts, choose
 from .separate_loops import separate_loops
 from .vectorize import vectorize
 
@@ -44,9 +44,12 @@ def _lower(ast: UOp, job: Job) -> UOp:
 
 def _apply_opts(sink: UOp, job: Job) -> UOp:
     target = job.renderer.target
-    opts = choose(sink, target) if job.opts is None else job.opts
+    if job.opts is not None and not job.opts:
+        return sink
+    loops = Loops.of(sink)
+    opts = choose(loops, target) if job.opts is None else job.opts
     job.applied.extend(opts)
-    return apply_opts(sink, opts, target) if opts else sink
+    return apply_opts(loops, opts, target) if opts else sink
 
 
 def _vectorize(sink: UOp, job: Job) -> UOp:

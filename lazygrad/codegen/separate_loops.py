@@ -7,6 +7,8 @@ needs loops of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..ir import index
 from ..ir.args import RangeArg
 from ..ir.nest import ranges_of
@@ -27,9 +29,21 @@ def separate_loops(sink: UOp) -> UOp:
         sink = changed
 
 
+def any_apart(nodes: Iterable[UOp]) -> bool:
+    """Whether REDUCEs that stand in different loops share one."""
+    around_of: dict[UOp, frozenset[UOp]] = {}
+    for node in nodes:
+        if node.op is Ops.REDUCE:
+            around = ranges_of(node)
+            if any(around_of.setdefault(r, around) != around for r in node.src[1:]):
+                return True
+    return False
+
+
 def _separate_once(sink: UOp) -> UOp:
     nodes = sink.toposort()
-    ranges_of(sink)
+    if not any_apart(nodes):
+        return sink
     fresh = 1 + max((node.arg.id for node in nodes if node.op is Ops.RANGE), default=0)
     around_of: dict[UOp, frozenset[UOp]] = {}
     own: dict[tuple[UOp, frozenset[UOp]], UOp] = {}

@@ -14,19 +14,33 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
 
 from ..device import Target
 from ..dtype import dtypes
 from ..ir import index
-from ..ir.args import RangeArg
-from ..ir.index import FALSE, TRUE, as_sint
-from ..ir.nest import output_ranges, ranges_of
-from ..ir.ops import COMPARISONS, OPS, Ops
+from ..ir.index import FALSE, TRUE
+from ..ir.nest import ranges_of
+from ..ir.ops import Ops
 from ..ir.uop import UOp
-from .opt.loops import IN_REGISTERS, at, largest_power_of_two, make_range, stride, substitute_ranges
-from .separate_loops import separate_loops
+from .lanes import (
+    Access,
+    Arithmetic,
+    Linear,
+    Pattern,
+    across_lanes,
+    broadcast,
+    combined,
+    gathered,
+    lane_of,
+    linear_in,
+    repeated,
+    reverse,
+    same_lanes,
+    without_neutral,
+)
+from .opt.loops import IN_REGISTERS, index_nodes, largest_power_of_two, make_range, stride, substitute_ranges
+from .separate_loops import any_apart, separate_loops
+from .tails import cut_tails
 
 Place = tuple[int, ...]
 #: How many independent accumulators hide the latency of an addition (4 cycles, 2 a cycle on current CPUs).
@@ -40,86 +54,9 @@ def vectorize(sink: UOp, target: Target) -> UOp:
     if not target.grid:
         sink = cut_tails(sink)
     sink, lanes = choose_lanes(sink, target)
-    return separate_loops(_Expander(sink, lanes).expanded())
-
-
-# *** tails
-
-#: A kernel's tails are cut at most so often: each cut writes the loop's body once more.
-MAX_CUTS = 6
-
-
-def cut_tails(sink: UOp) -> UOp:
-    """Where only the last turn of a loop needs masks between lanes or registers, it is done after the loop.
-
-        for i in 0..63:  for u in 0..16:  if 16*i+u < 1000:  ...
-    becomes
-        for i in 0..62:  for u in 0..16:  ...
-        for u in 0..16:  if 992+u < 1000:  ...
-    """
-    for _ in range(MAX_CUTS):
-        loop = _cuttable(sink)
-        if loop is None:
-            break
-        sink = _cut(sink, loop)
-    return sink
-
-
-def _cuttable(sink: UOp) -> UOp | None:
-    """A loop whose last turn alone needs conditions that differ between lanes or registers."""
-    nodes = sink.toposort()
-    masks: dict[UOp, list[UOp]] = {}
-    for node in nodes:
-        if node.op in COMPARISONS and node.src[0].dtype is dtypes.index:
-            ranges = ranges_of(node)
-            if any(r.arg.kind in IN_REGISTERS for r in ranges):
-                for r in ranges:
-                    if r.arg.kind not in IN_REGISTERS and r.src[0].op is Ops.CONST and r.src[0].arg > 1:
-                        masks.setdefault(r, []).append(node)
-    for r in sorted(masks, key=lambda r: -r.arg.id):
-        shorter = _range_or_zero(r.src[0].arg - 1, r.arg)
-        done = index.substitute(masks[r], {r: shorter})
-        if all(done[mask].op is Ops.CONST for mask in masks[r]):
-            return r
-    return None
-
-
-def _range_or_zero(size: int, arg: RangeArg) -> UOp:
-    return make_range(size, arg.id, arg.kind) if size > 1 else index.const(0)
-
-
-def _cut(sink: UOp, loop: UOp) -> UOp:
-    """All but the last turn of a loop, and then the last."""
-    nodes = sink.toposort()
-    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
-    last = index.const(loop.src[0].arg - 1)
-    shorter = _range_or_zero(loop.src[0].arg - 1, loop.arg)
-
-    def copies(others: Iterable[UOp]) -> dict[UOp, UOp]:
-        """Loops of their own for the last turn."""
-        loops = [r for r in others if r is not loop and r.arg.kind not in IN_REGISTERS]
-        return {r: make_range(as_sint(r.src[0]), fresh + i, r.arg.kind) for i, r in enumerate(loops)}
-
-    if not any(node.op is Ops.REDUCE and loop in node.src[1:] for node in nodes):
-        inner = [r for r in output_ranges(nodes) if _nesting(r) > _nesting(loop)]
-        touched = [store for store in sink.src if loop in ranges_of(store)]
-        main = substitute_ranges(sink, {loop: shorter})
-        tail = substitute_ranges(sink.replace(src=tuple(touched)), {**copies(inner), loop: last})
-        return sink.replace(src=main.src + tail.src)
-    done: dict[UOp, UOp] = {}
-    for node in nodes:
-        src = tuple([done[s] for s in node.src])
-        made = node if src == node.src else index.rebuild(node, src)
-        if node.op is Ops.REDUCE and loop in node.src[1:]:
-            main = substitute_ranges(made, {loop: shorter})
-            tail = substitute_ranges(made, {**copies(node.src[1:]), loop: last})
-            made = UOp(node.arg, node.dtype, (main, tail))
-        done[node] = made
-    return done[sink]
-
-
-def _nesting(r: UOp) -> tuple[int, int]:
-    return r.arg.kind.value, r.arg.id
+    writer = _Expander(sink, lanes)
+    expanded = writer.expanded()
+    return separate_loops(expanded) if any_apart(writer.reduces) else expanded
 
 
 # *** which ranges become lanes
@@ -190,89 +127,6 @@ def _element_bytes(nodes: list[UOp], r: UOp) -> int:
     return max(sizes, default=4)
 
 
-# *** vectors
-
-
-def broadcast(value: UOp, lanes: int) -> UOp:
-    """A scalar in every lane; a vector is itself."""
-    if value.dtype.count == lanes:
-        return value
-    if value.op is Ops.CONST:
-        return UOp(Ops.CONST, value.dtype.vec(lanes), (), (value.arg,) * lanes)
-    return UOp(Ops.VECTORIZE, value.dtype.vec(lanes), (value,) * lanes)
-
-
-def lane_of(value: UOp, number: int) -> UOp:
-    """One lane of a vector; a scalar is the same in all lanes."""
-    if value.dtype.count == 1:
-        return value
-    if value.op is Ops.VECTORIZE:
-        return value.src[number]
-    if value.op is Ops.CONST:
-        return UOp.const(value.dtype.scalar_type, value.arg[number])
-    return UOp(Ops.GEP, value.dtype.scalar_type, (value,), (number,))
-
-
-def gathered(values: list[UOp]) -> UOp:
-    """A vector of these scalars."""
-    if all(value.op is Ops.CONST for value in values):
-        return UOp(Ops.CONST, values[0].dtype.vec(len(values)), (), tuple(value.arg for value in values))
-    return UOp(Ops.VECTORIZE, values[0].dtype.vec(len(values)), tuple(values))
-
-
-def reverse(value: UOp) -> UOp:
-    """The lanes in the other order."""
-    return UOp(Ops.GEP, value.dtype, (value,), tuple(reversed(range(value.dtype.count))))
-
-
-def repeated(op: Ops, value: UOp, times: int) -> UOp:
-    """A value combined with itself."""
-    if times == 1 or op in (Ops.MAX, Ops.MIN):
-        return value
-    if op is Ops.ADD and value.dtype.scalar_type is not dtypes.bool:
-        return value * times
-    return combined(op, [value] * times)
-
-
-def without_neutral(op: Ops, values: list[UOp]) -> list[UOp]:
-    """The values but for those that change nothing when combined; at least one."""
-    identity = OPS[op].identity
-    if identity is None:
-        raise ValueError(f"{op} does not reduce")
-    scalar = values[0].dtype.scalar_type
-    neutral = UOp.const(scalar, identity(scalar))
-    return [value for value in values if value is not neutral] or values[:1]
-
-
-def same_lanes(values: list[UOp]) -> list[UOp]:
-    """The values as vectors, if any of them is one."""
-    lanes = max(value.dtype.count for value in values)
-    return [broadcast(value, lanes) for value in values] if lanes > 1 else values
-
-
-def across_lanes(op: Ops, value: UOp) -> UOp:
-    """The lanes of a vector combined, half with half."""
-    while value.dtype.count > 1:
-        half = value.dtype.count // 2
-        scalar = value.dtype.scalar_type
-        low, high = (
-            UOp(Ops.GEP, scalar.vec(half), (value,), tuple(range(start, start + half))) for start in (0, half)
-        )
-        value = UOp(op, scalar.vec(half), (low, high))
-    return value
-
-
-def combined(op: Ops, values: list[UOp], chain: bool = False) -> UOp:
-    """The values combined: in pairs (short, accurate), or in a chain, in which products fuse with sums."""
-    while len(values) > 1:
-        if chain:
-            values = [UOp(op, values[0].dtype, (values[0], values[1])), *values[2:]]
-            continue
-        pairs = [UOp(op, a.dtype, (a, b)) for a, b in zip(values[::2], values[1::2], strict=False)]
-        values = pairs + (values[-1:] if len(values) % 2 else [])
-    return values[0]
-
-
 # *** writing every node once per place
 
 
@@ -288,7 +142,7 @@ class _Expander:
         self.sink = sink
         nodes = sink.toposort()
         ranges_of(sink)
-        self.is_index = _index_nodes(nodes)
+        self.is_index = index_nodes(nodes)
         self.registers: dict[UOp, tuple[UOp, ...]] = {}
         self.lane: dict[UOp, UOp | None] = {}
         self.touched: set[UOp] = set()
@@ -298,7 +152,10 @@ class _Expander:
             self.lane[node] = next((r for r in inner if r in lanes), None)
             if inner or not self.touched.isdisjoint(node.src):
                 self.touched.add(node)
+        self.inner = frozenset(r for node in nodes for r in self.registers[node]) | lanes
+        self.reduces: list[UOp] = []
         self._values: dict[UOp, tuple[UOp, ...]] = {}
+        self._patterns: dict[UOp, Pattern | None] = {}
         self.done: dict[tuple[UOp, Place], UOp] = {}
 
     def expanded(self) -> UOp:
@@ -391,8 +248,31 @@ class _Expander:
             return self.arithmetic(node, place, source).vector()
         return self.done[source, self.narrow(node, place, source)]
 
-    def arithmetic(self, node: UOp, place: Place, source: UOp) -> _Arithmetic:
+    def arithmetic(self, node: UOp, place: Place, source: UOp) -> Linear | Arithmetic:
         """Index arithmetic at a node's place."""
+        lane = self.lane[source]
+        pattern = self.pattern(source)
+        if pattern is not None:
+            constant = pattern.constant
+            for r, k in zip(self.registers[node], place, strict=True):
+                constant += pattern.steps.get(r, 0) * k
+            if lane is None:
+                return Linear(pattern.base, constant, 0, 1)
+            return Linear(pattern.base, constant, pattern.steps.get(lane, 0), lane.src[0].arg)
+        return self.expression(node, place, source)
+
+    def pattern(self, source: UOp) -> Pattern | None:
+        """Index arithmetic that is linear in lanes and registers, and over no value that depends on them."""
+        if source not in self._patterns:
+            linear = source.dtype is dtypes.index and source in self.is_index
+            if linear and self.touched.isdisjoint(self.values_below(source)):
+                self._patterns[source] = linear_in(source, self.inner)
+            else:
+                self._patterns[source] = None
+        return self._patterns[source]
+
+    def expression(self, node: UOp, place: Place, source: UOp) -> Arithmetic:
+        """Index arithmetic at a node's place, however it is made."""
         mapping: dict[UOp, UOp] = {
             r: index.const(k) for r, k in zip(self.registers[node], place, strict=True)
         }
@@ -402,8 +282,7 @@ class _Expander:
             if made.dtype.count > 1:
                 vectors[value] = made
             mapping[value] = value if made.dtype.count > 1 else made
-        expression = index.substitute((source,), mapping)[source]
-        return _Arithmetic(expression, self.lane[source], vectors)
+        return Arithmetic(index.substitute((source,), mapping)[source], self.lane[source], vectors)
 
     def reduce(self, node: UOp, place: Place) -> UOp:
         op, value = node.arg, node.src[0]
@@ -416,6 +295,7 @@ class _Expander:
             fuses = value.op is Ops.MUL and op is Ops.ADD
             bodies = [combined(op, values[i::accumulators], chain=fuses) for i in range(accumulators)]
             values = [UOp(Ops.REDUCE, body.dtype, (body, *loops), op) for body in bodies]
+            self.reduces += values
         result = combined(op, values)
         own = self.lane[value]
         if own is not None and own in node.src[1:]:
@@ -435,7 +315,7 @@ class _Expander:
         if lane is None:
             return UOp(Ops.LOAD, scalar, (access.at_lane(0),))
         lanes = lane.src[0].arg
-        step, valid = access.place.step(), access.valid.vector()
+        step, valid = access.place.step, access.valid.vector()
         if step == 1:
             return UOp(Ops.LOAD, scalar.vec(lanes), (access.at_lane(0, valid),))
         if valid.dtype.count == 1 and step == 0:
@@ -464,7 +344,7 @@ class _Expander:
         if lane is None:
             return [UOp(Ops.STORE, node.dtype, (access.at_lane(0), *values), node.arg)]
         lanes = lane.src[0].arg
-        step = access.place.step()
+        step = access.place.step
         if node.arg is None and len(values) == 1 and step == 1:
             value = broadcast(values[0], lanes)
             return [UOp(Ops.STORE, node.dtype, (access.at_lane(0, access.valid.vector()), value))]
@@ -476,119 +356,8 @@ class _Expander:
                 made.append(UOp(Ops.STORE, node.dtype, (target, *own), node.arg))
         return made
 
-    def access(self, node: UOp, place: Place) -> _Access:
+    def access(self, node: UOp, place: Place) -> Access:
         _, position, *valid = node.src[0].src
         where = self.arithmetic(node, place, position)
-        condition = self.arithmetic(node, place, valid[0]) if valid else _Arithmetic(TRUE, None, {})
-        return _Access(node.src[0], where, condition)
-
-
-class _Access(NamedTuple):
-    """An INDEX at one place: where it points to, and when."""
-
-    node: UOp
-    place: _Arithmetic
-    valid: _Arithmetic
-
-    def at_lane(self, number: int, valid: UOp | None = None) -> UOp:
-        """The INDEX of one lane; `valid` states another condition, such as that of all lanes."""
-        if valid is None:
-            valid = self.valid.at_lane(number)
-        position = self.place.at_lane(number)
-        conditions = () if valid is TRUE else (valid,)
-        return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], position, *conditions))
-
-    def is_safe(self) -> bool:
-        """Whether the place is inside of its buffer even where it is not valid."""
-        low, high = index.bounds(self.place.at_lane(0))
-        size = getattr(self.node.src[0].dtype, "size", -1)
-        return low >= 0 and high < size
-
-
-class _Arithmetic(NamedTuple):
-    """Index arithmetic (or a condition made of it) in which at most the lane is still a range.
-
-    vectors    the computed values in it that differ from lane to lane
-    """
-
-    expression: UOp
-    lane: UOp | None
-    vectors: dict[UOp, UOp]
-
-    def at_lane(self, number: int) -> UOp:
-        """For one lane: canonical, and a scalar."""
-        if self.lane is None:
-            return self.expression
-        mapping = {value: lane_of(vector, number) for value, vector in self.vectors.items()}
-        mapping[self.lane] = index.const(number)
-        return index.substitute((self.expression,), mapping)[self.expression]
-
-    def step(self) -> int | None:
-        """By how much it moves from lane to lane; None if not by the same everywhere."""
-        if self.lane is None:
-            return 0
-        return None if self.vectors else stride(self.expression, self.lane)
-
-    def vector(self) -> UOp:
-        """For all lanes: a scalar if they agree, a constant if known, `base + (0, 1, ...)` if linear."""
-        lane = self.lane
-        if lane is None or lane not in ranges_of(self.expression):
-            return self.expression
-        lanes = lane.src[0].arg
-        if ranges_of(self.expression) == {lane}:
-            values = [self.at_lane(k) for k in range(lanes)]
-            if all(v is values[0] for v in values):
-                return values[0]
-            if all(v.op is Ops.CONST for v in values):
-                return gathered(values)
-        done: dict[UOp, UOp] = {}
-        stack = [self.expression]
-        while stack:
-            node = stack[-1]
-            if node in done:
-                stack.pop()
-                continue
-            made = self._at_once(node, lane, lanes)
-            if made is None:
-                waiting = [s for s in node.src if s not in done]
-                if waiting:
-                    stack.extend(waiting)
-                    continue
-                src = tuple([broadcast(done[s], lanes) for s in node.src])
-                made = UOp(node.op, node.dtype.vec(lanes), src, node.arg)
-            stack.pop()
-            done[node] = made
-        return done[self.expression]
-
-    def _at_once(self, node: UOp, lane: UOp, lanes: int) -> UOp | None:
-        """The lanes of a part that needs no look at its own parts."""
-        if node in self.vectors:
-            return self.vectors[node]
-        if lane not in ranges_of(node):
-            return node
-        if node.dtype is not dtypes.index or any(s in self.vectors for s in node.toposort()):
-            return None
-        step = stride(node, lane)
-        if step is None:
-            return None
-        first = broadcast(at(node, lane, 0), lanes)
-        steps = UOp(Ops.CONST, dtypes.index.vec(lanes), (), tuple(step * k for k in range(lanes)))
-        return UOp(Ops.ADD, steps.dtype, (first, steps))
-
-
-def _index_nodes(nodes: list[UOp]) -> set[UOp]:
-    """Index arithmetic, and the conditions that are made of nothing else."""
-    found: set[UOp] = set()
-    for node in nodes:
-        if node.dtype is dtypes.index:
-            arithmetic = node.op not in (Ops.LOAD, Ops.REDUCE)
-        elif node.dtype is not dtypes.bool:
-            continue
-        elif node.op in COMPARISONS and node.src[0].dtype is dtypes.index:
-            arithmetic = True
-        else:
-            logic = node.op in (Ops.AND, Ops.OR) or node.op in COMPARISONS
-            arithmetic = node.op is Ops.CONST or (logic and found.issuperset(node.src))
-        if arithmetic:
-            found.add(node)
-    return found
+        condition = self.expression(node, place, valid[0]) if valid else Arithmetic(TRUE, None, {})
+        return Access(node.src[0], where, condition)

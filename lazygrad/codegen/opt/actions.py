@@ -109,9 +109,9 @@ def opt(op: OptOps) -> Callable[[_A], _A]:
 # *** applying
 
 
-def apply_opts(sink: UOp, opts: Iterable[Opt], target: Target) -> UOp:
+def apply_opts(kernel: UOp | Loops, opts: Iterable[Opt], target: Target) -> UOp:
     """The kernel (form 3) after a list of Opts (form 4)."""
-    loops = Loops.of(sink)
+    loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
     for each in opts:
         loops = apply_opt(loops, each, target)
     return loops.finished()

@@ -13,20 +13,21 @@ All within `MAX_COST`, so that compiling stays a matter of milliseconds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...device import Target
-from ...dtype import dtypes
 from ...ir.index import as_index, bounds
 from ...ir.nest import ranges_of
 from ...ir.ops import OPS, Kind, Ops
 from ...ir.uop import UOp
 from .actions import Opt, OptOps
-from .loops import Axis, Loops, is_computed, largest_power_of_two, stride
+from .loops import Axis, Loops, index_nodes, is_computed, largest_power_of_two, stride
 
 #: Simple operations in the vectorized kernel (LLVM takes about 8 ms for so many).
 MAX_COST = 800
+#: The same, after short reductions were written out.
+MAX_WRITTEN_OUT = 320
 #: A reduction of at most this many steps is written out.
 SHORT = 8
 #: Independent vector sums in a reduction over contiguous elements; measured with row sums of 4096 x 4096.
@@ -35,6 +36,16 @@ SUMS = 4
 STRIP = 8
 #: Operations per element up to which an elementwise loop does two vectors at once.
 CHEAP = 6
+#: A vector's lanes are combined in about so many instructions.
+ACROSS = 12.0
+#: A lane's load from an address of its own, and its place in the vector; a lane's store likewise.
+GATHERED = 3.0
+#: Vectors are used where they take at most this share of the instructions.
+WORTHWHILE = 0.8
+#: From this size on an axis may be rounded up to a multiple of a tile's side.
+LONG = 16
+#: The side of the square in which a transpose reads and writes; measured with 4096 x 4096.
+SQUARE = 8
 #: Threads of a workgroup.
 THREADS = 128
 #: The sides of register tiles, best first.
@@ -51,7 +62,8 @@ class Access:
     node: UOp
     count: float
     strides: dict[int, int | None]
-    reduced: frozenset[int]  # the axes of the reductions around it
+    around: frozenset[int]  # the axes of all loops around it
+    reduced: bool  # whether a reduction is around it
 
     def step(self, axis: Axis) -> int | None:
         return self.strides.get(axis.number, 0)
@@ -62,11 +74,15 @@ class Facts:
     """What the choice rests on.
 
     values   what each operation costs, and the axes along which its value differs
+    work     how many operations are done inside the loops of these axes
+    sums     how many reductions end, and the axes that they close
     """
 
     loops: Loops
     accesses: list[Access] = field(default_factory=list)
     values: list[tuple[int, frozenset[int]]] = field(default_factory=list)
+    work: dict[frozenset[int], float] = field(default_factory=dict)
+    sums: list[tuple[float, frozenset[int]]] = field(default_factory=list)
     element_bytes: int = 1
 
     @staticmethod
@@ -74,64 +90,95 @@ class Facts:
         facts = Facts(loops)
         number_of = {r: axis.number for axis in loops.axes for r in axis.ranges}
         nodes = loops.sink.toposort()
-        inside = _reduced_inside(nodes, number_of)
+        reduces_around = _reduces_around(nodes)
+        addresses = index_nodes(nodes)
         for node in nodes:
-            if node.op in (Ops.LOAD, Ops.STORE):
+            info = OPS[node.op]
+            is_access = node.op in (Ops.LOAD, Ops.STORE)
+            is_value = is_access or node.op is Ops.REDUCE or info.kind is Kind.ELEMENTWISE
+            if not is_value or node in addresses:
+                continue
+            outside = [ranges_of(reduce).union(reduce.src[1:]) for reduce in reduces_around.get(node, ())]
+            below = node.src[0] if node.op is Ops.REDUCE else node
+            inside = ranges_of(below).union(*outside)
+            count = math.prod(float(_typical(r.src[0])) for r in inside)
+            around = frozenset(number_of[r] for r in inside if r in number_of)
+            axes = frozenset(number_of[r] for r in ranges_of(below) if r in number_of)
+            facts.values.append((info.cost, axes))
+            facts.element_bytes = max(facts.element_bytes, node.dtype.itemsize)
+            if is_access:
                 place = node.src[0].src[1]
                 moved = {r: stride(place, r) for r in ranges_of(node.src[0])}
-                count = math.prod(float(_typical(r.src[0])) for r in ranges_of(node))
                 strides = {number_of[r]: step for r, step in moved.items() if r in number_of}
-                facts.accesses.append(Access(node, count, strides, inside.get(node, frozenset())))
-            if node.op in (Ops.LOAD, Ops.STORE, Ops.REDUCE) or OPS[node.op].kind is Kind.ELEMENTWISE:
-                if node.dtype is dtypes.index:
-                    continue
-                below = node.src[0] if node.op is Ops.REDUCE else node
-                axes = frozenset(number_of[r] for r in ranges_of(below) if r in number_of)
-                facts.values.append((OPS[node.op].cost, axes))
-                facts.element_bytes = max(facts.element_bytes, node.dtype.itemsize)
+                facts.accesses.append(Access(node, count, strides, around, bool(outside)))
+                continue
+            facts.work[around] = facts.work.get(around, 0.0) + count * info.cost
+            if node.op is Ops.REDUCE:
+                closed = frozenset(number_of[r] for r in node.src[1:] if r in number_of)
+                ends = count / math.prod(float(_typical(r.src[0])) for r in node.src[1:])
+                facts.sums.append((ends, closed))
         return facts
 
-    def cost(self, copies: dict[int, int]) -> int:
+    def size_of_code(self, copies: dict[int, int]) -> int:
         """Operations written out when so many places of these axes are computed at once."""
         return sum(
             price * math.prod(copies[number] for number in axes if number in copies)
             for price, axes in self.values
         )
 
-    def contiguity(self, axis: Axis) -> float:
-        """Accesses that would become vectors, less those that would be gathered, lane by lane."""
-        score = 0.0
+    def time(self, axis: Axis | None, lanes: float) -> float:
+        """Roughly how many instructions run if this axis is walked by so many lanes; None: if none is."""
+        total = 0.0
         for access in self.accesses:
-            step = access.step(axis)
-            weight = 2.0 if access.node.op is Ops.STORE else 1.0
-            if step == 1:
-                score += weight * access.count
-            elif step == -1:
-                score += 0.5 * weight * access.count
-            elif step != 0:
-                score -= weight * access.count
-        return score
+            total += access.count * self._share(access, axis, lanes)
+        for around, work in self.work.items():
+            total += work / lanes if axis is not None and axis.number in around else work
+        if axis is not None:
+            total += sum(ends * ACROSS for ends, closed in self.sums if axis.number in closed)
+        return total
 
-    def reuse(self, axis: Axis, lanes: Axis) -> float:
-        """How often a value loaded for the lanes of a reduction would serve several places of this axis."""
-        return sum(
-            access.count
-            for access in self.accesses
-            if access.reduced and access.step(lanes) != 0 and access.step(axis) == 0
+    def _share(self, access: Access, axis: Axis | None, lanes: float) -> float:
+        """What one access costs, if those of several lanes become one."""
+        if axis is None or axis.number not in access.around:
+            return 1.0
+        step = access.step(axis)
+        if step in (0, 1, -1):
+            return 1.0 / lanes
+        if access.node.op is Ops.LOAD and self._serves_others(access, axis):
+            return GATHERED / 4  # gathered once for about so many rows of a tile
+        return GATHERED
+
+    def _serves_others(self, access: Access, lanes: Axis) -> bool:
+        """Whether several places of another output axis may share what is loaded in a reduction."""
+        others = (axis for axis in self.loops.axes if axis.output and axis.number != lanes.number)
+        return access.reduced and any(
+            axis.number in access.around and access.step(axis) == 0 for axis in others
         )
 
+    def reused(self, axis: Axis, lanes: Axis) -> list[Access]:
+        """The loads for the lanes of a reduction that would serve several places of this axis."""
+        return [
+            access
+            for access in self.accesses
+            if access.reduced and access.step(lanes) != 0 and access.step(axis) == 0
+        ]
 
-def _reduced_inside(nodes: list[UOp], number_of: dict[UOp, int]) -> dict[UOp, frozenset[int]]:
-    """The axes that REDUCEs close around each node."""
-    around: dict[UOp, frozenset[int]] = {}
+
+def _reduces_around(nodes: list[UOp]) -> dict[UOp, frozenset[UOp]]:
+    """The REDUCEs in whose loops each node stands: those that it is below, and whose ranges it depends on."""
+    found: dict[UOp, frozenset[UOp]] = {}
     for node in reversed(nodes):
-        own = around.get(node, frozenset())
+        own = found.get(node, frozenset())
+        if node.op is Ops.REDUCE:
+            own = own | {node}
+        if not own:
+            continue
         for source in node.src[:1] if node.op is Ops.REDUCE else node.src:
-            more = own
-            if node.op is Ops.REDUCE:
-                more = own | {number_of[r] for r in node.src[1:] if r in number_of}
-            around[source] = around.get(source, frozenset()) | more
-    return around
+            open_ranges = ranges_of(source)
+            inside = frozenset(reduce for reduce in own if not open_ranges.isdisjoint(reduce.src[1:]))
+            if inside:
+                found[source] = found.get(source, frozenset()) | inside
+    return found
 
 
 def _typical(size: UOp) -> int:
@@ -145,10 +192,10 @@ def _size(axis: Axis) -> int | None:
 # *** the choice
 
 
-def choose(sink: UOp, target: Target) -> list[Opt]:
+def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     """The Opts for a kernel (form 3) on a target."""
-    loops = Loops.of(sink)
-    if not loops.axes or any(_in_order(store) for store in sink.src):
+    loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
+    if not loops.axes or any(_in_order(store) for store in loops.sink.src):
         return []
     facts = Facts.of(loops)
     if target.grid:
@@ -173,8 +220,11 @@ class _Plan:
 
     def opts(self) -> list[Opt]:
         facts = self.facts
-        lanes = self.lane_axis()
-        if lanes is not None and self.vectorize(lanes):
+        crossing = self.crossing()
+        lanes = None if crossing else self.lane_axis()
+        if crossing:
+            self.transpose(*crossing)
+        elif lanes is not None and self.vectorize(lanes):
             if lanes.output and lanes.reduce is None:
                 self.beside_columns(lanes)
             else:
@@ -194,25 +244,29 @@ class _Plan:
                 found.append(Opt(OptOps.UNROLL, axis.reduce, amount))
         return found
 
-    def fits(self, axis: Axis, amount: int) -> bool:
+    def fits(self, axis: Axis, amount: int, most: int = MAX_COST) -> bool:
         """Whether the kernel stays small with this amount. A vector costs as much as a scalar."""
         copies = {**self.amounts, axis.number: amount}
         if self.lanes is not None:
             number = self.lanes.number
             copies[number] = max(1, copies.get(number, 1) // self.width)
-        return self.facts.cost(copies) <= MAX_COST
+        tails = len(self.padded)  # each writes the body once more
+        return self.facts.size_of_code(copies) << tails <= most
 
     # *** the axis of the lanes
 
     lanes: Axis | None = None
 
     def lane_axis(self) -> Axis | None:
-        """The axis along which most accesses are contiguous; the later one of two alike."""
-        best, score = None, 0.0
-        for axis in self.facts.loops.axes:
-            own = self.facts.contiguity(axis)
-            if own > 0 and own >= score and _typical(as_index(axis.size)) > 1:
-                best, score = axis, own
+        """The axis whose lanes save most; the later one of two alike."""
+        facts = self.facts
+        best, least = None, facts.time(None, 1.0) * WORTHWHILE
+        for axis in facts.loops.axes:
+            size = _typical(as_index(axis.size))
+            lanes = size / -(-size // self.width)  # that are used, on average
+            time = facts.time(axis, lanes)
+            if lanes > 1 and time <= least:
+                best, least = axis, time
         return best
 
     def vectorize(self, axis: Axis) -> bool:
@@ -249,6 +303,38 @@ class _Plan:
         self.padded[axis.number] = lanes
         return lanes
 
+    # *** transposes
+
+    def crossing(self) -> tuple[Axis, Axis] | None:
+        """Two output axes, one contiguous for stores and the other for loads, where nothing is reduced."""
+        facts = self.facts
+        if facts.sums:
+            return None
+        rows = [axis for axis in facts.loops.axes if axis.output and (_size(axis) or 0) >= SQUARE]
+        for axis in rows:
+            for other in rows:
+                if axis is not other and self._contiguous_for(axis, other, Ops.STORE):
+                    if self._contiguous_for(other, axis, Ops.LOAD):
+                        return axis, other
+        return None
+
+    def _contiguous_for(self, axis: Axis, other: Axis, op: Ops) -> bool:
+        """Whether some load or store is contiguous along the axis and far apart along the other one."""
+        return any(
+            access.node.op is op and access.step(axis) == 1 and abs(access.step(other) or 0) > 1
+            for access in self.facts.accesses
+        )
+
+    def transpose(self, axis: Axis, other: Axis) -> None:
+        """A square at a time, so that all of a cache line is used while it is there."""
+        for each in (axis, other):
+            size = _size(each) or 0
+            side = next((side for side in (SQUARE, SQUARE // 2) if size % side == 0), 0)
+            if not side and size >= 4 * SQUARE:
+                side = self.padded[each.number] = SQUARE
+            if side:
+                self.amounts[each.number] = side
+
     # *** what is computed at once beside it
 
     def beside_columns(self, lanes: Axis) -> None:
@@ -256,27 +342,44 @@ class _Plan:
         facts = self.facts
         reduces = any(access.reduced for access in facts.accesses)
         rows = [axis for axis in facts.loops.axes if axis.output and axis.number != lanes.number]
-        best = max(rows, key=lambda axis: facts.reuse(axis, lanes), default=None)
-        if best is not None and reduces and facts.reuse(best, lanes) > 0:
+        best = max(rows, key=lambda axis: len(facts.reused(axis, lanes)), default=None)
+        if best is not None and reduces and facts.reused(best, lanes):
             self.tile(best, lanes)
         elif reduces:
             self.widen(lanes, STRIP)
-        elif facts.cost({}) <= CHEAP:
+        elif facts.size_of_code({}) <= CHEAP:
             self.widen(lanes, 2)
 
     def tile(self, rows: Axis, lanes: Axis) -> None:
         """A tile of `side` rows by one or two vectors, with room in the registers for what is loaded."""
         room = self.target.vector_registers * 5 // 8
         across = 2 if self.widened(lanes, 2) and room >= 8 else 1
-        size = _size(rows)
-        if size is None:
-            return
-        for side in SIDES:
-            if size % side == 0 and side * across <= room and self.fits(rows, side):
-                self.amounts[rows.number] = side
-                break
+        self.take(rows, self.side(rows, [side for side in SIDES if side * across <= room]))
         if across == 2:
             self.widen(lanes, 2)
+
+    def side(self, axis: Axis, sides: Sequence[int]) -> int:
+        """The first side that divides the axis, if it is at least half as long as the longest.
+
+        Else that which wastes least, of an axis so long that a turn with fewer does not matter.
+        """
+        size = _size(axis)
+        sides = [side for side in sides if self.fits(axis, side)]
+        if size is None or not sides:
+            return 1
+        whole = next((side for side in sides if size % side == 0), 1)
+        if size < LONG or 2 * whole >= sides[0]:
+            return whole
+        return min(sides[: len(sides) // 2 + 1], key=lambda side: -size % side)
+
+    def take(self, axis: Axis, side: int) -> None:
+        """Compute `side` places of an axis at once, the last ones behind masks if it does not divide."""
+        size = _size(axis)
+        if size is None or side < 2:
+            return
+        self.amounts[axis.number] = side
+        if size % side:
+            self.padded[axis.number] = side
 
     def beside_rows(self, lanes: Axis) -> None:
         """The lanes are a reduction's: rows side by side that share what is loaded, else several sums."""
@@ -284,23 +387,39 @@ class _Plan:
         if lanes.output:
             self.widen(lanes, 2)
             return
-        rows = [axis for axis in facts.loops.axes if axis.output and facts.reuse(axis, lanes) > 0]
         sums = 1
-        for axis in rows[-2:][::-1]:
-            size = _size(axis)
-            for side in (4, 3, 2):
-                if size is not None and size % side == 0 and self.fits(axis, side):
-                    self.amounts[axis.number] = side
-                    sums *= side
-                    break
+        served: set[UOp] = set()
+        for _ in range(2):
+            axis, side = self.next_side(lanes, served)
+            if axis is None:
+                break
+            served.update(access.node for access in facts.reused(axis, lanes))
+            self.take(axis, side)
+            sums *= side
         if sums < SUMS:
             self.widen(lanes, SUMS // sums)
+
+    def next_side(self, lanes: Axis, served: set[UOp]) -> tuple[Axis | None, int]:
+        """The output axis along which most loads that are not served yet are the same, and how much of it."""
+        found: tuple[Axis | None, int] = (None, 1)
+        best = (0, 0)
+        for axis in self.facts.loops.axes:
+            size = _size(axis)
+            if not axis.output or size is None or axis.number in self.amounts:
+                continue
+            more = sum(access.node not in served for access in self.facts.reused(axis, lanes))
+            side = self.side(axis, (4, 3, 2))
+            if more and side > 1 and (more, side) > best:
+                best, found = (more, side), (axis, side)
+        return found
 
     def widened(self, axis: Axis, times: int) -> int:
         """The largest number of vectors up to `times` that divides the axis and keeps the kernel small."""
         size = _size(axis)
-        if size is None or axis.number in self.padded:
+        if size is None:
             return 0
+        if axis.number in self.padded:
+            return times if size >= 4 * times * self.width and self.fits(axis, times * self.width) else 0
         vectors = size // self.width
         for count in range(times, 1, -1):
             if vectors % count == 0 and self.fits(axis, count * self.width):
@@ -310,14 +429,14 @@ class _Plan:
     def widen(self, axis: Axis, times: int) -> None:
         count = self.widened(axis, times)
         if count:
-            self.amounts[axis.number] = count * self.width
+            self.take(axis, count * self.width)
 
     def write_out_short_reductions(self) -> None:
         for axis in reversed(self.facts.loops.axes):
             size = _size(axis)
             if axis.output or axis.number in self.amounts or size is None or size > SHORT:
                 continue
-            if self.fits(axis, size):
+            if self.fits(axis, size, MAX_WRITTEN_OUT):
                 self.amounts[axis.number] = size
 
 
@@ -327,8 +446,9 @@ def _for_grid(facts: Facts, target: Target) -> list[Opt]:
     sizes = {axis.number: _size(axis) for axis in facts.loops.axes}
     width = max(target.load_bytes, 1) // facts.element_bytes
     parallel = [axis for axis in facts.loops.axes if axis.output and axis.reduce is None]
-    best = max(parallel, key=facts.contiguity, default=None)
-    if best is not None and width > 1 and facts.contiguity(best) > 0 and not _reduces(facts.accesses):
+    best = min(parallel, key=lambda axis: facts.time(axis, width), default=None)
+    worth = best is not None and facts.time(best, width) <= WORTHWHILE * facts.time(None, 1.0)
+    if best is not None and width > 1 and worth and not facts.sums:
         wide = sizes[best.number] or 1
         if wide % width == 0:
             found.append(Opt(OptOps.UPCAST, best.number, width))
@@ -337,7 +457,7 @@ def _for_grid(facts: Facts, target: Target) -> list[Opt]:
         size = sizes[axis.number]
         if axis.output or size is None or size > SHORT:
             continue
-        if facts.cost({axis.number: size}) <= MAX_COST:
+        if facts.size_of_code({axis.number: size}) <= MAX_COST:
             found.append(Opt(OptOps.UNROLL, axis.reduce, 0))
     threads = 1
     for axis in reversed(parallel):
@@ -346,7 +466,3 @@ def _for_grid(facts: Facts, target: Target) -> list[Opt]:
             found.append(Opt(OptOps.LOCAL, axis.number, local))
             threads *= local
     return found
-
-
-def _reduces(accesses: Iterable[Access]) -> bool:
-    return any(access.reduced for access in accesses)

@@ -21,7 +21,7 @@ from ...ir.args import AxisType, KernelInfo, RangeArg
 from ...ir.index import as_index, as_sint, sint
 from ...ir.loops_text import loops_text
 from ...ir.nest import output_ranges, ranges_of
-from ...ir.ops import OPS, Ops
+from ...ir.ops import COMPARISONS, OPS, Ops
 from ...ir.uop import UOp, toposort
 from ..axes import kernel_name
 
@@ -210,9 +210,10 @@ def _fuse_loops(nodes: list[UOp], ranges: list[UOp], outputs: int) -> list[list[
     alike = {
         r for same in by_size.values() if len(same) > 1 and same[-1] not in ranges[:outputs] for r in same
     }
+    nested = _nested_pairs(nodes, alike)
+    alike = {r for r in alike if any(_may_join(r, other, nested) for other in alike)}
     if not alike:
         return [[r] for r in ranges]
-    nested = _nested_pairs(nodes, alike)
     accesses: dict[UOp, set[UOp]] = {r: set() for r in alike}
     for node in nodes:
         if node.op is Ops.INDEX:
@@ -234,8 +235,12 @@ def _fuse_loops(nodes: list[UOp], ranges: list[UOp], outputs: int) -> list[list[
     return groups
 
 
+def _may_join(r: UOp, other: UOp, nested: set[tuple[UOp, UOp]]) -> bool:
+    return r is not other and r.src[0] is other.src[0] and (r, other) not in nested
+
+
 def _belongs(r: UOp, group: list[UOp], nested: set[tuple[UOp, UOp]], accesses: dict[UOp, set[UOp]]) -> bool:
-    if any(other.src[0] is not r.src[0] or (other, r) in nested for other in group):
+    if not all(_may_join(r, other, nested) for other in group):
         return False
     return any(not accesses[other].isdisjoint(accesses[r]) for other in group)
 
@@ -335,3 +340,21 @@ def at(expression: UOp, r: UOp, place: int) -> UOp:
 def largest_power_of_two(size: int, most: int) -> int:
     """The largest power of two that divides `size` and is at most `most`."""
     return max(1, min(math.gcd(size, 1 << 30), 1 << (most.bit_length() - 1))) if most > 0 else 1
+
+
+def index_nodes(nodes: Iterable[UOp]) -> set[UOp]:
+    """Index arithmetic, and the conditions that are made of nothing else."""
+    found: set[UOp] = set()
+    for node in nodes:
+        if node.dtype is dtypes.index:
+            arithmetic = node.op not in (Ops.LOAD, Ops.REDUCE)
+        elif node.dtype is not dtypes.bool:
+            continue
+        elif node.op in COMPARISONS and node.src[0].dtype is dtypes.index:
+            arithmetic = True
+        else:
+            logic = node.op in (Ops.AND, Ops.OR) or node.op in COMPARISONS
+            arithmetic = node.op is Ops.CONST or (logic and found.issuperset(node.src))
+        if arithmetic:
+            found.add(node)
+    return found

@@ -1,0 +1,248 @@
+"""Vectors and their lanes: how they are made, combined, taken apart, and index arithmetic in each lane."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..dtype import dtypes
+from ..ir import index
+from ..ir.index import TRUE
+from ..ir.nest import ranges_of
+from ..ir.ops import ALU, OPS, Ops
+from ..ir.uop import UOp
+from .opt.loops import at, stride
+
+# *** vectors
+
+
+def broadcast(value: UOp, lanes: int) -> UOp:
+    """A scalar in every lane; a vector is itself."""
+    if value.dtype.count == lanes:
+        return value
+    if value.op is Ops.CONST:
+        return UOp(Ops.CONST, value.dtype.vec(lanes), (), (value.arg,) * lanes)
+    return UOp(Ops.VECTORIZE, value.dtype.vec(lanes), (value,) * lanes)
+
+
+def lane_of(value: UOp, number: int) -> UOp:
+    """One lane of a vector; a scalar is the same in all lanes."""
+    if value.dtype.count == 1:
+        return value
+    if value.op is Ops.VECTORIZE:
+        return value.src[number]
+    if value.op is Ops.CONST:
+        return UOp.const(value.dtype.scalar_type, value.arg[number])
+    return UOp(Ops.GEP, value.dtype.scalar_type, (value,), (number,))
+
+
+def gathered(values: list[UOp]) -> UOp:
+    """A vector of these scalars."""
+    if all(value.op is Ops.CONST for value in values):
+        return UOp(Ops.CONST, values[0].dtype.vec(len(values)), (), tuple(value.arg for value in values))
+    return UOp(Ops.VECTORIZE, values[0].dtype.vec(len(values)), tuple(values))
+
+
+def reverse(value: UOp) -> UOp:
+    """The lanes in the other order."""
+    return UOp(Ops.GEP, value.dtype, (value,), tuple(reversed(range(value.dtype.count))))
+
+
+def repeated(op: Ops, value: UOp, times: int) -> UOp:
+    """A value combined with itself."""
+    if times == 1 or op in (Ops.MAX, Ops.MIN):
+        return value
+    if op is Ops.ADD and value.dtype.scalar_type is not dtypes.bool:
+        return value * times
+    return combined(op, [value] * times)
+
+
+def without_neutral(op: Ops, values: list[UOp]) -> list[UOp]:
+    """The values but for those that change nothing when combined; at least one."""
+    identity = OPS[op].identity
+    if identity is None:
+        raise ValueError(f"{op} does not reduce")
+    scalar = values[0].dtype.scalar_type
+    neutral = UOp.const(scalar, identity(scalar))
+    return [value for value in values if value is not neutral] or values[:1]
+
+
+def same_lanes(values: list[UOp]) -> list[UOp]:
+    """The values as vectors, if any of them is one."""
+    lanes = max(value.dtype.count for value in values)
+    return [broadcast(value, lanes) for value in values] if lanes > 1 else values
+
+
+def across_lanes(op: Ops, value: UOp) -> UOp:
+    """The lanes of a vector combined, half with half."""
+    while value.dtype.count > 1:
+        half = value.dtype.count // 2
+        scalar = value.dtype.scalar_type
+        low, high = (
+            UOp(Ops.GEP, scalar.vec(half), (value,), tuple(range(start, start + half))) for start in (0, half)
+        )
+        value = UOp(op, scalar.vec(half), (low, high))
+    return value
+
+
+def combined(op: Ops, values: list[UOp], chain: bool = False) -> UOp:
+    """The values combined: in pairs (short, accurate), or in a chain, in which products fuse with sums."""
+    while len(values) > 1:
+        if chain:
+            values = [UOp(op, values[0].dtype, (values[0], values[1])), *values[2:]]
+            continue
+        pairs = [UOp(op, a.dtype, (a, b)) for a, b in zip(values[::2], values[1::2], strict=False)]
+        values = pairs + (values[-1:] if len(values) % 2 else [])
+    return values[0]
+
+
+# *** index arithmetic
+
+Ranges = frozenset[UOp]
+
+
+class Linear(NamedTuple):
+    """Index arithmetic that moves by `step` from lane to lane: base + constant + step * lane."""
+
+    base: UOp
+    constant: int
+    step: int
+    lanes: int
+
+    def at_lane(self, number: int) -> UOp:
+        """For one lane: canonical, and a scalar."""
+        constant = self.constant + self.step * number
+        if self.base.op is Ops.CONST:
+            return index.const(self.base.arg + constant)
+        return UOp(Ops.ADD, dtypes.index, (self.base, index.const(constant))) if constant else self.base
+
+    def vector(self) -> UOp:
+        """For all lanes: a scalar if they agree, else `first + (0, 1, ...)`."""
+        first = self.at_lane(0)
+        if self.step == 0:
+            return first
+        steps = UOp(
+            Ops.CONST, dtypes.index.vec(self.lanes), (), tuple(self.step * k for k in range(self.lanes))
+        )
+        return UOp(Ops.ADD, steps.dtype, (broadcast(first, self.lanes), steps))
+
+
+class Pattern(NamedTuple):
+    """Index arithmetic that is linear in some ranges: base + constant + the sum of steps[r] * r."""
+
+    base: UOp
+    constant: int
+    steps: dict[UOp, int]
+
+
+def linear_in(expression: UOp, ranges: Ranges) -> Pattern | None:
+    """The expression as one that is linear in these ranges; None where it is not."""
+    terms, constant = index.terms_of(expression)
+    steps: dict[UOp, int] = {}
+    rest: dict[tuple[UOp, ...], int] = {}
+    for monomial, coefficient in terms.items():
+        if len(monomial) == 1 and monomial[0] in ranges:
+            steps[monomial[0]] = coefficient
+        elif any(not ranges_of(atom).isdisjoint(ranges) for atom in monomial):
+            return None
+        else:
+            rest[monomial] = coefficient
+    return Pattern(index.build(rest, 0), constant, steps)
+
+
+class Arithmetic(NamedTuple):
+    """Index arithmetic (or a condition made of it) in which at most the lane is still a range.
+
+    vectors    the computed values in it that differ from lane to lane
+    """
+
+    expression: UOp
+    lane: UOp | None
+    vectors: dict[UOp, UOp]
+
+    def at_lane(self, number: int) -> UOp:
+        """For one lane: canonical, and a scalar."""
+        if self.lane is None:
+            return self.expression
+        mapping = {value: lane_of(vector, number) for value, vector in self.vectors.items()}
+        mapping[self.lane] = index.const(number)
+        return index.substitute((self.expression,), mapping)[self.expression]
+
+    @property
+    def step(self) -> int | None:
+        """By how much it moves from lane to lane; None if not by the same everywhere."""
+        if self.lane is None:
+            return 0
+        return None if self.vectors else stride(self.expression, self.lane)
+
+    def vector(self) -> UOp:
+        """For all lanes: a scalar if they agree, a constant if known, `base + (0, 1, ...)` if linear."""
+        lane = self.lane
+        if lane is None or lane not in ranges_of(self.expression):
+            return self.expression
+        lanes = lane.src[0].arg
+        if ranges_of(self.expression) == {lane} and is_known(self.expression):
+            values = [index.evaluate(self.expression, {lane: k}) for k in range(lanes)]
+            dtype = self.expression.dtype
+            if len(set(values)) == 1:
+                return UOp.const(dtype, values[0])
+            return UOp(Ops.CONST, dtype.vec(lanes), (), tuple(values))
+        done: dict[UOp, UOp] = {}
+        stack = [self.expression]
+        while stack:
+            node = stack[-1]
+            if node in done:
+                stack.pop()
+                continue
+            made = self._at_once(node, lane, lanes)
+            if made is None:
+                waiting = [s for s in node.src if s not in done]
+                if waiting:
+                    stack.extend(waiting)
+                    continue
+                src = tuple([broadcast(done[s], lanes) for s in node.src])
+                made = UOp(node.op, node.dtype.vec(lanes), src, node.arg)
+            stack.pop()
+            done[node] = made
+        return done[self.expression]
+
+    def _at_once(self, node: UOp, lane: UOp, lanes: int) -> UOp | None:
+        """The lanes of a part that needs no look at its own parts."""
+        if node in self.vectors:
+            return self.vectors[node]
+        if lane not in ranges_of(node):
+            return node
+        if node.dtype is not dtypes.index or any(s in self.vectors for s in node.toposort()):
+            return None
+        step = stride(node, lane)
+        if step is None:
+            return None
+        first = broadcast(at(node, lane, 0), lanes)
+        steps = UOp(Ops.CONST, dtypes.index.vec(lanes), (), tuple(step * k for k in range(lanes)))
+        return UOp(Ops.ADD, steps.dtype, (first, steps))
+
+
+def is_known(expression: UOp) -> bool:
+    """Whether it is a number as soon as its ranges are."""
+    return all(node.op in (Ops.RANGE, Ops.CONST) or node.op in ALU for node in expression.toposort())
+
+
+class Access(NamedTuple):
+    """An INDEX at one place: where it points to, and when."""
+
+    node: UOp
+    place: Linear | Arithmetic
+    valid: Arithmetic
+
+    def at_lane(self, number: int, valid: UOp | None = None) -> UOp:
+        """The INDEX of one lane; `valid` states another condition, such as that of all lanes."""
+        if valid is None:
+            valid = self.valid.at_lane(number)
+        position = self.place.at_lane(number)
+        conditions = () if valid is TRUE else (valid,)
+        return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], position, *conditions))
+
+    def is_safe(self) -> bool:
+        """Whether the place is inside of its buffer even where it is not valid."""
+        low, high = index.bounds(self.place.at_lane(0))
+        size = getattr(self.node.src[0].dtype, "size", -1)
+        return low >= 0 and high < size

@@ -95,7 +95,9 @@ class _Assembler:
         self.targets: dict[int, list[Store]] = {}
         self.place: dict[UOp, Place] = {}  # node → where its value can be loaded from
         self.version_place: dict[UOp, Place] = {}  # ASSIGN → the store that makes it
-        self.redirect: dict[tuple[int, UOp], Place] = {}  # (kernel, what it would read) → the copy that it reads
+        self.redirect: dict[
+            tuple[int, UOp], Place
+        ] = {}  # (kernel, what it would read) → the copy that it reads
         self.before: dict[int, set[int]] = {g.id: set() for g in self.plan.groups}
         self.readers_of: dict[int, list[int]] = {}
 
@@ -111,7 +113,9 @@ class _Assembler:
             for number, output in enumerate(made):
                 self.sizes["out", self.position[group], number] = output.size
         kernels = [self._kernel(group, outputs[group]) for group in order]
-        reasons = [(self.position[g.id], self.plan.reasons.get(n, "")) for g in self.plan.groups for n in g.stores]
+        reasons = [
+            (self.position[g.id], self.plan.reasons.get(n, "")) for g in self.plan.groups for n in g.stores
+        ]
         return Template(kernels, self._results(), reasons)
 
     def _results(self) -> list[tuple[int, int, int]]:
@@ -120,11 +124,15 @@ class _Assembler:
             if made in self.version_place:
                 group, output = self.version_place[made]
                 found.append((self.walk[raw], self.position[group], output))
-        asked = [node for node in self.order if node.op in (Ops.COPY, Ops.CONTIGUOUS)]  # stored once, for everybody
+        asked = [
+            node for node in self.order if node.op in (Ops.COPY, Ops.CONTIGUOUS)
+        ]  # stored once, for everybody
         for root in dict.fromkeys([*self.roots, *asked]):
             base = below_movement(self.graph.value[root])
             if root.op is not Ops.ASSIGN and base in self.place:
                 group, output = self.place[base]
+                if self.targets[group][output][1] is not None:
+                    continue  # it lives in the memory it was assigned to, which may be written again
                 found.append((self.walk[root], self.position[group], output))
         return found
 
@@ -143,15 +151,15 @@ class _Assembler:
                     self.version_place[assign] = (group.id, len(targets))
                     self.place.setdefault(node, (group.id, len(targets)))
                     targets.append((node, assign))
-            self.targets[group.id] = targets[:1] if group.kind == "copy" else targets
-            if group.kind == "copy":  # a copy between devices has one target; the others are copied from it
+            self.targets[group.id] = targets if group.kind == "kernel" else targets[:1]
+            if group.kind != "kernel":  # a copy between devices or a scatter has one target; others are copied from it
                 for again, assign in targets[1:]:
                     self._copy_over(group.id, 0, again, assign)
 
     def _needs_own_memory(self, node: UOp, group: Group, assigns: list[UOp], roots: set[UOp]) -> bool:
         """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or others read it
         and what it is assigned to is written again."""
-        if not assigns or node in roots:
+        if not assigns or node in roots or node.op is Ops.SCATTER:
             return True
         readers = any(g is not group for g in self._reads_of(node))
         return readers and all(assign in self.killer for assign in assigns)
@@ -277,7 +285,9 @@ class _Assembler:
                 if not waiting[follower]:
                     ready.append(follower)
         if len(order) != len(waiting):
-            raise RuntimeError("the kernels of this graph wait for each other: writes that end what they need")
+            raise RuntimeError(
+                "the kernels of this graph wait for each other: writes that end what they need"
+            )
         return order
 
     # *** kernels
@@ -287,7 +297,9 @@ class _Assembler:
             version = assign.src[0]
             return Output(self._where_is(version), device_name(version), _flat_size(version), version.dtype)
         if node.op is Ops.SCATTER:  # into the memory that was begun for it
-            return Output(self._where_is(below_movement(node.src[0])), device_name(node), numel(node), node.dtype)
+            return Output(
+                self._where_is(below_movement(node.src[0])), device_name(node), numel(node), node.dtype
+            )
         count = numel(node.src[1]) if node.op is Ops.ASSIGN and not is_held(node) else numel(node)
         return Output(None, device_of(node) or Device.DEFAULT, count, node.dtype)
 

@@ -35,7 +35,9 @@ def toposort_effective(roots: Sequence[UOp]) -> list[UOp]:
             stack.pop()
             continue
         waiting = []
-        if not is_held(node) and node.op is not Ops.BIND:  # what a Variable is bound to is no part of the structure
+        if (
+            not is_held(node) and node.op is not Ops.BIND
+        ):  # what a Variable is bound to is no part of the structure
             for source in node.src:
                 if "becomes" in source.facts:
                     source = effective(source)
@@ -95,7 +97,7 @@ def _plain_assign(graph: PlainGraph, node: UOp, before: UOp, written: UOp) -> No
     whole = node.arg is None and tracker.contiguous
     computed = whole and not is_held(base) and not is_generated(base) and base.op is not Ops.ASSIGN
     if computed and target in graph.stored:
-        del graph.stored[target]
+        del graph.stored[target], graph.version[before]  # never made: nobody reads that version from memory
         target = target.src[0]
     made = UOp(Ops.ASSIGN, node.dtype, (target, written), node.arg)
     _keep_origin(node, made)

@@ -117,7 +117,8 @@ def _readers_of_ended(
     for node in everything:
         touched = node in ended
         if not touched and not is_held(node):
-            sources = node.src[1:] if node.op is Ops.ASSIGN else node.src
+            continues = node.op is Ops.ASSIGN and effective(node.src[0]).op is Ops.ASSIGN
+            sources = node.src[1:] if node.op is Ops.ASSIGN and not continues else node.src
             touched = any(reads.get(effective(s) if "becomes" in s.facts else s, False) for s in sources)
         reads[node] = touched
     extra = [p for p in others if reads[p] and not is_held(p)]

@@ -16,12 +16,11 @@ from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
-from ..shape.movement import reshape
 from ..shape.rules import shape_of
 from .assemble import Ref, Template, plan
 from .graph import binds_in_args, is_held, open_arg, toposort_effective
 from .kernel import Kernel
-from .versions import check_alive, device_of, effective, latest, new_buffer, set_becomes
+from .versions import check_alive, device_of, effective, in_shape, latest, new_buffer, set_becomes
 
 Pending = Callable[[], Iterable[UOp]]
 #: One lock around planning and compiling; re-entrant, none around running.
@@ -186,7 +185,7 @@ def _bind(template: Template, order: Sequence[UOp], waiting: dict[UOp, list[UOp]
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
     for position, kernel_number, output_number in template.results:
         raw = order[position]
-        set_becomes(raw, reshape(made[kernel_number, output_number], shape_of(raw)))
+        set_becomes(raw, in_shape(made[kernel_number, output_number], shape_of(raw)))
 
 
 def _node_of(ref: Ref, order: Sequence[UOp], made: dict[tuple[int, int], UOp]) -> UOp:

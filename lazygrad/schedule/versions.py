@@ -14,8 +14,12 @@ import weakref
 
 from ..device import Buffer, Device
 from ..dtype import DType
+from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
+from ..shape.movement import reshape, shrink
+from ..shape.rules import shape_of
+from ..shape.sizes import prod
 
 _unique = itertools.count()
 
@@ -172,6 +176,14 @@ def latest(node: UOp) -> UOp:
         node = replacement
         for move in reversed(chain):
             node = move.replace(src=(node,))
+
+
+def in_shape(memory: UOp, shape: tuple[sint, ...]) -> UOp:
+    """Flat memory seen in a shape; a symbolic shape takes the first part of memory that is for its greatest size."""
+    size = prod(shape)
+    if isinstance(size, UOp) or size != shape_of(memory)[0]:
+        memory = shrink(memory, ((0, size),))
+    return reshape(memory, shape)
 
 
 def peel(node: UOp) -> UOp:

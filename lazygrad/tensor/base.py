@@ -398,12 +398,6 @@ class TensorBase(metaclass=_TrainingFlag):
 
     def _host_buffer(self) -> tuple[Buffer, Any]:
         """This tensor's memory on the host, and the tracker that finds its elements there."""
-        shape = self.shape
-        if any(isinstance(size, UOp) for size in shape):
-            concrete = tuple(_bound_size(size) for size in shape)
-            return self._unary(
-                shrink(reshape(self.uop, shape), tuple((0, s) for s in concrete))
-            )._host_buffer()
         plain: TensorBase = self
         value = self._value()
         if base_of(value).op in (Ops.CONST, Ops.IOTA) or not base_and_tracker(peel(value))[1].contiguous:

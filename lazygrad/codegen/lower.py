@@ -310,10 +310,54 @@ def _narrowed(number: UOp, valid: UOp) -> UOp:
         elif low < high and index.bounds(r) != (low, high):
             inner = _range(high - low + 1, -1 - len(back), AxisType.LOOP)
             there[r], back[inner] = index.add(inner, index.const(low)), index.sub(r, index.const(low))
-    if not there:
+    if there:
+        simpler = index.substitute((number,), there)[number]
+        number = index.substitute((simpler,), back)[simpler]
+    for total, low, high in _limited_sums(valid):
+        number = _with_sum(number, total, low, high)
+    return number
+
+
+def _with_sum(number: UOp, total: UOp, low: int, high: int) -> UOp:
+    """The number, simpler if a sum of ranges is within limits: `(10*a + b)//99` is 0 where 10*a + b < 33.
+
+    The sum is written as low + a range of that size, by solving for one of its ranges.
+    """
+    before = _divisions(number)
+    if not before:
         return number
-    simpler = index.substitute((number,), there)[number]
-    return index.substitute((simpler,), back)[simpler]
+    terms, constant = index.terms_of(total)
+    solved = next(monomial for monomial, coefficient in reversed(terms.items()) if abs(coefficient) == 1)
+    inner = _range(high - low + 1, -1, AxisType.LOOP)
+    rest = index.build({m: c for m, c in terms.items() if m != solved}, constant - low)
+    there = index.mul(index.sub(inner, rest), index.const(terms[solved]))
+    simpler = index.substitute((number,), {solved[0]: there})[number]
+    simpler = index.substitute((simpler,), {inner: index.sub(total, index.const(low))})[simpler]
+    return simpler if _divisions(simpler) < before else number
+
+
+def _divisions(number: UOp) -> int:
+    return sum(node.op in (Ops.IDIV, Ops.MOD) for node in number.toposort())
+
+
+def _limited_sums(valid: UOp) -> list[tuple[UOp, int, int]]:
+    """The sums of several ranges that conditions limit, with the least and greatest value of each."""
+    limits: dict[UOp, tuple[int, int]] = {}
+    for condition in _conjuncts(valid):
+        negated = condition.op is Ops.CMPNE and condition.src[1] is TRUE
+        if negated:
+            condition = condition.src[0]
+        if condition.op is not Ops.CMPLT or condition.src[1].op is not Ops.CONST:
+            continue
+        total, limit = condition.src[0], condition.src[1].arg
+        terms, _ = index.terms_of(total)
+        if len(terms) < 2 or not all(len(m) == 1 and m[0].op is Ops.RANGE for m in terms):
+            continue
+        if not any(abs(coefficient) == 1 for coefficient in terms.values()):
+            continue
+        low, high = limits.get(total, index.bounds(total))
+        limits[total] = (max(low, limit), high) if negated else (low, min(high, limit - 1))
+    return [(total, low, high) for total, (low, high) in limits.items() if low < high]
 
 
 def _has_division(number: UOp) -> bool:

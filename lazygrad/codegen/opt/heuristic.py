@@ -46,6 +46,8 @@ WORTHWHILE = 0.8
 LONG = 16
 #: The side of the square in which a transpose reads and writes; measured with 4096 x 4096.
 SQUARE = 8
+#: Axes along which addresses take divisions are written out if they have at most so many places together.
+PLACES = 64
 #: Threads of a workgroup.
 THREADS = 128
 #: The sides of register tiles, best first.
@@ -76,6 +78,7 @@ class Facts:
     values   what each operation costs, and the axes along which its value differs
     work     how many operations are done inside the loops of these axes
     sums     how many reductions end, and the axes that they close
+    divisions  the axes that some address is computed from by a division, other than a shift
     """
 
     loops: Loops
@@ -83,6 +86,7 @@ class Facts:
     values: list[tuple[int, frozenset[int]]] = field(default_factory=list)
     work: dict[frozenset[int], float] = field(default_factory=dict)
     sums: list[tuple[float, frozenset[int]]] = field(default_factory=list)
+    divisions: set[frozenset[int]] = field(default_factory=set)
     element_bytes: int = 1
 
     @staticmethod
@@ -95,6 +99,8 @@ class Facts:
         for node in nodes:
             info = OPS[node.op]
             is_access = node.op in (Ops.LOAD, Ops.STORE)
+            if node.op in (Ops.IDIV, Ops.MOD) and node in addresses and not _is_shift(node.src[1]):
+                facts.divisions.add(frozenset(number_of[r] for r in ranges_of(node) if r in number_of))
             is_value = is_access or node.op is Ops.REDUCE or info.kind is Kind.ELEMENTWISE
             if not is_value or node in addresses:
                 continue
@@ -181,6 +187,10 @@ def _reduces_around(nodes: list[UOp]) -> dict[UOp, frozenset[UOp]]:
     return found
 
 
+def _is_shift(divisor: UOp) -> bool:
+    return divisor.op is Ops.CONST and divisor.arg > 0 and divisor.arg & (divisor.arg - 1) == 0
+
+
 def _typical(size: UOp) -> int:
     return max(bounds(size)[1], 1)
 
@@ -229,6 +239,7 @@ class _Plan:
                 self.beside_columns(lanes)
             else:
                 self.beside_rows(lanes)
+        self.write_out_divisions()
         self.write_out_short_reductions()
         found: list[Opt] = []
         for axis in facts.loops.axes:
@@ -430,6 +441,24 @@ class _Plan:
         count = self.widened(axis, times)
         if count:
             self.take(axis, count * self.width)
+
+    def write_out_divisions(self) -> None:
+        """Short axes that addresses take divisions of: written out, these are known, and masks fold away."""
+        facts = self.facts
+        sizes = {axis.number: _size(axis) or PLACES + 1 for axis in facts.loops.axes}
+        for axes in sorted(facts.divisions, key=lambda axes: math.prod(sizes[number] for number in axes)):
+            left = [
+                axis for axis in facts.loops.axes if axis.number in axes and axis.number not in self.amounts
+            ]
+            places = math.prod(sizes[number] for number in axes)
+            whole = all(self.amounts.get(number, sizes[number]) == sizes[number] for number in axes)
+            if not left or not whole or places > PLACES:
+                continue
+            chosen = {axis.number: sizes[axis.number] for axis in left}
+            self.amounts.update(chosen)
+            if not self.fits(left[0], chosen[left[0].number]):
+                for number in chosen:
+                    del self.amounts[number]
 
     def write_out_short_reductions(self) -> None:
         for axis in reversed(self.facts.loops.axes):

@@ -8,7 +8,7 @@ import pytest
 from lazygrad import Tensor, dtypes, nn
 from lazygrad.engine.realize import observe_kernels
 from lazygrad.nn.optim import SGD, Adam, AdamW
-from lazygrad.nn.state import get_state_dict, load_state_dict
+from lazygrad.nn.state import get_parameters, get_state_dict, load_state_dict
 from lazygrad.schedule import kernelize
 from tests.helpers import needs, require
 
@@ -132,6 +132,23 @@ def test_later_steps_plan_nothing_whatever_the_learning_rate(name, monkeypatch):
             optimizer.lr = 0.1 / (step + 1)
             layer(x).square().mean().backward()
             optimizer.step()
+            if step == 2:
+                plans.clear()
+    assert not plans
+
+
+def test_steps_with_random_numbers_and_running_statistics_plan_nothing_later(monkeypatch):
+    plans = []
+    plan = kernelize.plan
+    monkeypatch.setattr(kernelize, "plan", lambda *args: plans.append(1) or plan(*args))
+    layers = [nn.Linear(8, 8), nn.BatchNorm(8), nn.Dropout(0.5), nn.Linear(8, 1)]
+    optimizer = Adam(get_parameters(layers))
+    data = Tensor.rand(20, 8).realize()
+    with Tensor.train():
+        for step in range(6):
+            optimizer.zero_grad()
+            loss = data[Tensor.randint(4, high=20)].sequential(layers).square().mean().backward()
+            loss.realize(*optimizer.schedule_step())
             if step == 2:
                 plans.clear()
     assert not plans

@@ -4,6 +4,7 @@ No driver is here: those are in runtime/. This sits between the schedule,
 which says what is stored where, and the runtimes, which know how.
 """
 
+from ..locks import lock_across_fork
 from .buffer import Buffer
 from .facts import (
     AlreadyAllocatedError,
@@ -13,7 +14,6 @@ from .facts import (
     MissingDeviceError,
     OutOfMemoryError,
     Target,
-    lock_across_fork,
 )
 from .memory import Allocator, BufferSpec, flat_bytes
 from .registry import CompiledDevice, Compiler, Device, Program

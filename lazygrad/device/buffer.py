@@ -8,7 +8,8 @@ import weakref
 from typing import Any
 
 from ..dtype import DType, numpy_name
-from .facts import AlreadyAllocatedError, DeviceError, memory_lock
+from ..locks import table_lock
+from .facts import AlreadyAllocatedError, DeviceError
 from .memory import DEFAULT_SPEC, Allocator, BufferSpec, flat_bytes
 from .registry import Device
 
@@ -24,7 +25,7 @@ _exports: dict[int, _Export] = {}  # keeps the weak references themselves alive,
 
 
 def _export_ended(export: Any) -> None:
-    with memory_lock:
+    with table_lock:
         _exports.pop(id(export), None)
         export.buffer.exported -= 1
 
@@ -131,7 +132,7 @@ class Buffer:
         handle = (
             allocator.alloc(self.nbytes, options, zero) if owned else allocator._adopt(opaque, self.nbytes)
         )
-        with memory_lock:
+        with table_lock:
             first = self._buf is None
             if first:
                 self._buf, self._owned = handle, owned
@@ -153,7 +154,7 @@ class Buffer:
         allocator = self.allocator = base.allocator
         assert allocator is not None  # an allocated base has one
         handle = allocator._offset(base._buf, self.nbytes, self.offset)
-        with memory_lock:
+        with table_lock:
             if self._buf is None:
                 self._buf = handle
                 base.views += 1
@@ -170,7 +171,7 @@ class Buffer:
     def _release(self) -> None:
         handle, self._buf = self._buf, None
         if self._base is not None:
-            with memory_lock:
+            with table_lock:
                 self._base.views -= 1
         elif self._owned and self.allocator is not None:
             self._owned = False
@@ -228,7 +229,7 @@ class Buffer:
             return copied
         export = _Export(seen.obj, _export_ended)
         export.buffer = base = self.base
-        with memory_lock:
+        with table_lock:
             base.exported += 1
             _exports[id(export)] = export
         return seen

@@ -1,13 +1,12 @@
-"""Errors of devices, facts about one (`Target`), what the process has run, and locks that survive a fork."""
+"""Errors of devices, facts about one (`Target`), and what the process has run."""
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
-from typing import Any
 
 from ..dtype import DType
 from ..ir.ops import Ops
+from ..locks import lock_across_fork
 
 # *** errors
 
@@ -94,29 +93,5 @@ class GlobalCounters:
         GlobalCounters.time_sum_s = 0.0
 
 
-# *** locks that a fork must not tear
-
-#: Taken in this order around a fork, so that a child never inherits half-done work or a lock without owner.
-_fork_locks: list[Any] = []
-
-
-def lock_across_fork() -> Any:
-    """A new re-entrant lock that stays usable in a forked child."""
-    lock = threading.RLock()
-    _fork_locks.append(lock)
-    return lock
-
-
-def before_fork() -> None:
-    for lock in _fork_locks:
-        lock.acquire()
-
-
-def after_fork() -> None:
-    for lock in reversed(_fork_locks):
-        lock.release()
-
-
+#: Around opening a device.
 open_lock = lock_across_fork()
-#: Guards free lists and counts. Re-entrant, since the garbage collector may drop a Buffer at any allocation.
-memory_lock = lock_across_fork()

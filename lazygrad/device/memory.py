@@ -6,7 +6,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
-from .facts import DeviceError, GlobalCounters, OutOfMemoryError, memory_lock
+from ..locks import table_lock
+from .facts import DeviceError, GlobalCounters, OutOfMemoryError
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Allocator:
         """A block of at least `nbytes`; it may hold old data unless `zero`."""
         rounded = self._rounded(nbytes)
         handle = None
-        with memory_lock:
+        with table_lock:
             kept = self._kept.get(_kind(rounded, options))
             if kept:
                 handle = kept.pop()
@@ -105,7 +106,7 @@ class Allocator:
             elif zero:
                 self._clear(handle)
         except BaseException:
-            with memory_lock:
+            with table_lock:
                 GlobalCounters.mem_used -= nbytes
             raise
         handle.nbytes = nbytes
@@ -128,7 +129,7 @@ class Allocator:
         """Take back a block that `alloc` gave. A `shared` one, that others still see, is left to them."""
         rounded = self._rounded(handle.nbytes)
         released: list[Any] = []
-        with memory_lock:
+        with table_lock:
             GlobalCounters.mem_used -= handle.nbytes
             if shared:
                 return
@@ -160,7 +161,7 @@ class Allocator:
 
     def free_cache(self) -> None:
         """Give every block kept for reuse back to the system."""
-        with memory_lock:
+        with table_lock:
             blocks = [block for kept in self._kept.values() for block in kept]
             self._kept.clear()
             self.kept_bytes = 0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..config import DEBUG, DEV
-from .facts import DeviceError, MissingDeviceError, Target, after_fork, before_fork, open_lock
+from .facts import DeviceError, MissingDeviceError, Target, open_lock
 from .memory import Allocator
 
 if TYPE_CHECKING:
@@ -247,9 +247,4 @@ def _runtime_files() -> frozenset[str]:
 Device = _Devices()
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-
-    def _in_child() -> None:
-        after_fork()
-        Device._after_fork_in_child()
-
-    os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=_in_child)
+    os.register_at_fork(after_in_child=Device._after_fork_in_child)

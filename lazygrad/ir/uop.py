@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..dtype import ConstType, DType, cast_value, const_bits, dtypes
+from ..locks import table_lock
 from .ops import OPS, Ops
 
 Key = tuple[Any, ...]
@@ -25,13 +26,12 @@ class _Ref(weakref.ref["UOp"]):
 
 
 _table: dict[Key, _Ref] = {}
-_miss_lock = threading.RLock()  # re-entrant: making a node may free another, whose callback runs here
 
 
 def _forget(ref: weakref.ref[UOp]) -> None:
     """A node died. Under the lock: another thread may be putting its successor where it was."""
     key = ref.key  # type: ignore[attr-defined]
-    with _miss_lock:
+    with table_lock:
         if _table.get(key) is ref:
             del _table[key]
 
@@ -273,7 +273,7 @@ class UOp:
 
 def _intern(cls: type[UOp], key: Key, op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any) -> UOp:
     """The miss path: make the node, unless another thread just did."""
-    with _miss_lock:
+    with table_lock:
         ref = _table.get(key)
         if ref is not None:
             found = ref()

@@ -1,0 +1,88 @@
+"""What must not be torn apart: by another thread, by a fork, by Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+# *** locks that a fork must not tear
+
+_fork_locks: list[Any] = []
+_held_by_fork: list[Any] = []
+
+
+def lock_across_fork() -> Any:
+    """A new re-entrant lock that stays usable in a forked child, and that no fork finds half-way through."""
+    lock = threading.RLock()
+    _fork_locks.append(lock)
+    return lock
+
+
+def _before_fork() -> None:
+    """Take every lock, so that a child never inherits half-done work or a lock whose owner it does not have.
+
+    Threads nest them in orders of their own, so none is waited for while others are held.
+    """
+    first = None
+    while True:
+        held = []
+        if first is not None:
+            first.acquire()
+            held.append(first)
+        for lock in [each for each in _fork_locks if each is not first]:
+            if not lock.acquire(blocking=False):
+                break
+            held.append(lock)
+        else:
+            _held_by_fork.extend(held)
+            return
+        for taken in held:
+            taken.release()
+        first = lock
+
+
+def _after_fork() -> None:
+    while _held_by_fork:
+        _held_by_fork.pop().release()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+
+#: Guards what the garbage collector may change at any allocation: the table of nodes, free lists, counts. One
+#: lock for all of it, since whoever holds it may at any point be made to drop a node or a Buffer.
+table_lock = lock_across_fork()
+
+# *** work that Ctrl-C must not tear
+
+
+class uninterrupted:
+    """Within it Ctrl-C waits for the end of the block; pressed a second time, it no longer does.
+
+    For steps that belong together: a kernel that writes in place, and the note that it ran.
+    """
+
+    __slots__ = ("_handler", "_pending")
+
+    def __enter__(self) -> None:
+        self._handler: Any = None
+        self._pending: tuple[int, FrameType | None] | None = None
+        if threading.current_thread() is threading.main_thread():  # no other has signals
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                self._handler = handler
+                signal.signal(signal.SIGINT, self._postpone)
+
+    def _postpone(self, number: int, frame: FrameType | None) -> None:
+        if self._pending is not None:
+            self._handler(number, frame)
+        self._pending = (number, frame)
+
+    def __exit__(self, *exc: object) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+            if self._pending is not None:
+                self._handler(*self._pending)

@@ -1,6 +1,7 @@
 """What a person types: `Tensor`, one file per family of methods."""
 
-from .base import TensorBase, enable_grad, no_grad
+from .base import TensorBase
+from .modes import enable_grad, no_grad
 from .neural import NeuralMixin
 from .trace import trace_methods
 

@@ -5,127 +5,40 @@ The families of methods (arithmetic, movement, ...) are mixins over this class.
 
 from __future__ import annotations
 
-import contextlib
-import pathlib
-import threading
 import weakref
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ..device import Buffer, BufferSpec, Device
+from ..device import Buffer, Device
 from ..dtype import (
     ConstType,
     DType,
     default_float,
     default_int,
     dtypes,
-    from_numpy_name,
     least_upper_dtype,
-    numpy_name,
     to_dtype,
 )
-from ..engine.realize import allocate_empty
 from ..engine.realize import realize as realize_nodes
 from ..gradient import gradient as gradient_of
-from ..ir.index import bounds, evaluate, sint
+from ..ir.index import bounds, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.kernelize import kernelize as kernelize_nodes
-from ..schedule.versions import buffer_of, device_of, empty_buffer, latest, mark_buffer, new_buffer, peel
-from ..shape.movement import base_and_tracker, broadcast_to, reshape, shrink
+from ..schedule.versions import device_of, latest, new_buffer, peel
+from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
 from .storage import Storage, base_of, has_pad, is_view
 
 if TYPE_CHECKING:
-    import numpy as np
+    from . import Tensor
 
-    from .. import Tensor
-
-_live: dict[int, _LiveRef] = {}
-
-
-class _LiveRef(weakref.ref["TensorBase"]):
-    """A weak reference that leaves the registry of tensors by itself."""
-
-    __slots__ = ("key",)
-    key: int
+from .live import live_tensors, register
+from .modes import TestMode, TrainingFlag, TrainingMode, mode
+from .sources import constant, copied, node_of
 
 
-def _forget(ref: weakref.ref[TensorBase]) -> None:
-    key = ref.key  # type: ignore[attr-defined]
-    if _live.get(key) is ref:
-        del _live[key]
-
-
-class _Mode(threading.local):
-    """What holds in this thread: whether gradients are recorded, whether layers train."""
-
-    grad: bool = True
-    training: bool = False
-
-
-mode = _Mode()
-
-
-class no_grad(contextlib.ContextDecorator):
-    """Within it (or within a function it decorates) nothing is recorded for gradients."""
-
-    enabled = False
-
-    def __init__(self) -> None:
-        self._outer: list[bool] = []
-
-    def __enter__(self) -> Self:
-        self._outer.append(mode.grad)
-        mode.grad = self.enabled
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        mode.grad = self._outer.pop()
-
-
-class enable_grad(no_grad):
-    """The opposite of `no_grad`."""
-
-    enabled = True
-
-
-class _TrainingMode(contextlib.ContextDecorator):
-    """`Tensor.train()` and `Tensor.test()`: set the mode of this thread and restore it."""
-
-    wanted = True
-
-    def __init__(self, value: bool | None = None) -> None:
-        self.value = self.wanted if value is None else value
-        self._outer: list[bool] = []
-
-    def __enter__(self) -> Self:
-        self._outer.append(mode.training)
-        mode.training = self.value
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        mode.training = self._outer.pop()
-
-
-class _TestMode(_TrainingMode):
-    wanted = False
-
-
-class _TrainingFlag(type):
-    """`Tensor.training` reads and sets the mode of this thread."""
-
-    @property
-    def training(cls) -> bool:
-        return mode.training
-
-    @training.setter
-    def training(cls, value: bool) -> None:
-        mode.training = bool(value)
-
-
-class TensorBase(metaclass=_TrainingFlag):
+class TensorBase(metaclass=TrainingFlag):
     """A lazy array: a node of the tensor graph. Nothing runs until its values are asked for.
 
     data           a number, a (nested) list, a numpy array, bytes (uint8), a path (the bytes of a file,
@@ -139,8 +52,8 @@ class TensorBase(metaclass=_TrainingFlag):
     _uop: UOp
     _storage: Storage | None
     grad: Tensor | None
-    train: ClassVar[type[_TrainingMode]] = _TrainingMode
-    test: ClassVar[type[_TestMode]] = _TestMode
+    train: ClassVar[type[TrainingMode]] = TrainingMode
+    test: ClassVar[type[TestMode]] = TestMode
 
     def __init__(
         self,
@@ -150,7 +63,7 @@ class TensorBase(metaclass=_TrainingFlag):
         requires_grad: bool | None = None,
     ) -> None:
         wanted = None if dtype is None else to_dtype(dtype)
-        node = _node_of(data, Device.canonicalize(device), device is not None, wanted)
+        node = node_of(data, Device.canonicalize(device), device is not None, wanted)
         self._setup(node, bool(requires_grad), leaf=True)
         self._claim_memory()
         if requires_grad and not dtypes.is_float(self.dtype):
@@ -162,9 +75,7 @@ class TensorBase(metaclass=_TrainingFlag):
         self.grad = None
         self._storage = None
         self._uop = node
-        ref = _LiveRef(self, _forget)
-        ref.key = id(self)
-        _live[ref.key] = ref
+        register(self)
 
     @classmethod
     def _make(cls, node: UOp, *parents: TensorBase, view: bool = True) -> Tensor:
@@ -322,47 +233,12 @@ class TensorBase(metaclass=_TrainingFlag):
     def __hash__(self) -> int:
         return id(self)
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of a 0-d tensor")
-        first = self.shape[0]
-        if isinstance(first, UOp):
-            raise TypeError(f"len() of a symbolic size {first}; use .shape[0]")
-        return first
-
-    def __bool__(self) -> bool:
-        if self.numel() != 1:
-            raise ValueError(
-                f"the truth of a tensor of shape {self.shape} is ambiguous; "
-                "use .any() or .all(), or compare one element"
-            )
-        return bool(self.item())
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __index__(self) -> int:
-        value = self.item()
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"only an integer tensor is an index, not {self.dtype}")
-        return value
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else repr(self)
-
-    def __iter__(self) -> Iterator[Tensor]:
-        for position in range(len(self)):
-            yield self[position]  # type: ignore[index]
-
     # *** running
 
     def kernelize(self, *others: TensorBase) -> Self:
         """Plan: cut the graph below these tensors into kernels, make unallocated buffers. Runs nothing."""
         tensors: tuple[TensorBase, ...] = (self, *others)
-        kernelize_nodes([t._needs_memory() for t in tensors], _pending_nodes)
+        kernelize_nodes([t._needs_memory() for t in tensors], pending_nodes)
         for tensor in tensors:
             tensor._claim_memory()
         return self
@@ -383,7 +259,7 @@ class TensorBase(metaclass=_TrainingFlag):
     def realize(self, *others: TensorBase) -> Self:
         """Compute these tensors now, together, and return the first."""
         tensors: tuple[TensorBase, ...] = (self, *others)
-        realize_nodes([t._needs_memory() for t in tensors], _pending_nodes)
+        realize_nodes([t._needs_memory() for t in tensors], pending_nodes)
         for tensor in tensors:  # stand for the memory, and let go of the graph
             tensor._claim_memory()
         return self
@@ -393,110 +269,6 @@ class TensorBase(metaclass=_TrainingFlag):
         """Whether its memory holds its values already."""
         base = base_of(self._value())
         return base.op is Ops.BUFFER or base.op is Ops.CONST
-
-    # *** reading
-
-    def _host_buffer(self) -> tuple[Buffer, Any]:
-        """This tensor's memory on the host, and the tracker that finds its elements there."""
-        plain: TensorBase = self
-        value = self._value()
-        if base_of(value).op in (Ops.CONST, Ops.IOTA) or not base_and_tracker(peel(value))[1].contiguous:
-            plain = self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,)))
-        realize_nodes([plain._value()], _pending_nodes)
-        base, tracker = base_and_tracker(peel(plain._value()))
-        buffer = buffer_of(base)
-        if not buffer.is_allocated:
-            allocate_empty(buffer)
-        return buffer.ensure_allocated(), tracker
-
-    def _host_array(self) -> np.ndarray[Any, Any]:
-        """The elements, in memory that belongs to the tensor; bf16 and fp8 as the integers of their bits."""
-        import numpy as np
-
-        numpy_dtype = np.dtype(numpy_name(self.dtype))
-        shape = tuple(_bound_size(size) for size in self.shape)
-        if 0 in shape:
-            return np.empty(shape, numpy_dtype)
-        buffer, tracker = self._host_buffer()
-        flat = np.frombuffer(buffer.as_buffer(), numpy_dtype)
-        offset = tracker.views[-1].offset
-        count = 1
-        for size in shape:
-            count *= size
-        return flat[offset : offset + count].reshape(shape)
-
-    def numpy(self) -> np.ndarray[Any, Any]:
-        """A writable copy as a numpy array; bfloat16 and fp8 come as float32."""
-        import numpy as np
-
-        source: TensorBase = self.cast(dtypes.float32) if self.dtype.fmt is None else self
-        array = source._host_array()
-        return np.array(array) if array.base is not None else array
-
-    def data(self) -> memoryview:
-        """The elements as a read-only memoryview of the tensor's shape, without a copy where the memory is
-        the host's."""
-        source: TensorBase = self.cast(dtypes.float32) if self.dtype.fmt is None else self
-        view = source._host_array().view()
-        view.flags.writeable = False
-        return view.data
-
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers; a bare number for a 0-d tensor."""
-        return self.numpy().tolist()
-
-    def item(self) -> ConstType:
-        """The value of a tensor of one element as a Python number."""
-        if self.numel() != 1:
-            raise ValueError(f"item() needs one element, this tensor has shape {self.shape}")
-        value: ConstType = self.numpy().reshape(()).item()
-        return value
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        import numpy as np
-
-        array = np.asarray(self.data()) if self.dtype.fmt is not None else self.numpy()
-        if dtype is not None and np.dtype(dtype) != array.dtype:
-            return array.astype(dtype)
-        return np.array(array) if copy else array
-
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        """The memory, shared without a copy through DLPack (the tensor is computed first)."""
-        if self.dtype.fmt is None:
-            raise BufferError(f"DLPack export of {self.dtype} is not supported; cast it first")
-        return self._host_array().__dlpack__(**kwargs)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # kDLCPU: every device of this release has host memory
-
-    @classmethod
-    def from_dlpack(cls, source: Any) -> Tensor:
-        """A tensor that shares the memory of any object with `__dlpack__` on the CPU (torch, numpy, ...)."""
-        import numpy as np
-
-        return cls._adopt(np.from_dlpack(source))
-
-    @classmethod
-    def from_numpy(cls, array: np.ndarray[Any, Any]) -> Tensor:
-        """A CPU tensor that shares the array's memory: writes through either are seen by both."""
-        return cls._adopt(array)
-
-    @classmethod
-    def _adopt(cls, array: np.ndarray[Any, Any]) -> Tensor:
-        import numpy as np
-
-        if not array.flags.c_contiguous:
-            raise ValueError(
-                "only a contiguous array can be shared without a copy; use Tensor(array) to copy it"
-            )
-        dtype = from_numpy_name(array.dtype.name)
-        flat = np.frombuffer(array, dtype=array.dtype) if array.flags.writeable else array.reshape(-1)
-        node = new_buffer("CPU", array.size, dtype)
-        mark_buffer(node, Buffer("CPU", array.size, dtype).allocate(opaque=flat))
-        made: Any = object.__new__(cls)
-        made._setup(reshape(node, array.shape), False, leaf=True)
-        made._claim_memory()
-        return made  # type: ignore[no-any-return]
 
     # *** writing
 
@@ -631,7 +403,7 @@ class TensorBase(metaclass=_TrainingFlag):
         name = Device.canonicalize(device)
         if name == self.device:
             return self  # type: ignore[return-value]
-        return self._unary(_copied(self.uop, name))
+        return self._unary(copied(self.uop, name))
 
     def to_(self, device: str | None) -> Self:
         """Move this tensor to another device, in place."""
@@ -739,13 +511,7 @@ _MAY_SHARE = frozenset(
 )
 
 
-def live_tensors() -> list[TensorBase]:
-    """Every tensor that exists now."""
-    found = [ref() for ref in list(_live.values())]
-    return [tensor for tensor in found if tensor is not None]
-
-
-def _pending_nodes() -> list[UOp]:
+def pending_nodes() -> list[UOp]:
     """The values that somebody holds and that are not computed yet."""
     return [node for node in (t._value() for t in live_tensors()) if base_of(node).op is not Ops.BUFFER]
 
@@ -772,140 +538,3 @@ def _is_held(version: UOp) -> bool:
     """Whether memory of this version was handed out (numpy, DLPack): those readers must not see the write."""
     buffer: Buffer | None = version.facts.get("buffer")
     return buffer is not None and buffer.base.exported > 0
-
-
-def _bound_size(size: sint) -> int:
-    """The size that a symbolic dimension has now."""
-    if not isinstance(size, UOp):
-        return size
-    from_binds: dict[UOp, int] = {}
-    for node in size.toposort():
-        if node.op is Ops.BIND:
-            from_binds[node] = node.src[1].arg
-        elif node.op is Ops.DEFINE_VAR:
-            from_binds.setdefault(node, node.arg[2])
-    return evaluate(size, from_binds)
-
-
-# *** from data to a node
-
-
-def constant(value: ConstType, dtype: DType, device: str) -> UOp:
-    """A 0-d constant on a device."""
-    return UOp(Ops.CONST, dtype, (UOp(Ops.DEVICE, arg=device),), value)
-
-
-def _copied(node: UOp, device: str) -> UOp:
-    return UOp(Ops.COPY, node.dtype, (node, UOp(Ops.DEVICE, arg=device)))
-
-
-def _node_of(data: Any, device: str, device_given: bool, dtype: DType | None) -> UOp:
-    if isinstance(data, TensorBase):
-        node = data.uop
-        if device_given and data.device != device:
-            node = _copied(node, device)
-        return node if dtype is None else node.cast(dtype)
-    if isinstance(data, UOp):
-        if data.dtype is dtypes.index:
-            return UOp(Ops.CAST, dtype or default_int(), (data,))
-        return data if dtype is None or dtype is data.dtype else UOp(Ops.CAST, dtype, (data,))
-    if isinstance(data, (bool, int, float)):
-        return constant(data, dtype or dtypes.from_py(data), device)
-    if data is None:
-        return empty_buffer(device, 0, dtype or default_float())
-    if isinstance(data, pathlib.Path):
-        return _file_node(data, dtype)
-    if isinstance(data, (bytes, bytearray, memoryview)):
-        import numpy as np
-
-        array = np.frombuffer(data, dtype=np.uint8)
-        return _array_node(array, device, dtype or dtypes.uint8)
-    if isinstance(data, (list, tuple)):
-        return _list_node(data, device, dtype)
-    if type(data).__module__.partition(".")[0] == "numpy" or hasattr(data, "__array__"):
-        import numpy as np
-
-        return _array_node(np.asarray(data), device, dtype)
-    raise TypeError(f"cannot make a Tensor from {data!r} of type {type(data).__name__}")
-
-
-def _list_node(data: Sequence[Any], device: str, dtype: DType | None) -> UOp:
-    import numpy as np
-
-    leaves: list[Any] = []
-    stack: list[Any] = [data]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, (list, tuple)):
-            stack.extend(value)
-        else:
-            leaves.append(value)
-    for leaf in leaves:
-        if isinstance(leaf, TensorBase):
-            raise TypeError("a list of tensors becomes a tensor with Tensor.stack(tensors)")
-        if not isinstance(leaf, (bool, int, float, np.generic)):
-            raise TypeError(f"cannot make a Tensor from {leaf!r} of type {type(leaf).__name__} in a list")
-    if dtype is None:
-        if leaves and all(isinstance(leaf, (bool, np.bool_)) for leaf in leaves):
-            dtype = dtypes.bool
-        elif leaves and all(isinstance(leaf, (bool, int, np.integer)) for leaf in leaves):
-            dtype = default_int()
-        else:
-            dtype = default_float()
-    _check_rectangular(data)
-    wide = "float64" if dtypes.is_float(dtype) else "bool" if dtype is dtypes.bool else None
-    try:
-        array = np.array(data, dtype=wide)
-        if wide is None:
-            array = _exact_ints(array, dtype, leaves)
-    except OverflowError:
-        raise OverflowError(f"an integer of the list does not fit into {dtype}; give dtype=") from None
-    return _array_node(array, device, dtype)
-
-
-def _exact_ints(array: Any, dtype: DType, leaves: list[Any]) -> Any:
-    low, high = int(dtypes.min(dtype)), int(dtypes.max(dtype))
-    for leaf in leaves:
-        if not low <= leaf <= high:
-            raise OverflowError
-    return array.astype(numpy_name(dtype))
-
-
-def _check_rectangular(data: Sequence[Any]) -> None:
-    level: list[Any] = [data]
-    while level and all(isinstance(part, (list, tuple)) for part in level):
-        lengths = {len(part) for part in level}
-        if len(lengths) > 1:
-            raise ValueError(
-                f"a nested list must be rectangular; lists of lengths {sorted(lengths)} stand side by side"
-            )
-        level = [entry for part in level for entry in part]
-    if any(isinstance(part, (list, tuple)) for part in level):
-        raise ValueError("a nested list must be rectangular; numbers and lists stand side by side")
-
-
-def _array_node(array: Any, device: str, dtype: DType | None) -> UOp:
-    """A private copy of the array on device NPY, and the COPY of it to `device`."""
-    import numpy as np
-
-    source_dtype = from_numpy_name(array.dtype.name)
-    wanted = dtype or source_dtype
-    host_dtype = wanted if wanted.fmt is not None else dtypes.float32
-    private = np.array(array, dtype=numpy_name(host_dtype), order="C", copy=True)
-    if not dtypes.is_float(host_dtype) and dtypes.is_float(source_dtype):
-        private, host_dtype = (
-            np.array(array, order="C", copy=True),
-            source_dtype,
-        )  # CAST decides how floats become ints
-    node = new_buffer("NPY", private.size, host_dtype)
-    snapshot = Buffer("NPY", private.size, host_dtype, options=BufferSpec(private=device != "NPY"))
-    mark_buffer(node, snapshot.allocate(opaque=private.reshape(-1)))
-    moved = node if device == "NPY" else _copied(node, device)
-    return reshape(moved, array.shape).cast(wanted)
-
-
-def _file_node(path: pathlib.Path, dtype: DType | None) -> UOp:
-    if not path.exists():
-        raise FileNotFoundError(f"no file {path}")
-    node = empty_buffer(f"DISK:{path.resolve()}", path.stat().st_size, dtypes.uint8)
-    return node if dtype is None else node.cast(dtype)

@@ -14,9 +14,9 @@ from ..ir.uop import UOp
 from ..schedule.versions import empty_buffer
 from ..shape import movement, shape_text, vmax, vmin
 from ..shape.sizes import as_size, prod
-from .base import constant
 from .functions import FunctionMixin
 from .movement import sizes_of
+from .sources import constant
 
 if TYPE_CHECKING:
     from .. import Tensor

@@ -22,8 +22,9 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import broadcast_shapes, broadcast_to, movement, resolve_equal, shape_of, shape_text, vmax
 from ..shape.sizes import add, as_size, mul, sub, vmin
-from .base import TensorBase, mode
+from .base import TensorBase
 from .creation import iota
+from .modes import mode
 from .random import RandomMixin
 from .storage import is_view
 
@@ -141,7 +142,7 @@ class IndexingMixin(RandomMixin):
         """A bool mask as one integer tensor for each of its axes. It runs, to know how many there are."""
         import numpy as np
 
-        return [type(self)(found.astype(np.int64), device=self.device) for found in np.nonzero(mask.numpy())]
+        return [type(self)(found.astype(np.int64), device=self.device) for found in np.nonzero(np.asarray(mask))]
 
     def _position(self, entry: Any, axis: int) -> sint:
         size = self.shape[axis]

@@ -17,6 +17,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import movement, prod, resolve_equal, shape_of, shape_text
 from .base import TensorBase
+from .host import HostMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -45,7 +46,7 @@ def checked_axis(axis: Any, rank: int, shape: Sequence[sint]) -> int:
     return int(number % rank)
 
 
-class MovementMixin(TensorBase):
+class MovementMixin(HostMixin):
     """Methods that move elements around."""
 
     __slots__ = ()

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from ..dtype import DType, default_int, dtypes, least_upper_dtype
 from ..ir.index import sint
 from ..shape import prod, resolve_equal, shape_text
-from .base import TensorBase, mode
+from .base import TensorBase
 from .creation import iota
 from .indexing import IndexingMixin
+from .modes import mode
 
 if TYPE_CHECKING:
     from .. import Tensor

@@ -1,0 +1,181 @@
+"""Reading a tensor from Python: numbers, lists, numpy, memoryviews, DLPack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..device import Buffer
+from ..dtype import ConstType, dtypes, from_numpy_name, numpy_name
+from ..engine.realize import allocate_empty
+from ..engine.realize import realize as realize_nodes
+from ..ir.index import evaluate, sint
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.versions import buffer_of, mark_buffer, new_buffer, peel
+from ..shape.movement import base_and_tracker, reshape
+from .base import TensorBase, pending_nodes
+from .storage import base_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from . import Tensor
+
+
+class HostMixin(TensorBase):
+    """Methods that compute a tensor and hand its elements to Python."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        first = self.shape[0]
+        if isinstance(first, UOp):
+            raise TypeError(f"len() of a symbolic size {first}; use .shape[0]")
+        return first
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise ValueError(
+                f"the truth of a tensor of shape {self.shape} is ambiguous; "
+                "use .any() or .all(), or compare one element"
+            )
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        value = self.item()
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"only an integer tensor is an index, not {self.dtype}")
+        return value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else repr(self)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        for position in range(len(self)):
+            yield self[position]  # type: ignore[index]
+
+    # *** arrays
+
+    def _host_buffer(self) -> tuple[Buffer, Any]:
+        """This tensor's memory on the host, and the tracker that finds its elements there."""
+        plain: HostMixin = self
+        value = self._value()
+        if base_of(value).op in (Ops.CONST, Ops.IOTA) or not base_and_tracker(peel(value))[1].contiguous:
+            plain = self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,)))
+        realize_nodes([plain._value()], pending_nodes)
+        base, tracker = base_and_tracker(peel(plain._value()))
+        buffer = buffer_of(base)
+        if not buffer.is_allocated:
+            allocate_empty(buffer)
+        return buffer.ensure_allocated(), tracker
+
+    def _host_array(self) -> np.ndarray[Any, Any]:
+        """The elements, in memory that belongs to the tensor; bf16 and fp8 as the integers of their bits."""
+        import numpy as np
+
+        numpy_dtype = np.dtype(numpy_name(self.dtype))
+        shape = tuple(_bound_size(size) for size in self.shape)
+        if 0 in shape:
+            return np.empty(shape, numpy_dtype)
+        buffer, tracker = self._host_buffer()
+        flat = np.frombuffer(buffer.as_buffer(), numpy_dtype)
+        offset = tracker.views[-1].offset
+        count = 1
+        for size in shape:
+            count *= size
+        return flat[offset : offset + count].reshape(shape)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A writable copy as a numpy array; bfloat16 and fp8 come as float32."""
+        import numpy as np
+
+        source: HostMixin = self.cast(dtypes.float32) if self.dtype.fmt is None else self
+        array = source._host_array()
+        return np.array(array) if array.base is not None else array
+
+    def data(self) -> memoryview:
+        """The elements as a read-only memoryview of the tensor's shape, without a copy where the memory is
+        the host's."""
+        source: HostMixin = self.cast(dtypes.float32) if self.dtype.fmt is None else self
+        view = source._host_array().view()
+        view.flags.writeable = False
+        return view.data
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers; a bare number for a 0-d tensor."""
+        return self.numpy().tolist()
+
+    def item(self) -> ConstType:
+        """The value of a tensor of one element as a Python number."""
+        if self.numel() != 1:
+            raise ValueError(f"item() needs one element, this tensor has shape {self.shape}")
+        value: ConstType = self.numpy().reshape(()).item()
+        return value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        import numpy as np
+
+        array = np.asarray(self.data()) if self.dtype.fmt is not None else self.numpy()
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            return array.astype(dtype)
+        return np.array(array) if copy else array
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """The memory, shared without a copy through DLPack (the tensor is computed first)."""
+        if self.dtype.fmt is None:
+            raise BufferError(f"DLPack export of {self.dtype} is not supported; cast it first")
+        return self._host_array().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # kDLCPU: every device of this release has host memory
+
+    @classmethod
+    def from_dlpack(cls, source: Any) -> Tensor:
+        """A tensor that shares the memory of any object with `__dlpack__` on the CPU (torch, numpy, ...)."""
+        import numpy as np
+
+        return cls._adopt(np.from_dlpack(source))
+
+    @classmethod
+    def from_numpy(cls, array: np.ndarray[Any, Any]) -> Tensor:
+        """A CPU tensor that shares the array's memory: writes through either are seen by both."""
+        return cls._adopt(array)
+
+    @classmethod
+    def _adopt(cls, array: np.ndarray[Any, Any]) -> Tensor:
+        import numpy as np
+
+        if not array.flags.c_contiguous:
+            raise ValueError(
+                "only a contiguous array can be shared without a copy; use Tensor(array) to copy it"
+            )
+        dtype = from_numpy_name(array.dtype.name)
+        flat = np.frombuffer(array, dtype=array.dtype) if array.flags.writeable else array.reshape(-1)
+        node = new_buffer("CPU", array.size, dtype)
+        mark_buffer(node, Buffer("CPU", array.size, dtype).allocate(opaque=flat))
+        made: Any = object.__new__(cls)
+        made._setup(reshape(node, array.shape), False, leaf=True)
+        made._claim_memory()
+        return made  # type: ignore[no-any-return]
+
+
+def _bound_size(size: sint) -> int:
+    """The size that a symbolic dimension has now."""
+    if not isinstance(size, UOp):
+        return size
+    from_binds: dict[UOp, int] = {}
+    for node in size.toposort():
+        if node.op is Ops.BIND:
+            from_binds[node] = node.src[1].arg
+        elif node.op is Ops.DEFINE_VAR:
+            from_binds.setdefault(node, node.arg[2])
+    return evaluate(size, from_binds)

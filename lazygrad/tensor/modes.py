@@ -1,0 +1,74 @@
+"""What holds in a thread: whether gradients are recorded, and whether layers train."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Self
+
+
+class _Mode(threading.local):
+    """What holds in this thread: whether gradients are recorded, whether layers train."""
+
+    grad: bool = True
+    training: bool = False
+
+
+mode = _Mode()
+
+
+class no_grad(contextlib.ContextDecorator):
+    """Within it (or within a function it decorates) nothing is recorded for gradients."""
+
+    enabled = False
+
+    def __init__(self) -> None:
+        self._outer: list[bool] = []
+
+    def __enter__(self) -> Self:
+        self._outer.append(mode.grad)
+        mode.grad = self.enabled
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        mode.grad = self._outer.pop()
+
+
+class enable_grad(no_grad):
+    """The opposite of `no_grad`."""
+
+    enabled = True
+
+
+class TrainingMode(contextlib.ContextDecorator):
+    """`Tensor.train()` and `Tensor.test()`: set the mode of this thread and restore it."""
+
+    wanted = True
+
+    def __init__(self, value: bool | None = None) -> None:
+        self.value = self.wanted if value is None else value
+        self._outer: list[bool] = []
+
+    def __enter__(self) -> Self:
+        self._outer.append(mode.training)
+        mode.training = self.value
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        mode.training = self._outer.pop()
+
+
+class TestMode(TrainingMode):
+    wanted = False
+
+
+class TrainingFlag(type):
+    """`Tensor.training` reads and sets the mode of this thread."""
+
+    @property
+    def training(cls) -> bool:
+        return mode.training
+
+    @training.setter
+    def training(cls, value: bool) -> None:
+        mode.training = bool(value)

@@ -1,0 +1,146 @@
+"""From data to a node: what `Tensor(data)` makes of numbers, lists, arrays, bytes and files."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from ..device import Buffer, BufferSpec
+from ..dtype import ConstType, DType, default_float, default_int, dtypes, from_numpy_name, numpy_name
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.versions import empty_buffer, mark_buffer, new_buffer
+from ..shape.movement import reshape
+
+
+@runtime_checkable
+class Graphed(Protocol):
+    """What stands for a node of the tensor graph: a Tensor."""
+
+    @property
+    def uop(self) -> UOp: ...
+
+    @property
+    def device(self) -> str: ...
+
+
+def constant(value: ConstType, dtype: DType, device: str) -> UOp:
+    """A 0-d constant on a device."""
+    return UOp(Ops.CONST, dtype, (UOp(Ops.DEVICE, arg=device),), value)
+
+
+def copied(node: UOp, device: str) -> UOp:
+    return UOp(Ops.COPY, node.dtype, (node, UOp(Ops.DEVICE, arg=device)))
+
+
+def node_of(data: Any, device: str, device_given: bool, dtype: DType | None) -> UOp:
+    if isinstance(data, Graphed):
+        node = data.uop
+        if device_given and data.device != device:
+            node = copied(node, device)
+        return node if dtype is None else node.cast(dtype)
+    if isinstance(data, UOp):
+        if data.dtype is dtypes.index:
+            return UOp(Ops.CAST, dtype or default_int(), (data,))
+        return data if dtype is None or dtype is data.dtype else UOp(Ops.CAST, dtype, (data,))
+    if isinstance(data, (bool, int, float)):
+        return constant(data, dtype or dtypes.from_py(data), device)
+    if data is None:
+        return empty_buffer(device, 0, dtype or default_float())
+    if isinstance(data, pathlib.Path):
+        return _file_node(data, dtype)
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        import numpy as np
+
+        array = np.frombuffer(data, dtype=np.uint8)
+        return _array_node(array, device, dtype or dtypes.uint8)
+    if isinstance(data, (list, tuple)):
+        return _list_node(data, device, dtype)
+    if type(data).__module__.partition(".")[0] == "numpy" or hasattr(data, "__array__"):
+        import numpy as np
+
+        return _array_node(np.asarray(data), device, dtype)
+    raise TypeError(f"cannot make a Tensor from {data!r} of type {type(data).__name__}")
+
+
+def _list_node(data: Sequence[Any], device: str, dtype: DType | None) -> UOp:
+    import numpy as np
+
+    leaves: list[Any] = []
+    stack: list[Any] = [data]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, (list, tuple)):
+            stack.extend(value)
+        else:
+            leaves.append(value)
+    for leaf in leaves:
+        if isinstance(leaf, Graphed):
+            raise TypeError("a list of tensors becomes a tensor with Tensor.stack(tensors)")
+        if not isinstance(leaf, (bool, int, float, np.generic)):
+            raise TypeError(f"cannot make a Tensor from {leaf!r} of type {type(leaf).__name__} in a list")
+    if dtype is None:
+        if leaves and all(isinstance(leaf, (bool, np.bool_)) for leaf in leaves):
+            dtype = dtypes.bool
+        elif leaves and all(isinstance(leaf, (bool, int, np.integer)) for leaf in leaves):
+            dtype = default_int()
+        else:
+            dtype = default_float()
+    _check_rectangular(data)
+    wide = "float64" if dtypes.is_float(dtype) else "bool" if dtype is dtypes.bool else None
+    try:
+        array = np.array(data, dtype=wide)
+        if wide is None:
+            array = _exact_ints(array, dtype, leaves)
+    except OverflowError:
+        raise OverflowError(f"an integer of the list does not fit into {dtype}; give dtype=") from None
+    return _array_node(array, device, dtype)
+
+
+def _exact_ints(array: Any, dtype: DType, leaves: list[Any]) -> Any:
+    low, high = int(dtypes.min(dtype)), int(dtypes.max(dtype))
+    for leaf in leaves:
+        if not low <= leaf <= high:
+            raise OverflowError
+    return array.astype(numpy_name(dtype))
+
+
+def _check_rectangular(data: Sequence[Any]) -> None:
+    level: list[Any] = [data]
+    while level and all(isinstance(part, (list, tuple)) for part in level):
+        lengths = {len(part) for part in level}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"a nested list must be rectangular; lists of lengths {sorted(lengths)} stand side by side"
+            )
+        level = [entry for part in level for entry in part]
+    if any(isinstance(part, (list, tuple)) for part in level):
+        raise ValueError("a nested list must be rectangular; numbers and lists stand side by side")
+
+
+def _array_node(array: Any, device: str, dtype: DType | None) -> UOp:
+    """A private copy of the array on device NPY, and the COPY of it to `device`."""
+    import numpy as np
+
+    source_dtype = from_numpy_name(array.dtype.name)
+    wanted = dtype or source_dtype
+    host_dtype = wanted if wanted.fmt is not None else dtypes.float32
+    private = np.array(array, dtype=numpy_name(host_dtype), order="C", copy=True)
+    if not dtypes.is_float(host_dtype) and dtypes.is_float(source_dtype):
+        private, host_dtype = (
+            np.array(array, order="C", copy=True),
+            source_dtype,
+        )  # CAST decides how floats become ints
+    node = new_buffer("NPY", private.size, host_dtype)
+    snapshot = Buffer("NPY", private.size, host_dtype, options=BufferSpec(private=device != "NPY"))
+    mark_buffer(node, snapshot.allocate(opaque=private.reshape(-1)))
+    moved = node if device == "NPY" else copied(node, device)
+    return reshape(moved, array.shape).cast(wanted)
+
+
+def _file_node(path: pathlib.Path, dtype: DType | None) -> UOp:
+    if not path.exists():
+        raise FileNotFoundError(f"no file {path}")
+    node = empty_buffer(f"DISK:{path.resolve()}", path.stat().st_size, dtypes.uint8)
+    return node if dtype is None else node.cast(dtype)

@@ -20,7 +20,7 @@ from ..dtype import dtypes
 from ..ir import index
 from ..ir.index import FALSE, TRUE
 from ..ir.nest import ranges_of
-from ..ir.ops import Ops
+from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
 from .lanes import (
     Access,
@@ -38,7 +38,18 @@ from .lanes import (
     same_lanes,
     without_neutral,
 )
-from .opt.loops import IN_REGISTERS, index_nodes, largest_power_of_two, make_range, stride, substitute_ranges
+from .opt.loops import (
+    ACROSS,
+    GATHERED,
+    IN_REGISTERS,
+    index_nodes,
+    largest_power_of_two,
+    make_range,
+    reduces_around,
+    stride,
+    substitute_ranges,
+    typical,
+)
 from .separate_loops import any_apart, separate_loops
 from .tails import cut_tails
 
@@ -72,43 +83,51 @@ def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
     found = [node for node in nodes if node.op is Ops.RANGE and node.arg.kind in IN_REGISTERS]
     if widest == 0:
         return sink, set()
-    scores = {r: _contiguity(nodes, r) for r in found}
+    widths = {r: largest_power_of_two(r.src[0].arg, widest // _element_bytes(nodes, r)) for r in found}
+    saved = _instructions_saved(nodes, widths)
     chosen: list[UOp] = []
-    for r in sorted(found, key=lambda r: (-scores[r], r.arg.id)):
-        if scores[r] > 0 and not any(_meet(nodes, r, other) for other in chosen):
+    for r in sorted(found, key=lambda r: (-saved[r], r.arg.id)):
+        if saved[r] > 0 and not any(_meet(nodes, r, other) for other in chosen):
             chosen.append(r)
     lanes: set[UOp] = set()
     mapping: dict[UOp, UOp] = {}
     fresh = 1 + max(r.arg.id for r in nodes if r.op is Ops.RANGE)
     for r in chosen:
-        size = r.src[0].arg
-        width = largest_power_of_two(size, widest // _element_bytes(nodes, r))
-        if width == size:
+        width = widths[r]
+        if width == r.src[0].arg:
             lanes.add(r)
-        elif width > 1:
-            lane = make_range(width, fresh, r.arg.kind)
-            register = make_range(size // width, r.arg.id, r.arg.kind)
-            fresh += 1
-            mapping[r] = register * width + lane
-            lanes.add(lane)
+            continue
+        lane = make_range(width, fresh, r.arg.kind)
+        fresh += 1
+        mapping[r] = make_range(r.src[0].arg // width, r.arg.id, r.arg.kind) * width + lane
+        lanes.add(lane)
     return (substitute_ranges(sink, mapping) if mapping else sink), lanes
 
 
-def _contiguity(nodes: list[UOp], r: UOp) -> int:
-    """How much the accesses gain (unit stride) or lose (gathered lane by lane) if `r` is walked by lanes."""
-    score = 0
+def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int]) -> dict[UOp, float]:
+    """How many instructions fewer run, roughly, if the lanes of vectors walk a range of registers."""
+    addresses = index_nodes(nodes)
+    around = reduces_around(nodes)
+    saved = dict.fromkeys(widths, 0.0)
     for node in nodes:
-        if node.op not in (Ops.LOAD, Ops.STORE) or r not in ranges_of(node.src[0]):
+        is_access = node.op in (Ops.LOAD, Ops.STORE)
+        is_value = is_access or node.op is Ops.REDUCE or (node.op in ELEMENTWISE and node not in addresses)
+        if not is_value:
             continue
-        weight = 2 if node.op is Ops.STORE else 1
-        step = stride(node.src[0].src[1], r)
-        if step == 1:
-            score += 2 * weight
-        elif step == -1:
-            score += weight
-        elif step != 0:
-            score -= weight
-    return score
+        own = ranges_of(node.src[0] if node.op is Ops.REDUCE else node)
+        loops = [ranges_of(reduce).union(reduce.src[1:]) for reduce in around.get(node, ())]
+        inside = own.union(*loops)
+        count = math.prod(float(typical(r.src[0])) for r in inside if r in own or r not in widths)
+        for r in own:
+            if r not in widths or widths[r] == 1:
+                continue
+            step = stride(node.src[0].src[1], r) if is_access else 0
+            share = 1 / widths[r] if step in (0, 1, -1) else GATHERED
+            saved[r] += count * (1 - share)
+            if node.op is Ops.REDUCE and r in node.src[1:]:
+                ends = math.prod(float(typical(r.src[0])) for r in ranges_of(node))
+                saved[r] -= ends * ACROSS
+    return saved
 
 
 def _meet(nodes: list[UOp], a: UOp, b: UOp) -> bool:

@@ -17,12 +17,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...device import Target
-from ...ir.index import as_index, bounds
+from ...ir.index import as_index
 from ...ir.nest import ranges_of
 from ...ir.ops import OPS, Kind, Ops
 from ...ir.uop import UOp
 from .actions import Opt, OptOps
-from .loops import Axis, Loops, index_nodes, is_computed, largest_power_of_two, stride
+from .loops import (
+    ACROSS,
+    GATHERED,
+    Axis,
+    Loops,
+    index_nodes,
+    is_computed,
+    largest_power_of_two,
+    reduces_around,
+    stride,
+    typical,
+)
 
 #: Simple operations in the vectorized kernel (LLVM takes about 8 ms for so many).
 MAX_COST = 800
@@ -36,10 +47,6 @@ SUMS = 4
 STRIP = 8
 #: Operations per element up to which an elementwise loop does two vectors at once.
 CHEAP = 6
-#: A vector's lanes are combined in about so many instructions.
-ACROSS = 12.0
-#: A lane's load from an address of its own, and its place in the vector; a lane's store likewise.
-GATHERED = 3.0
 #: Vectors are used where they take at most this share of the instructions.
 WORTHWHILE = 0.8
 #: From this size on an axis may be rounded up to a multiple of a tile's side.
@@ -94,7 +101,7 @@ class Facts:
         facts = Facts(loops)
         number_of = {r: axis.number for axis in loops.axes for r in axis.ranges}
         nodes = loops.sink.toposort()
-        reduces_around = _reduces_around(nodes)
+        inside_of = reduces_around(nodes)
         addresses = index_nodes(nodes)
         for node in nodes:
             info = OPS[node.op]
@@ -104,10 +111,10 @@ class Facts:
             is_value = is_access or node.op is Ops.REDUCE or info.kind is Kind.ELEMENTWISE
             if not is_value or node in addresses:
                 continue
-            outside = [ranges_of(reduce).union(reduce.src[1:]) for reduce in reduces_around.get(node, ())]
+            outside = [ranges_of(reduce).union(reduce.src[1:]) for reduce in inside_of.get(node, ())]
             below = node.src[0] if node.op is Ops.REDUCE else node
             inside = ranges_of(below).union(*outside)
-            count = math.prod(float(_typical(r.src[0])) for r in inside)
+            count = math.prod(float(typical(r.src[0])) for r in inside)
             around = frozenset(number_of[r] for r in inside if r in number_of)
             axes = frozenset(number_of[r] for r in ranges_of(below) if r in number_of)
             facts.values.append((info.cost, axes))
@@ -121,7 +128,7 @@ class Facts:
             facts.work[around] = facts.work.get(around, 0.0) + count * info.cost
             if node.op is Ops.REDUCE:
                 closed = frozenset(number_of[r] for r in node.src[1:] if r in number_of)
-                ends = count / math.prod(float(_typical(r.src[0])) for r in node.src[1:])
+                ends = count / math.prod(float(typical(r.src[0])) for r in node.src[1:])
                 facts.sums.append((ends, closed))
         return facts
 
@@ -170,29 +177,8 @@ class Facts:
         ]
 
 
-def _reduces_around(nodes: list[UOp]) -> dict[UOp, frozenset[UOp]]:
-    """The REDUCEs in whose loops each node stands: those that it is below, and whose ranges it depends on."""
-    found: dict[UOp, frozenset[UOp]] = {}
-    for node in reversed(nodes):
-        own = found.get(node, frozenset())
-        if node.op is Ops.REDUCE:
-            own = own | {node}
-        if not own:
-            continue
-        for source in node.src[:1] if node.op is Ops.REDUCE else node.src:
-            open_ranges = ranges_of(source)
-            inside = frozenset(reduce for reduce in own if not open_ranges.isdisjoint(reduce.src[1:]))
-            if inside:
-                found[source] = found.get(source, frozenset()) | inside
-    return found
-
-
 def _is_shift(divisor: UOp) -> bool:
     return divisor.op is Ops.CONST and divisor.arg > 0 and divisor.arg & (divisor.arg - 1) == 0
-
-
-def _typical(size: UOp) -> int:
-    return max(bounds(size)[1], 1)
 
 
 def _size(axis: Axis) -> int | None:
@@ -273,7 +259,7 @@ class _Plan:
         facts = self.facts
         best, least = None, facts.time(None, 1.0) * WORTHWHILE
         for axis in facts.loops.axes:
-            size = _typical(as_index(axis.size))
+            size = typical(as_index(axis.size))
             lanes = size / -(-size // self.width)  # that are used, on average
             time = facts.time(axis, lanes)
             if lanes > 1 and time <= least:
@@ -303,7 +289,7 @@ class _Plan:
         """
         cheap = self.target.vector_bytes >= 64
         if size is None:
-            if not cheap or _typical(as_index(axis.size)) < self.width:
+            if not cheap or typical(as_index(axis.size)) < self.width:
                 return 1
             self.padded[axis.number] = self.width
             return self.width

@@ -27,16 +27,22 @@ from ..axes import kernel_name
 
 #: The kinds of range that `vectorize` turns into lanes and registers.
 IN_REGISTERS = frozenset((AxisType.UPCAST, AxisType.UNROLL))
+#: A vector's lanes are combined in about so many instructions.
+ACROSS = 12.0
+#: A lane's load from an address of its own, and its place in the vector; a lane's store likewise.
+GATHERED = 3.0
 
 
 @dataclass(frozen=True)
 class Axis:
     """What one axis number stands for.
 
-    number   how an Opt names it size     that of the part that is not split off yet ranges   the loops over
-    that part, at most one of an output, any number of reduces; () once all is split off output   whether an
-    output has it reduce   its number among the reduce axes; None if nothing is reduced along it parts
-    what was split off, the newest first: (kind, amount)
+    number   how an Opt names it
+    size     that of the part that is not split off yet
+    ranges   the loops over that part: at most one of an output, any number of reduces; perhaps none
+    output   whether an output has it
+    reduce   its number among the reduce axes; None if nothing is reduced along it
+    parts    what was split off, the newest first: (kind, amount)
     """
 
     number: int
@@ -358,3 +364,25 @@ def index_nodes(nodes: Iterable[UOp]) -> set[UOp]:
         if arithmetic:
             found.add(node)
     return found
+
+
+def reduces_around(nodes: list[UOp]) -> dict[UOp, frozenset[UOp]]:
+    """The REDUCEs in whose loops each node stands: those that it is below, and whose ranges it depends on."""
+    found: dict[UOp, frozenset[UOp]] = {}
+    for node in reversed(nodes):
+        own = found.get(node, frozenset())
+        if node.op is Ops.REDUCE:
+            own = own | {node}
+        if not own:
+            continue
+        for source in node.src[:1] if node.op is Ops.REDUCE else node.src:
+            open_ranges = ranges_of(source)
+            inside = frozenset(reduce for reduce in own if not open_ranges.isdisjoint(reduce.src[1:]))
+            if inside:
+                found[source] = found.get(source, frozenset()) | inside
+    return found
+
+
+def typical(size: UOp) -> int:
+    """A size as a number: the greatest, where it is symbolic."""
+    return max(index.bounds(size)[1], 1)

@@ -21,6 +21,9 @@ from ..ir.uop import UOp
 from ..shape import shape_text
 from ..tensor import Tensor
 
+#: How many tensors are loaded between two movements of the progress bar.
+TOGETHER = 32
+
 # ---- the tensors of a model ----
 
 #: What has attributes that belong to code and not to a model.
@@ -82,7 +85,7 @@ def load_state_dict(
 
     strict   names that only one of the two has raise; otherwise they stay, and `verbose` prints them
     verbose  show progress on a terminal
-    consume  take each tensor out of the state dict when it is written, so that its memory is free
+    consume  take the tensors out of the state dict, so that their memory is free once they are written
 
     Everything is checked before the first tensor is written.
     """
@@ -101,12 +104,15 @@ def load_state_dict(
 
     from tqdm import tqdm
 
-    # None: no bar where stderr is no terminal
-    for name in tqdm(names, "loading weights", unit="tensor", leave=False, disable=None if verbose else True):
-        target, value = targets[name], state_dict[name]
-        target.assign(value.detach().to(target.device)).realize()
-        if consume:
-            del state_dict[name]
+    for name in names:
+        value = state_dict.pop(name) if consume else state_dict[name]
+        targets[name].assign(value.detach().to(targets[name].device))
+    quiet = None if verbose else True  # None: no bar where stderr is no terminal
+    with tqdm(total=len(names), desc="loading weights", unit="tensor", leave=False, disable=quiet) as bar:
+        for begin in range(0, len(names), TOGETHER):
+            some = [targets[name] for name in names[begin : begin + TOGETHER]]
+            Tensor.realize(*some)
+            bar.update(len(some))
 
 
 def _difference(missing: list[str], unknown: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""python -m lazygrad: the demo learns, the same seed gives the same to the bit, devices are listed, mistakes are named."""
+"""python -m lazygrad: the demo learns and repeats itself to the bit, devices are listed, mistakes are named."""
 
 from __future__ import annotations
 

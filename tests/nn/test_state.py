@@ -303,7 +303,7 @@ def test_a_dtype_that_lazygrad_lacks_is_named(tmp_path):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no file .*x"):
+    with pytest.raises(FileNotFoundError, match=r"no file .*x"):
         safe_load(tmp_path / "x")
 
 

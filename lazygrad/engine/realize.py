@@ -7,6 +7,7 @@ first: the thread that takes it marks it, others wait for the mark.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from ..dtype import dtypes
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..locks import uninterrupted
 from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.kernelize import Pending, kernelize, planning
 from ..schedule.versions import latest, next_version
@@ -49,39 +51,46 @@ def observe_kernels(observer: Observer) -> Iterator[None]:
         _observers.remove(observer)
 
 
+class _Mark:
+    """On a kernel: the thread that is to run it. `done` is set when it has run all of its own."""
+
+    __slots__ = ("done", "process")
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.process = os.getpid()
+
+
 def run_schedule(items: Sequence[ScheduleItem]) -> bool:
     """Run the items in order. False where another thread took some and failed: plan again."""
-    mark = threading.Event()
-    waits: list[tuple[ScheduleItem, threading.Event | None]] = []
-    with planning:
-        for item in items:
-            other = item.kernel.facts.get("runs")
-            if other is None:
-                item.kernel.facts["runs"] = mark
-            waits.append((item, other))
-    position = 0
+    mark = _Mark()
     try:
-        for item, other in waits:
-            if other is None:
+        with planning:
+            for item in items:
+                other = item.kernel.facts.get("runs")
+                if other is None or other.process != mark.process:  # a forked child has one thread
+                    item.kernel.facts["runs"] = mark
+        for item in items:
+            other = item.kernel.facts["runs"]
+            if other is mark:
                 run_item(item)
-                _finish(item.kernel)
             else:
-                other.wait()
+                other.done.wait()
                 if "ran" not in item.kernel.facts:
                     return False
-            position += 1
     finally:
-        if position < len(waits):
-            with planning:
-                for item, other in waits[position:]:
-                    if other is None:
-                        del item.kernel.facts["runs"]
-        mark.set()
+        with planning:
+            for item in items:
+                if item.kernel.facts.get("runs") is mark and "ran" not in item.kernel.facts:
+                    del item.kernel.facts["runs"]
+        mark.done.set()
     return True
 
 
 def _finish(kernel: UOp) -> None:
     with planning:
+        if "ran" in kernel.facts:  # run once more, by hand
+            return
         kernel.facts["ran"] = True
         for ref in kernel.facts["outputs"]:
             assign = ref()
@@ -90,10 +99,11 @@ def _finish(kernel: UOp) -> None:
 
 
 def run_item(item: ScheduleItem) -> None:
-    """Run one kernel or copy now."""
+    """Run one kernel or copy now, and record that its values are in memory."""
     ast, bufs = item.ast, item.bufs
     if ast.op is Ops.COPY:
         _run_copy(item)
+        _finish(item.kernel)
         return
     device = bufs[0].device
     outputs = len(ast.src)
@@ -114,7 +124,10 @@ def run_item(item: ScheduleItem) -> None:
     timed = bool(_observers) or DEBUG.value >= 2
     if DEBUG.value >= 3:
         report.print_forms(item, runner)
-    seconds = runner.program(tuple([b._buf for b in bufs]), values_for(runner, item.var_vals), wait=timed)
+    handles, values = tuple([b._buf for b in bufs]), values_for(runner, item.var_vals)
+    with uninterrupted():  # a kernel that wrote in place must not seem not to have run
+        seconds = runner.program(handles, values, wait=timed)
+        _finish(item.kernel)
     estimates = runner.spec.estimates
     ops = _number(estimates.ops, item.var_vals)
     accessed = _number(estimates.bytes, item.var_vals)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +20,7 @@ from ..dtype import DType, default_float, default_int, dtypes, to_dtype
 from ..gradient import expanded, filled
 from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
+from ..locks import lock_across_fork
 from ..shape import prod, shape_of, shape_text, vmax
 from .creation import checked_shape, iota
 from .linalg import LinalgMixin
@@ -62,7 +62,7 @@ class _Stream:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = lock_across_fork()
         self.seed = int.from_bytes(os.urandom(4), "little")
         self.base = 0
 

@@ -132,12 +132,23 @@ class Facts:
                 facts.sums.append((ends, closed))
         return facts
 
-    def size_of_code(self, copies: dict[int, int]) -> int:
-        """Operations written out when so many places of these axes are computed at once."""
-        return sum(
-            price * math.prod(copies[number] for number in axes if number in copies)
+    def size_of_code(self, copies: dict[int, int], lanes: Axis | None = None, width: int = 1) -> int:
+        """Operations written out when so many places of these axes are computed at once.
+
+        A vector of `width` places along `lanes` is one operation, unless its lanes are gathered.
+        """
+        vectors = dict(copies)
+        if lanes is not None:
+            vectors[lanes.number] = max(1, copies.get(lanes.number, 1) // width)
+        total = sum(
+            price * math.prod(vectors[number] for number in axes if number in vectors)
             for price, axes in self.values
         )
+        if lanes is not None:
+            for access in self.accesses:
+                if access.step(lanes) not in (0, 1, -1):
+                    total += math.prod(copies[number] for number in access.strides if number in copies)
+        return total
 
     def time(self, axis: Axis | None, lanes: float) -> float:
         """Roughly how many instructions run if this axis is walked by so many lanes; None: if none is."""
@@ -158,7 +169,7 @@ class Facts:
         if step in (0, 1, -1):
             return 1.0 / lanes
         if access.node.op is Ops.LOAD and self._serves_others(access, axis):
-            return GATHERED / 4  # gathered once for about so many rows of a tile
+            return GATHERED / 3  # one gathered vector serves a few rows of a tile
         return GATHERED
 
     def _serves_others(self, access: Access, lanes: Axis) -> bool:
@@ -242,13 +253,9 @@ class _Plan:
         return found
 
     def fits(self, axis: Axis, amount: int, most: int = MAX_COST) -> bool:
-        """Whether the kernel stays small with this amount. A vector costs as much as a scalar."""
-        copies = {**self.amounts, axis.number: amount}
-        if self.lanes is not None:
-            number = self.lanes.number
-            copies[number] = max(1, copies.get(number, 1) // self.width)
-        tails = len(self.padded)  # each writes the body once more
-        return self.facts.size_of_code(copies) << tails <= most
+        """Whether the kernel stays small with this amount."""
+        size = self.facts.size_of_code({**self.amounts, axis.number: amount}, self.lanes, self.width)
+        return size << len(self.padded) <= most  # each tail writes the body once more
 
     # *** the axis of the lanes
 

@@ -1,4 +1,4 @@
-"""python -m lazygrad: the demo learns and repeats itself to the bit, devices are listed, mistakes are named."""
+"""python -m lazygrad: the demo learns and repeats itself to the bit; devices are listed; mistakes named."""
 
 from __future__ import annotations
 

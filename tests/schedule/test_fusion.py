@@ -1,4 +1,4 @@
-"""What runs as one kernel, and what does not. Counted, on every device alike, by the kernels that really ran."""
+"""What runs as one kernel, and what does not: counted by the kernels that really ran."""
 
 from __future__ import annotations
 

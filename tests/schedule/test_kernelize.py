@@ -1,4 +1,4 @@
-"""kernelize, schedule, realize: what they make, what they do not run, and that they can be called again and again."""
+"""kernelize, schedule, realize: what they make, what they do not run; they can be called again and again."""
 
 from __future__ import annotations
 

@@ -1,0 +1,339 @@
+"""Running: several threads, interrupted schedules, forked children, observers, copies."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+from lazygrad import Context, Tensor, Variable
+from lazygrad.device import GlobalCounters
+from lazygrad.engine import programs, realize
+from tests.helpers import ROOT
+
+
+def memory(values) -> Tensor:
+    return Tensor(values).realize()
+
+
+# ---- threads
+
+
+def in_threads(count: int, work) -> None:
+    """Run work(number) in so many threads at once; what one of them raises is raised here."""
+    start = threading.Barrier(count)
+    errors: list[BaseException] = []
+
+    def run(number: int) -> None:
+        start.wait()
+        try:
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_threads_realize_different_tensors():
+    found: dict[int, list[float]] = {}
+
+    def work(number: int) -> None:
+        x = Tensor([float(number), 1.0, 2.0])
+        for _ in range(20):
+            x = (x * 2 - x).realize()
+        found[number] = (x + number).tolist()
+
+    in_threads(8, work)
+    assert found == {n: [2.0 * n, 1.0 + n, 2.0 + n] for n in range(8)}
+
+
+def test_threads_compile_different_kernels():
+    found: dict[int, float] = {}
+
+    def work(number: int) -> None:
+        found[number] = (Tensor.ones(3, 5 + number).contiguous() * number).sum().item()
+
+    in_threads(6, work)
+    assert found == {n: 3.0 * (5 + n) * n for n in range(6)}
+
+
+def test_threads_realize_the_same_tensor():
+    a = memory([1.0, 2.0, 3.0])
+    for step in range(1, 6):
+        shared = (a + step).contiguous() * 2
+        before = GlobalCounters.kernel_count
+        in_threads(6, lambda _, shared=shared: shared.realize())
+        assert GlobalCounters.kernel_count - before == 2
+        assert shared.tolist() == [2.0 + 2 * step, 4.0 + 2 * step, 6.0 + 2 * step]
+
+
+def test_threads_realize_children_of_one_tensor():
+    a = memory([1.0, 2.0])
+    parent = (a * 3).contiguous()
+    found: dict[int, list[float]] = {}
+
+    def work(number: int) -> None:
+        found[number] = (parent + number).tolist()
+
+    in_threads(6, work)
+    assert found == {n: [3.0 + n, 6.0 + n] for n in range(6)}
+
+
+def test_threads_have_flags_of_their_own():
+    seen: dict[int, int] = {}
+
+    def work(number: int) -> None:
+        with Context(NOOPT=number % 2):
+            seen[number] = int((Tensor([1.0] * 64) + number).sum().item())
+            assert Context(NOOPT=number % 2).flags["NOOPT"] == number % 2
+
+    in_threads(4, work)
+    assert seen == {n: 64 + 64 * n for n in range(4)}
+
+
+# ---- Ctrl-C
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Ctrl-C once, in place of the n-th thing that runs."""
+
+    def interrupt(at: int) -> None:
+        run_item = realize.run_item
+        count = 0
+
+        def once(item) -> None:
+            nonlocal count
+            count += 1
+            if count == at:
+                raise KeyboardInterrupt
+            run_item(item)
+
+        monkeypatch.setattr(realize, "run_item", once)
+
+    return interrupt
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_an_interrupted_schedule_is_finished_later(interrupted, at):
+    a = memory([1.0, 2.0])
+    out = ((a + 1).contiguous() * 2).contiguous() - 1
+    interrupted(at)
+    with pytest.raises(KeyboardInterrupt):
+        out.realize()
+    assert (a * 5).tolist() == [5.0, 10.0]
+    assert out.tolist() == [3.0, 5.0]
+
+
+def test_an_interrupted_write_happens_once(interrupted):
+    a = memory([1.0, 2.0])
+    before = a + 0
+    a.assign(a + 10)
+    interrupted(2)
+    with pytest.raises(KeyboardInterrupt):
+        Tensor.realize(before, a)
+    assert a.tolist() == [11.0, 12.0]
+    assert before.tolist() == [1.0, 2.0]
+
+
+def test_an_interrupted_kernelize_can_be_repeated(monkeypatch):
+    from lazygrad.schedule import kernelize
+
+    a = memory([1.0, 2.0])
+    out = a * 77 + a
+    with monkeypatch.context() as patch:
+        patch.setattr(kernelize, "plan", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            out.realize()
+    assert out.tolist() == [78.0, 156.0]
+
+
+def test_a_kernel_that_fails_leaves_the_others_usable(monkeypatch):
+    a = memory([1.0, 2.0])
+    first = (a + 3).contiguous()
+    second = first * 2
+
+    def refuse(device, ast):
+        raise RuntimeError("no more kernels today")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(realize, "get_runner", refuse)
+        with pytest.raises(RuntimeError, match="no more kernels today"):
+            second.realize()
+    assert second.tolist() == [8.0, 10.0]
+    assert first.tolist() == [4.0, 5.0]
+
+
+# ---- processes
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_uses_the_cpu():
+    script = """
+        import os, sys, threading
+        from lazygrad import Tensor
+        a = Tensor([1.0, 2.0]).realize()
+        planned = a * 3
+        planned.kernelize()
+        stop = threading.Event()
+        def busy():
+            n = 0
+            while not stop.is_set():
+                n += 1
+                (a + n).realize()
+        threads = [threading.Thread(target=busy) for _ in range(2)]
+        for thread in threads: thread.start()
+        children = []
+        for number in range(4):
+            pid = os.fork()
+            if pid == 0:
+                good = (a + number).tolist() == [1.0 + number, 2.0 + number]
+                good = good and planned.tolist() == [3.0, 6.0] and (a @ a).item() == 5.0
+                os._exit(0 if good else 1)
+            children.append(pid)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+        stop.set()
+        for thread in threads: thread.join()
+        assert (a * 2).tolist() == [2.0, 4.0]
+        print(codes)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.stdout.strip() == "[0, 0, 0, 0]", done.stderr
+
+
+# ---- programs
+
+
+def test_equal_kernels_are_compiled_once():
+    a, b = memory([1.5, 2.5]), memory([3.5, 4.5])
+    (a * 123 + b).realize()
+    compiled = len(programs.method_cache)
+    assert (b * 123 + a).tolist() == [432.0, 556.0]
+    assert len(programs.method_cache) == compiled
+
+
+def test_a_second_device_of_a_kind_reuses_the_binary(monkeypatch):
+    a = Tensor([1.5, 2.5], device="CPU")
+    (a * 321).realize()
+    binaries = len(programs._compiled)
+    b = Tensor([1.5, 2.5], device="CPU:1")
+    assert (b * 321).tolist() == [481.5, 802.5]
+    assert len(programs._compiled) == binaries
+
+
+def test_noopt_is_another_program():
+    a = memory([float(n) for n in range(64)])
+    plain = (a * 31).numpy()
+    compiled = len(programs.method_cache)
+    with Context(NOOPT=1):
+        assert np.array_equal((a * 31).numpy(), plain)
+    assert len(programs.method_cache) == compiled + 1
+
+
+def test_symbolic_sums_share_their_kernel():
+    a = memory([float(n) for n in range(10)])
+
+    def total(count: int) -> float:
+        return a.shrink(((0, Variable("i", 1, 10).bind(count)),)).sum().item()
+
+    total(4)
+    compiled = len(programs.method_cache)
+    assert [total(n) for n in range(1, 11)] == [n * (n - 1) / 2 for n in range(1, 11)]
+    assert len(programs.method_cache) == compiled
+
+
+def test_clear_programs_compiles_again():
+    a = memory([1.0, 2.0])
+    (a + 0.125).realize()
+    programs.clear_programs()
+    assert (a + 0.125).tolist() == [1.125, 2.125]
+    assert len(programs.method_cache) == 1
+
+
+# ---- who looks on
+
+
+def test_observers_see_every_kernel_and_copy():
+    seen = []
+    with realize.observe_kernels(lambda item, name, *numbers: seen.append((name, *numbers))):
+        x = Tensor([1.0, 2.0, 3.0, 4.0])
+        (x * 2 + 1).realize()
+    (copy, *_), (kernel, seconds, operations, moved) = seen
+    assert copy.startswith("copy       16,     CPU <- NPY")
+    assert kernel.startswith("E_4") or kernel == "E_4"
+    assert seconds > 0
+    assert operations == 8
+    assert moved == 32
+    x.sum().realize()
+    assert len(seen) == 2
+
+
+def test_counters():
+    a = memory([1.0] * 100)
+    GlobalCounters.reset()
+    (a + 1).realize()
+    (a * 2).realize()
+    assert GlobalCounters.kernel_count == 2
+    assert GlobalCounters.global_ops == 200
+    assert GlobalCounters.global_mem == 1600
+
+
+def test_memory_goes_back_when_tensors_die():
+    before = GlobalCounters.mem_used
+    a = Tensor.ones(1000).contiguous().realize()
+    assert GlobalCounters.mem_used == before + 4000
+    b = (a + 1).realize()
+    assert GlobalCounters.mem_used == before + 8000
+    del a, b
+    assert GlobalCounters.mem_used == before
+
+
+def test_reading_memory_that_nobody_wrote_gives_zeros():
+    (Tensor.ones(64).contiguous() * 7).realize()  # leaves a block behind
+    assert Tensor.empty(64).tolist() == [0.0] * 64
+    assert (Tensor.empty(64) + 1).tolist() == [1.0] * 64
+
+
+# ---- devices
+
+
+def test_operands_on_two_devices_are_refused():
+    with pytest.raises(ValueError, match=r"PYTHON"):
+        (Tensor([1.0]) + Tensor([2.0], device="PYTHON")).realize()
+
+
+def test_copies_there_and_back():
+    a = memory([1.0, 2.0])
+    there = a.to("PYTHON")
+    assert there.device == "PYTHON"
+    assert (there * 3).to("CPU").tolist() == [3.0, 6.0]
+
+
+def test_copying_a_part():
+    a = memory([1.0, 2.0, 3.0, 4.0])
+    assert a[1:3].to("PYTHON").tolist() == [2.0, 3.0]
+    assert a[::2].to("PYTHON").tolist() == [1.0, 3.0]
+
+
+def test_null_runs_nothing():
+    a = Tensor.empty(4, device="NULL")
+    before = GlobalCounters.kernel_count
+    (a + 1).realize()
+    assert GlobalCounters.kernel_count - before == 1

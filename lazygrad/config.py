@@ -30,10 +30,15 @@ class ContextVar:
 
     all: dict[str, ContextVar] = {}
 
-    def __init__(self, name: str, default: int | str, doc: str) -> None:
+    #: The flags with which the same kernel becomes other code: a part of the keys of programs.
+    of_code: list[ContextVar] = []
+
+    def __init__(self, name: str, default: int | str, doc: str, changes_code: bool = False) -> None:
         self.name, self.default, self.doc = name, default, doc
         self._process = _parse(name, os.environ.get(name), default)
         ContextVar.all[name] = self
+        if changes_code:
+            ContextVar.of_code.append(self)
 
     @property
     def value(self) -> Any:
@@ -100,13 +105,20 @@ def getenv(name: str, default: Any = 0) -> Any:
 DEBUG = ContextVar(
     "DEBUG", 0, "prints 1 devices, 2 kernels, 3 schedule, 4 source, 5 AST, 6 every form, 7 asm"
 )
-NOOPT = ContextVar("NOOPT", 0, "1 applies no optimization, so that kernels read like the plain loops")
+NOOPT = ContextVar(
+    "NOOPT", 0, "1 applies no optimization, so that kernels read like the plain loops", changes_code=True
+)
 DEV = ContextVar("DEV", "", "the default device, for example CPU, CLANG, PYTHON")
-CHECK = ContextVar("CHECK", 0, "1 checks every form between the stages of the compiler")
+CHECK = ContextVar("CHECK", 0, "1 checks every form between the stages of the compiler", changes_code=True)
 TRACEMETA = ContextVar(
     "TRACEMETA", 1, "what a kernel remembers of your code: 0 nothing, 1 the method, 2 its line"
 )
-CACHELEVEL = ContextVar("CACHELEVEL", 2, "0 keeps no schedule or program for reuse in memory")
+CACHEDB = ContextVar(
+    "CACHEDB", "", "the file of the disk cache; empty is `lazygrad/cache.db` among your caches"
+)
+CACHELEVEL = ContextVar(
+    "CACHELEVEL", 2, "2 keeps programs in memory and on disk, 1 only what searches found on disk, 0 nothing"
+)
 CC = ContextVar("CC", "", "the C compiler of device CLANG; empty tries clang, then gcc, then cc")
 DEBUG_STYLE = ContextVar("DEBUG_STYLE", "", "how forms are printed; `classic` is the older tree and table")
 FUSE = ContextVar("FUSE", 1, "0 gives every operation a kernel of its own")

@@ -25,6 +25,10 @@ class Compiler:
         """The binary; CompileError with the source and the log where the compiler refuses."""
         return source.encode()
 
+    def version(self) -> str | None:
+        """All that the binary depends on besides the text, for the disk cache; None keeps no binary there."""
+        return None
+
     def disassemble(self, source: str) -> str:
         """The machine's instructions for the text; the text itself where nothing lower can be shown."""
         return source

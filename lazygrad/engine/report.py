@@ -12,7 +12,7 @@ from ..config import DEBUG, NO_COLOR
 from ..device import GlobalCounters
 from ..ir.text import linear_text
 from ..schedule.items import ScheduleItem
-from .programs import Runner
+from .programs import Runner, linear_program
 
 _COLORS = {"green": 32, "yellow": 33, "magenta": 35, "cyan": 36, "red": 31, "blue": 34}
 
@@ -81,7 +81,7 @@ def print_forms(item: ScheduleItem, runner: Runner) -> None:
     if DEBUG >= 3:
         print(f"{spec.name}: opts {list(spec.applied_opts)}")
     if DEBUG >= 5:
-        print(linear_text(list(spec.uops)))
+        print(linear_text(linear_program(runner, item.bufs[0].device, item.ast)))
     if DEBUG >= 4:
         print(spec.src)
 

@@ -48,19 +48,30 @@ def native_program(spec: ProgramSpec, address: int, keep_alive: Any) -> Program:
 
 
 @functools.cache
+def _cpu_facts() -> dict[str, str]:
+    """What Linux says of the first core; {} elsewhere."""
+    try:
+        first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+    except OSError:
+        return {}
+    rows = (line.partition(":") for line in first.splitlines())
+    return {name.strip(): value.strip() for name, _, value in rows}
+
+
 def host_features() -> frozenset[str]:
     """What the processor can do, in the names that LLVM and Linux share (`avx2`, `fma`, `neon`)."""
     machine = platform.machine().lower()
     always = {"arm64": ("neon", "fma"), "aarch64": ("neon", "fma"), "x86_64": ("sse2",), "amd64": ("sse2",)}
-    found = set(always.get(machine, ()))
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith(("flags", "Features")):
-                found.update(line.partition(":")[2].split())
-                break
-    except OSError:
-        pass  # not Linux
-    return frozenset(found)
+    facts = _cpu_facts()
+    listed = facts.get("flags", facts.get("Features", "")).split()
+    return frozenset((*always.get(machine, ()), *listed))
+
+
+def host_name() -> str:
+    """Which processor this is, as far as the system says."""
+    facts = _cpu_facts()
+    names = ("model name", "cpu family", "model", "stepping", "CPU implementer", "CPU part", "CPU variant")
+    return " ".join([platform.machine(), platform.processor(), *(facts.get(name, "") for name in names)])
 
 
 def host_caches() -> tuple[int, ...]:

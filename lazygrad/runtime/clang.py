@@ -16,7 +16,7 @@ from ..renderer.cstyle import FLAGS as TEXT_FLAGS
 from ..renderer.cstyle import CStyleRenderer
 from ..renderer.dialects import c_target
 from ._host import HostAllocator
-from ._native import host_features, host_target, native_program
+from ._native import host_features, host_name, host_target, native_program
 
 #: How to compile; TEXT_FLAGS are those without which the text would mean something else.
 FLAGS = " ".join(("-O2 -march=native -shared -fPIC", *TEXT_FLAGS))
@@ -37,6 +37,17 @@ class CCompiler(Compiler):
         fix = install.get(sys.platform, "apt install clang (or another C compiler, named by CC)")
         missing = f"{asked} (named by CC)" if asked else "clang, gcc or cc"
         raise DeviceError(f"device CLANG needs a C compiler, and {missing} is not on the PATH: {fix}")
+
+    def version(self) -> str | None:
+        """The compiler's file, its words and the processor; None where there is no compiler."""
+        try:
+            words = self.command()
+            file = os.path.realpath(shutil.which(words[0]) or "")
+            found = os.stat(file)
+        except (DeviceError, OSError):
+            return None
+        features = ",".join(sorted(host_features()))
+        return f"{file} {found.st_size} {found.st_mtime_ns} {words[1:]} {FLAGS} {host_name()} {features}"
 
     def compile(self, source: str) -> bytes:
         return self._run(source, *FLAGS.split())

@@ -47,6 +47,9 @@ class LLVMCompiler(Compiler):
         version = ".".join(map(str, self.llvm.llvm_version_info))
         return f"{self.cpu} {','.join(sorted(self.features))} LLVM {version}"
 
+    def version(self) -> str:
+        return f"{self.llvm.get_default_triple()} {self.arch}"
+
     def compile(self, source: str) -> bytes:
         with _llvm_lock:
             code: bytes = self.machine.emit_object(self._parsed(source))

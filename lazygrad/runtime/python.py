@@ -19,6 +19,9 @@ from ._host import HostAllocator, Memory
 class PythonCompiler(Compiler):
     """Checks the text; the binary is the text itself."""
 
+    def version(self) -> str:
+        return "Python"
+
     def compile(self, source: str) -> bytes:
         _parse(source)
         return source.encode()

@@ -1,0 +1,203 @@
+"""Compiled programs on disk: a key that is the same in every process, and the program's record as plain data.
+
+The key is made of a kernel's structure (not of its text: a second process lowers nothing), the target, what
+the compiler says of itself, the flags that change code, and the source of lazygrad.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import hashlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..codegen.opt import Opt, OptOps
+from ..config import CACHELEVEL, ContextVar
+from ..device import CompiledDevice
+from ..dtype import DTYPES_BY_NAME, DType, const_bits
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..renderer import Estimates, ProgramSpec
+from ..runtime import diskcache_get, diskcache_put
+from ..shape import ShapeTracker, View
+
+#: The level of CACHELEVEL from which programs are kept on disk.
+LEVEL = 2
+TABLE = "programs"
+
+
+class _Unknown(Exception):
+    """Something without a text that is the same in every process."""
+
+
+def load_program(device: CompiledDevice, ast: UOp) -> tuple[ProgramSpec, bytes] | None:
+    """The program and binary of a kernel, if a process left them on disk."""
+    key = _key(device, ast)
+    record = None if key is None else diskcache_get(TABLE, key, LEVEL)
+    return None if record is None else _spec_of(record)
+
+
+def store_program(device: CompiledDevice, ast: UOp, spec: ProgramSpec, lib: bytes) -> None:
+    """Leave a program for other processes."""
+    key = _key(device, ast)
+    if key is not None:
+        try:
+            diskcache_put(TABLE, key, _record(spec, lib), LEVEL)
+        except _Unknown:
+            return
+
+
+# *** keys
+
+
+def _key(device: CompiledDevice, ast: UOp) -> str | None:
+    """None where the program is not kept: the compiler says so, or the kernel has no lasting description."""
+    version = None if device.compiler is None else device.compiler.version()
+    if version is None or CACHELEVEL.value < LEVEL:
+        return None
+    flags = [(flag.name, flag.value) for flag in ContextVar.of_code]
+    try:
+        return "\n".join((_own_source(), version, _target_text(device), repr(flags), digest(ast)))
+    except _Unknown:
+        return None
+
+
+@functools.cache
+def _own_source() -> str:
+    """A digest of lazygrad's source, its version included: an edited compiler finds no program of the old."""
+    package = Path(__file__).parents[1]
+    found = hashlib.blake2b(sys.version.encode(), digest_size=16)
+    files = sorted(package.rglob("*.py"))
+    if not files:
+        raise _Unknown("there is no source to tell this version by")
+    for file in files:
+        found.update(file.relative_to(package).as_posix().encode())
+        found.update(file.read_bytes())
+    return found.hexdigest()
+
+
+def _target_text(device: CompiledDevice) -> str:
+    renderer = device.renderer
+    fields = [(f.name, _text(getattr(renderer.target, f.name))) for f in dataclasses.fields(renderer.target)]
+    return f"{type(renderer).__name__} {fields}"
+
+
+def digest(node: UOp) -> str:
+    """A digest of a node's structure. Raises _Unknown for an argument that only this process knows."""
+    number: dict[UOp, int] = {}
+    rows = []
+    for each in node.toposort():
+        src = ",".join([str(number[s]) for s in each.src])
+        number[each] = len(number)
+        arg = each.arg
+        if each.op is Ops.CONST:
+            lanes = arg if isinstance(arg, tuple) else (arg,)
+            arg = tuple([const_bits(value, each.dtype) for value in lanes])
+        rows.append(f"{each.op.name} {each.dtype!r} {src} {_text(arg)}")
+    return hashlib.blake2b("\n".join(rows).encode(), digest_size=32).hexdigest()
+
+
+def _text(arg: Any) -> str:
+    """An argument as a text that says all of it, and is the same in every process."""
+    if arg is None or isinstance(arg, (bool, int, float, str, bytes)):
+        return repr(arg)
+    if isinstance(arg, ShapeTracker):
+        return " + ".join([_view_text(view) for view in arg.views])
+    if isinstance(arg, UOp):
+        return f"<{digest(arg)}>"
+    if isinstance(arg, enum.Enum):
+        return f"{type(arg).__name__}.{arg.name}"
+    if isinstance(arg, (tuple, list)):
+        return f"{type(arg).__name__}({', '.join([_text(part) for part in arg])})"
+    if isinstance(arg, frozenset):
+        return ", ".join(sorted([_text(part) for part in arg]))
+    if isinstance(arg, DType):
+        return repr(arg)
+    raise _Unknown(type(arg).__name__)
+
+
+@functools.lru_cache(4096)
+def _view_text(view: View) -> str:
+    return _text((view.shape, view.strides, view.offset, view.mask))
+
+
+# *** records
+
+
+def _record(spec: ProgramSpec, lib: bytes) -> dict[str, Any]:
+    """What a program is, without its linear form: `Runner.uops` makes that again."""
+    return {
+        "name": spec.name,
+        "src": spec.src.encode(),
+        "device": spec.device,
+        "opts": [[opt.op.name, *opt[1:]] for opt in spec.applied_opts],
+        "globals": spec.globals,
+        "vars": [_expression(v) for v in spec.vars],
+        "outs": spec.outs,
+        "ins": spec.ins,
+        "global_size": _sizes(spec.global_size),
+        "local_size": _sizes(spec.local_size),
+        "estimates": [_expression(spec.estimates.ops), _expression(spec.estimates.bytes)],
+        "lib": lib,
+    }
+
+
+def _spec_of(record: dict[str, Any]) -> tuple[ProgramSpec, bytes]:
+    lib: bytes = record["lib"]
+    spec = ProgramSpec(
+        record["name"],
+        record["src"].decode(),
+        record["device"],
+        (),
+        tuple([Opt(OptOps[op], *rest) for op, *rest in record["opts"]]),
+        record["globals"],
+        tuple([_value(v) for v in record["vars"]]),
+        tuple(record["outs"]),
+        tuple(record["ins"]),
+        _sizes_of(record["global_size"]),
+        _sizes_of(record["local_size"]),
+        Estimates(*[_value(number) for number in record["estimates"]]),
+    )
+    return spec, lib
+
+
+def _sizes(sizes: Sequence[Any] | None) -> list[Any] | None:
+    return None if sizes is None else [_expression(size) for size in sizes]
+
+
+def _sizes_of(found: list[Any] | None) -> tuple[Any, ...] | None:
+    return None if found is None else tuple([_value(size) for size in found])
+
+
+def _expression(value: Any) -> Any:
+    """An int as it is; an index expression or a variable as the rows of its nodes, sources first."""
+    if not isinstance(value, UOp):
+        if not isinstance(value, int):
+            raise _Unknown(type(value).__name__)
+        return value
+    number: dict[UOp, int] = {}
+    rows = []
+    for node in value.toposort():
+        arg = list(node.arg) if node.op is Ops.DEFINE_VAR else node.arg
+        if node.op not in _PLAIN and arg is not None:
+            raise _Unknown(node.op.name)
+        rows.append([node.op.name, node.dtype.name, [number[s] for s in node.src], arg])
+        number[node] = len(number)
+    return rows
+
+
+_PLAIN = (Ops.DEFINE_VAR, Ops.CONST)
+
+
+def _value(found: Any) -> Any:
+    if isinstance(found, int):
+        return found
+    nodes: list[UOp] = []
+    for op, dtype, src, arg in found:
+        arg = tuple(arg) if isinstance(arg, list) else arg
+        nodes.append(UOp(Ops[op], DTYPES_BY_NAME[dtype], tuple([nodes[n] for n in src]), arg))
+    return nodes[-1]

@@ -1,0 +1,394 @@
+"""The disk cache: results that are dear to compute, kept between processes in one SQLite file.
+
+It never fails a run: a file that is read-only, full, locked, damaged or not ours is worked around, with at
+most one line on stderr. A value is JSON and raw bytes, nothing is unpickled; one whose hash does not match is
+missing.
+
+One connection and one lock serve all threads of a process: an access takes microseconds, and a fork can wait
+for it. Other processes may use the file at the same time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import json
+import os
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config import CACHEDB, CACHELEVEL
+from ..device import lock_across_fork
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ["diskcache_clear", "diskcache_get", "diskcache_put"]
+
+#: Of the file's layout; another version is another table.
+VERSION = 1
+#: Above so many bytes, what was not used for the longest time goes, until three quarters are left.
+MAX_BYTES = 1 << 29
+#: How long another process may keep the file locked.
+BUSY_S = 2.0
+#: The time of last use is kept to the day, so that reading rarely writes.
+DAY_S = 86400
+
+_lock = lock_across_fork()
+
+
+# *** what others use
+
+
+def diskcache_get(table: str, key: Any, level: int = 1) -> Any:
+    """The value under a key, which is anything that JSON can say; None if absent or CACHELEVEL < level."""
+    if CACHELEVEL.value < level:
+        return None
+    found = _opened().get(table, _digest(key))
+    return None if found is None else _unpack(found)
+
+
+def diskcache_put(table: str, key: Any, value: Any, level: int = 1) -> Any:
+    """Keep a value, made of what JSON can say and of bytes; tuples come back as lists. Returns the value."""
+    if CACHELEVEL.value >= level:
+        _opened().put(table, _digest(key), _pack(value))
+    return value
+
+
+def diskcache_clear() -> None:
+    """Forget everything on disk."""
+    _opened().clear()
+
+
+@functools.cache
+def default_path() -> str:
+    """Where the file is when CACHEDB does not say: among the user's caches."""
+    import platformdirs
+
+    return os.path.join(platformdirs.user_cache_dir("lazygrad", appauthor=False), "cache.db")
+
+
+# *** the file
+
+
+class DiskCache:
+    """One file of entries: (table, key) → value. Every method works, whatever state the file is in."""
+
+    def __init__(self, path: str, max_bytes: int = MAX_BYTES, private: bool = False) -> None:
+        self.path, self.max_bytes = os.path.abspath(path), max_bytes
+        self.private = private
+        self.readable = self.writable = True
+        self.warned = False
+        self.repaired = False
+        self._connection: sqlite3.Connection | None = None
+        self._opened_file: tuple[int, int] | None = None
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        """The value, if it is there and whole."""
+        with _lock:
+            found = self._run(
+                f"SELECT value, hash, used FROM entries{VERSION} WHERE kind=? AND key=?", table, key
+            )
+            if not found:
+                return None
+            value, check, used = found[0]
+            if not isinstance(value, bytes) or check != _hash(table, key, value):
+                self._write(f"DELETE FROM entries{VERSION} WHERE kind=? AND key=?", table, key)
+                return None
+            now = int(time.time())
+            if not isinstance(used, int) or now - used > DAY_S:
+                self._write(f"UPDATE entries{VERSION} SET used=? WHERE kind=? AND key=?", now, table, key)
+            return value
+
+    def put(self, table: str, key: bytes, value: bytes) -> None:
+        """Keep a value, unless it alone would fill the cache."""
+        if len(value) > self.max_bytes // 4:
+            return
+        check, now = _hash(table, key, value), int(time.time())
+        with _lock:
+            self._write(
+                f"INSERT OR REPLACE INTO entries{VERSION} VALUES (?, ?, ?, ?, ?)",
+                table,
+                key,
+                value,
+                check,
+                now,
+            )
+            self._make_room()
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        with _lock:
+            self._write(f"DELETE FROM entries{VERSION}")
+
+    def close(self) -> None:
+        """Let go of the file; the next use opens it again."""
+        with _lock:
+            if self._connection is not None:
+                with contextlib.suppress(_sqlite3().Error):
+                    self._connection.close()
+            self._connection = None
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: SQLite forbids to use the parent's connection, and to close it."""
+        if self._connection is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # nothing closes it
+            self._connection = None
+
+    # *** statements
+
+    def _write(self, statement: str, *values: Any) -> None:
+        if self.writable:
+            self._run(statement, *values)
+
+    def _run(self, statement: str, *values: Any) -> list[Any]:
+        """Run one statement; what goes wrong ends in no rows."""
+        if not self.readable:
+            return []
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            return self._connection.execute(statement, values).fetchall()
+        except _Unusable as problem:
+            self.readable = False
+            self._warn(str(problem))
+        except _sqlite3().Error as error:
+            if self._went_wrong(error):
+                return self._run(statement, *values)
+        return []
+
+    def _went_wrong(self, error: Exception) -> bool:
+        """Draw the consequence of an error; whether to try once more."""
+        sqlite3 = _sqlite3()
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            problem = "another process keeps it locked"
+        elif code == sqlite3.SQLITE_READONLY:
+            problem = "it cannot be written"
+        elif code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            problem = "it cannot be written: is the disk full?"
+        elif code == sqlite3.SQLITE_CANTOPEN or self.repaired or not self.writable:
+            self.readable = False
+            problem = f"it cannot be used: {error}"
+        else:
+            self.repaired = True
+            return self._start_anew(error)
+        self.writable = False
+        self._warn(problem)
+        return False
+
+    def _start_anew(self, error: Exception) -> bool:
+        """Put a damaged file aside, unless another process has just put a new one there."""
+        self.close()
+        try:
+            if _identity(self.path) == self._opened_file:
+                for end in ("-wal", "-shm"):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(self.path + end)
+                os.replace(self.path, self.path + ".damaged")
+        except OSError:
+            self.readable = False
+            self._warn(f"it cannot be used: {error}")
+            return False
+        self._warn(f"it was damaged ({error}) and starts anew")
+        return True
+
+    def _make_room(self) -> None:
+        if not self.writable:
+            return
+        numbers = [self._run(f"PRAGMA {what}") for what in ("page_size", "page_count", "freelist_count")]
+        if not all(numbers):
+            return
+        size, pages, free = (rows[0][0] for rows in numbers)
+        excess = size * (pages - free) - self.max_bytes
+        if excess <= 0:
+            return
+        excess += self.max_bytes // 4
+        oldest = self._run(f"SELECT rowid, length(value) FROM entries{VERSION} ORDER BY used, rowid")
+        for row, length in oldest:
+            self._write(f"DELETE FROM entries{VERSION} WHERE rowid=?", row)
+            excess -= length
+            if excess <= 0:
+                break
+
+    # *** opening
+
+    def _open(self) -> sqlite3.Connection:
+        folder = os.path.dirname(self.path)
+        try:
+            _sqlite3()
+            _make_private(folder, self.private)
+            with contextlib.suppress(OSError):  # what SQLite makes, others may read
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            for path in (folder, self.path):
+                _require_trusted(path)
+            self._opened_file = _identity(self.path)
+        except (OSError, ImportError) as error:
+            raise _Unusable(str(error)) from None
+        if self._opened_file is None:
+            raise _Unusable("it cannot be made")
+        address = Path(self.path).as_uri()
+        if not (os.access(self.path, os.W_OK) and os.access(folder, os.W_OK)):
+            self.writable = False
+            self._warn("it cannot be written")
+            return _connect(address + "?mode=ro&immutable=1")
+        connection = _connect(address)
+        try:
+            _use_wal(connection)
+            # What a power cut damages starts anew, so no write waits for the disk.
+            connection.execute("PRAGMA synchronous=OFF")
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS entries{VERSION} (kind TEXT NOT NULL, key BLOB NOT NULL, "
+                "value BLOB NOT NULL, hash BLOB NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (kind, key))"
+            )
+        except _sqlite3().Error:
+            connection.close()
+            raise
+        return connection
+
+    def _warn(self, problem: str) -> None:
+        if not self.warned:
+            self.warned = True
+            with contextlib.suppress(OSError, ValueError):  # stderr is closed
+                print(f"lazygrad: disk cache {self.path}: {problem}; runs do not need it", file=sys.stderr)
+
+
+class _Unusable(Exception):
+    """Why the file is not opened at all."""
+
+
+def _sqlite3() -> Any:
+    import sqlite3
+
+    return sqlite3
+
+
+def _connect(address: str) -> sqlite3.Connection:
+    connection: sqlite3.Connection = _sqlite3().connect(
+        address, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA trusted_schema=OFF")
+    return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Readers and a writer at the same time. Here SQLite does not wait by itself for other processes."""
+    sqlite3 = _sqlite3()
+    end = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _make_private(folder: str, ours: bool) -> None:
+    """Make the folder, for this user alone; one that is there is left as it is, unless it is our own."""
+    if not os.path.isdir(folder):
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+    elif ours and stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
+        with contextlib.suppress(PermissionError):
+            os.chmod(folder, 0o700)
+
+
+def _require_trusted(path: str) -> None:
+    """Refuse what others can write: a program from the cache is executed."""
+    if not hasattr(os, "geteuid") or not os.path.exists(path):
+        return
+    found = os.stat(path)
+    if found.st_uid not in (os.geteuid(), 0):
+        raise _Unusable(f"{path} belongs to another user")
+    if found.st_mode & stat.S_IWOTH:
+        raise _Unusable(f"everyone may write {path}, and programs are run from it")
+
+
+# *** values
+
+
+def _digest(key: Any) -> bytes:
+    if isinstance(key, bytes):
+        return hashlib.blake2b(key, digest_size=32).digest()
+    text = json.dumps(key, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=32, person=b"json").digest()
+
+
+def _hash(table: str, key: bytes, value: bytes) -> bytes:
+    check = hashlib.blake2b(digest_size=32)
+    for part in (table.encode(), key, value):
+        check.update(len(part).to_bytes(8, "little"))
+        check.update(part)
+    return check.digest()
+
+
+#: Stands in JSON for bytes, with their length.
+_BYTES = "\0bytes"
+
+
+def _pack(value: Any) -> bytes:
+    """The length of the JSON text, that text, and after it the bytes it speaks of, in order."""
+    blobs: list[bytes] = []
+
+    def blob(found: Any) -> dict[str, int]:
+        if not isinstance(found, (bytes, bytearray, memoryview)):
+            raise TypeError(f"the disk cache keeps what JSON can say and bytes, not {type(found).__name__}")
+        blobs.append(bytes(found))
+        return {_BYTES: len(blobs[-1])}
+
+    text = json.dumps(value, default=blob, separators=(",", ":")).encode()
+    return b"".join((len(text).to_bytes(8, "little"), text, *blobs))
+
+
+def _unpack(packed: bytes) -> Any:
+    start = 8 + int.from_bytes(packed[:8], "little")
+    end = start
+
+    def blob(found: dict[str, Any]) -> Any:
+        nonlocal end
+        if found.keys() != {_BYTES}:
+            return found
+        first, end = end, end + found[_BYTES]
+        return packed[first:end]
+
+    return json.loads(packed[8:start], object_hook=blob)
+
+
+# *** the process
+
+_caches: dict[str, DiskCache] = {}
+
+
+def _opened() -> DiskCache:
+    asked = str(CACHEDB.value)
+    found = _caches.get(asked)
+    if found is None:
+        with _lock:
+            made = DiskCache(asked) if asked else DiskCache(default_path(), private=True)
+            found = _caches.setdefault(asked, made)
+    return found
+
+
+def _after_fork_in_child() -> None:
+    for cache in _caches.values():
+        cache.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -17,7 +17,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
-from .graph import below_movement, binds_in_args, is_held, plain, toposort_effective
+from .graph import below_movement, binds_in_args, binds_of, is_held, plain, toposort_effective
 from .kernel import AstBuilder
 from .placement import CONTINUES, Group, Indices, Placement, numel
 from .versions import device_name, device_of
@@ -152,7 +152,9 @@ class _Assembler:
                     self.place.setdefault(node, (group.id, len(targets)))
                     targets.append((node, assign))
             self.targets[group.id] = targets if group.kind == "kernel" else targets[:1]
-            if group.kind != "kernel":  # a copy between devices or a scatter has one target; others are copied from it
+            if (
+                group.kind != "kernel"
+            ):  # a copy between devices or a scatter has one target; others are copied from it
                 for again, assign in targets[1:]:
                     self._copy_over(group.id, 0, again, assign)
 
@@ -366,9 +368,15 @@ class _Assembler:
         into = assign.arg if assign is not None and assign.arg is not None else source
         read = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(self._size_of(reference)), (), 1)
         write = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(output.size), (), 0)
-        load = UOp(Ops.LOAD, node.dtype, (read, UOp(Ops.VIEW, dtypes.void, (), source)))
-        store = UOp(Ops.STORE, dtypes.void, (write, UOp(Ops.VIEW, dtypes.void, (), into), load))
-        return KernelTemplate(UOp.sink(store), [output], [reference], [], ())
+        trackers = (source, into)
+        binds = dict.fromkeys(
+            b for t in trackers for b in binds_of(t) if b in self.walk or b in self.sizes_bound
+        )
+        views = [UOp(Ops.VIEW, dtypes.void, (), t.unbind()[0]) for t in trackers]
+        load = UOp(Ops.LOAD, node.dtype, (read, views[0]))
+        store = UOp(Ops.STORE, dtypes.void, (write, views[1], load))
+        references = [self._bind_reference(bind) for bind in binds]
+        return KernelTemplate(UOp.sink(store), [output], [reference], references, ())
 
 
 def _flat_size(node: UOp) -> int:

@@ -187,9 +187,13 @@ def arg_binds(node: UOp) -> tuple[UOp, ...]:
         return ()
     known: tuple[UOp, ...] | None = node.facts.get("arg_binds")
     if known is None:
-        binds = (b for size in _sizes(node.arg) for b in size.toposort() if b.op is Ops.BIND)
-        known = node.facts["arg_binds"] = tuple(dict.fromkeys(binds))
+        known = node.facts["arg_binds"] = binds_of(node.arg)
     return known
+
+
+def binds_of(arg: object) -> tuple[UOp, ...]:
+    """The bound Variables in sizes, spans or a tracker."""
+    return tuple(dict.fromkeys(b for size in _sizes(arg) for b in size.toposort() if b.op is Ops.BIND))
 
 
 def _sizes(arg: object) -> Iterator[UOp]:

@@ -9,6 +9,7 @@ from typing import Any
 from ..device import Buffer
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
+from .lift import argument_name
 from .versions import buffer_of, effective
 
 
@@ -125,9 +126,7 @@ def _bind_values(ast: UOp, binds: Sequence[UOp]) -> dict[UOp, int]:
     taken: set[str] = set()
     for bind in binds:
         variable, value = bind.unbind()
-        name: str = variable.arg[0]
-        if name in taken:
-            name = next(f"{name}{n}" for n in range(1, len(taken) + 2) if f"{name}{n}" not in taken)
+        name = argument_name(variable.arg[0], taken)
         taken.add(name)
         if name in own:
             values[own[name]] = value

@@ -12,6 +12,7 @@ from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import is_held
+from .lift import argument_name
 from .placement import Group
 
 
@@ -150,11 +151,10 @@ class AstBuilder:
         if known is not None:
             return known
         name, low, high = node.src[0].arg
-        taken = {variable.arg[0] for variable in self.binds.values()}
-        if name in taken:
-            if fixed:
-                raise ValueError(f"Variable {name} is bound to two values in one kernel")
-            name = next(f"{name}{n}" for n in range(1, len(taken) + 2) if f"{name}{n}" not in taken)
+        taken = [variable.arg[0] for variable in self.binds.values()]
+        if fixed and name in taken:
+            raise ValueError(f"Variable {name} is bound to two values in one kernel")
+        name = argument_name(name, taken)
         self.binds[node] = UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, low, high))
         return self.binds[node]
 

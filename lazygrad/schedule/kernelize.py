@@ -20,6 +20,7 @@ from ..shape.rules import shape_of
 from .assemble import Ref, Template, plan
 from .graph import binds_in_args, is_held, open_arg, toposort_effective
 from .kernel import Kernel
+from .lift import constant_below, constant_key, lift, open_offsets, open_sources, open_value
 from .versions import check_alive, device_of, effective, in_shape, latest, new_buffer, set_becomes
 
 Pending = Callable[[], Iterable[UOp]]
@@ -27,8 +28,8 @@ Pending = Callable[[], Iterable[UOp]]
 planning = lock_across_fork()
 
 
-_templates: dict[Any, Template] = {}
-MAX_TEMPLATES = 4096
+_families: dict[Any, _Family] = {}
+MAX_FAMILIES = 4096
 
 
 def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
@@ -49,15 +50,41 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
             wanted, waiting = _readers_of_ended(wanted, ended, pending)
             order = toposort_effective(wanted)
             ended = _ended_versions(order)
-        key = structure_key(order, wanted, waiting)
-        template = _templates.get(key) if CACHELEVEL >= 1 else None
-        if template is None:
-            template = plan(order, wanted, bool(FUSE.value))
-            if CACHELEVEL >= 1:
-                if len(_templates) >= MAX_TEMPLATES:
-                    _templates.clear()
-                _templates[key] = template
-        _bind(template, order, waiting)
+        _plan_and_bind(order, wanted, waiting)
+
+
+class _Family:
+    """The plans of one structure: with the numbers it first came with, and with those lifted that have differed since."""
+
+    __slots__ = ("first", "lifted", "open", "template")
+
+    def __init__(self, first: tuple[Any, ...], template: Template) -> None:
+        self.first, self.template = first, template
+        self.lifted: frozenset[int] = frozenset()
+        self.open: dict[frozenset[int], Template] = {}
+
+
+def _plan_and_bind(order: list[UOp], roots: list[UOp], waiting: dict[UOp, list[UOp]]) -> None:
+    if CACHELEVEL < 1:
+        _bind(plan(order, roots, bool(FUSE.value)), order, waiting, {})
+        return
+    key, numbers = structure_key(order, roots, waiting)
+    family = _families.get(key)
+    if family is None:
+        if len(_families) >= MAX_FAMILIES:
+            _families.clear()
+        family = _families[key] = _Family(numbers, plan(order, roots, bool(FUSE.value)))
+    if numbers == family.first:
+        _bind(family.template, order, waiting, {})
+        return
+    differ = {n for n, (now, first) in enumerate(zip(numbers, family.first, strict=True)) if now != first}
+    family.lifted |= differ
+    new_roots, back = lift(order, roots, family.lifted)
+    order = toposort_effective(new_roots)
+    template = family.open.get(family.lifted)
+    if template is None:
+        template = family.open[family.lifted] = plan(order, new_roots, bool(FUSE.value))
+    _bind(template, order, waiting, back)
 
 
 def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
@@ -133,34 +160,62 @@ def _open_or_planned(node: UOp) -> UOp | None:
 # *** structure
 
 
-def structure_key(order: Sequence[UOp], roots: Sequence[UOp], waiting: dict[UOp, list[UOp]]) -> Any:
-    """The walk with identities taken out: memory is numbered by first appearance, bound values are left open."""
+def structure_key(
+    order: Sequence[UOp], roots: Sequence[UOp], waiting: dict[UOp, list[UOp]]
+) -> tuple[Any, tuple[Any, ...]]:
+    """(the walk with identities and numbers taken out, the numbers).
+
+    Memory is numbered by first appearance; bound values, constants of arithmetic and offsets of views are left open.
+    """
     number: dict[UOp, int] = {}
     binds = binds_in_args(order)
     rows: list[Any] = [FUSE.value]
+    numbers: list[Any] = []
     for node in order:
+        op = node.op
+        if op is Ops.CONST or (op in MOVEMENT and constant_below(node) is not None):
+            continue  # written where it is used
         number[node] = len(number)
         if is_held(node):
-            if node.op is Ops.BUFFER:
+            if op is Ops.BUFFER:
                 check_alive(node)
-            rows.append((node.op, node.dtype, shape_of(node), device_of(node), "fresh" in node.facts))
-        elif node.op is Ops.BIND:
-            rows.append((Ops.BIND, node.src[0].arg))
+            rows.append((op, node.dtype, shape_of(node), device_of(node), "fresh" in node.facts))
+            continue
+        if op is Ops.BIND:
+            rows.append((op, node.src[0].arg))
+            continue
+        src: list[Any] = []
+        for source in node.src:
+            if "becomes" in source.facts:
+                source = effective(source)
+            place = number.get(source)
+            src.append(constant_key(source) if place is None else place)
+        for place in open_sources(node):
+            numbers.append(open_value(node, place))
+            src[place] = src[place][1:]  # all but its value
+        offsets = open_offsets(node)
+        if offsets is None:
+            rows.append((op, node.dtype, open_arg(node, binds), tuple(src)))
         else:
-            src = tuple(number[effective(s) if "becomes" in s.facts else s] for s in node.src)
-            rows.append((node.op, node.dtype, open_arg(node, binds), src))
+            numbers += offsets[0]
+            rows.append((op, node.dtype, offsets[1], tuple(src)))
     rows.append(tuple(number[root] for root in roots))
     rows.append(tuple(bind.src[0].arg for bind in binds))
     if waiting:
         rows.append(tuple((number.get(v), len(w)) for v, w in waiting.items()))
-    return tuple(rows)
+    return tuple(rows), tuple(numbers)
 
 
 # *** binding a template to this graph's buffers
 
 
-def _bind(template: Template, order: Sequence[UOp], waiting: dict[UOp, list[UOp]]) -> None:
-    """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk, and record what its nodes become."""
+def _bind(
+    template: Template, order: Sequence[UOp], waiting: dict[UOp, list[UOp]], back: dict[UOp, UOp]
+) -> None:
+    """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk, and record what its nodes become.
+
+    back  nodes of the walk that were made by lifting → the nodes they stand for
+    """
     made: dict[tuple[int, int], UOp] = {}
     sizes = list(binds_in_args(order))
     for number, kernel in enumerate(template.kernels):
@@ -184,7 +239,7 @@ def _bind(template: Template, order: Sequence[UOp], waiting: dict[UOp, list[UOp]
             made[number, position] = assign
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
     for position, kernel_number, output_number in template.results:
-        raw = order[position]
+        raw = back.get(order[position], order[position])
         set_becomes(raw, in_shape(made[kernel_number, output_number], shape_of(raw)))
 
 
@@ -198,4 +253,4 @@ def _node_of(ref: Ref, order: Sequence[UOp], made: dict[tuple[int, int], UOp]) -
 
 def clear_templates() -> None:
     """Forget every planned structure."""
-    _templates.clear()
+    _families.clear()

@@ -1,7 +1,8 @@
-"""Random tensor programs: assigns, views, setitem, copies, kernelize and realize in any order agree with a plain model.
+"""Random tensor programs: assigns, views, setitem, copies, kernelize and realize in any order agree with a
+plain model.
 
-The model knows nothing of graphs: memory is a flat numpy array, a tensor in memory is an array of positions in it, any
-other tensor is an array of values that were computed when the program asked for them.
+The model knows nothing of graphs: memory is a flat numpy array, a tensor in memory is an array of positions
+in it, any other tensor is an array of values that were computed when the program asked for them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
-"""Groups of a placement → kernel templates: where each STORE goes, what writing in place forbids, the ASTs, the order.
+"""Groups of a placement → kernel templates: where each STORE goes, what writing in place forbids, the ASTs,
+the order.
 
 A template names memory by reference, so that it can be bound to other buffers of the same structure:
     ("leaf", n)      node n of the walk           ("view", n, (size, byte offset), dtype)   a part of leaf n
-    ("out", k, o)    output o of kernel k            ("bind", n)   the n-th bound Variable in sizes of the walk
+    ("out", k, o)    output o of kernel k            ("bind", n)   the n-th bound Variable in sizes of the
+    walk
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +33,9 @@ Place = tuple[int, int]
 
 @dataclass
 class Output:
-    """Where one STORE of a kernel goes: fresh memory (into is None), or the next version of memory that is there."""
+    """Where one STORE of a kernel goes: fresh memory (into is None), or the next version of memory that is
+    there.
+    """
 
     into: Ref | None
     device: str
@@ -40,7 +45,9 @@ class Output:
 
 @dataclass
 class KernelTemplate:
-    """A kernel whose buffers are references. `after`: kernels that must run before it, beyond those it reads from."""
+    """A kernel whose buffers are references. `after`: kernels that must run before it, beyond those it
+    reads from.
+    """
 
     ast: UOp
     outputs: list[Output]
@@ -53,7 +60,9 @@ class KernelTemplate:
 
 @dataclass
 class Template:
-    """The kernels of a structure in an order in which they may run; what nodes of the walk become; reasons of stores."""
+    """The kernels of a structure in an order in which they may run; what nodes of the walk become; reasons
+    of stores.
+    """
 
     kernels: list[KernelTemplate]
     results: list[tuple[int, int, int]]
@@ -95,9 +104,8 @@ class _Assembler:
         self.targets: dict[int, list[Store]] = {}
         self.place: dict[UOp, Place] = {}  # node → where its value can be loaded from
         self.version_place: dict[UOp, Place] = {}  # ASSIGN → the store that makes it
-        self.redirect: dict[
-            tuple[int, UOp], Place
-        ] = {}  # (kernel, what it would read) → the copy that it reads
+        #: (kernel, what it would read) → the copy that it reads
+        self.redirect: dict[tuple[int, UOp], Place] = {}
         self.before: dict[int, set[int]] = {g.id: set() for g in self.plan.groups}
         self.readers_of: dict[int, list[int]] = {}
 
@@ -124,9 +132,8 @@ class _Assembler:
             if made in self.version_place:
                 group, output = self.version_place[made]
                 found.append((self.walk[raw], self.position[group], output))
-        asked = [
-            node for node in self.order if node.op in (Ops.COPY, Ops.CONTIGUOUS)
-        ]  # stored once, for everybody
+        # what is stored on request is stored once, for everybody
+        asked = [node for node in self.order if node.op in (Ops.COPY, Ops.CONTIGUOUS)]
         for root in dict.fromkeys([*self.roots, *asked]):
             base = below_movement(self.graph.value[root])
             if root.op is not Ops.ASSIGN and base in self.place:
@@ -152,15 +159,13 @@ class _Assembler:
                     self.place.setdefault(node, (group.id, len(targets)))
                     targets.append((node, assign))
             self.targets[group.id] = targets if group.kind == "kernel" else targets[:1]
-            if (
-                group.kind != "kernel"
-            ):  # a copy between devices or a scatter has one target; others are copied from it
-                for again, assign in targets[1:]:
-                    self._copy_over(group.id, 0, again, assign)
+            if group.kind != "kernel":  # it has one target; others are copied from that
+                for again, into in targets[1:]:
+                    self._copy_over(group.id, 0, again, into)
 
     def _needs_own_memory(self, node: UOp, group: Group, assigns: list[UOp], roots: set[UOp]) -> bool:
-        """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or others read it
-        and what it is assigned to is written again."""
+        """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or
+        others read it and what it is assigned to is written again."""
         if not assigns or node in roots or node.op is Ops.SCATTER:
             return True
         readers = any(g is not group for g in self._reads_of(node))
@@ -182,7 +187,9 @@ class _Assembler:
     # *** writing in place
 
     def _guard_writes(self) -> None:
-        """Reads of a version come before the write that ends it; where that cannot be, one of the two is copied."""
+        """Reads of a version come before the write that ends it; where that cannot be, one of the two is
+        copied.
+        """
         for group in self.plan.groups:
             for output, (node, assign) in enumerate(list(self.targets[group.id])):
                 if assign is None:
@@ -271,7 +278,9 @@ class _Assembler:
         return number
 
     def _ordered(self) -> list[int]:
-        """A topological order. Groups were placed from the results down, so the highest number that may run comes first."""
+        """A topological order. Groups were placed from the results down, so the highest number that may run
+        comes first.
+        """
         waiting = {group: set(before) for group, before in self.before.items()}
         followers: dict[int, list[int]] = {}
         for group, before in waiting.items():
@@ -334,7 +343,7 @@ class _Assembler:
         return made
 
     def _compute(self, group: Group, targets: list[Store], outputs: list[Output]) -> KernelTemplate:
-        where: Callable[[UOp], Ref] = lambda base: self._where_is(base, group.id)  # noqa: E731
+        where = functools.partial(self._where_is, kernel=group.id)
         builder = AstBuilder(group, self.plan.home, where, self._size_of, len(outputs))
         stores = [
             builder.store(number, node, assign.arg if assign is not None else None, output.size)
@@ -356,7 +365,9 @@ class _Assembler:
         return KernelTemplate(ast, outputs, [reference], [], (origin,) if origin else ())
 
     def _memory_copy(self, number: int, target: Store, output: Output) -> KernelTemplate:
-        """A kernel that copies on its device: a value that was stored first, or contents that a write will end."""
+        """A kernel that copies on its device: a value that was stored first, or contents that a write will
+        end.
+        """
         node, assign = target
         if assign is None:
             reference = self._where_is(node)

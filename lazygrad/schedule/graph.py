@@ -1,5 +1,5 @@
-"""The tensor graph made plain before it is cut: values that are held already stand for themselves, DETACH is gone, and
-what must be in memory of its own says so with CONTIGUOUS.
+"""The tensor graph made plain before it is cut: values that are held already stand for themselves, DETACH
+is gone, and what must be in memory of its own says so with CONTIGUOUS.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def is_held(node: UOp) -> bool:
 
 
 def toposort_effective(roots: Sequence[UOp]) -> list[UOp]:
-    """Every node below the roots after its sources, seen through `becomes`, and not below what is held already."""
+    """Every node below the roots after its sources, seen through `becomes`, and not below what is held
+    already.
+    """
     done: set[UOp] = set()
     order: list[UOp] = []
     stack = [effective(root) for root in reversed(roots)]
@@ -35,9 +37,8 @@ def toposort_effective(roots: Sequence[UOp]) -> list[UOp]:
             stack.pop()
             continue
         waiting = []
-        if (
-            not is_held(node) and node.op is not Ops.BIND
-        ):  # what a Variable is bound to is no part of the structure
+        # what a Variable is bound to is no part of the structure
+        if not is_held(node) and node.op is not Ops.BIND:
             for source in node.src:
                 if "becomes" in source.facts:
                     source = effective(source)
@@ -70,9 +71,9 @@ class PlainGraph:
 def plain(order: Sequence[UOp]) -> PlainGraph:
     """Make the nodes of `toposort_effective` plain.
 
-    Who reads an ASSIGN that stores a computed value whole reads the value: it may then be computed in the reader's kernel,
-    or be loaded from wherever it is stored. Only the next write to the same memory names the ASSIGN, since it must come
-    after; and a whole write over a whole write takes its place.
+    Who reads an ASSIGN that stores a computed value whole reads the value: it may then be computed in the
+    reader's kernel, or be loaded from wherever it is stored. Only the next write to the same memory names
+    the ASSIGN, since it must come after; and a whole write over a whole write takes its place.
     """
     graph = PlainGraph({}, {}, {})
     value = graph.value

@@ -1,8 +1,9 @@
-"""Tensor graph → kernels: collect what is asked for, look the structure up in the cache, else place and cut; then make
-the BUFFER, KERNEL and ASSIGN nodes and record what every result has become.
+"""Tensor graph → kernels: collect what is asked for, look the structure up in the cache, else place and
+cut; then make the BUFFER, KERNEL and ASSIGN nodes and record what every result has become.
 
-A *template* is the result of planning with all identities taken out: kernels that name their buffers by position. The
-same structure met again (the next step of a training loop) is bound to its own buffers and plans nothing.
+A *template* is the result of planning with all identities taken out: kernels that name their buffers by
+position. The same structure met again (the next step of a training loop) is bound to its own buffers and
+plans nothing.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ MAX_FAMILIES = 4096
 
 
 def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
-    """Plan everything the roots need. Afterwards each root's base is memory, or has become an ASSIGN of a KERNEL.
+    """Plan everything the roots need. Afterwards each root's base is memory, or has become an ASSIGN of a
+    KERNEL.
 
-    pending  gives the values that somebody holds and that are not computed yet: those that read what a write of this
-             plan will end are planned with it, before the write
+    pending  gives the values that somebody holds and that are not computed yet: those that read what a
+    write of this plan will end are planned with it, before the write
     """
     with planning:
         wanted = _open_roots(roots)
@@ -54,7 +56,9 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
 
 
 class _Family:
-    """The plans of one structure: with the numbers it first came with, and with those lifted that have differed since."""
+    """The plans of one structure: with the numbers it first came with, and with those lifted that have
+    differed since.
+    """
 
     __slots__ = ("first", "lifted", "open", "template")
 
@@ -106,7 +110,9 @@ _LOOKS = MOVEMENT | {Ops.DETACH}
 
 
 def _ended_versions(order: Sequence[UOp]) -> set[UOp]:
-    """The versions of buffers that writes of this plan end: existing memory, or what an earlier write made."""
+    """The versions of buffers that writes of this plan end: existing memory, or what an earlier write
+    made.
+    """
     ended = set()
     for node in order:
         if node.op is Ops.ASSIGN and not is_held(node):
@@ -165,7 +171,8 @@ def structure_key(
 ) -> tuple[Any, tuple[Any, ...]]:
     """(the walk with identities and numbers taken out, the numbers).
 
-    Memory is numbered by first appearance; bound values, constants of arithmetic and offsets of views are left open.
+    Memory is numbered by first appearance; bound values, constants of arithmetic and offsets of views are
+    left open.
     """
     number: dict[UOp, int] = {}
     binds = binds_in_args(order)

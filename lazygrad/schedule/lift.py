@@ -1,9 +1,10 @@
 """Numbers that change from step to step are no part of a structure: they become arguments of its kernels.
 
-A learning rate, a counter, the offset of a view: the first plan of a structure has them written in. When the structure
-comes again with other numbers, those that differ are *lifted*: a constant becomes the value of a Variable (its bits, for
-floats), an offset becomes a Variable; from then on nothing is planned or compiled for a new number. The lifted kernel
-computes the same bits as the one with the number written in, since only exact folds are ever made.
+A learning rate, a counter, the offset of a view: the first plan of a structure has them written in. When
+the structure comes again with other numbers, those that differ are *lifted*: a constant becomes the value
+of a Variable (its bits, for floats), an offset becomes a Variable; from then on nothing is planned or
+compiled for a new number. The lifted kernel computes the same bits as the one with the number written in,
+since only exact folds are ever made.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def _open_sources(node: UOp) -> tuple[int, ...]:
 
 
 def open_offsets(node: UOp) -> tuple[tuple[int, ...], Any] | None:
-    """The offsets in a node's argument that may be lifted, and the rest of the argument; None where there are none."""
+    """The offsets in a node's argument that may be lifted, and the rest of the argument; None where there
+    are none.
+    """
     if node.op is Ops.SHRINK:
         spans, shape = node.arg, shape_of(node.src[0])
         if not all(type(begin) is int and type(end) is int for begin, end in spans):
@@ -69,9 +72,13 @@ def open_offsets(node: UOp) -> tuple[tuple[int, ...], Any] | None:
         return tuple(spans[axis][0] for axis in moving), lengths
     if node.op is Ops.ASSIGN and isinstance(node.arg, ShapeTracker) and len(node.arg.views) == 1:
         view = node.arg.views[0]
-        numbers = (*view.shape, *view.strides, view.offset)
-        if view.mask is None and all(type(n) is int for n in numbers):
-            return (view.offset,), (view.shape, view.strides)
+        offset = view.offset
+        if (
+            view.mask is None
+            and isinstance(offset, int)
+            and all(type(n) is int for n in view.shape + view.strides)
+        ):
+            return (offset,), (view.shape, view.strides)
     return None
 
 
@@ -150,7 +157,9 @@ LIFTED = "lifted:"
 
 
 def argument_name(name: str, taken: Iterable[str]) -> str:
-    """What a kernel calls a Variable: names met twice with different values, and lifted constants, are numbered."""
+    """What a kernel calls a Variable: names met twice with different values, and lifted constants, are
+    numbered.
+    """
     known = set(taken)
     first = 1
     if name.startswith(LIFTED):
@@ -167,7 +176,7 @@ def _lifted_offsets(node: UOp, position: int, lifted: frozenset[int]) -> Any:
         before: Any = node.src[0]
         while before.op is Ops.ASSIGN:
             before = before.src[0]
-        offset = _offset(view.offset, position, shape_of(before)[0] - size)  # type: ignore[operator]
+        offset = _offset(view.offset, position, shape_of(before)[0] - size)
         return ShapeTracker((View.create(view.shape, view.strides, offset),))
     spans = []
     for (begin, end), size in zip(node.arg, shape_of(node.src[0]), strict=True):

@@ -39,6 +39,11 @@ MAX_NESTED_WORK = 1 << 15
 MIN_PARALLEL, SERIAL_WORK = 8, 1 << 20
 
 
+#: In the loop that a scan runs along, a reduce of so few steps does not need a kernel that is made for it.
+SHORT_REDUCE = 8
+
+#: What is computed once for each of its elements, or stored.
+_ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
 #: Instead of index tuples: read at places that only the data knows; and not read, but written further.
 ANYWHERE: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "anywhere"),)
 CONTINUES: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "continues"),)
@@ -57,6 +62,7 @@ class Group:
         "order",
         "ranges",
         "reads",
+        "scanned",
         "shape",
         "stores",
     )
@@ -77,6 +83,8 @@ class Group:
         self.order: dict[UOp, int] = {}
         self.stores: list[UOp] = []
         self.fused: list[frozenset[UOp]] = []
+        #: the loop that SCANs of this kernel run along, inside of all others
+        self.scanned: UOp | None = None
         self.heavy = 0
         #: how many operations, and which memory, what it stores asks for
         self.ops, self.reads = 0, frozenset[UOp]()
@@ -221,7 +229,7 @@ class Placement:
             cost += self.cost[source]
             if args[source] is not read:
                 read = read | args[source] if read else args[source]
-        if node.op is Ops.REDUCE_AXIS:
+        if node.op in _ONCE:
             cost = LOAD_COST  # it will be stored, or computed once
         return total, read, min(cost, 100_000)
 
@@ -242,7 +250,7 @@ class Placement:
         return total
 
     def _may_force(self, base: UOp) -> bool:
-        return base not in self.must and (base.op in ELEMENTWISE or base.op is Ops.REDUCE_AXIS)
+        return base not in self.must and (base.op in ELEMENTWISE or base.op in _ONCE)
 
     def _mark_sources(self, node: UOp) -> None:
         """Note what this node's sources must be, whatever else is decided."""
@@ -254,7 +262,7 @@ class Placement:
                 base = below_movement(node.src[0])
                 if not is_held(base):
                     self.must.setdefault(base, f"{op.name.lower()} reads it from memory")
-        elif not self.fuse and (op in ELEMENTWISE or op is Ops.REDUCE_AXIS) and not is_generated(node):
+        elif not self.fuse and (op in ELEMENTWISE or op in _ONCE) and not is_generated(node):
             self.must.setdefault(node, "FUSE=0")
 
     # *** decisions, top-down
@@ -264,6 +272,8 @@ class Placement:
         uses = self.uses[node]
         if node.op is Ops.REDUCE_AXIS:
             return self._why_store_reduce(node, uses)
+        if node.op is Ops.SCAN:
+            return self._why_store_scan(node, uses)
         if any(len(tuples) > MAX_TUPLES for tuples in uses.values()):
             return f"it is needed at more than {MAX_TUPLES} different places of one kernel"
         count = numel(node)
@@ -297,6 +307,8 @@ class Placement:
             if work > MAX_NESTED_WORK:
                 return f"a reduce of {work:,} steps inside the loop of another"
             return ""
+        if group.scanned in free and (free != outputs or work > SHORT_REDUCE * count):
+            return "its kernel has a scan, which runs in its innermost loop"
         if free == outputs:
             if work > MAX_NESTED_WORK:
                 if group.heavy:
@@ -316,6 +328,33 @@ class Placement:
         self._reorder(group, free)
         return ""
 
+    def _why_store_scan(self, node: UOp, uses: dict[Group, dict[Indices, int]]) -> str:
+        """A scan is inlined where the loops of its one user walk it as it is; `_use_sources` then claims the loop."""
+        if len(uses) > 1:
+            return f"{len(uses)} kernels need this scan"
+        ((group, tuples),) = uses.items()
+        if len(tuples) > 1 or group.kind != "kernel":
+            return "this scan is needed at different indices"
+        ((indices, _),) = tuples.items()
+        if not self._walks(group, node, indices):
+            return "this scan is not needed in the order in which it runs"
+        along = indices[node.arg.axes[0]]
+        if along.op is not Ops.RANGE:
+            return ""
+        if group.scanned not in (None, along):
+            return "its kernel has a scan along another axis"
+        if group.heavy:
+            return "its kernel has a large reduce"
+        if any(along in free for free in group.fused):
+            return "its kernel has a reduce outside of the loop that the scan runs along"
+        return ""
+
+    def _claim(self, group: Group, along: UOp) -> None:
+        """The loop that a scan runs along is the innermost."""
+        if along.op is Ops.RANGE and group.scanned is None:
+            group.scanned = along
+            self._reorder(group, frozenset(r for r in group.ranges if r is not along))
+
     def _reorder(self, group: Group, outer: frozenset[UOp]) -> None:
         """Put the loops that a fused reduce needs outside of the others."""
         ranges = sorted(
@@ -331,7 +370,7 @@ class Placement:
     def _store(self, node: UOp, reason: str) -> None:
         self.reasons[node] = reason
         uses = self.uses.get(node, {})
-        if node.op in ELEMENTWISE or node.op is Ops.REDUCE_AXIS:
+        if node.op in ELEMENTWISE or node.op in _ONCE:
             for group in uses:
                 if self.fuse and self._may_join(node, group, uses):
                     self._join(node, group, uses)
@@ -365,8 +404,19 @@ class Placement:
             return False
         if len(group.reads | reads) + len(group.stores) >= self.target.max_args:
             return False
-        shape = shape_of(node)
         ((indices, _),) = tuples.items()
+        if not self._walks(group, node, indices):
+            return False
+        if node.op is Ops.REDUCE_AXIS and self._why_store_reduce(node, {group: tuples}):
+            return False
+        if node.op is Ops.SCAN and self._why_store_scan(node, {group: tuples}):
+            return False
+        # a kernel that would read what the group stores must not come before the group
+        return not any(other.downstream >> group.id & 1 for other in uses if other is not group)
+
+    def _walks(self, group: Group, node: UOp, indices: Indices) -> bool:
+        """Whether the kernel's loops, or some of them, walk the node's elements in their order."""
+        shape = shape_of(node)
         if not len(shape) == len(indices) == len(group.shape):
             return False
         for size, at, r, whole in zip(shape, indices, group.ranges, group.shape, strict=True):
@@ -374,10 +424,7 @@ class Placement:
                 size != 1 and size is not whole and size != whole
             ):
                 return False
-        if node.op is Ops.REDUCE_AXIS and self._why_store_reduce(node, {group: tuples}):
-            return False
-        # a kernel that would read what the group stores must not come before the group
-        return not any(other.downstream >> group.id & 1 for other in uses if other is not group)
+        return True
 
     def _take(self, node: UOp, group: Group) -> None:
         group.stores.append(node)
@@ -414,6 +461,8 @@ class Placement:
             indices, times = self._enter_reduce(node, group, indices)
             self._use(node.src[0], group, indices, times)
             return
+        if op is Ops.SCAN:
+            self._claim(group, indices[node.arg.axes[0]])
         if op is Ops.GATHER:
             self._use(node.src[0], group, None, times)
             self._use(node.src[1], group, indices, times)

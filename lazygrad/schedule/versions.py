@@ -179,7 +179,9 @@ def latest(node: UOp) -> UOp:
 
 
 def in_shape(memory: UOp, shape: tuple[sint, ...]) -> UOp:
-    """Flat memory seen in a shape; a symbolic shape takes the first part of memory that is for its greatest size."""
+    """Flat memory seen in a shape; a symbolic shape takes the first part of memory that is for its greatest
+    size.
+    """
     size = prod(shape)
     if isinstance(size, UOp) or size != shape_of(memory)[0]:
         memory = shrink(memory, ((0, size),))

@@ -1,4 +1,6 @@
-"""Numbers that change from step to step plan and compile nothing new, and give the bits that they give when written in."""
+"""Numbers that change from step to step plan and compile nothing new, and give the bits that they give when
+written in.
+"""
 
 import numpy as np
 import pytest

@@ -20,6 +20,7 @@ from ..ir.nest import ranges_of
 from ..ir.ops import ELEMENTWISE, OPS, Ops
 from ..ir.uop import UOp
 from ..shape import Shape, shape_of, shape_text
+from ..simplify.validity import beyond, simplified
 from .axes import Store, arrange
 
 Indices = tuple[UOp, ...]
@@ -171,11 +172,11 @@ class Indexer:
             return (((node.src[2], indices, where),) if len(node.src) > 2 else ()), None
         if op is Ops.VIEW:
             place, valid = node.arg.indexed(indices)
-            if valid is FALSE:
+            inside, (place,) = simplified(index.all_of((where, valid)), (place,))
+            if inside is FALSE:
                 return (), FALSE
-            inside = index.all_of((where, valid))
             inner = _places(place, shape_of(node.src[0]), inside)
-            return ((node.src[0], inner, inside),), valid
+            return ((node.src[0], inner, inside),), beyond(inside, where)
         if op is Ops.REDUCE_AXIS:
             self.reduces = True
             sizes = shape_of(node.src[0])
@@ -201,10 +202,9 @@ class Indexer:
         if op is Ops.DEFINE_VAR or not node.src:
             return node
         place, valid = node.src[0].arg.indexed(indices)
-        if op is Ops.IOTA:
-            place = _narrowed(place, index.all_of((where, valid)))
-            return _where_valid(valid, _as_data(place, node))
-        return _where_valid(valid, UOp(Ops.CONST, node.dtype, (), node.arg))
+        inside, (place,) = simplified(index.all_of((where, valid)), (place,))
+        value = _as_data(place, node) if op is Ops.IOTA else UOp(Ops.CONST, node.dtype, (), node.arg)
+        return _where_valid(beyond(inside, where), value)
 
 
 def _load(node: UOp, indices: Indices, where: UOp, computed: list[UOp]) -> UOp:
@@ -215,16 +215,14 @@ def _load(node: UOp, indices: Indices, where: UOp, computed: list[UOp]) -> UOp:
         position, checked = _inside(computed[0], view.arg.shape[0])
         indices = (position,)
     place, valid = view.arg.indexed(indices)
-    valid = index.all_of((checked, valid))
-    if valid is FALSE:
+    inside, (place,) = simplified(index.all_of((where, checked, valid)), (place,))
+    if inside is FALSE:
         return UOp.const(node.dtype, 0)
+    valid = beyond(inside, where)
     if where is not TRUE:
-        place = _narrowed(place, index.all_of((where, valid)))
         low, high = index.bounds(place)
         if low < 0 or high >= buffer.dtype.size:  # type: ignore[attr-defined]
-            valid = index.all_of((where, valid))
-    else:
-        place = _narrowed(place, valid)
+            valid = inside
     return UOp(Ops.LOAD, node.dtype, (_access(buffer, place, valid),))
 
 
@@ -275,7 +273,7 @@ def _fits(number: UOp, value: UOp) -> bool:
 
 
 def _places(number: UOp, shape: Shape, valid: UOp) -> Indices:
-    """The row-major digits of a number below the product of the shape."""
+    """The row-major digits of a number below the product of the shape, wherever `valid` holds."""
     if len(shape) == 1:
         return (number if shape[0] != 1 else ZERO,)
     places: list[UOp] = []
@@ -289,115 +287,7 @@ def _places(number: UOp, shape: Shape, valid: UOp) -> Indices:
         place = index.floordiv(number, step)
         if axis != outermost:  # a number below the product needs no wrapping here
             place = index.mod(place, index.as_index(size))
-        places.append(_narrowed(place, valid))
+        places.append(place)
         step = index.mul(step, index.as_index(size))
     places.reverse()
-    return tuple(places)
-
-
-def _narrowed(number: UOp, valid: UOp) -> UOp:
-    """The number, simpler if it may assume that `valid` holds: `(r-1)%4` is `r-1` where 1 <= r < 5.
-
-    Each range that a condition narrows to [low, high] is written as low + a range of that size.
-    """
-    if valid is TRUE or not _has_division(number):
-        return number
-    there: dict[UOp, UOp] = {}
-    back: dict[UOp, UOp] = {}
-    for r, (low, high) in _limits(valid).items():
-        if low == high:
-            there[r] = index.const(low)
-        elif low < high and index.bounds(r) != (low, high):
-            inner = _range(high - low + 1, -1 - len(back), AxisType.LOOP)
-            there[r], back[inner] = index.add(inner, index.const(low)), index.sub(r, index.const(low))
-    if there:
-        simpler = index.substitute((number,), there)[number]
-        number = index.substitute((simpler,), back)[simpler]
-    for total, low, high in _limited_sums(valid):
-        number = _with_sum(number, total, low, high)
-    return number
-
-
-def _with_sum(number: UOp, total: UOp, low: int, high: int) -> UOp:
-    """The number, simpler if a sum of ranges is within limits: `(10*a + b)//99` is 0 where 10*a + b < 33.
-
-    The sum is written as low + a range of that size, by solving for one of its ranges.
-    """
-    before = _divisions(number)
-    if not before:
-        return number
-    terms, constant = index.terms_of(total)
-    solved = next(monomial for monomial, coefficient in reversed(terms.items()) if abs(coefficient) == 1)
-    inner = _range(high - low + 1, -1, AxisType.LOOP)
-    rest = index.build({m: c for m, c in terms.items() if m != solved}, constant - low)
-    there = index.mul(index.sub(inner, rest), index.const(terms[solved]))
-    simpler = index.substitute((number,), {solved[0]: there})[number]
-    simpler = index.substitute((simpler,), {inner: index.sub(total, index.const(low))})[simpler]
-    return simpler if _divisions(simpler) < before else number
-
-
-def _divisions(number: UOp) -> int:
-    return sum(node.op in (Ops.IDIV, Ops.MOD) for node in number.toposort())
-
-
-def _limited_sums(valid: UOp) -> list[tuple[UOp, int, int]]:
-    """The sums of several ranges that conditions limit, with the least and greatest value of each."""
-    limits: dict[UOp, tuple[int, int]] = {}
-    for condition in _conjuncts(valid):
-        negated = condition.op is Ops.CMPNE and condition.src[1] is TRUE
-        if negated:
-            condition = condition.src[0]
-        if condition.op is not Ops.CMPLT or condition.src[1].op is not Ops.CONST:
-            continue
-        total, limit = condition.src[0], condition.src[1].arg
-        terms, _ = index.terms_of(total)
-        if len(terms) < 2 or not all(len(m) == 1 and m[0].op is Ops.RANGE for m in terms):
-            continue
-        if not any(abs(coefficient) == 1 for coefficient in terms.values()):
-            continue
-        low, high = limits.get(total, index.bounds(total))
-        limits[total] = (max(low, limit), high) if negated else (low, min(high, limit - 1))
-    return [(total, low, high) for total, (low, high) in limits.items() if low < high]
-
-
-def _has_division(number: UOp) -> bool:
-    terms, _ = index.terms_of(number)
-    return any(atom.op in (Ops.IDIV, Ops.MOD) for monomial in terms for atom in monomial)
-
-
-def _limits(valid: UOp) -> dict[UOp, tuple[int, int]]:
-    """The interval that each range is limited to by the conditions on it alone."""
-    limits: dict[UOp, tuple[int, int]] = {}
-    for condition in _conjuncts(valid):
-        negated = condition.op is Ops.CMPNE and condition.src[1] is TRUE
-        if negated:
-            condition = condition.src[0]
-        if condition.op is not Ops.CMPLT or condition.src[1].op is not Ops.CONST:
-            continue
-        terms, _ = index.terms_of(condition.src[0])
-        limit = condition.src[1].arg
-        if len(terms) != 1:
-            continue
-        ((monomial, sign),) = terms.items()
-        r = monomial[0]
-        if len(monomial) != 1 or r.op is not Ops.RANGE or abs(sign) != 1:
-            continue
-        low, high = limits.get(r, index.bounds(r))
-        # sign*r < limit, or the opposite: sign*r >= limit
-        if (sign > 0) is not negated:
-            high = min(high, limit - 1 if not negated else -limit)
-        else:
-            low = max(low, limit if negated else 1 - limit)
-        limits[r] = low, high
-    return limits
-
-
-def _conjuncts(valid: UOp) -> list[UOp]:
-    conditions, stack = [], [valid]
-    while stack:
-        condition = stack.pop()
-        if condition.op is Ops.AND:
-            stack.extend(reversed(condition.src))
-        else:
-            conditions.append(condition)
-    return conditions
+    return simplified(valid, places)[1]

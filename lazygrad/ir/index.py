@@ -373,23 +373,25 @@ def _floordiv_rest(rest: Terms, remainder: int, divisor: int) -> UOp:
             if atom.op is Ops.MOD and atom.src[1].op is Ops.CONST and atom.src[1].arg % divisor == 0:
                 # (x % (a*b)) // b = (x // b) % a
                 return mod(floordiv(atom.src[0], const(divisor)), const(atom.src[1].arg // divisor))
-    # floor((d*y + small) / k) with small in [0, g): drop what can not reach the next multiple of g
-    dropped = _drop_small(rest, remainder, divisor)
-    if dropped is not None:
-        return floordiv(dropped, const(divisor))
+    parts = _large_and_small(rest, remainder, divisor)
+    if parts is not None:  # floor((g*x + small) / (g*d)) = floor(x / d)
+        large, _, g = parts
+        return floordiv(large, const(divisor // g))
     return UOp(Ops.IDIV, dtypes.index, (node, const(divisor)))
 
 
-def _drop_small(rest: Terms, remainder: int, divisor: int) -> UOp | None:
-    """A sum with the same floor division: without what is in [0, g), where g divides all else."""
+def _large_and_small(rest: Terms, remainder: int, divisor: int) -> tuple[UOp, UOp, int] | None:
+    """x, small and a divisor g of the divisor, where the sum is g*x + small and small is in [0, g)."""
     for g in sorted({math.gcd(c, divisor) for c in rest.values()}, reverse=True):
         if g <= 1:
             continue
-        large = {m: c for m, c in rest.items() if c % g == 0}
-        small = {m: c for m, c in rest.items() if c % g != 0}
-        low, high = bounds(build(small, remainder % g))
-        if large and small and low >= 0 and high < g:
-            return build(large, remainder - remainder % g)
+        large = {m: c // g for m, c in rest.items() if c % g == 0}
+        if len(large) == len(rest):
+            continue
+        small = build({m: c for m, c in rest.items() if c % g != 0}, remainder % g)
+        low, high = bounds(small)
+        if low >= 0 and high < g:
+            return build(large, remainder // g), small, g
     return None
 
 
@@ -423,6 +425,10 @@ def mod(a: UOp, b: UOp) -> UOp:
         if coefficient == 1 and len(monomial) == 1 and atom.op is Ops.MOD and atom.src[1].op is Ops.CONST:
             if atom.src[1].arg % divisor == 0:  # (x % (a*b)) % b = x % b
                 return mod(atom.src[0], b)
+    parts = _large_and_small(rest, remainder, divisor)
+    if parts is not None:  # (g*x + small) % (g*d) = g*(x % d) + small
+        large, small, g = parts
+        return add(mul(mod(large, const(divisor // g)), const(g)), small)
     return UOp(Ops.MOD, dtypes.index, (node, b))
 
 
@@ -529,8 +535,27 @@ def less(a: UOp, b: UOp) -> UOp:
             if sign > 0:  # x // d < k  <=>  x < k*d
                 return less(x, const(limit * divisor.arg))
             return less(const((1 - limit) * divisor.arg - 1), x)  # x // d >= k  <=>  x >= k*d
-    left = build({m: c // common for m, c in terms.items()}, 0)
-    return UOp(Ops.CMPLT, dtypes.bool, (left, const(limit)))
+    scaled = {m: c // common for m, c in terms.items()} if common > 1 else terms
+    if len(scaled) > 1:
+        large, limit = _without_small(scaled, limit)
+        if large is not scaled:
+            return less(build(large, 0), const(limit))
+    return UOp(Ops.CMPLT, dtypes.bool, (build(scaled, 0), const(limit)))
+
+
+def _without_small(terms: Terms, limit: int) -> tuple[Terms, int]:
+    """`g*x + small < k` is `x < j` where small can not decide it: 4*x + y < 8 is x < 2 for y in [0, 4)."""
+    for g in sorted({abs(c) for c in terms.values()}, reverse=True):
+        if g <= 1:
+            break
+        small = {m: c for m, c in terms.items() if c % g != 0}
+        if not small:
+            continue
+        low, high = bounds(build(small, 0))
+        reach = (limit - 1 - high) // g
+        if reach == (limit - 1 - low) // g:
+            return {m: c for m, c in terms.items() if c % g == 0}, reach * g + 1
+    return terms, limit
 
 
 def less_equal(a: UOp, b: UOp) -> UOp:

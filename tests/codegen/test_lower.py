@@ -305,7 +305,7 @@ def test_indices_simplify_under_the_limit_of_a_sum():
     """Rows of 8 in rows of 11, cut into rows of 10: below 33 the number of an element needs no wrapping."""
     wide = plain(3, 8).pad(((0, 0), (0, 3))).reshape((33,)).pad(((0, 7),)).reshape((4, 10))
     text = loops_text(lower(sink(store(0, reduce(load(1, wide.permute((1, 0)), size=24), Ops.ADD, 1)))))
-    assert "data1[(ridx0*10+gidx0)//11*8+(ridx0*10+gidx0)%11]" in text
+    assert "(0 <= gidx0+ridx0*-1 < 8 and ridx0 < 3 ? data1[ridx0*7+gidx0] : 0)" in text
 
 
 def test_fully_masked_values_are_zero():

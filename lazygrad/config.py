@@ -121,6 +121,12 @@ CACHELEVEL = ContextVar(
 )
 CC = ContextVar("CC", "", "the C compiler of device CLANG; empty tries clang, then gcc, then cc")
 DEBUG_STYLE = ContextVar("DEBUG_STYLE", "", "how forms are printed; `classic` is the older tree and table")
+JIT = ContextVar(
+    "JIT", 1, "0 never captures, 1 replays what TinyJit captured as one native call, 2 kernel by kernel"
+)
+JIT_NESTED = ContextVar(
+    "JIT_NESTED", "", "`error` refuses a jit inside the capture of another; else it is inlined"
+)
 FUSE = ContextVar("FUSE", 1, "0 gives every operation a kernel of its own")
 NO_COLOR = ContextVar("NO_COLOR", "", "any text switches colours off")
 

@@ -84,6 +84,10 @@ class CompiledDevice:
         """A binary made callable."""
         raise DeviceError(f"{self.name} holds data and runs no kernels")
 
+    def replayer(self) -> Callable[[bytes], None] | None:
+        """The native loop that runs a captured list of this device's kernels, if it has one (_replay.py)."""
+        return None
+
     def check(self) -> None:
         """Raise DeviceError if something that only compiling or running needs is missing, and say what."""
 

@@ -31,6 +31,15 @@ Observer = Callable[[ScheduleItem, str, "float | None", int, int], None]
 _observers: list[Observer] = []
 
 
+class _Recording(threading.local):
+    """Who notes what this thread is about to run: the capture of a jit."""
+
+    note: Callable[[ScheduleItem], None] | None = None
+
+
+recording = _Recording()
+
+
 def realize(roots: Sequence[UOp], pending: Pending) -> None:
     """Compute the values of the roots."""
     while True:
@@ -101,6 +110,8 @@ def _finish(kernel: UOp) -> None:
 def run_item(item: ScheduleItem) -> None:
     """Run one kernel or copy now, and record that its values are in memory."""
     ast, bufs = item.ast, item.bufs
+    if recording.note is not None:
+        recording.note(item)
     if ast.op is Ops.COPY:
         _run_copy(item)
         _finish(item.kernel)

@@ -8,6 +8,7 @@ import os
 import platform
 import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,18 @@ def native_program(spec: ProgramSpec, address: int, keep_alive: Any) -> Program:
         return time.perf_counter() - start
 
     program.keep_alive = keep_alive  # type: ignore[attr-defined]
+    program.address = address  # type: ignore[attr-defined]
     return program
+
+
+_REPLAY = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
+
+def native_replay(address: int, keep_alive: Any) -> Callable[[bytes], None]:
+    """The loop of _replay.py at `address`: called with its four words as bytes, it runs a list of kernels."""
+    replay = _REPLAY(address)
+    replay.keep_alive = keep_alive  # type: ignore[attr-defined]
+    return replay
 
 
 # *** this machine

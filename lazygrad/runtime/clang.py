@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ..config import CC
@@ -15,8 +17,9 @@ from ..renderer import ProgramSpec
 from ..renderer.cstyle import FLAGS as TEXT_FLAGS
 from ..renderer.cstyle import CStyleRenderer
 from ..renderer.dialects import c_target
+from . import _replay
 from ._host import HostAllocator
-from ._native import host_features, host_name, host_target, native_program
+from ._native import host_features, host_name, host_target, native_program, native_replay
 
 #: How to compile; TEXT_FLAGS are those without which the text would mean something else.
 FLAGS = " ".join(("-O2 -march=native -shared -fPIC", *TEXT_FLAGS))
@@ -98,6 +101,14 @@ class ClangDevice(CompiledDevice):
 
     def check(self) -> None:
         self.compiler.command()
+
+    @functools.cache  # noqa: B019  a device lives as long as the process
+    def replayer(self) -> Callable[[bytes], None]:
+        library = _load_library(self.compiler.compile(_replay.C), _replay.C)
+        function = getattr(library, _replay.SYMBOL)
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        assert address is not None  # a function that was found has an address
+        return native_replay(address, library)
 
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
         library = _load_library(lib, spec.src)

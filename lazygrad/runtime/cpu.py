@@ -5,16 +5,19 @@ text → (parse, verify, generate code) → object file → (link) → function.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import platform
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Program, lock_across_fork
 from ..renderer import ProgramSpec
 from ..renderer.llvmir import LLVMRenderer, target
+from . import _replay
 from ._host import HostAllocator
-from ._native import host_target, native_program
+from ._native import host_target, native_program, native_replay
 
 #: One thread at a time uses LLVM. A fork waits for it: a child must not inherit a compile that never ends.
 _llvm_lock = lock_across_fork()
@@ -111,6 +114,11 @@ class CPUDevice(CompiledDevice):
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
         address, loaded = self.compiler.link(lib, f"{spec.function_name}_entry", spec.src)
         return native_program(spec, address, loaded)
+
+    @functools.cache  # noqa: B019  a device lives as long as the process
+    def replayer(self) -> Callable[[bytes], None]:
+        code = self.compiler.compile(_replay.LLVM)
+        return native_replay(*self.compiler.link(code, _replay.SYMBOL, _replay.LLVM))
 
 
 def _always() -> frozenset[str]:

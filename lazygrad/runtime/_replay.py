@@ -1,0 +1,77 @@
+"""The native loop that walks a captured list of kernels, in the languages of CPU and CLANG.
+
+`lazygrad_replay(desc)` takes the address of four words: the block, the first row, how many rows, room for
+arguments. The block is a list of words: addresses of buffers and integers. A row is
+
+    the address of a kernel's entry, how many buffers, how many integers,
+    then for each of these the word of the block that holds it
+
+so that replacing a buffer everywhere in the list is storing one word.
+"""
+
+from __future__ import annotations
+
+SYMBOL = "lazygrad_replay"
+
+LLVM = f"""\
+define void @{SYMBOL}(ptr %desc) nounwind {{
+start:
+  %block = load ptr, ptr %desc
+  %rows.at = getelementptr i64, ptr %desc, i64 1
+  %rows = load ptr, ptr %rows.at
+  %count.at = getelementptr i64, ptr %desc, i64 2
+  %count = load i64, ptr %count.at
+  %room.at = getelementptr i64, ptr %desc, i64 3
+  %room = load ptr, ptr %room.at
+  br label %next
+next:
+  %row = phi ptr [ %rows, %start ], [ %after, %run ]
+  %left = phi i64 [ %count, %start ], [ %less, %run ]
+  %none = icmp eq i64 %left, 0
+  br i1 %none, label %end, label %read
+read:
+  %entry = load ptr, ptr %row
+  %buffers.at = getelementptr i64, ptr %row, i64 1
+  %buffers = load i64, ptr %buffers.at
+  %integers.at = getelementptr i64, ptr %row, i64 2
+  %integers = load i64, ptr %integers.at
+  %words = getelementptr i64, ptr %row, i64 3
+  %all = add i64 %buffers, %integers
+  br label %gather
+gather:
+  %i = phi i64 [ 0, %read ], [ %i.next, %copy ]
+  %full = icmp eq i64 %i, %all
+  br i1 %full, label %run, label %copy
+copy:
+  %word.at = getelementptr i64, ptr %words, i64 %i
+  %word = load i64, ptr %word.at
+  %from = getelementptr i64, ptr %block, i64 %word
+  %value = load i64, ptr %from
+  %to = getelementptr i64, ptr %room, i64 %i
+  store i64 %value, ptr %to
+  %i.next = add i64 %i, 1
+  br label %gather
+run:
+  %vals = getelementptr i64, ptr %room, i64 %buffers
+  call void %entry(ptr %room, ptr %vals, i32 0, i32 1)
+  %after = getelementptr i64, ptr %words, i64 %all
+  %less = sub i64 %left, 1
+  br label %next
+end:
+  ret void
+}}
+"""
+
+C = f"""\
+#include <stdint.h>
+typedef void (*entry_t)(void **bufs, int64_t *vals, int32_t piece, int32_t pieces);
+void {SYMBOL}(int64_t *desc) {{
+  int64_t *block = (int64_t *)desc[0], *row = (int64_t *)desc[1], *room = (int64_t *)desc[3];
+  for (int64_t left = desc[2]; left > 0; left--) {{
+    int64_t buffers = row[1], all = buffers + row[2];
+    for (int64_t i = 0; i < all; i++) room[i] = block[row[3 + i]];
+    ((entry_t)row[0])((void **)room, room + buffers, 0, 1);
+    row += 3 + all;
+  }}
+}}
+"""

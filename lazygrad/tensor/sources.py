@@ -75,15 +75,16 @@ def _list_node(data: Sequence[Any], device: str, dtype: DType | None) -> UOp:
             stack.extend(value)
         else:
             leaves.append(value)
-    for leaf in leaves:
+    kinds = {type(leaf): leaf for leaf in leaves}  # a long list has few types: each is looked at once
+    for kind, leaf in kinds.items():
         if isinstance(leaf, Graphed):
             raise TypeError("a list of tensors becomes a tensor with Tensor.stack(tensors)")
-        if not isinstance(leaf, (bool, int, float, np.generic)):
-            raise TypeError(f"cannot make a Tensor from {leaf!r} of type {type(leaf).__name__} in a list")
+        if not issubclass(kind, (bool, int, float, np.generic)):
+            raise TypeError(f"cannot make a Tensor from {leaf!r} of type {kind.__name__} in a list")
     if dtype is None:
-        if leaves and all(isinstance(leaf, (bool, np.bool_)) for leaf in leaves):
+        if leaves and all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
             dtype = dtypes.bool
-        elif leaves and all(isinstance(leaf, (bool, int, np.integer)) for leaf in leaves):
+        elif leaves and all(issubclass(kind, (bool, int, np.integer)) for kind in kinds):
             dtype = default_int()
         else:
             dtype = default_float()
@@ -100,9 +101,9 @@ def _list_node(data: Sequence[Any], device: str, dtype: DType | None) -> UOp:
 
 def _exact_ints(array: Any, dtype: DType, leaves: list[Any]) -> Any:
     low, high = int(dtypes.min(dtype)), int(dtypes.max(dtype))
-    for leaf in leaves:
-        if not low <= leaf <= high:
-            raise OverflowError
+    ends = (array.min(), array.max()) if array.dtype.kind in "iu" and array.size else leaves
+    if not all(low <= leaf <= high for leaf in ends):
+        raise OverflowError
     return array.astype(numpy_name(dtype))
 
 

@@ -1,0 +1,33 @@
+"""Scripts of the seeds in fresh processes: unique ids and `opened device` lines begin anew there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+
+from tests.helpers import ROOT
+
+FLAGS = ("DEBUG", "NOOPT", "DEV", "CHECK", "TRACEMETA", "CACHELEVEL", "FUSE", "DEBUG_STYLE", "CPU", "CLANG")
+
+
+def run_script(script: str, **flags: str | int) -> str:
+    """What a script prints, with only these flags set. Colours are off; times and pids are as they are."""
+    env = {name: text for name, text in os.environ.items() if name not in FLAGS}
+    env |= {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", **{name: str(flag) for name, flag in flags.items()}}
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def on_cpu(text: str) -> str:
+    """A seed's text with the device that runs it here."""
+    return re.sub(r"\bMETAL\b", "CPU", textwrap.dedent(text))
+
+
+def rows(output: str) -> list[str]:
+    """The lines of DEBUG=2 for kernels and copies."""
+    return [line for line in output.splitlines() if line.startswith("*** ")]

@@ -1,0 +1,148 @@
+"""SEEDS 12 and 13: the Tensor class, devices, buffers."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from lazygrad import Context, Tensor, dtypes
+from lazygrad.device import Buffer, BufferSpec, Device, DeviceError, GlobalCounters
+from lazygrad.ir import UOp
+
+from .support import run_script
+
+
+def test_S111_metadata_names_the_method():
+    a = Tensor([1.0, 2.0]).realize()
+    (item,) = (a + 1).sum().schedule()
+    assert [str(m) for m in item.metadata] == ["sum", "__add__"]
+    with Context(TRACEMETA=0):
+        (item,) = (a * 3).schedule()
+        assert item.metadata == ()
+    with Context(TRACEMETA=2):
+        (item,) = (a * 4).schedule()
+        assert item.metadata[0].name == "__mul__"
+        assert "test_classes.py:" in str(item.metadata[0])
+
+
+def test_S112_training_mode():
+    assert Tensor.training is False
+    with Tensor.train():
+        assert Tensor.training is True
+        with Tensor.test():
+            assert Tensor.training is False
+        assert Tensor.training is True
+    assert Tensor.training is False
+
+
+def test_S113_properties():
+    a = Tensor([[1.0, 2.0]])
+    assert (a.device, a.shape, a.dtype) == ("CPU", (1, 2), dtypes.float)
+    for method in ("schedule", "schedule_with_vars", "realize", "kernelize"):
+        assert callable(getattr(a, method))
+
+
+def test_S114_what_a_tensor_is_made_from(tmp_path):
+    path = tmp_path / "bytes"
+    path.write_bytes(b"\x01\x02")
+    made = {
+        None: [],
+        True: True,
+        3: 3,
+        2.5: 2.5,
+        (1, 2): [1, 2],
+        b"ab": [97, 98],
+        UOp.const(dtypes.int, 4): 4,
+        path: [1, 2],
+    }
+    for data, expected in made.items():
+        assert Tensor(data).tolist() == expected
+    assert Tensor(np.arange(3)).tolist() == [0, 1, 2]
+    assert Tensor([[1], [2]]).shape == (2, 1)
+    assert isinstance(path, pathlib.Path)
+
+
+@pytest.mark.parametrize("data", [{1: 2}, "text", 1j, object()])
+def test_S114_anything_else_is_refused_by_name_and_type(data):
+    with pytest.raises(TypeError, match=f"of type {type(data).__name__}") as error:
+        Tensor(data)
+    assert repr(data) in str(error.value)
+
+
+def test_S115_names_of_devices():
+    assert Device.canonicalize("cpu:0") == "CPU"
+    assert Device.canonicalize("Metal:1") == "METAL:1"
+    assert Device["CLANG"].name == "CLANG"
+    assert Device["CPU:1"].name == "CPU:1"
+
+
+def test_S116_unknown_devices():
+    with pytest.raises(DeviceError, match=r"'CPUU' is not a device. Did you mean CPU\? Known: .*CLANG, CPU"):
+        Device["CPUU"]
+
+
+def test_S116_a_device_is_imported_on_first_use():
+    script = """
+        import sys, lazygrad
+        print("lazygrad.runtime.cpu" in sys.modules, "lazygrad.runtime.python" in sys.modules)
+        lazygrad.Device["PYTHON"]
+        print("lazygrad.runtime.cpu" in sys.modules, "lazygrad.runtime.python" in sys.modules)
+    """
+    assert run_script(script) == "False False\nFalse True\n"
+
+
+@pytest.mark.parametrize("device", ["CLANG", "CPU"])
+def test_S119_allocate(device):
+    options = BufferSpec(cpu_access=False)
+    buffer = Buffer(device=device, size=1, dtype=dtypes.int8, options=options)
+    assert buffer.allocate() is buffer
+    assert buffer.is_allocated
+
+
+def test_S120_memory_reads_zero():
+    buffer = Buffer(device="CLANG", size=1, dtype=dtypes.int8).allocate()
+    assert bytes(buffer.as_buffer()) == b"\x00"
+
+
+def test_S121_allocating_twice():
+    buffer = Buffer("CPU", 1, dtypes.int8).allocate()
+    with pytest.raises(DeviceError, match="can't allocate already allocated buffer"):
+        buffer.allocate()
+    with pytest.raises(AssertionError):
+        buffer.allocate()
+
+
+def test_S122_options():
+    spec = BufferSpec(
+        image=None, uncached=False, cpu_access=False, host=False, nolru=False, external_ptr=None
+    )
+    assert spec == BufferSpec()
+
+
+def test_S123_memory_comes_from_the_device_and_goes_back():
+    used = GlobalCounters.mem_used
+    buffer = Buffer("CPU", 100, dtypes.float).allocate()
+    assert buffer.allocator is Device["CPU"].allocator
+    assert GlobalCounters.mem_used == used + 400
+    del buffer
+    assert GlobalCounters.mem_used == used
+
+
+def test_S123_memory_of_others():
+    array = np.arange(4, dtype=np.float32)
+    adopted = Buffer("CPU", 4, dtypes.float, opaque=array)
+    array[0] = 7
+    assert adopted.numpy().tolist() == [7.0, 1.0, 2.0, 3.0]
+    pointer = BufferSpec(external_ptr=array.ctypes.data)
+    aliased = Buffer("CPU", 4, dtypes.float, options=pointer).allocate()
+    assert aliased.numpy().tolist() == [7.0, 1.0, 2.0, 3.0]
+
+
+def test_S124_repr_of_a_buffer():
+    buffer = Buffer("CPU", 1, dtypes.int8)
+    assert repr(buffer) == "<buf real:False device:CPU size:1 dtype:dtypes.char offset:0>"
+    buffer.allocate()
+    assert repr(buffer) == "<buf real:True device:CPU size:1 dtype:dtypes.char offset:0>"
+    assert "nolru=True" in repr(Buffer("CPU", 1, dtypes.int8, options=BufferSpec(nolru=True)))

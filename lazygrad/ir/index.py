@@ -13,7 +13,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable
 
-from ..dtype import dtypes
+from ..dtype import DType, dtypes
 from .ops import Ops, execute
 from .uop import UOp, index_constructors, toposort
 
@@ -70,14 +70,20 @@ def _order_key(node: UOp) -> str:
 
 def bounds(node: UOp) -> tuple[int, int]:
     """The least and greatest value of an integer or bool expression (inclusive)."""
-    found = node.facts.get("bounds")
-    if found is None:
-        ready = all("bounds" in s.facts for s in node.src)  # a list is asked node by node
-        for below in (node,) if ready else node.toposort():
-            if "bounds" not in below.facts and (dtypes.is_int(below.dtype) or dtypes.is_bool(below.dtype)):
-                below.facts["bounds"] = _bounds(below)
-        found = node.facts["bounds"]
-    return found  # type: ignore[no-any-return]
+    waiting = [node]
+    while "bounds" not in node.facts:
+        below = [s for s in waiting[-1].src if "bounds" not in s.facts and _is_bounded(s.dtype)]
+        if below:
+            waiting += below
+        else:
+            last = waiting.pop()
+            last.facts["bounds"] = _bounds(last)
+    return node.facts["bounds"]  # type: ignore[no-any-return]
+
+
+def _is_bounded(dtype: DType) -> bool:
+    """What is below a float or an address says nothing about what stands above it."""
+    return dtypes.is_int(dtype) or dtypes.is_bool(dtype)
 
 
 def _bounds(node: UOp) -> tuple[int, int]:

@@ -280,6 +280,16 @@ def test_bounds_of_what_may_overflow_are_those_of_the_dtype():
     assert bounds(Variable("v", 0, 300).cast(dtypes.uint8)) == (0, 255)
 
 
+def test_bounds_look_only_below_what_has_some():
+    """A float has no bounds, so nothing below it is asked: bounds of a program's values take no time."""
+    value = UOp(Ops.NOOP, dtypes.float)
+    for _ in range(1000):
+        value = value * value
+    below = value.cast(dtypes.int) + 1
+    assert bounds((below.cast(dtypes.float) < 3.0).cast(dtypes.int) * 5) == (0, 5)
+    assert "bounds" not in below.facts
+
+
 def test_sizes():
     assert ix.as_sint(ix.const(4)) == 4
     assert ix.as_sint(N) is N

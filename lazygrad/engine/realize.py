@@ -28,7 +28,7 @@ from .programs import get_runner, values_for
 
 #: Called after each thing that ran: (item, name, seconds or None, operations, bytes).
 Observer = Callable[[ScheduleItem, str, "float | None", int, int], None]
-_observers: list[Observer] = []
+observers: list[Observer] = []
 
 
 class _Recording(threading.local):
@@ -53,11 +53,11 @@ def realize(roots: Sequence[UOp], pending: Pending) -> None:
 @contextlib.contextmanager
 def observe_kernels(observer: Observer) -> Iterator[None]:
     """Within the block, call `observer` after each kernel and copy that ran, with its time."""
-    _observers.append(observer)
+    observers.append(observer)
     try:
         yield
     finally:
-        _observers.remove(observer)
+        observers.remove(observer)
 
 
 class _Mark:
@@ -132,7 +132,7 @@ def run_item(item: ScheduleItem) -> None:
                 buffer.ensure_allocated()
             else:
                 buffer.allocate_uncleared()
-    timed = bool(_observers) or DEBUG.value >= 2
+    timed = bool(observers) or DEBUG.value >= 2
     if DEBUG.value >= 3:
         report.print_forms(item, runner)
     handles, values = tuple([b._buf for b in bufs]), values_for(runner, item.var_vals)
@@ -140,14 +140,14 @@ def run_item(item: ScheduleItem) -> None:
         seconds = runner.program(handles, values, wait=timed)
         _finish(item.kernel)
     estimates = runner.spec.estimates
-    ops = _number(estimates.ops, item.var_vals)
-    accessed = _number(estimates.bytes, item.var_vals)
+    ops = number_of(estimates.ops, item.var_vals)
+    accessed = number_of(estimates.bytes, item.var_vals)
     GlobalCounters.kernel_count += 1
     GlobalCounters.global_ops += ops
     GlobalCounters.global_mem += accessed
     if timed:
         moved = sum(b.nbytes for b in bufs)
-        _report(
+        report_run(
             item, device, runner.spec.name, seconds, ops, moved, accessed, None if runner.runs else "green"
         )
     runner.runs += 1
@@ -167,10 +167,9 @@ def _run_copy(item: ScheduleItem) -> None:
     seconds = time.perf_counter() - start
     GlobalCounters.kernel_count += 1
     GlobalCounters.global_mem += target.nbytes
-    if _observers or DEBUG.value >= 2:
-        kind = "xfer" if target.device.split(":")[0] == source.device.split(":")[0] else "copy"
-        name = f"{kind} {report.size_text(target.nbytes)}, {target.device[:7]:>7s} <- {source.device[:7]:7s}"
-        _report(item, target.device, name, seconds, 0, target.nbytes, target.nbytes, "yellow")
+    if observers or DEBUG.value >= 2:
+        name = report.copy_name(target, source)
+        report_run(item, target.device, name, seconds, 0, target.nbytes, target.nbytes, "yellow")
 
 
 def _can_adopt(target: Buffer, source: Buffer) -> bool:
@@ -191,7 +190,7 @@ def allocate_empty(buffer: Buffer) -> None:
         print(report.row(buffer.device, report.colored(name, "yellow"), 1, None, 0, 0, 0, (), "yellow"))
 
 
-def _report(
+def report_run(
     item: ScheduleItem,
     device: str,
     name: str,
@@ -201,15 +200,16 @@ def _report(
     accessed: int,
     head: str | None,
 ) -> None:
+    """Count the time of something that ran, tell the observers, print its row."""
     if seconds is not None:
         GlobalCounters.time_sum_s += seconds
-    for observer in list(_observers):
+    for observer in list(observers):
         observer(item, name, seconds, ops, moved)
     if DEBUG.value >= 2:
         print(report.row(device, name, len(item.bufs), seconds, ops, moved, accessed, item.metadata, head))
 
 
-def _number(value: sint | Any, var_vals: dict[UOp, int]) -> int:
+def number_of(value: sint | Any, var_vals: dict[UOp, int]) -> int:
     """An estimate as a number: symbolic ones take the values of this launch."""
     if not isinstance(value, UOp):
         return int(value)

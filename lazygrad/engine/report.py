@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ..config import DEBUG, NO_COLOR
-from ..device import GlobalCounters
+from ..device import Buffer, GlobalCounters
 from ..ir.text import linear_text
 from ..schedule.items import ScheduleItem
 from .programs import Runner, linear_program
@@ -44,6 +44,12 @@ def time_text(seconds: float) -> str:
 def size_text(nbytes: int) -> str:
     """Bytes in 8 columns, in millions with two decimals from one million up."""
     return f"{nbytes / 1e6:7.2f}M" if nbytes >= 1e6 else f"{nbytes:8d}"
+
+
+def copy_name(target: Buffer, source: Buffer) -> str:
+    """What a row calls a copy between two devices."""
+    kind = "xfer" if target.device.split(":")[0] == source.device.split(":")[0] else "copy"
+    return f"{kind} {size_text(target.nbytes)}, {target.device[:7]:>7s} <- {source.device[:7]:7s}"
 
 
 def row(

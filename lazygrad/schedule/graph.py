@@ -4,7 +4,7 @@ is gone, and what must be in memory of its own says so with CONTIGUOUS.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..dtype import dtypes
@@ -24,33 +24,35 @@ def is_held(node: UOp) -> bool:
     return node.op in HELD or (node.op is Ops.ASSIGN and node.src[1].op is Ops.KERNEL)
 
 
-def toposort_effective(roots: Sequence[UOp]) -> list[UOp]:
-    """Every node below the roots after its sources, seen through `becomes`, and not below what is held
-    already.
+#: What a walk does not look below: memory, and what a Variable is bound to, which is no part of the structure.
+_LEAVES = HELD | {Ops.BIND, Ops.CONST, Ops.DEVICE, Ops.UNIQUE}
+
+
+def toposort_effective(roots: Iterable[UOp], done: set[UOp] | None = None) -> list[UOp]:
+    """Every node below the roots after its sources, seen through `becomes`, and not below what is held already.
+
+    done  nodes that were walked before: they and what is below them are left out; the walk adds to it
     """
-    done: set[UOp] = set()
+    done = set() if done is None else done
     order: list[UOp] = []
-    stack = [effective(root) for root in reversed(roots)]
+    stack = [effective(root) for root in roots]
+    stack.reverse()
     while stack:
         node = stack[-1]
-        if node in done:
-            stack.pop()
-            continue
-        waiting = []
-        # what a Variable is bound to is no part of the structure
-        if not is_held(node) and node.op is not Ops.BIND:
-            for source in node.src:
-                if "becomes" in source.facts:
-                    source = effective(source)
-                if source not in done:
-                    waiting.append(source)
-        if waiting:
-            waiting.reverse()
-            stack.extend(waiting)
-        else:
-            stack.pop()
+        if node not in done:
+            op = node.op
+            if op not in _LEAVES and not (op is Ops.ASSIGN and node.src[1].op is Ops.KERNEL):
+                waiting = len(stack)
+                for source in reversed(node.src):
+                    if "becomes" in source.facts:
+                        source = effective(source)
+                    if source not in done:
+                        stack.append(source)
+                if len(stack) > waiting:
+                    continue
             done.add(node)
             order.append(node)
+        stack.pop()
     return order
 
 
@@ -78,7 +80,7 @@ def plain(order: Sequence[UOp]) -> PlainGraph:
     graph = PlainGraph({}, {}, {})
     value = graph.value
     for node in order:
-        if is_held(node) or not node.src or node.op is Ops.BIND:
+        if is_held(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
             value[node] = node
             continue
         sources = [effective(s) if "becomes" in s.facts else s for s in node.src]

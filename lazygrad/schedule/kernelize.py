@@ -44,14 +44,17 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
         wanted = _open_roots(roots)
         if not wanted:
             return
-        order = toposort_effective(wanted)
+        walked: set[UOp] = set()
+        order = toposort_effective(wanted, walked)
         ended, known = _ended_versions(order), set[UOp]()
         waiting: dict[UOp, list[UOp]] = {}
         while ended != known:  # the readers that join the plan may write too
             known = ended
-            wanted, waiting = _readers_of_ended(wanted, ended, pending)
-            order = toposort_effective(wanted)
-            ended = _ended_versions(order)
+            readers, waiting = _readers_of_ended(order, wanted, ended, pending)
+            if readers:
+                wanted += readers
+                order += toposort_effective(readers, walked)
+                ended = _ended_versions(order)
         _plan_and_bind(order, wanted, waiting)
 
 
@@ -123,14 +126,14 @@ def _ended_versions(order: Sequence[UOp]) -> set[UOp]:
 
 
 def _readers_of_ended(
-    wanted: list[UOp], ended: set[UOp], pending: Pending
+    order: list[UOp], wanted: list[UOp], ended: set[UOp], pending: Pending
 ) -> tuple[list[UOp], dict[UOp, list[UOp]]]:
-    """Values that somebody holds and that read a version about to end: they are computed too.
+    """Values that somebody holds and that read a version about to end: they are to be computed too.
 
-    Returns the roots with them, and version → kernels planned earlier that read it and have not run.
+    Returns them, and version → kernels planned earlier that read it and have not run.
     """
     others = [base for base in (_open_or_planned(latest(p)) for p in pending()) if base is not None]
-    everything = toposort_effective([*wanted, *others])
+    everything = order + toposort_effective(others, set(order))
     reads: dict[UOp, bool] = {}
     waiting: dict[UOp, list[UOp]] = {}
     stack: list[UOp] = [n for n in everything if is_held(n) and n.op is Ops.ASSIGN]
@@ -153,8 +156,9 @@ def _readers_of_ended(
             sources = node.src[1:] if node.op is Ops.ASSIGN and not continues else node.src
             touched = any(reads.get(effective(s) if "becomes" in s.facts else s, False) for s in sources)
         reads[node] = touched
-    extra = [p for p in others if reads[p] and not is_held(p)]
-    return list(dict.fromkeys([*wanted, *extra])), waiting
+    asked = set(wanted)
+    readers = dict.fromkeys(p for p in others if reads[p] and p not in asked and not is_held(p))
+    return list(readers), waiting
 
 
 def _open_or_planned(node: UOp) -> UOp | None:

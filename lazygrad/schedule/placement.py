@@ -177,6 +177,9 @@ class Placement:
         size: dict[UOp, int] = {}
         args: dict[UOp, frozenset[UOp]] = {}
         none: frozenset[UOp] = frozenset()
+        #: where the walk had come to, in operations, at the first node that would be inlined below
+        begin: dict[UOp, int] = {}
+        come = 0
         max_ops, max_args = self.target.max_ops, self.target.max_args
         for assign in self.stored:
             size[assign], args[assign], self.cost[assign] = 1, none, LOAD_COST
@@ -184,6 +187,8 @@ class Placement:
             if node.op in MOVEMENT:
                 source = node.src[0]
                 size[node], args[node], self.cost[node] = size[source], args[source], self.cost[source]
+                if source in begin:
+                    begin[node] = begin[source]
                 continue
             if is_held(node):
                 size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
@@ -194,6 +199,11 @@ class Placement:
             self._mark_sources(node)
             while True:
                 total, read, cost = self._inline_size(node, size, args)
+                first = min((begin[s] for s in node.src if s in begin), default=come)
+                if (
+                    total > max_ops
+                ):  # what is shared was counted twice; what is inlined lies between first and here
+                    total = min(total, come - first + OPS[node.op].cost)
                 if total > max_ops:
                     total = self._exact_size(node, max_ops)
                 if total <= max_ops and len(read) <= max_args:
@@ -212,11 +222,14 @@ class Placement:
                 for below in (largest, *node.src):
                     if below_movement(below) is largest:
                         size[below], args[below], self.cost[below] = 1, frozenset((largest,)), LOAD_COST
+                        begin.pop(below, None)
             self.weight[node] = (total, read)
             if node in self.must:
                 size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
             else:
                 size[node], args[node], self.cost[node] = total, read, cost
+                begin[node] = first
+            come += OPS[node.op].cost
 
     def _inline_size(
         self, node: UOp, size: dict[UOp, int], args: dict[UOp, frozenset[UOp]]
@@ -391,7 +404,8 @@ class Placement:
                 group.order[r] = times
         self.groups.append(group)
         self._take(node, group)
-        self._add_edges(group, uses)
+        for consumer in uses:  # nothing comes before a new group yet
+            group.downstream |= consumer.downstream
         self._use_sources(node, group, group.ranges, group.points())
 
     def _may_join(self, node: UOp, group: Group, uses: dict[Group, dict[Indices, int]]) -> bool:

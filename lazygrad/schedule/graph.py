@@ -24,12 +24,14 @@ def is_held(node: UOp) -> bool:
     return node.op in HELD or (node.op is Ops.ASSIGN and node.src[1].op is Ops.KERNEL)
 
 
-#: What a walk does not look below: memory, and what a Variable is bound to, which is no part of the structure.
+#: What a walk does not look below: memory, and what a Variable is bound to, which is no part of the
+#: structure.
 _LEAVES = HELD | {Ops.BIND, Ops.CONST, Ops.DEVICE, Ops.UNIQUE}
 
 
 def toposort_effective(roots: Iterable[UOp], done: set[UOp] | None = None) -> list[UOp]:
-    """Every node below the roots after its sources, seen through `becomes`, and not below what is held already.
+    """Every node below the roots after its sources, seen through `becomes`, and not below what is held
+    already.
 
     done  nodes that were walked before: they and what is below them are left out; the walk adds to it
     """

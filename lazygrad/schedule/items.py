@@ -107,13 +107,13 @@ def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
 def item_of(kernel: UOp) -> ScheduleItem:
     """The ScheduleItem of a KERNEL node."""
     arg = kernel.arg
-    count = buffer_count(arg.ast)
+    count = buffer_count(arg.program)
     bufs = tuple(buffer_of(effective(source)) for source in kernel.src[:count])
     binds = [source for source in kernel.src[count:] if source.op is Ops.BIND]
     values: dict[UOp, int] = {}
     if binds:
-        values = _bind_values(arg.ast, binds)
-    return ScheduleItem(arg.ast, bufs, arg.metadata, values, kernel)
+        values = _bind_values(arg.program, binds)
+    return ScheduleItem(arg.program, bufs, arg.metadata, values, kernel)
 
 
 def _bind_values(ast: UOp, binds: Sequence[UOp]) -> dict[UOp, int]:

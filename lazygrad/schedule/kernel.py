@@ -12,31 +12,48 @@ from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import is_held
-from .lift import argument_name
+from .lift import argument_name, with_constants
 from .placement import Group
 
 
 class Kernel:
-    """What a KERNEL node computes: its AST, and which user calls it comes from, the latest first."""
+    """What a KERNEL node computes: its AST, and which user calls it comes from, the latest first.
 
-    __slots__ = ("_size", "ast", "metadata")
+    `ast` has every constant written in. `program` is what is compiled: constants that were lifted are
+    Variables there, and `lifted` says what they are bound to.
+    """
 
-    def __init__(self, ast: UOp, metadata: tuple[Any, ...] = ()) -> None:
-        self.ast, self.metadata = ast, metadata
-        self._size: int | None = None
+    __slots__ = ("_ast", "lifted", "metadata", "program")
+
+    def __init__(
+        self, program: UOp, metadata: tuple[Any, ...] = (), lifted: tuple[tuple[str, int], ...] = ()
+    ) -> None:
+        self.program, self.metadata, self.lifted = program, metadata, lifted
+        self._ast = None if lifted else program
+
+    @property
+    def ast(self) -> UOp:
+        """The AST with its constants."""
+        if self._ast is None:
+            self._ast = with_constants(self.program, dict(self.lifted))
+        return self._ast
 
     def __hash__(self) -> int:
-        return hash((self.ast, self.metadata))
+        return hash((self.program, self.metadata, self.lifted))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kernel) and self.ast is other.ast and self.metadata == other.metadata
+        return (
+            isinstance(other, Kernel)
+            and self.program is other.program
+            and self.metadata == other.metadata
+            and self.lifted == other.lifted
+        )
 
     def __repr__(self) -> str:
-        if self._size is None:
-            self._size = len(self.ast.toposort())
+        ast = self.ast
         names = ", ".join(map(str, self.metadata))
-        heads = tuple(s.op for s in self.ast.src)
-        return f"<Kernel {self._size} {self.ast.op.name}{heads} ({names})>"
+        heads = tuple(s.op for s in ast.src)
+        return f"<Kernel {len(ast.toposort())} {ast.op.name}{heads} ({names})>"
 
 
 class AstBuilder:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..config import CACHELEVEL, FUSE
+from ..config import CACHELEVEL, CHECK, FUSE, TRACEMETA
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
@@ -21,7 +21,7 @@ from ..shape.rules import shape_of
 from .assemble import Ref, Template, plan
 from .graph import binds_in_args, is_held, open_arg, toposort_effective
 from .kernel import Kernel
-from .lift import constant_below, constant_key, lift, open_offsets, open_sources, open_value
+from .lift import constant_below, constant_key, lift, lifted_values, open_offsets, open_sources, open_value
 from .versions import check_alive, device_of, effective, in_shape, latest, new_buffer, set_becomes
 
 Pending = Callable[[], Iterable[UOp]]
@@ -214,6 +214,10 @@ def structure_key(
     rows.append(tuple(bind.src[0].arg for bind in binds))
     if waiting:
         rows.append(tuple((number.get(v), len(w)) for v, w in waiting.items()))
+    if (
+        TRACEMETA.value >= 2 or CHECK.value
+    ):  # a kernel names the lines it comes from, not those of an equal one
+        rows.append(tuple([node.facts.get("origin") for node in order]))
     return tuple(rows), tuple(numbers)
 
 
@@ -243,7 +247,7 @@ def _bind(
         for version in kernel.after_readers_of:
             after += waiting.get(order[version], [])
         after = [node for node in dict.fromkeys(after) if node not in known]
-        arg = Kernel(kernel.ast, kernel.metadata)
+        arg = Kernel(kernel.ast, kernel.metadata, lifted_values(binds) if back else ())
         node = UOp(Ops.KERNEL, dtypes.void, (*targets, *sources, *binds, *after), arg)
         outputs = [UOp(Ops.ASSIGN, target.dtype, (target, node)) for target in targets]
         for position, assign in enumerate(outputs):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..dtype import ConstType, DType, const_bits, dtypes
-from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops, to_bits
+from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops, execute, to_bits
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
@@ -167,6 +167,38 @@ def argument_name(name: str, taken: Iterable[str]) -> str:
     elif name not in known:
         return name
     return next(text for n in range(first, len(known) + 2) if (text := f"{name}{n}") not in known)
+
+
+def lifted_values(binds: Iterable[UOp]) -> tuple[tuple[str, int], ...]:
+    """The lifted constants among a kernel's bound Variables: (name in the kernel, number)."""
+    taken: list[str] = []
+    found = []
+    for bind in binds:
+        variable, number = bind.unbind()
+        taken.append(argument_name(variable.arg[0], taken))
+        if variable.arg[0].startswith(LIFTED):
+            found.append((taken[-1], number))
+    return tuple(found)
+
+
+def with_constants(ast: UOp, numbers: dict[str, int]) -> UOp:
+    """A kernel's AST with lifted constants written in again."""
+    made: dict[UOp, UOp] = {}
+    scalars: dict[UOp, ConstType] = {}
+    for node in ast.toposort():
+        below = scalars.get(node.src[0]) if node.src else None
+        if node.op is Ops.DEFINE_VAR and node.arg[0] in numbers:
+            scalars[node] = numbers[node.arg[0]]
+        elif below is None:
+            made[node] = node.replace(src=tuple(made[s] for s in node.src)) if node.src else node
+        elif node.op is Ops.VIEW:
+            made[node] = UOp(Ops.CONST, node.dtype, (UOp(Ops.VIEW, arg=node.arg),), below)
+        else:  # the bits of a float, or an integer of the right dtype
+            scalars[node] = execute(node.op, node.dtype, (below,), node.src[0].dtype)
+            made[node] = UOp(
+                Ops.CONST, node.dtype, (UOp(Ops.VIEW, arg=ShapeTracker.from_shape(())),), scalars[node]
+            )
+    return made[ast]
 
 
 def _lifted_offsets(node: UOp, position: int, lifted: frozenset[int]) -> Any:

@@ -105,3 +105,14 @@ def test_integers_in_conditions_and_shapes_stay_written_in():
     x = Tensor([1, 2, 3]).realize()
     assert [(x < limit).tolist() for limit in (2, 3)] == [[True, False, False], [True, True, False]]
     assert [x.pad(((0, extra),)).tolist() for extra in (1, 2)] == [[1, 2, 3, 0], [1, 2, 3, 0, 0]]
+
+
+def test_the_kernel_that_is_shown_has_its_numbers():
+    x = Tensor([1.0, 2.0, 3.0]).realize()
+    texts = []
+    for number in (2.5, -0.5):
+        y = x * number
+        y.kernelize()
+        texts.append(repr(y.uop.src[1].arg.ast))
+        assert y.tolist() == [number, 2 * number, 3 * number]
+    assert "arg=2.5" in texts[0] and texts[1] == texts[0].replace("arg=2.5", "arg=-0.5")

@@ -33,9 +33,17 @@ class ContextVar:
     #: The flags with which the same kernel becomes other code: a part of the keys of programs.
     of_code: list[ContextVar] = []
 
-    def __init__(self, name: str, default: int | str, doc: str, changes_code: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        default: int | str,
+        doc: str,
+        changes_code: bool = False,
+        words: tuple[str, ...] = (),
+    ) -> None:
         self.name, self.default, self.doc = name, default, doc
-        self._process = _parse(name, os.environ.get(name), default)
+        self.words = words  #: what a number may be besides a number
+        self._process = self._parse(os.environ.get(name))
         ContextVar.all[name] = self
         if changes_code:
             ContextVar.of_code.append(self)
@@ -47,7 +55,24 @@ class ContextVar:
 
     def set_default(self, value: int | str) -> None:
         """Change the flag for the whole process (threads inside a `Context` keep theirs)."""
-        self._process = _parse(self.name, str(value), self.default)
+        self._process = self._parse(str(value))
+
+    def accepts(self, value: int | str) -> bool:
+        """Whether the flag can have this value."""
+        return isinstance(value, type(self.default)) or value in self.words
+
+    def _parse(self, text: str | None) -> int | str:
+        if text is None:
+            return self.default
+        if isinstance(self.default, str) or text in self.words:
+            return text
+        try:
+            return int(text) if text.strip() else self.default
+        except ValueError:
+            allowed = " or ".join(["a whole number", *self.words])
+            raise ValueError(
+                f"{self.name} must be {allowed}, not {text!r}; the default is {self.default}"
+            ) from None
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -80,17 +105,6 @@ class ContextVar:
         return f"{self.name}={self.value!r}"
 
 
-def _parse(name: str, text: str | None, default: int | str) -> int | str:
-    if text is None:
-        return default
-    if isinstance(default, str):
-        return text
-    try:
-        return int(text) if text.strip() else default
-    except ValueError:
-        raise ValueError(f"{name} must be a whole number, not {text!r}; the default is {default}") from None
-
-
 def getenv(name: str, default: Any = 0) -> Any:
     """An environment variable, converted to the type of `default`; a text that does not convert raises."""
     text = os.environ.get(name)
@@ -109,7 +123,13 @@ NOOPT = ContextVar(
     "NOOPT", 0, "1 applies no optimization, so that kernels read like the plain loops", changes_code=True
 )
 DEV = ContextVar("DEV", "", "the default device, for example CPU, CLANG, PYTHON")
-CHECK = ContextVar("CHECK", 0, "1 checks every form between the stages of the compiler", changes_code=True)
+CHECK = ContextVar(
+    "CHECK",
+    0,
+    "1 compares every kernel with the interpreter and checks every form, nan finds the first NaN or infinity",
+    changes_code=True,
+    words=("nan",),
+)
 TRACEMETA = ContextVar(
     "TRACEMETA", 1, "what a kernel remembers of your code: 0 nothing, 1 the method, 2 its line"
 )
@@ -146,7 +166,7 @@ class Context:
                 near = difflib.get_close_matches(name, ContextVar.all, 1)
                 hint = f"; did you mean {near[0]}?" if near else ""
                 raise ValueError(f"{name} is not a flag{hint}; known: {', '.join(sorted(ContextVar.all))}")
-            if not isinstance(value, type(flag.default)):
+            if not flag.accepts(value):
                 raise ValueError(f"{name} takes a {type(flag.default).__name__}, not {value!r}")
         self.flags = flags
         self._outer: list[dict[str, int | str]] = []

@@ -93,13 +93,13 @@ def stages(
     buffers = tuple(node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL)
     job = Job(renderer, opts, [] if applied is None else applied, buffers)
     form: Any = ast
-    if CHECK:
+    if CHECK == 1:
         verify(ast, KERNEL, "scheduling")
     for step in PASSES:
         start = time.perf_counter()
         form = step.run(form, job)
         stage_times[step.name] = stage_times.get(step.name, 0.0) + time.perf_counter() - start
-        if CHECK:
+        if CHECK == 1:
             verify(form, SPECS[step.form], step.name, renderer.supports if step.form >= 6 else None)
         yield step.name, form
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..config import DEBUG
+from ..config import CHECK, DEBUG
 from ..device import Buffer, Device, GlobalCounters
 from ..dtype import dtypes
 from ..ir.index import evaluate, sint
@@ -25,6 +25,7 @@ from ..schedule.kernelize import Pending, kernelize, planning
 from ..schedule.versions import latest, next_version
 from . import report
 from .programs import get_runner, values_for
+from .check import Checker
 
 #: Called after each thing that ran: (item, name, seconds or None, operations, bytes).
 Observer = Callable[[ScheduleItem, str, "float | None", int, int], None]
@@ -126,18 +127,26 @@ def run_item(item: ScheduleItem) -> None:
                 f"a kernel on {device} cannot read memory on {buffer.device}; move it with .to({device!r})"
             )
     runner = get_runner(device, ast)
+    checked = CHECK.value
     for buffer in bufs[:outputs]:
         if buffer._buf is None:
             if buffer.is_allocated:
                 buffer.ensure_allocated()
+            elif checked:
+                buffer.allocate()  # what a kernel leaves out must not look like a result
             else:
                 buffer.allocate_uncleared()
+    checker = Checker(item, runner) if checked else None
     timed = bool(observers) or DEBUG.value >= 2
     if DEBUG.value >= 3:
         report.print_forms(item, runner)
     handles, values = tuple([b._buf for b in bufs]), values_for(runner, item.var_vals)
     with uninterrupted():  # a kernel that wrote in place must not seem not to have run
         seconds = runner.program(handles, values, wait=timed)
+        if checker is None:
+            _finish(item.kernel)
+    if checker is not None:
+        checker.after()
         _finish(item.kernel)
     estimates = runner.spec.estimates
     ops = number_of(estimates.ops, item.var_vals)

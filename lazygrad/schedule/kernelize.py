@@ -214,9 +214,7 @@ def structure_key(
     rows.append(tuple(bind.src[0].arg for bind in binds))
     if waiting:
         rows.append(tuple((number.get(v), len(w)) for v, w in waiting.items()))
-    if (
-        TRACEMETA.value >= 2 or CHECK.value
-    ):  # a kernel names the lines it comes from, not those of an equal one
+    if TRACEMETA.value >= 2 or CHECK.value:  # a kernel names its own lines, not those of an equal one
         rows.append(tuple([node.facts.get("origin") for node in order]))
     return tuple(rows), tuple(numbers)
 

@@ -14,14 +14,14 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ..config import TRACEMETA
+from ..config import CHECK, TRACEMETA
 from ..ir.uop import origin
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Metadata(NamedTuple):
-    """The method that made a node, and the user's line that called it (empty unless TRACEMETA=2)."""
+    """The method that made a node, and the user's line that called it (empty unless TRACEMETA=2 or CHECK)."""
 
     name: str
     line: str = ""
@@ -52,7 +52,7 @@ def traced(function: Callable[..., Any]) -> Callable[..., Any]:
         level = TRACEMETA.value
         if not level:
             return function(*args, **kwargs)
-        origin.current = plain if level < 2 else Metadata(function.__name__, user_line())
+        origin.current = plain if level < 2 and not CHECK.value else Metadata(function.__name__, user_line())
         try:
             return function(*args, **kwargs)
         finally:
@@ -68,7 +68,7 @@ def called(name: str) -> Iterator[None]:
     if origin.current is not None or not level:
         yield
         return
-    origin.current = Metadata(name) if level < 2 else Metadata(name, user_line())
+    origin.current = Metadata(name) if level < 2 and not CHECK.value else Metadata(name, user_line())
     try:
         yield
     finally:

@@ -360,7 +360,7 @@ class TensorBase(metaclass=TrainingFlag):
             raise ValueError(
                 f"cannot write to an expanded tensor of shape {self.shape}: several elements share memory"
             )
-        _keep_old_values(version)
+        keep_old_values(version)
         size = shape_of(version)[0]
         whole = tracker.contiguous and tracker.size == size
         if storage.is_shared() or _is_held(version):  # others go on reading the old memory
@@ -526,7 +526,7 @@ def _recorded_as(node: UOp, graph: set[UOp]) -> UOp | None:
     return None
 
 
-def _keep_old_values(version: UOp) -> None:
+def keep_old_values(version: UOp) -> None:
     """Values read from a version that is about to end, and no views of it, are copied before the write."""
     for ref in version.facts.pop("readers", ()):
         tensor = ref()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..device import Buffer
 from ..dtype import ConstType, dtypes, from_numpy_name, numpy_name
+from ..engine.capture import refuse_host_read
 from ..engine.realize import allocate_empty
 from ..engine.realize import realize as realize_nodes
 from ..ir.index import evaluate, sint
@@ -82,6 +83,7 @@ class HostMixin(TensorBase):
         """The elements, in memory that belongs to the tensor; bf16 and fp8 as the integers of their bits."""
         import numpy as np
 
+        refuse_host_read()
         numpy_dtype = np.dtype(numpy_name(self.dtype))
         shape = tuple(_bound_size(size) for size in self.shape)
         if 0 in shape:

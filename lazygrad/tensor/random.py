@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..device import Device
 from ..dtype import DType, default_float, default_int, dtypes, to_dtype
+from ..engine.capture import capturing
 from ..gradient import expanded, filled
 from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
@@ -71,7 +72,10 @@ class _Stream:
         with self.lock:
             base = self.base
             self.base = (base + count) % BASE_LIMIT
-            return self.seed, base
+            seed = self.seed
+        if capturing.now is not None:
+            capturing.now.draws.drew(seed, base, count)
+        return seed, base
 
 
 _stream = _Stream()
@@ -80,7 +84,10 @@ _stream = _Stream()
 def get_state() -> tuple[int, int]:
     """(seed, numbers drawn): what `set_state` takes."""
     with _stream.lock:
-        return _stream.seed, _stream.base
+        seed, base = _stream.seed, _stream.base
+    if capturing.now is not None:
+        capturing.now.draws.was_read(seed, base)
+    return seed, base
 
 
 def set_state(state: tuple[int, int]) -> None:
@@ -90,6 +97,13 @@ def set_state(state: tuple[int, int]) -> None:
         raise ValueError(f"not a state of the random numbers: {state!r}")
     with _stream.lock:
         _stream.seed, _stream.base = seed, base
+    if capturing.now is not None:
+        capturing.now.draws.was_set(seed, base)
+
+
+def draw(count: int) -> tuple[int, int]:
+    """(seed, base) of the next `count` numbers, for a jit that replays their kernels."""
+    return _stream.take(count)
 
 
 @contextlib.contextmanager

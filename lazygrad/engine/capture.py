@@ -1,0 +1,184 @@
+"""What is noted while a jit captures: the kernels that run, their memory, the random numbers drawn."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..config import JIT_NESTED
+from ..device import Buffer
+from ..ir.uop import UOp
+from ..schedule.items import ScheduleItem
+from .realize import recording
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class JitError(RuntimeError):
+    """A function cannot be captured, or its arguments are unlike those it was captured with."""
+
+
+class Changed(Exception):
+    """Something that a capture read has changed: `name` had the value `was` and has `now`."""
+
+    def __init__(self, name: str, was: Any, now: Any) -> None:
+        super().__init__(name)
+        self.name, self.was, self.now = name, was, now
+
+
+class Mismatch(Exception):
+    """A tensor argument is not like the one that was captured."""
+
+
+class Draws:
+    """The random numbers of one call: counted from where it begins, until it sets the state itself."""
+
+    def __init__(self) -> None:
+        self.start: tuple[int, int] | None = None
+        self.offset: dict[tuple[int, int], int] = {}  # (seed, base) → numbers since the start
+        self.read: dict[tuple[int, int], int | None] = {}  # states that were read → numbers since the start
+        self.total = 0
+        self.relative = True
+        self.final: tuple[int, int] | None = None  # the state at the end, where the call set it
+
+    def drew(self, seed: int, base: int, count: int) -> None:
+        if self.relative:
+            if self.start is None:
+                self.start = seed, base
+            self.offset[seed, base] = self.total
+            self.total += count
+        else:
+            if (seed, base) in self.offset:
+                raise JitError(
+                    "the function draws random numbers, and then sets the seed they began with: a capture cannot "
+                    "tell the two apart; set the seed first, or outside"
+                )
+            self.final = seed, base + count
+
+    def was_read(self, seed: int, base: int) -> None:
+        self.read[seed, base] = self.total if self.relative else None
+
+    def was_set(self, seed: int, base: int) -> None:
+        known = self.read.get((seed, base))
+        if known is not None:  # back to where this call has been, as fork_random does
+            self.relative, self.total, self.final = True, known, None
+        else:
+            self.relative, self.final = False, (seed, base)
+
+    def source(self, variable: UOp, value: int, bases: set[int]) -> Hashable | None:
+        """What an integer of a kernel is: the seed, a base counted from the start, or none of these."""
+        name = variable.arg[0]
+        if self.start is None:
+            return None
+        if name == "base":
+            offset = self.offset.get((self.start[0], value))
+            return None if offset is None else ("base", offset)
+        if name == "seed" and value == self.start[0] and any((value, b) in self.offset for b in bases):
+            return "seed"
+        return None
+
+
+class Capture:
+    """One capture: the items that ran in this thread, in order, and what their memory was before they did."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        self.items: list[ScheduleItem] = []
+        self.fresh: set[Buffer] = set()
+        self.zeroed: set[Buffer] = set()
+        self.draws = Draws()
+        self._known: set[Buffer] = set()
+
+    def note(self, item: ScheduleItem) -> None:
+        """About to run: memory that has none yet is new in this call."""
+        for buffer in item.inputs:
+            base = buffer.base
+            if base not in self._known and not base.is_allocated:
+                self.zeroed.add(base)
+            self._known.add(base)
+        for buffer in item.outputs:
+            base = buffer.base
+            if base not in self._known and not base.is_allocated:
+                self.fresh.add(base)
+            self._known.add(base)
+        self.items.append(item)
+
+
+class _Capturing(threading.local):
+    """The captures that are open in this thread: one, since inner jits are inlined."""
+
+    now: Capture | None = None
+
+
+capturing = _Capturing()
+
+
+@contextmanager
+def recorded(capture: Capture) -> Iterator[None]:
+    """Within the block, what this thread runs is noted in the capture."""
+    capturing.now, recording.note = capture, capture.note
+    try:
+        yield
+    finally:
+        capturing.now = recording.note = None
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Within the block, what this thread runs is no part of a capture."""
+    capture, note = capturing.now, recording.note
+    capturing.now = recording.note = None
+    try:
+        yield
+    finally:
+        capturing.now, recording.note = capture, note
+
+
+def refuse_nested(inner: Any) -> None:
+    """Under JIT_NESTED=error, a jit that is called in the capture of another is an error."""
+    capture = capturing.now
+    if capture is not None and JIT_NESTED == "error":
+        open_jits = [capture.owner]
+        raise JitError(
+            "having TinyJit inside another TinyJit is not supported "
+            f"len(capturing)={len(open_jits)} capturing={open_jits}"
+        )
+
+
+def refuse_host_read() -> None:
+    """A value read by Python in a capture would be frozen: every replay would go on with it."""
+    capture = capturing.now
+    if capture is None:
+        return
+    frame: Any = sys._getframe(1)
+    inner = ""
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        name = frame.f_code.co_name
+        if name != "wrapper":
+            inner = name
+        frame = frame.f_back
+    line = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
+    raise JitError(
+        f"{line}: {_SPOKEN.get(inner, f'.{inner}()')} reads a tensor's value while {capture.owner!r} is "
+        "captured, and every later call would go on with that value; return the tensor and read it outside, "
+        "or decide with where()"
+    )
+
+
+#: How a method is written by who calls it.
+_SPOKEN = {
+    "__bool__": "if/bool()",
+    "__float__": "float()",
+    "__int__": "int()",
+    "__index__": "using it as an index",
+}
+_SPOKEN |= {"__format__": "formatting it", "__array__": "numpy", "__dlpack__": "DLPack"}
+
+
+def describe_fn(fxn: Any) -> str:
+    """What a function is called."""
+    return getattr(fxn, "__qualname__", None) or type(fxn).__name__

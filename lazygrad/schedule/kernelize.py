@@ -16,6 +16,7 @@ from ..config import CACHELEVEL, CHECK, FUSE, TRACEMETA
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
+from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from .assemble import Ref, Template, plan
@@ -44,6 +45,8 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
         wanted = _open_roots(roots)
         if not wanted:
             return
+        if CHECK == 1:
+            verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
         walked: set[UOp] = set()
         order = toposort_effective(wanted, walked)
         ended, known = _ended_versions(order), set[UOp]()

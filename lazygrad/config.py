@@ -151,6 +151,11 @@ FUSE = ContextVar("FUSE", 1, "0 gives every operation a kernel of its own")
 NO_COLOR = ContextVar("NO_COLOR", "", "any text switches colours off")
 
 
+def usable_cores() -> int:
+    """How many cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Context:
     """Set flags for a block, or for a function as a decorator: `with Context(DEBUG=2, NOOPT=1): ...`.
 
@@ -170,6 +175,11 @@ class Context:
                 raise ValueError(f"{name} takes a {type(flag.default).__name__}, not {value!r}")
         self.flags = flags
         self._outer: list[dict[str, int | str]] = []
+
+    @staticmethod
+    def here() -> Context:
+        """What the open Contexts of this thread say, for another thread."""
+        return Context(**_overlay.values)
 
     def __enter__(self) -> Context:
         self._outer.append(_overlay.values)

@@ -5,16 +5,20 @@ A program that another process compiled comes from disk, and nothing is lowered.
 
 from __future__ import annotations
 
+import os
+import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from ..codegen.compile import compile_kernel, stage_times
-from ..config import CACHELEVEL, CHECK, NOOPT, ContextVar
-from ..device import Device, Program
+from ..config import CACHELEVEL, CHECK, NOOPT, Context, ContextVar, usable_cores
+from ..device import CompiledDevice, Device, Program
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from ..schedule.kernelize import planning
+from .background import background
 from .stored import load_program, store_program
 
 
@@ -29,43 +33,119 @@ class Runner:
     runs: int = 0
 
 
+Key = tuple[str, UOp, tuple[Any, ...]]
 #: (kind of device, AST, flags that change code) → (spec, binary)
-_compiled: dict[Any, tuple[ProgramSpec, bytes]] = {}
+_compiled: dict[Key, tuple[ProgramSpec, bytes]] = {}
 #: the same with the device's full name → Runner
-method_cache: dict[Any, Runner] = {}
+method_cache: dict[Key, Runner] = {}
+#: What the compile thread has or will have in hand.
+_builds: dict[Key, Build] = {}
+
+
+class Build:
+    """A program on its way from its text (or its binary) to a Runner."""
+
+    def __init__(self, key: Key, device: CompiledDevice, spec: ProgramSpec, lib: bytes | None) -> None:
+        self.key, self.device, self.spec, self.lib = key, device, spec, lib
+        self.flags = Context.here()
+        self.keeps = CACHELEVEL >= 1
+        self.done = threading.Event()
+        self.runner: Runner | None = None
+        self.error: BaseException | None = None
+
+    def finish(self) -> Runner:
+        """Compile and load here and now."""
+        lib = self.lib
+        if lib is None:
+            start = time.perf_counter()
+            lib = self.device.compile(self.spec)
+            _count("compile", start)
+            store_program(self.device, self.key[1], self.spec, lib)
+        start = time.perf_counter()
+        runner = Runner(self.spec, lib, self.device.load(self.spec, lib), self.spec.vars)
+        _count("load", start)
+        if self.keeps:
+            _compiled[self.device.kind, *self.key[1:]] = (self.spec, lib)
+            runner = method_cache.setdefault(self.key, runner)
+        return runner
+
+    def run(self) -> None:
+        """The same on the compile thread; an error waits for who asks for the program."""
+        try:
+            with self.flags:
+                self.runner = self.finish()
+        except BaseException as error:
+            self.error = error
+        self.drop()
+
+    def drop(self) -> None:
+        _builds.pop(self.key, None)
+        self.done.set()
+
+    def wait(self) -> Runner:
+        """What the compile thread made; made here, where it was never begun."""
+        self.done.wait()
+        if self.error is not None:
+            raise self.error
+        return self.runner or self.finish()
+
+
+def prepare(kernels: Iterable[tuple[str, UOp]]) -> None:
+    """Lower these kernels (device, AST), and let the compile thread compile each meanwhile.
+
+    One that cannot be lowered ends this quietly: it says so when it is to run.
+    """
+    if CACHELEVEL < 1 or usable_cores() < 2:
+        return
+    flags = _flags()
+    missing = [
+        key for key in dict.fromkeys((*kernel, flags) for kernel in kernels) if key not in method_cache
+    ]
+    if len(missing) < 2:
+        return
+    try:
+        for key in missing:
+            with planning:
+                if key in method_cache or key in _builds:
+                    continue
+                build = _builds[key] = _lowered(key)
+            background.submit(build)
+    except Exception:
+        return
 
 
 def get_runner(device: str, ast: UOp) -> Runner:
     """The program of a kernel on a device; a second device of the same kind reuses the binary."""
-    flags = tuple([flag.value for flag in ContextVar.of_code])
-    key = (device, ast, flags)
+    key = (device, ast, _flags())
     runner = method_cache.get(key)
     if runner is not None:
         return runner
+    build = _builds.get(key)
+    if build is not None:
+        return build.wait()
     with planning:
         runner = method_cache.get(key)
-        if runner is not None:
-            return runner
-        opened = Device[device]
-        kind = (opened.kind, ast, flags)
-        compiled = _compiled.get(kind) if CACHELEVEL >= 1 else None
-        if compiled is None and not CHECK:  # which is there to look at every form
-            compiled = load_program(opened, ast)
-        if compiled is None:
-            spec = compile_kernel(ast, opened.renderer, [] if NOOPT else None)
-            start = time.perf_counter()
-            compiled = (spec, opened.compile(spec))
-            stage_times["compile"] = stage_times.get("compile", 0.0) + time.perf_counter() - start
-            store_program(opened, ast, *compiled)
-        if CACHELEVEL >= 1:
-            _compiled[kind] = compiled
-        spec, lib = compiled
-        start = time.perf_counter()
-        runner = Runner(spec, lib, opened.load(spec, lib), spec.vars)
-        stage_times["load"] = stage_times.get("load", 0.0) + time.perf_counter() - start
-        if CACHELEVEL >= 1:
-            method_cache[key] = runner
-        return runner
+        return runner if runner is not None else _lowered(key).finish()
+
+
+def _flags() -> tuple[Any, ...]:
+    return tuple([flag.value for flag in ContextVar.of_code])
+
+
+def _lowered(key: Key) -> Build:
+    """The text of a kernel, or its binary where that is in memory or on disk."""
+    name, ast, flags = key
+    device = Device[name]
+    found = _compiled.get((device.kind, ast, flags)) if CACHELEVEL >= 1 else None
+    if found is None and not CHECK:  # which is there to look at every form
+        found = load_program(device, ast)
+    if found is not None:
+        return Build(key, device, *found)
+    return Build(key, device, compile_kernel(ast, device.renderer, [] if NOOPT else None), None)
+
+
+def _count(stage: str, start: float) -> None:
+    stage_times[stage] = stage_times.get(stage, 0.0) + time.perf_counter() - start
 
 
 def linear_program(runner: Runner, device: str, ast: UOp) -> list[UOp]:
@@ -87,3 +167,7 @@ def clear_programs() -> None:
     """Forget every compiled program."""
     _compiled.clear()
     method_cache.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_builds.clear)  # they are in the hands of the parent's thread

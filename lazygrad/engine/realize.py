@@ -24,8 +24,8 @@ from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.kernelize import Pending, kernelize, planning
 from ..schedule.versions import latest, next_version
 from . import report
-from .programs import get_runner, values_for
 from .check import Checker
+from .programs import get_runner, prepare, values_for
 
 #: Called after each thing that ran: (item, name, seconds or None, operations, bytes).
 Observer = Callable[[ScheduleItem, str, "float | None", int, int], None]
@@ -80,6 +80,8 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
                 other = item.kernel.facts.get("runs")
                 if other is None or other.process != mark.process:  # a forked child has one thread
                     item.kernel.facts["runs"] = mark
+        if len(items) > 1:
+            prepare((item.bufs[0].device, item.ast) for item in items if item.ast.op is not Ops.COPY)
         for item in items:
             other = item.kernel.facts["runs"]
             if other is mark:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..codegen.opt import Opt, OptOps
 from ..config import CACHELEVEL, ContextVar
-from ..device import CompiledDevice
+from ..device import CompiledDevice, Target
 from ..dtype import DTYPES_BY_NAME, DType, const_bits
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -61,7 +61,8 @@ def _key(device: CompiledDevice, ast: UOp) -> str | None:
         return None
     flags = [(flag.name, flag.value) for flag in ContextVar.of_code]
     try:
-        return "\n".join((_own_source(), version, _target_text(device), repr(flags), digest(ast)))
+        target = f"{type(device.renderer).__name__} {_target_text(device.target)}"
+        return "\n".join((_own_source(), version, target, repr(flags), digest(ast)))
     except _Unknown:
         return None
 
@@ -80,10 +81,9 @@ def _own_source() -> str:
     return found.hexdigest()
 
 
-def _target_text(device: CompiledDevice) -> str:
-    renderer = device.renderer
-    fields = [(f.name, _text(getattr(renderer.target, f.name))) for f in dataclasses.fields(renderer.target)]
-    return f"{type(renderer).__name__} {fields}"
+@functools.lru_cache(64)
+def _target_text(target: Target) -> str:
+    return str([(f.name, _text(getattr(target, f.name))) for f in dataclasses.fields(target)])
 
 
 def digest(node: UOp) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import platform
 import struct
 import time
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..config import usable_cores
 from ..device import Program, Target
 from ..dtype import dtypes
 from ..renderer import ProgramSpec
@@ -117,7 +117,7 @@ def host_target(base: Target, arch: str, features: frozenset[str]) -> Target:
         vector_registers=registers,
         load_bytes=vector_bytes,
         caches=host_caches(),
-        threads=_usable_cores(),
+        threads=usable_cores(),
         native_dtypes=base.native_dtypes or _COMMON_DTYPES,
         native_ops=base.native_ops,
         has_fma=bool(features & {"fma", "neon", "asimd"}),
@@ -140,9 +140,3 @@ _COMMON_DTYPES = frozenset(
         dtypes.float64,
     )
 )
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

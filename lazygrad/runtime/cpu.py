@@ -21,6 +21,18 @@ from ._native import host_target, native_program, native_replay
 
 #: One thread at a time uses LLVM. A fork waits for it: a child must not inherit a compile that never ends.
 _llvm_lock = lock_across_fork()
+#: Code that nobody calls any more, for the next who holds the lock to free.
+_unused: list[Any] = []
+
+
+class _Code:
+    """Machine code in memory. A finalizer must not wait for a lock, nor enter LLVM without ours."""
+
+    def __init__(self, loaded: Any) -> None:
+        self.loaded = loaded
+
+    def __del__(self, unused: list[Any] = _unused) -> None:
+        unused.append(self.loaded)
 
 
 class LLVMCompiler(Compiler):
@@ -44,7 +56,7 @@ class LLVMCompiler(Compiler):
             cpu=self.cpu, features=features, opt=2, reloc="pic", codemodel="small"
         )
 
-    @property
+    @functools.cached_property
     def arch(self) -> str:
         """What the code depends on: the processor's name, its features, LLVM's version."""
         version = ".".join(map(str, self.llvm.llvm_version_info))
@@ -82,9 +94,10 @@ class LLVMCompiler(Compiler):
         library = self.llvm.JITLibraryBuilder().add_object_img(lib).add_current_process()
         library.export_symbol(symbol)
         with _llvm_lock:
+            _unused.clear()
             try:
                 loaded = library.link(self.linker, f"kernel{next(self._libraries)}")
-                return loaded[symbol], loaded
+                return loaded[symbol], _Code(loaded)
             except RuntimeError as error:
                 log = str(error)
         declared = re.findall(r"^declare .*@([\w.]+)\(", source, re.M)

@@ -187,44 +187,93 @@ def _reduce_axis(grad: UOp, node: UOp) -> Grads:
 def _product_of_others(x: UOp, axes: tuple[int, ...]) -> UOp:
     """For each element the product of all others along `axes`, without a division: right where some are zero.
 
-    It is (product of those before) · (product of those after); both are built in log₂(n) doubling steps.
+    It is (product of those before) · (product of those after), two scans.
     """
     shape = shape_of(x)
     kept = tuple(i for i in range(len(shape)) if i not in axes)
     order = kept + tuple(axes)
     moved = movement.permute(x, order)
     count = prod(shape[axis] for axis in axes)
-    if not isinstance(count, int):
-        raise NotImplementedError("the gradient of prod over axes of symbolic size is not there yet")
     lines = movement.reshape(moved, tuple(shape[i] for i in kept) + (count,))
-    others = _exclusive_products(lines, count) * movement.flip(
-        _exclusive_products(movement.flip(lines, (len(kept),)), count), (len(kept),)
-    )
+    last = len(kept)
+    backwards = movement.flip(lines, (last,))
+    others = _products_before(lines, last) * movement.flip(_products_before(backwards, last), (last,))
     back = movement.reshape(others, tuple(shape[i] for i in order))
     return movement.permute(back, tuple(sorted(range(len(order)), key=order.__getitem__)))
 
 
-def _exclusive_products(lines: UOp, count: int) -> UOp:
-    """Along the last axis, the product of all elements before each one."""
-    result, step = _shifted(lines, 1), 1
-    while step < count:
-        result = result * _shifted(result, step)
-        step *= 2
-    return result
+# *** running values
 
 
-def _shifted(lines: UOp, by: int) -> UOp:
-    """The elements `by` places later on the last axis, with ones moved in."""
-    shape = shape_of(lines)
-    count = shape[-1]
-    by = min(by, count) if isinstance(count, int) else by
-    whole = tuple((0, size) for size in shape[:-1])
-    padding = ((0, 0),) * (len(shape) - 1) + ((by, 0),)
+def scan(x: UOp, op: Ops, axis: int, *factor: UOp) -> UOp:
+    """Along an axis, each element combined with all before it; MULACC: y[i] = y[i-1]·factor[i] + x[i]."""
+    if shape_of(x)[axis] == 1:
+        return x
+    return UOp(Ops.SCAN, x.dtype, (x, *factor), ReduceArg(op, (axis,)))
+
+
+def _products_before(x: UOp, axis: int) -> UOp:
+    return _later(scan(x, Ops.MUL, axis), axis, 1.0)
+
+
+def _later(x: UOp, axis: int, first: float) -> UOp:
+    """The elements one place later along an axis; what was last is gone, `first` comes in."""
+    shape = shape_of(x)
+    everything = tuple((0, size) for size in shape)
+    before = (*everything[:axis], (0, shape[axis] - 1), *everything[axis + 1 :])
+    padding = tuple((1, 0) if i == axis else (0, 0) for i in range(len(shape)))
 
     def moved(node: UOp) -> UOp:
-        return movement.pad(movement.shrink(node, whole + ((0, count - by),)), padding)
+        return movement.pad(movement.shrink(node, before), padding)
 
-    return moved(filled(shape, dtypes.bool, True)).where(moved(lines), _like(lines, 1.0))
+    if first == 0:
+        return moved(x)
+    return moved(filled(shape, dtypes.bool, True)).where(moved(x), _like(x, first))
+
+
+def _scan(grad: UOp, node: UOp) -> Grads:
+    x, *factors = node.src
+    op, (axis,) = node.arg
+
+    def from_the_end(values: UOp, factor: UOp) -> UOp:
+        """z[i] = values[i] + factor[i+1]·z[i+1]."""
+        late = _later(movement.flip(factor, (axis,)), axis, 0.0)
+        return movement.flip(scan(movement.flip(values, (axis,)), Ops.MULACC, axis, late), (axis,))
+
+    if op is Ops.ADD:
+        return (movement.flip(scan(movement.flip(grad, (axis,)), Ops.ADD, axis), (axis,)),)
+    if op is Ops.MUL:  # without a division: right where some elements are zero
+        return (from_the_end(grad, x) * _products_before(x, axis),)
+    if op is Ops.MULACC:
+        carried = from_the_end(grad, factors[0])
+        return carried, carried * _later(node, axis, 0.0)
+    # the greatest so far, or least: the last of equals takes all (as torch.cummax)
+    shape = shape_of(x)
+    flat, step = (prod(shape),), prod(shape[axis + 1 :])
+    if not isinstance(step, int):
+        raise NotImplementedError(
+            "the gradient of a running extreme outside of symbolic axes is not there yet"
+        )
+    place = _counter(node, shape, axis)
+    behind = (place - scan_winner(node, place)) * filled(shape, place.dtype, step)
+    where = _counter(node, flat, 0) - movement.reshape(behind, flat)
+    nothing = filled(flat, grad.dtype, 0.0)
+    return (movement.reshape(scatter(nothing, where, movement.reshape(grad, flat), Ops.ADD), shape),)
+
+
+def scan_winner(node: UOp, place: UOp) -> UOp:
+    """Which element a running maximum (or minimum) is, counted by `place`: the last of equals; NaN stays."""
+    x, (axis,) = node.src[0], node.arg.axes
+    wins = x.eq(node) | x.ne(x) if dtypes.is_float(x.dtype) else x.eq(node)
+    return scan(wins.where(place, _like(place, 0)), Ops.MAX, axis)
+
+
+def _counter(like: UOp, shape: tuple[sint, ...], axis: int) -> UOp:
+    """0, 1, ... along one axis of a shape, on the device of a node."""
+    device = device_of(like)
+    counter = UOp(Ops.IOTA, dtypes.int64, (device,) if device else (), shape[axis])
+    row = movement.reshape(counter, tuple(size if i == axis else 1 for i, size in enumerate(shape)))
+    return movement.expand(row, shape)
 
 
 # *** computed addresses
@@ -325,7 +374,7 @@ GRADIENTS: dict[Ops, Rule] = {
     Ops.REDUCE_AXIS: _reduce_axis,
     Ops.GATHER: _gather,
     Ops.SCATTER: _scatter,
-    Ops.SCAN: _missing("a scan"),
+    Ops.SCAN: _scan,
     Ops.SORT: _missing("a sort"),
     # where data is
     Ops.COPY: _copy,

@@ -10,6 +10,7 @@ import pytest
 
 from lazygrad import Tensor, dtypes
 from lazygrad.gradient import GRADIENTS, NO_GRADIENT, cosine, filled, gradient
+from lazygrad.ir.args import ReduceArg
 from lazygrad.ir.ops import OPS, Kind, Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.shape.rules import shape_of
@@ -89,6 +90,14 @@ RULES: dict[Any, tuple[Callable[..., Tensor], list[Any]]] = {
     ),
     (Ops.REDUCE_AXIS, Ops.MAX): (lambda a: a.max(1) ** 2, [A]),
     (Ops.REDUCE_AXIS, Ops.MIN): (lambda a: a.min(0) ** 2, [A]),
+    (Ops.SCAN, Ops.ADD): (lambda a: a.cumsum(1) ** 2, [A]),
+    (Ops.SCAN, Ops.MUL): (lambda a: a.cumprod(0) ** 2, [A]),
+    (Ops.SCAN, Ops.MAX): (lambda a: a.cummax(1) ** 2, [A]),
+    (Ops.SCAN, Ops.MIN): (lambda a: a.cummin(0) ** 2, [A]),
+    (Ops.SCAN, Ops.MULACC): (
+        lambda a, b: uop_op(Ops.SCAN, ReduceArg(Ops.MULACC, (1,)))(a, b) ** 2,
+        [A, B],
+    ),
     Ops.GATHER: (lambda a: a[INDEX] ** 2, [LINE]),
     (Ops.SCATTER, None): (
         lambda a, v: uop_op(Ops.SCATTER)(a, PLACES, v) ** 2,
@@ -111,11 +120,11 @@ def test_rule_against_finite_differences(key: Any) -> None:
 
 def test_every_rule_is_tested() -> None:
     tested = {key[0] if isinstance(key, tuple) else key for key in RULES}
-    missing = {Ops.SCAN, Ops.SORT, Ops.MULTI}  # they raise; see below
+    missing = {Ops.SORT, Ops.MULTI}  # they raise; see below
     assert tested == {op for op, rule in GRADIENTS.items() if rule is not NO_GRADIENT} - missing
 
 
-@pytest.mark.parametrize("op", [Ops.SCAN, Ops.SORT, Ops.MULTI])
+@pytest.mark.parametrize("op", [Ops.SORT, Ops.MULTI])
 def test_what_is_missing_says_so(op: Ops) -> None:
     node = UOp(op, dtypes.float, (UOp.const(dtypes.float, 1.0),))
     with pytest.raises(NotImplementedError, match="not there yet"):

@@ -3,7 +3,8 @@
 This is the second half of `lower`. It changes no value, only the ranges by which values are walked:
 
 1. reductions that may run in one loop share its ranges;
-2. an output axis along which some reduction does not change becomes a LOOP, all others stay GLOBAL;
+2. an output axis along which some reduction does not change, or a SCAN runs, becomes a LOOP, all others stay
+   GLOBAL;
 3. neighbouring axes that every access walks as one are joined: a (4, 4) add is one loop of 16;
 4. a STORE that lacks an axis of a parallel loop is done where that axis is 0.
 """
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType, KernelInfo, RangeArg
-from ..ir.nest import ranges_of
+from ..ir.nest import ranges_of, scan_ranges, scan_values
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp, toposort
 from ..shape import size_text
@@ -42,15 +43,18 @@ def arrange(stores: Sequence[Store], outputs: Sequence[UOp], prefix: str) -> UOp
         roots, order = shared, toposort(shared)
     kinds = output_kinds(order, stores, outputs)
     owners = {r: frozenset(i for i, store in enumerate(stores) if r in store.axes) for r in outputs}
+    scanned = {r for node in order if node.op is Ops.SCAN for r in scan_ranges(node)}
     runs = [
-        *_output_runs(outputs, kinds, owners),
+        *_output_runs(outputs, kinds, owners, scanned),
         *dict.fromkeys(node.src[1:] for node in order if node.op is Ops.REDUCE),
     ]
     joined = join_axes(index_expressions(order), runs)
     final, places = _numbered(runs, joined, outputs, kinds)
     roots = _substitute(order, roots, places, final)
     ranges = sorted({r for run in runs for r in final[run]}, key=_nesting)
+    innermost = {r for run in runs if not scanned.isdisjoint(run) for r in final[run]}
     chain = [r for r in ranges if r.arg.kind is not AxisType.REDUCE]
+    chain.sort(key=lambda r: r in innermost)
     guarded = []
     for root, store in zip(roots, stores, strict=True):
         present = {r for run in runs if store.axes.issuperset(run) for r in final[run]}
@@ -135,6 +139,8 @@ def output_kinds(
     for node in order:
         if node.op is Ops.REDUCE:
             sequential.update(r for r in outputs if r not in ranges_of(node))
+        elif node.op is Ops.SCAN:
+            sequential.update(scan_ranges(node))
     for store in stores:
         if store.in_order:
             sequential.update(store.axes)
@@ -144,13 +150,16 @@ def output_kinds(
 
 
 def _output_runs(
-    outputs: Sequence[UOp], kinds: dict[UOp, AxisType], owners: dict[UOp, frozenset[int]]
+    outputs: Sequence[UOp],
+    kinds: dict[UOp, AxisType],
+    owners: dict[UOp, frozenset[int]],
+    alone: set[UOp],
 ) -> list[tuple[UOp, ...]]:
-    """Neighbouring output ranges of one kind that the same STOREs have."""
+    """Neighbouring output ranges of one kind that the same STOREs have, but for those that stay alone."""
     runs: list[tuple[UOp, ...]] = []
-    for r in sorted(outputs, key=lambda r: (kinds[r].value, r.arg.id)):
+    for r in sorted(outputs, key=lambda r: (r in alone, kinds[r].value, r.arg.id)):
         last = runs[-1][-1] if runs else None
-        if last is not None and kinds[last] is kinds[r] and owners[last] == owners[r]:
+        if last is not None and r not in alone and kinds[last] is kinds[r] and owners[last] == owners[r]:
             runs[-1] += (r,)
         else:
             runs.append((r,))
@@ -169,7 +178,10 @@ def index_expressions(order: Iterable[UOp]) -> list[UOp]:
         if node.op in COMPARISONS and node.src[0].dtype is dtypes.index:
             found[node] = None
             continue
-        for source in node.src[:1] if node.op is Ops.REDUCE else node.src:
+        sources = node.src
+        if node.op is Ops.REDUCE or node.op is Ops.SCAN:
+            sources = node.src[:1] if node.op is Ops.REDUCE else scan_values(node)
+        for source in sources:
             if source.dtype is dtypes.index and source.op is not Ops.CONST:
                 found[source] = None
     return list(found)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..dtype import ConstType, DType, cast_value
 from ..ir import index
-from ..ir.ops import ELEMENTWISE, OPS, Ops, execute, from_bits
+from ..ir.ops import ELEMENTWISE, Ops, execute, from_bits, start_value
 from ..ir.uop import UOp
 
 Memory = dict[int, list[ConstType]]
@@ -131,6 +131,8 @@ def _value(node: UOp, arrays: dict[UOp, Array], memory: Memory, variables: dict[
         return _elementwise(node, [arrays[s] for s in src])
     if op is Ops.REDUCE_AXIS:
         return _reduce(node, arrays[src[0]])
+    if op is Ops.SCAN:
+        return _scan(node, [arrays[s] for s in src])
     if op is Ops.DEFINE_VAR:
         return Array((), [variables[node]])
     if op is Ops.CONST and not src:
@@ -175,17 +177,28 @@ def _elementwise(node: UOp, sources: list[Array]) -> Array:
 def _reduce(node: UOp, source: Array) -> Array:
     """One element after the other, in row-major order, from the value that changes nothing."""
     op, axes = node.arg
-    identity = OPS[op].identity
-    if identity is None:
-        raise ValueError(f"{op} does not combine a reduction")
     shape = tuple(1 if axis in axes else size for axis, size in enumerate(source.shape))
-    result = [identity(node.dtype)] * math.prod(shape)
+    result = [start_value(op, node.dtype)] * math.prod(shape)
     places = itertools.product(*(range(size) for size in source.shape))
     for place, value in zip(places, source.values, strict=True):
         at = 0
         for size, i in zip(shape, place, strict=True):
             at = at * size + (0 if size == 1 else i)
         result[at] = execute(op, node.dtype, (result[at], value), node.dtype)
+    return Array(shape, result)
+
+
+def _scan(node: UOp, sources: list[Array]) -> Array:
+    """Along one axis, each element combined with all before it, from the value that changes nothing."""
+    op, (axis,) = node.arg
+    shape = sources[0].shape
+    step = math.prod(shape[axis + 1 :])
+    start = start_value(op, node.dtype)
+    result = [start] * math.prod(shape)
+    for at in range(len(result)):
+        before = start if at // step % shape[axis] == 0 else result[at - step]
+        value, *factor = (source.values[at] for source in sources)
+        result[at] = execute(op, node.dtype, (before, *factor, value), node.dtype)
     return Array(shape, result)
 
 

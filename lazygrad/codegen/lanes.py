@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..dtype import dtypes
+from ..dtype import DType, dtypes
 from ..ir import index
 from ..ir.index import TRUE
 from ..ir.nest import ranges_of
-from ..ir.ops import ALU, OPS, Ops
+from ..ir.ops import ALU, Ops, start_value
 from ..ir.uop import UOp
 from .opt.loops import at, stride
 
@@ -58,11 +58,8 @@ def repeated(op: Ops, value: UOp, times: int) -> UOp:
 
 def without_neutral(op: Ops, values: list[UOp]) -> list[UOp]:
     """The values but for those that change nothing when combined; at least one."""
-    identity = OPS[op].identity
-    if identity is None:
-        raise ValueError(f"{op} does not reduce")
     scalar = values[0].dtype.scalar_type
-    neutral = UOp.const(scalar, identity(scalar))
+    neutral = UOp.const(scalar, start_value(op, scalar))
     return [value for value in values if value is not neutral] or values[:1]
 
 
@@ -82,6 +79,50 @@ def across_lanes(op: Ops, value: UOp) -> UOp:
         )
         value = UOp(op, scalar.vec(half), (low, high))
     return value
+
+
+#: What a SCAN combines in a turn: a value, and for MULACC the factor of what came before.
+Step = tuple[UOp, ...]
+
+
+def neutral_step(op: Ops, dtype: DType) -> Step:
+    """The step that changes nothing."""
+    first = UOp.const(dtype, start_value(op, dtype))
+    return (first, UOp.const(dtype, 1)) if op is Ops.MULACC else (first,)
+
+
+def one_step(op: Ops, first: Step | None, then: Step) -> Step:
+    """Two steps in one; None does nothing."""
+    if first is None:
+        return then
+    lanes = max(part.dtype.count for part in (*first, *then))
+    first, then = (tuple([broadcast(part, lanes) for part in step]) for step in (first, then))
+    dtype = first[0].dtype
+    if op is not Ops.MULACC:
+        return (UOp(op, dtype, (first[0], then[0])),)
+    value = UOp(Ops.ADD, dtype, (UOp(Ops.MUL, dtype, (first[0], then[1])), then[0]))
+    return (value, *(UOp(Ops.MUL, dtype, (factor, then[1])) for factor in first[1:]))
+
+
+def before_each_lane(op: Ops, step: Step) -> Step:
+    """In each lane the steps of all lanes before it in one: log₂(lanes) times with twice the reach."""
+    lanes = step[0].dtype.count
+    neutral = neutral_step(op, step[0].dtype.scalar_type)
+
+    def moved(parts: Step, by: int) -> Step:
+        there = tuple([(lane - by) % lanes for lane in range(lanes)])
+        has = UOp(Ops.CONST, dtypes.bool.vec(lanes), (), tuple(lane >= by for lane in range(lanes)))
+        rest = [broadcast(part, lanes) for part in neutral]
+        shuffled = [UOp(Ops.GEP, part.dtype, (part,), there) for part in parts]
+        return tuple(
+            UOp(Ops.WHERE, part.dtype, (has, part, other)) for part, other in zip(shuffled, rest, strict=True)
+        )
+
+    before, reach = moved(step, 1), 1
+    while reach < lanes:
+        before = one_step(op, moved(before, reach), before)
+        reach *= 2
+    return before
 
 
 def combined(op: Ops, values: list[UOp], chain: bool = False) -> UOp:

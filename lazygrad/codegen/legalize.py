@@ -28,6 +28,7 @@ from typing import Any, Protocol
 
 from ..dtype import ConstType, DType, dtypes
 from ..ir.index import bounds
+from ..ir.nest import scan_values
 from ..ir.ops import ELEMENTWISE, Ops, execute
 from ..ir.uop import UOp
 from .emulate import emulate_narrow_floats
@@ -454,7 +455,7 @@ def split_lanes(sink: UOp) -> UOp:
     done: dict[UOp, UOp] = {}
     for node in sink.toposort():
         src = tuple([done[s] for s in node.src])
-        if node.dtype.count > 1 and (node.op in ELEMENTWISE or node.op is Ops.REDUCE):
+        if node.dtype.count > 1 and (node.op in ELEMENTWISE or node.op in (Ops.REDUCE, Ops.SCAN)):
             made = _split(node, src)
         elif node.op is Ops.GEP:
             lanes = tuple([lane_of(src[0], i) for i in node.arg])
@@ -467,7 +468,9 @@ def split_lanes(sink: UOp) -> UOp:
 
 def _split(node: UOp, src: tuple[UOp, ...]) -> UOp:
     scalar = node.dtype.scalar_type
-    vectors = src[:1] if node.op is Ops.REDUCE else src  # a REDUCE's other sources are its ranges
+    vectors = src  # but for the ranges of a REDUCE or SCAN
+    if node.op in (Ops.REDUCE, Ops.SCAN):
+        vectors = src[:1] if node.op is Ops.REDUCE else scan_values(node.replace(src=src))
     rest = src[len(vectors) :]
     lanes = [
         UOp(node.op, scalar, tuple([lane_of(s, i) for s in vectors]) + rest, node.arg)

@@ -4,7 +4,8 @@ The order and the loops are those of `ir/nest.py`. In the list:
 
     RANGE(0, end) ... ENDRANGE   a loop; on a device with a grid SPECIAL takes its place (`assign_grid`)
     DEFINE_ACC ... ASSIGN        a REDUCE: its accumulator starts before its loops, is assigned at their end,
-                                 and is the reduction's value after them
+                                 and is the reduction's value after them; a SCAN reads it inside of its
+                                 loop, where it holds what came before this turn
     IF ... ENDIF                 around stores that are only sometimes valid
     LOAD(INDEX, other)           `other` is the value where the INDEX is not valid
 """
@@ -19,8 +20,8 @@ from typing import Any
 from ..dtype import DType, dtypes
 from ..ir import index
 from ..ir.args import AxisType
-from ..ir.nest import Block, loop_nest, output_ranges
-from ..ir.ops import OPS, Ops
+from ..ir.nest import Block, loop_nest, output_ranges, scan_ranges, scan_values
+from ..ir.ops import Ops, start_value
 from ..ir.uop import UOp
 from .legalize import accumulate
 
@@ -47,6 +48,7 @@ class _Writer:
         self.made: dict[UOp, UOp] = {}
         self.head: dict[UOp, None] = {}
         self.body: list[UOp] = []
+        self.written: set[UOp] = set()  # all of the body
         self.accumulators = 0
         self.loaded: set[UOp] = set()  # the INDEXes that are read through
         self.fused: set[UOp] = set()  # the products that only their sum needs
@@ -67,6 +69,7 @@ class _Writer:
             if source.op in _HEAD:
                 self.declare(source)
         self.body.append(node)
+        self.written.add(node)
         return node
 
     def declare(self, node: UOp) -> UOp:
@@ -102,7 +105,7 @@ class _Writer:
                     position = self.stores(items, position - 1)
                 elif item.op is Ops.INDEX and item not in self.loaded:
                     continue  # written with its STORE
-                elif item.op is not Ops.REDUCE and item not in self.fused:
+                elif item.op not in (Ops.REDUCE, Ops.SCAN) and item not in self.fused:
                     self.node(item)
             if block.range is not None:
                 self.close(block)
@@ -130,12 +133,11 @@ class _Writer:
         return made
 
     def start(self, reduce: UOp) -> None:
-        """The accumulator of a REDUCE, with the value that changes nothing."""
-        identity = OPS[reduce.arg].identity
-        if identity is None:
-            raise ValueError(f"{reduce.arg} does not combine a reduction")
-        initial = self.declare(_same_in_all_lanes(reduce.dtype, identity(reduce.dtype.scalar())))
-        ranges = [self.loop(r) for r in reduce.src[1:]]
+        """The accumulator of a REDUCE or SCAN, with the value that changes nothing."""
+        start = start_value(reduce.arg, reduce.dtype.scalar())
+        initial = self.declare(_same_in_all_lanes(reduce.dtype, start))
+        closed = reduce.src[1:] if reduce.op is Ops.REDUCE else scan_ranges(reduce)
+        ranges = [self.loop(r) for r in closed]
         accumulator = UOp(Ops.DEFINE_ACC, reduce.dtype, (initial, *ranges), (self.accumulators,))
         self.accumulators += 1
         self.made[reduce] = self.emit(accumulator)
@@ -143,6 +145,9 @@ class _Writer:
     def close(self, block: Block) -> None:
         written: set[UOp] = set()
         for reduce in block.closes:
+            if reduce.op is Ops.SCAN:
+                self.carry(reduce)
+                continue
             accumulator, value = self.made[reduce], reduce.src[0]
             fused = value in self.fused
             if fused:
@@ -157,6 +162,22 @@ class _Writer:
             self.emit_new(combined, written)
             self.emit(UOp(Ops.ASSIGN, reduce.dtype, (accumulator, combined)))
         self.emit(UOp(Ops.ENDRANGE, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
+
+    def carry(self, scan: UOp) -> None:
+        """What the next turn of a SCAN begins with: most often this turn uses it, and it is written."""
+        accumulator = self.made[scan]
+        value, *factor = [self.read(s) for s in scan_values(scan)]
+        if self.renderer is None:
+            carried = UOp(scan.arg, scan.dtype, (accumulator, *factor, value))
+        elif not factor:
+            carried = accumulate(scan.arg, accumulator, value, self.renderer, shared=True)
+        elif self.renderer.supports(Ops.MULACC, value.dtype.scalar()):
+            carried = UOp(Ops.MULACC, scan.dtype, (accumulator, *factor, value))
+        else:
+            product = UOp(Ops.MUL, scan.dtype, (accumulator, *factor))
+            carried = UOp(Ops.ADD, scan.dtype, (product, value))
+        self.emit_new(carried, self.written)
+        self.emit(UOp(Ops.ASSIGN, scan.dtype, (accumulator, carried)))
 
     def emit_new(self, root: UOp, written: set[UOp]) -> None:
         """Append what a new expression is made of, down to what is `written`."""

@@ -17,10 +17,10 @@ from ..ir import index
 from ..ir.args import AxisType, RangeArg
 from ..ir.index import FALSE, TRUE, sint
 from ..ir.nest import ranges_of
-from ..ir.ops import ELEMENTWISE, OPS, Ops
+from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.uop import UOp
 from ..shape import Shape, shape_of, shape_text
-from ..simplify.validity import beyond, simplified
+from ..simplify.validity import beyond, conjuncts, simplified
 from .axes import Store, arrange
 
 Indices = tuple[UOp, ...]
@@ -39,11 +39,16 @@ def lower(ast: UOp) -> UOp:
     wanted = [store for store in ast.src if 0 not in _store_shape(store)]
     axes = _output_axes([_store_shape(store) for store in wanted])
     indexer = Indexer(sum(axis is not ZERO for axis in axes))
+    if all(
+        len(store.src) == 3 for store in wanted
+    ):  # what is stored at computed places goes in its own order
+        indexer.outputs = frozenset(axes)
     stores = []
     for store in wanted:
         own = tuple(ZERO if size == 1 else axis for axis, size in zip(axes, _store_shape(store), strict=True))
         stores.append(_store(indexer, store, own))
-    return arrange(stores, [axis for axis in axes if axis is not ZERO], "r" if indexer.reduces else "E")
+    prefix = "s" if indexer.scanned else "r" if indexer.reduces else "E"
+    return arrange(stores, [axis for axis in axes if axis is not ZERO], prefix)
 
 
 # *** outputs
@@ -125,11 +130,17 @@ def _access(buffer: UOp, place: UOp, valid: UOp) -> UOp:
 
 
 class Indexer:
-    """Values of AST nodes at indices, each made once. `first` is the number of the first reduce range."""
+    """Values of AST nodes at indices, each made once. `first` is the number of the first reduce range.
+
+    outputs  the ranges that a SCAN may run along
+    scanned  the one that some SCANs do: all others are outside of it
+    """
 
     def __init__(self, first: int) -> None:
         self.number = first
         self.reduces = False
+        self.outputs: frozenset[UOp] = frozenset()
+        self.scanned: UOp | None = None
         self.values: dict[Key, UOp] = {}
         self.plans: dict[Key, tuple[tuple[Key, ...], Any]] = {}
 
@@ -183,9 +194,55 @@ class Indexer:
             ranges = {a: self.reduce_range(sizes[a]) for a in node.arg.axes if sizes[a] != 1}
             inner = tuple([ranges.get(a, i) for a, i in enumerate(indices)])
             return ((node.src[0], inner, where),), tuple(ranges.values())
+        if op is Ops.SCAN:
+            return self._needs_of_scan(node, indices, where)
         if op in (Ops.CONST, Ops.IOTA, Ops.DEFINE_VAR):
             return (), None
         raise NotImplementedError(f"{op} can not be lowered to loops")
+
+    def _needs_of_scan(self, node: UOp, indices: Indices, where: UOp) -> tuple[tuple[Key, ...], Any]:
+        """A SCAN is one pass where it is read along a loop over its axis, else it is a reduce up to there."""
+        (axis,) = node.arg.axes
+        at, size = indices[axis], shape_of(node.src[0])[axis]
+        if at is ZERO:
+            return tuple([(s, indices, where) for s in node.src]), ()
+        always = (
+            self._without(at, where)
+            if self._runs_along(at, size, indices[:axis] + indices[axis + 1 :])
+            else None
+        )
+        if always is not None:
+            self.scanned = at
+            return tuple([(s, indices, always) for s in node.src]), (at,)
+        if node.arg.op is Ops.MULACC:
+            raise NotImplementedError(
+                "a linear recurrence is read along a loop over its axis; store it first"
+            )
+        self.reduces = True
+        step = self.reduce_range(size)
+        return ((node.src[0], (*indices[:axis], step, *indices[axis + 1 :]), where),), (at, step)
+
+    def _runs_along(self, at: UOp, size: sint, others: Indices) -> bool:
+        """Whether `at` walks an axis of that size in order, as the innermost of all loops that matter."""
+        if at not in self.outputs or self.scanned not in (None, at):
+            return False
+        least = size if isinstance(size, int) else index.bounds(size)[0]
+        if at.src[0] is not index.as_index(size) and index.bounds(at.src[0])[1] > least:
+            return False
+        return all(at not in ranges_of(other) and ranges_of(other) <= self.outputs for other in others)
+
+    def _without(self, at: UOp, where: UOp) -> UOp | None:
+        """The condition for all turns of a loop together; None where it mixes this loop with others.
+
+        What is asked for in some turns only is carried through all of them.
+        """
+        kept = []
+        for condition in conjuncts(where):
+            if at not in ranges_of(condition):
+                kept.append(condition)
+            elif ranges_of(condition) != {at}:
+                return None
+        return index.all_of(kept)
 
     def _make(self, node: UOp, indices: Indices, where: UOp, src: list[UOp], plan: Any) -> UOp:
         op = node.op
@@ -199,6 +256,8 @@ class Indexer:
             return UOp.const(node.dtype, 0) if plan is FALSE else _where_valid(plan, src[0])
         if op is Ops.REDUCE_AXIS:
             return _reduce(node, src[0], plan)
+        if op is Ops.SCAN:
+            return _scan(node, src, plan)
         if op is Ops.DEFINE_VAR or not node.src:
             return node
         place, valid = node.src[0].arg.indexed(indices)
@@ -245,11 +304,24 @@ def _reduce(node: UOp, value: UOp, ranges: Indices) -> UOp:
     if not ranges:
         return value
     if any(r.src[0] is ZERO for r in ranges):
-        identity = OPS[op].identity
-        if identity is None:
-            raise ValueError(f"{op} does not combine a reduction")
-        return UOp.const(node.dtype, identity(node.dtype))
+        return UOp.const(node.dtype, start_value(op, node.dtype))
     return UOp(Ops.REDUCE, node.dtype, (value, *ranges), op)
+
+
+def _scan(node: UOp, src: list[UOp], plan: Indices) -> UOp:
+    """The running value: what came before with this turn's, or a reduce of all turns up to this one."""
+    op, dtype = node.arg.op, node.dtype
+    if not plan and op is not Ops.MULACC:
+        return src[0]
+    neutral = UOp.const(dtype, start_value(op, dtype))
+    if len(plan) == 2:
+        at, step = plan
+        later = index.less(at, step)
+        return UOp(Ops.REDUCE, dtype, (UOp(Ops.WHERE, dtype, (later, neutral, src[0])), step), op)
+    before = UOp(Ops.SCAN, dtype, (*src, *plan), op) if plan else neutral
+    if op is Ops.MULACC:
+        return UOp(Ops.ADD, dtype, (UOp(Ops.MUL, dtype, (before, src[1])), src[0]))
+    return UOp(op, dtype, (before, src[0]))
 
 
 def _inside(value: UOp, size: sint) -> tuple[UOp, UOp]:

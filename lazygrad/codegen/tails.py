@@ -17,7 +17,7 @@ from ..ir.index import as_sint
 from ..ir.nest import output_ranges, ranges_of
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
-from .opt.loops import IN_REGISTERS, make_range, substitute_ranges
+from .opt.loops import IN_REGISTERS, make_range, scanned_ranges, substitute_ranges
 
 #: A kernel's tails are cut at most so often: each cut writes the loop's body once more.
 MAX_CUTS = 6
@@ -34,15 +34,20 @@ def cut_tails(sink: UOp) -> UOp:
 
 
 def _cuttable(sink: UOp) -> UOp | None:
-    """A loop whose last turn alone needs conditions that differ between lanes or registers."""
+    """A loop whose last turn alone needs conditions that differ between lanes or registers.
+
+    The turns of a SCAN stay together: the last one goes on with what the others carry.
+    """
     nodes = sink.toposort()
+    scanned = scanned_ranges(nodes)
     masks: dict[UOp, list[UOp]] = {}
     for node in nodes:
         if node.op in COMPARISONS and node.src[0].dtype is dtypes.index:
             ranges = ranges_of(node)
             if any(r.arg.kind in IN_REGISTERS for r in ranges):
                 for r in ranges:
-                    if r.arg.kind not in IN_REGISTERS and r.src[0].op is Ops.CONST and r.src[0].arg > 1:
+                    cuttable = r.arg.kind not in IN_REGISTERS and r not in scanned
+                    if cuttable and r.src[0].op is Ops.CONST and r.src[0].arg > 1:
                         masks.setdefault(r, []).append(node)
     for r in sorted(masks, key=lambda r: -r.arg.id):
         shorter = _range_or_zero(r.src[0].arg - 1, r.arg)
@@ -69,7 +74,8 @@ def _cut(sink: UOp, loop: UOp) -> UOp:
         return {r: make_range(as_sint(r.src[0]), fresh + i, r.arg.kind) for i, r in enumerate(loops)}
 
     if not any(node.op is Ops.REDUCE and loop in node.src[1:] for node in nodes):
-        inner = [r for r in output_ranges(nodes) if _nesting(r) > _nesting(loop)]
+        outputs = output_ranges(nodes)
+        inner = outputs[outputs.index(loop) + 1 :]
         touched = [store for store in sink.src if loop in ranges_of(store)]
         main = substitute_ranges(sink, {loop: shorter})
         tail = substitute_ranges(sink.replace(src=tuple(touched)), {**copies(inner), loop: last})
@@ -84,7 +90,3 @@ def _cut(sink: UOp, loop: UOp) -> UOp:
             made = UOp(node.arg, node.dtype, (main, tail))
         done[node] = made
     return done[sink]
-
-
-def _nesting(r: UOp) -> tuple[int, int]:
-    return r.arg.kind.value, r.arg.id

@@ -19,7 +19,7 @@ from ..device import Target
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.index import FALSE, TRUE
-from ..ir.nest import ranges_of
+from ..ir.nest import ranges_of, scan_ranges, scan_values
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
 from .lanes import (
@@ -27,12 +27,16 @@ from .lanes import (
     Arithmetic,
     Linear,
     Pattern,
+    Step,
     across_lanes,
+    before_each_lane,
     broadcast,
     combined,
     gathered,
     lane_of,
     linear_in,
+    neutral_step,
+    one_step,
     repeated,
     reverse,
     same_lanes,
@@ -112,6 +116,12 @@ def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int]) -> dict[UOp, f
     for node in nodes:
         is_access = node.op in (Ops.LOAD, Ops.STORE)
         is_value = is_access or node.op is Ops.REDUCE or (node.op in ELEMENTWISE and node not in addresses)
+        if node.op is Ops.SCAN:
+            for r in scan_ranges(node):
+                if r in widths:  # its fastest turns may be lanes, combined with twice the reach each time
+                    turns = math.prod(float(typical(other.src[0])) for other in ranges_of(node))
+                    steps = turns * (2 * math.log2(widths[r]) + 4) / widths[r]
+                    saved[r] -= steps if r is scan_ranges(node)[-1] else math.inf
         if not is_value:
             continue
         own = ranges_of(node.src[0] if node.op is Ops.REDUCE else node)
@@ -211,6 +221,9 @@ class _Expander:
     def needs(self, node: UOp, place: Place) -> list[tuple[UOp, Place]]:
         if node.op is Ops.REDUCE:
             return [(node.src[0], inner) for inner in self.reduced_places(node, place)]
+        if node.op is Ops.SCAN:
+            turns = self.turns(node, place)
+            return [(value, self.narrow(node, turn, value)) for value in scan_values(node) for turn in turns]
         return [(value, self.narrow(node, place, value)) for value in self.values_below(node)]
 
     def values_below(self, node: UOp) -> tuple[UOp, ...]:
@@ -246,6 +259,18 @@ class _Expander:
         inner = self.registers[reduce.src[0]]
         return list(itertools.product(*((fixed[r],) if r in fixed else range(r.src[0].arg) for r in inner)))
 
+    def turns(self, scan: UOp, place: Place) -> list[Place]:
+        """The places of a SCAN that differ only along it, in the order in which it meets them."""
+        own = [r for r in scan_ranges(scan) if r in self.registers[scan]]
+        at = [self.registers[scan].index(r) for r in own]
+        found = []
+        for turn in itertools.product(*(range(r.src[0].arg) for r in own)):
+            inner = list(place)
+            for position, k in zip(at, turn, strict=True):
+                inner[position] = k
+            found.append(tuple(inner))
+        return found
+
     # *** one node
 
     def build(self, node: UOp, place: Place) -> UOp:
@@ -253,6 +278,8 @@ class _Expander:
             return self.load(node, place)
         if node.op is Ops.REDUCE:
             return self.reduce(node, place)
+        if node.op is Ops.SCAN:
+            return self.scan(node, place)
         src = [self.value(node, place, s) for s in node.src]
         if node.op is Ops.WHERE and (src[0] is TRUE or src[0] is FALSE):
             return src[1] if src[0] is TRUE else src[2]
@@ -322,6 +349,36 @@ class _Expander:
         open_ranges = ranges_of(value)
         same = [r.src[0].arg for r in node.src[1:] if r.arg.kind in IN_REGISTERS and r not in open_ranges]
         return repeated(op, result, math.prod(same))
+
+    def scan(self, node: UOp, place: Place) -> UOp:
+        """What came before this place: from earlier turns, registers and lanes."""
+        op, lane = node.arg, self.lane[node]
+        loops = tuple([r for r in scan_ranges(node) if r.arg.kind not in IN_REGISTERS])
+        lanes = lane.src[0].arg if lane is not None and lane in scan_ranges(node) else 1
+        before: Step | None = None
+        total: Step | None = None
+        for turn in self.turns(node, place):
+            parts = [self.done[value, self.narrow(node, turn, value)] for value in scan_values(node)]
+            step: Step = tuple(parts)
+            inside = None
+            if lanes > 1:
+                step = tuple([broadcast(part, lanes) for part in step])
+                inside = before_each_lane(op, step)
+            if turn == place:
+                before = total if inside is None else one_step(op, total, inside)
+            if inside is not None:
+                first, then = (tuple([lane_of(part, lanes - 1) for part in s]) for s in (inside, step))
+                step = one_step(op, first, then)
+            total = one_step(op, total, step)
+        if total is None:
+            raise RuntimeError(f"{node.op} has no turn")
+        carried: Step | None = None
+        if loops:
+            total = tuple(same_lanes(list(total)))
+            carried = (UOp(Ops.SCAN, total[0].dtype, (*total, *loops), op),)
+        if before is None:
+            return (carried or neutral_step(op, node.dtype))[0]
+        return one_step(op, carried, before)[0]
 
     # *** memory
 

@@ -25,7 +25,7 @@ class AxisType(enum.Enum):
 
 
 class ReduceArg(NamedTuple):
-    """How REDUCE_AXIS combines, and over which axes of its source."""
+    """How REDUCE_AXIS combines, and over which axes of its source; SCAN has one axis."""
 
     op: Ops
     axes: tuple[int, ...]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from ..dtype import dtypes
 from .expression import access_text, condition_text, is_condition, number_text, range_names, write
 from .nest import Block, loop_nest
-from .ops import ELEMENTWISE, OPS, Ops
+from .ops import ELEMENTWISE, OPS, Ops, start_value
 from .uop import UOp
 
 
@@ -122,13 +122,13 @@ class _Printer:
         return f"{condition}{target} = {self.value(value)}"
 
     def accumulation(self, reduce: UOp) -> str:
-        return _combined(reduce.arg, self.names[reduce], self.value(reduce.src[0]))
+        accumulator, value = self.names[reduce], self.value(reduce.src[0])
+        if reduce.arg is Ops.MULACC:
+            return f"{accumulator} = {accumulator}*{self.value(reduce.src[1])} + {value}"
+        return _combined(reduce.arg, accumulator, value)
 
     def identity(self, reduce: UOp) -> str:
-        neutral = OPS[reduce.arg].identity
-        if neutral is None:
-            raise RuntimeError(f"{reduce.arg} does not reduce")
-        return number_text(neutral(reduce.dtype.scalar_type), reduce.dtype)
+        return number_text(start_value(reduce.arg, reduce.dtype.scalar_type), reduce.dtype)
 
 
 def _combined(op: Ops, target: str, value: str) -> str:

@@ -63,6 +63,16 @@ def _ranges_of(node: UOp) -> Ranges:
     return result.difference(node.src[1:]) if node.op is Ops.REDUCE else result
 
 
+def scan_ranges(scan: UOp) -> tuple[UOp, ...]:
+    """The ranges that a SCAN runs along, the slowest first; they stay open for who uses it."""
+    return scan.src[2:] if scan.arg is Ops.MULACC else scan.src[1:]
+
+
+def scan_values(scan: UOp) -> tuple[UOp, ...]:
+    """What a SCAN combines in each turn: a value, or for MULACC a value and a factor."""
+    return scan.src[:2] if scan.arg is Ops.MULACC else scan.src[:1]
+
+
 # *** the nest
 
 
@@ -70,8 +80,8 @@ class Block:
     """One loop, or (without a range) the kernel's body.
 
     range   the loop's RANGE             items   what stands in it, in order: nodes and inner Blocks
-    parent  the Block it is an item of   opens   the REDUCEs whose accumulators start right before this loop
-    depth   the number of loops around   closes  the REDUCEs that accumulate at the end of this loop's body
+    parent  the Block it is an item of   opens   the REDUCEs and SCANs whose accumulators start before it
+    depth   the number of loops around   closes  those that accumulate at the end of this loop's body
     """
 
     __slots__ = ("closes", "depth", "items", "opens", "parent", "range")
@@ -105,11 +115,12 @@ class Block:
 
 
 def output_ranges(nodes: Iterable[UOp]) -> list[UOp]:
-    """The ranges that no REDUCE closes, outermost first: by kind, then by number."""
+    """The ranges that no REDUCE closes, outermost first: by kind and number, those of SCANs last."""
     nodes = list(nodes)
     closed = {r for node in nodes if node.op is Ops.REDUCE for r in node.src[1:]}
+    scanned = {r for node in nodes if node.op is Ops.SCAN for r in scan_ranges(node)}
     found = [node for node in nodes if node.op is Ops.RANGE and node not in closed]
-    return sorted(found, key=lambda r: (r.arg.kind.value, r.arg.id))
+    return sorted(found, key=lambda r: (r in scanned, r.arg.kind.value, r.arg.id))
 
 
 def nodes_in_order(sink: UOp) -> list[UOp]:
@@ -152,6 +163,12 @@ def _place_ranges(nodes: list[UOp], body: Block) -> dict[UOp, Block]:
     for reduce in reduces:
         block_of[reduce.src[1]].opens.append(reduce)
         block_of[reduce.src[-1]].closes.append(reduce)
+    for scan in (node for node in nodes if node.op is Ops.SCAN):
+        along = sorted((block_of[r] for r in scan_ranges(scan)), key=lambda block: block.depth)
+        if along[-1] is not _deepest(scan.facts["ranges"], block_of, body):
+            raise RuntimeError(f"a SCAN along {along[-1]} depends on a loop inside of it")
+        along[0].opens.append(scan)
+        along[-1].closes.append(scan)
     return block_of
 
 

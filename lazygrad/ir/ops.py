@@ -346,7 +346,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.MULACC: OpInfo(Kind.ELEMENTWISE, 3, _same, _mulacc, cost=1),
     **dict.fromkeys((Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.PAD, Ops.SHRINK, Ops.FLIP), _MOVEMENT),
     Ops.REDUCE_AXIS: OpInfo(Kind.REDUCE, 1, _same),
-    Ops.SCAN: OpInfo(Kind.REDUCE, 1, _same),
+    Ops.SCAN: OpInfo(Kind.REDUCE, None, _same),
     Ops.REDUCE: OpInfo(Kind.REDUCE, None, _same),
     Ops.CONTIGUOUS: OpInfo(Kind.DATA, 1, _same),
     Ops.DETACH: OpInfo(Kind.DATA, 1, _same),
@@ -408,6 +408,18 @@ COMPARISONS = frozenset((Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE))
 COMMUTATIVE = frozenset(op for op, info in OPS.items() if info.commutes)
 #: What may combine a reduction.
 REDUCTIONS = frozenset((Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN))
+#: What a SCAN may carry along: a reduction's running value, or by MULACC `carried*factor + value`.
+SCANS = REDUCTIONS | {Ops.MULACC}
+
+
+def start_value(op: Ops, dtype: DType) -> ConstType:
+    """What a reduction or scan starts with: the op's identity; 0 for MULACC."""
+    identity = OPS[op].identity
+    if op is Ops.MULACC:
+        return cast_value(0, dtype)
+    if identity is None:
+        raise ValueError(f"{op} does not combine a reduction")
+    return identity(dtype)
 
 
 def execute(

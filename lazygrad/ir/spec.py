@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from ..dtype import DType, PtrDType, dtypes
 from .args import AxisType, RangeArg, ReduceArg
-from .ops import ALU, COMPARISONS, ELEMENTWISE, OPS, REDUCTIONS, Ops
+from .nest import scan_ranges, scan_values
+from .ops import ALU, COMPARISONS, ELEMENTWISE, OPS, REDUCTIONS, SCANS, Ops
 from .text import linear_text, uop_text
 from .uop import UOp, toposort
 
@@ -214,11 +215,23 @@ def reduce_axis(u: UOp) -> str | None:
     return same_dtype_as_source(u)
 
 
+def scan(u: UOp) -> str | None:
+    """In forms 1 and 2: a running value along one axis."""
+    if not isinstance(u.arg, ReduceArg) or u.arg.op not in SCANS:
+        return f"its arg is a ReduceArg with an op that combines, not {u.arg!r}"
+    if len(u.arg.axes) != 1 or not isinstance(u.arg.axes[0], int) or u.arg.axes[0] < 0:
+        return f"it runs along one axis counted from 0, not {u.arg.axes!r}"
+    if len(u.src) != (2 if u.arg.op is Ops.MULACC else 1):
+        return f"it has a value, and for MULACC a factor, not {len(u.src)} sources"
+    wrong = next((s.dtype for s in u.src if s.dtype is not u.dtype), None)
+    return None if wrong is None else f"its dtype is that of its sources, {wrong}, not {u.dtype}"
+
+
 def _tensor_const(u: UOp) -> str | None:
     return sources(Ops.DEVICE, least=0)(u) or const(u)
 
 
-_KEEPS_DTYPE = (Ops.COPY, Ops.CONTIGUOUS, Ops.DETACH, Ops.GATHER, Ops.SCAN)
+_KEEPS_DTYPE = (Ops.COPY, Ops.CONTIGUOUS, Ops.DETACH, Ops.GATHER)
 
 
 def _keeps_dtype(count: int) -> Check:
@@ -268,7 +281,7 @@ TENSOR = Spec(
         Ops.SHRINK: both(_keeps_dtype(1), _pairs),
         Ops.FLIP: both(_keeps_dtype(1), _axes),
         Ops.REDUCE_AXIS: both(sources(None), reduce_axis),
-        Ops.SCAN: _keeps_dtype(1),
+        Ops.SCAN: scan,
         Ops.SORT: sources(None),
         Ops.GATHER: both(_keeps_dtype(2), _integer_index(1)),
         Ops.SCATTER: both(_keeps_dtype(3), _integer_index(1), _scatter),
@@ -346,6 +359,7 @@ KERNEL = Spec(
         Ops.IOTA: both(sources(Ops.VIEW), _plain_source),
         Ops.VIEW: _kernel_view,
         Ops.REDUCE_AXIS: both(sources(None), reduce_axis),
+        Ops.SCAN: scan,
         **dict.fromkeys(ELEMENTWISE, one_lane(_kernel_elementwise)),
     },
 )
@@ -399,6 +413,15 @@ def _reduce(u: UOp) -> str | None:
     return same_dtype_as_source(u)
 
 
+def _scan(u: UOp) -> str | None:
+    if u.arg not in SCANS:
+        return f"its arg is an op that combines, not {u.arg!r}"
+    if not scan_ranges(u) or any(s.op is not Ops.RANGE for s in scan_ranges(u)):
+        return "what follows its values are RANGEs"
+    wrong = next((s.dtype for s in scan_values(u) if s.dtype is not u.dtype), None)
+    return None if wrong is None else f"its dtype is that of its values, {wrong}, not {u.dtype}"
+
+
 def _not_in_registers(u: UOp) -> str | None:
     if u.arg.kind in (AxisType.UPCAST, AxisType.UNROLL):
         return f"{u.arg.kind.name} ranges have become lanes and registers"
@@ -436,6 +459,7 @@ _loops: dict[Ops, Check] = {
     Ops.LOAD: both(sources(Ops.INDEX), one_lane(_loop_load)),
     Ops.STORE: both(void, sources(Ops.INDEX, None), _loop_store),
     Ops.REDUCE: both(sources(None, Ops.RANGE, more=True), one_lane(_reduce)),
+    Ops.SCAN: one_lane(_scan),
     Ops.STAGE: ok,
     **dict.fromkeys(ELEMENTWISE, one_lane(elementwise)),
 }
@@ -446,6 +470,7 @@ _vectors: dict[Ops, Check] = {
     Ops.RANGE: both(sources(None), _range, _not_in_registers),
     Ops.LOAD: both(sources(Ops.INDEX, None, least=1), _loop_load),
     Ops.REDUCE: both(sources(None, Ops.RANGE, more=True), _reduce),
+    Ops.SCAN: _scan,
     Ops.VECTORIZE: _vectorize,
     Ops.GEP: both(sources(None), _gep),
     **dict.fromkeys(ELEMENTWISE, elementwise),
@@ -472,11 +497,12 @@ def _assign(u: UOp) -> str | None:
     return None if value is u.src[0].dtype else f"it puts {value} into an accumulator of {u.src[0].dtype}"
 
 
+_GRAPHS_ONLY = (Ops.SINK, Ops.REDUCE, Ops.SCAN, Ops.STAGE)
 LINEAR = Spec(
     7,
     "linear program",
     {
-        **{op: check for op, check in TARGET.checks.items() if op not in (Ops.SINK, Ops.REDUCE, Ops.STAGE)},
+        **{op: check for op, check in TARGET.checks.items() if op not in _GRAPHS_ONLY},
         Ops.DEFINE_ACC: both(sources(None, Ops.RANGE, more=True), arg_is(tuple)),
         Ops.RANGE: both(sources(None, None), no_index(_linear_range)),
         Ops.ENDRANGE: both(void, sources(Ops.RANGE)),

@@ -342,7 +342,7 @@ class Placement:
         return ""
 
     def _why_store_scan(self, node: UOp, uses: dict[Group, dict[Indices, int]]) -> str:
-        """A scan is inlined where the loops of its one user walk it as it is; `_use_sources` then claims the loop."""
+        """A scan is inlined where the loops of its one user walk it as it is."""
         if len(uses) > 1:
             return f"{len(uses)} kernels need this scan"
         ((group, tuples),) = uses.items()

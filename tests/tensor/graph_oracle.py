@@ -151,6 +151,18 @@ def scattered(base: Array, index: Array, values: Array, op: Ops | None) -> Array
     return result
 
 
+def scanned(arg: Any, x: Array, *factor: Array) -> Array:
+    """Along an axis, each element combined with all before it; MULACC: y[i] = y[i-1] * factor[i] + x[i]."""
+    op, (axis,) = arg
+    if op is not Ops.MULACC:
+        return REDUCE[op].accumulate(x, axis=axis, dtype=x.dtype)
+    result = np.moveaxis(x.copy(), axis, 0)
+    along = np.moveaxis(factor[0], axis, 0)
+    for i in range(1, len(result)):
+        result[i] += result[i - 1] * along[i]
+    return np.moveaxis(result, 0, axis)
+
+
 def evaluate(root: UOp) -> Array:
     """The array that a tensor graph stands for."""
     done: dict[UOp, Any] = {}
@@ -192,6 +204,8 @@ def _value(node: UOp, sources: list[Any]) -> Any:
         function = REDUCE[node.arg.op]
         kept: Any = sources[0]
         return function.reduce(kept, axis=tuple(node.arg.axes), keepdims=True, dtype=kept.dtype)
+    if op is Ops.SCAN:
+        return scanned(node.arg, *sources)
     if op is Ops.GATHER:
         return gathered(*sources)
     if op is Ops.SCATTER:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from ...device import Target
 from ...ir.index import as_index
-from ...ir.nest import ranges_of
+from ...ir.nest import ranges_of, scan_ranges
 from ...ir.ops import OPS, Kind, Ops
 from ...ir.uop import UOp
 from .actions import Opt, OptOps
@@ -45,6 +45,8 @@ SHORT = 8
 SUMS = 4
 #: Vectors side by side in a reduction down columns; measured with column sums of 4096 x 4096.
 STRIP = 8
+#: Cycles from one step of a SCAN to the next, if no other one hides them.
+CHAIN = 4.0
 #: Operations per element up to which an elementwise loop does two vectors at once.
 CHEAP = 6
 #: Vectors are used where they take at most this share of the instructions.
@@ -86,6 +88,8 @@ class Facts:
     work     how many operations are done inside the loops of these axes
     sums     how many reductions end, and the axes that they close
     divisions  the axes that some address is computed from by a division, other than a shift
+    scans    how many steps running values take, and the axes that they run along
+    in_turn  the axes along which some running value takes one step after the other
     """
 
     loops: Loops
@@ -94,6 +98,8 @@ class Facts:
     work: dict[frozenset[int], float] = field(default_factory=dict)
     sums: list[tuple[float, frozenset[int]]] = field(default_factory=list)
     divisions: set[frozenset[int]] = field(default_factory=set)
+    scans: list[tuple[float, frozenset[int]]] = field(default_factory=list)
+    in_turn: set[int] = field(default_factory=set)
     element_bytes: int = 1
 
     @staticmethod
@@ -108,6 +114,12 @@ class Facts:
             is_access = node.op in (Ops.LOAD, Ops.STORE)
             if node.op in (Ops.IDIV, Ops.MOD) and node in addresses and not _is_shift(node.src[1]):
                 facts.divisions.add(frozenset(number_of[r] for r in ranges_of(node) if r in number_of))
+            if node.op is Ops.SCAN:
+                along = frozenset(number_of[r] for r in scan_ranges(node) if r in number_of)
+                steps = math.prod(float(typical(r.src[0])) for r in ranges_of(node))
+                facts.scans.append((steps, along))
+                if node.arg is Ops.MULACC:
+                    facts.in_turn |= along
             is_value = is_access or node.op is Ops.REDUCE or info.kind is Kind.ELEMENTWISE
             if not is_value or node in addresses:
                 continue
@@ -159,6 +171,16 @@ class Facts:
             total += work / lanes if axis is not None and axis.number in around else work
         if axis is not None:
             total += sum(ends * ACROSS for ends, closed in self.sums if axis.number in closed)
+        for steps, along in self.scans:
+            if axis is None:
+                total += CHAIN * steps
+            elif axis.number in self.in_turn:
+                return math.inf
+            elif axis.number in along:
+                # a shuffle and an operation for each doubling of the reach, and some more
+                total += steps * (2 * math.log2(max(lanes, 2)) + 4 + CHAIN) / lanes
+            else:
+                total += CHAIN * steps / lanes
         return total
 
     def _share(self, access: Access, axis: Axis | None, lanes: float) -> float:
@@ -295,6 +317,8 @@ class _Plan:
         turn.
         """
         cheap = self.target.vector_bytes >= 64
+        if not cheap and any(axis.number in along for _, along in self.facts.scans):
+            return whole  # there is no last turn apart
         if size is None:
             if not cheap or typical(as_index(axis.size)) < self.width:
                 return 1
@@ -315,6 +339,7 @@ class _Plan:
         if facts.sums:
             return None
         rows = [axis for axis in facts.loops.axes if axis.output and (_size(axis) or 0) >= SQUARE]
+        rows = [axis for axis in rows if axis.number not in facts.in_turn]
         for axis in rows:
             for other in rows:
                 if axis is not other and self._contiguous_for(axis, other, Ops.STORE):
@@ -349,7 +374,7 @@ class _Plan:
         best = max(rows, key=lambda axis: len(facts.reused(axis, lanes)), default=None)
         if best is not None and reduces and facts.reused(best, lanes):
             self.tile(best, lanes)
-        elif reduces:
+        elif reduces or any(lanes.number not in along for _, along in facts.scans):
             self.widen(lanes, STRIP)
         elif facts.size_of_code({}) <= CHEAP:
             self.widen(lanes, 2)
@@ -445,7 +470,7 @@ class _Plan:
             ]
             places = math.prod(sizes[number] for number in axes)
             whole = all(self.amounts.get(number, sizes[number]) == sizes[number] for number in axes)
-            if not left or not whole or places > PLACES:
+            if not left or not whole or places > PLACES or any(axis.number in facts.in_turn for axis in left):
                 continue
             chosen = {axis.number: sizes[axis.number] for axis in left}
             self.amounts.update(chosen)
@@ -467,7 +492,9 @@ def _for_grid(facts: Facts, target: Target) -> list[Opt]:
     found: list[Opt] = []
     sizes = {axis.number: _size(axis) for axis in facts.loops.axes}
     width = max(target.load_bytes, 1) // facts.element_bytes
+    scanned = {number for _, along in facts.scans for number in along}
     parallel = [axis for axis in facts.loops.axes if axis.output and axis.reduce is None]
+    parallel = [axis for axis in parallel if axis.number not in scanned]
     best = min(parallel, key=lambda axis: facts.time(axis, width), default=None)
     worth = best is not None and facts.time(best, width) <= WORTHWHILE * facts.time(None, 1.0)
     if best is not None and width > 1 and worth and not facts.sums:

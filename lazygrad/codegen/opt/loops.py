@@ -20,8 +20,8 @@ from ...ir import index
 from ...ir.args import AxisType, KernelInfo, RangeArg
 from ...ir.index import as_index, as_sint, sint
 from ...ir.loops_text import loops_text
-from ...ir.nest import output_ranges, ranges_of
-from ...ir.ops import COMPARISONS, OPS, Ops
+from ...ir.nest import output_ranges, ranges_of, scan_ranges, scan_values
+from ...ir.ops import COMPARISONS, Ops, start_value
 from ...ir.uop import UOp, toposort
 from ..axes import kernel_name
 
@@ -263,7 +263,10 @@ def _nested_pairs(nodes: list[UOp], ranges: set[UOp]) -> set[tuple[UOp, UOp]]:
 
 
 def substitute_ranges(sink: UOp, mapping: dict[UOp, UOp]) -> UOp:
-    """The graph with expressions in place of ranges; a REDUCE then closes the ranges of the expression."""
+    """The graph with expressions in place of ranges; a REDUCE then closes the ranges of the expression.
+
+    A SCAN runs along them, the slowest first; in a single turn nothing came before.
+    """
     done = dict(mapping)
     for node in sink.toposort():
         if node in done:
@@ -274,11 +277,32 @@ def substitute_ranges(sink: UOp, mapping: dict[UOp, UOp]) -> UOp:
         elif node.op is Ops.REDUCE:
             closed = [r for s in src[1:] for r in toposort((s,)) if r.op is Ops.RANGE]
             done[node] = UOp(node.op, node.dtype, (src[0], *closed), node.arg) if closed else src[0]
+        elif node.op is Ops.SCAN:
+            values = len(scan_values(node))
+            along = [r for s in src[values:] for r in _slowest_first(s)]
+            again = UOp(node.op, node.dtype, (*src[:values], *along), node.arg)
+            done[node] = again if along else _neutral(node)
         elif node.op is Ops.INDEX and src[2:] == (index.TRUE,):
             done[node] = UOp(node.op, node.dtype, src[:2])
         else:
             done[node] = index.rebuild(node, src)
     return done[sink]
+
+
+def _slowest_first(place: UOp) -> list[UOp]:
+    """The ranges of a place that loops walk in order, by how far a step of each moves it."""
+    found = [r for r in toposort((place,)) if r.op is Ops.RANGE]
+    return sorted(found, key=lambda r: -(stride(place, r) or 0))
+
+
+def _neutral(node: UOp) -> UOp:
+    """The value that changes nothing when the op of a REDUCE or SCAN combines it."""
+    return UOp.const(node.dtype, start_value(node.arg, node.dtype))
+
+
+def scanned_ranges(nodes: Iterable[UOp]) -> set[UOp]:
+    """The loops that some SCAN runs along."""
+    return {r for node in nodes if node.op is Ops.SCAN for r in scan_ranges(node)}
 
 
 def _guard(sink: UOp, inside: dict[UOp, UOp]) -> UOp:
@@ -300,11 +324,7 @@ def _guard(sink: UOp, inside: dict[UOp, UOp]) -> UOp:
 
 
 def _or_identity(reduce: UOp, value: UOp, conditions: Iterable[UOp]) -> UOp:
-    identity = OPS[reduce.arg].identity
-    if identity is None:
-        raise ValueError(f"{reduce.arg} does not reduce")
-    neutral = UOp.const(reduce.dtype, identity(reduce.dtype))
-    return UOp(Ops.WHERE, reduce.dtype, (index.all_of(conditions), value, neutral))
+    return UOp(Ops.WHERE, reduce.dtype, (index.all_of(conditions), value, _neutral(reduce)))
 
 
 # *** how accesses move along a range

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -208,6 +210,14 @@ def test_every_function_has_bounds_and_a_docstring(op: Ops) -> None:
     assert set(BOUNDS[op]) == set(FLOATS)
     assert max(BOUNDS[op].values()) <= 2
     assert DECOMPOSITIONS[op].__doc__
+
+
+def test_the_documentation_states_the_bounds() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "numbers.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    stated = {Ops[name.upper()]: tuple(map(float, bounds)) for name, *bounds in rows}
+    assert stated.pop(Ops.SQRT) == (0.5, 0.5)  # an instruction everywhere, correctly rounded
+    assert stated == {op: tuple(BOUNDS[op][dtype] for dtype in FLOATS) for op in BOUNDS}
 
 
 @pytest.mark.parametrize("op", DECOMPOSITIONS)

@@ -18,6 +18,7 @@ from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp
+from ..locks import uninterrupted
 from ..shape.rules import shape_of
 from .assemble import Ref, Template, plan
 from .graph import binds_in_args, is_held, open_arg, toposort_effective
@@ -254,9 +255,13 @@ def _bind(
         for position, assign in enumerate(outputs):
             made[number, position] = assign
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
+    results = []
     for position, kernel_number, output_number in template.results:
         raw = back.get(order[position], order[position])
-        set_becomes(raw, in_shape(made[kernel_number, output_number], shape_of(raw)))
+        results.append((raw, in_shape(made[kernel_number, output_number], shape_of(raw))))
+    with uninterrupted():  # a plan holds for all its results: one left out would be written once more
+        for raw, held in results:
+            set_becomes(raw, held)
 
 
 def _node_of(ref: Ref, order: Sequence[UOp], made: dict[tuple[int, int], UOp]) -> UOp:

@@ -61,6 +61,15 @@ class HostMixin(TensorBase):
         return format(self.item(), spec) if spec else repr(self)
 
     def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return self._rows()
+
+    def __contains__(self, value: Any) -> bool:
+        equal: Tensor = self == value  # type: ignore[assignment]
+        return bool(equal.any())
+
+    def _rows(self) -> Iterator[Tensor]:
         for position in range(len(self)):
             yield self[position]  # type: ignore[index]
 

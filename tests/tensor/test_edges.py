@@ -1,0 +1,133 @@
+"""No arithmetic edge kills the process, and each gives the defined result.
+
+Integers wrap; x // 0 = x % 0 = 0; shifts by the width or more give 0 (-1 for negative `>>`); float → int
+saturates, and NaN becomes 0. All in a process of its own, since a CPU that divides by zero ends it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor
+from tests.helpers import ROOT, needs
+
+INTS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+def _truncated(a: int, b: int) -> int:
+    return 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+# name: (on tensors, on Python's exact integers, for a number of bits)
+OPERATIONS = {
+    "+": (lambda x, y: x + y, lambda a, b, bits: a + b),
+    "-": (lambda x, y: x - y, lambda a, b, bits: a - b),
+    "*": (lambda x, y: x * y, lambda a, b, bits: a * b),
+    "//": (lambda x, y: x // y, lambda a, b, bits: 0 if b == 0 else a // b),
+    "%": (lambda x, y: x % y, lambda a, b, bits: 0 if b == 0 else a % b),
+    "trunc": (lambda x, y: x.div(y, rounding_mode="trunc"), lambda a, b, bits: _truncated(a, b)),
+    "<<": (lambda x, y: x << y, lambda a, b, bits: a << b if 0 <= b < bits else 0),
+    ">>": (lambda x, y: x >> y, lambda a, b, bits: a >> b if 0 <= b < bits else -(a < 0)),
+    "max": (lambda x, y: x.maximum(y), lambda a, b, bits: max(a, b)),
+    "min": (lambda x, y: x.minimum(y), lambda a, b, bits: min(a, b)),
+}
+ONE_SIDED = {
+    "neg": (lambda x: -x, lambda a: -a),
+    "abs": (lambda x: x.abs(), abs),
+    "invert": (lambda x: ~x, lambda a: ~a),
+    "sign": (lambda x: x.sign(), lambda a: (a > 0) - (a < 0)),
+}
+
+
+def edges(name: str) -> list[int]:
+    info = np.iinfo(name)
+    near = {-1, 0, 1, 2, 3, 7, info.bits - 1, info.bits, info.bits + 1}
+    return sorted({v for v in near if info.min <= v} | {info.min, info.min + 1, info.max - 1, info.max})
+
+
+def wrapped(value: int, name: str) -> int:
+    info = np.iinfo(name)
+    return (value - int(info.min)) % (1 << info.bits) + int(info.min)
+
+
+def check_integers(name: str, device: str, constants: bool) -> None:
+    values, bits = edges(name), np.iinfo(name).bits
+    pairs = [(a, b) for a in values for b in values]
+    x, y = (Tensor(np.array(side, name), device=device).realize() for side in zip(*pairs, strict=True))
+    results = {op: on(x, y) for op, (on, _) in OPERATIONS.items()}
+    single = {op: on(x) for op, (on, _) in ONE_SIDED.items()}
+    Tensor.realize(*results.values(), *single.values())
+    for op, (_, exact) in OPERATIONS.items():
+        expected = [wrapped(exact(a, b, bits), name) for a, b in pairs]
+        assert results[op].tolist() == expected, f"{op} of {name} on {device}"
+    for op, (_, exact_one) in ONE_SIDED.items():
+        expected = [wrapped(exact_one(a), name) for a, _ in pairs]
+        assert single[op].tolist() == expected, f"{op} of {name} on {device}"
+    if constants:
+        check_constants(name, device)
+
+
+def check_constants(name: str, device: str) -> None:
+    """The same with one side known when the kernel is compiled, where other rules simplify."""
+    values, bits = edges(name), np.iinfo(name).bits
+    x = Tensor(np.array(values, name), device=device).realize()
+    for op, (on, exact) in OPERATIONS.items():
+        for c in values:
+            constant = Tensor(c, dtype=name, device=device)
+            right, left = on(x, constant), on(constant, x)
+            Tensor.realize(right, left)
+            assert right.tolist() == [wrapped(exact(a, c, bits), name) for a in values], f"x {op} {c}, {name}"
+            assert left.tolist() == [wrapped(exact(c, a, bits), name) for a in values], f"{c} {op} x, {name}"
+
+
+def check_floats(source: str, device: str) -> None:
+    known = [float("nan"), float("inf"), -float("inf"), 1e30, -1e30, 2.0**31, 2.0**32, 2.0**63, 2.0**64]
+    known += [-(2.0**31), -(2.0**63), -1.5, 1.5, 0.99, -0.99, 127.5, 128.0, 255.9, 256.0, -128.9, -129.0]
+    x = Tensor(known, dtype="float64", device=device).cast(source).realize()
+    held = x.cast("float64").tolist()
+    casts = {name: x.cast(name) for name in INTS}
+    Tensor.realize(*casts.values())
+    for name, cast in casts.items():
+        low, high = int(np.iinfo(name).min), int(np.iinfo(name).max)
+        expected = [0 if v != v else low if v <= low else high if v >= high else int(v) for v in held]
+        assert cast.tolist() == expected, f"{source} -> {name} on {device}"
+
+
+def in_a_process(device: str, ints: tuple[str, ...], floats: tuple[str, ...], constants: bool) -> None:
+    """Check all of it in a new process; a signal that ends it shows as a negative exit code."""
+    script = f"""
+from tests.tensor import test_edges as edges
+for name in {ints}:
+    edges.check_integers(name, {device!r}, {constants})
+for name in {floats}:
+    edges.check_floats(name, {device!r})
+print("all of it")
+"""
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    assert (done.returncode, done.stdout.strip()) == (0, "all of it"), done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("device", ["CPU", "PYTHON"])
+def test_edges(device):
+    in_a_process(device, INTS, FLOATS, constants=False)
+
+
+@needs("clang")
+def test_edges_in_c():
+    in_a_process("CLANG", ("int8", "int32", "uint64"), ("float32",), constants=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang")), "PYTHON"])
+def test_edges_with_constants(device):
+    in_a_process(device, INTS, FLOATS, constants=True)
+
+
+def test_constants_of_32_bits_on_the_cpu():
+    check_constants("int32", "CPU")

@@ -1,0 +1,116 @@
+"""A tensor meets Python and its neighbours: numbers, iteration, numpy, and DLPack both ways."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor, dtypes
+from tests.helpers import needs, require
+
+
+def test_one_element_is_a_number():
+    assert float(Tensor(2.5)) == 2.5
+    assert int(Tensor([2.7])) == 2
+    assert complex(Tensor(1.5)) == 1.5
+    assert bool(Tensor([[3]])) is True
+    assert bool(Tensor(0.0)) is False
+    assert f"{Tensor(3.14159):.3f} {Tensor(7):03d}" == "3.142 007"
+    assert [10, 20, 30][Tensor(1)] == 20
+    assert list(range(Tensor(3))) == [0, 1, 2]
+
+
+MANY = Tensor([[1, 2], [3, 4]])
+REFUSED = [
+    (lambda: float(MANY), ValueError, r"one element.*\(2, 2\)"),
+    (lambda: int(MANY), ValueError, r"one element.*\(2, 2\)"),
+    (lambda: bool(MANY), ValueError, r"truth of a tensor of shape \(2, 2\) is ambiguous"),
+    (lambda: f"{MANY:.3f}", ValueError, r"one element.*\(2, 2\)"),
+    (lambda: [0][Tensor(0.0)], TypeError, "only an integer tensor is an index"),
+    (lambda: len(Tensor(1)), TypeError, "0-d"),
+    (lambda: iter(Tensor(1)), TypeError, "iteration over a 0-d tensor"),
+]
+
+
+@pytest.mark.parametrize(("ask", "kind", "text"), REFUSED, ids=range(len(REFUSED)))
+def test_what_is_no_number_says_so(ask, kind, text):
+    with pytest.raises(kind, match=text):
+        ask()
+
+
+def test_length_and_iteration():
+    assert len(MANY) == 2
+    assert [row.tolist() for row in MANY] == [[1, 2], [3, 4]]
+    assert 3 in MANY
+    assert 5 not in MANY
+    assert f"{MANY}" == repr(MANY)
+
+
+def test_numpy_sees_the_memory_and_may_not_write_it():
+    seen = np.asarray(MANY)
+    assert seen.tolist() == [[1, 2], [3, 4]]
+    assert not seen.flags.writeable
+    assert np.shares_memory(seen, np.asarray(MANY))
+    assert np.asarray(MANY, dtype=np.float64).dtype == np.float64
+    own = MANY.numpy()
+    own[0, 0] = 100
+    assert MANY.tolist() == [[1, 2], [3, 4]]
+
+
+def test_numpy_shares_both_ways():
+    array = np.arange(3.0)
+    t = Tensor.from_numpy(array)
+    array[0] = 9.0
+    assert t.tolist() == [9.0, 1.0, 2.0]
+    t.assign(t + 1).realize()
+    assert array.tolist() == [10.0, 2.0, 3.0]
+    assert Tensor.from_dlpack(np.arange(3)).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="contiguous"):
+        Tensor.from_dlpack(np.arange(6).reshape(2, 3).T)
+
+
+@pytest.mark.parametrize("device", ["CPU", "PYTHON"])
+@needs("torch")
+def test_torch_takes_the_memory(device):
+    torch = require("torch")
+    t = Tensor([1.0, 2.0, 3.0], device=device).realize()
+    seen = torch.from_dlpack(t)
+    seen[0] = 50.0
+    assert t.tolist() == [50.0, 2.0, 3.0]
+    t.assign(t * 2).realize()  # what others see is never overwritten
+    assert t.tolist() == [100.0, 4.0, 6.0]
+    assert seen.tolist() == [50.0, 2.0, 3.0]
+
+
+@needs("torch")
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int64", "float16", "float64"])
+def test_torch_takes_every_dtype_that_it_has(dtype):
+    t = Tensor([[0, 1], [1, 0]]).cast(dtype)
+    seen = require("torch").from_dlpack(t)
+    assert str(seen.dtype) == f"torch.{dtype}"
+    assert seen.tolist() == t.tolist()
+
+
+@needs("torch")
+def test_torch_takes_views_and_corners():
+    torch = require("torch")
+    t = Tensor([[1, 2], [3, 4]]).realize()
+    assert torch.from_dlpack(t.T).tolist() == [[1, 3], [2, 4]]
+    assert torch.from_dlpack(t[1]).tolist() == [3, 4]
+    assert torch.from_dlpack(Tensor(1.5)).item() == 1.5
+    assert torch.from_dlpack(Tensor([])).tolist() == []
+    with pytest.raises(BufferError, match="bfloat16 is not supported; cast it first"):
+        torch.from_dlpack(Tensor([1.0]).cast(dtypes.bfloat16))
+
+
+@needs("torch")
+def test_memory_of_torch():
+    torch = require("torch")
+    x = torch.arange(6).reshape(2, 3)
+    t = Tensor.from_dlpack(x)
+    x[0, 0] = 100
+    assert t.tolist() == [[100, 1, 2], [3, 4, 5]]
+    assert (t + 1).tolist() == [[101, 2, 3], [4, 5, 6]]
+    assert Tensor.from_dlpack(torch.tensor(3.0)).item() == 3.0
+    assert Tensor.from_dlpack(torch.zeros(0, 3)).shape == (0, 3)
+    assert Tensor(x).tolist() == x.tolist()

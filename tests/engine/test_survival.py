@@ -1,0 +1,139 @@
+"""What a running program must survive: Ctrl-C at any moment, and forks while threads plan, compile and run.
+
+Each in a process of its own, with a time limit: what goes wrong here hangs, or ends the process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tests.helpers import ROOT
+
+
+def run(script: str, *args: object, timeout: float = 120) -> str:
+    command = [sys.executable, "-c", textwrap.dedent(script), *map(str, args)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout.strip()
+
+
+# Writes that count how often they happened, interrupted at random times (drawn from the seed).
+INTERRUPTED = """
+    import contextlib, random, signal, sys, time
+    from lazygrad import Tensor
+
+    rng, seconds = random.Random(int(sys.argv[1])), float(sys.argv[2])
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+    def calm():
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                return
+
+    count, interrupts, rounds, end = 1 << 18, 0, 0, time.monotonic() + seconds
+    x, y = (Tensor.zeros(count).contiguous().realize() for _ in range(2))
+    total = 0.0
+    while time.monotonic() < end or interrupts < 3:
+        rounds += 1
+        step, new = rng.randrange(1, 100) / 64, rng.random() < 0.2
+        y.assign(y + x)  # reads x before this step
+        x.assign(x + step)
+        fresh = (Tensor.arange(rng.randrange(2, 3000)) * rounds).sum() if new else None
+        try:
+            signal.setitimer(signal.ITIMER_REAL, rng.random() * (0.05 if new else 0.003) + 1e-5)
+            Tensor.realize(x, y)
+            if fresh is not None:
+                fresh.realize()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            interrupts += 1
+        calm()
+        expected_y = total
+        total += step
+        at = rng.randrange(count)
+        assert x[at].item() == total, (rounds, x[at].item(), total)
+        assert y[at].item() == expected_y, (rounds, y[at].item(), expected_y)
+        y.assign(Tensor.zeros(count)).realize()
+    print("interrupts", interrupts >= 3)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers that interrupt")
+def test_ctrl_c_at_any_moment():
+    assert run(INTERRUPTED, 0, 3) == "interrupts True"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers that interrupt")
+@pytest.mark.parametrize("seed", range(4))
+def test_ctrl_c_at_any_moment_for_long(seed):
+    assert run(INTERRUPTED, seed, 30) == "interrupts True"
+
+
+FORKS = """
+    import os, random, sys, threading, time, traceback
+    import numpy as np
+    from lazygrad import Tensor
+
+    stop, errors = threading.Event(), []
+
+    def work(number):
+        rng = random.Random(number)
+        try:
+            while not stop.is_set():
+                size, factor = rng.randrange(1, 400), rng.randrange(1, 1000)
+                a = Tensor(np.arange(size, dtype=np.int64))
+                assert (a * factor + number).sum().item() == factor * size * (size - 1) // 2 + number * size
+                b = Tensor.zeros(8).contiguous().realize()
+                for step in range(3):
+                    b.assign(b + step)
+                assert b.tolist() == [3.0] * 8
+                Tensor.rand(5).realize()
+        except BaseException:
+            errors.append(traceback.format_exc())
+
+    shared = Tensor.ones(16).contiguous().realize()
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    end, forks = time.monotonic() + float(sys.argv[1]), 0
+    while (time.monotonic() < end or forks < 3) and not errors:
+        forks += 1
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                assert (shared + 1).tolist() == [2.0] * 16
+                assert (Tensor.arange(37 + forks) * 3).sum().item() == 3 * (36 + forks) * (37 + forks) // 2
+                assert len(Tensor.rand(3).tolist()) == 3
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(pid, 0)
+        if status:
+            errors.append(f"child {forks} ended with {status}")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    print("errors", *errors)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_forks_while_threads_work():
+    assert run(FORKS, 3) == "errors"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_forks_while_threads_work_for_long():
+    assert run(FORKS, 60) == "errors"

@@ -160,7 +160,13 @@ def values_for(runner: Runner, var_vals: dict[UOp, int]) -> tuple[int, ...]:
     if not runner.vars:
         return ()
     named = {variable.arg[0]: value for variable, value in var_vals.items()}
-    return tuple(named[variable.arg[0]] for variable in runner.vars)
+    names = [variable.arg[0] for variable in runner.vars]
+    unbound = [name for name in names if name not in named]
+    if unbound:
+        raise ValueError(
+            f"Variable {unbound[0]} has no value: bind it before it is used, as in {unbound[0]}.bind(3)"
+        )
+    return tuple(named[name] for name in names)
 
 
 def clear_programs() -> None:

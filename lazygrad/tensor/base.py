@@ -28,6 +28,7 @@ from ..schedule.kernelize import kernelize as kernelize_nodes
 from ..schedule.versions import device_of, latest, new_buffer, peel
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
+from ..shape.sizes import shape_text
 from .storage import Storage, base_of, has_pad, is_view
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ class TensorBase(metaclass=TrainingFlag):
         base = base_of(node)
         held = base.facts.get("buffer") if base.op is Ops.BUFFER else None
         grad = self.grad.uop if self.grad is not None else None
-        shape = self.shape
+        shape = shape_text(self.shape)
         short = repr(self.dtype)[len("dtypes.") :]
         node_text = f"<UOp {self.device} {shape} {short} ({base.op!r}, {held})>"
         return f"<Tensor {node_text} on {self.device} with grad {grad}>"
@@ -434,6 +435,8 @@ class TensorBase(metaclass=TrainingFlag):
             return other  # type: ignore[return-value]
         if isinstance(other, (bool, int, float)):
             return type(self)._make(constant(other, self._scalar_dtype(other), self.device))
+        if other is None:
+            raise TypeError("an operand is a number, a tensor, an array or a list, not None")
         made: Tensor = type(self)(other, device=self.device)  # type: ignore[assignment]
         return made
 

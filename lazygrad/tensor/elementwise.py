@@ -600,10 +600,10 @@ class ElementwiseMixin(CastMixin):
         return self.bitwise_not()
 
     def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return self.eq(other)
+        return NotImplemented if _is_no_operand(other) else self.eq(other)
 
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return self.ne(other)
+        return NotImplemented if _is_no_operand(other) else self.ne(other)
 
     def __lt__(self, other: Any) -> Tensor:
         return self.lt(other)
@@ -683,3 +683,8 @@ def _weak_pair(condition: ElementwiseMixin, yes: Any, no: Any) -> tuple[TensorBa
         dtype = least_upper_dtype(dtypes.from_py(yes), dtypes.from_py(no))
         return condition._make(UOp.const(dtype, yes)), condition._make(UOp.const(dtype, no))
     return condition._operand(yes), condition._operand(no)
+
+
+def _is_no_operand(value: Any) -> bool:
+    """No tensor equals None or a string: Python then answers False, as it does for numbers."""
+    return value is None or isinstance(value, str)

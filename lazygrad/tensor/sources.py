@@ -92,18 +92,17 @@ def _list_node(data: Sequence[Any], device: str, dtype: DType | None) -> UOp:
     wide = "float64" if dtypes.is_float(dtype) else "bool" if dtype is dtypes.bool else None
     try:
         array = np.array(data, dtype=wide)
-        if wide is None:
-            array = _exact_ints(array, dtype, leaves)
     except OverflowError:
-        raise OverflowError(f"an integer of the list does not fit into {dtype}; give dtype=") from None
-    return _array_node(array, device, dtype)
+        raise OverflowError(f"an integer of the list does not fit into {dtype}") from None
+    return _array_node(array if wide else _exact_ints(array, dtype, leaves), device, dtype)
 
 
 def _exact_ints(array: Any, dtype: DType, leaves: list[Any]) -> Any:
     low, high = int(dtypes.min(dtype)), int(dtypes.max(dtype))
     ends = (array.min(), array.max()) if array.dtype.kind in "iu" and array.size else leaves
-    if not all(low <= leaf <= high for leaf in ends):
-        raise OverflowError
+    for leaf in ends:
+        if not low <= leaf <= high:
+            raise OverflowError(f"{leaf} does not fit into {dtype}; give another dtype=")
     return array.astype(numpy_name(dtype))
 
 

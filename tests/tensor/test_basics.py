@@ -305,6 +305,12 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: Tensor([1]) ** -1, ValueError, "an integer tensor to the power -1"),
     (lambda: Tensor([1], dtype="int8") + 300, OverflowError, "300 does not fit into dtypes.char"),
     (lambda: X + "a", TypeError, "'a'"),
+    (lambda: X + None, TypeError, "not None"),
+    (lambda: X.where(None, X), TypeError, "not None"),
+    (lambda: Tensor([1, 2**31]), OverflowError, "2147483648 does not fit into dtypes.int"),
+    (lambda: Tensor([1, -129], dtype="int8"), OverflowError, "-129 does not fit into dtypes.char"),
+    (lambda: Tensor([float("nan")], dtype="int"), OverflowError, "nan does not fit into dtypes.int"),
+    (lambda: Tensor([1.5, 10**400]), OverflowError, "an integer of the list does not fit into dtypes.float"),
     (lambda: X.clamp(), ValueError, "min or max"),
     (lambda: X.masked_fill(X, 1), TypeError, "bool mask"),
     (lambda: X.gelu("erf"), ValueError, "'none' or 'tanh', not 'erf'"),
@@ -354,6 +360,20 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: X.meshgrid(X), ValueError, "1-d tensors"),
     (lambda: X.unfold(1, 5, 1), ValueError, "does not fit"),
 ]
+
+
+def test_a_variable_without_a_value() -> None:
+    rows = Variable("rows", 1, 5)
+    assert "CPU (rows, 2) float" in repr(Tensor.ones(rows, 2))
+    with pytest.raises(ValueError, match=r"Variable rows has no value: bind it .* rows.bind"):
+        Tensor.ones(rows, 2).sum().realize()
+    assert Tensor.ones(rows.bind(3), 2).sum().item() == 6
+
+
+def test_nothing_equals_a_tensor_but_numbers() -> None:
+    assert (X == None) is False  # noqa: E711
+    assert (X != None) is True  # noqa: E711
+    assert X not in [None, "x"]
 
 
 @pytest.mark.parametrize(("call", "kind", "message"), MISTAKES, ids=range(len(MISTAKES)))

@@ -54,8 +54,8 @@ class Draws:
         else:
             if (seed, base) in self.offset:
                 raise JitError(
-                    "the function draws random numbers, and then sets the seed they began with: a capture cannot "
-                    "tell the two apart; set the seed first, or outside"
+                    "the function draws random numbers, and then sets the seed they began with: "
+                    "a capture cannot tell the two apart; set the seed first, or outside"
                 )
             self.final = seed, base + count
 

@@ -66,7 +66,7 @@ class HostMixin(TensorBase):
         return self._rows()
 
     def __contains__(self, value: Any) -> bool:
-        equal: Tensor = self == value  # type: ignore[assignment]
+        equal: Tensor = self == value
         return bool(equal.any())
 
     def _rows(self) -> Iterator[Tensor]:

@@ -204,16 +204,20 @@ def chain(quick: bool, repeats: int) -> Iterator[Result]:
 # *** layers and steps
 
 
-def _first_and_second(name: str, start: Callable[[], Callable[[], Any]], repeats: int) -> Iterator[Result]:
-    """The first and the second call of a step: all caches empty, then everything in them."""
-    first, second = Result(f"{name}: first"), Result(f"{name}: second")
+def _calls(
+    name: str, start: Callable[[], Callable[[], Any]], repeats: int, count: int = 2
+) -> Iterator[Result]:
+    """The first calls of a step: all caches empty, then what the calls before left in them.
+
+    A training step settles in its third call: in the second, what was begun in the first is written in place.
+    """
+    results = [Result(f"{name}: {which}") for which in ("first", "second", "third")[:count]]
     for _ in range(repeats):
         step = start()
         forget()
-        first.samples.append(measure(step))
-        second.samples.append(measure(step))
-    yield first
-    yield second
+        for found in results:
+            found.samples.append(measure(step))
+    yield from results
 
 
 @case
@@ -230,8 +234,8 @@ def layers(quick: bool, repeats: int) -> Iterator[Result]:
         Tensor.realize(*nn.state.get_parameters(norm))
         return lambda: norm(x).realize()
 
-    yield from _first_and_second("softmax", softmax, repeats)
-    yield from _first_and_second("layernorm", layernorm, repeats)
+    yield from _calls("softmax", softmax, repeats)
+    yield from _calls("layernorm", layernorm, repeats)
 
 
 def _train(
@@ -263,7 +267,7 @@ def mlp(quick: bool, repeats: int) -> Iterator[Result]:
         model = [nn.Linear(64, 128), nn.Linear(128, 10)]
         return _train(model, lambda x: model[1](model[0](x).relu()), (32, 64), 10)
 
-    yield from _first_and_second("MLP training step", start, repeats)
+    yield from _calls("MLP training step", start, repeats, 3)
 
 
 @case
@@ -283,7 +287,7 @@ def convnet(quick: bool, repeats: int) -> Iterator[Result]:
 
         return _train(model, forward, (4 if quick else 32, 1, 8, 8), 10)
 
-    yield from _first_and_second("convolutional training step", start, repeats)
+    yield from _calls("convolutional training step", start, repeats, 3)
 
 
 @case
@@ -311,7 +315,7 @@ def transformer(quick: bool, repeats: int) -> Iterator[Result]:
 
         return block
 
-    yield from _first_and_second("transformer block", start, repeats)
+    yield from _calls("transformer block", start, repeats)
 
 
 # *** printing

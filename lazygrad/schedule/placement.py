@@ -268,10 +268,10 @@ class Placement:
     def _mark_sources(self, node: UOp) -> None:
         """Note what this node's sources must be, whatever else is decided."""
         op = node.op
-        if op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.GATHER, Ops.ASSIGN):
+        if op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.GATHER, Ops.ASSIGN, Ops.SORT):
             if op is not Ops.GATHER:
                 self.must.setdefault(node, f"{op.name.lower()} is asked for")
-            if op in (Ops.COPY, Ops.GATHER):
+            if op in (Ops.COPY, Ops.GATHER, Ops.SORT):
                 base = below_movement(node.src[0])
                 if not is_held(base):
                     self.must.setdefault(base, f"{op.name.lower()} reads it from memory")
@@ -311,11 +311,15 @@ class Placement:
             return "this reduce is needed at different indices"
         ((indices, times),) = tuples.items()
         count = numel(node)
-        if times > count:
-            return f"this reduce would be computed {times / max(count, 1):.3g} times per element"
         free = _free_ranges(indices)
         outputs = frozenset(r for r in group.ranges if r.op is Ops.RANGE)
         work = count * (numel_of_source(node) // max(count, 1))
+        points = 1
+        for r in free:
+            points *= _most(_size(r))
+        computed = points if free <= outputs else times  # loops that only some values need go inside
+        if computed > count:
+            return f"this reduce would be computed {computed / max(count, 1):.3g} times per element"
         if not free <= outputs:
             if work > MAX_NESTED_WORK:
                 return f"a reduce of {work:,} steps inside the loop of another"
@@ -328,9 +332,6 @@ class Placement:
                     return "its kernel has a large reduce already"
                 group.heavy += 1
             return ""
-        points = 1
-        for r in free:
-            points *= _most(_size(r))
         if points < MIN_PARALLEL and work > SERIAL_WORK:
             return f"only {points} rows of {work // max(points, 1):,} steps: the rest would wait for them"
         if not all(free <= other or other <= free for other in group.fused):
@@ -390,8 +391,8 @@ class Placement:
                     return
         shape = shape_of(node)
         kind = "kernel"
-        if node.op is Ops.COPY:
-            kind = "copy"
+        if node.op in (Ops.COPY, Ops.SORT):
+            kind = node.op.name.lower()
         elif node.op is Ops.SCATTER:
             kind, shape = "scatter", shape_of(node.src[1])
         elif node.op is Ops.ASSIGN:
@@ -470,6 +471,9 @@ class Placement:
         op = node.op
         if op is Ops.COPY:
             self._use(node.src[0], group, group.ranges, times)
+            return
+        if op is Ops.SORT:
+            self._use(node.src[0], group, None, times)
             return
         if op is Ops.REDUCE_AXIS:
             indices, times = self._enter_reduce(node, group, indices)

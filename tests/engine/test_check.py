@@ -1,4 +1,4 @@
-"""CHECK: a kernel that differs from the interpreter, the first NaN, indices out of range are caught by name."""
+"""CHECK: a kernel that differs from the interpreter, the first NaN, indices out of range are caught."""
 
 from __future__ import annotations
 

@@ -77,9 +77,9 @@ def test_ten_thousand_nodes_in_a_moment():
     for n in range(2_500):
         node = (node * B + n % 5) * 1 + node
     assert len(node.toposort()) > 9_000
-    start = time.perf_counter()
+    start = time.process_time()
     graph_rewrite(node, folds)
-    assert time.perf_counter() - start < 1.0  # 0.1 s on an idle core
+    assert time.process_time() - start < 1.0  # 0.1 s on an idle core
 
 
 @pytest.mark.parametrize(

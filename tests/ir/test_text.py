@@ -122,10 +122,10 @@ def test_a_long_chain_prints_quickly():
     node = UOp.const(dtypes.int, 1)
     for n in range(100_000):
         node = UOp(Ops.ADD, dtypes.int, (node, UOp.const(dtypes.int, n % 7)))
-    start = time.perf_counter()
+    start = time.process_time()
     assert repr(node).count("\n") < 500
     assert uop_text(node, full=True).count("\n") == 200_000
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_a_graph_with_2_to_the_100_paths_prints_each_node_once():

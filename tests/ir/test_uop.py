@@ -140,7 +140,7 @@ def test_a_shared_graph_is_walked_once():
     assert len(node.toposort()) == 501
 
 
-@pytest.mark.parametrize("length", [100_000, 1_000_000])
+@pytest.mark.parametrize("length", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_a_long_chain_builds_prints_and_is_freed(length):
     gc.collect()
     before = live_nodes()
@@ -148,9 +148,9 @@ def test_a_long_chain_builds_prints_and_is_freed(length):
     for _ in range(length):
         node = UOp(Ops.NEG, dtypes.int, (node,))
     assert live_nodes() >= before + length
-    start = time.perf_counter()
+    start = time.process_time()
     assert "..." in repr(node)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert len(node.toposort()) == length + 1
     del node
     assert live_nodes() <= before

@@ -204,6 +204,6 @@ def test_ten_thousand_nodes_in_a_moment():
     for n in range(2_500):
         node = (node * J + n % 5) * 1 + node
     assert len(node.toposort()) > 9_000
-    start = time.perf_counter()
+    start = time.process_time()
     fold(node)
-    assert time.perf_counter() - start < 1.5  # 0.2 s on an idle core
+    assert time.process_time() - start < 1.5  # 0.2 s on an idle core

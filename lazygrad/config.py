@@ -155,6 +155,9 @@ JIT = ContextVar(
 JIT_NESTED = ContextVar(
     "JIT_NESTED", "", "`error` refuses a jit inside the capture of another; else it is inlined"
 )
+POISON = ContextVar(
+    "POISON", 0, "1 fills memory that nobody may read (not written yet, or done with) with 0xFF"
+)
 FUSE = ContextVar("FUSE", 1, "0 gives every operation a kernel of its own")
 NO_COLOR = ContextVar("NO_COLOR", "", "any text switches colours off")
 

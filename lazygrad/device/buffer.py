@@ -7,6 +7,7 @@ import sys
 import weakref
 from typing import Any
 
+from ..config import POISON
 from ..dtype import DType, numpy_name
 from ..locks import table_lock
 from .facts import AlreadyAllocatedError, DeviceError
@@ -132,6 +133,8 @@ class Buffer:
         handle = (
             allocator.alloc(self.nbytes, options, zero) if owned else allocator._adopt(opaque, self.nbytes)
         )
+        if owned and not zero and POISON.value:
+            allocator._copyin(handle, memoryview(b"\xff" * self.nbytes))
         with table_lock:
             first = self._buf is None
             if first:
@@ -159,6 +162,19 @@ class Buffer:
                 self._buf = handle
                 base.views += 1
         return self
+
+    def move_into(self, arena: Buffer, offset: int) -> None:
+        """Have memory in a part of `arena` from now on: this Buffer has none yet, and nobody else sees it."""
+        if self.is_allocated or self._base is not None:
+            raise AlreadyAllocatedError(f"{self!r} has memory already")
+        self._base, self.offset = arena.base, arena.offset + offset
+        self.ensure_allocated()
+
+    def move_out(self) -> None:
+        """The opposite of `move_into`: without memory again."""
+        if self._buf is not None:
+            self._release()
+        self._base, self.offset = None, 0
 
     def deallocate(self) -> None:
         """Give the memory back now. Refused while views of it have handles."""

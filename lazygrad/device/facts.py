@@ -85,12 +85,14 @@ class GlobalCounters:
     time_sum_s: float = 0.0
     kernel_count: int = 0
     mem_used: int = 0
+    mem_peak: int = 0  #: the most that was in use since the last reset
 
     @staticmethod
     def reset() -> None:
         """Start counting anew; memory in use stays, since it is still in use."""
         GlobalCounters.global_ops = GlobalCounters.global_mem = GlobalCounters.kernel_count = 0
         GlobalCounters.time_sum_s = 0.0
+        GlobalCounters.mem_peak = GlobalCounters.mem_used
 
 
 #: Around opening a device.

@@ -100,6 +100,8 @@ class Allocator:
                 handle = kept.pop()
                 self.kept_bytes -= rounded
             GlobalCounters.mem_used += nbytes
+            if GlobalCounters.mem_used > GlobalCounters.mem_peak:
+                GlobalCounters.mem_peak = GlobalCounters.mem_used
         try:
             if handle is None:
                 handle = self._alloc_or_make_room(rounded, nbytes, options)

@@ -25,6 +25,7 @@ from ..schedule.kernelize import Pending, kernelize, planning
 from ..schedule.versions import latest, next_version
 from . import report
 from .check import Checker
+from .memory import Arena, place_intermediates
 from .programs import get_runner, prepare, values_for
 
 #: Called after each thing that ran: (item, name, seconds or None, operations, bytes).
@@ -74,6 +75,7 @@ class _Mark:
 def run_schedule(items: Sequence[ScheduleItem]) -> bool:
     """Run the items in order. False where another thread took some and failed: plan again."""
     mark = _Mark()
+    arena: Arena | None = None
     try:
         with planning:
             for item in items:
@@ -82,10 +84,14 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
                     item.kernel.facts["runs"] = mark
         if len(items) > 1:
             prepare((item.bufs[0].device, item.ast) for item in items if item.ast.op is not Ops.COPY)
-        for item in items:
+        if recording.note is None and not CHECK.value:  # what is captured has a plan of its own
+            arena = place_intermediates(items, mark)
+        for position, item in enumerate(items):
             other = item.kernel.facts["runs"]
             if other is mark:
                 run_item(item)
+                if arena is not None:
+                    arena.after(position)
             else:
                 other.done.wait()
                 if "ran" not in item.kernel.facts:
@@ -95,6 +101,8 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
             for item in items:
                 if item.kernel.facts.get("runs") is mark and "ran" not in item.kernel.facts:
                     del item.kernel.facts["runs"]
+            if arena is not None:
+                arena.close()
         mark.done.set()
     return True
 

@@ -22,6 +22,7 @@ from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import below_movement, binds_in_args, binds_of, is_held, plain, toposort_effective
 from .kernel import AstBuilder
+from .memory import inner_outputs
 from .placement import CONTINUES, Group, Indices, Placement, numel
 from .versions import device_name, device_of
 
@@ -67,6 +68,11 @@ class Template:
     kernels: list[KernelTemplate]
     results: list[tuple[int, int, int]]
     reasons: list[tuple[int, str]]
+
+    @functools.cached_property
+    def inner(self) -> dict[Place, int]:
+        """The outputs that only these kernels can reach, and how many of them touch each."""
+        return inner_outputs(self.kernels, self.results)
 
 
 def plan(order: Sequence[UOp], roots: Sequence[UOp], fuse: bool) -> Template:

@@ -237,9 +237,11 @@ def _bind(
     sizes = list(binds_in_args(order))
     for number, kernel in enumerate(template.kernels):
         targets = []
-        for output in kernel.outputs:
+        for position, output in enumerate(kernel.outputs):
             if output.into is None:
                 targets.append(new_buffer(output.device, output.size, output.dtype))
+                if (number, position) in template.inner:
+                    targets[-1].facts["inner"] = template.inner[number, position]
             else:
                 targets.append(_node_of(output.into, order, made))
         sources = [_node_of(ref, order, made) for ref in kernel.inputs]

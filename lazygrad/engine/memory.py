@@ -1,0 +1,107 @@
+"""Memory of one schedule's intermediate values: one arena a device, where lives that do not meet overlap.
+
+Only memory that nothing outside of the schedule can reach is placed there: fresh outputs that no node of the
+graph becomes (`schedule/memory.py`), all of whose kernels run in this schedule, by this thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..config import DEBUG, POISON
+from ..device import Buffer, Device
+from ..dtype import dtypes
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.items import ScheduleItem
+from ..schedule.memory import arrange
+
+#: Shorter schedules have next to nothing to share.
+SHORTEST = 3
+#: (alignment, lives) → how they were arranged.
+_arranged: dict[tuple[int, tuple[tuple[int, int, int], ...]], tuple[list[int], int]] = {}
+MAX_ARRANGED = 1024
+
+
+class Life:
+    """A Buffer from the first to the last of the kernels that touch it, `users` in number."""
+
+    __slots__ = ("buffer", "first", "last", "users")
+
+    def __init__(self, buffer: Buffer, first: int) -> None:
+        self.buffer, self.first, self.last, self.users = buffer, first, first, 1
+
+
+class Arena:
+    """The intermediate values of one schedule that were placed in shared memory."""
+
+    def __init__(self, items: Sequence[ScheduleItem], lives: list[Life]) -> None:
+        self.items, self.lives = items, lives
+        self.poisons = bool(POISON.value)
+
+    def after(self, position: int) -> None:
+        """Under POISON, what the item at this position read last becomes 0xFF."""
+        if self.poisons:
+            for life in self.lives:
+                if life.last == position:
+                    life.buffer.copyin(b"\xff" * life.buffer.nbytes)
+
+    def close(self) -> None:
+        """Take out what was not computed (an item failed): whoever runs the rest plans anew."""
+        for life in self.lives:
+            if "ran" not in self.items[life.first].kernel.facts:
+                life.buffer.move_out()
+
+
+def place_intermediates(items: Sequence[ScheduleItem], owner: object) -> Arena | None:
+    """Place the unreachable outputs of the items that `owner` runs; None where that saves nothing."""
+    if len(items) < SHORTEST:
+        return None
+    by_device: dict[str, list[Life]] = {}
+    for life in _lives(items, owner):
+        by_device.setdefault(life.buffer.device, []).append(life)
+    placed: list[Life] = []
+    for device, lives in by_device.items():
+        allocator = Device[device].allocator
+        key = (allocator.alignment, tuple([(life.first, life.last, life.buffer.nbytes) for life in lives]))
+        found = _arranged.get(key)
+        if found is None:
+            if len(_arranged) >= MAX_ARRANGED:
+                _arranged.clear()
+            found = _arranged[key] = arrange(key[1], allocator.alignment)
+        offsets, size = found
+        apart = sum(life.buffer.nbytes for life in lives)
+        if size >= apart:
+            continue
+        arena = Buffer(device, size, dtypes.uint8).allocate_uncleared()
+        for life, offset in zip(lives, offsets, strict=True):
+            life.buffer.move_into(arena, offset)
+        placed += lives
+        if DEBUG >= 1:
+            print(f"memory reduced from {apart / 1e6:.2f} MB -> {size / 1e6:.2f} MB, {len(lives)} -> 1 bufs")
+    return Arena(items, placed) if placed else None
+
+
+def _lives(items: Sequence[ScheduleItem], owner: object) -> list[Life]:
+    """The memory that only these items can reach, and when they do."""
+    lives: dict[UOp, Life] = {}
+    for position, item in enumerate(items):
+        if item.kernel.facts.get("runs") is not owner:
+            continue
+        for source, buffer in zip(item.kernel.src, item.bufs, strict=False):
+            node = source
+            while node.op is Ops.ASSIGN:
+                node = node.src[0]
+            if "inner" not in node.facts:
+                continue
+            life = lives.get(node)
+            if life is None:
+                lives[node] = Life(buffer, position)
+            elif life.last != position:
+                life.last = position
+                life.users += 1
+    return [
+        life
+        for node, life in lives.items()
+        if life.users == node.facts["inner"] and not life.buffer.is_allocated and life.buffer.nbytes
+    ]

@@ -1,0 +1,187 @@
+"""Intermediate values share memory, and nobody ever sees that they do."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lazygrad import Context, Tensor, Variable
+from lazygrad.device import GlobalCounters
+from lazygrad.engine import memory, realize
+from lazygrad.nn.layers import Linear
+from lazygrad.nn.optim import SGD, Adam
+from tests.test_programs import CHECKS, play
+
+
+def chain(x: Tensor, length: int) -> Tensor:
+    """Matrix products one after the other: each stores what the next reads."""
+    for step in range(length):
+        x = x @ x.T * (0.01 + step)
+    return x
+
+
+def peak_of(compute) -> int:
+    gc.collect()
+    GlobalCounters.reset()
+    before = GlobalCounters.mem_used
+    compute()
+    return GlobalCounters.mem_peak - before
+
+
+@pytest.fixture
+def square():
+    return Tensor(np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)).realize()
+
+
+def test_a_chain_lives_in_two_places(square, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "SHORTEST", 1 << 30)
+        apart = peak_of(lambda: chain(square, 9).realize())
+        expected = chain(square, 9).numpy()
+    shared = peak_of(lambda: chain(square, 9).realize())
+    assert apart == 9 * square.nbytes()
+    assert shared == 3 * square.nbytes()  # two places, and the result
+    with Context(DEBUG=1, POISON=1):
+        assert np.array_equal(chain(square, 9).numpy(), expected)
+    assert "memory reduced from 0.13 MB -> 0.03 MB, 8 -> 1 bufs\n" in capsys.readouterr().out
+
+
+def test_memory_goes_back(square):
+    before = GlobalCounters.mem_used
+    out = chain(square, 6).realize()
+    assert GlobalCounters.mem_used == before + out.nbytes()
+    del out
+    assert GlobalCounters.mem_used == before
+
+
+def test_what_somebody_holds_is_not_shared(square):
+    with Context(POISON=1):
+        held = [square @ square.T]
+        for _ in range(5):
+            held.append((held[-1] @ square).contiguous())
+        held[-1].realize()
+        values = [t.numpy() for t in held]
+    expected = square.numpy() @ square.numpy().T
+    for value in values:
+        assert np.allclose(value, expected, rtol=1e-3, atol=1e-2)
+        expected = value @ square.numpy()
+
+
+def test_what_later_kernels_read_is_not_shared(square):
+    """Two results are planned together, and run one after the other."""
+    with Context(POISON=1):
+        common = square @ square.T
+        first, second = chain(common, 3).sum(), chain(common, 4).max()
+        first.kernelize(second)
+        one, two = first.item(), second.item()
+    expected = chain(square @ square.T, 3).sum().item(), chain(square @ square.T, 4).max().item()
+    assert np.allclose((one, two), expected, rtol=1e-4)
+
+
+def test_gradients_after_the_values_were_computed(square):
+    with Context(POISON=1):
+        w = Tensor(square.numpy(), requires_grad=True)
+        hidden = (square @ w).contiguous()
+        loss = ((hidden.relu() @ w).contiguous().tanh() @ w).sum()
+        loss.realize()
+        loss.backward()
+        poisoned = w.grad.numpy()
+    w.grad = None
+    ((square @ w).relu().matmul(w).tanh() @ w).sum().backward()
+    assert np.allclose(poisoned, w.grad.numpy(), rtol=1e-4, atol=1e-3)
+
+
+def test_writes_in_a_schedule(square):
+    with Context(POISON=1):
+        a = (square + 0).realize()
+        before = chain(a, 3)
+        a.assign(chain(a, 2) + 1)
+        after = chain(a, 3)
+        Tensor.realize(after, before)
+    expected = chain((chain(square, 2) + 1).contiguous(), 3)
+    assert np.allclose(after.numpy(), expected.numpy(), rtol=1e-4)
+    assert np.allclose(before.numpy(), chain(square, 3).numpy(), rtol=1e-4)
+
+
+def test_sizes_that_vary(square):
+    with Context(POISON=1):
+        for size in (64, 5, 33):
+            part = square.shrink(((0, Variable("n", 1, 64).bind(size)), (0, 64)))
+            total = ((part @ square).relu() @ square).softmax(1).sum()
+            assert abs(total.item() - size) < 1e-2
+
+
+@pytest.mark.parametrize("at", range(1, 8))
+def test_an_interrupted_schedule_is_finished_in_another_order(square, monkeypatch, at):
+    run_item = realize.run_item
+    count = 0
+
+    def once(item) -> None:
+        nonlocal count
+        count += 1
+        if count == at:
+            raise KeyboardInterrupt
+        run_item(item)
+
+    with Context(POISON=1):
+        one, two = chain(square, 4).sum(), chain(square + 1, 4).max()
+        one.kernelize(two)
+        with monkeypatch.context() as patch:
+            patch.setattr(realize, "run_item", once)
+            with pytest.raises(KeyboardInterrupt):
+                one.realize(two)
+        got = two.item(), one.item()
+    assert np.allclose(got, (chain(square + 1, 4).max().item(), chain(square, 4).sum().item()), rtol=1e-4)
+
+
+@pytest.mark.parametrize("optimizer", [SGD, Adam])
+def test_training_steps(optimizer):
+    def losses() -> list[float]:
+        Tensor.manual_seed(5)
+        layers = [Linear(16, 16) for _ in range(4)]
+        parameters = [p for layer in layers for p in (layer.weight, layer.bias)]
+        steps = optimizer(parameters, lr=0.05)
+        found = []
+        with Tensor.train():
+            for _ in range(4):
+                x = Tensor.rand(32, 16)
+                for layer in layers:
+                    x = layer(x).relu()
+                loss = x.sparse_categorical_crossentropy(Tensor.randint(32, high=16))
+                steps.zero_grad()
+                loss.backward()
+                steps.step()
+                found.append(loss.item())
+        return found
+
+    plain = losses()
+    with Context(POISON=1):
+        assert losses() == plain
+    assert np.isfinite(plain).all()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+@given(st.data())
+def test_random_programs(data):
+    with Context(POISON=1):
+        play(data, "CPU", 14)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[*CHECKS, HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_random_programs_of_single_operations(data):
+    """Without fusion there are many kernels, and much to share."""
+    with Context(POISON=1, FUSE=0):
+        play(data, "CPU", 10)
+
+
+def test_short_schedules_plan_nothing(square, monkeypatch):
+    monkeypatch.setattr(memory, "arrange", None)
+    (square + 1).realize()
+    (square.sum() + 1).realize()

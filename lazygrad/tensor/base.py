@@ -29,7 +29,7 @@ from ..schedule.versions import device_of, latest, new_buffer, peel
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
-from .storage import Storage, base_of, has_pad, is_view
+from .storage import Storage, base_of, has_pad, is_view, rebase
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -524,8 +524,13 @@ def _recorded_as(node: UOp, graph: set[UOp]) -> UOp | None:
     base = base_of(node)
     for ref in base.facts.get("values", ()):
         recorded = ref()
-        if recorded is not None and recorded in graph and latest(recorded) is node:
+        if recorded is None or recorded not in graph:
+            continue
+        if latest(recorded) is node:
             return recorded  # type: ignore[no-any-return]
+        seen = rebase(node, base, recorded) if shape_of(recorded) == shape_of(base) else recorded
+        if seen in graph and latest(seen) is node:
+            return seen
     return None
 
 

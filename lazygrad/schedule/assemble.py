@@ -93,7 +93,7 @@ class _Assembler:
         self.order, self.roots = order, roots
         self.walk = {node: number for number, node in enumerate(order)}
         self.sizes_bound = binds_in_args(order)
-        graph = self.graph = plain(order)
+        graph = self.graph = plain(order, roots)
         results = dict.fromkeys(graph.stored.values())
         for root in roots:
             node = graph.version[root] if root.op is Ops.ASSIGN else below_movement(graph.value[root])

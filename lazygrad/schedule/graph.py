@@ -13,6 +13,7 @@ from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker, unbound
+from .reduces import Chains, improved
 from .versions import effective
 
 #: Memory that is there, or will be when the kernels planned earlier have run.
@@ -72,7 +73,7 @@ class PlainGraph:
     stored: dict[UOp, UOp]
 
 
-def plain(order: Sequence[UOp]) -> PlainGraph:
+def plain(order: Sequence[UOp], roots: Sequence[UOp] = ()) -> PlainGraph:
     """Make the nodes of `toposort_effective` plain.
 
     Who reads an ASSIGN that stores a computed value whole reads the value: it may then be computed in the
@@ -81,6 +82,7 @@ def plain(order: Sequence[UOp]) -> PlainGraph:
     """
     graph = PlainGraph({}, {}, {})
     value = graph.value
+    chains = Chains(order, roots)
     for node in order:
         if is_held(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
             value[node] = node
@@ -90,7 +92,8 @@ def plain(order: Sequence[UOp]) -> PlainGraph:
         if node.op is Ops.ASSIGN:
             _plain_assign(graph, node, sources[0], src[1])
             continue
-        made = _plain_node(node, src)
+        links = chains.below(node)
+        made = (improved(links, value) if links else None) or _plain_node(node, src)
         _keep_origin(node, made)
         value[node] = made
     return graph

@@ -67,9 +67,9 @@ def test_index_nodes_are_rebuilt_canonical():
 
 def test_a_long_chain():
     node = A
-    for _ in range(100_000):
+    for _ in range(20_000):
         node = node + 1
-    assert graph_rewrite(node, folds) is A + 100_000
+    assert graph_rewrite(node, folds) is A + 20_000
 
 
 def test_ten_thousand_nodes_in_a_moment():

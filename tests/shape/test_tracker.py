@@ -108,7 +108,7 @@ def one_movement(draw: st.DrawFn, shape: tuple[int, ...]) -> Step:
 
 
 @given(sequences())
-@settings(max_examples=1500)
+@settings(max_examples=400)
 def test_random_sequences(case: tuple[tuple[int, ...], list[Step]]) -> None:
     shape, made = case
     array = 1 + np.arange(int(np.prod(shape, dtype=int))).reshape(shape)

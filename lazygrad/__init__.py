@@ -7,8 +7,24 @@ generates.
 from .config import Context
 from .device import Device
 from .dtype import dtypes
+from .engine import JitError, TinyJit, jit
+from .engine.check import CheckError
 from .ir import UOp, Variable
-from .tensor import Tensor, enable_grad, no_grad
+from .tensor import Tensor, enable_grad, memory, no_grad
 
-__all__ = ["Context", "Device", "Tensor", "UOp", "Variable", "dtypes", "enable_grad", "no_grad"]
+__all__ = [
+    "CheckError",
+    "Context",
+    "Device",
+    "JitError",
+    "Tensor",
+    "TinyJit",
+    "UOp",
+    "Variable",
+    "dtypes",
+    "enable_grad",
+    "jit",
+    "memory",
+    "no_grad",
+]
 __version__ = "0.1.0"

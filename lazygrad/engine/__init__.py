@@ -1,1 +1,6 @@
-"""Running: schedules become launches, programs are compiled once, and DEBUG shows what happens."""
+"""Running: schedules become launches, programs are compiled once, jits replay, DEBUG shows what happens."""
+
+from .capture import JitError
+from .jit import TinyJit, jit
+
+__all__ = ["JitError", "TinyJit", "jit"]

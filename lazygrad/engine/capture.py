@@ -11,7 +11,6 @@ from typing import Any
 
 from ..config import JIT_NESTED
 from ..device import Buffer
-from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem
 from .realize import recording
 
@@ -26,7 +25,7 @@ class Changed(Exception):
     """Something that a capture read has changed: `name` had the value `was` and has `now`."""
 
     def __init__(self, name: str, was: Any, now: Any) -> None:
-        super().__init__(name)
+        super().__init__(f"{name} was {was}, now {now}")
         self.name, self.was, self.now = name, was, now
 
 
@@ -69,17 +68,14 @@ class Draws:
         else:
             self.relative, self.final = False, (seed, base)
 
-    def source(self, variable: UOp, value: int, bases: set[int]) -> Hashable | None:
+    def source(self, name: str, value: int) -> Hashable | None:
         """What an integer of a kernel is: the seed, a base counted from the start, or none of these."""
-        name = variable.arg[0]
         if self.start is None:
             return None
         if name == "base":
             offset = self.offset.get((self.start[0], value))
             return None if offset is None else ("base", offset)
-        if name == "seed" and value == self.start[0] and any((value, b) in self.offset for b in bases):
-            return "seed"
-        return None
+        return "seed" if name == "seed" and value == self.start[0] else None
 
 
 class Capture:
@@ -177,6 +173,14 @@ _SPOKEN = {
     "__index__": "using it as an index",
 }
 _SPOKEN |= {"__format__": "formatting it", "__array__": "numpy", "__dlpack__": "DLPack"}
+
+
+def user_level() -> int:
+    """The level for `warnings.warn`, called where this is called, of the first frame outside of lazygrad."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def describe_fn(fxn: Any) -> str:

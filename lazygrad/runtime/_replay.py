@@ -3,8 +3,9 @@
 `lazygrad_replay(desc)` takes the address of four words: the block, the first row, how many rows, room for
 arguments. The block is a list of words: addresses of buffers and integers. A row is
 
-    the address of a kernel's entry, how many buffers, how many integers,
-    then for each of these the word of the block that holds it
+    the address of a kernel's entry,
+    what runs its pieces on several threads (0: it runs as one), how many pieces, how many threads,
+    how many buffers, how many integers, then for each of these the word of the block that holds it
 
 so that replacing a buffer everywhere in the list is storing one word.
 """
@@ -25,17 +26,25 @@ start:
   %room = load ptr, ptr %room.at
   br label %next
 next:
-  %row = phi ptr [ %rows, %start ], [ %after, %run ]
-  %left = phi i64 [ %count, %start ], [ %less, %run ]
+  %row = phi ptr [ %rows, %start ], [ %after, %done ]
+  %left = phi i64 [ %count, %start ], [ %less, %done ]
   %none = icmp eq i64 %left, 0
   br i1 %none, label %end, label %read
 read:
   %entry = load ptr, ptr %row
-  %buffers.at = getelementptr i64, ptr %row, i64 1
+  %region.at = getelementptr i64, ptr %row, i64 1
+  %region = load ptr, ptr %region.at
+  %pieces.at = getelementptr i64, ptr %row, i64 2
+  %pieces.word = load i64, ptr %pieces.at
+  %pieces = trunc i64 %pieces.word to i32
+  %threads.at = getelementptr i64, ptr %row, i64 3
+  %threads.word = load i64, ptr %threads.at
+  %threads = trunc i64 %threads.word to i32
+  %buffers.at = getelementptr i64, ptr %row, i64 4
   %buffers = load i64, ptr %buffers.at
-  %integers.at = getelementptr i64, ptr %row, i64 2
+  %integers.at = getelementptr i64, ptr %row, i64 5
   %integers = load i64, ptr %integers.at
-  %words = getelementptr i64, ptr %row, i64 3
+  %words = getelementptr i64, ptr %row, i64 6
   %all = add i64 %buffers, %integers
   br label %gather
 gather:
@@ -53,7 +62,15 @@ copy:
   br label %gather
 run:
   %vals = getelementptr i64, ptr %room, i64 %buffers
+  %single = icmp eq ptr %region, null
+  br i1 %single, label %here, label %spread
+here:
   call void %entry(ptr %room, ptr %vals, i32 0, i32 1)
+  br label %done
+spread:
+  call void %region(ptr %entry, ptr %room, ptr %vals, i32 %pieces, i32 %threads)
+  br label %done
+done:
   %after = getelementptr i64, ptr %words, i64 %all
   %less = sub i64 %left, 1
   br label %next
@@ -65,13 +82,17 @@ end:
 C = f"""\
 #include <stdint.h>
 typedef void (*entry_t)(void **bufs, int64_t *vals, int32_t piece, int32_t pieces);
+typedef void (*region_t)(entry_t entry, void **bufs, int64_t *vals, int32_t pieces, int32_t threads);
 void {SYMBOL}(int64_t *desc) {{
   int64_t *block = (int64_t *)desc[0], *row = (int64_t *)desc[1], *room = (int64_t *)desc[3];
   for (int64_t left = desc[2]; left > 0; left--) {{
-    int64_t buffers = row[1], all = buffers + row[2];
-    for (int64_t i = 0; i < all; i++) room[i] = block[row[3 + i]];
-    ((entry_t)row[0])((void **)room, room + buffers, 0, 1);
-    row += 3 + all;
+    int64_t buffers = row[4], all = buffers + row[5];
+    for (int64_t i = 0; i < all; i++) room[i] = block[row[6 + i]];
+    entry_t entry = (entry_t)row[0];
+    region_t region = (region_t)row[1];
+    if (region) region(entry, (void **)room, room + buffers, (int32_t)row[2], (int32_t)row[3]);
+    else entry((void **)room, room + buffers, 0, 1);
+    row += 6 + all;
   }}
 }}
 """

@@ -1,5 +1,6 @@
 """What a person types: `Tensor`, one file per family of methods."""
 
+from . import capturing  # noqa: F401  tells the jit what tensors are
 from .base import TensorBase
 from .modes import enable_grad, no_grad
 from .neural import NeuralMixin

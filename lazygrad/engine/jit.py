@@ -1,0 +1,255 @@
+"""`TinyJit`: a function whose kernels are captured at its second call and replayed afterwards.
+
+Call 1 runs plainly, call 2 captures, later calls replay: arguments are compared with the captured ones, their
+memory is put in place, and the list of kernels runs without building a graph. What the captured kernels
+depend on and is not memory is compared too (structure.py: arguments; guards.py: what else the function can
+see); where it has changed, the call is captured again.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from ..config import DEBUG, JIT
+from . import tensors
+from .capture import (
+    Capture,
+    Changed,
+    JitError,
+    Mismatch,
+    capturing,
+    describe_fn,
+    recorded,
+    refuse_nested,
+    user_level,
+)
+from .entry import Entry
+from .guards import Watch
+from .results import Nest
+from .structure import Call, Describer, binds_in, note_bind
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: After so many captures because of one name, calls in which it differs run without a capture.
+MAX_RECAPTURES = 3
+#: So many captures are kept; one more drops the one that was not used for longest.
+MAX_CAPTURES = MAX_RECAPTURES + 1
+
+
+class TinyJit(Generic[P, R]):
+    """Replays a function's kernels from the third call on. A decorator, for functions and methods.
+
+    The function may take and return tensors in any nesting. It must do its work through tensors: what else it
+    does, printing for example, happens in the first two calls only. docs/jit.md says what is compared.
+    """
+
+    __slots__ = ("__weakref__", "_run")
+
+    def __init__(self, fxn: Callable[P, R]) -> None:
+        if not callable(fxn):
+            raise TypeError(f"TinyJit takes a function, not {fxn!r}")
+        # A bound method, so that walks over a model's attributes end here.
+        self._run = _State(fxn, self).call
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._run(args, kwargs)  # type: ignore[no-any-return]
+
+    def __get__(self, owner: Any, kind: type | None = None) -> TinyJit[P, R]:
+        """As a method: each instance has captures of its own, kept in the instance."""
+        if owner is None:
+            return self
+        state: _State = self._run.__self__  # type: ignore[attr-defined]
+        bound: Any = types.MethodType(state.fxn, owner)
+        held = getattr(owner, "__dict__", None)
+        name = state.attribute
+        if held is None or name is None:
+            return types.MethodType(self, owner)  # type: ignore[return-value]
+        made: TinyJit[P, R] = held.setdefault(name, TinyJit(bound))
+        return made
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._run.__self__.attribute = name  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"<TinyJit of {describe_fn(self.fxn)}>"
+
+    def __reduce__(self) -> Any:
+        """Captures are not pickled: the copy captures anew."""
+        return (TinyJit, (self.fxn,))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TinyJit[P, R]:
+        return TinyJit(copy.deepcopy(self.fxn, memo))
+
+    @property
+    def fxn(self) -> Callable[P, R]:
+        """The function."""
+        return self._run.__self__.fxn  # type: ignore[attr-defined, no-any-return]
+
+    __wrapped__ = fxn
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.fxn, "__name__", type(self.fxn).__name__)
+
+    @property
+    def captured(self) -> Entry | None:
+        """The capture that was used last, if there is one."""
+        entries: list[Entry] = self._run.__self__.entries  # type: ignore[attr-defined]
+        return entries[0] if entries else None
+
+    def reset(self) -> None:
+        """Forget every capture and free its memory; the next call is the first again."""
+        self._run.__self__.reset()  # type: ignore[attr-defined]
+
+
+jit = TinyJit
+
+
+class _State:
+    """What a TinyJit knows. One thread at a time is in a call of it."""
+
+    def __init__(self, fxn: Any, jit: TinyJit[..., Any]) -> None:
+        self.fxn = fxn
+        self.lock = threading.RLock()
+        self.attribute: str | None = None
+        self.reset()
+
+    def __repr__(self) -> str:
+        return f"<TinyJit of {describe_fn(self.fxn)}>"
+
+    def reset(self) -> None:
+        with self.lock:
+            self.calls = 0
+            self.entries: list[Entry] = []
+            self.recaptures: dict[str, int] = {}
+            self.warned: set[str] = set()
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if capturing.now is not None:  # inlined: its kernels are those of the capture that is open
+            refuse_nested(self)
+            return self.fxn(*args, **kwargs)
+        with self.lock:
+            if self.calls >= 2 and JIT.value:
+                return self._replay(args, kwargs)
+            if self.calls == 0 or not JIT.value:
+                result = self._plain(args, kwargs)
+                self.calls = max(self.calls, 1)
+                return result
+            return self._capture(args, kwargs)
+
+    def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        nest = Nest(self.fxn(*args, **kwargs), lambda tensor: False)
+        return nest.build(tensors.layer.computed(nest.tensors))
+
+    def _replay(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        changed: Changed | None = None
+        mismatch: Mismatch | None = None
+        for number, entry in enumerate(self.entries[:]):
+            call = Call()
+            try:
+                entry.match(args, kwargs, call)
+                if number:
+                    self.entries.insert(0, self.entries.pop(number))
+                return entry.run(call)
+            except Changed as reason:
+                changed = changed or reason
+            except Mismatch as reason:
+                mismatch = mismatch or reason
+        if mismatch is not None:
+            raise JitError(str(mismatch)) from None
+        if changed is None:  # the last capture could not be kept
+            changed = Changed("the memory of a tensor", "its own", "shared")
+        return self._changed(changed, args, kwargs)
+
+    def _changed(self, changed: Changed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        name = changed.name
+        count = self.recaptures.get(name, 0)
+        if count < MAX_RECAPTURES:
+            self.recaptures[name] = count + 1
+            if DEBUG >= 1:
+                print(f"JIT captures {describe_fn(self.fxn)} again: {changed}")
+            return self._capture(args, kwargs)
+        if name not in self.warned:
+            self.warned.add(name)
+            warnings.warn(
+                f"{self!r} runs without its captures where `{name}` differs, since it changed in "
+                f"{count + 1} calls (the last time: {changed}); make it a Tensor or a bound Variable that is "
+                "passed as an argument, or a tensor that is assigned in place",
+                RuntimeWarning,
+                stacklevel=user_level(),
+            )
+        return self._plain(args, kwargs)
+
+    # *** capturing
+
+    def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        session = tensors.layer.session()
+        capture = Capture(self)
+        describer = Describer()
+        names = _argument_names(self.fxn, args)
+        specs = [describer.describe(value, name) for value, name in zip(args, names, strict=True)]
+        keywords = {key: describer.describe(value, f"argument `{key}`") for key, value in kwargs.items()}
+        call = Call()
+        for bind in describer.binds:
+            note_bind(call, bind, "an argument")
+        try:
+            for tensor, spec in describer.tensors:
+                call.tensors.append(tensor)
+                call.buffers.append(session.prepare(tensor, spec))
+                for bind in binds_in(tensor.shape):
+                    note_bind(call, bind, spec.name)
+            watch = Watch(session.realize_before)
+            watch.function(self.fxn)
+            session.start()
+            entry = Entry(specs, keywords, watch)
+            with recorded(capture):
+                with watch.functions_that_run():
+                    result = self.fxn(*args, **kwargs)
+                nest = Nest(result, session.existed)
+                session.finish(nest.tensors)
+        finally:
+            session.end()
+        if not capture.items:
+            raise JitError(
+                f"didn't JIT anything! {describe_fn(self.fxn)} ran no kernel: all that it returns was there "
+                "already, or is constant"
+            )
+        value = nest.build(nest.tensors)
+        kept = entry.complete(capture, session, [spec for _, spec in describer.tensors], call, nest)
+        self.calls += 1
+        if DEBUG >= 1:
+            entry.announce()
+        if kept:
+            self.entries.insert(0, entry)
+            del self.entries[MAX_CAPTURES:]
+        return value
+
+
+def _argument_names(fxn: Any, args: tuple[Any, ...]) -> list[str]:
+    """What errors call the positional arguments."""
+    bound = 0
+    while not isinstance(fxn, types.FunctionType):
+        if isinstance(fxn, functools.partial):
+            bound += len(fxn.args)
+            fxn = fxn.func
+        elif isinstance(fxn, types.MethodType):
+            bound += 1
+            fxn = fxn.__func__
+        elif isinstance(fxn, TinyJit):
+            fxn = fxn.fxn
+        else:
+            inner = getattr(type(fxn), "__call__", None)  # noqa: B004  the function itself is wanted
+            if not isinstance(inner, types.FunctionType):
+                break
+            bound += 1
+            fxn = inner
+    code = getattr(fxn, "__code__", None)
+    names = () if code is None else code.co_varnames[bound : code.co_argcount]
+    return [f"argument `{names[n]}`" if n < len(names) else f"argument {n + 1}" for n in range(len(args))]

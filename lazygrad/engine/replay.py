@@ -1,0 +1,485 @@
+"""A recorded list of kernels, made ready to run again with other memory and other integers.
+
+Every buffer of the list is a *place*. Those that change from call to call come first: the arguments, then the
+outputs. The others are fixed: memory from outside, and parts of an arena for what is in between. The integers
+that change, the values of Variables, come first among the integers. On a device with a native loop
+(runtime/_replay.py) consecutive kernels are one call, which reads addresses and integers from one block.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..config import DEBUG, JIT
+from ..device import Buffer, Device, GlobalCounters
+from ..dtype import dtypes
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.items import ScheduleItem, output_count, variables_of
+from ..schedule.lift import argument_name
+from ..schedule.memory import arrange
+from . import report
+from .programs import Runner, get_runner
+from .realize import number_of, observers, report_run
+
+#: What an integer of a launch is, by the Variable's name and value, if it changes: a key; else None.
+Source = Callable[[str, int], Hashable | None]
+
+
+@dataclass
+class Roles:
+    """What the memory of a recorded list is, by its base Buffer. The rest is memory from outside.
+
+    arguments  memory of the call's arguments → its number
+    outputs    memory that is handed out → its number
+    fresh      memory whose first use was a kernel that wrote it
+    zeroed     memory whose first use was reading zeros
+    """
+
+    arguments: dict[Buffer, int] = field(default_factory=dict)
+    outputs: dict[Buffer, int] = field(default_factory=dict)
+    fresh: set[Buffer] = field(default_factory=set)
+    zeroed: set[Buffer] = field(default_factory=set)
+
+
+@dataclass
+class Action:
+    """One thing of the list: a kernel, a copy between devices, or clearing memory."""
+
+    kind: str
+    device: str
+    bufs: tuple[Buffer, ...]
+    outputs: int
+    item: ScheduleItem
+    runner: Runner | None = None
+    places: tuple[int, ...] = ()
+    values: tuple[int, ...] = ()
+    ops: int = 0
+    accessed: int = 0
+
+    @property
+    def reads(self) -> set[Buffer]:
+        return {b.base for b in self.bufs[self.outputs :]}
+
+    @property
+    def writes(self) -> set[Buffer]:
+        return {b.base for b in self.bufs[: self.outputs]}
+
+
+def launch_values(item: ScheduleItem) -> list[tuple[UOp, UOp, int]]:
+    """The integers of a launch: (the kernel's Variable, the Variable that was bound, its value)."""
+    own = {v.arg[0]: v for v in variables_of(item.ast)}
+    found = []
+    taken: list[str] = []
+    for bind in item.kernel.src:
+        if bind.op is Ops.BIND:
+            variable, value = bind.unbind()
+            name = argument_name(variable.arg[0], taken)
+            taken.append(name)
+            if name in own:
+                found.append((own[name], variable, value))
+    return found
+
+
+class Replay:
+    """The list, ready to run: `run(handles, values)` with the handles of arguments and outputs, in order.
+
+    kernels   how many things run
+    written   base Buffers of arguments and from outside that are written
+    external  base Buffer from outside → place
+    sources   what each of `values` is
+    """
+
+    def __init__(self, recorded: Sequence[ScheduleItem], roles: Roles, source: Source) -> None:
+        self.roles = roles
+        actions = _without_constant_copies(_needed(_actions(recorded), roles), roles)
+        self.constants = actions.constants
+        self.batches = _batches(actions.actions)
+        ordered = [action for batch in self.batches for action in batch.actions]
+        self.kernels = sum(a.kind != "clear" for a in ordered)
+        self.written = {
+            b for a in ordered for b in a.writes if b not in roles.fresh and b not in roles.zeroed
+        }
+        self.ops, self.accessed = sum(a.ops for a in ordered), sum(a.accessed for a in ordered)
+        self._place_buffers(ordered)
+        self._place_values(ordered, source)
+        self._build_block(ordered)
+
+    # *** places
+
+    def _place_buffers(self, ordered: list[Action]) -> None:
+        roles = self.roles
+        self.external: dict[Buffer, int] = {}
+        self.changing = len(roles.arguments) + len(roles.outputs)
+        #: place → the handle that a launch gets
+        self.handles: list[Any] = [None] * self.changing
+        #: parts of memory that changes: (place, place of the whole, allocator, bytes, offset)
+        self.parts: list[tuple[int, int, Any, int, int]] = []
+        #: parts of memory from outside: place of the whole → (place, allocator, bytes, offset)
+        self.external_parts: dict[int, list[tuple[int, Any, int, int]]] = {}
+        self.held: list[Buffer] = []  # keeps memory alive
+        place: dict[Any, int] = {}
+        private = self._private_memory(ordered)
+        for action in ordered:
+            for buffer in action.bufs:
+                key = (buffer.base, buffer.offset, buffer.nbytes)
+                if key not in place:
+                    place[key] = self._place(buffer, private)
+            action.places = tuple(place[b.base, b.offset, b.nbytes] for b in action.bufs)
+
+    def _place(self, buffer: Buffer, private: dict[Buffer, Buffer]) -> int:
+        base, roles = buffer.base, self.roles
+        if base in private:
+            return self._hold(private[base].view(buffer.size, buffer.dtype, buffer.offset))
+        part = (Device[buffer.device].allocator, buffer.nbytes, buffer.offset)
+        is_whole = buffer.nbytes == base.nbytes
+        if base in roles.arguments or base in roles.outputs:
+            whole = roles.arguments.get(base)
+            if whole is None:
+                whole = len(roles.arguments) + roles.outputs[base]
+            if is_whole:
+                return whole
+            self.parts.append((len(self.handles), whole, *part))
+            self.handles.append(None)
+            return len(self.handles) - 1
+        if base not in self.external:
+            self.external[base] = self._hold(base)
+        if is_whole:
+            return self.external[base]
+        place = self._hold(buffer)
+        self.external_parts.setdefault(self.external[base], []).append((place, *part))
+        return place
+
+    def _hold(self, buffer: Buffer) -> int:
+        self.handles.append(buffer.ensure_allocated()._buf)
+        self.held.append(buffer)
+        return len(self.handles) - 1
+
+    def _private_memory(self, ordered: list[Action]) -> dict[Buffer, Buffer]:
+        """Memory for what is only needed inside the list; values whose lives do not overlap share it."""
+        roles = self.roles
+        private: dict[Buffer, Buffer] = dict(self.constants)
+        lives: dict[Buffer, list[int]] = {}
+        for position, action in enumerate(ordered):
+            for base in {b.base for b in action.bufs}:
+                if base in private or base in roles.outputs:
+                    continue
+                if base in roles.zeroed:
+                    private[base] = Buffer(base.device, base.size, base.dtype).allocate()
+                elif base in roles.fresh:
+                    lives.setdefault(base, [position, position])[1] = position
+        self.asked_bytes, self.taken_bytes = sum(b.nbytes for b in lives), 0
+        for device in dict.fromkeys(b.device for b in lives):
+            mine = [base for base in lives if base.device == device]
+            alignment = Device[device].allocator.alignment
+            offsets, size = arrange(
+                [(lives[base][0], lives[base][1], base.nbytes) for base in mine], alignment
+            )
+            self.taken_bytes += size
+            arena = Buffer(device, size, dtypes.uint8).allocate_uncleared()
+            for base, offset in zip(mine, offsets, strict=True):
+                private[base] = arena.view(base.size, base.dtype, offset)
+        return private
+
+    def replace_external(self, base: Buffer, by: Buffer) -> None:
+        """The same values are in other memory now."""
+        place = self.external.pop(base)
+        self.external[by] = place
+        self.held = [by if b is base else b for b in self.held]
+        self._set(place, by.ensure_allocated()._buf)
+        for part, allocator, nbytes, offset in self.external_parts.get(place, ()):
+            self._set(part, allocator._offset(by._buf, nbytes, offset))
+        if base in self.written:
+            self.written.discard(base)
+            self.written.add(by)
+
+    def _set(self, place: int, handle: Any) -> None:
+        self.handles[place] = handle
+        if self.block is not None:
+            struct.pack_into("q", self.block, 8 * place, handle.address)
+
+    # *** integers
+
+    def _place_values(self, ordered: list[Action], source: Source) -> None:
+        changing: dict[Hashable, int] = {}
+        wanted: list[tuple[Action, list[tuple[Hashable | None, int]]]] = []
+        for action in ordered:
+            runner = action.runner
+            if runner is None:
+                continue
+            known = {
+                own.arg[0]: (source(bound.arg[0], value), value)
+                for own, bound, value in launch_values(action.item)
+            }
+            launch = [known[v.arg[0]] for v in runner.vars]
+            wanted.append((action, launch))
+            for key, _ in launch:
+                if key is not None:
+                    changing.setdefault(key, len(changing))
+        self.sources = list(changing)
+        self.integers: list[int] = [0] * len(changing)
+        fixed: dict[int, int] = {}
+        for action, launch in wanted:
+            places = []
+            for key, value in launch:
+                if key is not None:
+                    places.append(changing[key])
+                    continue
+                if value not in fixed:
+                    fixed[value] = len(self.integers)
+                    self.integers.append(value)
+                places.append(fixed[value])
+            action.values = tuple(places)
+
+    # *** the block of words that the native loop reads
+
+    def _build_block(self, ordered: list[Action]) -> None:
+        self.block: Any = None
+        native = [batch for batch in self.batches if batch.native is not None]
+        if not native:
+            return
+        words = [0 if h is None else h.address for h in self.handles] + self.integers
+        first_integer = self.first_integer = len(self.handles)
+        starts = []
+        for batch in native:
+            starts.append(len(words))
+            for action in batch.actions:
+                runner = action.runner
+                assert runner is not None  # a native batch is of kernels
+                words += launch_words(runner.program)
+                words += [len(action.places), len(action.values), *action.places]
+                words += [first_integer + value for value in action.values]
+        room = len(words)
+        words += [0] * max(len(a.places) + len(a.values) for a in ordered)
+        self.block = (ctypes.c_int64 * len(words))(*words)
+        address = ctypes.addressof(self.block)
+        for batch, start in zip(native, starts, strict=True):
+            desc = (address, address + 8 * start, len(batch.actions), address + 8 * room)
+            batch.desc = struct.pack("4q", *desc)
+        self._pack_addresses = struct.Struct(f"{self.changing}q").pack_into
+        self._pack_values = struct.Struct(f"{len(self.sources)}q").pack_into
+        #: one native call is all there is to do
+        self._only = native[0] if len(self.batches) == 1 and not self.parts else None
+
+    # *** running
+
+    def run(self, handles: list[Any], values: list[int]) -> None:
+        """Run the list on the memory of this call."""
+        changing = self.changing
+        if self.block is not None:
+            if changing:
+                self._pack_addresses(self.block, 0, *[handle.address for handle in handles])
+            if values:
+                self._pack_values(self.block, 8 * self.first_integer, *values)
+            if self._only is not None and not (DEBUG.value >= 2 or JIT.value == 2 or observers):
+                self._only.native(self._only.desc)
+                self._count()
+                return
+        self.handles[:changing] = handles
+        self.integers[: len(values)] = values
+        for place, whole, allocator, nbytes, offset in self.parts:
+            self._set(place, allocator._offset(self.handles[whole], nbytes, offset))
+        each = JIT.value == 2 or bool(observers)
+        for batch in self.batches:
+            if batch.native is not None and not each:
+                self._run_native(batch)
+            else:
+                for action in batch.actions:
+                    self._run_action(action)
+        if not each and DEBUG.value < 2:
+            self._count()
+        self.handles[:changing] = [None] * changing
+
+    def _count(self) -> None:
+        GlobalCounters.kernel_count += self.kernels
+        GlobalCounters.global_ops += self.ops
+        GlobalCounters.global_mem += self.accessed
+
+    def _run_native(self, batch: Batch) -> None:
+        if DEBUG.value < 2:
+            batch.native(batch.desc)
+            return
+        start = time.perf_counter()
+        batch.native(batch.desc)
+        seconds = time.perf_counter() - start
+        actions = batch.actions
+        if len(actions) == 1:
+            self._report(actions[0], seconds)
+            return
+        GlobalCounters.kernel_count += len(actions)
+        GlobalCounters.global_ops += sum(a.ops for a in actions)
+        GlobalCounters.global_mem += sum(a.accessed for a in actions)
+        GlobalCounters.time_sum_s += seconds
+        name = report.colored(f"<batched {len(actions)}>", "cyan")
+        args = len({place for a in actions for place in a.places})
+        moved = sum(b.nbytes for a in actions for b in a.bufs)
+        ops, accessed = sum(a.ops for a in actions), sum(a.accessed for a in actions)
+        print(report.row(batch.device, name, args, seconds, ops, moved, accessed, (), "cyan"))
+
+    def _run_action(self, action: Action) -> None:
+        handles = tuple([self.handles[place] for place in action.places])
+        detail = DEBUG.value >= 2 or bool(observers)
+        seconds: float | None
+        if action.runner is not None:
+            values = tuple([self.integers[place] for place in action.values])
+            seconds = action.runner.program(handles, values, wait=detail)
+        else:
+            start = time.perf_counter()
+            target = Device[action.bufs[0].device].allocator
+            if action.kind == "clear":
+                target._clear(handles[0])
+                return
+            source = Device[action.bufs[1].device].allocator
+            seen = source._as_buffer(handles[1])
+            if seen is None:
+                seen = memoryview(bytearray(action.bufs[1].nbytes))
+                source._copyout(seen, handles[1])
+            target._copyin(handles[0], seen[: action.bufs[0].nbytes])
+            seconds = time.perf_counter() - start
+        if detail or JIT.value == 2:
+            self._report(action, seconds)
+
+    def _report(self, action: Action, seconds: float | None) -> None:
+        GlobalCounters.kernel_count += 1
+        GlobalCounters.global_ops += action.ops
+        GlobalCounters.global_mem += action.accessed
+        moved = sum(b.nbytes for b in action.bufs)
+        if action.runner is None:
+            name = report.copy_name(action.bufs[0], action.bufs[1])
+        else:
+            name = action.runner.spec.name
+        if DEBUG.value >= 2 or observers:
+            report_run(
+                action.item, action.device, name, seconds, action.ops, moved, action.accessed, "magenta"
+            )
+
+    def announce(self) -> None:
+        """DEBUG=1: what runs as one."""
+        for batch in self.batches:
+            if batch.native is None:
+                continue
+            count = len(batch.actions)
+            if count > 1:
+                print(f"JIT GRAPHing batch with {count} kernels on device {batch.device}")
+            else:
+                print(
+                    f"JIT GRAPHing failed batch with 1 kernels on device {batch.device}: "
+                    "only one kernel doesn't graph"
+                )
+        if self.taken_bytes < self.asked_bytes:
+            asked, taken = self.asked_bytes / 1e6, self.taken_bytes / 1e6
+            print(f"memory reduced from {asked:.2f} MB -> {taken:.2f} MB")
+
+
+def launch_words(program: Any) -> list[int]:
+    """How the native loop starts a kernel: its entry, what runs pieces, how many, on how many threads."""
+    return [program.address, *getattr(program, "region", (0, 1, 1))]
+
+
+# *** from the record to the list
+
+
+def _actions(recorded: Sequence[ScheduleItem]) -> list[Action]:
+    found = []
+    for item in recorded:
+        ast = item.ast
+        device = item.bufs[0].device
+        if ast.op is Ops.COPY:
+            found.append(Action("copy", device, item.bufs, 1, item, accessed=item.bufs[0].nbytes))
+            continue
+        runner = get_runner(device, ast)
+        estimates = runner.spec.estimates
+        ops, accessed = (number_of(n, item.var_vals) for n in (estimates.ops, estimates.bytes))
+        found.append(
+            Action("kernel", device, item.bufs, output_count(ast), item, runner, ops=ops, accessed=accessed)
+        )
+    return found
+
+
+def _needed(actions: list[Action], roles: Roles) -> list[Action]:
+    """Without what nobody reads: values that only a tensor outside of the function held."""
+    wanted = set(roles.outputs)
+    kept = []
+    for action in reversed(actions):
+        if any(b in wanted or not (b in roles.fresh or b in roles.zeroed) for b in action.writes):
+            kept.append(action)
+            wanted |= action.reads | action.writes
+    kept.reverse()
+    return kept
+
+
+@dataclass
+class _Constants:
+    actions: list[Action]
+    constants: dict[Buffer, Buffer]
+
+
+def _without_constant_copies(actions: list[Action], roles: Roles) -> _Constants:
+    """Make copies of unchanging host data once. Clear what must begin with zeros, if it is written."""
+    writers: dict[Buffer, int] = {}
+    for action in actions:
+        for base in action.writes:
+            writers[base] = writers.get(base, 0) + 1
+    constants: dict[Buffer, Buffer] = {}
+    kept = []
+    cleared: set[Buffer] = set()
+    for action in actions:
+        target = action.bufs[0].base
+        if (
+            action.kind == "copy"
+            and writers[target] == 1
+            and target in roles.fresh
+            and target not in roles.outputs
+        ):
+            source = action.bufs[1]
+            if source.options is not None and source.options.private and source.base not in roles.arguments:
+                made = Buffer(target.device, target.size, target.dtype).allocate_uncleared()
+                constants[target] = made.copyin(source.as_buffer())
+                continue
+        for base in sorted({b.base for b in action.bufs} & roles.zeroed - cleared, key=id):
+            cleared.add(base)
+            if base in writers:
+                kept.append(Action("clear", base.device, (base,), 1, action.item))
+        kept.append(action)
+    return _Constants(kept, constants)
+
+
+@dataclass
+class Batch:
+    """Consecutive kernels of a device that one native call runs; or one thing by itself (native is None)."""
+
+    device: str
+    native: Any
+    actions: list[Action]
+    desc: bytes = b""
+
+
+def _batches(actions: list[Action]) -> list[Batch]:
+    """Group the list. A kernel that depends on nothing in between joins an earlier batch of its device."""
+    batches: list[Batch] = []
+    last_write: dict[Buffer, int] = {}
+    last_use: dict[Buffer, int] = {}
+    for action in actions:
+        native = Device[action.device].replayer() if action.kind == "kernel" else None
+        earliest = max((last_write.get(b, 0) for b in action.reads), default=0)
+        earliest = max([earliest, *(last_use.get(b, 0) for b in action.writes)])
+        joins = None
+        if native is not None:
+            places = range(earliest, len(batches))
+            joins = next(
+                (n for n in places if batches[n].native and batches[n].device == action.device), None
+            )
+        if joins is None:
+            joins = len(batches)
+            batches.append(Batch(action.device, native, []))
+        batches[joins].actions.append(action)
+        for base in action.writes:
+            last_write[base] = max(joins, last_write.get(base, 0))
+        for base in action.reads | action.writes:
+            last_use[base] = max(joins, last_use.get(base, 0))
+    return batches

@@ -262,6 +262,22 @@ class Placement:
                 stack.append(base)
         return total
 
+    def _exact_cost(self, node: UOp) -> int:
+        """What computing an element costs with shared nodes counted once: `self.cost` counts them per use."""
+        known, seen, stack, total = self.cost[node], {node}, [node], 0
+        while stack and total < known:
+            top = stack.pop()
+            if top is not node and (top in self.must or top.op in _ONCE or is_held(top)):
+                total += LOAD_COST
+                continue
+            total += OPS[top.op].cost
+            for source in top.src:
+                base = below_movement(source)
+                if base not in seen and not is_generated(base):
+                    seen.add(base)
+                    stack.append(base)
+        return min(total, known)
+
     def _may_force(self, base: UOp) -> bool:
         return base not in self.must and (base.op in ELEMENTWISE or base.op in _ONCE)
 
@@ -293,9 +309,10 @@ class Placement:
         evaluations = sum(sum(tuples.values()) for tuples in uses.values())
         if evaluations <= count:
             return ""
-        cost = self.cost[node]
-        extra = (evaluations - count) * cost
         trip = count * STORE_COST + KERNEL_COST
+        extra = (evaluations - count) * self.cost[node]
+        if extra > trip:
+            extra = (evaluations - count) * self._exact_cost(node)
         if extra > trip:
             return (
                 f"recomputing costs {extra:,} operations "

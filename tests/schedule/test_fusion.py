@@ -7,6 +7,7 @@ import pytest
 
 from lazygrad import Context, Tensor, nn
 from lazygrad.device import GlobalCounters
+from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 
 
@@ -273,3 +274,16 @@ def test_a_reduce_of_a_reduce():
     y = (x.sum(2) * x.sum(2).max(1, keepdim=True)).sum()
     v = x.numpy().astype(np.float64)
     assert y.item() == pytest.approx((v.sum(2) * v.sum(2).max(1, keepdims=True)).sum(), rel=1e-4)
+
+
+def test_a_cheap_mask_is_computed_again():
+    """Which elements are their window's maximum: two kernels ask, and a comparison costs less than memory.
+
+    x + 1 is read three times in it, but computed once.
+    """
+    x = memory(4, 8, 16, 16)
+    x.requires_grad = True
+    y = (x + 1).relu().max_pool2d()
+    (grad,) = y.gradient(x, gradient=memory(*y.shape, seed=1))
+    stored = [store.src[2].dtype for item in grad.schedule() for store in item.ast.src]
+    assert set(stored) == {dtypes.float}

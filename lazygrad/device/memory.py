@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +36,14 @@ class BufferSpec:
 DEFAULT_SPEC = BufferSpec()
 
 
+_allocators: weakref.WeakSet[Allocator] = weakref.WeakSet()
+
+
+def explain() -> str:
+    """What holds memory, for the text of OutOfMemoryError. The layer that knows tensors puts its own here."""
+    return ""
+
+
 class Allocator:
     """Gives out a device's memory and keeps freed blocks for reuse, most recently freed first.
 
@@ -49,6 +59,7 @@ class Allocator:
         self.name = name
         self._kept: OrderedDict[Any, list[Any]] = OrderedDict()  # the size freed longest ago comes first
         self.kept_bytes = 0
+        _allocators.add(self)
 
     # what a device says
 
@@ -118,14 +129,21 @@ class Allocator:
         try:
             return self._alloc(rounded, options)
         except MemoryError:
-            self.free_cache()
+            free_all()
         try:
             return self._alloc(rounded, options)
         except MemoryError as error:
-            held = GlobalCounters.mem_used - nbytes
-            raise OutOfMemoryError(
-                f"{self.name} has no room for {nbytes:,} more bytes; buffers hold {held:,} bytes in all"
-            ) from error
+            reason = error
+        held = GlobalCounters.mem_used - nbytes
+        text = f"{self.name} has no room for {nbytes:,} more bytes; buffers hold {held:,} bytes in all"
+        with table_lock:
+            GlobalCounters.mem_used -= nbytes  # it is not in use, and no part of what the table counts
+        try:
+            table = explain()
+        finally:
+            with table_lock:
+                GlobalCounters.mem_used += nbytes
+        raise OutOfMemoryError(f"{text}\n{table}" if table else text) from reason
 
     def free(self, handle: Any, options: BufferSpec = DEFAULT_SPEC, shared: bool = False) -> None:
         """Take back a block that `alloc` gave. A `shared` one, that others still see, is left to them."""
@@ -169,6 +187,13 @@ class Allocator:
             self.kept_bytes = 0
         for block in blocks:
             self._free(block)
+
+
+def free_all() -> None:
+    """Give back what every device keeps for reuse (some share memory), and what only cycles hold."""
+    gc.collect()
+    for allocator in list(_allocators):
+        allocator.free_cache()
 
 
 def _kind(rounded: int, options: BufferSpec) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Any
 
 from ..dtype import ConstType, DType, cast_value, const_bits, dtypes
@@ -26,6 +26,8 @@ class _Ref(weakref.ref["UOp"]):
 
 
 _table: dict[Key, _Ref] = {}
+#: All that is alive, to be counted.
+nodes: Sized = _table
 
 
 def _forget(ref: weakref.ref[UOp]) -> None:

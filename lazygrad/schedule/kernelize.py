@@ -260,6 +260,11 @@ def _bind(
     results = []
     for position, kernel_number, output_number in template.results:
         raw = back.get(order[position], order[position])
+        if "origin" in raw.facts:
+            memory = made[kernel_number, output_number]
+            while memory.op is Ops.ASSIGN:
+                memory = memory.src[0]
+            memory.facts.setdefault("origin", raw.facts["origin"])
         results.append((raw, in_shape(made[kernel_number, output_number], shape_of(raw))))
     with uninterrupted():  # a plan holds for all its results: one left out would be written once more
         for raw, held in results:

@@ -58,6 +58,8 @@ def next_version(assign: UOp) -> UOp:
             new_buffer(device_name(before), before.arg, before.dtype), before.facts.pop("buffer")
         )
         before.facts["overwritten"] = True
+        if "origin" in before.facts:  # of the memory
+            after.facts["origin"] = before.facts["origin"]
     set_becomes(assign, after)
     for ref in assign.facts.get("values", ()):
         node = ref()

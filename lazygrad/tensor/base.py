@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 from .live import live_tensors, register
 from .modes import TestMode, TrainingFlag, TrainingMode, mode
 from .sources import constant, copied, node_of
+from .trace import note_line
 
 
 class TensorBase(metaclass=TrainingFlag):
@@ -65,6 +66,7 @@ class TensorBase(metaclass=TrainingFlag):
     ) -> None:
         wanted = None if dtype is None else to_dtype(dtype)
         node = node_of(data, Device.canonicalize(device), device is not None, wanted)
+        note_line(base_of(node), "Tensor")
         self._setup(node, bool(requires_grad), leaf=True)
         self._claim_memory()
         if requires_grad and not dtypes.is_float(self.dtype):

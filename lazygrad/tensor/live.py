@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 import weakref
 from typing import TYPE_CHECKING
+
+from ..ir import uop as graph
+from .trace import user_line
 
 if TYPE_CHECKING:
     from .base import TensorBase
@@ -24,11 +29,32 @@ def _forget(ref: weakref.ref[TensorBase]) -> None:
         del _live[key]
 
 
+#: So many nodes of graphs are alive before a warning; each takes some 500 bytes.
+MOST_NODES = 1_000_000
+
+
 def register(tensor: TensorBase) -> None:
     """Note a new tensor; it leaves by itself when it dies."""
+    if len(graph.nodes) > MOST_NODES:
+        _warn_of_growth()
     ref = _LiveRef(tensor, _forget)
     ref.key = id(tensor)
     _live[ref.key] = ref
+
+
+def _warn_of_growth() -> None:
+    """Say once that graphs grow and are never computed, at the user's line that made them grow so far."""
+    global MOST_NODES
+    count, MOST_NODES = MOST_NODES, sys.maxsize
+    file, _, number = user_line().rpartition(":")
+    warnings.warn_explicit(
+        f"more than {count:,} operations are recorded and not computed, and the latest is made here; "
+        "what is carried from step to step (a running sum, a state) should be computed in each: "
+        "call .realize() on it",
+        RuntimeWarning,
+        file,
+        int(number or 0),
+    )
 
 
 def live_tensors() -> list[TensorBase]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..config import CHECK, TRACEMETA
-from ..ir.uop import origin
+from ..ir.uop import UOp, origin
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -73,6 +73,12 @@ def called(name: str) -> Iterator[None]:
         yield
     finally:
         origin.current = None
+
+
+def note_line(node: UOp, name: str) -> None:
+    """With TRACEMETA=2, remember the user's line on a node that no traced method made."""
+    if TRACEMETA.value >= 2 and "origin" not in node.facts:
+        node.facts["origin"] = Metadata(name, user_line())
 
 
 #: Methods that make no nodes, or whose nodes belong to what they call.

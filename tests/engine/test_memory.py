@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import gc
+import inspect
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import lazygrad
 from lazygrad import Context, Tensor, Variable
-from lazygrad.device import GlobalCounters
+from lazygrad.device import Device, GlobalCounters, OutOfMemoryError
+from lazygrad.device.memory import free_all
 from lazygrad.engine import memory, realize
+from lazygrad.ir import uop
 from lazygrad.nn.layers import Linear
 from lazygrad.nn.optim import SGD, Adam
+from lazygrad.tensor import live
 from tests.test_programs import CHECKS, play
 
 
@@ -185,3 +192,92 @@ def test_short_schedules_plan_nothing(square, monkeypatch):
     monkeypatch.setattr(memory, "arrange", None)
     (square + 1).realize()
     (square.sum() + 1).realize()
+
+
+# ---- out of memory
+
+
+@pytest.fixture
+def small_machine(monkeypatch):
+    """A CPU with room for so many bytes more than are in use now."""
+    allocator = Device["CPU"].allocator
+    allocate = allocator._alloc
+
+    def limit(nbytes: int) -> None:
+        gc.collect()
+        free_all()
+        most = GlobalCounters.mem_used + nbytes
+
+        def alloc(size, options):
+            if GlobalCounters.mem_used + allocator.kept_bytes > most:
+                raise MemoryError("the machine is small")
+            return allocate(size, options)
+
+        monkeypatch.setattr(allocator, "_alloc", alloc)
+
+    return limit
+
+
+def test_out_of_memory_frees_what_is_kept_and_tries_again(small_machine):
+    small_machine(9000)
+    for size in (1000, 1100, 1200, 1300, 1400, 1500, 1600):  # each leaves a block that fits no other
+        assert (Tensor.ones(size).contiguous() + 1).sum().item() == 2 * size
+
+
+def test_out_of_memory_lists_the_largest_tensors(small_machine):
+    with Context(TRACEMETA=2):
+        line = inspect.currentframe().f_lineno + 1
+        big = Tensor.full((1 << 18, 3), 2.0).contiguous().realize()
+        view = big[:5]
+        data = Tensor(np.ones((1 << 10, 64), np.float32)).realize()
+        small_machine(1 << 20)
+        huge = Tensor.ones(1 << 19).contiguous()
+        with pytest.raises(OutOfMemoryError) as caught:
+            huge.realize()
+    text = str(caught.value)
+    assert "has no room for 2,097,152 more bytes" in text
+    rows = [row for row in text.splitlines() if Path(__file__).name in row]
+    assert rows[0].split()[:7] == ["3.15", "MB", "(262144,", "3)", "float", "CPU", "contiguous"]
+    assert rows[0].endswith(f"{__file__}:{line} (2 tensors)")
+    assert any(f"Tensor - {__file__}:{line + 2}" in row for row in rows)
+    assert view.shape == (5, 3)
+    del data
+    small_machine(1 << 22)
+    assert huge.sum().item() == 1 << 19  # it goes on when there is room
+
+
+def test_more_than_the_machine_can_address():
+    with pytest.raises(OutOfMemoryError, match="has no room for"):
+        (Tensor.empty(1 << 50) + 1).realize()
+
+
+def test_the_report():
+    a = Tensor(np.ones((300, 50), np.float32)).realize()
+    b = (a + 1).realize()
+    report = lazygrad.memory()
+    rows = {(row.shape, row.made_by): row for row in report.tensors}
+    assert rows["(300, 50)", "__add__"].nbytes == 60_000
+    assert rows["(300, 50)", "__add__"].tensors == 1
+    assert report.in_use == GlobalCounters.mem_used >= 60_000
+    assert "60.00 KB  (300, 50)  float" in str(report)
+    assert (
+        str(report).splitlines()[0].startswith(f"{report.in_use / 1e6:.2f} MB in use") or report.in_use < 1e6
+    )
+    del b
+    assert len(lazygrad.memory().tensors) == len(report.tensors) - 1
+
+
+# ---- graphs that grow
+
+
+def test_a_graph_that_grows_for_ever_is_noticed(monkeypatch):
+    monkeypatch.setattr(live, "MOST_NODES", len(uop.nodes) + 500)
+    total = Tensor([0.0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for step in range(2000):
+            line = inspect.currentframe().f_lineno + 1
+            total = total + step
+    (warning,) = caught
+    assert "operations are recorded and not computed" in str(warning.message)
+    assert (warning.filename, warning.lineno) == (__file__, line)

@@ -1,0 +1,123 @@
+"""What holds memory: a table of the live tensors, largest first, with the calls that made them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..device import Buffer, Device, GlobalCounters
+from ..device import memory as device_memory
+from ..ir.ops import Ops
+from ..shape import shape_text
+from .base import TensorBase
+from .live import live_tensors
+from .storage import base_of
+
+#: How many tensors an error lists.
+LISTED = 10
+
+
+class Holding(NamedTuple):
+    """A block of memory that tensors see.
+
+    nbytes, device  of the block             shape, dtype  of the largest tensor that sees it
+    tensors         how many of them there are    made_by  the call that made it: its name, and with
+                                                           TRACEMETA=2 the user's line
+    owned   False for memory that was taken over from an array, which `in_use` does not count
+    """
+
+    nbytes: int
+    device: str
+    shape: str
+    dtype: str
+    tensors: int
+    made_by: str
+    owned: bool
+
+
+class MemoryReport(NamedTuple):
+    """What memory is in use for, in bytes.
+
+    in_use  by all buffers       peak  the most since `GlobalCounters.reset()`
+    kept    freed and kept for reuse, over all devices
+    tensors the blocks that live tensors see, largest first; the rest of `in_use` belongs to graphs that are
+            not computed yet and to captures
+    """
+
+    in_use: int
+    peak: int
+    kept: int
+    tensors: tuple[Holding, ...]
+
+    def text(self, most: int = 1 << 30) -> str:
+        """The table, with so many rows."""
+        seen = sum(row.nbytes for row in self.tensors if row.owned)
+        taken = sum(row.nbytes for row in self.tensors) - seen
+        lines = [
+            f"{_size(self.in_use)} in use (peak {_size(self.peak)}): {_size(seen)} by "
+            f"live tensors, {_size(max(self.in_use - seen, 0))} by graphs and captures; "
+            f"{_size(self.kept)} kept for reuse, {_size(taken)} taken over from arrays"
+        ]
+        rows = [
+            (
+                _size(row.nbytes),
+                row.shape,
+                row.dtype,
+                row.device,
+                row.made_by + (f" ({row.tensors} tensors)" if row.tensors > 1 else ""),
+            )
+            for row in self.tensors[:most]
+        ]
+        if rows:
+            rows.insert(0, ("bytes", "shape", "dtype", "device", "made by"))
+            widths = [max(len(row[column]) for row in rows) for column in range(4)]
+            lines += [f"  {'  '.join(map(str.rjust, row, widths))}  {row[4]}" for row in rows]
+        if len(self.tensors) > most:
+            lines.append(f"  and {len(self.tensors) - most} more")
+        if rows and not any(" - " in row.made_by for row in self.tensors):
+            lines.append("  (TRACEMETA=2 names the lines)")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def memory() -> MemoryReport:
+    """What holds memory now; it prints as a table of the live tensors, largest first."""
+    blocks: dict[int, list[TensorBase]] = {}
+    for tensor in live_tensors():
+        base = base_of(tensor._value())
+        buffer = base.facts.get("buffer") if base.op is Ops.BUFFER else None
+        if (
+            buffer is not None
+            and buffer.is_allocated
+            and buffer.nbytes
+            and not buffer.device.startswith("DISK")
+        ):
+            blocks.setdefault(id(buffer.base), []).append(tensor)
+    rows = sorted(map(_holding, blocks.values()), key=lambda row: -row.nbytes)
+    kept = sum(Device[name].allocator.kept_bytes for name in Device.opened())
+    return MemoryReport(GlobalCounters.mem_used, GlobalCounters.mem_peak, kept, tuple(rows))
+
+
+def _holding(tensors: list[TensorBase]) -> Holding:
+    """The row of a block that these tensors see."""
+    largest = max(tensors, key=lambda tensor: tensor.nbytes())
+    base = base_of(largest._value())
+    block: Buffer = base.facts["buffer"].base
+    name = repr(largest.dtype).removeprefix("dtypes.")
+    made_by = str(base.facts.get("origin") or "Tensor")
+    shape = shape_text(largest.shape)
+    return Holding(block.nbytes, block.device, shape, name, len(tensors), made_by, block._owned)
+
+
+def _size(nbytes: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
+        if nbytes >= size:
+            return f"{nbytes / size:.2f} {unit}"
+    return f"{nbytes} B"
+
+
+device_memory.explain = lambda: memory().text(LISTED)

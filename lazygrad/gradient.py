@@ -375,7 +375,6 @@ GRADIENTS: dict[Ops, Rule] = {
     Ops.GATHER: _gather,
     Ops.SCATTER: _scatter,
     Ops.SCAN: _scan,
-    Ops.SORT: _missing("a sort"),
     # where data is
     Ops.COPY: _copy,
     Ops.CONTIGUOUS: lambda grad, node: (grad,),
@@ -385,6 +384,7 @@ GRADIENTS: dict[Ops, Rule] = {
     **dict.fromkeys(
         (Ops.DETACH, Ops.BITCAST, Ops.IDIV, Ops.MOD, Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR), NO_GRADIENT
     ),
+    Ops.SORT: NO_GRADIENT,
     **dict.fromkeys((Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE), NO_GRADIENT),
     **dict.fromkeys(
         (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.CONST, Ops.IOTA, Ops.BIND, Ops.DEFINE_VAR), NO_GRADIENT

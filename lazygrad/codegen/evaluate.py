@@ -43,8 +43,10 @@ def evaluate(
     }
     arrays: dict[UOp, Array] = {}
     for node in nodes:
-        if node.op not in (Ops.SINK, Ops.STORE, Ops.DEFINE_GLOBAL) and not _is_view_of_memory(node):
+        if node.op not in (Ops.SINK, Ops.STORE, Ops.DEFINE_GLOBAL, Ops.SORT) and not _is_view_of_memory(node):
             arrays[node] = _value(node, arrays, memory, variables)
+    if ast.src[0].src[2].op is Ops.SORT:
+        return [_sort(arrays[ast.src[0].src[2].src[0]])]
     for store in ast.src:
         _store(store, arrays, memory, variables)
     written = sorted({store.src[0].arg for store in ast.src})
@@ -186,6 +188,16 @@ def _reduce(node: UOp, source: Array) -> Array:
             at = at * size + (0 if size == 1 else i)
         result[at] = execute(op, node.dtype, (result[at], value), node.dtype)
     return Array(shape, result)
+
+
+def _sort(keys: Array) -> list[ConstType]:
+    """In each row the places of its elements in rising order, equal ones as they come."""
+    size = keys.shape[-1]
+    order: list[ConstType] = []
+    for begin in range(0, len(keys.values), size):
+        row = keys.values[begin : begin + size]
+        order += sorted(range(size), key=row.__getitem__)
+    return order
 
 
 def _scan(node: UOp, sources: list[Array]) -> Array:

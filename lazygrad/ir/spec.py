@@ -227,6 +227,14 @@ def scan(u: UOp) -> str | None:
     return None if wrong is None else f"its dtype is that of its sources, {wrong}, not {u.dtype}"
 
 
+def sort(u: UOp) -> str | None:
+    """The order of unsigned keys; in a kernel, with an int as arg, so many words of its working memory."""
+    if len(u.src) != 1 or not dtypes.is_unsigned(u.src[0].dtype):
+        return f"it sorts unsigned integers, not {u.src[0].dtype if u.src else 'nothing'}"
+    expected = dtypes.int32 if u.arg is None else dtypes.uint64
+    return None if u.dtype is expected else f"its dtype is {expected}, not {u.dtype}"
+
+
 def _tensor_const(u: UOp) -> str | None:
     return sources(Ops.DEVICE, least=0)(u) or const(u)
 
@@ -282,7 +290,7 @@ TENSOR = Spec(
         Ops.FLIP: both(_keeps_dtype(1), _axes),
         Ops.REDUCE_AXIS: both(sources(None), reduce_axis),
         Ops.SCAN: scan,
-        Ops.SORT: sources(None),
+        Ops.SORT: sort,
         Ops.GATHER: both(_keeps_dtype(2), _integer_index(1)),
         Ops.SCATTER: both(_keeps_dtype(3), _integer_index(1), _scatter),
         **dict.fromkeys(ELEMENTWISE, elementwise),
@@ -360,6 +368,7 @@ KERNEL = Spec(
         Ops.VIEW: _kernel_view,
         Ops.REDUCE_AXIS: both(sources(None), reduce_axis),
         Ops.SCAN: scan,
+        Ops.SORT: both(sources(Ops.LOAD), sort),
         **dict.fromkeys(ELEMENTWISE, one_lane(_kernel_elementwise)),
     },
 )

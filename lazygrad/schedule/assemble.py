@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..codegen.sort import WORD, SortPlan
 from ..device import Device, DeviceError, Target
 from ..dtype import DType, dtypes
 from ..ir.ops import Ops
@@ -123,6 +124,8 @@ class _Assembler:
         self.position = {group: number for number, group in enumerate(order)}
         self.sizes: dict[Ref, int] = {}
         outputs = {group: [self._output(*target) for target in self.targets[group]] for group in order}
+        for group, sorting in self._sorts():
+            outputs[group].append(self._working_memory(sorting))
         for group, made in outputs.items():
             for number, output in enumerate(made):
                 self.sizes["out", self.position[group], number] = output.size
@@ -131,6 +134,14 @@ class _Assembler:
             (self.position[g.id], self.plan.reasons.get(n, "")) for g in self.plan.groups for n in g.stores
         ]
         return Template(kernels, self._results(), reasons)
+
+    def _sorts(self) -> list[tuple[int, UOp]]:
+        return [(g.id, self.targets[g.id][0][0]) for g in self.plan.groups if g.kind == "sort"]
+
+    def _working_memory(self, node: UOp) -> Output:
+        """What a SORT needs besides its result: one more output, which nobody reads."""
+        plan = SortPlan.of(shape_of(node), node.src[0].dtype)  # type: ignore[arg-type]
+        return Output(None, device_of(node) or Device.DEFAULT, plan.words, WORD)
 
     def _results(self) -> list[tuple[int, int, int]]:
         found: list[tuple[int, int, int]] = []
@@ -172,7 +183,7 @@ class _Assembler:
     def _needs_own_memory(self, node: UOp, group: Group, assigns: list[UOp], roots: set[UOp]) -> bool:
         """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or
         others read it and what it is assigned to is written again."""
-        if not assigns or node in roots or node.op is Ops.SCATTER:
+        if not assigns or node in roots or node.op in (Ops.SCATTER, Ops.SORT):
             return True
         readers = any(g is not group for g in self._reads_of(node))
         return readers and all(assign in self.killer for assign in assigns)
@@ -342,6 +353,8 @@ class _Assembler:
             made = self._memory_copy(number, targets[0], outputs[0])
         elif group.kind == "copy":
             made = self._device_copy(group, targets[0][0], outputs)
+        elif group.kind == "sort":
+            made = self._sort(group, targets[0][0], outputs)
         else:
             made = self._compute(group, targets, outputs)
         made.after = sorted(self.position[earlier] for earlier in self.before[number])
@@ -369,6 +382,22 @@ class _Assembler:
         ast = UOp(Ops.COPY, node.dtype, (read, UOp(Ops.DEVICE, arg=outputs[0].device)), size)
         origin = node.facts.get("origin")
         return KernelTemplate(ast, outputs, [reference], [], (origin,) if origin else ())
+
+    def _sort(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
+        """A kernel that sorts: the order, and its working memory."""
+        builder = AstBuilder(
+            group, self.plan.home, functools.partial(self._where_is, kernel=group.id), self._size_of, 2
+        )
+        keys = builder.value(node.src[0])
+        stores = []
+        for number, (output, words) in enumerate(zip(outputs, (None, outputs[1].size), strict=True)):
+            value = UOp(Ops.SORT, output.dtype, (keys,), words)
+            memory = UOp(Ops.DEFINE_GLOBAL, output.dtype.ptr(output.size), (), number)
+            view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape_of(value)))
+            stores.append(UOp(Ops.STORE, dtypes.void, (memory, view, value)))
+        return KernelTemplate(
+            UOp.sink(*stores), outputs, list(builder.inputs), [], builder.latest_first([node])
+        )
 
     def _memory_copy(self, number: int, target: Store, output: Output) -> KernelTemplate:
         """A kernel that copies on its device: a value that was stored first, or contents that a write will

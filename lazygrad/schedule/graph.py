@@ -129,6 +129,8 @@ def _plain_node(node: UOp, src: tuple[UOp, ...]) -> UOp:
         return src[0]
     if op is Ops.COPY:
         src = (_whole(src[0]), src[1])
+    elif op is Ops.SORT:
+        src = (_whole(src[0]),)
     elif op is Ops.GATHER:
         src = (_in_memory(src[0]), src[1])
     elif op is Ops.SCATTER:
@@ -143,7 +145,7 @@ def _plain_node(node: UOp, src: tuple[UOp, ...]) -> UOp:
 
 
 def _whole(node: UOp) -> UOp:
-    """What a COPY can read: all of a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
+    """What a COPY or SORT can read: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
     base, tracker = base_and_tracker(node)
     if is_held(base) and tracker.contiguous and tracker.size == shape_of(base)[0]:
         return node

@@ -106,7 +106,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.GATHER: _second,
     Ops.SCATTER: _first,
     Ops.SCAN: _first,
-    Ops.SORT: _first,
+    Ops.SORT: lambda u, shapes: shapes[0] if u.arg is None else (u.arg,),
     Ops.IOTA: _iota,
     # kernels
     Ops.VIEW: lambda u, shapes: u.arg.shape,

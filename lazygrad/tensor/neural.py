@@ -14,8 +14,8 @@ from ..ir.index import sint
 from ..shape import prod, resolve_equal, shape_text
 from .base import TensorBase
 from .creation import iota
-from .indexing import IndexingMixin
 from .modes import mode
+from .sorting import SortingMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -47,7 +47,7 @@ def _paddings(padding: Several, count: int) -> tuple[tuple[int, int], ...]:
     return tuple((p, p) for p in _each(values, count, "padding"))
 
 
-class NeuralMixin(IndexingMixin):
+class NeuralMixin(SortingMixin):
     """Methods for networks."""
 
     __slots__ = ()

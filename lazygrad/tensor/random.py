@@ -116,7 +116,7 @@ def fork_random() -> Iterator[None]:
         set_state(state)
 
 
-def _words(count: Any, device: str) -> tuple[UOp, UOp]:
+def words(count: Any, device: str) -> tuple[UOp, UOp]:
     """Two random uint32 words for each of the next `count` numbers."""
     seed, base = _stream.take(vmax(count))
     shape, u32, u64 = (count,), dtypes.uint32, dtypes.uint64
@@ -158,7 +158,7 @@ def _fraction(word: UOp, dtype: DType, bits: int) -> UOp:
 
 def _uniform(count: Any, dtype: DType, device: str) -> UOp:
     """Numbers in [0, 1), each a multiple of 2^-(bits of the mantissa)."""
-    high, low = _words(count, device)
+    high, low = words(count, device)
     bits = dtypes.finfo(dtype).mantissa_bits + 1
     if bits <= 24:
         work = dtype if dtype.itemsize >= 4 else dtypes.float32
@@ -206,7 +206,7 @@ class RandomMixin(LinalgMixin):
         sizes, chosen = checked_shape(sizes_of(shape)), _float_dtype("randn", dtype)
         work = chosen if chosen.itemsize >= 4 else dtypes.float32
         bits = 32 if work is dtypes.float64 else 24
-        first, second = (_fraction(w, work, bits) for w in _words(prod(sizes), Device.canonicalize(device)))
+        first, second = (_fraction(w, work, bits) for w in words(prod(sizes), Device.canonicalize(device)))
         # 1 - u is in (0, 1]: its logarithm is finite
         radius = (cls._make(first) * -1.0 + 1.0).log() * -2.0
         angle = (cls._make(second) - 0.5) * (2.0 * math.pi)
@@ -233,7 +233,7 @@ class RandomMixin(LinalgMixin):
         if not dtypes.is_int(chosen):
             raise TypeError(f"randint makes integers, not {chosen}")
         sizes = checked_shape(sizes_of(shape))
-        word = cls._make(_words(prod(sizes), Device.canonicalize(device))[0])
+        word = cls._make(words(prod(sizes), Device.canonicalize(device))[0])
         scaled = (word.cast(dtypes.uint64) * (high - low)) >> 32
         return _marked((scaled.cast(dtypes.int64) + low).cast(chosen).reshape(sizes), requires_grad)
 
@@ -306,25 +306,24 @@ class RandomMixin(LinalgMixin):
         x = self._float()
         return (x.rand_like() < x.detach()).cast(x.dtype)
 
-    @classmethod
-    def randperm(cls, n: int, **more: Any) -> Tensor:
-        """A random order of 0 ... n - 1 (not there yet: it needs sort)."""
-        raise NotImplementedError("randperm is not there yet: it needs sort")
-
     def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
-        """Indices drawn by weight: of a line, or of each row of a matrix, `num_samples` with replacement.
-
-        Several without replacement are not there yet.
-        """
+        """Indices drawn by weight: of a line, or of each row of a matrix."""
         if self.ndim not in (1, 2):
             raise ValueError(
                 f"multinomial takes one or two axes of weights, not shape {shape_text(self.shape)}"
             )
         if num_samples < 1:
             raise ValueError(f"multinomial needs a positive number of samples, not {num_samples}")
-        if num_samples > 1 and not replacement:
-            raise NotImplementedError("multinomial of several samples without replacement is not there yet")
         weights = (self if self.ndim == 2 else self.unsqueeze(0)).detach()._float()
+        if num_samples > 1 and not replacement:
+            if num_samples > vmax(weights.shape[1]):
+                raise ValueError(
+                    f"multinomial cannot draw {num_samples} different indices of {weights.shape[1]}"
+                )
+            # who comes first, each at a random time with its weight as rate (Efraimidis and Spirakis)
+            times = -(1.0 - weights.rand_like()).log() / weights
+            drawn = times.topk(num_samples, 1, largest=False)[1]
+            return drawn if self.ndim == 2 else drawn.reshape((num_samples,))
         reached = weights.cumsum(1)
         total = reached._window(1, reached.shape[1] - 1, reached.shape[1])
         drawn = self.rand(weights.shape[0], num_samples, dtype=weights.dtype, device=self.device) * total

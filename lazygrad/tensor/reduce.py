@@ -378,22 +378,6 @@ class ReduceMixin(CreationMixin):
         total = self._make(scan((wide - finite).exp().uop, Ops.MULACC, place, kept.uop), wide)
         return (total.log() + finite).cast(x.dtype)
 
-    # *** not there yet
-
-    def sort(self, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-        """Sorted values and where they were (not there yet)."""
-        raise NotImplementedError("sort is not there yet")
-
-    def argsort(self, dim: int = -1, descending: bool = False) -> Tensor:
-        """Where the sorted values were (not there yet)."""
-        raise NotImplementedError("argsort is not there yet")
-
-    def topk(
-        self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True
-    ) -> tuple[Tensor, Tensor]:
-        """The k greatest values and where they were (not there yet)."""
-        raise NotImplementedError("topk is not there yet")
-
 
 def _axis(axis: Any, dim: Any) -> Any:
     if axis is not None and dim is not None:

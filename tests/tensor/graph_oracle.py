@@ -204,6 +204,8 @@ def _value(node: UOp, sources: list[Any]) -> Any:
         function = REDUCE[node.arg.op]
         kept: Any = sources[0]
         return function.reduce(kept, axis=tuple(node.arg.axes), keepdims=True, dtype=kept.dtype)
+    if op is Ops.SORT:
+        return np.argsort(sources[0], axis=-1, kind="stable").astype(np.int32)
     if op is Ops.SCAN:
         return scanned(node.arg, *sources)
     if op is Ops.GATHER:

@@ -190,9 +190,9 @@ MISTAKES: list[tuple[Any, type[Exception], str]] = [
     (lambda: Tensor.randint(3, dtype="float32"), TypeError, "makes integers, not dtypes.float"),
     (lambda: Tensor.manual_seed("a"), TypeError, "a seed is an int, not 'a'"),
     (lambda: Tensor.rand(-1), ValueError, "sizes are not negative"),
-    (lambda: Tensor.randperm(5), NotImplementedError, "needs sort"),
+    (lambda: Tensor.randperm(-1), ValueError, "count of elements"),
     (lambda: Tensor.kaiming_uniform(5), ValueError, r"shape \(out, in, ...\), not \(5,\)"),
-    (lambda: Tensor.ones(2, 3).multinomial(2), NotImplementedError, "without replacement"),
+    (lambda: Tensor.ones(2, 3).multinomial(4), ValueError, "cannot draw 4 different indices of 3"),
     (lambda: Tensor.ones(3).dropout(1.5), ValueError, r"probability in \[0, 1\], not 1.5"),
 ]
 

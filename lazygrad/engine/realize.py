@@ -193,6 +193,8 @@ def _run_copy(item: ScheduleItem) -> None:
 
 def _can_adopt(target: Buffer, source: Buffer) -> bool:
     """Whether a copy may take over the memory of a private snapshot on the host, which nobody else has."""
+    if recording.note is not None:  # it will be copied again
+        return False
     private = source.options is not None and source.options.private and not source.exported
     return private and Device[target.device].allocator.adopts_host_memory
 

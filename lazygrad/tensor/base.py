@@ -5,6 +5,7 @@ The families of methods (arithmetic, movement, ...) are mixins over this class.
 
 from __future__ import annotations
 
+import copy
 import weakref
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -394,6 +395,15 @@ class TensorBase(metaclass=TrainingFlag):
     def clone(self) -> Tensor:
         """A copy in memory of its own."""
         return self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,), "clone"))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        """A copy in memory of its own, that is trained where this one is."""
+        if self._requires_grad and not self._leaf:
+            raise RuntimeError("a tensor that was computed with gradients is not copied deeply; detach() it")
+        made = self.detach().clone().realize()
+        made._requires_grad, made._leaf = self._requires_grad, True
+        made.grad = copy.deepcopy(self.grad, memo)
+        return made
 
     def detach(self) -> Tensor:
         """The same value, through which no gradient flows."""

@@ -491,7 +491,7 @@ def _like(spec: TensorSpec) -> str:
 def _unlike(tensor: TensorBase, spec: TensorSpec) -> str:
     """A tensor's shape, and what else differs."""
     text = shape_text(unbound(tensor.shape))
-    if tensor.dtype is not spec.dtype or tensor.device != spec.device:
+    if tensor.dtype is not spec.dtype:
         text += f" {_short(tensor.dtype)}"
     return text if tensor.device == spec.device else f"{text} on {tensor.device}"
 

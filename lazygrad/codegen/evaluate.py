@@ -195,7 +195,7 @@ def _sort(keys: Array) -> list[ConstType]:
     size = keys.shape[-1]
     order: list[ConstType] = []
     for begin in range(0, len(keys.values), size):
-        row = keys.values[begin : begin + size]
+        row = [int(key) for key in keys.values[begin : begin + size]]
         order += sorted(range(size), key=row.__getitem__)
     return order
 

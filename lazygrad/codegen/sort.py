@@ -16,6 +16,7 @@ An element travels as one word, key and place; the last pass stores the place on
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from ..dtype import DType, dtypes
@@ -23,7 +24,7 @@ from ..ir.args import AxisType, RangeArg
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import Estimates
-from ..shape import prod, shape_of
+from ..shape import shape_of
 
 #: Bits of a digit; measured with a million keys: more make too many places to write to for the caches.
 DIGIT = 8
@@ -47,7 +48,7 @@ class SortPlan(NamedTuple):
     def of(shape: tuple[int, ...], keys: DType) -> SortPlan:
         size, bits = shape[-1], keys.itemsize * 8
         digit = DIGIT // 2 if size <= SHORT_ROW else DIGIT
-        return SortPlan(prod(shape[:-1]), size, digit, -(-bits // digit), bits <= 64 - PLACE_BITS)
+        return SortPlan(math.prod(shape[:-1]), size, digit, -(-bits // digit), bits <= 64 - PLACE_BITS)
 
     @property
     def counts(self) -> int:

@@ -25,7 +25,7 @@ def seeded() -> None:
     Tensor.manual_seed(7)
 
 
-def python_words(counter: tuple[int, int], key: tuple[int, int]) -> tuple[int, int]:
+def pythonwords(counter: tuple[int, int], key: tuple[int, int]) -> tuple[int, int]:
     limit = (1 << 32) - 1
     return random.threefry(
         counter,
@@ -46,16 +46,16 @@ def python_words(counter: tuple[int, int], key: tuple[int, int]) -> tuple[int, i
 )
 def test_known_answers(counter: tuple[int, int], key: tuple[int, int], answer: tuple[int, int]) -> None:
     """The known-answer vectors of the authors' library Random123, for threefry2x32 with 20 rounds."""
-    assert python_words(counter, key) == answer
+    assert pythonwords(counter, key) == answer
 
 
 @pytest.mark.parametrize("base", [0, 5, (1 << 32) - 2, (1 << 40) + 3])
 def test_the_graph_is_the_function(base: int) -> None:
     random.set_state((123, base))
-    words = [evaluate(w) for w in random._words(4, "CPU")]
+    words = [evaluate(w) for w in random.words(4, "CPU")]
     for i in range(4):
         at = base + i
-        expected = python_words((at & 0xFFFFFFFF, at >> 32), (123, 0))
+        expected = pythonwords((at & 0xFFFFFFFF, at >> 32), (123, 0))
         assert (int(words[0][i]), int(words[1][i])) == expected
 
 

@@ -25,7 +25,7 @@ def seeded() -> None:
     Tensor.manual_seed(7)
 
 
-def pythonwords(counter: tuple[int, int], key: tuple[int, int]) -> tuple[int, int]:
+def python_words(counter: tuple[int, int], key: tuple[int, int]) -> tuple[int, int]:
     limit = (1 << 32) - 1
     return random.threefry(
         counter,
@@ -46,7 +46,7 @@ def pythonwords(counter: tuple[int, int], key: tuple[int, int]) -> tuple[int, in
 )
 def test_known_answers(counter: tuple[int, int], key: tuple[int, int], answer: tuple[int, int]) -> None:
     """The known-answer vectors of the authors' library Random123, for threefry2x32 with 20 rounds."""
-    assert pythonwords(counter, key) == answer
+    assert python_words(counter, key) == answer
 
 
 @pytest.mark.parametrize("base", [0, 5, (1 << 32) - 2, (1 << 40) + 3])
@@ -55,7 +55,7 @@ def test_the_graph_is_the_function(base: int) -> None:
     words = [evaluate(w) for w in random.words(4, "CPU")]
     for i in range(4):
         at = base + i
-        expected = pythonwords((at & 0xFFFFFFFF, at >> 32), (123, 0))
+        expected = python_words((at & 0xFFFFFFFF, at >> 32), (123, 0))
         assert (int(words[0][i]), int(words[1][i])) == expected
 
 

@@ -9,6 +9,7 @@ import functools
 import itertools
 import platform
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,41 @@ _llvm_lock = lock_across_fork()
 _unused: list[Any] = []
 
 
+def _apart(work: Callable[..., Any]) -> Callable[..., Any]:
+    """The same on a thread of its own, when the main thread asks: only that one has signals, and Ctrl-C
+    between two steps of llvmlite frees memory twice, or leaves its lock taken for ever. Who asked stops
+    waiting at once; the work is done to its end.
+    """
+
+    @functools.wraps(work)
+    def wait_for(*args: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return work(*args)
+        outcome: list[Any] = []
+        failed: list[BaseException] = []
+        ended = threading.Lock()
+
+        def run() -> None:
+            try:
+                outcome.append(work(*args))
+            except BaseException as error:
+                failed.append(error)
+            finally:
+                ended.release()
+
+        ended.acquire()
+        try:
+            threading.Thread(target=run, name="lazygrad LLVM").start()
+        except RuntimeError:  # the interpreter ends, or the system has no threads left
+            return work(*args)
+        ended.acquire()
+        if failed:
+            raise failed.pop()
+        return outcome.pop()
+
+    return wait_for
+
+
 class _Code:
     """Machine code in memory. A finalizer must not wait for a lock, nor enter LLVM without ours."""
 
@@ -38,6 +74,7 @@ class _Code:
 class LLVMCompiler(Compiler):
     """LLVM IR text → the bytes of an object file for this processor."""
 
+    @_apart
     def __init__(self) -> None:
         llvm = self.llvm = _llvmlite()
         with _llvm_lock:
@@ -46,6 +83,10 @@ class LLVMCompiler(Compiler):
             self.cpu = llvm.get_host_cpu_name()
             found = llvm.get_host_cpu_features()
             self.features = frozenset(name for name, there in found.items() if there)
+            #: What the code depends on: the processor's name, its features, LLVM's version.
+            version = ".".join(map(str, llvm.llvm_version_info))
+            self.arch = f"{self.cpu} {','.join(sorted(self.features))} LLVM {version}"
+            self.triple = llvm.get_default_triple()
             self.machine = self._machine(found.flatten())
             #: Links object files into this process.
             self.linker = llvm.create_lljit_compiler(self._machine(found.flatten()), suppress_errors=True)
@@ -56,20 +97,16 @@ class LLVMCompiler(Compiler):
             cpu=self.cpu, features=features, opt=2, reloc="pic", codemodel="small"
         )
 
-    @functools.cached_property
-    def arch(self) -> str:
-        """What the code depends on: the processor's name, its features, LLVM's version."""
-        version = ".".join(map(str, self.llvm.llvm_version_info))
-        return f"{self.cpu} {','.join(sorted(self.features))} LLVM {version}"
-
     def version(self) -> str:
-        return f"{self.llvm.get_default_triple()} {self.arch}"
+        return f"{self.triple} {self.arch}"
 
+    @_apart
     def compile(self, source: str) -> bytes:
         with _llvm_lock:
             code: bytes = self.machine.emit_object(self._parsed(source))
         return code
 
+    @_apart
     def disassemble(self, source: str) -> str:
         """The instructions that LLVM makes of the text."""
         with _llvm_lock:
@@ -89,6 +126,7 @@ class LLVMCompiler(Compiler):
             raise CompileError("LLVM refuses this kernel", source, str(error)) from None
         return module
 
+    @_apart
     def link(self, lib: bytes, symbol: str, source: str) -> tuple[int, Any]:
         """The address of a function of an object file, and what keeps its code in memory."""
         library = self.llvm.JITLibraryBuilder().add_object_img(lib).add_current_process()

@@ -145,6 +145,47 @@ def test_a_child_forked_during_a_compile_can_compile():
             t.join()
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system sends no signal to one thread")
+def test_ctrl_c_ends_the_wait_for_a_compile_and_not_the_compile(monkeypatch):
+    compiler, ended = Device["CPU"].compiler, threading.Event()
+    renderer = Device["CPU"].renderer
+    source = ProgramSpec.of("k", renderer, add_program()).src
+
+    class Machine:
+        def emit_object(self, module):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            ended.wait(0.1)
+            ended.set()
+            return b""
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compiler, "machine", Machine())
+        with pytest.raises(KeyboardInterrupt):
+            compiler.compile(source)
+        assert ended.wait(60)
+    assert compiler.compile(source)
+
+
+def test_the_main_thread_never_enters_llvm(monkeypatch):
+    """Ctrl-C interrupts only the main thread, and llvmlite bears no interruption."""
+    ffi = pytest.importorskip("llvmlite.binding.ffi")
+    enter, threads = ffi._LLVMLock.__enter__, set()
+
+    def noted(lock):
+        threads.add(threading.current_thread())
+        return enter(lock)
+
+    opened = Device["CPU"]
+    monkeypatch.setattr(ffi._LLVMLock, "__enter__", noted)
+    for lanes in (1, 4):
+        spec = ProgramSpec.of("k", opened.renderer, add_program(16, lanes))
+        opened.load(spec, opened.compile(spec))
+    opened.compiler.version()
+    opened.compiler.disassemble(spec.src)
+    assert threads
+    assert threading.main_thread() not in threads
+
+
 @pytest.mark.parametrize("device", RUNNING)
 def test_it_disassembles(device):
     opened = Device[device]

@@ -64,7 +64,7 @@ class SortingMixin(IndexingMixin):
             return filled(shape_of(rows), dtypes.int32, 0), axis
         return UOp(Ops.SORT, dtypes.int32, (sort_keys(rows, descending),)), axis
 
-    def _ordered(self, order: UOp, axis: int) -> tuple[Tensor, Tensor]:
+    def _in_order(self, order: UOp, axis: int) -> tuple[Tensor, Tensor]:
         """The elements at places along an axis (which is last in `order`), and the places."""
         shape = self.shape
         counting = dtypes.int32 if vmax(self.numel()) <= dtypes.max(dtypes.int32) else dtypes.int64
@@ -92,7 +92,7 @@ class SortingMixin(IndexingMixin):
         if self.ndim == 0:
             self._axes(dim)
             return self.cast(self.dtype), self._filled(0, default_int())
-        return self._ordered(*self._order(dim if axis is None else axis, descending))
+        return self._in_order(*self._order(dim if axis is None else axis, descending))
 
     def argsort(
         self, dim: int = -1, descending: bool = False, *, stable: bool = True, axis: int | None = None
@@ -122,7 +122,7 @@ class SortingMixin(IndexingMixin):
             return self.reshape(1).topk(k, 0, largest) if k == 0 else self.sort(0)
         order, place = self._order(dim, largest)
         kept = tuple((0, k) if i == self.ndim - 1 else (0, s) for i, s in enumerate(shape_of(order)))
-        return self._ordered(movement.shrink(order, kept), place)
+        return self._in_order(movement.shrink(order, kept), place)
 
     def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         """The k-th least value along an axis, counted from 1, and where it was."""
@@ -133,7 +133,7 @@ class SortingMixin(IndexingMixin):
             return self.sort(0)
         order, axis = self._order(dim, False)
         picked = tuple((k - 1, k) if i == self.ndim - 1 else (0, s) for i, s in enumerate(shape_of(order)))
-        found = self._ordered(movement.shrink(order, picked), axis)
+        found = self._in_order(movement.shrink(order, picked), axis)
         return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
 
     def median(self, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -160,9 +160,9 @@ class SortingMixin(IndexingMixin):
             )
             for k in ((size - 1) // 2, size - 1)
         )
-        values, places = self._ordered(middle, axis)
+        values, places = self._in_order(middle, axis)
         if dtypes.is_float(self.dtype):
-            last, _ = self._ordered(greatest, axis)
+            last, _ = self._in_order(greatest, axis)
             nan = last.isnan()
             first = self._place_of(Ops.MAX, axis, True)  # which NaN wins, the first
             values, places = nan.where(last, values), nan.where(first, places)

@@ -124,6 +124,11 @@ def getenv(name: str, default: Any = 0) -> Any:
         raise ValueError(f"{name} must be a {type(default).__name__}, not {text!r}") from None
 
 
+def usable_cores() -> int:
+    """How many cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 DEBUG = ContextVar(
     "DEBUG", 0, "prints 1 devices, 2 kernels, 3 schedule, 4 source, 5 AST, 6 every form, 7 asm"
 )
@@ -158,13 +163,11 @@ JIT_NESTED = ContextVar(
 POISON = ContextVar(
     "POISON", 0, "1 fills memory that nobody may read (not written yet, or done with) with 0xFF"
 )
+THREADS = ContextVar(
+    "THREADS", usable_cores(), "how many cores run a large kernel; the results are the same for any number"
+)
 FUSE = ContextVar("FUSE", 1, "0 gives every operation a kernel of its own")
 NO_COLOR = ContextVar("NO_COLOR", "", "any text switches colours off")
-
-
-def usable_cores() -> int:
-    """How many cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Context:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from ..dtype import dtypes
 from ..ir import index
-from ..ir.args import RangeArg
+from ..ir.args import AxisType, RangeArg
 from ..ir.index import as_sint
 from ..ir.nest import output_ranges, ranges_of
 from ..ir.ops import COMPARISONS, Ops
@@ -57,6 +57,13 @@ def _cuttable(sink: UOp) -> UOp | None:
     return None
 
 
+def _only_where(store: UOp, condition: UOp) -> UOp:
+    """The STORE under one more condition: here, in one of the pieces, all of which come past it."""
+    access = store.src[0]
+    valid = index.all_of((*access.src[2:], condition))
+    return store.replace(src=(access.replace(src=(*access.src[:2], valid)), *store.src[1:]))
+
+
 def _range_or_zero(size: int, arg: RangeArg) -> UOp:
     return make_range(size, arg.id, arg.kind) if size > 1 else index.const(0)
 
@@ -79,7 +86,11 @@ def _cut(sink: UOp, loop: UOp) -> UOp:
         touched = [store for store in sink.src if loop in ranges_of(store)]
         main = substitute_ranges(sink, {loop: shorter})
         tail = substitute_ranges(sink.replace(src=tuple(touched)), {**copies(inner), loop: last})
-        return sink.replace(src=main.src + tail.src)
+        stores = tail.src
+        if loop.arg.kind is AxisType.THREAD:
+            once = make_range(2, fresh + len(nodes), AxisType.THREAD)
+            stores = tuple([_only_where(store, index.equal(once, index.const(0))) for store in stores])
+        return sink.replace(src=main.src + stores)
     done: dict[UOp, UOp] = {}
     for node in nodes:
         src = tuple([done[s] for s in node.src])

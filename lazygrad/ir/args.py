@@ -11,8 +11,8 @@ from .ops import Ops
 class AxisType(enum.Enum):
     """What a range is: who walks it, and how. The value is its place in a kernel, outermost first."""
 
-    GLOBAL = 0
-    THREAD = 1
+    THREAD = 0
+    GLOBAL = 1
     LOCAL = 2
     LOOP = 3
     GROUP = 4

@@ -102,6 +102,11 @@ class ProgramSpec:
     def function_name(self) -> str:
         return function_name(self.name)
 
+    @property
+    def pieces(self) -> int:
+        """In how many pieces a CPU runs it: the amount of its THREAD opt."""
+        return next((opt.amount for opt in self.applied_opts if opt.op.name == "THREAD"), 1)
+
     @staticmethod
     def of(
         name: str,

@@ -11,6 +11,8 @@ from ..device import Allocator, BufferSpec, DeviceError
 
 #: A smaller block is a Python bytearray; others are pages of their own, which the system clears when touched.
 PAGES_FROM = 1 << 16
+#: A forked child has pages of its own; Python's default is to share them with the parent.
+_PRIVATE: Any = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 class Memory:
@@ -44,7 +46,7 @@ class HostAllocator(Allocator):
             store = bytearray(nbytes + self.alignment)
         else:
             try:
-                store = mmap.mmap(-1, nbytes)
+                store = mmap.mmap(-1, nbytes, **_PRIVATE)
             except (OSError, OverflowError) as error:
                 raise MemoryError(str(error)) from error
         first = ctypes.c_char.from_buffer(store)  # also keeps `store` from being resized or closed

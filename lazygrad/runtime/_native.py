@@ -11,23 +11,31 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..config import usable_cores
+from ..config import THREADS, usable_cores
 from ..device import Program, Target
 from ..dtype import dtypes
 from ..renderer import ProgramSpec
+from ._pool import pool
 
 #: `entry(void **bufs, int64_t *vals, int32_t piece, int32_t pieces)`. Calling it releases Python's lock.
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32)
 
 
-def native_program(spec: ProgramSpec, address: int, keep_alive: Any) -> Program:
+def native_program(
+    spec: ProgramSpec, address: int, keep_alive: Any, llvm: Callable[[], Any] | None = None
+) -> Program:
     """The program whose entry is at `address`. `keep_alive` holds the code.
+
+    A kernel of several pieces runs on the worker pool, which `llvm()`, the compiler of device CPU, can make;
+    `program.region` is then what a native caller needs: the address of `run_region`, the pieces, the threads.
 
     Addresses and integers are packed into two `bytes`, which C reads as its tables: a call takes
     0.7 µs with three buffers, 1.0 through a ctypes array.
     """
-    entry = _ENTRY(address)
-    buffers, values = spec.globals, len(spec.vars)
+    entry: Callable[[bytes, bytes, int, int], None] = _ENTRY(address)
+    buffers, values, pieces = spec.globals, len(spec.vars), 1
+    if spec.pieces > 1 and llvm is not None and pool.start(llvm, THREADS.value):
+        entry, pieces = pool.entry(address), spec.pieces
     pack_addresses = struct.Struct(f"{buffers}P").pack
     pack_values = struct.Struct(f"{values}q").pack
 
@@ -35,14 +43,16 @@ def native_program(spec: ProgramSpec, address: int, keep_alive: Any) -> Program:
         addresses = pack_addresses(*[handle.address for handle in handles])
         integers = pack_values(*vals) if values else b""
         if not wait:
-            entry(addresses, integers, 0, 1)
+            entry(addresses, integers, 0, pieces)
             return None
         start = time.perf_counter()
-        entry(addresses, integers, 0, 1)
+        entry(addresses, integers, 0, pieces)
         return time.perf_counter() - start
 
     program.keep_alive = keep_alive  # type: ignore[attr-defined]
     program.address = address  # type: ignore[attr-defined]
+    if pieces > 1:
+        program.region = (pool.address, pieces, THREADS.value)  # type: ignore[attr-defined]
     return program
 
 

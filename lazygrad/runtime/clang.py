@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..config import CC
-from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Program
+from ..device import CompiledDevice, CompileError, Compiler, Device, DeviceError, Program
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import FLAGS as TEXT_FLAGS
 from ..renderer.cstyle import CStyleRenderer
@@ -119,7 +119,12 @@ class ClangDevice(CompiledDevice):
             raise CompileError(f"the library has no function {symbol}", spec.src) from None
         address = ctypes.cast(function, ctypes.c_void_p).value
         assert address is not None  # a function that was found has an address
-        return native_program(spec, address, library)
+        return native_program(spec, address, library, _llvm)
+
+
+def _llvm() -> Any:
+    """The compiler of device CPU, which makes the worker pool."""
+    return Device["CPU"].compiler
 
 
 def _load_library(lib: bytes, source: str) -> Any:

@@ -10,7 +10,7 @@ import itertools
 import platform
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Program, lock_across_fork
@@ -129,19 +129,26 @@ class LLVMCompiler(Compiler):
     @_apart
     def link(self, lib: bytes, symbol: str, source: str) -> tuple[int, Any]:
         """The address of a function of an object file, and what keeps its code in memory."""
+        addresses, code = self.link_all(lib, (symbol,), source)
+        return addresses[symbol], code
+
+    @_apart
+    def link_all(self, lib: bytes, symbols: Sequence[str], source: str) -> tuple[dict[str, int], Any]:
+        """The same for several."""
         library = self.llvm.JITLibraryBuilder().add_object_img(lib).add_current_process()
-        library.export_symbol(symbol)
+        for symbol in symbols:
+            library.export_symbol(symbol)
         with _llvm_lock:
             _unused.clear()
             try:
                 loaded = library.link(self.linker, f"kernel{next(self._libraries)}")
-                return loaded[symbol], _Code(loaded)
+                return {symbol: loaded[symbol] for symbol in symbols}, _Code(loaded)
             except RuntimeError as error:
                 log = str(error)
         declared = re.findall(r"^declare .*@([\w.]+)\(", source, re.M)
         asked = ", ".join(name for name in declared if not name.startswith("llvm."))
         hint = f" (the kernel calls {asked})" if asked else ""
-        raise CompileError(f"{symbol} cannot be linked{hint}", source, log)
+        raise CompileError(f"{', '.join(symbols)} cannot be linked{hint}", source, log)
 
 
 def _llvmlite() -> Any:
@@ -164,7 +171,7 @@ class CPUDevice(CompiledDevice):
 
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
         address, loaded = self.compiler.link(lib, f"{spec.function_name}_entry", spec.src)
-        return native_program(spec, address, loaded)
+        return native_program(spec, address, loaded, lambda: self.compiler)
 
     @functools.cache  # noqa: B019  a device lives as long as the process
     def replayer(self) -> Callable[[bytes], None]:

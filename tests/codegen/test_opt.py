@@ -106,6 +106,7 @@ ACTION_CASES = {
     "PADTO": (row_sum(3, 30), [Opt(OptOps.PADTO, 0, 2), Opt(OptOps.PADTO, 1, 16)]),
     "SWAP": (transposed(4, 8), [Opt(OptOps.SWAP, 0, 1)]),
     "NOLOCALS": (add(16), [Opt(OptOps.NOLOCALS)]),
+    "THREAD": (matmul(8, 16, 64), [Opt(OptOps.UPCAST, 0, 2), Opt(OptOps.THREAD, 1, 4)]),
     "a tile": (
         matmul(8, 16, 64),
         [Opt(OptOps.UPCAST, 0, 4), Opt(OptOps.UPCAST, 1, 32), Opt(OptOps.UNROLL, 0, 2)],
@@ -157,6 +158,18 @@ REFUSALS = [
     (transposed(4, 8), [Opt(OptOps.SWAP, 1, 1)], CPU, "SWAP axis 1 by 1: an axis is not swapped with itself"),
     (matmul(4, 4, 4), [Opt(OptOps.SWAP, 0, 2)], CPU, "axis 2 is no loop over outputs alone"),
     (softmax_rows(4, 8), [Opt(OptOps.SWAP, 0, 1)], CPU, "axis 1 is no loop over outputs alone"),
+    (add(32), [Opt(OptOps.THREAD, 0, 0)], CPU, "THREAD axis 0 by 0: the pieces are 2 to 256"),
+    (add(32), [Opt(OptOps.THREAD, 0, 33)], CPU, "THREAD axis 0 by 33: 32 steps are too few"),
+    (add(32), [Opt(OptOps.THREAD, 0, 4)], GPU, "runs a grid of threads already"),
+    (add(32), [Opt(OptOps.THREAD, 0, 4), Opt(OptOps.THREAD, 0, 4)], CPU, "every thread would repeat"),
+    (
+        matmul(4, 8, 4),
+        [Opt(OptOps.THREAD, 0, 4), Opt(OptOps.THREAD, 1, 4)],
+        CPU,
+        "THREAD was applied already",
+    ),
+    (matmul(4, 8, 4), [Opt(OptOps.THREAD, 2, 4)], CPU, "THREAD is for axes of outputs"),
+    (softmax_rows(4, 8), [Opt(OptOps.THREAD, 1, 4)], CPU, "every thread would repeat what the axis shares"),
 ]
 
 

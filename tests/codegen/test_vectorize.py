@@ -243,9 +243,8 @@ def random_opts(ast, target, rng):
     loops = Loops.of(lower(ast))
     opts = []
     for _ in range(rng.randint(1, 5)):
-        op = rng.choice(
-            (OptOps.UPCAST, OptOps.UPCAST, OptOps.UNROLL, OptOps.UNROLL, OptOps.PADTO, OptOps.SWAP)
-        )
+        kinds = (OptOps.UPCAST, OptOps.UPCAST, OptOps.UNROLL, OptOps.UNROLL)
+        op = rng.choice((*kinds, OptOps.PADTO, OptOps.SWAP, OptOps.THREAD))
         amount = rng.randint(0, 3) if op is OptOps.SWAP else rng.choice((0, 2, 3, 4, 4, 8, 16))
         opt = Opt(op, rng.randint(0, max(len(loops.axes) - 1, 0)), amount)
         try:

@@ -1,10 +1,10 @@
 """The loop optimizer, form 3 to form 4: the same kernel, its ranges split and typed by a list of `Opt`s.
 
-`actions` says which moves are legal, `loops` what they change, `heuristic` which to make.
+`actions` says which moves are legal, `loops` what they change, `heuristic` and `threads` which to make.
 """
 
 from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
-from .heuristic import choose
 from .loops import Axis, Loops
+from .threads import choose
 
 __all__ = ["ACTIONS", "Axis", "KernelOptError", "Loops", "Opt", "OptOps", "apply_opt", "apply_opts", "choose"]

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from ...device import Target
 from ...ir import index
 from ...ir.args import AxisType
-from ...ir.index import as_index
+from ...ir.index import as_index, bounds
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import size_text
@@ -24,6 +24,8 @@ from .loops import Axis, Loops, is_computed
 MAX_UPCAST = 256
 #: The most steps of a reduction that are written out.
 MAX_UNROLL = 512
+#: The most pieces of a kernel.
+MAX_PIECES = 256
 #: Padding may not make a kernel do more than this many times its work.
 MAX_PADDING = 4
 
@@ -128,7 +130,7 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
     try:
         axis = _axis(loops, action, each)
         amount = each.amount or 0
-        if action.counts != "none" and amount == 0 and each.op is not OptOps.SWAP:
+        if action.counts != "none" and amount == 0 and each.op not in (OptOps.SWAP, OptOps.THREAD):
             amount = axis.size if isinstance(axis.size, int) else 0
             require(amount > 0, f"the size {size_text(axis.size)} is not known: give an amount")
         action.check(loops, axis, amount, target)
@@ -231,6 +233,33 @@ class Local:
 
     def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
         return loops.split(axis, amount, AxisType.LOCAL)
+
+
+@opt(OptOps.THREAD)
+class Thread:
+    """Cut a loop over outputs, which becomes the outermost, into `amount` pieces for the cores of a CPU.
+
+        for i in 0..n:  out[i] = f(i)
+    becomes
+        for each piece p of 4, at once:  for i in n*p/4..n*(p+1)/4:  out[i] = f(i)
+    """
+
+    counts = "all"
+
+    def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
+        require(not target.grid, f"{target.name} runs a grid of threads already")
+        require(axis.output, "THREAD is for axes of outputs")
+        parallel = axis.ranges and all(r.arg.kind is AxisType.GLOBAL for r in axis.ranges)
+        require(bool(parallel), "every thread would repeat what the axis shares")
+        threaded = any(r.arg.kind is AxisType.THREAD for each in loops.axes for r in each.ranges)
+        require(not threaded, "THREAD was applied already")
+        require(2 <= amount <= MAX_PIECES, f"the pieces are 2 to {MAX_PIECES}")
+        most = bounds(as_index(axis.size))[1]
+        require(amount <= most, f"{most} steps are too few")
+        _require_any_order(loops, axis)
+
+    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
+        return loops.retype(axis, AxisType.THREAD)
 
 
 @opt(OptOps.PADTO)

@@ -108,6 +108,13 @@ class Loops:
         wider = replace(axis, size=padded, ranges=tuple(mapping.values()))
         return self._with(_guard(sink, {r: index.less(r, size) for r in wider.ranges}), wider)
 
+    def retype(self, axis: Axis, kind: AxisType) -> Loops:
+        """The axis with ranges of another kind."""
+        mapping = {r: make_range(as_sint(r.src[0]), r.arg.id, kind) for r in axis.ranges}
+        return self._with(
+            substitute_ranges(self.sink, mapping), replace(axis, ranges=tuple(mapping.values()))
+        )
+
     def swap(self, first: Axis, second: Axis) -> Loops:
         """Two output axes walked in the other order."""
         a, b = self.output_range(first), self.output_range(second)

@@ -1,0 +1,69 @@
+"""Which kernels are cut into pieces for the cores of a CPU, and into how many: by their work alone.
+
+How many cores there are has no say in it, so that a kernel is the same code for every THREADS.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...device import Target
+from ...ir.index import as_index, bounds
+from ...ir.nest import ranges_of
+from ...ir.ops import OPS, Kind, Ops
+from ...ir.uop import UOp
+from .actions import MAX_PIECES, KernelOptError, Opt, OptOps, apply_opt
+from .heuristic import choose as choose_order
+from .loops import Axis, Loops
+
+#: A piece is worth so many simple operations, or bytes: about 10 µs of one core.
+PIECE_OPERATIONS, PIECE_BYTES = 1_200_000, 250_000
+#: A kernel of fewer pieces stays whole: waking a worker that sleeps takes 10 µs.
+FEWEST = 4
+
+
+def choose(loops: Loops, target: Target) -> list[Opt]:
+    """The Opts for a kernel nobody gave Opts for."""
+    opts = choose_order(loops, target)
+    pieces = 1 if target.grid or target.threads < 2 else pieces_of(loops.sink)
+    if pieces < FEWEST:
+        return opts
+    for each in opts:
+        loops = apply_opt(loops, each, target)
+    axes = [axis for axis in loops.axes if axis.output and axis.ranges]
+    for axis in sorted(axes, key=lambda axis: _steps(axis) < pieces):  # the first that has enough, or any
+        opt = Opt(OptOps.THREAD, axis.number, min(pieces, _steps(axis)))
+        try:
+            apply_opt(loops, opt, target)
+        except KernelOptError:
+            continue
+        return [*opts, opt]
+    return opts
+
+
+def pieces_of(sink: UOp) -> int:
+    """Into how many pieces the work of a kernel (form 3) divides."""
+    operations, accessed = 0.0, dict[UOp, float]()
+    for node in sink.toposort():
+        if node.op is Ops.INDEX:
+            turns = _turns(ranges_of(node.src[1]))
+            accessed[node.src[0]] = accessed.get(node.src[0], 0.0) + turns
+        elif node.op is Ops.REDUCE:
+            operations += _turns(ranges_of(node) | set(node.src[1:]))
+        elif (
+            OPS[node.op].kind is Kind.ELEMENTWISE and node.dtype.itemsize and node.src[-1].dtype.priority >= 0
+        ):
+            operations += OPS[node.op].cost * _turns(ranges_of(node))
+    moved = sum(
+        min(count, buffer.dtype.size) * buffer.dtype.base.itemsize  # type: ignore[attr-defined]
+        for buffer, count in accessed.items()
+    )
+    return min(int(max(operations / PIECE_OPERATIONS, moved / PIECE_BYTES)), MAX_PIECES)
+
+
+def _turns(ranges: set[UOp] | frozenset[UOp]) -> float:
+    return math.prod(float(bounds(r.src[0])[1]) for r in ranges)
+
+
+def _steps(axis: Axis) -> int:
+    return bounds(as_index(axis.size))[1]

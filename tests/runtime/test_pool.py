@@ -1,0 +1,331 @@
+"""The worker pool: every piece runs once, whoever runs it; threads, forks, signals and the end are clean."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from lazygrad import Device, Tensor
+from lazygrad.codegen.opt import OptOps
+from lazygrad.config import Context
+from lazygrad.engine.programs import clear_programs, method_cache
+from lazygrad.runtime import _pool
+from lazygrad.runtime._pool import Pool, pool
+from tests.helpers import ROOT, needs
+
+pytestmark = pytest.mark.skipif(not _pool.available(), reason="the pool is there on 64-bit Linux")
+
+#: An entry that adds 1 to element `piece` of its buffer, vals[0] times.
+COUNT = """
+define void @count_entry(ptr %bufs, ptr %vals, i32 %piece, i32 %pieces) nounwind {
+start:
+  %buffer = load ptr, ptr %bufs
+  %times = load i64, ptr %vals
+  %at = getelementptr [8 x i64], ptr %buffer, i32 %piece, i32 0
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %start ], [ %i.next, %loop ]
+  %value = load volatile i64, ptr %at
+  %more = add i64 %value, 1
+  store volatile i64 %more, ptr %at
+  %i.next = add i64 %i, 1
+  %again = icmp slt i64 %i.next, %times
+  br i1 %again, label %loop, label %end
+end:
+  ret void
+}
+"""
+
+
+class Counter:
+    """Regions of the entry above, and how often each piece ran."""
+
+    def __init__(self, pieces: int, times: int = 1) -> None:
+        compiler = Device["CPU"].compiler
+        assert pool.start(lambda: compiler, 1)
+        self.entry, self.code = compiler.link(compiler.compile(COUNT), "count_entry", COUNT)
+        self.pieces = pieces
+        self.memory = (ctypes.c_int64 * (8 * pieces))()
+        self.bufs, self.vals = struct.pack("P", ctypes.addressof(self.memory)), struct.pack("q", times)
+
+    def run(self, threads: int) -> None:
+        pool.grow(threads)
+        pool.run(self.entry, self.bufs, self.vals, self.pieces, threads)
+
+    def counts(self) -> list[int]:
+        return list(self.memory)[::8]
+
+
+# *** regions
+
+
+@pytest.mark.parametrize("threads", [0, 1, 2, 3, 4, 7])
+@pytest.mark.parametrize("pieces", [1, 2, 3, 8, 100])
+def test_every_piece_runs_once(pieces, threads):
+    counter = Counter(pieces)
+    for _ in range(200):
+        counter.run(threads)
+    assert counter.counts() == [200] * pieces
+
+
+@pytest.mark.parametrize("times", [1, 300, 3000])
+def test_many_regions_in_a_row(times):
+    counter = Counter(5, times)
+    for _ in range(2000):
+        counter.run(3)
+    assert counter.counts() == [2000 * times] * 5
+
+
+def test_workers_that_sleep_wake_up():
+    counter = Counter(4, 1000)
+    for _ in range(30):
+        counter.run(3)
+        time.sleep(0.002)
+    assert counter.counts() == [30_000] * 4
+
+
+def test_several_python_threads():
+    """One has the pool, the others run their regions themselves."""
+    counters = [Counter(6, 50) for _ in range(4)]
+
+    def work(counter: Counter) -> None:
+        for _ in range(1000):
+            counter.run(3)
+
+    threads = [threading.Thread(target=work, args=(counter,)) for counter in counters]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [counter.counts() for counter in counters] == [[50_000] * 6] * 4
+
+
+def test_fewer_threads_than_workers():
+    counter = Counter(8, 10)
+    for threads in (4, 2, 3, 1, 4, 2) * 100:
+        counter.run(threads)
+    assert counter.counts() == [6000] * 8
+
+
+def test_without_threads_the_caller_runs_all(monkeypatch):
+    def refuse(self, number):
+        self._refused = True
+
+    monkeypatch.setattr(Pool, "_start_worker", refuse)
+    own = Pool()
+    compiler, counter = Device["CPU"].compiler, Counter(4)
+    assert own.start(lambda: compiler, 4)
+    assert own.workers == 0
+    for _ in range(10):
+        own.run(counter.entry, counter.bufs, counter.vals, 4, 4)
+    assert counter.counts() == [10] * 4
+
+
+def test_no_pool_elsewhere(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not Pool().start(lambda: None, 4)
+
+
+# *** kernels
+
+
+@pytest.fixture
+def anew():
+    clear_programs()
+    with Context(CACHELEVEL=1):
+        yield
+    clear_programs()
+
+
+def values(n: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(n).astype(np.float32)
+
+
+def conv_step(device: str) -> list[np.ndarray]:
+    w = Tensor(values(8 * 4 * 9, 1).reshape(8, 4, 3, 3), device=device, requires_grad=True)
+    out = x(device, 8, 4, 64, 64).conv2d(w, padding=1).relu()
+    out.square().mean().backward()
+    return [out.numpy(), w.grad.numpy()]
+
+
+def in_place(device: str) -> list[np.ndarray]:
+    """An odd size: the last vector is cut off, and exactly one of the pieces may write it."""
+    y = x(device, 1_000_003).realize()
+    for _ in range(3):
+        y.assign(y * 2 + 1).realize()
+    return [y.numpy()]
+
+
+def x(device: str, *shape: int, seed: int = 0) -> Tensor:
+    return Tensor(values(math.prod(shape), seed).reshape(shape), device=device)
+
+
+KERNELS = {
+    "elementwise": lambda d: [(x(d, 1 << 19).exp() * 2).numpy()],
+    "odd": lambda d: [(x(d, 1_000_003) * 2 + 1).numpy()],
+    "in place": in_place,
+    "rows": lambda d: [x(d, 600, 1000).softmax().numpy()],
+    "columns": lambda d: [x(d, 600, 1000).sum(0).numpy()],
+    "row sums": lambda d: [x(d, 600, 1000).sum(1).numpy()],
+    "few rows": lambda d: [(x(d, 2, 1 << 19) + 1).numpy()],
+    "matmul": lambda d: [(x(d, 300, 310) @ x(d, 310, 301, seed=1)).numpy()],
+    "convolution": conv_step,
+    "padded": lambda d: [x(d, 512, 1024).pad(((1, 2), (3, 4))).exp().numpy()],
+    "transpose": lambda d: [x(d, 512, 1024).T.contiguous().numpy()],
+}
+
+
+@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
+@pytest.mark.parametrize("name", KERNELS)
+def test_results_are_the_same_for_every_number_of_threads(name, device, anew):
+    results = []
+    for threads in (1, 2, 3, 4):
+        with Context(THREADS=threads):
+            results.append(KERNELS[name](device))
+    assert max(runner.spec.pieces for runner in method_cache.values()) > 1
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            assert np.array_equal(a.view(np.uint8), b.view(np.uint8))
+
+
+def test_threaded_kernels_agree_with_numpy(anew):
+    numbers = values(1_000_003)
+    with Context(THREADS=3):
+        assert np.array_equal((Tensor(numbers) * 2 + 1).numpy(), numbers * 2 + 1)
+        a, b = numbers[: 500 * 400].reshape(500, 400), numbers[: 400 * 300].reshape(400, 300)
+        assert np.allclose((Tensor(a) @ Tensor(b)).numpy(), a.astype(np.float64) @ b, atol=1e-3)
+
+
+def test_small_kernels_stay_whole(anew):
+    (Tensor(values(1000)) + 1).realize()
+    (Tensor(values(64 * 64).reshape(64, 64)) @ Tensor(values(64 * 64).reshape(64, 64))).realize()
+    assert all(runner.spec.pieces == 1 for runner in method_cache.values())
+    assert not any(hasattr(runner.program, "region") for runner in method_cache.values())
+
+
+def test_pieces_depend_on_shapes_alone(anew):
+    found = set()
+    for threads in (1, 2, 64):
+        clear_programs()
+        with Context(THREADS=threads):
+            (Tensor(values(1 << 20)) + 1).realize()
+        (runner,) = [runner for runner in method_cache.values() if runner.spec.pieces > 1]
+        assert runner.spec.applied_opts[-1].op is OptOps.THREAD
+        found.add(runner.spec.pieces)
+    assert len(found) == 1
+
+
+def test_native_callers_know_the_region(anew):
+    (x("CPU", 1 << 20).realize() + 1).realize()
+    (runner,) = method_cache.values()
+    assert runner.program.region[:2] == (pool.address, runner.spec.pieces)
+
+
+# *** processes
+
+BEGIN = """
+import os, signal, sys, threading, time
+import numpy as np
+from lazygrad import Context, Tensor
+from lazygrad.config import THREADS
+from lazygrad.runtime._pool import pool
+THREADS.set_default(3)
+x = Tensor(np.arange(1 << 20, dtype=np.float32)).realize()
+def good():
+    return bool(np.array_equal((x + 1).numpy(), np.arange(1, (1 << 20) + 1, dtype=np.float32)))
+assert good() and pool.workers == 2
+"""
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-c", BEGIN + code], env=environment, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_the_interpreter_ends():
+    for end in ("", "sys.exit(0)", "threading.Thread(target=lambda: [good() for _ in range(20)]).start()"):
+        done = run(end)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_interpreter_ends_while_a_daemon_thread_is_in_a_region():
+    done = run(
+        "threading.Thread(target=lambda: [good() for _ in iter(int, 1)], daemon=True).start()\n"
+        "time.sleep(0.05)"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_forked_child_has_workers_of_its_own():
+    done = run("""
+for _ in range(5):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        assert pool.workers == 0
+        assert good() and good() and pool.workers == 2
+        os._exit(0)
+    assert good()
+    assert os.waitpid(pid, 0)[1] == 0
+""")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_forked_child_has_memory_of_its_own():
+    """Pages too, which a buffer of this size is made of."""
+    done = run("""
+y = (x + 1).realize()
+before = np.asarray(y).copy()
+pid = os.fork()
+if pid == 0:
+    y.assign(y * 0).realize()
+    os._exit(int(np.asarray(y).max()))
+assert os.waitpid(pid, 0)[1] == 0
+assert np.array_equal(np.asarray(y), before)
+""")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_fork_while_another_thread_is_in_a_region():
+    done = run("""
+stop = threading.Event()
+def work():
+    while not stop.is_set():
+        (x * 2).realize()
+thread = threading.Thread(target=work)
+thread.start()
+for _ in range(10):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        os._exit(0 if good() and good() else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+stop.set()
+thread.join()
+assert good()
+""")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_signals_reach_python():
+    done = run("""
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+start = time.monotonic()
+try:
+    time.sleep(20)
+except KeyboardInterrupt:
+    assert time.monotonic() - start < 5 and good()
+    print("heard")
+""")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "heard\n")

@@ -8,9 +8,12 @@ import re
 import sys
 from typing import Any
 
+from ..codegen.compile import stages
 from ..config import DEBUG, NO_COLOR
-from ..device import Buffer, GlobalCounters
+from ..device import Buffer, CompiledDevice, Device, GlobalCounters
+from ..ir.loops_text import loops_text
 from ..ir.text import linear_text
+from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem
 from .programs import Runner, linear_program
 
@@ -80,16 +83,33 @@ def row(
 
 
 def print_forms(item: ScheduleItem, runner: Runner) -> None:
-    """From DEBUG=3 on, what a kernel is before its row: opts, AST, linear program, source."""
+    """From DEBUG=3 on, what a kernel is before its row: opts, AST, loops, linear program, source, machine
+    code.
+    """
     spec = runner.spec
+    device = Device[item.bufs[0].device]
     if DEBUG >= 5:
         print(item.ast)
     if DEBUG >= 3:
         print(f"{spec.name}: opts {list(spec.applied_opts)}")
+    if DEBUG >= 6:
+        _print_loops(item.ast, runner, device)
     if DEBUG >= 5:
         print(linear_text(linear_program(runner, item.bufs[0].device, item.ast)))
     if DEBUG >= 4:
         print(spec.src)
+    if DEBUG >= 7 and device.compiler is not None:
+        print(device.compiler.disassemble(spec.src))
+
+
+def _print_loops(ast: UOp, runner: Runner, device: CompiledDevice) -> None:
+    """A kernel as loops, after each pass that changed how they read."""
+    before = ""
+    for name, form in stages(ast, device.renderer, runner.spec.applied_opts):
+        text = loops_text(form) if isinstance(form, UOp) else before
+        if text != before:
+            print(f"after {name}\n{text}")
+        before = text
 
 
 def _summary() -> None:

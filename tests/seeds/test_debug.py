@@ -95,7 +95,9 @@ def test_S89_order_of_debug_5():
         (2, ["*** CPU", "opened"], ["opts", "avg:"]),
         (3, ["opts [", "avg:"], ["define ", "UOp("]),
         (4, ["define "], ["UOp(", "Ops.STORE"]),
-        (5, ["UOp(Ops.SINK", "Ops.STORE           :"], []),
+        (5, ["UOp(Ops.SINK", "Ops.STORE           :"], ["after lower"]),
+        (6, ["after lower\nfor gidx0 in 0..16   GLOBAL\n  data0[gidx0] = ", "after vectorize\n"], [".globl"]),
+        (7, ["after lower\n", "define ", ".globl"], []),
     ],
 )
 def test_S89_levels(level, shown, hidden):

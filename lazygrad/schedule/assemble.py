@@ -23,6 +23,7 @@ from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import below_movement, binds_in_args, binds_of, is_held, plain, toposort_effective
 from .kernel import AstBuilder
+from .lift import nameable
 from .memory import inner_outputs
 from .placement import CONTINUES, Group, Indices, Placement, numel
 from .versions import device_name, device_of
@@ -91,8 +92,8 @@ def _target_of(roots: Sequence[UOp]) -> Target:
 
 class _Assembler:
     def __init__(self, order: Sequence[UOp], roots: Sequence[UOp], fuse: bool) -> None:
-        self.order, self.roots = order, roots
-        self.walk = {node: number for number, node in enumerate(order)}
+        self.order, self.roots = nameable(order), roots
+        self.walk = {node: number for number, node in enumerate(self.order)}
         self.sizes_bound = binds_in_args(order)
         graph = self.graph = plain(order, roots)
         results = dict.fromkeys(graph.stored.values())

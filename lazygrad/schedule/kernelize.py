@@ -23,7 +23,16 @@ from ..shape.rules import shape_of
 from .assemble import Ref, Template, plan
 from .graph import binds_in_args, is_held, open_arg, toposort_effective
 from .kernel import Kernel
-from .lift import constant_below, constant_key, lift, lifted_values, open_offsets, open_sources, open_value
+from .lift import (
+    constant_below,
+    constant_key,
+    lift,
+    lifted_values,
+    nameable,
+    open_offsets,
+    open_sources,
+    open_value,
+)
 from .versions import check_alive, device_of, effective, in_shape, latest, new_buffer, set_becomes
 
 Pending = Callable[[], Iterable[UOp]]
@@ -235,6 +244,7 @@ def _bind(
     """
     made: dict[tuple[int, int], UOp] = {}
     sizes = list(binds_in_args(order))
+    order = nameable(order)
     for number, kernel in enumerate(template.kernels):
         targets = []
         for position, output in enumerate(kernel.outputs):

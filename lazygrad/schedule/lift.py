@@ -37,6 +37,14 @@ def constant_below(node: UOp) -> UOp | None:
     return node if node.op is Ops.CONST else None
 
 
+def nameable(order: Iterable[UOp]) -> list[UOp]:
+    """The nodes of a walk that a plan may name by their position.
+
+    Not constants, and movements of them: walks of the same structure may have more or fewer of these.
+    """
+    return [node for node in order if constant_below(node) is None]
+
+
 def open_sources(node: UOp) -> tuple[int, ...]:
     """Which sources of a node are constants that may be lifted."""
     known: tuple[int, ...] | None = node.facts.get("open_sources")
@@ -83,10 +91,17 @@ def open_offsets(node: UOp) -> tuple[tuple[int, ...], Any] | None:
 
 
 def constant_key(source: UOp) -> tuple[Any, ...]:
-    """A constant in a structure key: its node (which is keyed by its bits), dtype, and how it is seen."""
+    """A constant in a structure key: its node (which is keyed by its bits), dtype, and how it is seen.
+
+    Also by how many movements: a lifted constant is as many nodes of the walk.
+    """
     base, tracker = base_and_tracker(source)
     symbolic = any(isinstance(size, UOp) for size in tracker.shape)
-    return base, base.dtype, tracker.unbind()[0] if symbolic else tracker, base.src
+    movements = 0
+    while source.op in MOVEMENT:
+        source = source.src[0]
+        movements += 1
+    return base, base.dtype, tracker.unbind()[0] if symbolic else tracker, base.src, movements
 
 
 def open_value(node: UOp, place: int) -> Any:

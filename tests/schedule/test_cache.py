@@ -71,6 +71,15 @@ def test_shapes_numbers_and_ops_are_structure(plans, change):
     assert len(plans) == 1
 
 
+def test_a_number_seen_through_more_movements_is_written_where_it_belongs():
+    # The same kernels, from walks of different lengths: with the newaxis the number is reshaped once more.
+    for number in (-1, -1, -2):
+        for key in (slice(None), (None, slice(None)), (..., None)):
+            a = Tensor([0, 1, 2])
+            a[key] = number
+            assert a.tolist() == [number] * 3
+
+
 def test_negative_zero_is_not_zero(plans):
     a = memory([0.0, -0.0])
     plans.clear()

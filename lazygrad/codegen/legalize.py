@@ -23,7 +23,7 @@ What `legalize` asks of a renderer, `renderer.supports(op, dtype)`, with the sca
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..dtype import ConstType, DType, dtypes
@@ -496,19 +496,26 @@ def lane_of(node: UOp, lane: int) -> UOp:
 def form_multiply_add(sink: UOp, renderer: Capabilities) -> UOp:
     """`a*b + c` becomes MULACC where the target has it, if that sum is the product's only use.
 
-    Of two products the left one is taken; `a*b - c` and `c - a*b` take a negation, which is exact.
+    Of two products the left one is taken; `a*b - c` and `c - a*b` take a negation, which is exact. Within
+    the terms of a REDUCE a product may be masked: there `where(m, a*b, 0) + c` is `where(m, a*b + c, c)`.
     """
     order = sink.toposort()
-    uses = Counter([s for node in order for s in node.src if s.op is Ops.MUL])
-    if not uses:
+    uses = Counter([s for node in order for s in node.src if s.op in (Ops.MUL, Ops.WHERE, Ops.ADD)])
+    if not any(node.op is Ops.MUL for node in uses):
         return sink
-    native = {d: renderer.supports(Ops.MULACC, d) for d in {product.dtype.scalar_type for product in uses}}
+    native = {node.dtype.scalar_type: False for node in uses}
+    native = {dtype: renderer.supports(Ops.MULACC, dtype) for dtype in native}
+    terms = _terms_of_reductions(order, uses)
     done: dict[UOp, UOp] = {}
     for node in order:
         src = tuple([done[s] for s in node.src])
         made = None
         if node.op in (Ops.ADD, Ops.SUB) and native.get(node.dtype.scalar_type):
-            single = [s.op is Ops.MUL and uses[s] == 1 for s in node.src]
+            single = [
+                uses[s] == 1
+                and (s.op is Ops.MUL or (node in terms and is_masked_product(s) and uses[s.src[1]] == 1))
+                for s in node.src
+            ]
             made = _fused(node.op, src, single)
         if made is None:
             made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
@@ -516,30 +523,63 @@ def form_multiply_add(sink: UOp, renderer: Capabilities) -> UOp:
     return done[sink]
 
 
+def _terms_of_reductions(order: Sequence[UOp], uses: Counter[UOp]) -> set[UOp]:
+    """The sums that only a REDUCE adds up: of a zero in them the sign does not matter."""
+    stack = [node.src[0] for node in order if node.op is Ops.REDUCE and node.arg is Ops.ADD]
+    found: set[UOp] = set()
+    while stack:
+        node = stack.pop()
+        if node.op is Ops.ADD and uses[node] == 1 and node not in found:
+            found.add(node)
+            stack.extend(node.src)
+    return found
+
+
 def _fused(op: Ops, src: tuple[UOp, ...], single: list[bool]) -> UOp | None:
     left, right = src
     if single[0]:
-        a, b = left.src
-        return UOp(Ops.MULACC, left.dtype, (a, b, _negative(right) if op is Ops.SUB else right))
+        return _multiplied_and_added(left, _negative(right) if op is Ops.SUB else right)
     if single[1]:
-        a, b = right.src
-        return UOp(Ops.MULACC, right.dtype, (_negative(a) if op is Ops.SUB else a, b, left))
+        if op is Ops.SUB:
+            a, b = right.src
+            return UOp(Ops.MULACC, right.dtype, (_negative(a), b, left))
+        return _multiplied_and_added(right, left)
     return None
+
+
+def _multiplied_and_added(product: UOp, other: UOp) -> UOp:
+    """`product + other`, where the product may be masked."""
+    if product.op is Ops.MUL:
+        return UOp(Ops.MULACC, product.dtype, (*product.src, other))
+    condition, inner, _ = product.src
+    added = UOp(Ops.MULACC, inner.dtype, (*inner.src, other))
+    return UOp(Ops.WHERE, product.dtype, (condition, added, other))
 
 
 def _negative(x: UOp) -> UOp:
     return fold(Ops.NEG, x.dtype, (x,)) or -x
 
 
+def is_masked_product(value: UOp) -> bool:
+    """Whether a value is a product where a condition holds, and 0 elsewhere."""
+    if value.op is not Ops.WHERE or value.src[1].op is not Ops.MUL:
+        return False
+    zero = value.src[2]
+    while zero.op is Ops.VECTORIZE:
+        zero = zero.src[0]
+    if zero.op is not Ops.CONST:
+        return False
+    return all(x == 0 for x in zero.arg) if isinstance(zero.arg, tuple) else bool(zero.arg == 0)
+
+
 def accumulate(op: Ops, accumulator: UOp, value: UOp, renderer: Capabilities, *, shared: bool = False) -> UOp:
-    """`accumulator op value`, for who turns a REDUCE into its loop: an unshared product is fused in."""
-    if (
-        op is Ops.ADD
-        and value.op is Ops.MUL
-        and not shared
-        and renderer.supports(Ops.MULACC, value.dtype.scalar_type)
-    ):
-        return UOp(Ops.MULACC, value.dtype, (*value.src, accumulator))
+    """`accumulator op value`, for who turns a REDUCE into its loop: an unshared product is fused in.
+
+    A product that counts where a condition holds is fused there: elsewhere the accumulator stays as it is.
+    """
+    if op is Ops.ADD and not shared and renderer.supports(Ops.MULACC, value.dtype.scalar_type):
+        if value.op is Ops.MUL or is_masked_product(value):
+            return _multiplied_and_added(value, accumulator)
     if op in (Ops.MAX, Ops.MIN) or value.dtype.scalar_type is dtypes.bool:
         low = Lowering(renderer)
         low.done.update({accumulator: accumulator, value: value})  # legal already, and not to be entered

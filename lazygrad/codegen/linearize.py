@@ -23,7 +23,7 @@ from ..ir.args import AxisType
 from ..ir.nest import Block, loop_nest, output_ranges, scan_ranges, scan_values
 from ..ir.ops import Ops, start_value
 from ..ir.uop import UOp
-from .legalize import accumulate
+from .legalize import accumulate, is_masked_product
 
 #: Where each kind of declaration stands at the head of the list.
 _HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
@@ -151,7 +151,7 @@ class _Writer:
             accumulator, value = self.made[reduce], reduce.src[0]
             fused = value in self.fused
             if fused:
-                value = UOp(value.op, value.dtype, tuple([self.read(s) for s in value.src]))
+                value = self.unwritten(value)
             else:
                 value = self.read(value)
             if self.renderer is None:
@@ -159,9 +159,16 @@ class _Writer:
             else:
                 combined = accumulate(reduce.arg, accumulator, value, self.renderer, shared=not fused)
             written |= {accumulator, value, *value.src}
+            if fused and value.op is Ops.WHERE:
+                written |= {*value.src[1].src}
             self.emit_new(combined, written)
             self.emit(UOp(Ops.ASSIGN, reduce.dtype, (accumulator, combined)))
         self.emit(UOp(Ops.ENDRANGE, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
+
+    def unwritten(self, value: UOp) -> UOp:
+        """A product to fuse, or where it counts, in terms of what is written."""
+        src = [self.unwritten(s) if s in self.fused else self.read(s) for s in value.src]
+        return UOp(value.op, value.dtype, tuple(src))
 
     def carry(self, scan: UOp) -> None:
         """What the next turn of a SCAN begins with: most often this turn uses it, and it is written."""
@@ -194,20 +201,23 @@ class _Writer:
                 self.emit(node)
 
     def products_to_fuse(self, nodes: list[UOp]) -> set[UOp]:
-        """The products that nothing but one sum uses, where the target multiplies and adds at once."""
+        """The products that nothing but one sum uses, where the target multiplies and adds at once.
+
+        Also those that count only where a condition holds, with the WHERE that says so.
+        """
         if self.renderer is None:
             return set()
-        found = {
-            node.src[0]
-            for node in nodes
-            if node.op is Ops.REDUCE and node.arg is Ops.ADD and node.src[0].op is Ops.MUL
-        }
-        uses = Counter(source for node in nodes for source in node.src if source in found)
-        return {
-            product
-            for product in found
-            if uses[product] == 1 and self.renderer.supports(Ops.MULACC, product.dtype.scalar())
-        }
+        summed = [node.src[0] for node in nodes if node.op is Ops.REDUCE and node.arg is Ops.ADD]
+        found = {value: value for value in summed if value.op is Ops.MUL}
+        found |= {value: value.src[1] for value in summed if is_masked_product(value)}
+        asked = {*found, *found.values()}
+        uses = Counter(source for node in nodes for source in node.src if source in asked)
+        fused: set[UOp] = set()
+        for value, product in found.items():
+            native = self.renderer.supports(Ops.MULACC, product.dtype.scalar())
+            if native and uses[value] == uses[product] == 1:
+                fused |= {value, product}
+        return fused
 
     def stores(self, items: list[UOp | Block], position: int) -> int:
         """Write the STOREs from here on that are valid under one condition; the position after them."""

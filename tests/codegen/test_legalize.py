@@ -486,6 +486,29 @@ def test_multiply_add_takes_a_product_that_has_no_other_use() -> None:
     assert accumulate(Ops.MAX, c, a, BARE).op is Ops.WHERE
 
 
+def test_a_masked_product_is_added_where_it_counts() -> None:
+    fused = Machine(BASIC | {Ops.MULACC})
+    a, b, c, d = (leaf(n, dtypes.float32) for n in "abcd")
+    mask = a < d
+    r = UOp(Ops.RANGE, dtypes.index, (index.const(4),), RangeArg(0, AxisType.REDUCE))
+    zero = UOp.const(dtypes.float32, 0)
+    masked = UOp(Ops.WHERE, dtypes.float32, (mask, a * b, zero))
+
+    def form(node: UOp) -> UOp:
+        found = form_multiply_add(UOp.sink(UOp(Ops.REDUCE, node.dtype, (node, r), Ops.ADD)), fused)
+        return found.src[0].src[0]
+
+    added = UOp(Ops.WHERE, dtypes.float32, (mask, a.alu(Ops.MULACC, b, c), c))
+    assert form(masked + c) is form(c + masked) is added
+    assert form((c + masked) + d) is added + d
+    assert accumulate(Ops.ADD, c, masked, fused) is added
+    assert accumulate(Ops.ADD, c, masked, BARE) is c + masked
+    # elsewhere -0.0 + 0.0 is 0.0 and not -0.0; and what is used twice is computed once
+    assert form_multiply_add(UOp.sink(masked + c), fused).src[0] is masked + c
+    assert form((masked + c) * masked) is (masked + c) * masked
+    assert form(c.maximum(masked + c)) is c.maximum(masked + c)
+
+
 # *** folding, and all ops together
 
 

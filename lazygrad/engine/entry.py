@@ -13,7 +13,7 @@ from .capture import Capture, Changed
 from .guards import Watch
 from .replay import Replay, Roles
 from .results import Nest
-from .structure import Call, ObjectSpec, PlainSpec, SameSpec, Spec, TensorSpec
+from .structure import Call, ObjectSpec, PlainSpec, SameSpec, Spec, TensorSpec, note_bind
 
 #: Makes one tensor of a result, from the call and the tensors on each output.
 Made = Callable[[Call, list[list[Any]]], Any]
@@ -61,7 +61,7 @@ class Entry:
     def complete(
         self, capture: Capture, session: tensors.Session, specs: list[TensorSpec], call: Call, nest: Nest
     ) -> bool:
-        """Make it ready to run again. False where it cannot be kept: tensors got other memory meanwhile."""
+        """Make it ready to run again. False where it cannot be: it adds to a part of a gradient's memory."""
         layer = tensors.layer
         for spec in (*self.args, *self.kwargs.values()):
             _prune(spec, self.watch.names)
@@ -94,15 +94,18 @@ class Entry:
                 call.buffers.append(old[0])
                 self._add_slot(old[0])
             self.gradients.append(gradient)
+        for bind in self.watch.binds():
+            note_bind(call, bind, "a Variable outside of the arguments")
         binds, draws = call.binds, capture.draws
 
         def source(name: str, value: int) -> Hashable | None:
             return ("bind", name) if binds.get(name) == value else draws.source(name, value)
 
         self.replay = Replay(capture.items, roles, source)
+        self._changing = bool(self.replay.sources or draws.start is not None or draws.final is not None)
         self.outputs = [layer.output(base, parts[base]) for base in roles.outputs]
         self._watch_memory(storages, call)
-        return not session.moved()
+        return True
 
     def _add_slot(self, buffer: Buffer) -> None:
         number = len(self._slots) + len(self._ties)
@@ -259,10 +262,7 @@ class Entry:
             buffer, results = output.take(call.binds)
             handles.append(buffer._buf)
             made.append(results)
-        values: list[int] = []
-        if replay.sources:
-            values = self._values(call)
-        replay.run(handles, values)
+        replay.run(handles, self._values(call) if self._changing else [])
         if writes:
             self._end(writes)
         for gradient in self.gradients:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from ..ir.uop import UOp
 from . import tensors
 from .capture import PACKAGE
 from .structure import (
@@ -319,7 +320,7 @@ class Watch:
         place = (id(holder), key)
         if place not in self.entries:
             count = len(self._watcher.held)
-            self.entries[place] = kind(holder, key, value, self._watcher.describe(value, name))
+            self.entries[place] = kind(holder, key, value, self._watcher.describe(value, f"`{name}`"))
             for spec in self._watcher.held[count:]:
                 self._on_tensor(spec.tensor)
             self._reach(value)
@@ -370,13 +371,13 @@ class Watch:
             for key, part in parts[: 1024 if container else None]:
                 if type(part) in PLAIN:
                     if is_library(each) and held is not None:
-                        spec: Spec = PlainSpec(f"{name}.{key}", part)
+                        spec: Spec = PlainSpec(f"`{name}.{key}`", part)
                         self.entries.setdefault((id(held), key), Entry(held, key, part, spec))
                     continue
                 text = f"{name}[{key!r}]" if container else f"{name}.{key}"
                 kind = Entry if held is not None and key in held else ItemEntry if container else SlotEntry
                 holder = held if kind is Entry else each
-                todo.append((part, text, (*way, kind(holder, key, part, SameSpec(text, part)))))
+                todo.append((part, text, (*way, kind(holder, key, part, SameSpec(f"`{text}`", part)))))
 
     # *** comparing
 
@@ -409,6 +410,10 @@ class Watch:
         self._known.clear()
         self._functions.clear()
         self._seen.clear()
+
+    def binds(self) -> list[UOp]:
+        """The bound Variables that names lead to."""
+        return self._watcher.binds
 
     def tensors(self) -> list[Any]:
         """The tensors that names lead to."""

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from ..config import DEBUG, JIT
+from ..config import CHECK, DEBUG, JIT
 from . import tensors
 from .capture import (
     Capture,
@@ -128,6 +128,8 @@ class _State:
         with self.lock:
             self.calls = 0
             self.entries: list[Entry] = []
+            #: what got other memory in the last capture; in the next it gets it before
+            self.moved: list[Any] = []
             self.recaptures: dict[str, int] = {}
             self.warned: set[str] = set()
 
@@ -136,9 +138,10 @@ class _State:
             refuse_nested(self)
             return self.fxn(*args, **kwargs)
         with self.lock:
-            if self.calls >= 2 and JIT.value:
+            capture = JIT.value and not CHECK.value  # which looks at each kernel as it runs
+            if self.calls >= 2 and capture:
                 return self._replay(args, kwargs)
-            if self.calls == 0 or not JIT.value:
+            if self.calls == 0 or not capture:
                 result = self._plain(args, kwargs)
                 self.calls = max(self.calls, 1)
                 return result
@@ -165,7 +168,7 @@ class _State:
         if mismatch is not None:
             raise JitError(str(mismatch)) from None
         if changed is None:  # the last capture could not be kept
-            changed = Changed("the memory of a tensor", "its own", "shared")
+            changed = Changed("the memory of a tensor", "its own", "held by others")
         return self._changed(changed, args, kwargs)
 
     def _changed(self, changed: Changed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -179,7 +182,7 @@ class _State:
         if name not in self.warned:
             self.warned.add(name)
             warnings.warn(
-                f"{self!r} runs without its captures where `{name}` differs, since it changed in "
+                f"{self!r} runs without its captures where {name} differs, since it changed in "
                 f"{count + 1} calls (the last time: {changed}); make it a Tensor or a bound Variable that is "
                 "passed as an argument, or a tensor that is assigned in place",
                 RuntimeWarning,
@@ -194,7 +197,7 @@ class _State:
         capture = Capture(self)
         describer = Describer()
         names = _argument_names(self.fxn, args)
-        specs = [describer.describe(value, name) for value, name in zip(args, names, strict=True)]
+        positional = [describer.describe(value, name) for value, name in zip(args, names, strict=True)]
         keywords = {key: describer.describe(value, f"argument `{key}`") for key, value in kwargs.items()}
         call = Call()
         for bind in describer.binds:
@@ -207,8 +210,13 @@ class _State:
                     note_bind(call, bind, spec.name)
             watch = Watch(session.realize_before)
             watch.function(self.fxn)
+            if self.moved:
+                for storage in self.moved:
+                    tensors.layer.settled(storage)
+                tensors.layer.begin_writes(self.moved)
+                self.moved = []
             session.start()
-            entry = Entry(specs, keywords, watch)
+            entry = Entry(positional, keywords, watch)
             with recorded(capture):
                 with watch.functions_that_run():
                     result = self.fxn(*args, **kwargs)
@@ -222,11 +230,12 @@ class _State:
                 "already, or is constant"
             )
         value = nest.build(nest.tensors)
-        kept = entry.complete(capture, session, [spec for _, spec in describer.tensors], call, nest)
         self.calls += 1
-        if DEBUG >= 1:
-            entry.announce()
-        if kept:
+        self.moved = session.moved()
+        specs = [spec for _, spec in describer.tensors]
+        if not self.moved and entry.complete(capture, session, specs, call, nest):
+            if DEBUG >= 1:
+                entry.announce()
             self.entries.insert(0, entry)
             del self.entries[MAX_CAPTURES:]
         return value

@@ -46,8 +46,8 @@ class Session:
         """Base Buffer → what joins the tensors that look at it."""
         raise NotImplementedError
 
-    def moved(self) -> bool:
-        """Whether the capture gave a tensor that existed other memory (others hold the old)."""
+    def moved(self) -> list[Any]:
+        """The storages that got other memory in the capture, since others hold the old."""
         raise NotImplementedError
 
     def gradients(self) -> list[tuple[Any, Any, Any]]:

@@ -283,13 +283,13 @@ class TensorSession(Session):
         for storage, version, alias in self._aliases:
             version.facts.pop("becomes", None)
             storage.refresh()
-            if "overwritten" in alias.facts or storage.version is not alias:
+            if "overwritten" in alias.facts:
                 version.facts.pop("buffer", None)
                 version.facts["overwritten"] = True
-            else:
+            elif storage.version is alias:
                 storage.move_to(version)
         for _, version, alias in self._aliases:
-            if "overwritten" not in version.facts:
+            if "overwritten" not in alias.facts:
                 alias.facts["becomes"] = version
         self._aliases.clear()
         for tensor, node, place, leaf in self._saved:
@@ -304,13 +304,14 @@ class TensorSession(Session):
                 found.setdefault(buffer_of(storage.version).base, {})[storage] = None
         return {buffer: list(storages) for buffer, storages in found.items()}
 
-    def moved(self) -> bool:
+    def moved(self) -> list[Any]:
+        found = []
         for storage, buffer in self._memory.items():
             storage.refresh()
             version = storage.version
             if storage.views() and version.op is Ops.BUFFER and buffer_of(version).base is not buffer:
-                return True
-        return False
+                found.append(storage)
+        return found
 
     def gradients(self) -> list[tuple[Any, Any, Any]]:
         found = []
@@ -504,10 +505,12 @@ def _short(dtype: DType) -> str:
 
 
 def is_alone(storage: Storage, known: int = 0) -> bool:
-    """Whether one tensor looks at a storage's memory, directly or in another shape, and no other node does.
+    """Whether one tensor looks at a storage's memory, directly or in another shape, and nothing else does.
 
     known  how many references to the version the caller has
     """
+    if buffer_of(storage.version).base.exported:
+        return False
     if not _alone:
         _alone.update(filter(None, map(_of_a_new_tensor, ((4,), (2, 2)))))
     return _holders(storage, known) in _alone

@@ -220,7 +220,7 @@ def test_the_same_result_twice():
 
 
 def test_results_carry_no_gradient():
-    """Backward outside of the function would find no graph in a replay; so it says so from the first call on."""
+    """Backward outside of the function finds no graph in a replay; so it says so from the first call on."""
     w = numbers(4).requires_grad_()
     f = TinyJit(lambda x: (x * w).sum())
     for _ in range(4):

@@ -66,16 +66,19 @@ def with_bounds(ast: UOp) -> tuple[UOp, dict[int, tuple[int, int]]] | None:
     return UOp.sink(*stores), numbers
 
 
-def roundings(ast: UOp) -> float:
-    """How many units of the last place two programs of a kernel commonly differ by: long sums decide."""
-    lengths = [1]
-    for node in ast.toposort():
+def roundings(ast: UOp | None = None) -> float:
+    """How many units of the last place two programs of a kernel commonly differ by: long sums decide.
+
+    Without a kernel: of one that has no sums.
+    """
+    lengths: list[int] = []
+    for node in ast.toposort() if ast is not None else ():
         if node.op in (Ops.REDUCE_AXIS, Ops.SCAN):
             sizes = shape_of(node.src[0])
             lengths.append(math.prod([_greatest(sizes[axis]) for axis in node.arg.axes]))
         elif node.op is Ops.STORE and node.arg is not None:
             lengths.append(math.prod([_greatest(size) for size in shape_of(node.src[2])]))
-    return 16 + 2 * math.sqrt(math.prod(lengths))
+    return 16 + (2 * math.sqrt(math.prod(lengths)) if lengths else 0)
 
 
 def epsilon(dtype: DType) -> float:

@@ -312,6 +312,11 @@ def _differing(got: Any, expected: Any, dtype: DType, allowed: float) -> Any:
     with np.errstate(all="ignore"):
         tiny = 8 * dtypes.finfo(dtype).tiny
         largest = np.maximum(np.abs(got), np.abs(expected))
+        if (
+            allowed > roundings()
+        ):  # sums: what cancels has the error of its terms, which are as large as others
+            finite = expected[np.isfinite(expected)]
+            largest = np.maximum(largest, np.sqrt(np.mean(finite * finite)) if finite.size else 0.0)
         close = np.abs(got - expected) <= allowed * epsilon(dtype) * largest + tiny
     return ~(close | (got == expected) | (np.isnan(got) & np.isnan(expected)))
 

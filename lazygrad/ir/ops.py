@@ -248,10 +248,25 @@ def _mulacc(dtype: DType, a: Any, b: Any, c: Any) -> Any:
     """a*b+c with one rounding; the caller's rounding to dtype must then see the exact sum."""
     if not dtypes.is_float(dtype) or not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
         return a * b + c
+    if dtype.scalar_type.itemsize <= 4:
+        return _sum_to_odd(a * b, c)  # the product of two numbers of 24 bits has 48, and is exact
     exact = fractions.Fraction(a) * fractions.Fraction(b) + fractions.Fraction(c)
     if exact == 0:
         return a * b + c  # for the sign of zero
     return _round_fraction(exact, dtype)
+
+
+def _sum_to_odd(a: float, b: float) -> float:
+    """a+b in float64, inexact sums as the neighbour with an odd last bit (Boldo and Melquiond 2008).
+
+    Rounded once more to a type of far fewer bits, that is the exact sum rounded once.
+    """
+    total = a + b
+    part = total - a
+    error = (a - (total - part)) + (b - part)  # the exact one (Knuth)
+    if error and not struct.unpack("<q", struct.pack("<d", total))[0] & 1:
+        return math.nextafter(total, math.copysign(math.inf, error))
+    return total
 
 
 def _round_fraction(exact: fractions.Fraction, dtype: DType) -> float:

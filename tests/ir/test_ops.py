@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import fractions
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lazygrad.dtype import ALL_DTYPES, cast_value, const_bits, dtypes, numpy_name, truncate
 from lazygrad.ir import OPS, Ops
-from lazygrad.ir.ops import ALU, COMMUTATIVE, COMPARISONS, ELEMENTWISE, REDUCTIONS, Kind, execute
+from lazygrad.ir.ops import (
+    ALU,
+    COMMUTATIVE,
+    COMPARISONS,
+    ELEMENTWISE,
+    REDUCTIONS,
+    Kind,
+    _round_fraction,
+    execute,
+)
 from lazygrad.simplify.check import edge_values, fits
 
 NUMPY = [d for d in ALL_DTYPES if d.fmt is not None]
@@ -271,3 +283,17 @@ def test_bitcasts_are_views_of_memory(dtype):
 def test_ops_without_a_meaning_say_so():
     with pytest.raises(TypeError, match="has no meaning on single values"):
         execute(Ops.RESHAPE, I32, (1,))
+
+
+@given(st.data(), st.sampled_from([dtypes.float32, dtypes.float16, dtypes.bfloat16]))
+def test_mulacc_agrees_with_fractions(data, dtype):
+    """Against exact fractions."""
+    numbers = st.floats(width=16 if dtype.itemsize == 2 else 32, allow_nan=False, allow_infinity=False)
+    a, b, c = (truncate(data.draw(numbers), dtype) for _ in range(3))
+    if data.draw(st.booleans()):  # what nearly cancels
+        c = truncate(-a * b * (1 + data.draw(st.integers(-2, 2)) * 2.0**-20), dtype)
+    if not all(map(math.isfinite, (a, b, c))):
+        return
+    exact = fractions.Fraction(a) * fractions.Fraction(b) + fractions.Fraction(c)
+    expected = truncate(_round_fraction(exact, dtype), dtype) if exact else a * b + c
+    assert execute(Ops.MULACC, dtype, (a, b, c), dtype) == expected

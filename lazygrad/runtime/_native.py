@@ -34,7 +34,7 @@ def native_program(
     """
     entry: Callable[[bytes, bytes, int, int], None] = _ENTRY(address)
     buffers, values, pieces = spec.globals, len(spec.vars), 1
-    if spec.pieces > 1 and llvm is not None and pool.start(llvm, THREADS.value):
+    if spec.pieces > 1 and llvm is not None and pool.start(llvm):
         entry, pieces = pool.entry(address), spec.pieces
     pack_addresses = struct.Struct(f"{buffers}P").pack
     pack_values = struct.Struct(f"{values}q").pack

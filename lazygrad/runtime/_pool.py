@@ -1,9 +1,9 @@
 """The worker pool: threads that run the pieces of one kernel at a time, for CPU and CLANG.
 
 `run_region(entry, bufs, vals, pieces, threads)` is native code: it calls `entry(bufs, vals, piece, pieces)`
-for every piece, and `threads - 1` workers help. Workers wait in a native loop: they look for the next region
-for a few microseconds, then they sleep until one begins. A region that finds the pool busy (another Python
-thread has one) runs by itself.
+for every piece, and `threads - 1` workers help, which it starts where there are fewer. Workers wait in a
+native loop: they look for the next region for a while, then they sleep until one begins. A region that finds
+the pool busy (another Python thread has one) runs by itself.
 
 How a region is safe: a worker enters (`entered` + 1), then looks whether the region is `open`; whoever began
 it closes it when all pieces are taken, then waits until nobody is inside. So the description of a region
@@ -14,20 +14,17 @@ Linux only, since sleeping and waking are its futexes; elsewhere pieces run one 
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import platform
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ..config import THREADS
 from ..device import DeviceError
 from ..locks import lock_across_fork
-from ._cache import diskcache_get, diskcache_put
 
 #: The number of the system call, by machine.
 _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
@@ -36,7 +33,7 @@ SPIN_S = 200e-6
 #: More workers than this are never started.
 MAX_WORKERS = 255
 
-RUN, WORK, SPIN, STATE = "lazygrad_run_region", "lazygrad_worker", "lazygrad_spin", "lazygrad_pool_state"
+RUN, SPIN, STATE = "lazygrad_run_region", "lazygrad_spin", "lazygrad_pool_state"
 #: `run_region(entry, bufs, vals, pieces, threads)`. Calling it releases Python's lock.
 REGION = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32
@@ -59,9 +56,8 @@ def text() -> str:
         "x86_64": "declare void @llvm.x86.sse2.pause()",
         "aarch64": "declare void @llvm.aarch64.hint(i32)",
     }
-    return _TEXT.format(
-        futex=_FUTEX[machine], pause=pause.get(machine, ""), declare=declare.get(machine, ""), **_FIELDS
-    )
+    words = {"futex": _FUTEX[machine], "all_signals": r"\FF" * 128, "max_workers": MAX_WORKERS}
+    return _TEXT.format(pause=pause.get(machine, ""), declare=declare.get(machine, ""), **words, **_FIELDS)
 
 
 #: Where each word of the state is; words that different threads write are a cache line apart, and more.
@@ -70,15 +66,18 @@ _FIELDS = {
     for name, offset in {
         "entry": 0, "bufs": 8, "vals": 16, "pieces": 24, "threads": 28,
         "generation": 128, "open": 132, "spins": 136, "sleepers": 256, "next": 384, "entered": 512,
-        "waiting": 516, "busy": 640,
+        "waiting": 516, "busy": 640, "workers": 644, "refused": 648,
     }.items()
 }  # fmt: skip
-_STATE_BYTES = 768
-_SPINS_AT = 136
+_STATE_BYTES, _SPINS_AT, _WORKERS_AT = 768, 136, 644
 
 _TEXT = """\
 @lazygrad_pool_state = global [768 x i8] zeroinitializer, align 128
+@all_signals = internal constant [128 x i8] c"{all_signals}"
 declare i64 @syscall(i64, ...)
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_detach(i64)
+declare i32 @pthread_sigmask(i32, ptr, ptr)
 {declare}
 
 define internal void @sleep(ptr %word, i32 %while) noinline nounwind {{
@@ -144,6 +143,14 @@ run:
   br label %alone
 
 begin:
+  %workers = load i32, ptr {workers}
+  %helpers = sub i32 %threads, 1
+  %enough = icmp sge i32 %workers, %helpers
+  br i1 %enough, label %describe, label %lack
+lack:
+  call void @start_workers(i32 %workers, i32 %helpers)
+  br label %describe
+describe:
   store ptr %entry, ptr {entry}
   store ptr %bufs, ptr {bufs}
   store ptr %vals, ptr {vals}
@@ -196,7 +203,48 @@ end:
   ret void
 }}
 
-define ptr @lazygrad_worker(ptr %argument) nounwind {{
+; Workers are numbered from 1. They take no signals: those are for threads that run Python.
+define internal void @start_workers(i32 %from, i32 %wanted) noinline nounwind {{
+start:
+  %thread = alloca i64
+  %before = alloca [128 x i8]
+  %few = icmp slt i32 %wanted, {max_workers}
+  %goal = select i1 %few, i32 %wanted, i32 {max_workers}
+  %lacking = icmp slt i32 %from, %goal
+  %refused = load i32, ptr {refused}
+  %may = icmp eq i32 %refused, 0
+  %try = and i1 %lacking, %may
+  br i1 %try, label %block, label %end
+block:
+  call i32 @pthread_sigmask(i32 0, ptr @all_signals, ptr %before)
+  br label %next
+next:
+  %workers = phi i32 [ %from, %block ], [ %number, %started ]
+  %lack = icmp slt i32 %workers, %goal
+  br i1 %lack, label %create, label %restore
+create:
+  %number = add i32 %workers, 1
+  %wide = zext i32 %number to i64
+  %argument = inttoptr i64 %wide to ptr
+  %error = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %argument)
+  %good = icmp eq i32 %error, 0
+  br i1 %good, label %started, label %failed
+started:
+  store i32 %number, ptr {workers}
+  %handle = load i64, ptr %thread
+  call i32 @pthread_detach(i64 %handle)
+  br label %next
+failed:
+  store i32 1, ptr {refused}
+  br label %restore
+restore:
+  call i32 @pthread_sigmask(i32 2, ptr %before, ptr null)
+  br label %end
+end:
+  ret void
+}}
+
+define internal ptr @worker(ptr %argument) nounwind {{
 start:
   %number.wide = ptrtoint ptr %argument to i64
   %number = trunc i64 %number.wide to i32
@@ -259,26 +307,20 @@ rouse:
 
 
 class Pool:
-    """The workers of this process: none at first, and none in a forked child.
+    """The workers of this process. They begin with the first region, in a forked child with its first.
 
     address   of `run_region`, for native callers; 0 before `start`
     run       the same for Python
-    workers   how many threads wait for regions
     """
 
     def __init__(self) -> None:
         self.address = 0
         self.run: Any = None
-        self.workers = 0
-        self._refused = False
         self._lock = lock_across_fork()
-        self._symbols: dict[str, int] = {}
+        self._state = 0
 
-    def start(self, llvm: Callable[[], Any], threads: int) -> bool:
-        """Have the pool, with workers for regions of so many threads; whether there can be one.
-
-        `llvm()` is the compiler of device CPU.
-        """
+    def start(self, llvm: Callable[[], Any]) -> bool:
+        """Have the native code, made by `llvm()`, the compiler of device CPU; whether there is a pool."""
         if not available():
             return False
         with self._lock:
@@ -287,73 +329,45 @@ class Pool:
                     self._load(llvm())
                 except DeviceError:  # CLANG runs without LLVM too
                     return False
-        self.grow(threads)
         return True
-
-    def grow(self, threads: int) -> None:
-        """Start the workers that regions of so many threads lack."""
-        with self._lock, _signals_blocked():  # signals are for threads that run Python
-            while self.workers < min(threads - 1, MAX_WORKERS) and not self._refused:
-                self._start_worker(self.workers + 1)
 
     def entry(self, entry: int) -> Callable[[bytes, bytes, int, int], None]:
         """A kernel's entry, as a function of the same arguments that runs all of its pieces."""
+        run = self.run
 
         def run_pieces(bufs: bytes, vals: bytes, piece: int, pieces: int) -> None:
-            threads = THREADS.value
-            if threads > self.workers + 1:
-                self.grow(threads)
-            self.run(entry, bufs, vals, pieces, threads)
+            run(entry, bufs, vals, pieces, THREADS.value)
 
         return run_pieces
 
+    @property
+    def workers(self) -> int:
+        """How many threads wait for regions."""
+        return ctypes.c_int32.from_address(self._state + _WORKERS_AT).value if self._state else 0
+
     def _load(self, compiler: Any) -> None:
         source = text()
-        key = [compiler.version(), source]
-        code = diskcache_get("native", key, level=2)
-        if code is None:
-            code = diskcache_put("native", key, compiler.compile(source), level=2)
-        symbols, linked = compiler.link_all(code, (RUN, WORK, SPIN, STATE), source)
+        symbols, linked = compiler.link_all(compiler.compile_once(source), (RUN, SPIN, STATE), source)
         for each in (linked.loaded, compiler.linker):  # a thread may be in it when the interpreter ends
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
         spin = ctypes.CFUNCTYPE(None, ctypes.c_int32)(symbols[SPIN])
         start = time.perf_counter()
         spin(2000)
         seconds = max(time.perf_counter() - start, 1e-6)
-        self._symbols = symbols
+        self._state = symbols[STATE]
         self._set_state(min(int(2000 * SPIN_S / seconds), 100_000))
         self.run = REGION(symbols[RUN])
         self.address = symbols[RUN]
 
     def _set_state(self, spins: int) -> None:
-        """No region, nobody inside, nobody asleep."""
-        ctypes.memset(self._symbols[STATE], 0, _STATE_BYTES)
-        ctypes.c_int32.from_address(self._symbols[STATE] + _SPINS_AT).value = spins
-
-    def _start_worker(self, number: int) -> None:
-        libc = ctypes.CDLL(None)
-        thread = ctypes.c_ulong()
-        work, argument = ctypes.c_void_p(self._symbols[WORK]), ctypes.c_void_p(number)
-        if libc.pthread_create(ctypes.byref(thread), None, work, argument) != 0:
-            self._refused = True  # the system has no threads left
-            return
-        libc.pthread_detach(thread)
-        self.workers = number
+        """No worker, no region."""
+        ctypes.memset(self._state, 0, _STATE_BYTES)
+        ctypes.c_int32.from_address(self._state + _SPINS_AT).value = spins
 
     def after_fork_in_child(self) -> None:
         """The workers stayed with the parent. The code is here; the state is what a fork found."""
-        self.workers, self._refused = 0, False
-        if self.address:
-            self._set_state(ctypes.c_int32.from_address(self._symbols[STATE] + _SPINS_AT).value)
-
-
-@contextlib.contextmanager
-def _signals_blocked() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if self._state:
+            self._set_state(ctypes.c_int32.from_address(self._state + _SPINS_AT).value)
 
 
 pool = Pool()

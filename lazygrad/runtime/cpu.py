@@ -17,6 +17,7 @@ from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Progra
 from ..renderer import ProgramSpec
 from ..renderer.llvmir import LLVMRenderer, target
 from . import _replay
+from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
 from ._native import host_target, native_program, native_replay
 
@@ -106,6 +107,12 @@ class LLVMCompiler(Compiler):
             code: bytes = self.machine.emit_object(self._parsed(source))
         return code
 
+    def compile_once(self, source: str) -> bytes:
+        """The same for a text that is part of lazygrad: an earlier process has left it on disk."""
+        key = [self.version(), source]
+        found: bytes | None = diskcache_get("native", key, level=2)
+        return diskcache_put("native", key, self.compile(source), level=2) if found is None else found
+
     @_apart
     def disassemble(self, source: str) -> str:
         """The instructions that LLVM makes of the text."""
@@ -175,7 +182,7 @@ class CPUDevice(CompiledDevice):
 
     @functools.cache  # noqa: B019  a device lives as long as the process
     def replayer(self) -> Callable[[bytes], None]:
-        code = self.compiler.compile(_replay.LLVM)
+        code = self.compiler.compile_once(_replay.LLVM)
         return native_replay(*self.compiler.link(code, _replay.SYMBOL, _replay.LLVM))
 
 

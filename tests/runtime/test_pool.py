@@ -51,14 +51,13 @@ class Counter:
 
     def __init__(self, pieces: int, times: int = 1) -> None:
         compiler = Device["CPU"].compiler
-        assert pool.start(lambda: compiler, 1)
+        assert pool.start(lambda: compiler)
         self.entry, self.code = compiler.link(compiler.compile(COUNT), "count_entry", COUNT)
         self.pieces = pieces
         self.memory = (ctypes.c_int64 * (8 * pieces))()
         self.bufs, self.vals = struct.pack("P", ctypes.addressof(self.memory)), struct.pack("q", times)
 
     def run(self, threads: int) -> None:
-        pool.grow(threads)
         pool.run(self.entry, self.bufs, self.vals, self.pieces, threads)
 
     def counts(self) -> list[int]:
@@ -116,23 +115,9 @@ def test_fewer_threads_than_workers():
     assert counter.counts() == [6000] * 8
 
 
-def test_without_threads_the_caller_runs_all(monkeypatch):
-    def refuse(self, number):
-        self._refused = True
-
-    monkeypatch.setattr(Pool, "_start_worker", refuse)
-    own = Pool()
-    compiler, counter = Device["CPU"].compiler, Counter(4)
-    assert own.start(lambda: compiler, 4)
-    assert own.workers == 0
-    for _ in range(10):
-        own.run(counter.entry, counter.bufs, counter.vals, 4, 4)
-    assert counter.counts() == [10] * 4
-
-
 def test_no_pool_elsewhere(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert not Pool().start(lambda: None, 4)
+    assert not Pool().start(lambda: None)
 
 
 # *** kernels
@@ -314,6 +299,20 @@ for _ in range(10):
 stop.set()
 thread.join()
 assert good()
+""")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_without_threads_the_caller_runs_all():
+    done = run("""
+import resource
+pid = os.fork()
+if pid == 0:
+    os.setresuid(65534, 65534, 65534)  # to whom limits apply
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    assert good() and good() and pool.workers == 0
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
 """)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -152,9 +152,10 @@ def _compare_bounds(always: bool, never: bool) -> Bound:
 
 
 def _and_bounds(a: Bound, b: Bound) -> Bound:
-    if a[0] >= 0 and b[0] >= 0:
-        return 0, min(a[1], b[1])
-    return -(1 << 63), 1 << 63
+    if a[0] < 0 or b[0] < 0:
+        return -(1 << 63), 1 << 63
+    least = min(a[0], b[0]) if max(a[1], b[1]) <= 1 else 0  # 0 and 1 are logic, but 2 & 5 is 0
+    return least, min(a[1], b[1])
 
 
 _BOUNDS: dict[Ops, Callable[..., Bound]] = {
@@ -169,9 +170,7 @@ _BOUNDS: dict[Ops, Callable[..., Bound]] = {
     Ops.WHERE: lambda c, a, b: (min(a[0], b[0]), max(a[1], b[1])),
     Ops.CMPLT: lambda a, b: _compare_bounds(a[1] < b[0], a[0] >= b[1]),
     Ops.CMPLE: lambda a, b: _compare_bounds(a[1] <= b[0], a[0] > b[1]),
-    Ops.AND: lambda a, b: (
-        (min(a[0], b[0]), min(a[1], b[1])) if a[0] >= 0 and b[0] >= 0 else (-(1 << 63), (1 << 63))
-    ),
+    Ops.AND: _and_bounds,
 }
 
 

@@ -239,9 +239,6 @@ def _tensor_const(u: UOp) -> str | None:
     return sources(Ops.DEVICE, least=0)(u) or const(u)
 
 
-_KEEPS_DTYPE = (Ops.COPY, Ops.CONTIGUOUS, Ops.DETACH, Ops.GATHER)
-
-
 def _keeps_dtype(count: int) -> Check:
     return both(sources(*(None,) * count), same_dtype_as_source)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..dtype import ALL_DTYPES, ConstType, DType, cast_value, const_bits, dtypes
 from ..ir.ops import COMPARISONS, Ops, execute
-from ..ir.pattern import PatternMatcher, Rule, UPat
+from ..ir.pattern import Rule, UPat
 from ..ir.text import expression
 from ..ir.uop import UOp
 
@@ -218,9 +218,3 @@ def check_rule(rule: Rule, count: int = 100, seed: int = 0) -> None:
             )
     if not fired:
         raise RuleError(f"{rule.place()}  {rule}: it never applies")
-
-
-def check_rules(matcher: PatternMatcher, count: int = 100) -> None:
-    """`check_rule` for every rule of a table."""
-    for rule in matcher:
-        check_rule(rule, count)

@@ -273,6 +273,17 @@ def test_bounds_of_data(low, high):
             assert least <= from_here <= greatest, (op, x, y)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 1), (1, 1), (2, 3), (5, 6), (4, 7)])
+def test_bounds_of_bits_that_both_have(low, high):
+    for least, greatest in [(0, 0), (0, 1), (1, 1), (2, 2), (3, 9)]:
+        node = Variable("v", low, high).cast(dtypes.int) & Variable("w", least, greatest).cast(dtypes.int)
+        found = [x & y for x in range(low, high + 1) for y in range(least, greatest + 1)]
+        assert bounds(node)[0] <= min(found)
+        assert max(found) <= bounds(node)[1]
+    yes = UOp.const(dtypes.bool, True)
+    assert bounds(yes & yes) == (1, 1)
+
+
 def test_bounds_of_what_may_overflow_are_those_of_the_dtype():
     v = Variable("v", 0, 100).cast(dtypes.int8)
     assert bounds(v + v) == (-128, 127)

@@ -142,7 +142,9 @@ class IndexingMixin(RandomMixin):
         """A bool mask as one integer tensor for each of its axes. It runs, to know how many there are."""
         import numpy as np
 
-        return [type(self)(found.astype(np.int64), device=self.device) for found in np.nonzero(np.asarray(mask))]
+        return [
+            type(self)(found.astype(np.int64), device=self.device) for found in np.nonzero(np.asarray(mask))
+        ]
 
     def _position(self, entry: Any, axis: int) -> sint:
         size = self.shape[axis]

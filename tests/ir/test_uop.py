@@ -147,7 +147,7 @@ def test_a_long_chain_builds_prints_and_is_freed(length):
     node = leaf(10**9)  # no other test makes nodes of it
     for _ in range(length):
         node = UOp(Ops.NEG, dtypes.int, (node,))
-    assert live_nodes() >= before + length
+    assert live_nodes() > length  # what other tests left may go at any time
     start = time.process_time()
     assert "..." in repr(node)
     assert time.process_time() - start < 5

@@ -8,6 +8,7 @@ from typing import Any
 from ..config import FUSE, ContextVar, flags_state
 from ..device import Buffer, Device
 from ..dtype import default_float, default_int
+from ..locks import uninterrupted
 from . import tensors
 from .capture import Capture, Changed
 from .guards import Watch
@@ -68,15 +69,15 @@ class Entry:
         self.specs = specs
         self.draws = capture.draws
         self._build = nest.build
-        roles = self.roles = Roles(fresh=capture.fresh, zeroed=capture.zeroed)
+        roles = Roles(fresh=capture.fresh, zeroed=capture.zeroed)
         #: slot → the number of the tensor whose memory it is; (number, slot) of others in the same memory
         self._slots: list[int] = []
         self._ties: list[tuple[int, int]] = []
         for buffer in call.buffers:
-            self._add_slot(buffer)
+            self._add_slot(buffer, roles)
         storages = session.storages()
         parts: dict[Buffer, list[tuple[type, Any]]] = {}
-        self._made = [self._result(t, call, session, storages, parts) for t in nest.tensors]
+        self._made = [self._result(t, call, session, storages, roles, parts) for t in nest.tensors]
         used = {buffer.base for item in capture.items for buffer in item.bufs}
         self.gradients: list[Gradient] = []
         for tensor, before, after in session.gradients():
@@ -85,14 +86,14 @@ class Entry:
                 continue
             gradient = Gradient(number, tensor, before is None)
             if after is not None:
-                gradient.made = self._result(after, call, session, storages, parts)
+                gradient.made = self._result(after, call, session, storages, roles, parts)
             old = None if before is None else layer.where(before)
             if old is not None and old[0].base in used:
                 gradient.reads = TensorSpec(f"the gradient of a tensor of shape {tensor.shape}", 0, None)
                 if session.prepare(before, gradient.reads) is not old[0]:
                     return False
                 call.buffers.append(old[0])
-                self._add_slot(old[0])
+                self._add_slot(old[0], roles)
             self.gradients.append(gradient)
         for bind in self.watch.binds():
             note_bind(call, bind, "a Variable outside of the arguments")
@@ -104,12 +105,12 @@ class Entry:
         self.replay = Replay(capture.items, roles, source)
         self._changing = bool(self.replay.sources or draws.start is not None or draws.final is not None)
         self.outputs = [layer.output(base, parts[base]) for base in roles.outputs]
-        self._watch_memory(storages, call)
+        self._watch_memory(storages, roles, call)
         return True
 
-    def _add_slot(self, buffer: Buffer) -> None:
+    def _add_slot(self, buffer: Buffer, roles: Roles) -> None:
         number = len(self._slots) + len(self._ties)
-        slot = self.roles.arguments.setdefault(buffer.base, len(self._slots))
+        slot = roles.arguments.setdefault(buffer.base, len(self._slots))
         if slot == len(self._slots):
             self._slots.append(number)
         else:
@@ -121,10 +122,11 @@ class Entry:
         call: Call,
         session: tensors.Session,
         storages: dict[Buffer, list[Any]],
+        roles: Roles,
         parts: dict[Buffer, list[tuple[type, Any]]],
     ) -> Made:
         """How one tensor of the result is made in a replay."""
-        layer, roles, kind = tensors.layer, self.roles, type(tensor)
+        layer, kind = tensors.layer, type(tensor)
         number = next((n for n, t in enumerate(call.tensors) if t is tensor), None)
         if number is not None:
             argument = number
@@ -146,9 +148,9 @@ class Entry:
         storage = storages[base][0]
         return lambda call, made: layer.view(kind, storage, moves)
 
-    def _watch_memory(self, storages: dict[Buffer, list[Any]], call: Call) -> None:
+    def _watch_memory(self, storages: dict[Buffer, list[Any]], roles: Roles, call: Call) -> None:
         """Note whose memory is used, and which arguments must not be in the same memory as what else."""
-        roles, replay, layer = self.roles, self.replay, tensors.layer
+        replay, layer = self.replay, tensors.layer
         bases = [buffer.base for buffer in call.buffers]
         for number, spec in enumerate(self.specs):
             spec.written = bases[number] in replay.written
@@ -165,6 +167,7 @@ class Entry:
             return place is not None and place[0].base in used
 
         self.written = [external for external in self.external if external.written]
+        self._watched = layer.watched([external.storage for external in self.written])
         self.watch.close(is_used)
         held = {place[0].base for t in self.watch.tensors() if (place := layer.where(t)) is not None}
         #: arguments that the function also sees otherwise: they must be in the same memory every time
@@ -246,10 +249,7 @@ class Entry:
     def run(self, call: Call) -> Any:
         """Replay on the memory of this call."""
         layer, replay = tensors.layer, self.replay
-        writes: list[Any] = []
-        for external in self.written:
-            if not layer.is_alone(external.storage, known=1):
-                writes.append(external.storage)
+        writes = self._watched.disturbed()
         for number in self._written:
             storage = layer.storage(call.tensors[number])
             if not layer.is_alone(storage):
@@ -262,9 +262,13 @@ class Entry:
             buffer, results = output.take(call.binds)
             handles.append(buffer._buf)
             made.append(results)
-        replay.run(handles, self._values(call) if self._changing else [])
+        values = self._values(call) if self._changing else []
         if writes:
-            self._end(writes)
+            with uninterrupted():  # what was written must not seem as it was
+                replay.run(handles, values)
+                self._end(writes)
+        else:
+            replay.run(handles, values)
         for gradient in self.gradients:
             tensor = gradient.of(call)
             tensor.grad = None if gradient.made is None else gradient.made(call, made)

@@ -199,6 +199,8 @@ class Watch:
         self._functions: dict[types.CodeType, list[types.FunctionType]] = {}
         self._seen: set[Any] = set()
         self._fast: list[tuple[Any, Any, Any, Entry]] = []
+        self._held: list[tuple[Any, Any, Any, Any, Entry]] = []
+        self._items: list[tuple[Any, Any, Any, Any, Entry]] = []
         self._rest: list[Entry] = []
 
     # *** noting
@@ -221,6 +223,8 @@ class Watch:
             self._look_into(owner, "self", ())
         if isinstance(fxn, types.FunctionType):
             self._reach(fxn)
+            if not is_user_code(fxn.__code__):
+                return  # a decorator of a library: what it calls is seen when it runs
             bound = dict.fromkeys(parameters_of(fxn.__code__)[:1], owner) if owner is not MISSING else {}
             self._chains(fxn.__code__, fxn.__globals__, [fxn], bound)
 
@@ -330,23 +334,29 @@ class Watch:
     # *** what can be reached
 
     def _reach(self, value: Any) -> None:
-        """Functions: those that can be reached are known by their code, and what their closures hold."""
+        """Functions: those of the user that can be reached are known by their code; what closures hold."""
         todo = [value]
         while todo:
             each = todo.pop()
             if isinstance(each, types.MethodType):
                 self._look_into(each.__self__, "self", ())
                 each = each.__func__
-            inner = getattr(each, "fxn", None) if is_library(each) else None
-            if inner is not None:
-                todo.append(inner)
-            if isinstance(each, types.FunctionType) and is_user_code(each.__code__):
-                known = self._functions.setdefault(each.__code__, [])
-                if each not in known:
-                    known.append(each)
-                    todo += [cell_value(cell) for cell in each.__closure__ or ()]
-                    for cell in each.__closure__ or ():
-                        self._look_into(cell_value(cell), "closure", ())
+            elif isinstance(each, functools.partial):
+                for part in (*each.args, *each.keywords.values()):
+                    self._look_into(part, type(part).__name__, ())
+                each = each.func
+            elif is_library(each) and hasattr(each, "fxn"):  # another jit
+                each = each.fxn
+            if isinstance(each, types.MethodType):
+                todo.append(each)
+            if not isinstance(each, types.FunctionType) or self._known.get(id(each)) is each:
+                continue
+            self._known[id(each)] = each
+            if is_user_code(each.__code__):
+                self._functions.setdefault(each.__code__, []).append(each)
+            for cell in each.__closure__ or ():
+                todo.append(cell_value(cell))
+                self._look_into(todo[-1], "closure", ())
 
     def _look_into(self, value: Any, name: str, way: tuple[Entry, ...]) -> None:
         """Note the instances below a value, the tensors they hold, the numbers in lazygrad's own layers."""
@@ -401,11 +411,16 @@ class Watch:
         for entry in self.entries.values():
             if _is_leaf(entry.value) and isinstance(entry.value, (types.ModuleType, type)):
                 continue  # lazygrad's, numpy's: nobody replaces them
+            if isinstance(entry.spec, HeldSpec) and type(entry) in (Entry, ItemEntry):
+                kept = self._held if type(entry) is Entry else self._items
+                kept.append((entry.holder, entry.key, entry.spec.tensor, entry.spec.storage, entry))
+                continue
             compared = not isinstance(entry.spec, (PlainSpec, SameSpec))
             if compared or type(entry) is not Entry or isinstance(entry.value, (list, dict, set)):
                 self._rest.append(entry)
             else:
                 self._fast.append((entry.holder, entry.key, entry.value, entry))
+        self._on_tensor = lambda tensor: None  # the session of the capture is over
         self._inside.clear()
         self._known.clear()
         self._functions.clear()
@@ -425,6 +440,12 @@ class Watch:
             now = holder.get(key, MISSING)
             if now is not value:
                 entry.spec.read(now, call)
+        for holder, key, tensor, storage, entry in self._held:
+            if storage is None or holder.get(key) is not tensor or tensor._storage is not storage:
+                entry.spec.read(holder.get(key, MISSING), call)
+        for holder, key, tensor, storage, entry in self._items:
+            if key >= len(holder) or holder[key] is not tensor or tensor._storage is not storage:
+                entry.spec.read(entry.now(), call)
         for entry in self._rest:
             entry.spec.read(entry.now(), call)
 

@@ -32,7 +32,7 @@ from .capture import (
 from .entry import Entry
 from .guards import Watch
 from .results import Nest
-from .structure import Call, Describer, binds_in, note_bind
+from .structure import Call, Describer, Spec, binds_in, note_bind
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -130,6 +130,8 @@ class _State:
             self.entries: list[Entry] = []
             #: what got other memory in the last capture; in the next it gets it before
             self.moved: list[Any] = []
+            #: why the last capture was not kept: the function changed an argument
+            self.refused: Changed | None = None
             self.recaptures: dict[str, int] = {}
             self.warned: set[str] = set()
 
@@ -168,7 +170,7 @@ class _State:
         if mismatch is not None:
             raise JitError(str(mismatch)) from None
         if changed is None:  # the last capture could not be kept
-            changed = Changed("the memory of a tensor", "its own", "held by others")
+            changed = self.refused or Changed("the memory of a tensor", "its own", "held by others")
         return self._changed(changed, args, kwargs)
 
     def _changed(self, changed: Changed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -232,13 +234,29 @@ class _State:
         value = nest.build(nest.tensors)
         self.calls += 1
         self.moved = session.moved()
+        self.refused = _changed_arguments(args, kwargs, positional, keywords)
         specs = [spec for _, spec in describer.tensors]
-        if not self.moved and entry.complete(capture, session, specs, call, nest):
+        if not self.moved and self.refused is None and entry.complete(capture, session, specs, call, nest):
             if DEBUG >= 1:
                 entry.announce()
             self.entries.insert(0, entry)
             del self.entries[MAX_CAPTURES:]
         return value
+
+
+def _changed_arguments(
+    args: tuple[Any, ...], kwargs: dict[str, Any], positional: list[Spec], keywords: dict[str, Spec]
+) -> Changed | None:
+    """What the function did to its arguments besides writing tensors: a replay would not do it."""
+    call = Call()
+    try:
+        for spec, value in zip(positional, args, strict=True):
+            spec.read(value, call)
+        for name, spec in keywords.items():
+            spec.read(kwargs[name], call)
+    except Changed as changed:
+        return changed
+    return None
 
 
 def _argument_names(fxn: Any, args: tuple[Any, ...]) -> list[str]:

@@ -62,6 +62,13 @@ class Action:
     ops: int = 0
     accessed: int = 0
 
+    def forget_memory(self) -> None:
+        """Let go of the memory that it ran on when it was recorded."""
+        self.bufs = tuple([Buffer(b.device, b.size, b.dtype) for b in self.bufs])
+        self.item = ScheduleItem(
+            self.item.ast, self.bufs, self.item.metadata, self.item.var_vals, self.item.ast
+        )
+
     @property
     def reads(self) -> set[Buffer]:
         return {b.base for b in self.bufs[self.outputs :]}
@@ -96,7 +103,6 @@ class Replay:
     """
 
     def __init__(self, recorded: Sequence[ScheduleItem], roles: Roles, source: Source) -> None:
-        self.roles = roles
         actions = _without_constant_copies(_needed(_actions(recorded), roles), roles)
         self.constants = actions.constants
         self.batches = _batches(actions.actions)
@@ -106,14 +112,16 @@ class Replay:
             b for a in ordered for b in a.writes if b not in roles.fresh and b not in roles.zeroed
         }
         self.ops, self.accessed = sum(a.ops for a in ordered), sum(a.accessed for a in ordered)
-        self._place_buffers(ordered)
+        self._place_buffers(ordered, roles)
         self._place_values(ordered, source)
         self._build_block(ordered)
+        for action in ordered:
+            action.forget_memory()
+        self.constants.clear()
 
     # *** places
 
-    def _place_buffers(self, ordered: list[Action]) -> None:
-        roles = self.roles
+    def _place_buffers(self, ordered: list[Action], roles: Roles) -> None:
         self.external: dict[Buffer, int] = {}
         self.changing = len(roles.arguments) + len(roles.outputs)
         #: place → the handle that a launch gets
@@ -124,16 +132,16 @@ class Replay:
         self.external_parts: dict[int, list[tuple[int, Any, int, int]]] = {}
         self.held: list[Buffer] = []  # keeps memory alive
         place: dict[Any, int] = {}
-        private = self._private_memory(ordered)
+        private = self._private_memory(ordered, roles)
         for action in ordered:
             for buffer in action.bufs:
                 key = (buffer.base, buffer.offset, buffer.nbytes)
                 if key not in place:
-                    place[key] = self._place(buffer, private)
+                    place[key] = self._place(buffer, private, roles)
             action.places = tuple(place[b.base, b.offset, b.nbytes] for b in action.bufs)
 
-    def _place(self, buffer: Buffer, private: dict[Buffer, Buffer]) -> int:
-        base, roles = buffer.base, self.roles
+    def _place(self, buffer: Buffer, private: dict[Buffer, Buffer], roles: Roles) -> int:
+        base = buffer.base
         if base in private:
             return self._hold(private[base].view(buffer.size, buffer.dtype, buffer.offset))
         part = (Device[buffer.device].allocator, buffer.nbytes, buffer.offset)
@@ -160,9 +168,8 @@ class Replay:
         self.held.append(buffer)
         return len(self.handles) - 1
 
-    def _private_memory(self, ordered: list[Action]) -> dict[Buffer, Buffer]:
+    def _private_memory(self, ordered: list[Action], roles: Roles) -> dict[Buffer, Buffer]:
         """Memory for what is only needed inside the list; values whose lives do not overlap share it."""
-        roles = self.roles
         private: dict[Buffer, Buffer] = dict(self.constants)
         lives: dict[Buffer, list[int]] = {}
         for position, action in enumerate(ordered):

@@ -298,6 +298,8 @@ class Describer:
 
     def _inner(self, value: Any, name: str) -> Spec:
         kind = type(value)
+        if kind in (list, tuple) and len(value) > MAX_ITEMS and all(type(part) in PLAIN for part in value):
+            return PlainSpec(name, list(value) if kind is list else value)
         if isinstance(value, (list, tuple)):
             fields = getattr(value, "_fields", None)
             names = [f"{name}.{f}" for f in fields] if fields else [f"{name}[{n}]" for n in range(len(value))]

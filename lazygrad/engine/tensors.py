@@ -63,6 +63,14 @@ class Output:
         raise NotImplementedError
 
 
+class Watched:
+    """Memory that every replay writes."""
+
+    def disturbed(self) -> list[Any]:
+        """The storages whose memory somebody else looks at, or will."""
+        raise NotImplementedError
+
+
 class TensorLayer:
     """Tensors as the jit sees them: memory, the movements that look at it, versions that writes make."""
 
@@ -98,11 +106,12 @@ class TensorLayer:
         """The newest version of a storage and its Buffer, after the writes that wait have run."""
         raise NotImplementedError
 
-    def is_alone(self, storage: Any, known: int = 0) -> bool:
-        """Whether one tensor looks at the memory, and nothing that is to be computed will read it.
+    def is_alone(self, storage: Any) -> bool:
+        """Whether one tensor looks at the memory, and nothing that is to be computed will read it."""
+        raise NotImplementedError
 
-        known  how many references to the version the caller has
-        """
+    def watched(self, storages: Sequence[Any]) -> Watched:
+        """The same for the storages that a capture writes; the caller holds one reference to each version."""
         raise NotImplementedError
 
     def begin_writes(self, storages: Sequence[Any]) -> None:

@@ -20,10 +20,11 @@ from ..engine.capture import Changed, JitError, Mismatch, unrecorded
 from ..engine.realize import allocate_empty
 from ..engine.realize import realize as realize_nodes
 from ..engine.structure import TensorSpec, binds_in, unbound
-from ..engine.tensors import Moves, Output, Session, TensorLayer, install
+from ..engine.tensors import Moves, Output, Session, TensorLayer, Watched, install
 from ..ir.index import substitute
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
+from ..schedule.kernelize import planning
 from ..schedule.versions import buffer_of, effective, in_shape, mark_buffer, new_buffer, peel
 from ..shape import shape_text
 from ..shape.movement import base_and_tracker, reshape
@@ -125,8 +126,11 @@ class Tensors(TensorLayer):
             storage.refresh()
         return storage.version, buffer_of(storage.version)
 
-    def is_alone(self, storage: Storage, known: int = 0) -> bool:
-        return is_alone(storage, known)
+    def is_alone(self, storage: Storage) -> bool:
+        return is_alone(storage)
+
+    def watched(self, storages: Sequence[Storage]) -> Watched:
+        return WatchedMemory(storages)
 
     def begin_writes(self, storages: Sequence[Storage]) -> None:
         versions = {storage.version for storage in storages}
@@ -144,11 +148,12 @@ class Tensors(TensorLayer):
                 storage.move_to(_on(made))
 
     def end_writes(self, storages: Sequence[Storage]) -> None:
-        for storage in storages:
-            ended = storage.version
-            buffer = ended.facts.pop("buffer")
-            ended.facts["overwritten"] = True
-            storage.move_to(_on(buffer))
+        with planning:
+            for storage in storages:
+                ended = storage.version
+                buffer = ended.facts.pop("buffer")
+                ended.facts["overwritten"] = True
+                storage.move_to(_on(buffer))
 
     # *** results
 
@@ -326,6 +331,49 @@ class TensorSession(Session):
 # *** results
 
 
+class WatchedMemory(Watched):
+    """Looks at reference counts: a quarter of a microsecond for each storage.
+
+    A place is [storage, version, its tensor's node, the tensor, the Buffer, the counts of version and node].
+    """
+
+    def __init__(self, storages: Sequence[Storage]) -> None:
+        self.places: list[list[Any]] = [[s, None, None, None, None, 0, 0] for s in storages]
+
+    def disturbed(self) -> list[Any]:
+        found = []
+        count = sys.getrefcount
+        for place in self.places:
+            storage, version, node, tensor, buffer, versions, nodes = place
+            if (
+                storage.version is not version
+                or tensor._uop is not node
+                or count(version) != versions
+                or count(node) != nodes
+                or buffer.exported
+            ):
+                found.append(place)
+        if not found:
+            return found
+        version = node = tensor = None
+        return [place[0] for place in found if not self._learn(place)]
+
+    def _learn(self, place: list[Any]) -> bool:
+        """Note how memory looks that is alone now."""
+        storage = place[0]
+        place[1:] = None, None, None, None, 0, 0
+        if not is_alone(storage, known=1):
+            return False
+        (tensor,) = storage.views()
+        version, node = storage.version, tensor._uop
+        seen = _holders(storage)  # here two variables hold the nodes, in `disturbed` the place does
+        if seen is None:
+            return False
+        noted = node is not version and "base_and_tracker" in node.facts
+        place[1:] = version, node, tensor, buffer_of(version).base, seen[0] + noted, seen[-1]
+        return True
+
+
 class Results(Output):
     """The tensors on one output. Those of an earlier call that nobody holds any more are handed out again."""
 
@@ -336,8 +384,9 @@ class Results(Output):
         self.kept: list[Kept] = []
 
     def take(self, binds: dict[str, int]) -> tuple[Buffer, list[Any]]:
-        for kept in self.kept:
+        for number, kept in enumerate(self.kept):
             if kept.is_free():
+                self.kept.append(self.kept.pop(number))  # the next call finds the other one first
                 return kept.buffer, kept.tensors
         if len(self.kept) >= KEPT_RESULTS:
             self.kept.pop(0)
@@ -346,7 +395,7 @@ class Results(Output):
         if self.symbolic:
             self.kept.pop()
         else:
-            kept.alone = kept.counts()  # nobody else holds anything of it yet
+            kept.learn()
         return kept.buffer, kept.tensors
 
     def _add(self, binds: dict[str, int]) -> None:
@@ -365,33 +414,46 @@ class Results(Output):
 
 
 class Kept:
-    """The results of one call on one output. `alone`: the reference counts when nobody else holds them."""
+    """The results of one call on one output; its reference counts tell when nobody else holds them."""
 
-    __slots__ = ("alone", "buffer", "nodes", "storage", "tensors", "version")
+    __slots__ = (
+        "_buffer",
+        "_nodes",
+        "_tensors",
+        "_version",
+        "buffer",
+        "nodes",
+        "storage",
+        "tensors",
+        "version",
+    )
 
     def __init__(self, buffer: Buffer, tensors: list[Any], storage: Storage) -> None:
         self.buffer, self.tensors, self.storage = buffer, tensors, storage
         self.version = storage.version
         self.nodes = [tensor._uop for tensor in tensors]
-        self.alone: list[int] = []
 
-    def counts(self) -> list[int]:
-        """The references to the memory, to the tensors, and to the nodes they stand for."""
+    def learn(self) -> None:
+        """Note the counts: nobody else holds anything of it yet."""
         count = sys.getrefcount
-        found = [count(self.buffer), count(self.version)]
-        for tensor in self.tensors:
-            found.append(count(tensor))
-        for node in self.nodes:
-            found.append(count(node))
-        return found
+        self._buffer, self._version = count(self.buffer), count(self.version)
+        self._tensors = [count(self.tensors[n]) for n in range(len(self.tensors))]
+        self._nodes = [count(self.nodes[n]) for n in range(len(self.nodes))]
 
     def is_free(self) -> bool:
         """Whether the caller let go of everything, and all is as it was made."""
-        if self.counts() != self.alone or self.buffer.exported or self.storage.version is not self.version:
+        count, storage = sys.getrefcount, self.storage
+        if count(self.buffer) != self._buffer or count(self.version) != self._version:
             return False
-        for tensor, node in zip(self.tensors, self.nodes, strict=True):
-            changed = tensor._uop is not node or tensor._storage is not self.storage
-            if changed or tensor.grad is not None or tensor._requires_grad or not tensor._leaf:
+        if self.buffer.exported or storage.version is not self.version:
+            return False
+        for n in range(len(self.tensors)):
+            if count(self.tensors[n]) != self._tensors[n] or count(self.nodes[n]) != self._nodes[n]:
+                return False
+            tensor = self.tensors[n]
+            if tensor._uop is not self.nodes[n] or tensor._storage is not storage:
+                return False
+            if tensor.grad is not None or tensor._requires_grad or not tensor._leaf:
                 return False
         return True
 

@@ -8,6 +8,8 @@ import gc
 import itertools
 import pickle
 import threading
+import warnings
+import weakref
 from collections import namedtuple
 from typing import Any
 
@@ -474,6 +476,44 @@ def test_gradients_into_such_an_argument_are_refused():
         f(w * 3)
 
 
+def test_an_argument_that_the_function_changes():
+    """A replay would not put the tensor into the dict: such calls run uncaptured."""
+
+    def f(batch):
+        batch["sum"] = batch["x"].sum()
+        return batch["x"] + 1
+
+    f = TinyJit(f)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for call in range(8):
+            batch = {"x": Tensor([1.0, float(call)])}
+            f(batch)
+            assert batch["sum"].item() == call + 1.0
+    assert "argument `batch` differs" in str(found[0].message)
+
+
+def test_long_lists_of_numbers_are_compared():
+    f = TinyJit(lambda x, weights: x * sum(weights))
+    weights = [1.0] * 1000
+    for call in range(6):
+        weights[500] = float(call // 3)
+        assert f(Tensor([1.0]), weights).item() == 999.0 + call // 3
+
+
+def test_memory_of_the_captured_call_is_let_go():
+    x = numbers(64, 64)
+    f = TinyJit(lambda x: (((x + 1).contiguous() * 2).contiguous() + 3).contiguous() * 4)
+    f(x)
+    f(x)
+    buffer = weakref.ref(x.uop.src[0].facts["buffer"])
+    size = 64 * 64 * 4
+    del x
+    gc.collect()
+    assert buffer() is None
+    assert f.captured.replay.taken_bytes == 2 * size, "three values in between, two at a time"
+
+
 # ---- symbolic sizes ----
 
 
@@ -640,6 +680,26 @@ def test_a_method_captures_for_each_instance():
             np.testing.assert_allclose(model(x).numpy(), x.numpy() @ model.w.numpy() * 2, rtol=1e-5)
     assert models[0].forward is not models[1].forward
     assert isinstance(Model.forward, TinyJit)
+
+
+class SlotModel:
+    __slots__ = ("w",)
+
+    def __init__(self, seed):
+        self.w = numbers(4, seed=seed)
+
+    @TinyJit
+    def forward(self, x):
+        return x * self.w
+
+
+def test_a_method_of_a_class_with_slots():
+    """There is no place to keep a capture of each instance: the instance is an argument."""
+    models = [SlotModel(0), SlotModel(1)]
+    for call in range(5):
+        x = numbers(4, seed=call)
+        for model in models:
+            np.testing.assert_array_equal(model.forward(x).numpy(), x.numpy() * model.w.numpy())
 
 
 def test_a_model_with_a_jit_is_freed():

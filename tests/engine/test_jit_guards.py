@@ -220,6 +220,19 @@ def test_the_closure_of_a_decorator():
         assert f(Tensor([1.0])).item() == 2.0 * triple.factor[0]
 
 
+def test_a_decorator_of_the_library():
+    scale = [2.0]
+
+    @TinyJit
+    @Tensor.train()
+    def f(x):
+        return x * scale[0] * (2 if Tensor.training else 1)
+
+    for call in range(8):
+        scale[0] = 2.0 + call // 3
+        assert f(Tensor([1.0])).item() == 2 * scale[0]
+
+
 def test_a_loop_variable_of_a_function_made_inside():
     """The cells of a function that is made in the call are no state from outside."""
 

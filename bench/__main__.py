@@ -6,8 +6,9 @@ import sys
 from types import ModuleType
 
 from . import compile as compile_times
+from . import cores
 
-MEASUREMENTS: dict[str, ModuleType] = {"compile": compile_times}
+MEASUREMENTS: dict[str, ModuleType] = {"compile": compile_times, "cores": cores}
 
 
 def main(arguments: list[str]) -> int:

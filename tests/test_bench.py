@@ -63,3 +63,12 @@ def test_unknown_names_are_refused():
     done = run_bench("compile", "--cases", "kernel,nothing")
     assert done.returncode == 2
     assert "no case nothing" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes do not choose their cores here")
+def test_what_cores_are_worth():
+    done = run_bench("cores", "--quick")
+    assert done.returncode == 0, done.stderr
+    assert "from disk" in done.stdout
+    assert "NO" not in done.stdout.split()
+    assert done.stdout.count(" yes\n") == 6

@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import gc
 import os
 import sys
 import sysconfig
@@ -236,8 +237,11 @@ class Watch:
             yield  # a profiler written in C cannot be shared: only the function itself is looked at
             return
 
+        # what the garbage collector calls runs at any time and is no part of the function
+        collectors = {f.__code__ for f in gc.callbacks if isinstance(f, types.FunctionType)}
+
         def profile(frame: types.FrameType, event: str, arg: Any) -> None:
-            if event == "call" and is_user_code(frame.f_code):
+            if event == "call" and is_user_code(frame.f_code) and frame.f_code not in collectors:
                 self._called(frame)
             if outer is not None:
                 outer(frame, event, arg)

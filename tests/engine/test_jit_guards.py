@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 import itertools
 import math
 import types
@@ -655,3 +656,24 @@ def test_errors_name_the_jit():
     g(numbers(2))
     with pytest.raises(JitError, match="<TinyJit of"):
         g(numbers(2))
+
+
+def test_what_the_garbage_collector_calls_is_no_part_of_the_function():
+    space = {"count": 0}
+    exec("def called(phase, info):\n    global count\n    count += 1", space)
+    gc.callbacks.append(space["called"])
+    try:
+
+        @TinyJit
+        def f(x):
+            gc.collect()
+            return (x + 1).realize()
+
+        x = Tensor([1.0]).realize()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for _ in range(8):
+                assert f(x).tolist() == [2.0]
+    finally:
+        gc.callbacks.remove(space["called"])
+    assert space["count"] > 0

@@ -101,7 +101,7 @@ class _Assembler:
             node = graph.version[root] if root.op is Ops.ASSIGN else below_movement(graph.value[root])
             if node not in graph.stored and not is_held(node):
                 results[node] = None
-        walk = toposort_effective([*results, *graph.version.values()])
+        walk = toposort_effective([*results, *graph.version.values()], follow=False)
         #: version of memory → the ASSIGN that ends it
         self.killer = {n.src[0]: n for n in walk if n.op is Ops.ASSIGN and not is_held(n)}
         watched = {version for version in self.killer if version not in graph.stored}

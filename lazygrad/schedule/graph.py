@@ -30,15 +30,16 @@ def is_held(node: UOp) -> bool:
 _LEAVES = HELD | {Ops.BIND, Ops.CONST, Ops.DEVICE, Ops.UNIQUE}
 
 
-def toposort_effective(roots: Iterable[UOp], done: set[UOp] | None = None) -> list[UOp]:
+def toposort_effective(roots: Iterable[UOp], done: set[UOp] | None = None, follow: bool = True) -> list[UOp]:
     """Every node below the roots after its sources, seen through `becomes`, and not below what is held
     already.
 
-    done  nodes that were walked before: they and what is below them are left out; the walk adds to it
+    done    nodes that were walked before: they and what is below them are left out; the walk adds to it
+    follow  False in a plain graph, whose nodes may be equal to nodes that have become something
     """
     done = set() if done is None else done
     order: list[UOp] = []
-    stack = [effective(root) for root in roots]
+    stack = [effective(root) if follow else root for root in roots]
     stack.reverse()
     while stack:
         node = stack[-1]
@@ -47,7 +48,7 @@ def toposort_effective(roots: Iterable[UOp], done: set[UOp] | None = None) -> li
             if op not in _LEAVES and not (op is Ops.ASSIGN and node.src[1].op is Ops.KERNEL):
                 waiting = len(stack)
                 for source in reversed(node.src):
-                    if "becomes" in source.facts:
+                    if follow and "becomes" in source.facts:
                         source = effective(source)
                     if source not in done:
                         stack.append(source)

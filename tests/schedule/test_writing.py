@@ -394,3 +394,11 @@ def test_a_write_does_not_keep_its_old_values_alive():
     for _ in range(50):
         a.assign(a + 1).realize()
     assert GlobalCounters.mem_used == before
+
+
+def test_a_graph_without_detach_that_equals_one_that_was_computed():
+    w = Tensor([1.0, 2.0], requires_grad=True).realize()
+    x = Tensor([3.0, 4.0]).realize()
+    computed = (w * x).realize()  # its graph is kept for gradients
+    assert (w.detach() * x + 1).tolist() == [4.0, 9.0]
+    assert computed.tolist() == [3.0, 8.0]

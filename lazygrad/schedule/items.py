@@ -91,6 +91,8 @@ def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
         waiting = []
         for source in node.src:
             source = effective(source)
+            if source.op is Ops.BUFFER_VIEW:  # a part of memory is there when the whole is
+                source = effective(source.src[0])
             if source.op in (Ops.ASSIGN, Ops.KERNEL) and source not in done:
                 waiting.append(source)
         if waiting:

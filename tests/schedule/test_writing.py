@@ -402,3 +402,9 @@ def test_a_graph_without_detach_that_equals_one_that_was_computed():
     computed = (w * x).realize()  # its graph is kept for gradients
     assert (w.detach() * x + 1).tolist() == [4.0, 9.0]
     assert computed.tolist() == [3.0, 8.0]
+
+
+def test_a_part_of_memory_that_is_planned_is_copied_after_it_was_computed():
+    x = Tensor([1, 2, 3, 4])
+    x.kernelize()
+    assert x[1:].to("NPY").to(x.device).tolist() == [2, 3, 4]

@@ -527,8 +527,8 @@ _MAY_SHARE = frozenset(
 
 
 def pending_nodes() -> list[UOp]:
-    """The values that somebody holds and that are not computed yet."""
-    return [node for node in (t._value() for t in live_tensors()) if base_of(node).op is not Ops.BUFFER]
+    """The values that somebody holds and that are not computed yet. Looks only: they may be other threads' tensors."""
+    return [node for node in (latest(t._uop) for t in live_tensors()) if base_of(node).op is not Ops.BUFFER]
 
 
 def _recorded_as(node: UOp, graph: set[UOp]) -> UOp | None:

@@ -527,7 +527,10 @@ _MAY_SHARE = frozenset(
 
 
 def pending_nodes() -> list[UOp]:
-    """The values that somebody holds and that are not computed yet. Looks only: they may be other threads' tensors."""
+    """The values that somebody holds and that are not computed yet.
+
+    It only looks: they may be tensors of other threads.
+    """
     return [node for node in (latest(t._uop) for t in live_tensors()) if base_of(node).op is not Ops.BUFFER]
 
 

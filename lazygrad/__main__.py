@@ -68,9 +68,11 @@ def devices_table() -> str:
     """A line for each kind of device: whether it works here, and if not what is missing."""
     lines = []
     default = Device.DEFAULT.partition(":")[0]
-    for kind, problem in sorted(Device.status().items(), key=lambda row: (bool(row[1]), row[0])):
+    found = Device.status()
+    width = max(map(len, found)) + 1
+    for kind, problem in sorted(found.items(), key=lambda row: (bool(row[1]), row[0])):
         state = problem or ("works; the default" if kind == default else "works")
-        lines.append(f"{kind:8}{'-' if problem else '+'}  {state}")
+        lines.append(f"{kind:{width}} {'-' if problem else '+'}  {state}")
     return "\n".join(lines)
 
 

@@ -143,6 +143,7 @@ def test_an_opened_device_is_announced_once():
 
 
 def test_threads_open_a_device_once(monkeypatch):
+    monkeypatch.setattr(Device, "_registered", {})
     opened = []
 
     def make(name: str) -> CompiledDevice:
@@ -203,7 +204,9 @@ def test_a_forked_child_uses_the_parents_buffers_and_makes_its_own(device):
 
 
 @needs_fork
-def test_a_gpu_of_the_parent_is_refused_in_a_forked_child():
+def test_a_gpu_of_the_parent_is_refused_in_a_forked_child(monkeypatch):
+    monkeypatch.setattr(Device, "_registered", {})
+
     class FakeGPU(CompiledDevice):
         fork_safe = False
 

@@ -8,7 +8,9 @@ import pytest
 
 from lazygrad import Context, Device, Tensor
 from lazygrad.__main__ import main
+from lazygrad.device import CompiledDevice
 from lazygrad.nn import demo
+from lazygrad.runtime._host import HostAllocator
 
 
 @pytest.fixture
@@ -79,6 +81,14 @@ def test_devices_says_what_works_and_what_is_missing(capsys):
     assert rows["METAL"][0] == "-"
     assert len(rows["METAL"][1]) > 10
     assert sum("the default" in row[1] for row in rows.values()) == 1
+
+
+def test_devices_has_room_for_a_long_name(capsys, monkeypatch):
+    monkeypatch.setattr(
+        Device, "_registered", {"ACCELERATOR": lambda name: CompiledDevice(name, HostAllocator(name))}
+    )
+    main(["devices"])
+    assert "ACCELERATOR  +  works" in capsys.readouterr().out.splitlines()
 
 
 def test_devices_marks_the_default(capsys):

@@ -10,12 +10,13 @@ from .dtype import dtypes
 from .engine import JitError, TinyJit, jit
 from .engine.check import CheckError
 from .ir import UOp, Variable
-from .tensor import Tensor, enable_grad, memory, no_grad
+from .tensor import Function, Tensor, enable_grad, memory, no_grad
 
 __all__ = [
     "CheckError",
     "Context",
     "Device",
+    "Function",
     "JitError",
     "Tensor",
     "TinyJit",

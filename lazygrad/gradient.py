@@ -380,6 +380,8 @@ GRADIENTS: dict[Ops, Rule] = {
     Ops.CONTIGUOUS: lambda grad, node: (grad,),
     Ops.ASSIGN: _assign,
     Ops.MULTI: _missing("a sharded tensor"),
+    # the first source is the value; its gradient is what the author of the Function says
+    Ops.FUNCTION: lambda grad, node: node.arg.gradients(grad, node),
     # nothing flows through these
     **dict.fromkeys(
         (Ops.DETACH, Ops.BITCAST, Ops.IDIV, Ops.MOD, Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR), NO_GRADIENT

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, dtypes
+from lazygrad import Function, Tensor, dtypes
 from lazygrad.gradient import GRADIENTS, NO_GRADIENT, cosine, filled, gradient
 from lazygrad.ir.args import ReduceArg
 from lazygrad.ir.ops import OPS, Kind, Ops
@@ -53,6 +53,19 @@ LINE = data(5, seed=4, dtype=np.float64)
 INDEX = Tensor(np.array([[3, 0, 3], [1, 9, 0]]))
 PLACES = Tensor(np.array([2, 0, 2, 7]))
 VALUES = data(4, seed=5, dtype=np.float64)
+
+
+class Product(Function):
+    """A gradient of one's own; more in tests/tensor/test_function.py."""
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        self.save_for_backward(a, b)
+        return a * b
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = self.saved_tensors
+        return grad * b, grad * a
+
 
 RULES: dict[Any, tuple[Callable[..., Tensor], list[Any]]] = {
     Ops.ADD: (lambda a, b: a + b * b, [A, B]),
@@ -109,6 +122,7 @@ RULES: dict[Any, tuple[Callable[..., Tensor], list[Any]]] = {
     Ops.CONTIGUOUS: (lambda a: a.exp().contiguous() * a, [A]),
     Ops.COPY: (lambda a: a.to("PYTHON").to("CPU") * a, [A]),
     Ops.ASSIGN: (lambda b: uop_op(Ops.ASSIGN)(Tensor(A), b) * b, [B]),
+    Ops.FUNCTION: (lambda a, b: Product.apply(a, b) * a, [A, B]),
 }
 
 
@@ -129,6 +143,13 @@ def test_what_is_missing_says_so(op: Ops) -> None:
     node = UOp(op, dtypes.float, (UOp.const(dtypes.float, 1.0),))
     with pytest.raises(NotImplementedError, match="not there yet"):
         GRADIENTS[op](node, node)
+
+
+def test_a_gradient_asked_for_after_the_value_was_computed() -> None:
+    x = Tensor([3.0], requires_grad=True)
+    y = (x * x).realize()
+    (dx,) = y.sum().gradient(x)
+    assert dx.tolist() == [6.0]
 
 
 def test_nothing_flows_through_integers() -> None:

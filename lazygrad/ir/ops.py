@@ -33,6 +33,7 @@ class Ops(enum.IntEnum):
     COPY = 13
     CONTIGUOUS = 14
     DETACH = 15
+    FUNCTION = 9
     MULTI = 16
     ASSIGN = 66
     KERNEL = 17
@@ -365,6 +366,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.REDUCE: OpInfo(Kind.REDUCE, None, _same),
     Ops.CONTIGUOUS: OpInfo(Kind.DATA, 1, _same),
     Ops.DETACH: OpInfo(Kind.DATA, 1, _same),
+    Ops.FUNCTION: OpInfo(Kind.DATA, None, _same),
     Ops.COPY: OpInfo(Kind.DATA, 2, _same),
     Ops.ASSIGN: OpInfo(Kind.DATA, 2, _same),
     Ops.GATHER: OpInfo(Kind.DATA, 2, _same),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..dtype import DType, PtrDType, dtypes
 from .args import AxisType, RangeArg, ReduceArg
-from .nest import scan_ranges, scan_values
+from .nest import closed_ranges, scan_ranges, scan_values, stage_stores
 from .ops import ALU, COMPARISONS, ELEMENTWISE, OPS, REDUCTIONS, SCANS, Ops
 from .text import linear_text, uop_text
 from .uop import UOp, toposort
@@ -272,6 +272,7 @@ TENSOR = Spec(
         Ops.COPY: both(sources(None, Ops.DEVICE), same_dtype_as_source),
         Ops.CONTIGUOUS: _keeps_dtype(1),
         Ops.DETACH: _keeps_dtype(1),
+        Ops.FUNCTION: sources(None, more=True),
         Ops.MULTI: ok,
         Ops.ASSIGN: sources(None, None, more=True),
         Ops.KERNEL: void,
@@ -428,6 +429,18 @@ def _scan(u: UOp) -> str | None:
     return None if wrong is None else f"its dtype is that of its values, {wrong}, not {u.dtype}"
 
 
+def stage(u: UOp) -> str | None:
+    """Memory, the STOREs that fill it, the RANGEs of the filling."""
+    if not u.src or u.src[0].op is not Ops.DEFINE_LOCAL or u.dtype is not u.src[0].dtype:
+        return "its first source is the DEFINE_LOCAL that it fills, of its dtype"
+    stores = stage_stores(u)
+    if not stores or u.src[1:] != (*stores, *closed_ranges(u)):
+        return "what follows its memory are STOREs and then RANGEs"
+    if any(store.src[0].src[0] is not u.src[0] for store in stores):
+        return "its STOREs fill its own memory"
+    return None
+
+
 def _not_in_registers(u: UOp) -> str | None:
     if u.arg.kind in (AxisType.UPCAST, AxisType.UNROLL):
         return f"{u.arg.kind.name} ranges have become lanes and registers"
@@ -466,11 +479,12 @@ _loops: dict[Ops, Check] = {
     Ops.STORE: both(void, sources(Ops.INDEX, None), _loop_store),
     Ops.REDUCE: both(sources(None, Ops.RANGE, more=True), one_lane(_reduce)),
     Ops.SCAN: one_lane(_scan),
-    Ops.STAGE: ok,
+    Ops.DEFINE_LOCAL: _MEMORY,
+    Ops.STAGE: stage,
     **dict.fromkeys(ELEMENTWISE, one_lane(elementwise)),
 }
 LOOPS = Spec(3, "loops", _loops)
-SCHEDULED = Spec(4, "scheduled loops", {**_loops, Ops.BARRIER: ok, Ops.DEFINE_LOCAL: pointer})
+SCHEDULED = Spec(4, "scheduled loops", {**_loops, Ops.BARRIER: ok})
 _vectors: dict[Ops, Check] = {
     **SCHEDULED.checks,
     Ops.RANGE: both(sources(None), _range, _not_in_registers),

@@ -90,6 +90,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.COPY: _first,
     Ops.CONTIGUOUS: _first,
     Ops.DETACH: _first,
+    Ops.FUNCTION: _first,
     Ops.MULTI: NO_SHAPE,
     Ops.ASSIGN: _first,
     Ops.KERNEL: NO_SHAPE,

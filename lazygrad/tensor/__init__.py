@@ -2,12 +2,13 @@
 
 from . import capturing  # noqa: F401  tells the jit what tensors are
 from .base import TensorBase
+from .function import Function
 from .holders import memory
 from .modes import enable_grad, no_grad
 from .neural import NeuralMixin
 from .trace import trace_methods
 
-__all__ = ["Tensor", "enable_grad", "memory", "no_grad"]
+__all__ = ["Function", "Tensor", "enable_grad", "memory", "no_grad"]
 
 
 class Tensor(NeuralMixin):

@@ -478,7 +478,8 @@ class TensorBase(metaclass=TrainingFlag):
             if gradient.shape != self.shape:
                 raise ValueError(f"gradient= has shape {gradient.shape}, this tensor {self.shape}")
             seed = gradient.uop.cast(self.dtype)
-        wanted = [target.uop for target in targets]
+        below = set(self.uop.toposort())
+        wanted = [_place_in(below, target) for target in targets]
         found = gradient_of(self.uop, seed, wanted)
         results = []
         for target, node in zip(targets, wanted, strict=True):
@@ -507,10 +508,7 @@ class TensorBase(metaclass=TrainingFlag):
         leaves: dict[UOp, list[TensorBase]] = {}
         for tensor in live_tensors():
             if tensor._leaf and tensor._requires_grad:
-                node = tensor.uop
-                source = node if node in below else _recorded_as(node, below)
-                if source is not None:
-                    leaves.setdefault(source, []).append(tensor)
+                leaves.setdefault(_place_in(below, tensor), []).append(tensor)
         found = gradient_of(self.uop, seed, list(leaves))
         for node, tensors in leaves.items():
             if node not in found:
@@ -552,6 +550,12 @@ def _recorded_as(node: UOp, graph: set[UOp]) -> UOp | None:
 def keep_old_values(version: UOp) -> None:
     """Values read from a version that is about to end, and no views of it, are copied before the write."""
     for ref in version.facts.pop("readers", ()):
+def _place_in(graph: set[UOp], tensor: TensorBase) -> UOp:
+    """The node that a tensor is in a graph, which may have been recorded before it was computed."""
+    node = tensor.uop
+    return node if node in graph else _recorded_as(node, graph) or node
+
+
         tensor = ref()
         if tensor is not None and tensor._storage is None and base_of(tensor._uop) is version:
             tensor._uop = UOp(Ops.CONTIGUOUS, tensor._uop.dtype, (tensor._uop,))

@@ -103,7 +103,7 @@ UNARY: dict[Ops, Callable[[Array], Array]] = {
     Ops.TRUNC: np.trunc,
 }
 REDUCE: dict[Ops, Any] = {Ops.ADD: np.add, Ops.MUL: np.multiply, Ops.MAX: np.maximum, Ops.MIN: np.minimum}
-SAME = frozenset((Ops.CONTIGUOUS, Ops.DETACH, Ops.COPY))
+SAME = frozenset((Ops.CONTIGUOUS, Ops.DETACH, Ops.COPY, Ops.FUNCTION))
 
 
 def cast(x: Array, dtype: DType) -> Array:

@@ -10,7 +10,7 @@ from .dtype import dtypes
 from .engine import JitError, TinyJit, jit
 from .engine.check import CheckError
 from .ir import UOp, Variable
-from .tensor import Function, Tensor, enable_grad, memory, no_grad
+from .tensor import Function, Tensor, enable_grad, kernels, memory, no_grad
 
 __all__ = [
     "CheckError",
@@ -25,6 +25,7 @@ __all__ = [
     "dtypes",
     "enable_grad",
     "jit",
+    "kernels",
     "memory",
     "no_grad",
 ]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from .commands import demo, devices
+from .commands import demo, devices, kernels
 from .device import DeviceError
 
 
@@ -25,18 +25,23 @@ class Command(Protocol):
 COMMANDS: dict[str, Command] = {
     "demo": demo,
     "devices": devices,
+    "kernels": kernels,
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line; the exit status."""
+    """Run a command line; the exit status. Words after `--` are those of a script that the command runs."""
     words = list(sys.argv[1:] if argv is None else argv)
     parser = _parser()
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
         near = difflib.get_close_matches(words[0], COMMANDS, 1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
         parser.error(f"no command {words[0]!r}: {hint}")
-    given = parser.parse_args(words)
+    cut = words.index("--") if "--" in words else len(words)
+    given = parser.parse_args(words[:cut])
+    given.words = words[cut + 1 :]
+    if given.words and not hasattr(given, "script"):
+        parser.error("only a command that runs a script takes words after --")
     if given.command is None:
         parser.print_help()
         return 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import weakref
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..device import Buffer, Device
@@ -19,6 +20,7 @@ from ..dtype import (
     least_upper_dtype,
     to_dtype,
 )
+from ..engine.inspect import InspectedKernel, inspect
 from ..engine.realize import realize as realize_nodes
 from ..gradient import gradient as gradient_of
 from ..ir.index import bounds, sint
@@ -259,6 +261,14 @@ class TensorBase(metaclass=TrainingFlag):
     def schedule(self, *others: TensorBase) -> list[ScheduleItem]:
         """The kernels that computing these tensors takes, in order."""
         return self.schedule_with_vars(*others)[0]
+
+    def kernels(self, *others: TensorBase, target: str | None = None) -> list[InspectedKernel]:
+        """The kernels that computing these tensors would run, to look at and to run by hand; runs nothing.
+
+        target  for whom they are written, here or not: metal, cuda, cuda:sm_90, cl, c, llvm, python; None is
+                the device of each
+        """
+        return inspect(self.schedule(*others), target)
 
     def realize(self, *others: TensorBase) -> Self:
         """Compute these tensors now, together, and return the first."""
@@ -524,12 +534,26 @@ _MAY_SHARE = frozenset(
 )
 
 
+def kernels(
+    tensors: TensorBase | Iterable[TensorBase], target: str | None = None
+) -> list[InspectedKernel]:
+    """The kernels that a tensor, or several together, would run: `Tensor.kernels` says more."""
+    first, *others = [tensors] if isinstance(tensors, TensorBase) else list(tensors)
+    return first.kernels(*others, target=target)
+
+
 def pending_nodes() -> list[UOp]:
     """The values that somebody holds and that are not computed yet.
 
     It only looks: they may be tensors of other threads.
     """
     return [node for node in (latest(t._uop) for t in live_tensors()) if base_of(node).op is not Ops.BUFFER]
+
+
+def _place_in(graph: set[UOp], tensor: TensorBase) -> UOp:
+    """The node that a tensor is in a graph, which may have been recorded before it was computed."""
+    node = tensor.uop
+    return node if node in graph else _recorded_as(node, graph) or node
 
 
 def _recorded_as(node: UOp, graph: set[UOp]) -> UOp | None:
@@ -550,12 +574,6 @@ def _recorded_as(node: UOp, graph: set[UOp]) -> UOp | None:
 def keep_old_values(version: UOp) -> None:
     """Values read from a version that is about to end, and no views of it, are copied before the write."""
     for ref in version.facts.pop("readers", ()):
-def _place_in(graph: set[UOp], tensor: TensorBase) -> UOp:
-    """The node that a tensor is in a graph, which may have been recorded before it was computed."""
-    node = tensor.uop
-    return node if node in graph else _recorded_as(node, graph) or node
-
-
         tensor = ref()
         if tensor is not None and tensor._storage is None and base_of(tensor._uop) is version:
             tensor._uop = UOp(Ops.CONTIGUOUS, tensor._uop.dtype, (tensor._uop,))

@@ -102,6 +102,7 @@ _UNTRACED = frozenset(
         "kernelize",
         "schedule",
         "schedule_with_vars",
+        "kernels",
     )
     + (
         "numel",

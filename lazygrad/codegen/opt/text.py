@@ -1,0 +1,58 @@
+"""Opts from their printed form, without running it: `[Opt(op=OptOps.UPCAST, axis=0, amount=4)]`."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+
+from .actions import Opt, OptOps
+
+
+def parse_opts(text: str) -> list[Opt]:
+    """The Opts that `repr` of a list, of a tuple or of one Opt printed; other text raises ValueError.
+
+    Fields may be named or in their order: `Opt(OptOps.UPCAST, 0, 4)`.
+    """
+    try:
+        parsed = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError) as error:  # the latter two: nested too deeply
+        raise ValueError(f"{text!r} is no list of Opts: {error}") from None
+    parts = parsed.elts if isinstance(parsed, (ast.List, ast.Tuple)) else [parsed]
+    return [_opt(part) for part in parts]
+
+
+def _opt(node: ast.expr) -> Opt:
+    text = ast.unparse(node)
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Opt"):
+        raise ValueError(f"{text} is no Opt: write Opt(OptOps.UPCAST, axis, amount)")
+    fields = {}
+    for name, value in zip(Opt._fields, node.args, strict=False):
+        fields[name] = value
+    for keyword in node.keywords:
+        if keyword.arg not in Opt._fields or keyword.arg in fields:
+            raise ValueError(f"{text}: an Opt has one each of {', '.join(Opt._fields)}")
+        fields[keyword.arg] = keyword.value
+    if len(node.args) > len(Opt._fields) or "op" not in fields:
+        raise ValueError(f"{text}: an Opt has one each of {', '.join(Opt._fields)}")
+    op = _kind(fields.pop("op"))
+    return Opt(op, **{name: _number(name, value) for name, value in fields.items()})
+
+
+def _kind(node: ast.expr) -> OptOps:
+    text = ast.unparse(node)
+    name = text.removeprefix("OptOps.")
+    if name not in OptOps.__members__:
+        near = difflib.get_close_matches(name, OptOps.__members__, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(OptOps.__members__)}"
+        raise ValueError(f"{text} is no kind of Opt: {hint}")
+    return OptOps[name]
+
+
+def _number(name: str, node: ast.expr) -> int | None:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        value = ...
+    if value is not None and type(value) is not int:
+        raise ValueError(f"{name} of an Opt is a whole number, not {ast.unparse(node)}")
+    return value

@@ -1,0 +1,85 @@
+"""`python -m lazygrad kernels script.py --target metal`: every kernel of a script, for any target."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ..codegen.opt import KernelOptError
+from ..config import Context
+from ..device import CompileError, DeviceError
+from ..engine.inspect import FORMS, InspectedKernel, inspect
+from ..engine.realize import observe_kernels
+from ..engine.targets import TARGETS, find_target
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.items import ScheduleItem
+from .script import run_script, script_argument
+
+HELP = "the kernels that a script runs, written for a target that need not be here"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    script_argument(parser)
+    names = ", ".join(TARGETS)
+    parser.add_argument("--target", help=f"{names} or cuda:sm_90; by default the device of each kernel")
+    parser.add_argument("--form", choices=FORMS, default="source", help="what is shown of each kernel")
+
+
+class Seen:
+    """The different kernels that ran, in their order, and how often each did."""
+
+    def __init__(self) -> None:
+        self.items: dict[UOp, ScheduleItem] = {}
+        self.runs: dict[UOp, int] = {}
+
+    def note(self, item: ScheduleItem, name: str, seconds: float | None, ops: int, moved: int) -> None:
+        if item.ast.op is not Ops.COPY:
+            self.items.setdefault(item.ast, item)
+            self.runs[item.ast] = self.runs.get(item.ast, 0) + 1
+
+
+def run(given: argparse.Namespace) -> int:
+    if given.target is not None:
+        try:
+            find_target(given.target)
+        except ValueError as error:
+            print(f"lazygrad kernels: {error}", file=sys.stderr)
+            return 2
+    seen = Seen()
+    with Context(TRACEMETA=2), observe_kernels(seen.note):
+        status = run_script(given.script, given.words)
+    shown = 0
+    for kernel in inspect(seen.items.values(), given.target):
+        shown += 1
+        try:
+            print(_heading(kernel, shown, seen.runs[kernel.ast]))
+            print(kernel.form(given.form).rstrip() + "\n", flush=True)
+        except (NotImplementedError, CompileError, DeviceError, KernelOptError) as error:
+            print(f"lazygrad kernels: {error}", file=sys.stderr)
+            return 1
+    if not shown and status == 0:
+        print(f"lazygrad kernels: {given.script} runs no kernel", file=sys.stderr)
+    return status
+
+
+def _heading(kernel: InspectedKernel, number: int, runs: int) -> str:
+    """What stands above a kernel's text."""
+    lines = [f"kernel {number}: {kernel.name} for {kernel.target.name}, run {_times(runs)}"]
+    if kernel.global_size is not None:
+        lines.append(f"  grid {_sizes(kernel.global_size)}, workgroup {_sizes(kernel.local_size or ())}")
+    taken = [f"{a.access} {a.name} {a.dtype!r}[{a.size}]" for a in kernel.arguments]
+    taken += [f"{v.name} {v.least}..{v.most} = {v.value}" for v in kernel.variables]
+    lines.append(f"  takes {', '.join(taken)}")
+    lines.append(f"  opts {list(kernel.applied_opts)}")
+    if kernel.metadata:
+        lines.append(f"  from {', '.join(map(str, kernel.metadata))}")
+    return "\n".join(lines)
+
+
+def _times(runs: int) -> str:
+    return "once" if runs == 1 else f"{runs} times"
+
+
+def _sizes(sizes: tuple[object, ...]) -> str:
+    return " x ".join(map(str, sizes))

@@ -1,0 +1,128 @@
+"""python -m lazygrad kernels: every kernel of a script, for a target that need not be here."""
+
+from __future__ import annotations
+
+import pytest
+
+from lazygrad.__main__ import main
+
+MATMUL = """
+import sys
+from lazygrad import Tensor
+print("the words", sys.argv[1:], __name__)
+a = Tensor([[1., 2.], [3., 4.]]).realize()
+b = Tensor([[1., 0.], [0., 2.]]).realize()
+for _ in range(3):
+    print((a @ b).tolist())
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text: str) -> str:
+        path = tmp_path / "script.py"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_the_kernels_of_a_script(script, capsys):
+    path = script(MATMUL)
+    assert main(["kernels", path, "--target", "metal", "--", "one", "--two"]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("the words ['one', '--two'] __main__\n[[1.0, 4.0], [3.0, 8.0]]\n")
+    lines = out.splitlines()
+    assert lines[:5] == [
+        "kernel 1: r_2_2_2 for metal, run 3 times",
+        "  grid 1 x 1 x 1, workgroup 2 x 2 x 1",
+        "  takes out data0 dtypes.float[4], in data1 dtypes.float[4], in data2 dtypes.float[4]",
+        "  opts [Opt(op=OptOps.UNROLL, axis=0, amount=0), Opt(op=OptOps.LOCAL, axis=1, amount=2), "
+        "Opt(op=OptOps.LOCAL, axis=0, amount=2)]",
+        f"  from __matmul__ - {path}:8",
+    ]
+    assert lines[5] == "#include <metal_stdlib>"
+    assert out.count("kernel void") == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("ast", "UOp(Ops.SINK"),
+        ("loops", "for gidx0 in 0..2   GLOBAL"),
+        ("opt", "for lidx0 in 0..2   LOCAL"),
+        ("linear", "Ops.SPECIAL"),
+        ("source", "__global__ void"),
+    ],
+)
+def test_the_forms_of_a_script(form, text, script, capsys):
+    assert main(["kernels", script(MATMUL), "--target", "cuda:sm_90", "--form", form]) == 0
+    assert text in capsys.readouterr().out
+
+
+def test_without_a_target_it_is_the_device_of_the_script(script, capsys):
+    assert main(["kernels", script(MATMUL), "--form", "asm"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("kernel 1: r_2_2_2 for CPU, run 3 times\n")
+    assert "r_2_2_2:" in out
+
+
+def test_an_error_in_the_script_shows_its_lines_and_what_ran_before(script, capsys):
+    path = script(
+        "from lazygrad import Tensor\n(Tensor([1., 2.]) + 1).tolist()\n"
+        "def wrong():\n    return Tensor([1, 2]) + Tensor([1, 2, 3])\nwrong()\n"
+    )
+    assert main(["kernels", path, "--target", "metal"]) == 1
+    out, err = capsys.readouterr()
+    assert "kernel 1: E_2 for metal" in out
+    trace = err.splitlines()
+    assert trace[0] == "Traceback (most recent call last):"
+    assert trace[1] == f'  File "{path}", line 5, in <module>'
+    assert trace[-1].startswith("ValueError: cannot broadcast (2,), (3,)")
+
+
+def test_a_script_that_does_not_parse(script, capsys):
+    assert main(["kernels", script("def f(:\n"), "--target", "metal"]) == 1
+    assert "SyntaxError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "status"), [("3", 3), ("'no data'", 1), ("", 0), ("0", 0)])
+def test_the_exit_status_of_the_script(text, status, script, capsys):
+    assert main(["kernels", script(f"import sys\nsys.exit({text})\n"), "--target", "metal"]) == status
+    err = capsys.readouterr().err
+    assert ("no data" in err) is ("no data" in text)
+
+
+def test_a_target_that_is_not_there(script, capsys):
+    assert main(["kernels", script(MATMUL), "--target", "metl"]) == 2
+    out, err = capsys.readouterr()
+    assert err == (
+        "lazygrad kernels: 'metl' is not a target. Did you mean metal? "
+        "There are c, cl, cuda, llvm, metal, python, cuda:sm_90\n"
+    )
+    assert out == ""
+
+
+def test_a_form_that_is_not_there(script, capsys):
+    with pytest.raises(SystemExit):
+        main(["kernels", script(MATMUL), "--form", "text"])
+    out, err = capsys.readouterr()
+    assert "invalid choice: 'text' (choose from" in err
+    assert "the words" not in out + err  # nothing ran
+
+
+def test_a_script_that_is_not_there(capsys):
+    assert main(["kernels", "nowhere.py"]) == 2
+    assert "there is no script 'nowhere.py'" in capsys.readouterr().err
+
+
+def test_a_script_without_kernels(script, capsys):
+    path = script("print(1)\n")
+    assert main(["kernels", path]) == 0
+    assert f"{path} runs no kernel" in capsys.readouterr().err
+
+
+def test_words_after_the_dashes_are_a_scripts(capsys):
+    with pytest.raises(SystemExit):
+        main(["devices", "--", "x"])
+    assert "only a command that runs a script takes words after --" in capsys.readouterr().err

@@ -1,0 +1,39 @@
+"""Other names for what is elsewhere: the helpers that scripts import from one place. No logic is here."""
+
+from .config import DEBUG, JIT, NOOPT, Context, ContextVar, getenv
+from .device import GlobalCounters
+from .device.memory import flat_bytes as flat_mv
+from .device.views import from_mv, mv_address, to_mv
+from .engine.report import colored
+from .nn.files import fetch, temp
+from .progress import HMS, SI, tqdm, trange
+from .runtime._cache import diskcache_clear, diskcache_get, diskcache_put
+from .shape.sizes import prod
+from .timing import Profiling, Timing
+
+__all__ = [
+    "DEBUG",
+    "HMS",
+    "JIT",
+    "NOOPT",
+    "SI",
+    "Context",
+    "ContextVar",
+    "GlobalCounters",
+    "Profiling",
+    "Timing",
+    "colored",
+    "diskcache_clear",
+    "diskcache_get",
+    "diskcache_put",
+    "fetch",
+    "flat_mv",
+    "from_mv",
+    "getenv",
+    "mv_address",
+    "prod",
+    "temp",
+    "to_mv",
+    "tqdm",
+    "trange",
+]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType, KernelInfo, RangeArg
-from ..ir.nest import ranges_of, scan_ranges, scan_values
+from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp, toposort
 from ..shape import size_text
@@ -66,8 +66,19 @@ def arrange(stores: Sequence[Store], outputs: Sequence[UOp], prefix: str) -> UOp
 
 
 def kernel_name(sink: UOp, prefix: str) -> str:
-    """`r_4_16`: the prefix and the sizes of all ranges, outermost kind first."""
-    return _name(prefix, sorted((n for n in sink.toposort() if n.op is Ops.RANGE), key=_nesting))
+    """`r_4_16`: the prefix and the sizes of all ranges but those that fill a STAGE, outermost kind first."""
+    return _name(prefix, _outermost_first(sink))
+
+
+def kernel_axes(sink: UOp) -> tuple[AxisType, ...]:
+    """What the ranges are whose sizes stand in `kernel_name`, in that order."""
+    return tuple([r.arg.kind for r in _outermost_first(sink)])
+
+
+def _outermost_first(sink: UOp) -> list[UOp]:
+    nodes = sink.toposort()
+    filling = {r for node in nodes if node.op is Ops.STAGE for r in closed_ranges(node)}
+    return sorted((n for n in nodes if n.op is Ops.RANGE and n not in filling), key=_nesting)
 
 
 def _name(prefix: str, ranges: Iterable[UOp]) -> str:

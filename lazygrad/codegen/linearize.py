@@ -8,6 +8,9 @@ The order and the loops are those of `ir/nest.py`. In the list:
                                  loop, where it holds what came before this turn
     IF ... ENDIF                 around stores that are only sometimes valid
     LOAD(INDEX, other)           `other` is the value where the INDEX is not valid
+    DEFINE_LOCAL                 the memory of a STAGE; the loops that fill it stand before who reads it.
+                                 Where it is shared by a workgroup: BARRIER after the filling, and at the end
+                                 of the loop around it, before the next turn fills it anew
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ..dtype import DType, dtypes
+from ..dtype import DType, PtrDType, dtypes
 from ..ir import index
 from ..ir.args import AxisType
 from ..ir.nest import Block, loop_nest, output_ranges, scan_ranges, scan_values
@@ -112,10 +115,25 @@ class _Writer:
 
     def node(self, node: UOp) -> None:
         read = self.read
+        if node.op is Ops.STAGE:
+            memory = self.made[node] = self.declare(node.src[0])
+            if self.is_shared(node):
+                self.emit(UOp(Ops.BARRIER, dtypes.void, (memory,)))
+            return
         src = tuple([read(s) for s in node.src])
         if node.op is Ops.LOAD and len(src) == 1 and len(src[0].src) > 2:
             src = (*src, self.declare(_same_in_all_lanes(node.dtype, 0)))
-        self.made[node] = self.emit(node if src == node.src else UOp(node.op, node.dtype, src, node.arg))
+        made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+        again = made.op is Ops.INDEX and made in self.written  # an element of a STAGE, stored before
+        self.made[node] = made if again else self.emit(made)
+
+    def is_shared(self, item: UOp | Block) -> bool:
+        """Whether it is a STAGE that the threads of a workgroup fill and read together."""
+        if isinstance(item, Block) or item.op is not Ops.STAGE:
+            return False
+        pointer = item.src[0].dtype
+        grid = self.renderer is None or self.renderer.target.grid
+        return grid and isinstance(pointer, PtrDType) and pointer.local
 
     def open(self, block: Block) -> None:
         loop = block.range
@@ -163,6 +181,8 @@ class _Writer:
                 written |= {*value.src[1].src}
             self.emit_new(combined, written)
             self.emit(UOp(Ops.ASSIGN, reduce.dtype, (accumulator, combined)))
+        if any(map(self.is_shared, block.items)):
+            self.emit(UOp(Ops.BARRIER, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
         self.emit(UOp(Ops.ENDRANGE, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
 
     def unwritten(self, value: UOp) -> UOp:

@@ -1,8 +1,9 @@
-"""REDUCEs that share a loop stand in the same loops (forms 5 and 6).
+"""REDUCEs that share a loop stand in the same loops, and no two STAGEs share memory (forms 5 and 6).
 
 `lower` lets reductions of one size share their ranges where they stand in the same place. Copies made by
 `vectorize` and folds made by `legalize` may take one of them out of a loop that the others stay in; it then
-needs loops of its own.
+needs loops of its own. Where a STAGE was copied with the loop that reads it, each copy gets memory and loops
+of its own: one may be filled before the other is read.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from collections.abc import Iterable
 
 from ..ir import index
 from ..ir.args import RangeArg
-from ..ir.nest import ranges_of
+from ..ir.nest import closed_ranges, ranges_of, stage_stores
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from .opt.loops import substitute_ranges
 
 
 def separate_loops(sink: UOp) -> UOp:
-    """REDUCEs share a loop only where they stand in the same loops; the others get loops of their own.
+    """REDUCEs share a loop only where they stand in the same loops; the others, and STAGEs, get their own.
 
     A loop that moved takes along what was inside it, which then may need loops of its own: hence again.
     """
@@ -30,10 +31,15 @@ def separate_loops(sink: UOp) -> UOp:
 
 
 def any_apart(nodes: Iterable[UOp]) -> bool:
-    """Whether REDUCEs that stand in different loops share one."""
+    """Whether REDUCEs that stand in different loops share one, or STAGEs their memory."""
     around_of: dict[UOp, frozenset[UOp]] = {}
+    memory: set[UOp] = set()
     for node in nodes:
-        if node.op is Ops.REDUCE:
+        if node.op is Ops.STAGE:
+            if node.src[0] in memory:
+                return True
+            memory.add(node.src[0])
+        elif node.op is Ops.REDUCE:
             around = ranges_of(node)
             if any(around_of.setdefault(r, around) != around for r in node.src[1:]):
                 return True
@@ -45,13 +51,20 @@ def _separate_once(sink: UOp) -> UOp:
     if not any_apart(nodes):
         return sink
     fresh = 1 + max((node.arg.id for node in nodes if node.op is Ops.RANGE), default=0)
+    memory = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=0)
+    filled: set[UOp] = set()
     around_of: dict[UOp, frozenset[UOp]] = {}
     own: dict[tuple[UOp, frozenset[UOp]], UOp] = {}
     done: dict[UOp, UOp] = {}
     for node in nodes:
         src = tuple([done[s] for s in node.src])
         made = node if src == node.src else index.rebuild(node, src)
-        if node.op is Ops.REDUCE:
+        if node.op is Ops.STAGE:
+            if node.src[0] in filled:
+                made = _filled_apart(made, memory, fresh)
+                memory, fresh = memory + 1, fresh + len(made.src)
+            filled.add(node.src[0])
+        elif node.op is Ops.REDUCE:
             around = ranges_of(made)
             mapping: dict[UOp, UOp] = {}
             for r in made.src[1:]:
@@ -65,3 +78,17 @@ def _separate_once(sink: UOp) -> UOp:
                 made = substitute_ranges(made, mapping)
         done[node] = made
     return done[sink]
+
+
+def _filled_apart(stage: UOp, memory: int, fresh: int) -> UOp:
+    """The STAGE with another memory, and loops numbered from `fresh` on."""
+    mapping: dict[UOp, UOp] = {
+        r: r.replace(arg=RangeArg(fresh + k, r.arg.kind)) for k, r in enumerate(closed_ranges(stage))
+    }
+    moved = substitute_ranges(stage, mapping) if mapping else stage
+    own = moved.src[0].replace(arg=memory)
+    stores = [
+        store.replace(src=(store.src[0].replace(src=(own, *store.src[0].src[1:])), *store.src[1:]))
+        for store in stage_stores(moved)
+    ]
+    return moved.replace(src=(own, *stores, *closed_ranges(moved)))

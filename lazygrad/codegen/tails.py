@@ -14,7 +14,7 @@ from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType, RangeArg
 from ..ir.index import as_sint
-from ..ir.nest import output_ranges, ranges_of
+from ..ir.nest import closed_ranges, output_ranges, ranges_of
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
 from .opt.loops import IN_REGISTERS, make_range, scanned_ranges, substitute_ranges
@@ -36,17 +36,18 @@ def cut_tails(sink: UOp) -> UOp:
 def _cuttable(sink: UOp) -> UOp | None:
     """A loop whose last turn alone needs conditions that differ between lanes or registers.
 
-    The turns of a SCAN stay together: the last one goes on with what the others carry.
+    The turns of a SCAN stay together, since the last one goes on with what the others carry; so do those that
+    fill a STAGE.
     """
     nodes = sink.toposort()
-    scanned = scanned_ranges(nodes)
+    whole = scanned_ranges(nodes).union(*(closed_ranges(node) for node in nodes if node.op is Ops.STAGE))
     masks: dict[UOp, list[UOp]] = {}
     for node in nodes:
         if node.op in COMPARISONS and node.src[0].dtype is dtypes.index:
             ranges = ranges_of(node)
             if any(r.arg.kind in IN_REGISTERS for r in ranges):
                 for r in ranges:
-                    cuttable = r.arg.kind not in IN_REGISTERS and r not in scanned
+                    cuttable = r.arg.kind not in IN_REGISTERS and r not in whole
                     if cuttable and r.src[0].op is Ops.CONST and r.src[0].arg > 1:
                         masks.setdefault(r, []).append(node)
     for r in sorted(masks, key=lambda r: -r.arg.id):

@@ -19,7 +19,7 @@ from ..device import Target
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.index import FALSE, TRUE
-from ..ir.nest import ranges_of, scan_ranges, scan_values
+from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values, stage_stores
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
 from .lanes import (
@@ -71,7 +71,7 @@ def vectorize(sink: UOp, target: Target) -> UOp:
     sink, lanes = choose_lanes(sink, target)
     writer = _Expander(sink, lanes)
     expanded = writer.expanded()
-    return separate_loops(expanded) if any_apart(writer.reduces) else expanded
+    return separate_loops(expanded) if any_apart(writer.apart) else expanded
 
 
 # *** which ranges become lanes
@@ -149,7 +149,7 @@ def _element_bytes(nodes: list[UOp], r: UOp) -> int:
     sizes = [
         node.dtype.itemsize
         for node in nodes
-        if node.op not in (Ops.INDEX, Ops.STORE, Ops.SINK, Ops.RANGE)
+        if node.op not in (Ops.INDEX, Ops.STORE, Ops.SINK, Ops.RANGE, Ops.STAGE)
         and node.dtype.scalar_type not in (dtypes.index, dtypes.void)
         and r in ranges_of(node)
     ]
@@ -182,7 +182,7 @@ class _Expander:
             if inner or not self.touched.isdisjoint(node.src):
                 self.touched.add(node)
         self.inner = frozenset(r for node in nodes for r in self.registers[node]) | lanes
-        self.reduces: list[UOp] = []
+        self.apart: list[UOp] = []  # the REDUCEs and STAGEs, whose loops may have come apart
         self._values: dict[UOp, tuple[UOp, ...]] = {}
         self._patterns: dict[UOp, Pattern | None] = {}
         self.done: dict[tuple[UOp, Place], UOp] = {}
@@ -209,6 +209,8 @@ class _Expander:
             node, place = key
             if node not in self.touched:
                 done[key] = node
+                if node.op is Ops.STAGE:
+                    self.apart.append(node)
                 stack.pop()
                 continue
             waiting = [need for need in self.needs(node, place) if need not in done]
@@ -224,6 +226,8 @@ class _Expander:
         if node.op is Ops.SCAN:
             turns = self.turns(node, place)
             return [(value, self.narrow(node, turn, value)) for value in scan_values(node) for turn in turns]
+        if node.op is Ops.STAGE:
+            return [need for store, inner in self.filling(node, place) for need in self.needs(store, inner)]
         return [(value, self.narrow(node, place, value)) for value in self.values_below(node)]
 
     def values_below(self, node: UOp) -> tuple[UOp, ...]:
@@ -240,7 +244,7 @@ class _Expander:
                 seen.add(source)
                 if source.op is Ops.INDEX or source in self.is_index:
                     stack.extend(reversed(source.src))
-                elif source.op is not Ops.DEFINE_GLOBAL:
+                elif source.op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
                     values[source] = None
             found = self._values[node] = tuple(values)
         return found
@@ -258,6 +262,17 @@ class _Expander:
         fixed = dict(zip(self.registers[reduce], place, strict=True))
         inner = self.registers[reduce.src[0]]
         return list(itertools.product(*((fixed[r],) if r in fixed else range(r.src[0].arg) for r in inner)))
+
+    def filling(self, stage: UOp, place: Place) -> list[tuple[UOp, Place]]:
+        """The STOREs that fill a STAGE, each at its places: the STAGE's, times those that it closes."""
+        fixed = dict(zip(self.registers[stage], place, strict=True))
+        return [
+            (store, inner)
+            for store in stage_stores(stage)
+            for inner in itertools.product(
+                *((fixed[r],) if r in fixed else range(r.src[0].arg) for r in self.registers[store])
+            )
+        ]
 
     def turns(self, scan: UOp, place: Place) -> list[Place]:
         """The places of a SCAN that differ only along it, in the order in which it meets them."""
@@ -280,6 +295,13 @@ class _Expander:
             return self.reduce(node, place)
         if node.op is Ops.SCAN:
             return self.scan(node, place)
+        if node.op is Ops.STAGE:
+            stores = [
+                made for store, inner in self.filling(node, place) for made in self.stores(store, inner)
+            ]
+            loops = [r for r in closed_ranges(node) if r.arg.kind not in IN_REGISTERS]
+            self.apart.append(UOp(Ops.STAGE, node.dtype, (node.src[0], *stores, *loops)))
+            return self.apart[-1]
         src = [self.value(node, place, s) for s in node.src]
         if node.op is Ops.WHERE and (src[0] is TRUE or src[0] is FALSE):
             return src[1] if src[0] is TRUE else src[2]
@@ -341,7 +363,7 @@ class _Expander:
             fuses = value.op is Ops.MUL and op is Ops.ADD
             bodies = [combined(op, values[i::accumulators], chain=fuses) for i in range(accumulators)]
             values = [UOp(Ops.REDUCE, body.dtype, (body, *loops), op) for body in bodies]
-            self.reduces += values
+            self.apart += values
         result = combined(op, values)
         own = self.lane[value]
         if own is not None and own in node.src[1:]:
@@ -436,4 +458,8 @@ class _Expander:
         _, position, *valid = node.src[0].src
         where = self.arithmetic(node, place, position)
         condition = self.expression(node, place, valid[0]) if valid else Arithmetic(TRUE, None, {})
-        return Access(node.src[0], where, condition)
+        index_node = node.src[0]
+        if index_node.src[0].op is Ops.STAGE:
+            stage = self.done[index_node.src[0], self.narrow(node, place, index_node.src[0])]
+            index_node = index_node.replace(src=(stage, *index_node.src[1:]))
+        return Access(index_node, where, condition)

@@ -12,13 +12,14 @@ class AxisType(enum.Enum):
     """What a range is: who walks it, and how. The value is its place in a kernel, outermost first."""
 
     THREAD = 0
-    GLOBAL = 1
-    LOCAL = 2
-    LOOP = 3
-    GROUP = 4
-    REDUCE = 5
-    UNROLL = 6
-    UPCAST = 7
+    TILE = 1
+    GLOBAL = 2
+    LOCAL = 3
+    LOOP = 4
+    GROUP = 5
+    REDUCE = 6
+    UNROLL = 7
+    UPCAST = 8
 
     def __repr__(self) -> str:
         return self.name

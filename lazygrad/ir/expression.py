@@ -64,7 +64,8 @@ _ATOM, _CHOICE = 12, 0
 _ASSOCIATIVE = frozenset((Ops.ADD, Ops.MUL, Ops.AND, Ops.OR, Ops.XOR))
 
 _PREFIX = {
-    AxisType.GLOBAL: "gidx", AxisType.THREAD: "gidx", AxisType.LOOP: "gidx", AxisType.LOCAL: "lidx",
+    AxisType.GLOBAL: "gidx", AxisType.THREAD: "gidx", AxisType.TILE: "gidx",
+    AxisType.LOOP: "gidx", AxisType.LOCAL: "lidx",
     AxisType.REDUCE: "ridx", AxisType.GROUP: "ridx", AxisType.UPCAST: "uidx", AxisType.UNROLL: "uidx",
 }  # fmt: skip
 
@@ -126,7 +127,7 @@ def write(roots: Sequence[UOp], texts: dict[UOp, str], binding: dict[UOp, int], 
 
 def _written_sources(node: UOp) -> tuple[UOp, ...]:
     """The sources whose text is part of the node's."""
-    if node.op in (Ops.RANGE, Ops.SPECIAL, Ops.DEFINE_ACC, Ops.DEFINE_LOCAL, Ops.CONST, Ops.IOTA):
+    if node.op in (Ops.RANGE, Ops.SPECIAL, Ops.DEFINE_ACC, Ops.DEFINE_LOCAL, Ops.STAGE, Ops.CONST, Ops.IOTA):
         return ()
     return node.src
 
@@ -198,6 +199,8 @@ def _named(node: UOp, texts: dict[UOp, str]) -> str:
     op, src, arg = node.op, node.src, node.arg
     if op is Ops.DEFINE_GLOBAL:
         return f"data{arg}"
+    if op in (Ops.DEFINE_LOCAL, Ops.STAGE):
+        return f"temp{src[0].arg if src else arg}"
     if op in (Ops.DEFINE_VAR, Ops.SPECIAL):
         return str(arg[0])
     if op is Ops.RANGE:

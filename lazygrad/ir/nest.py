@@ -2,8 +2,8 @@
 
 Every node depends on a set of ranges, and stands in the outermost loop where all of them are open: what does
 not change inside a loop is computed before it, by construction. The ranges of the outputs nest in one chain;
-the ranges of a REDUCE open inside the deepest loop that its result depends on. `codegen/linearize.py` writes
-this nest as a list, `ir/text.py` prints it as loops.
+the ranges of a REDUCE, or of a STAGE, open inside the deepest loop that its result depends on.
+`codegen/linearize.py` writes this nest as a list, `ir/text.py` prints it as loops.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAVES = frozenset(
 
 
 def ranges_of(node: UOp) -> Ranges:
-    """The open ranges of a node: those below it, except the ones that a REDUCE below it has closed."""
+    """The open ranges of a node: those below it, except what a REDUCE or STAGE below it has closed."""
     if node.op is Ops.RANGE:
         return _range_itself(node)
     facts = node.facts
@@ -60,7 +60,25 @@ def _ranges_of(node: UOp) -> Ranges:
                 result = more
             elif not more <= result:
                 result = result | more
-    return result.difference(node.src[1:]) if node.op is Ops.REDUCE else result
+    return result.difference(closed_ranges(node)) if node.op in _CLOSING else result
+
+
+#: The ops whose ranges nobody above them sees.
+_CLOSING = frozenset((Ops.REDUCE, Ops.STAGE))
+
+
+def closed_ranges(node: UOp) -> tuple[UOp, ...]:
+    """The ranges that a REDUCE or STAGE closes, outermost first; of any other node none."""
+    if node.op is Ops.REDUCE:
+        return node.src[1:]
+    if node.op is Ops.STAGE:
+        return tuple([source for source in node.src if source.op is Ops.RANGE])
+    return ()
+
+
+def stage_stores(stage: UOp) -> tuple[UOp, ...]:
+    """The STOREs that fill the memory of a STAGE."""
+    return tuple([source for source in stage.src if source.op is Ops.STORE])
 
 
 def scan_ranges(scan: UOp) -> tuple[UOp, ...]:
@@ -115,9 +133,9 @@ class Block:
 
 
 def output_ranges(nodes: Iterable[UOp]) -> list[UOp]:
-    """The ranges that no REDUCE closes, outermost first: by kind and number, those of SCANs last."""
+    """The ranges that nothing closes, outermost first: by kind and number, those of SCANs last."""
     nodes = list(nodes)
-    closed = {r for node in nodes if node.op is Ops.REDUCE for r in node.src[1:]}
+    closed = {r for node in nodes for r in closed_ranges(node)}
     scanned = {r for node in nodes if node.op is Ops.SCAN for r in scan_ranges(node)}
     found = [node for node in nodes if node.op is Ops.RANGE and node not in closed]
     return sorted(found, key=lambda r: (r in scanned, r.arg.kind.value, r.arg.id))
@@ -144,16 +162,16 @@ def loop_nest(sink: UOp) -> Block:
 
 
 def _place_ranges(nodes: list[UOp], body: Block) -> dict[UOp, Block]:
-    """The Block of each RANGE. Outer REDUCEs are met before those inside them."""
+    """The Block of each RANGE. Outer REDUCEs and STAGEs are met before those inside them."""
     block_of: dict[UOp, Block] = {}
     stores = [ranges_of(node) for node in nodes if node.op is Ops.STORE]
     for outer in output_ranges(nodes):
         beside = frozenset().union(*(ranges for ranges in stores if outer in ranges))
         block_of[outer] = Block(outer, _deepest(beside & block_of.keys(), block_of, body))
     reduces = [node for node in nodes if node.op is Ops.REDUCE]
-    for reduce in reversed(reduces):
-        parent = _deepest(reduce.facts["ranges"], block_of, body)
-        for inner in reduce.src[1:]:
+    for closing in reversed([node for node in nodes if node.op in _CLOSING]):
+        parent = _deepest(closing.facts["ranges"], block_of, body)
+        for inner in closed_ranges(closing):
             block = block_of.get(inner)
             if block is None:
                 block = block_of[inner] = Block(inner, parent)
@@ -193,6 +211,11 @@ def _place_nodes(nodes: list[UOp], block_of: dict[UOp, Block], body: Block) -> d
         if block is None:
             block = known[ranges] = _deepest(ranges, block_of, body)
         home[node] = block
+    for stage in nodes:
+        if stage.op is Ops.STAGE:
+            loops = closed_ranges(stage)
+            for store in stage_stores(stage):
+                home[store] = block_of[loops[-1]] if loops else home[stage]
     return home
 
 
@@ -209,6 +232,10 @@ def _dependencies(nodes: list[UOp], home: dict[UOp, Block], block_of: dict[UOp, 
         if node.op is Ops.REDUCE:
             before[node] = [block_of[node.src[1]]]
             user, sources = block_of[node.src[-1]], node.src[:1]
+        elif node.op is Ops.STAGE:
+            loops = closed_ranges(node)
+            before[node] = [block_of[loops[0]]] if loops else list(stage_stores(node))
+            continue
         elif node.op is Ops.RANGE:
             user, sources = block_of[node], node.src
         elif node in home:
@@ -233,13 +260,14 @@ def _order_items(
 
     So every load of a Block comes before what is stored in it, and a kernel may overwrite what it reads.
     """
+    filling = {store for node in nodes if node.op is Ops.STAGE for store in stage_stores(node)}
     stores: list[UOp] = []
     placed: set[UOp | Block] = set()
     for node in nodes:
-        if node.op is Ops.STORE:
+        if node.op is Ops.STORE and node not in filling:
             stores.append(node)
         elif node in home:
-            for inner in node.src[2:] if node.op is Ops.REDUCE else ():
+            for inner in closed_ranges(node)[1:]:
                 block = block_of[inner]
                 if block.parent is not None:
                     _place_after_needs(block, block.parent.items, before, placed)

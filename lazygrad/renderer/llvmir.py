@@ -56,7 +56,7 @@ _INT_SUPPORTED = frozenset(_SIGNED_OPS) | {Ops.MAX, Ops.MIN, Ops.NEG, Ops.SHL, O
 _BOOL_SUPPORTED = frozenset(_BOOL_OPS) | {Ops.NEG} | _ANY
 _FLOAT_SUPPORTED = frozenset(_FLOAT_OPS) | {Ops.MAX, Ops.MIN, Ops.NEG, Ops.RECIP, Ops.SQRT, Ops.TRUNC} | _ANY
 
-#: Local memory lives on the stack up to here; more belongs to a thread's scratch (DESIGN section 11).
+#: Local memory lives on the stack up to here; more is taken from the heap while the kernel runs.
 MAX_STACK = 64 << 10
 
 
@@ -116,6 +116,7 @@ class _Function:
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.declared: dict[str, None] = {}
+        self.scratch: list[str] = []  # what is from the heap
         self.names = Names()
         self.loop_names = loop_names(uops)
         self.carried = carried_accumulators(uops)
@@ -142,7 +143,8 @@ class _Function:
         ]
         if self.threaded:
             parameters += ["i32 %piece", "i32 %pieces"]
-        body = ["entry:", *self.allocas, *self.lines, "  ret void", "}"]
+        given_back = [f"  call void @free(ptr {name})" for name in self.scratch]
+        body = ["entry:", *self.allocas, *self.lines, *given_back, "  ret void", "}"]
         # Not inlined into its entry: there `noalias` would have to become metadata on every access.
         head = f"define internal void @{self.name}({', '.join(parameters)}) noinline nounwind {{"
         return "\n".join([head, *body, "", *self._entry(), "", *self.declared, ""])
@@ -513,13 +515,20 @@ class _Function:
         assert isinstance(node.dtype, PtrDType)
         base, size = node.dtype.base, node.dtype.size
         if size * base.itemsize > MAX_STACK:
-            raise NotImplementedError(
-                f"local memory of {size * base.itemsize} bytes: over {MAX_STACK} it is a thread's scratch, "
-                "which the CPU's renderer does not write yet"
-            )
+            self.value[node] = self._scratch(-(-size * base.itemsize // 64) * 64)
+            return
         name = "%" + self.names.fresh("temp")
         self.allocas.append(f"  {name} = alloca [{size} x {_memory_type(base)}], align 64")
         self.value[node] = name
+
+    def _scratch(self, nbytes: int) -> str:
+        """Memory for this call alone: a call of 256 KB takes under a microsecond from the second on."""
+        name = "%" + self.names.fresh("temp")
+        self.allocas.append(f"  {name} = call noalias ptr @aligned_alloc(i64 64, i64 {nbytes})")
+        self.declared["declare noalias ptr @aligned_alloc(i64, i64)"] = None
+        self.declared["declare void @free(ptr)"] = None
+        self.scratch.append(name)
+        return name
 
     def define_acc(self, node: UOp) -> None:
         self.value[node] = self.of(node.src[0])

@@ -11,7 +11,7 @@ from ..ir.text import range_names
 from ..ir.uop import UOp
 
 #: Loops over outputs; they are numbered by axis, the others as they appear.
-_OUTPUT_KINDS = (AxisType.GLOBAL, AxisType.THREAD, AxisType.LOOP)
+_OUTPUT_KINDS = (AxisType.GLOBAL, AxisType.THREAD, AxisType.TILE, AxisType.LOOP)
 
 
 class Names:

@@ -37,9 +37,11 @@ def column_sum(rows, columns):
     return sink(store(0, reduce(load(1, plain(rows, columns)), Ops.ADD, 0)))
 
 
-def matmul(m, k, n):
-    a = load(1, plain(m, k).reshape((m, 1, k)).expand((m, n, k)), size=m * k)
-    b = load(2, plain(k, n).permute((1, 0)).reshape((1, n, k)).expand((m, n, k)), size=k * n)
+def matmul(m, k, n, dtype=dtypes.float):
+    a = load(1, plain(m, k).reshape((m, 1, k)).expand((m, n, k)), dtype, size=m * k)
+    b = load(2, plain(k, n).permute((1, 0)).reshape((1, n, k)).expand((m, n, k)), dtype, size=k * n)
+    if dtype is not dtypes.float:
+        a, b = a.cast(dtypes.float), b.cast(dtypes.float)
     return sink(store(0, reduce(a * b, Ops.ADD, 2)))
 
 
@@ -111,6 +113,24 @@ ACTION_CASES = {
         matmul(8, 16, 64),
         [Opt(OptOps.UPCAST, 0, 4), Opt(OptOps.UPCAST, 1, 32), Opt(OptOps.UNROLL, 0, 2)],
     ),
+    "TILE": (matmul(8, 16, 64), [Opt(OptOps.TILE, 1, 32)]),
+    "TILE of 1": (matmul(8, 16, 64), [Opt(OptOps.TILE, 1, 1), Opt(OptOps.THREAD, 1, 2)]),
+    "STAGE": (matmul(8, 16, 64), [Opt(OptOps.TILE, 1, 32), Opt(OptOps.STAGE, 1, 2)]),
+    "packed panels": (
+        matmul(16, 16, 64),
+        [
+            Opt(OptOps.TILE, 0, 8),
+            Opt(OptOps.TILE, 1, 32),
+            Opt(OptOps.UPCAST, 0, 4),
+            Opt(OptOps.UPCAST, 1, 32),
+            Opt(OptOps.STAGE, 1, 2),
+            Opt(OptOps.STAGE, 0, 1),
+        ],
+    ),
+    "STAGE with a conversion": (
+        matmul(8, 16, 64, dtypes.bfloat16),
+        [Opt(OptOps.TILE, 1, 32), Opt(OptOps.STAGE, 1, 2)],
+    ),
 }
 
 
@@ -169,6 +189,27 @@ REFUSALS = [
         "THREAD was applied already",
     ),
     (matmul(4, 8, 4), [Opt(OptOps.THREAD, 2, 4)], CPU, "THREAD is for axes of outputs"),
+    (matmul(4, 8, 4), [Opt(OptOps.TILE, 2, 4)], CPU, "TILE is for axes of outputs along which nothing is"),
+    (softmax_rows(4, 8), [Opt(OptOps.TILE, 1, 4)], CPU, "TILE is for axes of outputs along which nothing is"),
+    (matmul(4, 8, 4), [Opt(OptOps.TILE, 0, 3)], CPU, "3 does not divide 4"),
+    (matmul(4, 8, 4), [Opt(OptOps.TILE, 0, 4)], CPU, "one block is the whole axis"),
+    (add(32), [Opt(OptOps.TILE, 0, 4)], GPU, "TILE axis 0 by 4: GPU runs its threads in no order"),
+    (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 3)], CPU, "STAGE axis 1 by 3: nothing loads data3"),
+    (add(32), [Opt(OptOps.STAGE, 0, 1)], CPU, "one turn of axis 0 reads one element of data1"),
+    (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 1)], GPU, "shared by a workgroup are not there yet"),
+    (matmul(4, 8, 4), [Opt(OptOps.UPCAST, 0, 0), Opt(OptOps.STAGE, 0, 1)], CPU, "no loop is left"),
+    (
+        matmul(4, 1 << 20, 4),
+        [Opt(OptOps.STAGE, 0, 1)],
+        CPU,
+        "the copy has 4194304 bytes; at most 1048576 are kept",
+    ),
+    (
+        matmul(4, 8, 4),
+        [Opt(OptOps.STAGE, 1, 2), Opt(OptOps.UPCAST, 1, 4)],
+        CPU,
+        "what is computed at once comes before STAGE",
+    ),
     (softmax_rows(4, 8), [Opt(OptOps.THREAD, 1, 4)], CPU, "every thread would repeat what the axis shares"),
 ]
 

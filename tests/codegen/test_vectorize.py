@@ -244,7 +244,9 @@ def random_opts(ast, target, rng):
     opts = []
     for _ in range(rng.randint(1, 5)):
         kinds = (OptOps.UPCAST, OptOps.UPCAST, OptOps.UNROLL, OptOps.UNROLL)
-        op = rng.choice((*kinds, OptOps.PADTO, OptOps.SWAP, OptOps.THREAD))
+        op = rng.choice(
+            (*kinds, OptOps.PADTO, OptOps.SWAP, OptOps.THREAD, OptOps.TILE, OptOps.STAGE, OptOps.STAGE)
+        )
         amount = rng.randint(0, 3) if op is OptOps.SWAP else rng.choice((0, 2, 3, 4, 4, 8, 16))
         opt = Opt(op, rng.randint(0, max(len(loops.axes) - 1, 0)), amount)
         try:

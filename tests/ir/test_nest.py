@@ -154,3 +154,46 @@ def test_a_long_chain_needs_no_recursion():
         value = value.alu(Ops.EXP)
     nest = loop_nest(UOp.sink(store(0, I, value)))
     assert len(nest.items) == 1
+
+
+# *** STAGE
+
+
+def stage(number: int, size: int, fill: UOp, at: UOp, *ranges: UOp) -> UOp:
+    memory = UOp(Ops.DEFINE_LOCAL, F.ptr(size), (), number)
+    filling = UOp(Ops.STORE, dtypes.void, (UOp(Ops.INDEX, memory.dtype, (memory, at)), fill))
+    return UOp(Ops.STAGE, memory.dtype, (memory, filling, *ranges))
+
+
+def staged(kept: UOp, at: UOp) -> UOp:
+    return UOp(Ops.LOAD, F, (UOp(Ops.INDEX, kept.dtype, (kept, at)),))
+
+
+def test_a_stage_stands_where_what_it_keeps_changes():
+    fill = loop(7, 6, AxisType.LOOP)
+    kept = stage(0, 6, load(1, I * 6 + fill), fill, fill)
+    assert ranges_of(kept) == {I}
+    value = total(staged(kept, K) * load(2, J * 6 + K), K)
+    kernel = UOp.sink(store(0, I * 5 + J, value))
+    assert outline(loop_nest(kernel)) == [
+        "body",
+        [0, [7, "LOAD", "STORE"], [1, [2, "LOAD", "LOAD"], "REDUCE", "STORE"]],
+    ]
+
+
+def test_a_stage_without_loops_is_filled_before_it_is_read():
+    kept = stage(0, 1, load(1, I), index.const(0))
+    kernel = UOp.sink(store(0, I * 5 + J, staged(kept, index.const(0)).alu(Ops.EXP)))
+    assert outline(loop_nest(kernel)) == ["body", [0, "LOAD", "STORE", "LOAD", "EXP", [1, "STORE"]]]
+
+
+def test_a_stage_may_be_filled_from_another():
+    first, second = loop(7, 6, AxisType.LOOP), loop(8, 6, AxisType.LOOP)
+    below = stage(0, 6, load(1, first), first, first)
+    kept = stage(1, 6, staged(below, second) + load(2, I), second, second)
+    kernel = UOp.sink(store(0, I * 5 + J, staged(kept, J)))
+    assert outline(loop_nest(kernel)) == [
+        "body",
+        [7, "LOAD", "STORE"],
+        [0, "LOAD", [8, "LOAD", "STORE"], [1, "LOAD", "STORE"]],
+    ]

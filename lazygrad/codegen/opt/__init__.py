@@ -5,6 +5,20 @@
 
 from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
 from .loops import Axis, Loops
+from .stage import Stage
 from .threads import choose
+from .tile import Tile
 
-__all__ = ["ACTIONS", "Axis", "KernelOptError", "Loops", "Opt", "OptOps", "apply_opt", "apply_opts", "choose"]
+__all__ = [
+    "ACTIONS",
+    "Axis",
+    "KernelOptError",
+    "Loops",
+    "Opt",
+    "OptOps",
+    "Stage",
+    "Tile",
+    "apply_opt",
+    "apply_opts",
+    "choose",
+]

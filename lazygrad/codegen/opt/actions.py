@@ -15,6 +15,7 @@ from ...device import Target
 from ...ir import index
 from ...ir.args import AxisType
 from ...ir.index import as_index, bounds
+from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import size_text
@@ -130,7 +131,11 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
     try:
         axis = _axis(loops, action, each)
         amount = each.amount or 0
-        if action.counts != "none" and amount == 0 and each.op not in (OptOps.SWAP, OptOps.THREAD):
+        if (
+            action.counts != "none"
+            and amount == 0
+            and each.op not in (OptOps.SWAP, OptOps.THREAD, OptOps.STAGE)
+        ):
             amount = axis.size if isinstance(axis.size, int) else 0
             require(amount > 0, f"the size {size_text(axis.size)} is not known: give an amount")
         action.check(loops, axis, amount, target)
@@ -157,15 +162,24 @@ def _axis(loops: Loops, action: Action, each: Opt) -> Axis:
 # *** the actions
 
 
-def _require_whole_steps(axis: Axis, amount: int) -> None:
+def require_whole_steps(axis: Axis, amount: int) -> None:
+    """Refuse an amount that changes nothing or does not divide the axis."""
     require(amount > 1, f"a part of {amount} changes nothing")
     rest = index.mod(as_index(axis.size), index.const(amount))
     require(rest.op is Ops.CONST and rest.arg == 0, f"{amount} does not divide {size_text(axis.size)}")
 
 
-def _require_any_order(loops: Loops, axis: Axis) -> None:
+def require_any_order(loops: Loops, axis: Axis) -> None:
+    """Refuse to change the order of loops whose stores depend on it."""
     ordered = any(store.arg is not None or is_computed(store.src[0].src[1]) for store in loops.sink.src)
     require(not ordered, "elements stored at computed places are stored in their order")
+
+
+def _require_shared_stages(loops: Loops, axis: Axis) -> None:
+    """Lanes and registers read one STAGE: what it holds may not depend on which of them asks."""
+    stages = [node for node in loops.sink.toposort() if node.op is Ops.STAGE]
+    apart = any(not ranges_of(stage).isdisjoint(axis.ranges) for stage in stages)
+    require(not apart, "a STAGE is filled in each of its turns: what is computed at once comes before STAGE")
 
 
 @opt(OptOps.UPCAST)
@@ -183,9 +197,10 @@ class Upcast:
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
         require(axis.output, "UPCAST is for axes of outputs; UNROLL is for those that are only reduced")
-        _require_whole_steps(axis, amount)
+        _require_shared_stages(loops, axis)
+        require_whole_steps(axis, amount)
         require(amount <= MAX_UPCAST, f"at most {MAX_UPCAST} are computed at once")
-        _require_any_order(loops, axis)
+        require_any_order(loops, axis)
 
     def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
         return loops.split(axis, amount, AxisType.UPCAST)
@@ -203,10 +218,11 @@ class Unroll:
     counts = "reduces"
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
-        _require_whole_steps(axis, amount)
+        require_whole_steps(axis, amount)
         require(amount <= MAX_UNROLL, f"at most {MAX_UNROLL} steps are written out")
+        _require_shared_stages(loops, axis)
         if axis.output:
-            _require_any_order(loops, axis)
+            require_any_order(loops, axis)
 
     def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
         return loops.split(axis, amount, AxisType.UPCAST if axis.output else AxisType.UNROLL)
@@ -229,7 +245,7 @@ class Local:
         require(axis.output, "LOCAL is for axes of outputs; GROUP is for those that are reduced")
         parallel = axis.ranges and all(r.arg.kind is AxisType.GLOBAL for r in axis.ranges)
         require(bool(parallel), "every thread would repeat what the axis shares")
-        _require_whole_steps(axis, amount)
+        require_whole_steps(axis, amount)
 
     def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
         return loops.split(axis, amount, AxisType.LOCAL)
@@ -249,14 +265,15 @@ class Thread:
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
         require(not target.grid, f"{target.name} runs a grid of threads already")
         require(axis.output, "THREAD is for axes of outputs")
-        parallel = axis.ranges and all(r.arg.kind is AxisType.GLOBAL for r in axis.ranges)
+        cut = axis.outermost
+        parallel = cut and all(r.arg.kind in (AxisType.GLOBAL, AxisType.TILE) for r in cut)
         require(bool(parallel), "every thread would repeat what the axis shares")
-        threaded = any(r.arg.kind is AxisType.THREAD for each in loops.axes for r in each.ranges)
+        threaded = any(r.arg.kind is AxisType.THREAD for each in loops.axes for r in each.outermost)
         require(not threaded, "THREAD was applied already")
         require(2 <= amount <= MAX_PIECES, f"the pieces are 2 to {MAX_PIECES}")
-        most = bounds(as_index(axis.size))[1]
+        most = bounds(cut[0].src[0])[1]
         require(amount <= most, f"{most} steps are too few")
-        _require_any_order(loops, axis)
+        require_any_order(loops, axis)
 
     def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
         return loops.retype(axis, AxisType.THREAD)
@@ -308,7 +325,7 @@ class Swap:
             )
         kinds = {axis.ranges[0].arg.kind, loops.axes[amount].ranges[0].arg.kind}
         require(len(kinds) == 1, "one is parallel and the other is not")
-        _require_any_order(loops, axis)
+        require_any_order(loops, axis)
 
     def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
         return loops.swap(axis, loops.axes[amount])

@@ -20,7 +20,7 @@ from ...ir import index
 from ...ir.args import AxisType, KernelInfo, RangeArg
 from ...ir.index import as_index, as_sint, sint
 from ...ir.loops_text import loops_text
-from ...ir.nest import output_ranges, ranges_of, scan_ranges, scan_values
+from ...ir.nest import output_ranges, ranges_of, scan_ranges, scan_values, stage_stores
 from ...ir.ops import COMPARISONS, Ops, start_value
 from ...ir.uop import UOp, toposort
 from ..axes import kernel_name
@@ -43,6 +43,7 @@ class Axis:
     output   whether an output has it
     reduce   its number among the reduce axes; None if nothing is reduced along it
     parts    what was split off, the newest first: (kind, amount)
+    blocks   the loops over its blocks, the outermost first: what TILE moved outward
     """
 
     number: int
@@ -51,6 +52,12 @@ class Axis:
     output: bool
     reduce: int | None
     parts: tuple[tuple[AxisType, int], ...] = ()
+    blocks: tuple[UOp, ...] = ()
+
+    @property
+    def outermost(self) -> tuple[UOp, ...]:
+        """The loops that are walked first along it."""
+        return self.blocks[:1] or self.ranges
 
 
 @dataclass(frozen=True)
@@ -108,12 +115,25 @@ class Loops:
         wider = replace(axis, size=padded, ranges=tuple(mapping.values()))
         return self._with(_guard(sink, {r: index.less(r, size) for r in wider.ranges}), wider)
 
+    def tile(self, axis: Axis, amount: int) -> Loops:
+        """An output axis in blocks of `amount`: the loop over them is the innermost of all such loops."""
+        (r,) = axis.ranges
+        rest = as_sint(index.floordiv(as_index(axis.size), index.const(amount)))
+        block = make_range(rest, _next_id(self.sink), AxisType.TILE)
+        inside = (make_range(amount, r.arg.id, r.arg.kind),) if amount > 1 else ()
+        place = block * amount + inside[0] if inside else block
+        left = replace(axis, size=amount, ranges=inside, blocks=(*axis.blocks, block))
+        return self._with(substitute_ranges(self.sink, {r: place}), left)
+
     def retype(self, axis: Axis, kind: AxisType) -> Loops:
-        """The axis with ranges of another kind."""
-        mapping = {r: make_range(as_sint(r.src[0]), r.arg.id, kind) for r in axis.ranges}
-        return self._with(
-            substitute_ranges(self.sink, mapping), replace(axis, ranges=tuple(mapping.values()))
+        """The axis with its outermost ranges of another kind."""
+        mapping = {r: make_range(as_sint(r.src[0]), r.arg.id, kind) for r in axis.outermost}
+        changed = replace(
+            axis,
+            ranges=tuple([mapping.get(r, r) for r in axis.ranges]),
+            blocks=tuple([mapping.get(r, r) for r in axis.blocks]),
         )
+        return self._with(substitute_ranges(self.sink, mapping), changed)
 
     def swap(self, first: Axis, second: Axis) -> Loops:
         """Two output axes walked in the other order."""
@@ -133,6 +153,10 @@ class Loops:
                 )
             axes.append(axis)
         return replace(self, sink=substitute_ranges(self.sink, mapping), axes=tuple(axes))
+
+    def with_sink(self, sink: UOp) -> Loops:
+        """The same loops around other values."""
+        return replace(self, sink=sink)
 
     def without_locals(self) -> Loops:
         """The same, where LOCAL is refused."""
@@ -270,7 +294,7 @@ def _nested_pairs(nodes: list[UOp], ranges: set[UOp]) -> set[tuple[UOp, UOp]]:
 
 
 def substitute_ranges(sink: UOp, mapping: dict[UOp, UOp]) -> UOp:
-    """The graph with expressions in place of ranges; a REDUCE then closes the ranges of the expression.
+    """The graph with expressions in place of ranges; a REDUCE or STAGE closes the ranges of the expression.
 
     A SCAN runs along them, the slowest first; in a single turn nothing came before.
     """
@@ -284,6 +308,10 @@ def substitute_ranges(sink: UOp, mapping: dict[UOp, UOp]) -> UOp:
         elif node.op is Ops.REDUCE:
             closed = [r for s in src[1:] for r in toposort((s,)) if r.op is Ops.RANGE]
             done[node] = UOp(node.op, node.dtype, (src[0], *closed), node.arg) if closed else src[0]
+        elif node.op is Ops.STAGE:
+            kept = 1 + len(stage_stores(node))
+            closed = [r for s in src[kept:] for r in toposort((s,)) if r.op is Ops.RANGE]
+            done[node] = UOp(node.op, node.dtype, (*src[:kept], *closed), node.arg)
         elif node.op is Ops.SCAN:
             values = len(scan_values(node))
             along = [r for s in src[values:] for r in _slowest_first(s)]

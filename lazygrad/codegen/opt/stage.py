@@ -1,0 +1,149 @@
+"""STAGE: an input's tile is copied into memory of its own, in the order in which it is read.
+
+One of the legal moves; `actions` tells how they are applied.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...device import Target
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.args import AxisType
+from ...ir.nest import output_ranges, ranges_of, stage_stores
+from ...ir.ops import Ops
+from ...ir.uop import UOp, toposort
+from .actions import OptOps, opt, require
+from .loops import IN_REGISTERS, Axis, Loops, index_nodes, is_computed, make_range, substitute_ranges
+
+#: The most bytes that one STAGE takes where the sizes of caches are not known.
+MAX_BYTES = 1 << 20
+
+
+@opt(OptOps.STAGE)
+class Stage:
+    """Copy what one turn of an axis' outermost loop reads of data`amount`, and read the copy.
+
+        for j in 0..m/4: for i in 0..n: for k in 0..l:   acc += data1[i, k] * data2[k, 4j:4j+4]
+    becomes, with axis j and data2,
+        for j in 0..m/4:
+          for k in 0..l:  temp0[k, 0:4] = data2[k, 4j:4j+4]
+          for i in 0..n: for k in 0..l:   acc += data1[i, k] * temp0[k, 0:4]
+
+    The copy is dense: of the loops it is read in, the slowest first, then what is unrolled, then what is
+    computed at once. Conversions of what was read are done while copying. Each access gets a copy.
+    """
+
+    counts = "all"
+
+    def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
+        require(not target.grid, f"{target.name}: copies shared by a workgroup are not there yet")
+        require(bool(axis.outermost), "no loop is left along the axis")
+        found = staged_values(loops.sink, amount)
+        require(bool(found), f"nothing loads data{amount}")
+        inside = loops_around(loops, axis)
+        limit = max(target.caches, default=MAX_BYTES)
+        for value in found:
+            require(not is_computed(_place(value)), f"data{amount} is read at computed places")
+            closed = ranges_of(value) - inside
+            require(bool(closed), f"one turn of axis {axis.number} reads one element of data{amount}")
+            fixed = all(r.src[0].op is Ops.CONST for r in closed)
+            require(fixed, "the copy would have a size that is not known")
+            size = math.prod(r.src[0].arg for r in closed) * value.dtype.itemsize
+            require(size <= limit, f"the copy has {size} bytes; at most {limit} are kept")
+
+    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
+        inside = loops_around(loops, axis)
+        sink = loops.sink
+        for value in staged_values(sink, amount):
+            sink = replaced(sink, value, staged(sink, value, inside))
+        return loops.with_sink(sink)
+
+
+def loops_around(loops: Loops, axis: Axis) -> frozenset[UOp]:
+    """The loops that stand around one turn of the axis' outermost one, with that one."""
+    outputs = [r for r in output_ranges(loops.sink.toposort()) if r.arg.kind not in IN_REGISTERS]
+    own = axis.outermost
+    last = max((outputs.index(r) for r in own if r in outputs), default=len(outputs) - 1)
+    return frozenset(outputs[: last + 1]).union(r for r in own if r not in outputs)
+
+
+def staged_values(sink: UOp, number: int) -> list[UOp]:
+    """The values loaded from an input and nothing else, as far as conversions go; not those in a STAGE."""
+    nodes = sink.toposort()
+    users: dict[UOp, list[UOp]] = {}
+    for node in nodes:
+        for source in node.src:
+            users.setdefault(source, []).append(node)
+    copied = toposort(store for node in nodes if node.op is Ops.STAGE for store in stage_stores(node))
+    addresses = index_nodes(nodes)
+    found = []
+    for node in nodes:
+        if node.op is not Ops.LOAD or node in copied or node.src[0].src[0].op is not Ops.DEFINE_GLOBAL:
+            continue
+        if node.src[0].src[0].arg == number and node.dtype is not dtypes.index:
+            found.append(_converted(node, users, addresses))
+    return found
+
+
+def _converted(value: UOp, users: dict[UOp, list[UOp]], addresses: set[UOp]) -> UOp:
+    """What only conversions, and conditions on the place, make of a value."""
+    while len(users[value]) == 1:
+        (user,) = users[value]
+        masked = user.op is Ops.WHERE and user.src[0] in addresses and user.src[2].op is Ops.CONST
+        if user.op is not Ops.CAST and not (masked and user.src[1] is value):
+            break
+        if user.dtype is dtypes.index or user.dtype.itemsize > 2 * value.dtype.itemsize:
+            break
+        value = user
+    return value
+
+
+def _place(value: UOp) -> UOp:
+    """The INDEX that a value is loaded from."""
+    return next(node for node in toposort((value,)) if node.op is Ops.INDEX)
+
+
+def staged(sink: UOp, value: UOp, inside: frozenset[UOp]) -> UOp:
+    """The value, read from a STAGE that is filled in each turn of the loops `inside`."""
+    nodes = sink.toposort()
+    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
+    number = sum(node.op is Ops.STAGE for node in nodes)
+    closed = sorted(ranges_of(value) - inside, key=_order)
+    own = {
+        r: make_range(
+            r.src[0].arg, fresh + k, AxisType.UPCAST if r.arg.kind in IN_REGISTERS else AxisType.LOOP
+        )
+        for k, r in enumerate(closed)
+    }
+    size = math.prod(r.src[0].arg for r in closed)
+    memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size), (), number)
+    there, here = _dense(list(own.values())), _dense(closed)
+    copied = substitute_ranges(value, dict(own))
+    store = UOp(Ops.STORE, dtypes.void, (UOp(Ops.INDEX, memory.dtype, (memory, there)), copied))
+    stage = UOp(Ops.STAGE, memory.dtype, (memory, store, *own.values()))
+    return UOp(Ops.LOAD, value.dtype, (UOp(Ops.INDEX, memory.dtype, (stage, here)),))
+
+
+def _order(r: UOp) -> tuple[int, int]:
+    """The order of a copy: slowest first, lanes and registers last."""
+    return r.arg.kind.value, r.arg.id
+
+
+def _dense(ranges: list[UOp]) -> UOp:
+    """The row-major place in an array with these axes."""
+    place = index.const(0)
+    for r in ranges:
+        place = place * r.src[0] + r
+    return place
+
+
+def replaced(sink: UOp, value: UOp, other: UOp) -> UOp:
+    """The kernel with another node in the place of a value, but not inside of that node."""
+    done: dict[UOp, UOp] = {value: other}
+    for node in sink.toposort():
+        if node not in done:
+            src = tuple([done[s] for s in node.src])
+            done[node] = node if src == node.src else index.rebuild(node, src)
+    return done[sink]

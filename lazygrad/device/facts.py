@@ -49,6 +49,8 @@ class Target:
     grid              whether a launch runs a grid of threads (GLOBAL and LOCAL axes are not loops)
     has_local         whether threads of a workgroup share memory
     local_bytes       how much of it
+    group_threads     the most threads of a workgroup, and along x, y and z: group_sizes
+    grid_sizes        the most workgroups along x, y and z
     caches            bytes of each data cache, innermost first; () = unknown
     threads           how many pieces of a kernel can run at once (1 on a GPU: the grid does that)
     max_ops, max_args how large one kernel should get
@@ -65,6 +67,9 @@ class Target:
     grid: bool = False
     has_local: bool = False
     local_bytes: int = 0
+    group_threads: int = 1024
+    group_sizes: tuple[int, ...] = (1024, 1024, 64)
+    grid_sizes: tuple[int, ...] = (2**31 - 1, 65535, 65535)
     caches: tuple[int, ...] = ()
     threads: int = 1
     max_ops: int = 2000

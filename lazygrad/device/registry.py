@@ -101,7 +101,6 @@ class CompiledDevice:
 PLANNED = {
     "CUDA": "a runtime over NVRTC and NVIDIA's driver API",
     "METAL": "a runtime over Apple's Metal",
-    "CL": "a runtime over OpenCL",
     "WEBGPU": "a renderer for WGSL and a runtime over wgpu",
 }
 #: Tried in this order for the default; anything else is used only when asked for.

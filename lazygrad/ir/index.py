@@ -158,6 +158,16 @@ def _and_bounds(a: Bound, b: Bound) -> Bound:
     return least, min(a[1], b[1])
 
 
+def _shift_bounds(left: bool) -> Callable[[Bound, Bound], Bound]:
+    def rule(a: Bound, b: Bound) -> Bound:
+        if b[0] < 0 or b[1] > 63:
+            return -(1 << 63), 1 << 63
+        corners = [x << n if left else x >> n for x in a for n in b]
+        return min(corners), max(corners)
+
+    return rule
+
+
 _BOUNDS: dict[Ops, Callable[..., Bound]] = {
     Ops.ADD: lambda a, b: (a[0] + b[0], a[1] + b[1]),
     Ops.SUB: lambda a, b: (a[0] - b[1], a[1] - b[0]),
@@ -171,6 +181,8 @@ _BOUNDS: dict[Ops, Callable[..., Bound]] = {
     Ops.CMPLT: lambda a, b: _compare_bounds(a[1] < b[0], a[0] >= b[1]),
     Ops.CMPLE: lambda a, b: _compare_bounds(a[1] <= b[0], a[0] > b[1]),
     Ops.AND: _and_bounds,
+    Ops.SHL: _shift_bounds(True),
+    Ops.SHR: _shift_bounds(False),
 }
 
 

@@ -66,6 +66,9 @@ _BOOL_SYMBOLS = {
     Ops.MUL: "&", Ops.MIN: "&", Ops.AND: "&",
     Ops.SUB: "^", Ops.XOR: "^",
 }  # fmt: skip
+#: What may leave the range of its type, as an operator.
+_OVERFLOWING = {Ops.ADD: "+", Ops.SUB: "-", Ops.MUL: "*", Ops.NEG: "-"}
+UNSIGNED = {4: dtypes.uint32, 8: dtypes.uint64}
 #: A lane of a vector bool is a mask, 0 or -1, as wide as what was compared.
 MASKS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
@@ -319,7 +322,7 @@ class _Kernel:
             computed = dtypes.float32.vec(dtype.count) if through_float else dtype
             text = f"{self.functions.extremum(op, computed)}({first},{second})"
         else:
-            text = f"({first}{_SYMBOLS[op]}{second})"
+            text = self._unsigned(node) or f"({first}{_SYMBOLS[op]}{second})"
         if op in COMPARISONS:
             if dtype.count > 1:
                 nbytes = 4 if through_float else scalar.itemsize
@@ -327,6 +330,18 @@ class _Kernel:
                 return f"(({self.type(MASKS[nbytes].vec(dtype.count))}){text})"
             return text
         return self.narrow(text, dtype) if through_float else self._wrapped(node, text)
+
+    def _unsigned(self, node: UOp) -> str:
+        """Arithmetic that may overflow, done on unsigned numbers, which wrap; "" where that is not needed."""
+        dtype = node.dtype
+        wraps = self.row.wraps or dtype.count > 1 or not dtypes.is_int(dtype)
+        if wraps or node.op not in _OVERFLOWING or _stays_in(node):
+            return ""
+        wide = self.type(UNSIGNED[max(dtype.itemsize, 4)])
+        operands = [f"({wide}){self.of(s)}" for s in node.src]
+        if node.op is Ops.NEG:
+            operands = ["0", *operands]
+        return f"(({self.type(dtype)})({_OVERFLOWING[node.op].join(operands)}))"
 
     def _wrapped(self, node: UOp, text: str) -> str:
         """C computes narrow integers as int; bring the result back."""
@@ -368,7 +383,7 @@ class _Kernel:
             return f"(!{x})"
         if dtype.scalar_type is dtypes.float16 and self.row.half_is_storage:
             return self.narrow(f"-{self.wide(x, dtype)}", dtype)
-        return self._wrapped(node, f"(-{x})")
+        return self._unsigned(node) or self._wrapped(node, f"(-{x})")
 
     def reciprocal(self, node: UOp) -> str:
         x, dtype = self.of(node.src[0]), node.dtype
@@ -497,13 +512,19 @@ class _Kernel:
         kind = dtypes.int8.vec(dtype.count) if dtype.scalar_type is dtypes.bool else dtype
         return f"*(({space}{self.type(kind)}*)({self.of(index)}))"
 
+    def read(self, index: UOp, dtype: DType) -> str:
+        """What an INDEX addresses, as a value."""
+        if dtype.count > 1 and self.row.load:
+            return self.row.load.format(pointer=self.of(index), lanes=dtype.count)
+        return self.access(index, dtype)
+
     def load(self, node: UOp) -> None:
         index, dtype = node.src[0], node.dtype
         flags = dtype.scalar_type is dtypes.bool and dtype.count > 1  # bytes of 0 and 1, to become a mask
         if flags:
             self.mask[node] = 1
         if len(index.src) < 3:
-            text = self.access(index, dtype)
+            text = self.read(index, dtype)
             text = f"(-{text})" if flags else text
         else:
             valid = index.src[2]
@@ -516,7 +537,7 @@ class _Kernel:
                 called = f"{self.functions.masked_load(kind)}({pointer},{mask},"
                 text = f"(-{called}(-{other})))" if flags else f"{called}{other})"
             else:
-                read = self.access(index, dtype)
+                read = self.read(index, dtype)
                 text = f"({self.of(valid)}?{f'(-{read})' if flags else read}:{other})"
         self.value[node] = text
         for s in (*node.src, *index.src):
@@ -539,9 +560,12 @@ class _Kernel:
         flags = dtype.scalar_type is dtypes.bool and dtype.count > 1
         if flags:
             text = f"({self.as_mask(value, 1)}&1)"
-        target = self.access(index, dtype)
+        if dtype.count > 1 and self.row.store:
+            stored = self.row.store.format(value=text, pointer=self.of(index), lanes=dtype.count)
+        else:
+            stored = f"{self.access(index, dtype)} = {text}"
         if len(index.src) < 3:
-            self.line(f"{target} = {text};")
+            self.line(f"{stored};")
         elif index.src[2].dtype.count > 1:
             kind = dtypes.int8.vec(dtype.count) if flags else dtype
             self.of(index.src[2])
@@ -549,7 +573,7 @@ class _Kernel:
             name = self.functions.masked_store(kind)
             self.line(f"{name}(({self.type(kind.scalar_type)}*){self.of(index)},{mask},{text});")
         else:
-            self.line(f"if ({self.of(index.src[2])}) {{ {target} = {text}; }}")
+            self.line(f"if ({self.of(index.src[2])}) {{ {stored}; }}")
         for s in (*node.src, *index.src):
             self.waiting.pop(s, None)
 
@@ -677,6 +701,22 @@ def _uses(uops: Sequence[UOp]) -> dict[UOp, int]:
         for s in node.src:
             uses[s] = uses.get(s, 0) + times
     return uses
+
+
+def _stays_in(node: UOp) -> bool:
+    """Whether an integer result is one that C computes: in its type, or in the int that C promotes it to."""
+    dtype = node.dtype if node.dtype.itemsize >= 4 else dtypes.int32
+    if dtypes.is_unsigned(dtype):
+        return True
+    corners: list[int] = []
+    (low, high), *others = [bounds(s) for s in node.src]
+    for x in (low, high):
+        if node.op is Ops.NEG:
+            corners.append(-x)
+            continue
+        for y in others[0]:
+            corners.append(x + y if node.op is Ops.ADD else x - y if node.op is Ops.SUB else x * y)
+    return int(dtypes.min(dtype)) <= min(corners) and max(corners) <= int(dtypes.max(dtype))
 
 
 def float_literal(value: float, dtype: DType) -> str:

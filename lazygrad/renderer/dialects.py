@@ -44,6 +44,8 @@ class Dialect:
     bitcast         `{value}` of type `{source}` → the same bits as `{type}`; empty = a small function of ours
     vectors         whether vectors compute (the compilers' vector extension), or only load and store
     half_is_storage whether half has only conversions, so that arithmetic goes through float
+    wraps           whether signed arithmetic that overflows wraps, or must go through unsigned numbers
+    load, store     a vector at `{pointer}`, aligned as an element is; empty = through a vector pointer
     entry           whether the CPU's entry function is written too
     """
 
@@ -72,6 +74,9 @@ class Dialect:
     bitcast: str = ""
     vectors: bool = False
     half_is_storage: bool = False
+    wraps: bool = True
+    load: str = ""
+    store: str = ""
     entry: bool = False
 
 
@@ -121,6 +126,9 @@ OPENCL = Dialect(
         dtypes.float64: "#pragma OPENCL EXTENSION cl_khr_fp64 : enable",
     },
     bitcast="as_{type}({value})",
+    wraps=False,
+    load="vload{lanes}(0, {pointer})",
+    store="vstore{lanes}({value}, 0, {pointer})",
 )
 
 CUDA = Dialect(

@@ -456,10 +456,11 @@ def test_lanes_are_split_where_the_target_has_no_vectors() -> None:
 
 
 def test_vector_reduces_and_subvectors_are_split() -> None:
-    vector = UOp(Ops.LOAD, dtypes.float32.vec(4), (), "v")
+    buffer = UOp(Ops.DEFINE_GLOBAL, dtypes.float32.ptr(4), (), 0)
+    vector = UOp(Ops.LOAD, dtypes.float32.vec(4), (UOp(Ops.INDEX, buffer.dtype, (buffer, index.const(0))),))
     total = UOp(Ops.REDUCE, vector.dtype, (vector, loop(4)), Ops.ADD)
     pair = UOp(Ops.GEP, dtypes.float32.vec(2), (total,), (1, 3))
-    (made,) = split_lanes(UOp.sink(pair)).src
+    (made,) = split_lanes(UOp.sink(pair), Machine(vector_bytes=0)).src
     assert [u.op for u in made.src] == [Ops.REDUCE, Ops.REDUCE]
     assert [u.src[0].arg for u in made.src] == [(1,), (3,)]
 

@@ -12,14 +12,26 @@ from lazygrad.ir import UOp
 from lazygrad.renderer.cstyle import FLAGS
 from tests.helpers import require
 
-from .support import GPU_RENDERERS, RENDERERS, Arrays, Run, c_entry, call_entry, gpu_entry, llvm_entry
+from .support import (
+    GPU_RENDERERS,
+    RENDERERS,
+    Arrays,
+    Run,
+    c_entry,
+    call_entry,
+    gpu_entry,
+    llvm_entry,
+    run_opencl,
+)
 
 
 @pytest.fixture(params=list(RENDERERS))
 def language(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     compiler = "g++" if name in GPU_RENDERERS else name
-    if name != "llvm" and not shutil.which(compiler):
+    if name == "opencl":
+        require("cl")
+    elif name != "llvm" and not shutil.which(compiler):
         require("clang")
         pytest.skip(f"{compiler} is missing: apt-get install {compiler}")
     return name
@@ -30,6 +42,9 @@ def run(language: str, tmp_path: Path) -> Run:
     """`run(uops, arrays, values, pieces)`: render, compile, and call every piece."""
 
     def run_program(uops: Sequence[UOp], arrays: Arrays, values: Sequence[int] = (), pieces: int = 1) -> None:
+        if language == "opencl":
+            run_opencl(uops, arrays, values)
+            return
         if language in GPU_RENDERERS:
             address = gpu_entry(uops, language, "g++", tmp_path)
         elif language == "llvm":

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy
 
-from lazygrad.device import Target
-from lazygrad.dtype import ALL_DTYPES, DType, dtypes, numpy_name
+from lazygrad.device import Buffer, Device, Target
+from lazygrad.dtype import ALL_DTYPES, DType, dtypes, from_numpy_name, numpy_name
 from lazygrad.ir import AxisType, Ops, RangeArg, UOp
-from lazygrad.renderer import Renderer, parameters
-from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer, CUDARenderer, MetalRenderer
-from lazygrad.renderer.dialects import cuda_target, metal_target
+from lazygrad.renderer import ProgramSpec, Renderer, parameters
+from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer
+from lazygrad.renderer.dialects import cuda_target, metal_target, opencl_target
 from lazygrad.renderer.llvmir import LLVMRenderer
 
 LOOP, REDUCE, THREAD = AxisType.LOOP, AxisType.REDUCE, AxisType.THREAD
@@ -117,7 +117,9 @@ GPU_RENDERERS: dict[str, Renderer] = {
     "cuda": CUDARenderer(replace(cuda_target("sm_90"), native_dtypes=_SCALARS)),
     "metal": MetalRenderer(replace(metal_target(), native_dtypes=_SCALARS - {dtypes.float64})),
 }
-ALL_RENDERERS = {**RENDERERS, **GPU_RENDERERS}
+#: OpenCL's text runs on an OpenCL device.
+OPENCL = OpenCLRenderer(replace(opencl_target(), native_dtypes=_SCALARS))
+ALL_RENDERERS = {**RENDERERS, **GPU_RENDERERS, "opencl": OPENCL}
 GPU_WORDS = Path(__file__).parent / "gpu"
 Run = Callable[..., None]
 Arrays = Sequence[numpy.ndarray]
@@ -188,6 +190,17 @@ def gpu_entry(uops: Sequence[UOp], language: str, compiler: str, folder: Path) -
     header = '#include "cuda.h"\n' if language == "cuda" else ""
     flags = [*FLAGS, "-march=native", f"-I{GPU_WORDS}", "-x", "c++", "-std=c++17"]
     return c_entry(f"{header}{text}\n{entry}", "kernel", compiler, flags, folder)
+
+
+def run_opencl(uops: Sequence[UOp], arrays: Arrays, values: Sequence[int] = ()) -> None:
+    """Run OpenCL's text on device CL; what it wrote is in the arrays."""
+    device = Device["CL"]
+    spec = ProgramSpec.of("run", OPENCL, uops, device="CL")
+    program = device.load(spec, device.compile(spec))
+    buffers = [Buffer("CL", a.size, from_numpy_name(a.dtype.name)).allocate().copyin(a) for a in arrays]
+    program(tuple(buffer._buf for buffer in buffers), tuple(values))
+    for buffer, array in zip(buffers, arrays, strict=True):
+        buffer.copyout(array)
 
 
 def numpy_dtype(dtype: DType) -> Any:

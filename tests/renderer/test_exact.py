@@ -20,8 +20,8 @@ from lazygrad.renderer import Renderer
 
 from .support import (
     ALL_RENDERERS,
-    GPU_RENDERERS,
     LOOP,
+    RENDERERS,
     Run,
     at,
     data,
@@ -84,7 +84,7 @@ EVERY_TYPE = pytest.mark.parametrize(
         pytest.param(language, dtype, lanes, id=f"{language}-{dtype.name}-{lanes}")
         for language, renderer in ALL_RENDERERS.items()
         for dtype in ALL
-        for lanes in ((1,) if language in GPU_RENDERERS else (1, 4))
+        for lanes in ((1, 4) if language in RENDERERS else (1,))
         if renderer.supports(Ops.LOAD, dtype)
     ],
     indirect=["language"],

@@ -18,7 +18,12 @@ from lazygrad.renderer import ProgramSpec
 from tests.helpers import needs
 from tests.renderer.support import add_program, at, const, data, dot_program, end, listed, load, loop, store
 
-RUNNING = ["CPU", "PYTHON", pytest.param("CLANG", marks=needs("clang"))]
+RUNNING = [
+    "CPU",
+    "PYTHON",
+    pytest.param("CLANG", marks=needs("clang")),
+    pytest.param("CL", marks=needs("cl")),
+]
 
 
 def run(device, uops, *arrays, vals=(), name="k") -> list[np.ndarray]:

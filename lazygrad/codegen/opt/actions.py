@@ -19,7 +19,7 @@ from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import size_text
-from .loops import Axis, Loops, is_computed
+from .loops import Axis, Loops, is_computed, is_parallel
 
 #: The most neighbouring elements that one thread computes along one axis.
 MAX_UPCAST = 256
@@ -243,8 +243,7 @@ class Local:
         require(target.grid, f"{target.name} has no workgroups")
         require(not loops.no_locals, "NOLOCALS was applied")
         require(axis.output, "LOCAL is for axes of outputs; GROUP is for those that are reduced")
-        parallel = axis.ranges and all(r.arg.kind is AxisType.GLOBAL for r in axis.ranges)
-        require(bool(parallel), "every thread would repeat what the axis shares")
+        require(is_parallel(axis), "every thread would repeat what the axis shares")
         require_whole_steps(axis, amount)
 
     def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:

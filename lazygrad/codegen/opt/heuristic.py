@@ -1,4 +1,4 @@
-"""Which Opts to apply where nobody says, read off the kernel's accesses and the Target.
+"""Which Opts to apply on a processor where nobody says, read off the kernel's accesses and the Target.
 
 1. The axis along which most elements are neighbours in memory is walked by the lanes of vectors.
 2. If a value loaded in a reduction serves several places of another output axis, a few of these are computed
@@ -57,8 +57,6 @@ LONG = 16
 SQUARE = 8
 #: Axes along which addresses take divisions are written out if they have at most so many places together.
 PLACES = 64
-#: Threads of a workgroup.
-THREADS = 128
 #: The sides of register tiles, best first.
 SIDES = (8, 6, 4, 5, 7, 3, 2)
 
@@ -224,18 +222,14 @@ def _size(axis: Axis) -> int | None:
 def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     """The Opts for a kernel (form 3) on a target."""
     loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
-    if not loops.axes or any(_in_order(store) for store in loops.sink.src):
+    if not loops.axes or target.vector_bytes == 0 or in_order(loops):
         return []
-    facts = Facts.of(loops)
-    if target.grid:
-        return _for_grid(facts, target)
-    if target.vector_bytes == 0:
-        return []
-    return _Plan(facts, target).opts()
+    return _Plan(Facts.of(loops), target).opts()
 
 
-def _in_order(store: UOp) -> bool:
-    return store.arg is not None or is_computed(store.src[0].src[1])
+def in_order(loops: Loops) -> bool:
+    """Whether some store depends on the order of its loops."""
+    return any(store.arg is not None or is_computed(store.src[0].src[1]) for store in loops.sink.src)
 
 
 class _Plan:
@@ -485,33 +479,3 @@ class _Plan:
                 continue
             if self.fits(axis, size, MAX_WRITTEN_OUT):
                 self.amounts[axis.number] = size
-
-
-def _for_grid(facts: Facts, target: Target) -> list[Opt]:
-    """On a grid of threads: wide loads, short reductions written out, neighbours in one workgroup."""
-    found: list[Opt] = []
-    sizes = {axis.number: _size(axis) for axis in facts.loops.axes}
-    width = max(target.load_bytes, 1) // facts.element_bytes
-    scanned = {number for _, along in facts.scans for number in along}
-    parallel = [axis for axis in facts.loops.axes if axis.output and axis.reduce is None]
-    parallel = [axis for axis in parallel if axis.number not in scanned]
-    best = min(parallel, key=lambda axis: facts.time(axis, width), default=None)
-    worth = best is not None and facts.time(best, width) <= WORTHWHILE * facts.time(None, 1.0)
-    if best is not None and width > 1 and worth and not facts.sums:
-        wide = sizes[best.number] or 1
-        if wide % width == 0:
-            found.append(Opt(OptOps.UPCAST, best.number, width))
-            sizes[best.number] = wide // width
-    for axis in facts.loops.axes:
-        size = sizes[axis.number]
-        if axis.output or size is None or size > SHORT:
-            continue
-        if facts.size_of_code({axis.number: size}) <= MAX_COST:
-            found.append(Opt(OptOps.UNROLL, axis.reduce, 0))
-    threads = 1
-    for axis in reversed(parallel):
-        local = largest_power_of_two(sizes[axis.number] or 1, THREADS // threads)
-        if local > 1:
-            found.append(Opt(OptOps.LOCAL, axis.number, local))
-            threads *= local
-    return found

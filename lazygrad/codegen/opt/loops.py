@@ -60,6 +60,11 @@ class Axis:
         return self.blocks[:1] or self.ranges
 
 
+def is_parallel(axis: Axis) -> bool:
+    """Whether the turns of an axis may run at the same time, none repeating what another does."""
+    return bool(axis.ranges) and all(r.arg.kind is AxisType.GLOBAL for r in axis.ranges)
+
+
 @dataclass(frozen=True)
 class Loops:
     """A kernel's graph and its axes. Changes return a new one."""

@@ -12,6 +12,7 @@ from ...ir.index import as_index, bounds
 from ...ir.nest import ranges_of
 from ...ir.ops import OPS, Kind, Ops
 from ...ir.uop import UOp
+from . import workgroups
 from .actions import MAX_PIECES, KernelOptError, Opt, OptOps, apply_opt
 from .heuristic import choose as choose_order
 from .loops import Axis, Loops
@@ -24,8 +25,10 @@ FEWEST = 4
 
 def choose(loops: Loops, target: Target) -> list[Opt]:
     """The Opts for a kernel nobody gave Opts for."""
+    if target.grid:
+        return workgroups.choose(loops, target)
     opts = choose_order(loops, target)
-    pieces = 1 if target.grid or target.threads < 2 else pieces_of(loops.sink)
+    pieces = 1 if target.threads < 2 else pieces_of(loops.sink)
     if pieces < FEWEST:
         return opts
     for each in opts:

@@ -4,6 +4,7 @@ What you type builds a graph; when a value is needed, the graph is cut into fuse
 generates.
 """
 
+from .compat import classic_text as _classic_text  # noqa: F401  DEBUG_STYLE=classic is known by it
 from .config import Context
 from .device import Device
 from .dtype import dtypes

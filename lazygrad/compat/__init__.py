@@ -1,0 +1,7 @@
+"""Scripts that were written for `tinygrad`, and the older printed forms.
+
+`python -m lazygrad.compat script.py` runs such a script unchanged: `aliases` gives the import paths of four
+years their meaning here, `uop` and `enums` what nodes and operations were called, `kernel` the optimizer by
+hand. Nothing of that touches a program that does not ask for it. `classic_text` prints kernels as they
+were printed early in 2024; DEBUG_STYLE=classic chooses it.
+"""

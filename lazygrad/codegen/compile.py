@@ -11,6 +11,7 @@ from ..ir.ops import Ops
 from ..ir.spec import KERNEL, SPECS, verify
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
+from .axes import kernel_axes
 from .estimate import estimate
 from .legalize import legalize
 from .linearize import assign_grid, linearize
@@ -116,9 +117,10 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
     forms = dict(stages(ast, renderer, opts, applied))
     start = time.perf_counter()
     if sort_keys(ast) is None:
-        name, cost = forms["apply opts"].arg.name, estimate(forms["lower"])
+        scheduled = forms["apply opts"]
+        name, cost, axes = scheduled.arg.name, estimate(forms["lower"]), kernel_axes(scheduled)
     else:
-        name, cost = sort_name(ast), sort_estimate(ast)
-    spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=cost)
+        name, cost, axes = sort_name(ast), sort_estimate(ast), ()
+    spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=cost, axes=axes)
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start
     return spec

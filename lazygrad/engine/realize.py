@@ -20,6 +20,7 @@ from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import uninterrupted
+from ..renderer import ProgramSpec
 from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.kernelize import Pending, kernelize, planning
 from ..schedule.versions import latest, next_version
@@ -166,9 +167,8 @@ def run_item(item: ScheduleItem) -> None:
     GlobalCounters.global_mem += accessed
     if timed:
         moved = sum(b.nbytes for b in bufs)
-        report_run(
-            item, device, runner.spec.name, seconds, ops, moved, accessed, None if runner.runs else "green"
-        )
+        head = None if runner.runs else "green"
+        report_run(item, device, runner.spec.name, seconds, ops, moved, accessed, head, runner.spec)
     runner.runs += 1
 
 
@@ -220,14 +220,17 @@ def report_run(
     moved: int,
     accessed: int,
     head: str | None,
+    spec: ProgramSpec | None = None,
 ) -> None:
-    """Count the time of something that ran, tell the observers, print its row."""
+    """Count the time of something that ran, tell the observers, print its row. `spec`: of a kernel."""
     if seconds is not None:
         GlobalCounters.time_sum_s += seconds
     for observer in list(observers):
         observer(item, name, seconds, ops, moved)
     if DEBUG.value >= 2:
-        print(report.row(device, name, len(item.bufs), seconds, ops, moved, accessed, item.metadata, head))
+        shown = report.colored(name, "yellow") if spec is None else report.shown_name(item.ast, spec)
+        args, metadata, kernel = len(item.bufs), item.metadata, spec is not None
+        print(report.row(device, shown, args, seconds, ops, moved, accessed, metadata, head, kernel))
 
 
 def number_of(value: sint | Any, var_vals: dict[UOp, int]) -> int:

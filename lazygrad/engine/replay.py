@@ -326,7 +326,7 @@ class Replay:
         args = len({place for a in actions for place in a.places})
         moved = sum(b.nbytes for a in actions for b in a.bufs)
         ops, accessed = sum(a.ops for a in actions), sum(a.accessed for a in actions)
-        print(report.row(batch.device, name, args, seconds, ops, moved, accessed, (), "cyan"))
+        print(report.row(batch.device, name, args, seconds, ops, moved, accessed, (), "cyan", True))
 
     def _run_action(self, action: Action) -> None:
         handles = tuple([self.handles[place] for place in action.places])
@@ -361,9 +361,9 @@ class Replay:
         else:
             name = action.runner.spec.name
         if DEBUG.value >= 2 or observers:
-            report_run(
-                action.item, action.device, name, seconds, action.ops, moved, action.accessed, "magenta"
-            )
+            spec = None if action.runner is None else action.runner.spec
+            counted = (seconds, action.ops, moved, action.accessed)
+            report_run(action.item, action.device, name, *counted, "magenta", spec)
 
     def announce(self) -> None:
         """DEBUG=1: what runs as one."""

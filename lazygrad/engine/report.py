@@ -1,4 +1,4 @@
-"""What DEBUG prints while things run: a row per kernel and copy, the source, the AST, and every form."""
+"""What DEBUG prints while things run: a row per kernel and copy, reasons, the source, the AST, every form."""
 
 from __future__ import annotations
 
@@ -9,15 +9,26 @@ import sys
 from typing import Any
 
 from ..codegen.compile import stages
-from ..config import DEBUG, NO_COLOR
+from ..codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
+from ..config import DEBUG, NO_COLOR, NOOPT
 from ..device import Buffer, CompiledDevice, Device, GlobalCounters
-from ..ir.loops_text import loops_text
-from ..ir.text import linear_text
+from ..ir.args import AxisType
+from ..ir.text import GRAPH, LINEAR, LOOPS, styled
 from ..ir.uop import UOp
+from ..renderer import ProgramSpec
 from ..schedule.items import ScheduleItem
 from .programs import Runner, linear_program
+from .roofline import roofline
 
-_COLORS = {"green": 32, "yellow": 33, "magenta": 35, "cyan": 36, "red": 31, "blue": 34}
+_COLORS = {
+    "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "white": 37,
+    "grey": 90, "bright blue": 94, "bright white": 97,
+}  # fmt: skip
+#: The colour of a loop's size in a kernel's name.
+_OF_AXIS = {
+    AxisType.THREAD: "bright white", AxisType.GLOBAL: "blue", AxisType.LOCAL: "cyan", AxisType.LOOP: "white",
+    AxisType.GROUP: "green", AxisType.REDUCE: "red", AxisType.UNROLL: "magenta", AxisType.UPCAST: "yellow",
+}  # fmt: skip
 
 
 def use_color() -> bool:
@@ -55,6 +66,38 @@ def copy_name(target: Buffer, source: Buffer) -> str:
     return f"{kind} {size_text(target.nbytes)}, {target.device[:7]:>7s} <- {source.device[:7]:7s}"
 
 
+# *** names of kernels
+
+#: base name → how many different kernels of that name were shown.
+_shown: dict[str, int] = {}
+
+
+def shown_name(ast: UOp, spec: ProgramSpec) -> str:
+    """A kernel's name as displayed: the sizes in the colours of their loops, and `n1`, `n2`, ... where
+    another kernel of that name was shown before.
+    """
+    numbers = ast.facts.setdefault("shown", {})
+    number = numbers.get(spec.name)
+    if number is None:
+        number = numbers[spec.name] = _shown.get(spec.name, 0)
+        _shown[spec.name] = number + 1
+    return colored_name(spec) + (f"n{number}" if number else "")
+
+
+def colored_name(spec: ProgramSpec) -> str:
+    """`r_4_16` with each size in the colour of its loop, where colours are shown."""
+    prefix, *sizes = spec.name.split("_")
+    if not use_color() or len(sizes) != len(spec.axes):
+        return spec.name
+    no_locals = any(opt.op is OptOps.NOLOCALS for opt in spec.applied_opts)
+    colors = {**_OF_AXIS, AxisType.GLOBAL: "bright blue"} if no_locals else _OF_AXIS
+    parts = [colored(size, colors[kind]) for size, kind in zip(sizes, spec.axes, strict=True)]
+    return colored("_", "grey").join([prefix, *parts])
+
+
+# *** rows
+
+
 def row(
     device: str,
     name: str,
@@ -65,8 +108,9 @@ def row(
     accessed: int,
     metadata: tuple[Any, ...],
     head: str | None,
+    kernel: bool = False,
 ) -> str:
-    """One line of DEBUG=2."""
+    """One line of DEBUG=2. A kernel that was timed ends with what it reached of this machine's roofline."""
     number = f"{GlobalCounters.kernel_count:4d}"
     start = colored(f"*** {device[:7]:7s} {number}", head)
     padded = name + " " * max(0, 41 - visible_width(name))
@@ -79,23 +123,35 @@ def row(
         text += f" tm {took}/{total:9.2f}ms ({gflops:9.2f} GFLOPS {gbs:6.1f}|{ldst:<7.1f} GB/s)"
     if metadata:
         text += f" {[str(m) for m in metadata]}"
+    if seconds is not None and kernel:
+        reached = roofline(device)
+        share = "" if reached is None else reached.share(seconds, ops, accessed)
+        text += f" {share}" if share else ""
     return text
 
 
+# *** a kernel in full
+
+
 def print_forms(item: ScheduleItem, runner: Runner) -> None:
-    """From DEBUG=3 on, what a kernel is before its row: opts, AST, loops, linear program, source, machine
-    code.
+    """From DEBUG=3 on, what a kernel is before its row: why it ends where it does, AST, opts, loops, linear
+    program, source, machine code.
     """
     spec = runner.spec
     device = Device[item.bufs[0].device]
-    if DEBUG >= 5:
-        print(item.ast)
     if DEBUG >= 3:
-        print(f"{spec.name}: opts {list(spec.applied_opts)}")
+        for line in reasons(item):
+            print(line)
+    if DEBUG >= 5:
+        print(styled(GRAPH, item.ast))
+    if DEBUG >= 3:
+        print(f"{shown_name(item.ast, spec)}: opts {list(spec.applied_opts)}")
+        for line in refusals(item.ast, spec, device):
+            print(line)
     if DEBUG >= 6:
         _print_loops(item.ast, runner, device)
     if DEBUG >= 5:
-        print(linear_text(linear_program(runner, item.bufs[0].device, item.ast)))
+        print(styled(LINEAR, linear_program(runner, item.bufs[0].device, item.ast)))
     if DEBUG >= 4:
         print(spec.src)
     if DEBUG >= 7 and device.compiler is not None:
@@ -106,10 +162,62 @@ def _print_loops(ast: UOp, runner: Runner, device: CompiledDevice) -> None:
     """A kernel as loops, after each pass that changed how they read."""
     before = ""
     for name, form in stages(ast, device.renderer, runner.spec.applied_opts):
-        text = loops_text(form) if isinstance(form, UOp) else before
+        text = styled(LOOPS, form) if isinstance(form, UOp) else before
         if text != before:
             print(f"after {name}\n{text}")
         before = text
+
+
+def reasons(item: ScheduleItem) -> list[str]:
+    """Why a kernel ends where it does: for each output the rule, what its trip through memory costs, and who
+    asked for it.
+    """
+    lines = []
+    for buffer, boundary in zip(item.outputs, item.kernel.facts.get("boundaries", ()), strict=False):
+        readers = boundary.readers
+        read = f", read by {readers} kernel{'s' if readers > 1 else ''}" if readers else ""
+        trip = f"{buffer.nbytes * (1 + readers):,} bytes{read}"
+        asked = boundary.origin
+        by = "" if asked is None else f" ({asked.name}{', ' + asked.line if asked.line else ''})"
+        lines.append(f"stores {buffer.size:,} {buffer.dtype!r}: {boundary.reason}; {trip}{by}")
+    return lines
+
+
+def refusals(ast: UOp, spec: ProgramSpec, device: CompiledDevice) -> list[str]:
+    """For each kind of Opt that was not applied: the axes at which it is refused now, and why."""
+    _, lowered = next(stages(ast, device.renderer, ()))
+    if NOOPT or not isinstance(lowered, UOp):  # nothing was to be applied; a kernel that sorts has no axes
+        return []
+    loops = Loops.of(lowered)
+    for opt in spec.applied_opts:
+        loops = apply_opt(loops, opt, device.target)
+    applied = {opt.op for opt in spec.applied_opts}
+    lines = []
+    for kind, action in ACTIONS.items():
+        if kind in applied:
+            continue
+        axes = {"all": loops.axes, "reduces": loops.reduce_axes}.get(action.counts, ())
+        at: dict[str, list[str]] = {}
+        for axis in range(max(len(axes), 1)):
+            reason = _refusal(loops, kind, axis, device)
+            if reason:
+                at.setdefault(reason, []).append(str(axis))
+        for reason, places in at.items():
+            place = f" at axis {', '.join(places)}" if axes else ""
+            lines.append(f"  refused {kind.name}{place}: {reason}")
+    return lines
+
+
+def _refusal(loops: Loops, kind: OptOps, axis: int, device: CompiledDevice) -> str:
+    """Why a kind of Opt does not fit at an axis; empty where it does."""
+    if loops.no_locals and kind is OptOps.NOLOCALS:
+        return ""
+    amount = {OptOps.PADTO: 4, OptOps.SWAP: axis + 1 if axis == 0 else axis - 1}.get(kind, 2)
+    try:
+        apply_opt(loops, Opt(kind, axis, amount), device.target)
+    except (KernelOptError, NotImplementedError) as refused:
+        return str(refused).splitlines()[0].partition(": ")[2]
+    return ""
 
 
 def _summary() -> None:

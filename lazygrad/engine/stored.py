@@ -19,6 +19,7 @@ from ..codegen.opt import Opt, OptOps
 from ..config import CACHELEVEL, ContextVar
 from ..device import CompiledDevice, Target
 from ..dtype import DTYPES_BY_NAME, DType, const_bits
+from ..ir.args import AxisType
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import Estimates, ProgramSpec
@@ -142,6 +143,7 @@ def _record(spec: ProgramSpec, lib: bytes) -> dict[str, Any]:
         "global_size": _sizes(spec.global_size),
         "local_size": _sizes(spec.local_size),
         "estimates": [_expression(spec.estimates.ops), _expression(spec.estimates.bytes)],
+        "axes": [kind.name for kind in spec.axes],
         "lib": lib,
     }
 
@@ -161,6 +163,7 @@ def _spec_of(record: dict[str, Any]) -> tuple[ProgramSpec, bytes]:
         _sizes_of(record["global_size"]),
         _sizes_of(record["local_size"]),
         Estimates(*[_value(number) for number in record["estimates"]]),
+        tuple([AxisType[kind] for kind in record["axes"]]),
     )
     return spec, lib
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..device import Target
 from ..dtype import DType
+from ..ir.args import AxisType
 from ..ir.ops import Ops
 from ..ir.uop import UOp, toposort
 
@@ -78,11 +79,12 @@ class Estimates:
 class ProgramSpec:
     """A kernel as text, and what a runtime must know to call it.
 
-    name          as displayed, perhaps with colours; `function_name(name)` is that of its function
+    name          as displayed; `function_name(name)` is that of its function
     device        the kind of device, such as "CUDA"
     globals       how many buffers it takes; `outs` and `ins` say which of them it writes and reads
     vars          its integer arguments, DEFINE_VAR nodes in order
     global_size, local_size   of the launch on a device with a grid
+    axes          what the loops are whose sizes the name tells, in its order
     """
 
     name: str
@@ -97,6 +99,7 @@ class ProgramSpec:
     global_size: tuple[Any, ...] | None = None
     local_size: tuple[Any, ...] | None = None
     estimates: Estimates = Estimates()
+    axes: tuple[AxisType, ...] = ()
 
     @property
     def function_name(self) -> str:
@@ -115,6 +118,7 @@ class ProgramSpec:
         applied_opts: Iterable[Any] = (),
         device: str = "",
         estimates: Estimates = Estimates(),
+        axes: tuple[AxisType, ...] = (),
     ) -> ProgramSpec:
         """Render a linear program and read off it what the record says."""
         buffers, variables = parameters(uops)
@@ -143,4 +147,5 @@ class ProgramSpec:
             tuple(sizes["g"]) if launched else None,
             tuple(sizes["l"]) if launched else None,
             estimates,
+            axes,
         )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..codegen.sort import WORD, SortPlan
 from ..device import Device, DeviceError, Target
@@ -46,10 +46,20 @@ class Output:
     dtype: DType
 
 
+class Boundary(NamedTuple):
+    """Why a kernel stores an output: the rule of placement, how many kernels read it again, and the user's
+    call that made it.
+    """
+
+    reason: str
+    readers: int
+    origin: Any
+
+
 @dataclass
 class KernelTemplate:
     """A kernel whose buffers are references. `after`: kernels that must run before it, beyond those it
-    reads from.
+    reads from. `boundaries`: one for each output.
     """
 
     ast: UOp
@@ -59,17 +69,15 @@ class KernelTemplate:
     metadata: tuple[Any, ...]
     after: list[int] = field(default_factory=list)
     after_readers_of: list[int] = field(default_factory=list)
+    boundaries: tuple[Boundary, ...] = ()
 
 
 @dataclass
 class Template:
-    """The kernels of a structure in an order in which they may run; what nodes of the walk become; reasons
-    of stores.
-    """
+    """The kernels of a structure in an order in which they may run; what nodes of the walk become."""
 
     kernels: list[KernelTemplate]
     results: list[tuple[int, int, int]]
-    reasons: list[tuple[int, str]]
 
     @functools.cached_property
     def inner(self) -> dict[Place, int]:
@@ -131,10 +139,7 @@ class _Assembler:
             for number, output in enumerate(made):
                 self.sizes["out", self.position[group], number] = output.size
         kernels = [self._kernel(group, outputs[group]) for group in order]
-        reasons = [
-            (self.position[g.id], self.plan.reasons.get(n, "")) for g in self.plan.groups for n in g.stores
-        ]
-        return Template(kernels, self._results(), reasons)
+        return Template(kernels, self._results())
 
     def _sorts(self) -> list[tuple[int, UOp]]:
         return [(g.id, self.targets[g.id][0][0]) for g in self.plan.groups if g.kind == "sort"]
@@ -360,7 +365,20 @@ class _Assembler:
             made = self._compute(group, targets, outputs)
         made.after = sorted(self.position[earlier] for earlier in self.before[number])
         made.after_readers_of = self.readers_of.get(number, [])
+        made.boundaries = tuple([self._boundary(group, *target) for target in targets])
         return made
+
+    def _boundary(self, group: Group | None, node: UOp, assign: UOp | None) -> Boundary:
+        if group is None:
+            reason = "its target is read elsewhere, so the value is stored first and copied over"
+            if assign is None:
+                reason = "the old contents are read after the write that ends them"
+            return Boundary(reason, 0, node.facts.get("origin"))
+        reason = self.plan.reasons.get(node, "")
+        if assign is not None and node is not assign:
+            reason = "it is assigned"
+        readers = sum(1 for reader in self._reads_of(node) if reader is not group)
+        return Boundary(reason, readers, node.facts.get("origin"))
 
     def _compute(self, group: Group, targets: list[Store], outputs: list[Output]) -> KernelTemplate:
         where = functools.partial(self._where_is, kernel=group.id)

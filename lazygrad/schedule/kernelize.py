@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..config import CACHELEVEL, CHECK, FUSE, TRACEMETA
+from ..config import CACHELEVEL, CHECK, DEBUG, FUSE, TRACEMETA
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
@@ -227,7 +227,9 @@ def structure_key(
     rows.append(tuple(bind.src[0].arg for bind in binds))
     if waiting:
         rows.append(tuple((number.get(v), len(w)) for v, w in waiting.items()))
-    if TRACEMETA.value >= 2 or CHECK.value:  # a kernel names its own lines, not those of an equal one
+    if (
+        TRACEMETA.value >= 2 or CHECK.value or DEBUG.value >= 3
+    ):  # a kernel names its own lines, and no other's
         rows.append(tuple([node.facts.get("origin") for node in order]))
     return tuple(rows), tuple(numbers)
 
@@ -267,6 +269,7 @@ def _bind(
         for position, assign in enumerate(outputs):
             made[number, position] = assign
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
+        node.facts["boundaries"] = kernel.boundaries
     results = []
     for position, kernel_number, output_number in template.results:
         raw = back.get(order[position], order[position])

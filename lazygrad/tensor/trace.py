@@ -14,23 +14,30 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ..config import CHECK, TRACEMETA
+from ..config import CHECK, DEBUG, TRACEMETA
 from ..ir.uop import UOp, origin
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Metadata(NamedTuple):
-    """The method that made a node, and the user's line that called it (empty unless TRACEMETA=2 or CHECK)."""
+    """The method that made a node, and the user's line that called it: empty unless TRACEMETA=2, CHECK or
+    DEBUG=3 asks for lines.
+    """
 
     name: str
     line: str = ""
 
     def __repr__(self) -> str:
-        return f"{self.name} - {self.line}" if self.line else self.name
+        shown = self.line and (TRACEMETA.value >= 2 or CHECK.value)
+        return f"{self.name} - {self.line}" if shown else self.name
 
     def __str__(self) -> str:
         return repr(self)
+
+
+def _wants_lines() -> bool:
+    return bool(TRACEMETA.value >= 2 or CHECK.value or DEBUG.value >= 3)
 
 
 def user_line() -> str:
@@ -52,7 +59,7 @@ def traced(function: Callable[..., Any]) -> Callable[..., Any]:
         level = TRACEMETA.value
         if not level:
             return function(*args, **kwargs)
-        origin.current = plain if level < 2 and not CHECK.value else Metadata(function.__name__, user_line())
+        origin.current = Metadata(function.__name__, user_line()) if _wants_lines() else plain
         try:
             return function(*args, **kwargs)
         finally:
@@ -68,7 +75,7 @@ def called(name: str) -> Iterator[None]:
     if origin.current is not None or not level:
         yield
         return
-    origin.current = Metadata(name) if level < 2 and not CHECK.value else Metadata(name, user_line())
+    origin.current = Metadata(name, user_line()) if _wants_lines() else Metadata(name)
     try:
         yield
     finally:

@@ -1,0 +1,161 @@
+"""What a machine can do at most, measured with kernels of our own; and how near to that a kernel comes.
+
+The *roofline* of a machine is two numbers: operations per second, and bytes per second from where the data
+lies. A kernel cannot be faster than the one that it needs more of, so that one is said to bind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..config import CHECK, NOOPT, THREADS, Context
+from ..device import BufferSpec, CompiledDevice, Device, GlobalCounters
+from ..dtype import dtypes
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..runtime import diskcache_get, diskcache_put
+from ..schedule.kernelize import planning
+from ..shape import ShapeTracker
+from .programs import get_runner
+
+TABLE = "roofline"
+#: Elements of a vector sum, each three times as many in memory: from what is near to a core to what is not.
+SIZES = (1 << 12, 1 << 20, 1 << 24)
+#: Independent chains of multiply-adds per element, and their lengths: enough to hide an operation's latency.
+CHAINS, STEPS = 8, 24
+#: No size is tried that should take so long; and what one measurement may take, in seconds.
+SLOW, BUDGET = 0.1, 30e-3
+
+
+class Roofline(NamedTuple):
+    """Operations per second; and (bytes that a kernel touches, bytes per second) for growing footprints."""
+
+    ops: float
+    bandwidth: tuple[tuple[int, float], ...]
+
+    def bytes_per_second(self, touched: int) -> float:
+        """The bandwidth for a kernel that touches so many bytes: that of the largest footprint within."""
+        within = [rate for footprint, rate in self.bandwidth if footprint <= touched]
+        return within[-1] if within else self.bandwidth[0][1]
+
+    def share(self, seconds: float, ops: int, touched: int) -> str:
+        """`34% of 21.5 GB/s`: what a run reached of that which bound it."""
+        if seconds <= 0 or ops + touched == 0:
+            return ""
+        bandwidth = self.bytes_per_second(touched)
+        if ops / self.ops > touched / bandwidth:
+            return f"{100 * ops / seconds / self.ops:.0f}% of {self.ops * 1e-9:.1f} GFLOPS"
+        return f"{100 * touched / seconds / bandwidth:.0f}% of {bandwidth * 1e-9:.1f} GB/s"
+
+
+_known: dict[str, Roofline | None] = {}
+
+
+def roofline(name: str) -> Roofline | None:
+    """The roofline of a device, measured when first asked for and kept on disk; None where nothing runs."""
+    device = Device[name]
+    with planning:
+        if device.kind not in _known:
+            _known[device.kind] = _kept_or_measured(device)
+        return _known[device.kind]
+
+
+def forget() -> None:
+    """Measure again when asked again (what is on disk stays)."""
+    _known.clear()
+
+
+def _kept_or_measured(device: CompiledDevice) -> Roofline | None:
+    if device.compiler is None:
+        return None
+    key = [device.kind, device.compiler.version(), device.target.arch, THREADS.value]
+    found = diskcache_get(TABLE, key)
+    if found is None:
+        found = _measured(device)
+        diskcache_put(TABLE, key, found)
+    return None if not found else Roofline(found[0], tuple((size, rate) for size, rate in found[1]))
+
+
+def _measured(device: CompiledDevice) -> Any:
+    """[operations per second, [[bytes, bytes per second], ...]]; [] where running takes no time."""
+    before = GlobalCounters.mem_peak
+    with Context(DEBUG=0, **{CHECK.name: 0, NOOPT.name: 0}):
+        try:
+            bandwidth: list[list[float]] = []
+            for size in SIZES:
+                if bandwidth and 12 * size / bandwidth[-1][1] > SLOW:
+                    break
+                seconds = _seconds(device, _sum_of_two(size), size)
+                if seconds <= 0:
+                    return []
+                bandwidth.append([12 * size, 12 * size / seconds])
+            size = SIZES[0] // 16 if len(bandwidth) == 1 else SIZES[1]
+            ops = (2 * CHAINS * STEPS + 2 * CHAINS) * size / _seconds(device, _multiply_adds(size), size)
+        except (MemoryError, NotImplementedError):  # no room to measure in, or a device that cannot say it
+            return []
+        finally:
+            GlobalCounters.mem_peak = before
+    # a further footprint is never nearer: what noise made it seem so is taken out
+    for place in range(len(bandwidth) - 2, -1, -1):
+        bandwidth[place][1] = max(bandwidth[place][1], bandwidth[place + 1][1])
+    return [ops, bandwidth]
+
+
+def _seconds(device: CompiledDevice, ast: UOp, size: int) -> float:
+    """The shortest run of a kernel on three buffers of zeros, outside of all books."""
+    runner = get_runner(device.name, ast)
+    allocator = device.allocator
+    handles: list[Any] = []
+    try:
+        for _ in range(runner.spec.globals):
+            handles.append(allocator._alloc(4 * size, BufferSpec()))
+            handles[-1].nbytes = 4 * size
+        for turn in range(len(handles)):  # every page is written once: those that never were are all one
+            runner.program((*handles[turn:], *handles[:turn]), (), wait=True)
+        return _shortest(lambda: runner.program(tuple(handles), (), wait=True))
+    finally:
+        for handle in handles:
+            allocator._free(handle)
+
+
+def _shortest(run: Callable[[], float | None]) -> float:
+    start = time.perf_counter()
+    best = run() or 0.0
+    while best > 0 and time.perf_counter() - start < max(BUDGET, 3 * best):
+        best = min(best, run() or 0.0)
+    return best
+
+
+# *** two kernels (form 2)
+
+
+def _memory(number: int, size: int) -> tuple[UOp, UOp]:
+    view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape((size,)))
+    return UOp(Ops.DEFINE_GLOBAL, dtypes.float32.ptr(size), (), number), view
+
+
+def _kernel(size: int, value: UOp) -> UOp:
+    return UOp.sink(UOp(Ops.STORE, dtypes.void, (*_memory(0, size), value)))
+
+
+def _load(number: int, size: int) -> UOp:
+    return UOp(Ops.LOAD, dtypes.float32, _memory(number, size))
+
+
+def _sum_of_two(size: int) -> UOp:
+    return _kernel(size, _load(1, size) + _load(2, size))
+
+
+def _multiply_adds(size: int) -> UOp:
+    """CHAINS chains `y = y * x + x` of STEPS steps, added up."""
+    x = _load(1, size)
+    everywhere = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape((1,)).expand((size,)))
+    total = x
+    for chain in range(CHAINS):
+        y = x + UOp(Ops.CONST, dtypes.float32, (everywhere,), float(chain))
+        for _ in range(STEPS):
+            y = y * x + x
+        total = total + y
+    return _kernel(size, total)

@@ -1,0 +1,229 @@
+"""DEBUG's rows: colours, names of different kernels, the roofline, and reasons."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from lazygrad import Context, Tensor
+from lazygrad.codegen.compile import compile_kernel
+from lazygrad.codegen.opt import Opt, OptOps
+from lazygrad.device import Device, GlobalCounters
+from lazygrad.engine import report, roofline
+from lazygrad.engine.roofline import Roofline
+from lazygrad.ir.args import AxisType
+from lazygrad.renderer.cstyle import MetalRenderer
+from tests.helpers import ROOT
+
+
+@pytest.fixture
+def colors(monkeypatch):
+    monkeypatch.setattr(report, "use_color", lambda: True)
+
+
+def shown(capsys, work, **flags) -> list[str]:
+    with Context(**{"DEBUG": 2, **flags}):
+        work()
+    return [line for line in capsys.readouterr().out.splitlines() if " empty " not in line]
+
+
+def kernel(value: Tensor):
+    (item,) = (i for i in value.schedule() if len(i.bufs) and "COPY" not in str(i.ast.op))
+    return item
+
+
+# ---- names ----
+
+
+def test_sizes_have_the_colours_of_their_loops(colors):
+    item = kernel(Tensor.empty(32, 8, 16).sum(1))
+    opts = [Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.LOCAL, 0, 8), Opt(OptOps.UNROLL, 0, 2)]
+    spec = compile_kernel(item.ast, MetalRenderer(), opts)
+    assert spec.name == "r_4_4_8_4_2_4"
+    kinds = [
+        AxisType.GLOBAL,
+        AxisType.GLOBAL,
+        AxisType.LOCAL,
+        AxisType.REDUCE,
+        AxisType.UNROLL,
+        AxisType.UPCAST,
+    ]
+    assert list(spec.axes) == kinds
+    blue, cyan, red, magenta, yellow = (f"\x1b[{n}m" for n in (34, 36, 31, 35, 33))
+    line, end = "\x1b[90m_\x1b[0m", "\x1b[0m"
+    parts = ["r", f"{blue}4{end}", f"{blue}4{end}", f"{cyan}8{end}"]
+    parts += [f"{red}4{end}", f"{magenta}2{end}", f"{yellow}4{end}"]
+    assert report.colored_name(spec) == line.join(parts)
+
+
+def test_without_locals_global_is_bright(colors):
+    item = kernel(Tensor.empty(32) + 1)
+    spec = compile_kernel(item.ast, MetalRenderer(), [Opt(OptOps.NOLOCALS)])
+    assert "\x1b[94m32\x1b[0m" in report.colored_name(spec)
+
+
+def test_names_are_plain_where_colours_are_not_shown():
+    item = kernel(Tensor.empty(32) + 1)
+    assert report.colored_name(compile_kernel(item.ast, MetalRenderer(), [])) == "E_32"
+
+
+def test_another_kernel_of_the_same_name_gets_a_number(capsys, monkeypatch):
+    monkeypatch.setattr(report, "_shown", {})
+    a, b = Tensor.empty(4, 4).realize(), Tensor.empty(4, 4).realize()
+
+    def work() -> None:
+        for value in (a + a, a * a, b + b):
+            value.realize()
+
+    names = [row[17:58].strip() for row in shown(capsys, work, NOOPT=1)]
+    assert names == ["E_16", "E_16n1", "E_16"]
+
+
+def test_heads_of_rows(capsys, colors):
+    a = Tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+
+    def work() -> None:
+        for _ in range(2):
+            (a - 7.25).realize()
+
+    copy, first, again = shown(capsys, work, CACHELEVEL=1)
+    assert copy.startswith("\x1b[33m*** CPU")
+    assert "\x1b[33mcopy" in copy
+    assert first.startswith("\x1b[32m*** CPU")
+    assert again.startswith("*** CPU")
+
+
+def on_a_terminal(script: str, **flags: str) -> str:
+    """What a script prints to a terminal of its own."""
+    pty = pytest.importorskip("pty")
+    env = {name: text for name, text in os.environ.items() if name not in ("NO_COLOR", "DEBUG")}
+    env |= {"PYTHONPATH": str(ROOT), "TERM": "xterm", **flags}
+    main, side = pty.openpty()
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    with subprocess.Popen(command, stdout=side, env=env) as process:
+        os.close(side)
+        out = b""
+        while True:
+            try:
+                part = os.read(main, 65536)
+            except OSError:  # Linux says so when the other side is closed
+                break
+            if not part:
+                break
+            out += part
+    os.close(main)
+    assert process.returncode == 0
+    return out.decode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo terminals")
+def test_colours_on_a_terminal_only_and_never_with_no_color():
+    script = "from lazygrad import Tensor; (Tensor.empty(4, 4) + 1).realize()"
+    assert "\x1b[33mempty" in on_a_terminal(script, DEBUG="2")
+    assert "\x1b[" not in on_a_terminal(script, DEBUG="2", NO_COLOR="1")
+
+
+# ---- the roofline ----
+
+
+def test_the_share_is_that_of_what_binds():
+    machine = Roofline(100e9, ((1 << 10, 200e9), (1 << 20, 10e9)))
+    assert machine.share(1.0, 50 * 10**9, 1 << 30) == "50% of 100.0 GFLOPS"
+    assert machine.share(1.0, 10**9, 5 * 10**9) == "50% of 10.0 GB/s"
+    assert machine.share(1e-6, 0, 1 << 16) == "33% of 200.0 GB/s"  # it fits where the smaller one did
+    assert machine.share(0.0, 1, 1) == ""
+
+
+def test_a_roofline_is_measured_outside_of_all_books(capsys):
+    roofline.forget()
+    with Context(DEBUG=2, CACHELEVEL=0):
+        Device["CPU"]
+        capsys.readouterr()
+        before = {name: value for name, value in vars(GlobalCounters).items() if not name.startswith("_")}
+        found = roofline.roofline("CPU")
+        after = {name: value for name, value in vars(GlobalCounters).items() if not name.startswith("_")}
+    assert {n: v for n, v in before.items() if n != "reset"} == {
+        n: v for n, v in after.items() if n != "reset"
+    }
+    assert capsys.readouterr().out == ""
+    assert found is not None
+    assert found.ops > 1e8
+    assert all(rate > 1e8 for _, rate in found.bandwidth)
+    assert roofline.roofline("CPU") is found
+    roofline.forget()
+
+
+def test_where_nothing_runs_there_is_no_roofline(capsys):
+    assert roofline.roofline("NULL") is None
+    assert roofline.roofline("NPY") is None
+    (row,) = shown(capsys, lambda: (Tensor.empty(4, device="NULL") + 1).realize())
+    assert row.endswith("['__add__']")
+
+
+def test_below_debug_2_nothing_is_measured(monkeypatch):
+    monkeypatch.setattr(roofline, "_measured", lambda device: pytest.fail("measured"))
+    roofline.forget()
+    with Context(DEBUG=1, CACHELEVEL=0):
+        (Tensor.empty(4, 4) + 1).realize()
+    roofline.forget()
+
+
+# ---- reasons ----
+
+
+def test_debug_3_says_why_a_kernel_ends_and_where(capsys):
+    x = Tensor.empty(64, 64).realize()
+
+    def work() -> None:
+        y = (x.sum(0) + 1).contiguous()  # this line
+        (y * y.sum()).realize()
+
+    out = "\n".join(shown(capsys, work, DEBUG=3))
+    place = re.escape(f"{__file__}:{work.__code__.co_firstlineno + 1}")
+    trip = r"[\d,]+ bytes, read by \d kernels?"
+    asked = rf"stores 64 dtypes\.float: contiguous is asked for; {trip} \(contiguous, {place}\)"
+    assert re.search(asked, out)
+    assert re.search(r"stores 64 dtypes\.float: it is a result; 256 bytes \(__mul__, ", out)
+
+
+def test_debug_3_says_why_opts_are_refused(capsys):
+    x = Tensor.empty(64, 64).realize()
+    out = shown(capsys, lambda: (x + 1).realize(), DEBUG=3)
+    assert "  refused LOCAL at axis 0: CPU has no workgroups" in out
+    assert "  refused UNROLL: there is no reduce axis" in out
+    assert not any("refused" in line for line in shown(capsys, lambda: (x + 2).realize(), DEBUG=3, NOOPT=1))
+
+
+def test_a_training_step_at_the_highest_level(capsys):
+    from lazygrad import nn
+
+    layer = nn.Linear(8, 4)
+    optimizer = nn.optim.Adam(nn.state.get_parameters(layer))
+
+    def work() -> None:
+        with Tensor.train():
+            loss = layer(Tensor.rand(16, 8)).relu().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            order = loss.reshape(1).sort()[1]  # a kernel that is no loop nest
+            assert order.tolist() == [0]
+
+    out = "\n".join(shown(capsys, work, DEBUG=7, CACHELEVEL=0))
+    for text in (
+        "stores ",
+        "opts [",
+        "refused ",
+        "UOp(Ops.SINK",
+        "after lower",
+        "after vectorize",
+        "Ops.STORE  ",
+        "define ",
+        ".globl",
+    ):
+        assert text in out

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 from tests.helpers import ROOT
 
-FLAGS = ("DEBUG", "NOOPT", "DEV", "CHECK", "TRACEMETA", "CACHELEVEL", "FUSE", "DEBUG_STYLE", "CPU", "CLANG")
+SCRIPTS = Path(__file__).parent / "scripts"
+FLAGS = (
+    "DEBUG",
+    "NOOPT",
+    "DEV",
+    "CHECK",
+    "TRACEMETA",
+    "CACHELEVEL",
+    "FUSE",
+    "DEBUG_STYLE",
+    "JIT_NESTED",
+    "CPU",
+    "CLANG",
+)
 
 
 def run_script(script: str, **flags: str | int) -> str:
     """What a script prints, with only these flags set. Colours are off; times and pids are as they are."""
+    return _run([sys.executable, "-c", textwrap.dedent(script)], flags)
+
+
+def _run(command: list[str], flags: dict[str, str | int]) -> str:
     env = {name: text for name, text in os.environ.items() if name not in FLAGS}
     env |= {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", **{name: str(flag) for name, flag in flags.items()}}
-    command = [sys.executable, "-c", textwrap.dedent(script)]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@functools.cache
+def run_file(name: str, *words: str, **flags: str | int) -> str:
+    """What one of the scripts beside prints when compat runs it."""
+    return _run([sys.executable, "-m", "lazygrad.compat", str(SCRIPTS / f"{name}.py"), *words], flags)
 
 
 def on_cpu(text: str) -> str:

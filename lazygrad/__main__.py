@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from .commands import demo, devices, kernels
+from .commands import demo, devices, kernels, tune
 from .device import DeviceError
 
 
@@ -26,6 +26,7 @@ COMMANDS: dict[str, Command] = {
     "demo": demo,
     "devices": devices,
     "kernels": kernels,
+    "tune": tune,
 }
 
 

@@ -135,6 +135,15 @@ DEBUG = ContextVar(
 NOOPT = ContextVar(
     "NOOPT", 0, "1 applies no optimization, so that kernels read like the plain loops", changes_code=True
 )
+BEAM = ContextVar(
+    "BEAM",
+    0,
+    "how many lists of optimizations a search of each kernel follows; 0 searches none",
+    changes_code=True,
+)
+BEAM_TIMEOUT_SEC = ContextVar(
+    "BEAM_TIMEOUT_SEC", 10, "what a search lets one candidate take, compiling included"
+)
 DEV = ContextVar("DEV", "", "the default device, for example CPU, CLANG, PYTHON")
 CHECK = ContextVar(
     "CHECK",

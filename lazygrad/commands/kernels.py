@@ -11,10 +11,8 @@ from ..device import CompileError, DeviceError
 from ..engine.inspect import FORMS, InspectedKernel, inspect
 from ..engine.realize import observe_kernels
 from ..engine.targets import TARGETS, find_target
-from ..ir.ops import Ops
-from ..ir.uop import UOp
-from ..schedule.items import ScheduleItem
 from .script import run_script, script_argument
+from .seen import Seen
 
 HELP = "the kernels that a script runs, written for a target that need not be here"
 
@@ -26,19 +24,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--form", choices=FORMS, default="source", help="what is shown of each kernel")
 
 
-class Seen:
-    """The different kernels that ran, in their order, and how often each did."""
-
-    def __init__(self) -> None:
-        self.items: dict[UOp, ScheduleItem] = {}
-        self.runs: dict[UOp, int] = {}
-
-    def note(self, item: ScheduleItem, name: str, seconds: float | None, ops: int, moved: int) -> None:
-        if item.ast.op is not Ops.COPY:
-            self.items.setdefault(item.ast, item)
-            self.runs[item.ast] = self.runs.get(item.ast, 0) + 1
-
-
 def run(given: argparse.Namespace) -> int:
     if given.target is not None:
         try:
@@ -47,20 +32,23 @@ def run(given: argparse.Namespace) -> int:
             print(f"lazygrad kernels: {error}", file=sys.stderr)
             return 2
     seen = Seen()
-    with Context(TRACEMETA=2), observe_kernels(seen.note):
-        status = run_script(given.script, given.words)
-    shown = 0
-    for kernel in inspect(seen.items.values(), given.target):
-        shown += 1
+    with Context(TRACEMETA=2):
+        with observe_kernels(seen.note):
+            status = run_script(given.script, given.words)
         try:
-            print(_heading(kernel, shown, seen.runs[kernel.ast]))
-            print(kernel.form(given.form).rstrip() + "\n", flush=True)
+            _show(seen, given)
         except (NotImplementedError, CompileError, DeviceError, KernelOptError) as error:
             print(f"lazygrad kernels: {error}", file=sys.stderr)
             return 1
-    if not shown and status == 0:
+    if not seen.items and status == 0:
         print(f"lazygrad kernels: {given.script} runs no kernel", file=sys.stderr)
     return status
+
+
+def _show(seen: Seen, given: argparse.Namespace) -> None:
+    for number, kernel in enumerate(inspect(seen.items.values(), given.target), 1):
+        print(_heading(kernel, number, seen.runs[kernel.ast]))
+        print(kernel.form(given.form).rstrip() + "\n", flush=True)
 
 
 def _heading(kernel: InspectedKernel, number: int, runs: int) -> str:

@@ -10,23 +10,21 @@ very element is computed (`codegen/intervals.py`), and only a value outside of i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..codegen.compile import stages
 from ..codegen.intervals import epsilon, roundings, with_bounds
 from ..config import CHECK, Context
 from ..device import Buffer, Device
-from ..dtype import DType, dtypes
+from ..dtype import dtypes
 from ..ir.index import evaluate
 from ..ir.loops_text import loops_text
-from ..ir.ops import Ops, from_bits
+from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem, output_count
 from ..shape import ShapeTracker, shape_of
+from .compare import differing, values_of
 from .programs import Runner, get_runner, values_for
-
-if TYPE_CHECKING:
-    import numpy as np
 
 #: The device that says what a kernel means.
 INTERPRETER = "PYTHON"
@@ -94,13 +92,13 @@ class Checker:
         ast = self.item.ast
         self._interpret(ast, self.memory)
         allowed = roundings(ast)
-        results = [_values(buffer) for buffer in self.memory[: self.outputs]]
+        results = [values_of(buffer) for buffer in self.memory[: self.outputs]]
         limits: dict[int, tuple[Any, Any]] | None = None
         for number, expected in enumerate(results):
             if self._is_working_memory(number):
                 continue
-            got = _values(self.item.bufs[number])
-            wrong = _differing(got, expected, self.item.bufs[number].dtype, allowed)
+            got = values_of(self.item.bufs[number])
+            wrong = differing(got, expected, self.item.bufs[number].dtype, allowed)
             if not wrong.any():
                 continue
             if limits is None:
@@ -125,10 +123,11 @@ class Checker:
             old = memory[number].copyin(self.saved[number])
             dtype = dtypes.float64 if dtypes.is_float(old.dtype) else old.dtype
             for _ in pair:  # where nothing is stored, nothing changes
-                memory.append(Buffer(INTERPRETER, old.size, dtype).allocate().copyin(_values(old)))
+                memory.append(Buffer(INTERPRETER, old.size, dtype).allocate().copyin(values_of(old)))
         self._interpret(ast, memory)
         return {
-            number: (_values(memory[low]), _values(memory[high])) for number, (low, high) in numbers.items()
+            number: (values_of(memory[low]), values_of(memory[high]))
+            for number, (low, high) in numbers.items()
         }
 
     def _within(self, number: int, got: Any, expected: Any, limits: dict[int, Any], allowed: float) -> Any:
@@ -235,7 +234,7 @@ class Checker:
         view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape))
         store = UOp(Ops.STORE, dtypes.void, (target, view, UOp(Ops.CAST, dtypes.int64, (value,))))
         self._interpret(UOp.sink(store), [*self.memory, result])
-        return _values(result)[:size]
+        return values_of(result)[:size]
 
     # *** not finite
 
@@ -246,7 +245,7 @@ class Checker:
         nan = infinite = False
         for buffer in (*self.item.inputs, *self.item.outputs):
             if dtypes.is_float(buffer.dtype) and buffer.is_allocated:
-                values = _values(buffer)
+                values = values_of(buffer)
                 nan = nan or bool(np.isnan(values).any())
                 infinite = infinite or bool(np.isinf(values).any())
         for node in self.item.ast.toposort():
@@ -262,7 +261,7 @@ class Checker:
         for number, buffer in enumerate(self.item.outputs):
             if not dtypes.is_float(buffer.dtype):
                 continue
-            values = _values(buffer)
+            values = values_of(buffer)
             found = np.zeros(values.shape, bool)
             if no_nan:
                 found |= np.isnan(values)
@@ -285,40 +284,6 @@ class Checker:
 
 def _copy(buffer: Buffer) -> Buffer:
     return Buffer(INTERPRETER, buffer.size, buffer.dtype).allocate().copyin(buffer.as_buffer())
-
-
-def _values(buffer: Buffer) -> np.ndarray[Any, Any]:
-    """The elements; floats as float64, whatever their type."""
-    import numpy as np
-
-    raw: np.ndarray[Any, Any] = buffer.numpy()
-    if not dtypes.is_float(buffer.dtype):
-        return raw
-    if buffer.dtype.fmt is None:  # as bits
-        if buffer.dtype.itemsize == 2:
-            return (raw.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-        table = np.array([from_bits(bits, buffer.dtype) for bits in range(256)], np.float64)
-        return table[raw]  # type: ignore[no-any-return]
-    with np.errstate(all="ignore"):
-        return raw.astype(np.float64)
-
-
-def _differing(got: Any, expected: Any, dtype: DType, allowed: float) -> Any:
-    """Which elements differ by more than the roundings that are common."""
-    import numpy as np
-
-    if not dtypes.is_float(dtype):
-        return got != expected
-    with np.errstate(all="ignore"):
-        tiny = 8 * dtypes.finfo(dtype).tiny
-        largest = np.maximum(np.abs(got), np.abs(expected))
-        if (
-            allowed > roundings()
-        ):  # sums: what cancels has the error of its terms, which are as large as others
-            finite = expected[np.isfinite(expected)]
-            largest = np.maximum(largest, np.sqrt(np.mean(finite * finite)) if finite.size else 0.0)
-        close = np.abs(got - expected) <= allowed * epsilon(dtype) * largest + tiny
-    return ~(close | (got == expected) | (np.isnan(got) & np.isnan(expected)))
 
 
 def _number(value: Any, var_vals: dict[UOp, int]) -> int:

@@ -137,7 +137,11 @@ class InspectedKernel:
     @property
     def variables(self) -> list[VariableArgument]:
         now = {variable.arg[0]: value for variable, value in self.item.var_vals.items()}
-        return [VariableArgument(*v.arg, now.get(v.arg[0])) for v in self.spec.vars]
+        found = []
+        for variable in self.spec.vars:
+            name, least, most = variable.arg
+            found.append(VariableArgument(name, least, most, now.get(name)))
+        return found
 
     # *** looking
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..codegen.compile import compile_kernel, stage_times
-from ..config import CACHELEVEL, CHECK, NOOPT, Context, ContextVar, usable_cores
+from ..config import CACHELEVEL, CHECK, Context, ContextVar, usable_cores
 from ..device import CompiledDevice, Device, Program
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from ..schedule.kernelize import planning
 from .background import background
 from .stored import load_program, store_program
+from .tuning import opts_for
 
 
 @dataclass
@@ -141,7 +142,7 @@ def _lowered(key: Key) -> Build:
         found = load_program(device, ast)
     if found is not None:
         return Build(key, device, *found)
-    return Build(key, device, compile_kernel(ast, device.renderer, [] if NOOPT else None), None)
+    return Build(key, device, compile_kernel(ast, device.renderer, opts_for(device, ast)), None)
 
 
 def _count(stage: str, start: float) -> None:

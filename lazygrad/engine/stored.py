@@ -31,7 +31,7 @@ LEVEL = 2
 TABLE = "programs"
 
 
-class _Unknown(Exception):
+class Unlasting(Exception):
     """Something without a text that is the same in every process."""
 
 
@@ -39,7 +39,7 @@ def load_program(device: CompiledDevice, ast: UOp) -> tuple[ProgramSpec, bytes] 
     """The program and binary of a kernel, if a process left them on disk."""
     key = _key(device, ast)
     record = None if key is None else diskcache_get(TABLE, key, LEVEL)
-    return None if record is None else _spec_of(record)
+    return None if record is None else spec_of(record)
 
 
 def store_program(device: CompiledDevice, ast: UOp, spec: ProgramSpec, lib: bytes) -> None:
@@ -47,8 +47,8 @@ def store_program(device: CompiledDevice, ast: UOp, spec: ProgramSpec, lib: byte
     key = _key(device, ast)
     if key is not None:
         try:
-            diskcache_put(TABLE, key, _record(spec, lib), LEVEL)
-        except _Unknown:
+            diskcache_put(TABLE, key, record_of(spec, lib), LEVEL)
+        except Unlasting:
             return
 
 
@@ -62,9 +62,9 @@ def _key(device: CompiledDevice, ast: UOp) -> str | None:
         return None
     flags = [(flag.name, flag.value) for flag in ContextVar.of_code]
     try:
-        target = f"{type(device.renderer).__name__} {_target_text(device.target)}"
+        target = f"{type(device.renderer).__name__} {target_text(device.target)}"
         return "\n".join((_own_source(), version, target, repr(flags), digest(ast)))
-    except _Unknown:
+    except Unlasting:
         return None
 
 
@@ -75,7 +75,7 @@ def _own_source() -> str:
     found = hashlib.blake2b(sys.version.encode(), digest_size=16)
     files = sorted(package.rglob("*.py"))
     if not files:
-        raise _Unknown("there is no source to tell this version by")
+        raise Unlasting("there is no source to tell this version by")
     for file in files:
         found.update(file.relative_to(package).as_posix().encode())
         found.update(file.read_bytes())
@@ -83,12 +83,12 @@ def _own_source() -> str:
 
 
 @functools.lru_cache(64)
-def _target_text(target: Target) -> str:
+def target_text(target: Target) -> str:
     return str([(f.name, _text(getattr(target, f.name))) for f in dataclasses.fields(target)])
 
 
 def digest(node: UOp) -> str:
-    """A digest of a node's structure. Raises _Unknown for an argument that only this process knows."""
+    """A digest of a node's structure. Raises Unlasting for an argument that only this process knows."""
     number: dict[UOp, int] = {}
     rows = []
     for each in node.toposort():
@@ -118,7 +118,7 @@ def _text(arg: Any) -> str:
         return ", ".join(sorted([_text(part) for part in arg]))
     if isinstance(arg, DType):
         return repr(arg)
-    raise _Unknown(type(arg).__name__)
+    raise Unlasting(type(arg).__name__)
 
 
 @functools.lru_cache(4096)
@@ -129,7 +129,7 @@ def _view_text(view: View) -> str:
 # *** records
 
 
-def _record(spec: ProgramSpec, lib: bytes) -> dict[str, Any]:
+def record_of(spec: ProgramSpec, lib: bytes) -> dict[str, Any]:
     """What a program is, without its linear form: `Runner.uops` makes that again."""
     return {
         "name": spec.name,
@@ -148,7 +148,7 @@ def _record(spec: ProgramSpec, lib: bytes) -> dict[str, Any]:
     }
 
 
-def _spec_of(record: dict[str, Any]) -> tuple[ProgramSpec, bytes]:
+def spec_of(record: dict[str, Any]) -> tuple[ProgramSpec, bytes]:
     lib: bytes = record["lib"]
     spec = ProgramSpec(
         record["name"],
@@ -180,14 +180,14 @@ def _expression(value: Any) -> Any:
     """An int as it is; an index expression or a variable as the rows of its nodes, sources first."""
     if not isinstance(value, UOp):
         if not isinstance(value, int):
-            raise _Unknown(type(value).__name__)
+            raise Unlasting(type(value).__name__)
         return value
     number: dict[UOp, int] = {}
     rows = []
     for node in value.toposort():
         arg = list(node.arg) if node.op is Ops.DEFINE_VAR else node.arg
         if node.op not in _PLAIN and arg is not None:
-            raise _Unknown(node.op.name)
+            raise Unlasting(node.op.name)
         rows.append([node.op.name, node.dtype.name, [number[s] for s in node.src], arg])
         number[node] = len(number)
     return rows

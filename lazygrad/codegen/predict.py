@@ -1,0 +1,261 @@
+"""How long a kernel will take, roughly: read off its linear program (form 7), for a search to rank by.
+
+What is counted is what runs: every instruction as often as its loops turn, chains of additions that wait for
+each other, accumulators beyond the registers, and the lines that each cache must fetch from the next. Only
+the order that it puts programs into matters; its unit is about a cycle of one core.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..device import Target
+from ..dtype import PtrDType, dtypes
+from ..ir.args import AxisType
+from ..ir.index import bounds
+from ..ir.ops import ELEMENTWISE, OPS, Ops, execute
+from ..ir.uop import UOp
+
+#: Instructions that start in a cycle, cycles until a sum can be added to, instructions of a loop's turn.
+ISSUED, LATENCY, TURN = 2.0, 4.0, 1.5
+#: Scalar arithmetic on integers, mostly addresses, runs beside the rest.
+ADDRESS = 0.3
+#: A store and a load of an accumulator that has no register.
+SPILL = 2.0
+LINE = 64
+#: Cycles for a byte that the first, second, third cache does not have.
+FETCH = (1 / 32, 1 / 12, 1 / 4)
+#: Caches of a processor of which nothing is known.
+CACHES = (32 << 10, 1 << 20, 16 << 20)
+#: To wake the other cores; cycles.
+REGION = 6000.0
+#: Threads of a grid that run at once, and how many share an instruction.
+RESIDENT, WARP = 16384, 32
+
+
+@dataclass
+class _Loop:
+    """An open loop: how often it turns, what one turn issues besides inner loops, what waits for the last."""
+
+    range: UOp | None
+    turns: float
+    outer: _Loop | None
+    issued: float = 0.0
+    accumulators: float = 0.0
+    waits: bool = False
+    accesses: list[_Access] = field(default_factory=list)
+
+    def path(self) -> list[_Loop]:
+        """This loop and those around it, innermost first."""
+        found: list[_Loop] = []
+        loop: _Loop | None = self
+        while loop is not None:
+            found.append(loop)
+            loop = loop.outer
+        return found
+
+
+@dataclass
+class _Access:
+    """Loads or stores of one buffer that move alike: how many bytes they take together, how far they move."""
+
+    home: _Loop
+    buffer: UOp
+    nbytes: float
+    strides: dict[UOp, int]
+    count: int = 1
+
+    def footprint(self, inside: Sequence[_Loop]) -> float:
+        """Bytes of the lines that it touches while these loops turn."""
+        item = self.buffer.dtype.base.itemsize
+        places, nearest = 1.0, math.inf
+        for loop in inside:
+            step = 0 if loop.range is None else abs(self.strides.get(loop.range, 0))
+            if step and loop.turns > 1:
+                places *= loop.turns
+                nearest = min(nearest, step * item)
+        apart = self.nbytes / self.count
+        waste = 1.0
+        if apart < LINE:
+            waste = max(1.0, min(nearest, LINE) / self.nbytes) if self.nbytes < LINE else 1.0
+        whole = self.buffer.dtype.size * item  # type: ignore[attr-defined]
+        return min(self.nbytes * waste * places, max(float(whole), LINE))
+
+
+def predict(uops: Sequence[UOp], target: Target) -> float:
+    """About how many cycles the program takes."""
+    top = _Loop(None, 1.0, None)
+    loops = _walk(uops, target, top)
+    cycles = sum(_issue(loop, target) * math.prod(o.turns for o in loop.path()) for loop in loops)
+    if any(u.op is Ops.SPECIAL for u in uops):
+        return cycles * _waves(uops)
+    cycles += _fetch(loops, target)
+    pieces = next((loop.turns for loop in loops if _is_thread(loop)), 1.0)
+    if pieces > 1 and target.threads > 1:
+        return cycles * math.ceil(pieces / target.threads) / pieces + REGION
+    return cycles
+
+
+def _is_thread(loop: _Loop) -> bool:
+    return loop.range is not None and loop.range.arg.kind is AxisType.THREAD
+
+
+def _walk(uops: Sequence[UOp], target: Target, top: _Loop) -> list[_Loop]:
+    """Every loop, with what it issues and touches."""
+    moves = _Moves(uops)
+    loops, now = [top], top
+    local = {u.arg[0]: u for u in uops if u.op is Ops.SPECIAL}
+    for u in uops:
+        if u.op is Ops.RANGE:
+            begin, end = (
+                bounds(s)[n] if s.dtype is dtypes.index else _at_most(s) for n, s in enumerate(u.src[:2])
+            )
+            now = _Loop(u, float(max(end - (begin if len(u.src) > 1 else 0), 1)), now)
+            now.issued += TURN
+            loops.append(now)
+        elif u.op is Ops.ENDRANGE:
+            now = now.outer or top
+        elif u.op is Ops.DEFINE_ACC:
+            now.accumulators += _instructions(u, target)
+        elif u.op is Ops.ASSIGN:
+            now.waits = True
+        elif u.op in (Ops.LOAD, Ops.STORE):
+            value = u if u.op is Ops.LOAD else u.src[1]
+            now.issued += _instructions(value, target) * (1.0 if len(u.src) < 3 else 1.5)
+            place = u.src[0]
+            if place.op is Ops.INDEX and isinstance(place.src[0].dtype, PtrDType):
+                strides = moves.of(place.src[1])
+                if local:
+                    now.issued += _uncoalesced(strides, local.get("lidx0"), value, target)
+                _note(now, place.src[0], float(value.dtype.itemsize), strides)
+        elif u.op in ELEMENTWISE or u.op in (Ops.VECTORIZE, Ops.GEP):
+            now.issued += _price(u, target)
+    return loops
+
+
+def _at_most(size: UOp) -> int:
+    if size.op is Ops.CONST:
+        return int(size.arg)
+    if size.op is Ops.DEFINE_VAR:
+        return int(size.arg[2])
+    sources = tuple([_at_most(s) for s in size.src])
+    if size.op in ELEMENTWISE and sources:
+        return int(execute(size.op, size.dtype, sources, size.src[-1].dtype))
+    return 1
+
+
+def _instructions(value: UOp, target: Target) -> float:
+    """How many registers' worth a value is."""
+    if target.vector_bytes and value.dtype.count > 1:
+        return max(1.0, math.ceil(value.dtype.itemsize / target.vector_bytes))
+    if value.op is Ops.LOAD and target.load_bytes:
+        return max(1.0, math.ceil(value.dtype.itemsize / target.load_bytes))
+    return float(value.dtype.count)
+
+
+def _price(u: UOp, target: Target) -> float:
+    if u.op is Ops.VECTORIZE:
+        return 1.0 if len(set(u.src)) == 1 else float(len(u.src))
+    if u.op is Ops.GEP:
+        return 1.0
+    if (u.dtype.count == 1 and dtypes.is_int(u.dtype)) or u.dtype is dtypes.bool:
+        return ADDRESS * OPS[u.op].cost
+    return OPS[u.op].cost * _instructions(u, target)
+
+
+def _issue(loop: _Loop, target: Target) -> float:
+    """Cycles of one turn, inner loops left out."""
+    held = loop.outer.accumulators if loop.outer is not None and loop.waits else 0.0
+    spilled = max(0.0, held - (target.vector_registers - 3)) if target.vector_bytes else 0.0
+    cycles = (loop.issued + SPILL * spilled) / ISSUED
+    return max(cycles, LATENCY) if loop.waits else cycles
+
+
+# *** memory
+
+
+def _note(loop: _Loop, buffer: UOp, nbytes: float, strides: dict[UOp, int]) -> None:
+    for access in loop.accesses:
+        if access.buffer is buffer and access.strides == strides:
+            access.nbytes += nbytes
+            access.count += 1
+            return
+    loop.accesses.append(_Access(loop, buffer, nbytes, strides))
+
+
+def _fetch(loops: list[_Loop], target: Target) -> float:
+    """Cycles that wait for the lines which the caches do not have."""
+    inner: dict[int, float] = {}  # what a loop touches while it turns
+    for loop in loops:
+        for access in loop.accesses:
+            path = loop.path()
+            for depth, around in enumerate(path):
+                inner[id(around)] = inner.get(id(around), 0.0) + access.footprint(path[: depth + 1])
+    cycles = 0.0
+    for size, price in zip(target.caches or CACHES, FETCH, strict=False):
+        for loop in loops:
+            path = loop.path()
+            fitting = 0
+            while fitting < len(path) and inner.get(id(path[fitting]), 0.0) <= size:
+                fitting += 1
+            # Of the next loop one turn fits: what a turn leaves in the cache serves the following one.
+            again = math.prod(around.turns for around in path[fitting + 1 :])
+            for access in loop.accesses:
+                cycles += access.footprint(path[: fitting + 1]) * again * price
+    return cycles
+
+
+class _Moves:
+    """By how many elements each index moves when a loop turns or the next thread is looked at."""
+
+    def __init__(self, uops: Sequence[UOp]) -> None:
+        self.movers = [u for u in uops if u.op in (Ops.RANGE, Ops.SPECIAL)]
+        self.values: dict[UOp | None, dict[UOp, int]] = {}
+        whole = [u for u in uops if u.dtype.count == 1 and (dtypes.is_int(u.dtype) or u.dtype is dtypes.bool)]
+        for mover in (None, *self.movers):
+            values: dict[UOp, int] = {}
+            for u in whole:
+                values[u] = self._value(u, mover, values)
+            self.values[mover] = values
+
+    @staticmethod
+    def _value(u: UOp, mover: UOp | None, values: dict[UOp, int]) -> int:
+        if u.op is Ops.CONST:
+            return int(u.arg)
+        if u.op not in ELEMENTWISE:
+            return int(u is mover)
+        sources = tuple([values.get(s, 0) for s in u.src])
+        return int(execute(u.op, u.dtype, sources, u.src[-1].dtype))
+
+    def of(self, index: UOp) -> dict[UOp, int]:
+        """Loop or thread → elements; what does not move it is left out."""
+        still = self.values[None].get(index, 0)
+        steps = {mover: self.values[mover].get(index, 0) - still for mover in self.movers}
+        return {mover: step for mover, step in steps.items() if step}
+
+
+# *** grids
+
+
+def _uncoalesced(strides: dict[UOp, int], neighbour: UOp | None, value: UOp, target: Target) -> float:
+    """What an access costs more because neighbouring threads look at places that are apart."""
+    step = abs(strides.get(neighbour, 0)) if neighbour is not None else WARP
+    own = value.dtype.itemsize
+    lines = min(WARP * step * value.dtype.base.itemsize, WARP * LINE / 2) / LINE if step else 1.0
+    return max(0.0, lines - WARP * own / LINE) + 2.0
+
+
+def _waves(uops: Sequence[UOp]) -> float:
+    """How many times all threads that can be resident must run."""
+    groups = threads = 1.0
+    for u in uops:
+        if u.op is Ops.SPECIAL:
+            size = u.arg[1]
+            count = float(bounds(size)[1] if isinstance(size, UOp) else size)
+            if u.arg[0].startswith("l"):
+                threads *= count
+            else:
+                groups *= count
+    return max(1.0, groups * math.ceil(threads / WARP) * WARP / RESIDENT)

@@ -1,0 +1,116 @@
+"""Programs tried in a child process, which is killed where it hangs and started anew where it died."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from ..config import THREADS
+from ..renderer import ProgramSpec
+from .stored import record_of
+
+Memory = list[tuple[str, int]]
+
+
+class TrialError(RuntimeError):
+    """A candidate that gave no answer: it was refused, crashed, or took too long."""
+
+
+class Trials:
+    """The child that tries programs of one device. `memory` is the (dtype, size) of each buffer."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self._child: Any = None
+        self._killed = False
+
+    def time(
+        self, spec: ProgramSpec, memory: Memory, values: tuple[int, ...], limit: float, best: float | None
+    ) -> float:
+        """Seconds of one run. TrialError where there is none within `limit` seconds, compiling included."""
+        seconds: float = self._ask("time", memory, limit, record_of(spec, b""), values, best)
+        return seconds
+
+    def outputs(
+        self, spec: ProgramSpec, memory: Memory, values: tuple[int, ...], limit: float
+    ) -> list[bytes]:
+        """What the program leaves in the buffers it writes, after one run on numbers that never change."""
+        contents: list[bytes] = self._ask(
+            "outputs", memory, limit, record_of(spec, b""), values, list(spec.outs)
+        )
+        return contents
+
+    def close(self) -> None:
+        """End the child."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.wait()
+            for stream in (child.stdin, child.stdout):
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def _ask(self, what: str, memory: Memory, limit: float, *rest: Any) -> Any:
+        if self._child is None:
+            self._start()
+            limit += START_S
+        child, killed = self._child, threading.Event()
+
+        def kill() -> None:
+            killed.set()
+            child.kill()
+
+        alarm = threading.Timer(limit, kill)
+        alarm.daemon = True
+        try:
+            alarm.start()
+            pickle.dump((what, memory, limit + 1, *rest), child.stdin)
+            child.stdin.flush()
+            state, answer = pickle.load(child.stdout)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            code = child.wait()
+            self.close()
+            reason = f"takes more than {limit:g} s" if killed.is_set() else f"ends its process ({code})"
+            raise TrialError(reason) from None
+        except BaseException:  # Ctrl-C: an answer that nobody read would be taken for the next
+            self.close()
+            raise
+        finally:
+            alarm.cancel()
+        if state == "error":
+            raise TrialError(answer)
+        return answer
+
+    def _start(self) -> None:
+        import subprocess
+
+        package = str(Path(__file__).parents[2])
+        env = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([package, *filter(None, sys.path)]),
+            "THREADS": str(THREADS.value),
+            **dict.fromkeys(("BEAM", "DEBUG", "CHECK", "NOOPT"), "0"),
+        }
+        command = [sys.executable, "-m", "lazygrad.engine.time_kernels", self.device]
+        self._child = subprocess.Popen(
+            command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+
+
+#: What the child may take to start: Python, lazygrad, the device.
+START_S = 30.0
+_open: dict[str, Trials] = {}
+
+
+def trials_on(device: str) -> Trials:
+    """The child for a device, the same for every search of this process."""
+    return _open.setdefault(device, Trials(device))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_open.clear)  # they answer the parent

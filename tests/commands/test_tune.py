@@ -1,0 +1,89 @@
+"""python -m lazygrad tune: the kernels of a script are searched, and a table says what was found."""
+
+from __future__ import annotations
+
+import pytest
+
+from lazygrad import Context
+from lazygrad.__main__ import main
+from lazygrad.codegen.opt import Opt, OptOps
+from lazygrad.commands import tune
+from lazygrad.engine.tuning import Tuned
+
+SCRIPT = """
+from lazygrad import Tensor
+x = Tensor.arange(64).reshape(8, 8).cast("float").contiguous()
+for _ in range(2):
+    x.sum(0).tolist()
+print("done")
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    with Context(CACHEDB=str(tmp_path / "private" / "cache.db")):
+        yield str(path)
+
+
+def test_a_table_of_what_was_found(script, capsys, monkeypatch):
+    widths = []
+
+    def found(device, ast, width):
+        widths.append(width)
+        if len(widths) == 1:
+            return Tuned("r_8_8", (Opt(OptOps.UPCAST, 0, 8),), 2e-6, (), 4e-6, 12)
+        return Tuned("E_64", (), 1e-6, (), 1e-6, 12)
+
+    monkeypatch.setattr(tune, "tune", found)
+    assert main(["tune", script, "--beam", "3"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "done\n"
+    assert widths == [3, 3]
+    lines = out.splitlines()
+    assert lines[0].split() == ["kernel", "runs", "heuristic", "best", "times", "opts"]
+    assert lines[1].split(None, 5)[2:] == [
+        "4.00us",
+        "2.00us",
+        "2.00x",
+        "[Opt(op=OptOps.UPCAST, axis=0, amount=8)]",
+    ]
+    assert lines[2].endswith("1.00x  as the heuristic")
+    assert lines[3] == "BEAM=3 uses what was found"
+
+
+def test_it_searches_and_keeps(script, capsys):
+    assert main(["tune", script, "--beam", "1"]) == 0
+    first = capsys.readouterr().out.splitlines()
+    assert main(["tune", script, "--beam", "1"]) == 0
+    again = capsys.readouterr().out.splitlines()
+    assert sorted(first) == sorted(again)  # the second time nothing is measured
+
+
+def test_ctrl_c_says_how_far_it_came(script, capsys, monkeypatch):
+    asked = []
+
+    def stopped(device, ast, width):
+        asked.append(ast)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return Tuned("E_64", (), 1e-6, (), 1e-6, 12)
+
+    monkeypatch.setattr(tune, "tune", stopped)
+    assert main(["tune", script]) == 130
+    out, err = capsys.readouterr()
+    assert "E_64" in out
+    assert "stopped after 1 of 2 kernels: run it again to go on" in err
+
+
+def test_mistakes(tmp_path, capsys):
+    path = tmp_path / "nothing.py"
+    path.write_text("x = 1\n")
+    assert main(["tune", str(path)]) == 0
+    assert "runs no kernel" in capsys.readouterr().err
+    path.write_text("x = 1 / 0\n")
+    assert main(["tune", str(path)]) == 1
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["tune", str(path), "--beam", "0"])

@@ -18,6 +18,7 @@ from ..ir.args import AxisType, RangeArg
 from ..ir.index import FALSE, TRUE, sint
 from ..ir.nest import ranges_of
 from ..ir.ops import ELEMENTWISE, Ops, start_value
+from ..ir.rewrite import notify, watched
 from ..ir.uop import UOp
 from ..shape import Shape, shape_of, shape_text
 from ..simplify.validity import beyond, conjuncts, simplified
@@ -118,7 +119,10 @@ def _scatter(indexer: Indexer, store: UOp, axes: Indices, own: frozenset[UOp]) -
     if combine is not None:
         before = UOp(Ops.LOAD, stored.dtype, (access,))
         stored = UOp(combine, stored.dtype, (before, stored))
-    return Store(UOp(Ops.STORE, dtypes.void, (access, stored)), own.difference(same_place), True)
+    # where places are loaded one sees that the order matters; where they are arithmetic a mark says so
+    loaded = any(node.op is Ops.LOAD for node in access.src[1].toposort())
+    node = UOp(Ops.STORE, dtypes.void, (access, stored), None if loaded else Ops.SCATTER)
+    return Store(node, own.difference(same_place), True)
 
 
 def _access(buffer: UOp, place: UOp, valid: UOp) -> UOp:
@@ -162,7 +166,9 @@ class Indexer:
                 stack.extend(waiting)
                 continue
             stack.pop()
-            values[key] = self._make(*key, [values[k] for k in plan[0]], plan[1])
+            made = values[key] = self._make(*key, [values[k] for k in plan[0]], plan[1])
+            if watched():
+                notify("lower", Indexer._make, key[0], made)
         return values[(root, indices, TRUE)]
 
     def position(self, where: UOp, indices: Indices, size: sint) -> tuple[UOp, UOp]:

@@ -1,6 +1,6 @@
 """What networks are built with and trained by: layers, `optim`, `state` (weights, files), `datasets`."""
 
-from . import datasets, optim, state
+from . import datasets, functional, optim, state
 from .layers import (
     BatchNorm,
     BatchNorm1d,
@@ -26,6 +26,7 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "datasets",
+    "functional",
     "optim",
     "state",
 ]

@@ -1,4 +1,4 @@
-"""Functions of one variable: roots, exponentials, angles, activations. Integers become the default float."""
+"""Functions of one variable: roots, exponentials, angles. Integers become the default float."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FunctionMixin(ElementwiseMixin):
-    """Mathematical functions and the activations of networks, element by element."""
+    """Mathematical functions, element by element."""
 
     __slots__ = ()
 
@@ -162,98 +162,6 @@ class FunctionMixin(ElementwiseMixin):
     def erf(self) -> Tensor:
         """The error function."""
         return self._function(Ops.ERF)
-
-    # *** activations
-
-    def relu(self) -> Tensor:
-        """max(x, 0); NaN stays, and the slope at 0 is 0."""
-        return (self <= 0).where(self._filled(0), self)
-
-    def relu6(self) -> Tensor:
-        """min(max(x, 0), 6)."""
-        return self.clamp(0, 6)
-
-    def sigmoid(self) -> Tensor:
-        """1 / (1 + e^-x), without overflow and accurate on both sides."""
-        x = self._float()
-        negative = x < 0
-        e = negative.where(x, -x).exp()
-        upper = (e + 1.0).reciprocal()
-        return negative.where(e * upper, upper)
-
-    def hardsigmoid(self) -> Tensor:
-        """min(max(x/6 + 1/2, 0), 1)."""
-        return ((self + 3.0) / 6.0).clamp(0.0, 1.0)
-
-    def hardtanh(self, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-        """Limited to [min_val, max_val]."""
-        return self.clamp(min_val, max_val)
-
-    def hardswish(self) -> Tensor:
-        """x · hardsigmoid(x)."""
-        return self * (self + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0)
-
-    def silu(self) -> Tensor:
-        """x · sigmoid(x)."""
-        return self * self.sigmoid()
-
-    def swish(self) -> Tensor:
-        """`silu` by its other name."""
-        return self.silu()
-
-    def gelu(self, approximate: str = "tanh") -> Tensor:
-        """x · Φ(x), Φ the normal distribution: by tanh, or exactly (by erf) with `approximate="none"`."""
-        x = self._float()
-        if approximate == "none":
-            return x * 0.5 * ((x * math.sqrt(0.5)).erf() + 1.0)
-        if approximate == "tanh":
-            return x * 0.5 * (((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)).tanh() + 1.0)
-        raise ValueError(f"gelu's approximate is 'none' or 'tanh', not {approximate!r}")
-
-    def quick_gelu(self) -> Tensor:
-        """x · sigmoid(1.702·x)."""
-        return self * (self * 1.702).sigmoid()
-
-    def softplus(self, beta: float = 1.0, threshold: float | None = None) -> Tensor:
-        """log(1 + e^(beta·x)) / beta, without overflow."""
-        x = self._float() * beta
-        negative = x < 0
-        tail = negative.where(x, -x).exp().log1p()
-        value = negative.where(tail, x + tail) / beta
-        return value if threshold is None else (x > threshold).where(self._float(), value)
-
-    def logsigmoid(self) -> Tensor:
-        """log(sigmoid(x)), without overflow."""
-        return -(-self).softplus()
-
-    def mish(self) -> Tensor:
-        """x · tanh(softplus(x))."""
-        return self * self.softplus().tanh()
-
-    def leaky_relu(self, neg_slope: float = 0.01, *, negative_slope: float | None = None) -> Tensor:
-        """x, and `neg_slope`·x where x is negative."""
-        slope = neg_slope if negative_slope is None else negative_slope
-        return (self <= 0).where(self * slope, self)
-
-    def elu(self, alpha: float = 1.0) -> Tensor:
-        """x, and alpha·(e^x - 1) where x is negative."""
-        x = self._float()
-        positive = x > 0
-        return positive.where(x, positive.where(x._filled(0.0), x).expm1() * alpha)
-
-    def celu(self, alpha: float = 1.0) -> Tensor:
-        """x, and alpha·(e^(x/alpha) - 1) where x is negative."""
-        x = self._float()
-        positive = x > 0
-        return positive.where(x, (positive.where(x._filled(0.0), x) / alpha).expm1() * alpha)
-
-    def selu(self) -> Tensor:
-        """The scaled elu of self-normalizing networks (Klambauer et al. 2017)."""
-        return self.elu(1.6732632423543772) * 1.0507009873554805
-
-    def softsign(self) -> Tensor:
-        """x / (1 + |x|)."""
-        return self / (self.abs() + 1.0)
 
     def logaddexp(self, other: Any) -> Tensor:
         """log(e^self + e^other), without overflow."""

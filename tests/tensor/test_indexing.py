@@ -184,6 +184,12 @@ def test_take() -> None:
 
 
 @needs("torch")
+def test_values_at_places_that_are_arithmetic_are_added_in_order() -> None:
+    """No loaded value shows that these places repeat: lanes side by side would each add to the old value."""
+    index = (Tensor.arange(8) // 2 + 1).clamp(max=3)
+    assert Tensor.zeros(4).scatter_add(0, index, Tensor.ones(8)).tolist() == [0.0, 2.0, 2.0, 4.0]
+
+
 def test_gather_and_scatter_like_torch() -> None:
     x, index, src = data(4, 3), np.array([[0, 1, 2], [2, 0, 0]]), data(2, 3, seed=1)
     like_torch(lambda x, i: x.gather(0, i), lambda x, i: x.gather(0, i), [x, index])

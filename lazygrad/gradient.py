@@ -305,6 +305,22 @@ def _scatter(grad: UOp, node: UOp) -> Grads:
         share = grad / count
         zero = _like(values, 0.0)
         return kept.where(share, _like(base, 0.0)), None, hit.where(gather(share, index), zero)
+    if node.arg is Ops.MUL:
+        # the product of all others, by a division; where one factor is 0, it is the product of the rest
+        zero = _like(grad, 0.0)
+        no_base, no_value = base.eq(_like(base, 0.0)), values.eq(_like(values, 0.0))
+        one, ones = _like(base, 1.0), _like(values, 1.0)
+        rest = scatter(no_base.where(one, base), index, no_value.where(ones, values), Ops.MUL)
+        zeros = scatter(no_base.cast(grad.dtype), index, no_value.cast(grad.dtype), Ops.ADD)
+        whole, alone = zeros.eq(zero), zeros.eq(one)
+        of_base = no_base.where(alone.where(rest, zero), whole.where(rest / no_base.where(one, base), zero))
+        here, count = gather(rest, index), gather(zeros, index)
+        nothing = _like(values, 0.0)
+        of_value = no_value.where(
+            count.eq(ones).where(here, nothing),
+            count.eq(nothing).where(here / no_value.where(ones, values), nothing),
+        )
+        return grad * of_base, None, gather(grad, index) * of_value
     raise NotImplementedError(f"the gradient of a scatter that combines by {node.arg.name} is not there yet")
 
 

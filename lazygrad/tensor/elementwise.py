@@ -8,7 +8,7 @@ float).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from ..dtype import ConstType, DType, cast_value, default_float, default_int, dtypes, least_upper_dtype
 from ..gradient import filled
@@ -449,12 +449,22 @@ class ElementwiseMixin(CastMixin):
 
     # *** choices
 
-    def where(self, yes: Any, no: Any) -> Tensor:
+    @overload
+    def where(self, yes: Any, no: Any) -> Tensor: ...
+
+    @overload
+    def where(self) -> tuple[Tensor, ...]: ...
+
+    def where(self, yes: Any = None, no: Any = None) -> Any:
         """`yes` where this bool tensor holds, else `no`; broadcast, in the common dtype of the two.
+
+        Without values: the indices of what holds, a tensor for each axis, as `nonzero(as_tuple=True)`.
 
         Called on another tensor in PyTorch's order, `x.where(condition, other)`, it is `condition.where(x,
         other)`.
         """
+        if yes is None and no is None:
+            return self._bool().nonzero(as_tuple=True)
         if not dtypes.is_bool(self.dtype):
             if isinstance(yes, ElementwiseMixin) and dtypes.is_bool(yes.dtype):
                 return yes.where(self, no)

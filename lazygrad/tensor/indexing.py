@@ -13,7 +13,7 @@ of `:` and of the list in this order. (numpy broadcasts the int with the list an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from ..dtype import DType, default_int, dtypes
 from ..gradient import expanded, filled, gather, scatter
@@ -475,13 +475,29 @@ class IndexingMixin(RandomMixin):
         wide = mask.expand(shape)
         return self.expand(shape).flatten()[self._mask_positions(wide.flatten())[0]]
 
-    def nonzero(self) -> Tensor:
-        """The indices of the elements other than 0, a row for each. It runs, to know how many there are."""
+    @overload
+    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor: ...
+
+    @overload
+    def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+
+    def nonzero(self, *, as_tuple: bool = False) -> Any:
+        """The indices of the elements other than 0, a row for each. It runs, to know how many there are.
+
+        as_tuple  a line of indices for each axis instead: what `x[...]` takes
+
+        >>> Tensor([0, 7, 8]).nonzero().tolist()
+        [[1], [2]]
+        """
         import numpy as np
+
+        if as_tuple:
+            line = self.reshape(1) if self.ndim == 0 else self
+            return tuple(place.cast(default_int()) for place in line._mask_positions(line))
 
         found = np.stack(np.nonzero(self.numpy()), axis=1) if self.ndim else np.zeros((int(bool(self)), 0))
         made: Any = type(self)(found.astype(np.int64), device=self.device)
-        return made.cast(default_int())  # type: ignore[no-any-return]
+        return made.cast(default_int())
 
 
 # *** addresses

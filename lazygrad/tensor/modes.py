@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
+
+from .unknown import unknown_name
 
 
 class _Mode(threading.local):
@@ -63,7 +65,12 @@ class TestMode(TrainingMode):
 
 
 class TrainingFlag(type):
-    """`Tensor.training` reads and sets the mode of this thread."""
+    """`Tensor.training` reads and sets the mode of this thread. A name that is missing suggests others."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            raise AttributeError(unknown_name(cls, name))
 
     @property
     def training(cls) -> bool:

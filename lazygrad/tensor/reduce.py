@@ -203,7 +203,7 @@ class ReduceMixin(CreationMixin):
         axes = _axis(axis, dim)
         x = self._float()
         if p in ("fro", 2):
-            return (x * x).sum(axes, keepdim).sqrt()
+            return (x * x).sum(axes, keepdim)._root(2)
         if isinstance(p, str):
             raise ValueError(f"norm takes a number or 'fro', not {p!r}")
         if p == math.inf:
@@ -214,7 +214,17 @@ class ReduceMixin(CreationMixin):
             return (x != 0).cast(x.dtype).sum(axes, keepdim)
         if p == 1:
             return x.abs().sum(axes, keepdim)
-        return x.abs().pow(p).sum(axes, keepdim).pow(1.0 / p)
+        if p < 0:
+            return x.abs().pow(p).sum(axes, keepdim).pow(1.0 / p)
+        zero = x == 0  # where the slope of a small power is infinite
+        power = zero.where(0.0, zero.where(1.0, x).abs().pow(p))
+        return power.sum(axes, keepdim)._root(p)
+
+    def _root(self, p: float) -> Tensor:
+        """The p-th root of sums that are not negative; its slope at 0 is 0."""
+        zero = self == 0
+        safe = zero.where(1.0, self)
+        return zero.where(0.0, safe.sqrt() if p == 2 else safe.pow(1.0 / p))
 
     # *** where the extremes are
 

@@ -59,7 +59,7 @@ def like_torch(
     torch = require("torch")
     floats = [np.issubdtype(a.dtype, np.floating) for a in arrays]
     mine = [Tensor(a, requires_grad=f or None) for a, f in zip(arrays, floats, strict=True)]
-    other = [torch.tensor(a, requires_grad=f) for a, f in zip(arrays, floats, strict=True)]
+    other = [torch.tensor(a.copy(), requires_grad=f) for a, f in zip(arrays, floats, strict=True)]
     found, expected = ours(*mine), theirs(*other)
     wanted = expected.detach().numpy()
     same(found, wanted, rtol, atol, dtype=False)

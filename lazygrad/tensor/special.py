@@ -1,0 +1,551 @@
+"""Special functions: the gamma family, the tails of the normal distribution, Bessel functions.
+
+Each is a formula of ordinary operations, so it fuses with its neighbours; its gradient is written down where
+that is another function of the family. Where a fit is used it is a Chebyshev series: its coefficients are
+those of the interpolation at 64 Chebyshev nodes, computed with 50 digits, and float32 takes the first terms
+of the list. Narrower floats are computed in float32.
+
+Sources: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), chapters 6 (gamma), 7 (error
+function), 9 (Bessel) and 23 (zeta); the variable of the scaled error function is Shepherd and Laframboise's
+(Math. Comp. 36, 1981).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..dtype import dtypes, least_upper_dtype
+from ..shape import broadcast_shapes
+from .chebyshev import ERFCX, ERFINV, I0_FAR, I0_NEAR, I1_FAR, I1_NEAR, LGAMMA, terms_of
+from .function import Function
+from .sorting import SortingMixin
+
+if TYPE_CHECKING:
+    from .. import Tensor
+
+#: The Bernoulli numbers B2, B4, ...
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
+TWO_BY_SQRT_PI = 2.0 / math.sqrt(math.pi)
+
+
+class SpecialMixin(SortingMixin):
+    """Special functions, element by element. Integers become the default float."""
+
+    __slots__ = ()
+
+    def _wide(self) -> Tensor:
+        """In float32 at least."""
+        x = self._float()
+        return x if x.dtype.itemsize >= 4 else x.cast(dtypes.float32)
+
+    def _special(self, function: type[Function], *more: Any) -> Tensor:
+        """A function with a gradient of its own, computed in float32 at least."""
+        x = self._float()
+        made: Tensor = function.apply(x._wide(), *more)
+        return made.cast(x.dtype)
+
+    # *** logarithms
+
+    def logit(self, eps: float | None = None) -> Tensor:
+        """log(x / (1 - x)), the inverse of sigmoid; NaN outside of [0, 1].
+
+        eps  if given, x is first limited to [eps, 1 - eps]
+
+        >>> Tensor([0.5, 1.0]).logit().tolist()
+        [0.0, inf]
+        """
+        x = self._float() if eps is None else self._float().clamp(eps, 1.0 - eps)
+        # 2x - 1 is exact around 1/2, where x / (1 - x) is not
+        middle = (x > 0.25) & (x < 0.75)
+        near = ((x * 2.0 - 1.0) / (1.0 - x)).log1p()
+        return middle.where(near, x.log() - (-x).log1p())
+
+    def xlogy(self, other: Any) -> Tensor:
+        """x·log(other), which is 0 where x is 0 (NaN stays).
+
+        >>> Tensor([0.0, 1.0]).xlogy(Tensor([0.0, 1.0])).tolist()
+        [0.0, 0.0]
+        """
+        y = self._operand(other)._float()
+        empty = (self == 0) & ((y <= 0) | (y == math.inf))
+        return empty.where(0.0, self * empty.where(1.0, y).log())
+
+    def xlog1py(self, other: Any) -> Tensor:
+        """x·log(1 + other), which is 0 where x is 0 (NaN stays).
+
+        >>> Tensor([0.0, 2.0]).xlog1py(Tensor([-1.0, 0.0])).tolist()
+        [0.0, 0.0]
+        """
+        y = self._operand(other)._float()
+        empty = (self == 0) & ((y <= -1) | (y == math.inf))
+        return empty.where(0.0, self * empty.where(0.0, y).log1p())
+
+    def entr(self) -> Tensor:
+        """-x·log(x): 0 at 0, -inf below.
+
+        >>> Tensor([0.0, 1.0, -1.0]).entr().tolist()
+        [0.0, -0.0, -inf]
+        """
+        x = self._float()
+        return (x < 0).where(-math.inf, (x == 0).where(0.0, -(x * (x > 0).where(x, 1.0).log())) + x * 0.0)
+
+    def logaddexp2(self, other: Any) -> Tensor:
+        """log2(2^self + 2^other), without overflow.
+
+        >>> Tensor([1000.0]).logaddexp2(1000.0).tolist()
+        [1001.0]
+        """
+        a, b = self._float(), self._operand(other)._float()
+        greatest = a.maximum(b)
+        safe = greatest.isinf().where(0.0, greatest).detach()
+        return safe + ((a - safe).exp2() + (b - safe).exp2()).log2()
+
+    def hypot(self, other: Any) -> Tensor:
+        """sqrt(self² + other²), without overflow; infinite where one is, and its slope at 0 is 0.
+
+        >>> Tensor([3.0, 3e30]).hypot(Tensor([4.0, 4e30])).tolist()[0]
+        5.0
+        """
+        a, b = self._float(), self._operand(other)._float()
+        common = least_upper_dtype(a.dtype, b.dtype)
+        shape = broadcast_shapes(a.shape, b.shape)
+        return _Hypot.apply(a.cast(common).expand(shape), b.cast(common).expand(shape))  # type: ignore[no-any-return]
+
+    # *** the error function
+
+    def erfc(self) -> Tensor:
+        """1 - erf(x), accurate where it is small (relative error below 8 units in the last place).
+
+        >>> 2.0e-45 < Tensor([10.0], dtype="float64").erfc().item() < 2.1e-45
+        True
+        """
+        return self._special(_Erfc)
+
+    def erfcx(self) -> Tensor:
+        """exp(x²)·erfc(x), which neither underflows nor cancels for large x.
+
+        >>> round(Tensor([1000.0]).erfcx().item() * 1000 * math.pi**0.5, 5)
+        1.0
+        """
+        return self._special(_Erfcx)
+
+    def erfinv(self) -> Tensor:
+        """The number whose error function is x: infinite at ±1, NaN outside.
+
+        >>> Tensor([0.0, 1.0, -1.0]).erfinv().tolist()
+        [0.0, inf, -inf]
+        """
+        return self._special(_Erfinv)
+
+    def ndtr(self) -> Tensor:
+        """The distribution function of the standard normal distribution.
+
+        >>> Tensor([0.0]).ndtr().tolist()
+        [0.5]
+        """
+        return (self._float() * -math.sqrt(0.5)).erfc() * 0.5
+
+    def log_ndtr(self) -> Tensor:
+        """The logarithm of `ndtr`, accurate in both tails.
+
+        >>> round(Tensor([-100.0]).log_ndtr().item(), 2)
+        -5005.52
+        """
+        x = self._float()
+        left = x < -1.0
+        far = left.where(x, -1.0)
+        tail = ((far * -math.sqrt(0.5)).erfcx() * 0.5).log() - far * far * 0.5
+        near = left.where(0.0, x)
+        return left.where(tail, ((near * math.sqrt(0.5)).erfc() * -0.5).log1p())
+
+    def ndtri(self) -> Tensor:
+        """The inverse of `ndtr`: the quantiles of the standard normal distribution, by `erfinv`.
+
+        >>> Tensor([0.5, 0.0]).ndtri().tolist()
+        [0.0, -inf]
+        """
+        return (self._float() * 2.0 - 1.0).erfinv() * math.sqrt(2.0)
+
+    # *** the gamma function
+
+    def lgamma(self) -> Tensor:
+        """log |Γ(x)|: infinite at 0 and the negative integers.
+
+        On [1, 2] a fit of lgamma(x) / ((x - 1)(x - 2)), whose zeros stay exact; up to 8 by Γ(x + 1) = x·Γ(x);
+        above Stirling's series; below 0 by reflection, log π - log|sin πx| - lgamma(1 - x).
+
+        >>> Tensor([1.0, 2.0, 3.0, 0.0]).lgamma().exp().tolist()
+        [1.0, 1.0, 2.0, inf]
+        """
+        return self._special(_Lgamma)
+
+    def digamma(self) -> Tensor:
+        """The slope of `lgamma`: ψ(x); NaN at the negative integers, -inf at 0.
+
+        >>> round(Tensor([1.0]).digamma().item(), 6)
+        -0.577216
+        """
+        return self._special(_Digamma)
+
+    def polygamma(self, n: int) -> Tensor:
+        """The n-th derivative of `digamma`; called as `x.polygamma(n)`.
+
+        For n > 2 and x below 0 it is NaN.
+
+        >>> round(Tensor([1.0]).polygamma(1).item(), 6)
+        1.644934
+        """
+        if not isinstance(n, int) or n < 0:
+            raise ValueError(f"polygamma's order is a whole number from 0 on, not {n!r}")
+        return self.digamma() if n == 0 else self._special(_Polygamma, n)
+
+    def multigammaln(self, p: int) -> Tensor:
+        """The logarithm of the multivariate gamma function of p dimensions, for x > (p - 1) / 2.
+
+        >>> round(Tensor([3.0]).multigammaln(1).item(), 6)
+        0.693147
+        """
+        if not isinstance(p, int) or p < 1:
+            raise ValueError(f"multigammaln takes a dimension from 1 on, not {p!r}")
+        total = self._float() * 0.0 + p * (p - 1) / 4 * math.log(math.pi)
+        for j in range(p):
+            total = total + (self._float() - j / 2).lgamma()
+        return total
+
+    def mvlgamma(self, p: int) -> Tensor:
+        """`multigammaln` by PyTorch's older name.
+
+        >>> round(Tensor([3.0]).mvlgamma(1).item(), 6)
+        0.693147
+        """
+        return self.multigammaln(p)
+
+    # *** Bessel functions
+
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 0.
+
+        >>> Tensor([0.0]).i0().tolist()
+        [1.0]
+        """
+        return self.i0e() * self._float().abs().exp()
+
+    def i0e(self) -> Tensor:
+        """exp(-|x|)·i0(x).
+
+        >>> Tensor([0.0]).i0e().tolist()
+        [1.0]
+        """
+        return self._special(_I0e)
+
+    def i1(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 1.
+
+        >>> Tensor([0.0]).i1().tolist()
+        [0.0]
+        """
+        return self.i1e() * self._float().abs().exp()
+
+    def i1e(self) -> Tensor:
+        """exp(-|x|)·i1(x).
+
+        >>> Tensor([0.0]).i1e().tolist()
+        [0.0]
+        """
+        return self._special(_I1e)
+
+    def sinc(self) -> Tensor:
+        """sin(πx) / (πx), 1 at 0.
+
+        >>> Tensor([0.0, 1.0]).sinc().tolist()
+        [1.0, 0.0]
+        """
+        return self._special(_Sinc, 0)
+
+    def _sin_pi(self) -> Tensor:
+        """sin(πx), exactly 0 at whole numbers: the whole part is taken off before π comes in."""
+        whole = self.detach().round()
+        odd = (whole * 0.5 - (whole * 0.5).trunc()) != 0.0
+        sine = ((self - whole) * math.pi).sin()
+        return odd.where(-sine, sine)
+
+
+def _series(t: Tensor, coefficients: Sequence[float]) -> Tensor:
+    """A Chebyshev series at t in [-1, 1] (Clenshaw)."""
+    terms = terms_of(coefficients, t.dtype)
+    after, last = t._filled(0.0), t._filled(terms[-1])
+    double = t * 2.0
+    for coefficient in reversed(terms[1:-1]):
+        after, last = last, double * last - after + coefficient
+    return t * last - after + terms[0]
+
+
+class _Hypot(Function):
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        x, y = a.abs(), b.abs()
+        greatest, least = x.maximum(y), x.minimum(y)
+        usual = (greatest > 0) & (greatest < math.inf)
+        ratio = usual.where(least, 0.0) / usual.where(greatest, 1.0)
+        length = greatest * (ratio * ratio + 1.0).sqrt()
+        result = ((x == math.inf) | (y == math.inf)).where(math.inf, length)
+        self.save_for_backward(a, b, result)
+        return result
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+        a, b, length = self.saved_tensors
+        divisor = (length == 0).where(1.0, length)
+        return grad * (a / divisor), grad * (b / divisor)
+
+
+def _erfcx_positive(x: Tensor) -> Tensor:
+    """exp(x²)·erfc(x) for x >= 0: a fit of (1 + 2x)·erfcx(x)."""
+    t = ((x - 3.75) / (x + 3.75)).where(x < math.inf, 1.0)
+    return _series(t, ERFCX) / (x * 2.0 + 1.0)
+
+
+def _exp_minus_square(x: Tensor) -> Tensor:
+    """exp(-x²) without the rounding of x²: x = high + low, where the square of high is exact."""
+    bits, low_bits = (dtypes.int64, 27) if x.dtype is dtypes.float64 else (dtypes.int32, 12)
+    high = (x.bitcast(bits) & -(1 << low_bits)).bitcast(x.dtype)
+    low = (x - high) * (x + high)
+    return (-(high * high)).exp() * (-low).exp()
+
+
+class _Erfc(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        self.save_for_backward(x)
+        size = x.abs()
+        # beyond 30 it is 0 in float64: no square overflows
+        bounded = size.clamp(max=30.0)
+        tail = _exp_minus_square(bounded) * _erfcx_positive(bounded)
+        return (size < 0.5).where(1.0 - x.erf(), (x < 0).where(2.0 - tail, tail))
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (x,) = self.saved_tensors
+        return grad * (-(x * x)).exp() * -TWO_BY_SQRT_PI  # type: ignore[no-any-return]
+
+
+class _Erfcx(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        positive = _erfcx_positive(x.abs())
+        below = x < 0
+        left = below.where(x, 0.0)
+        result = below.where((left * left).exp() * 2.0 - positive, positive)
+        self.save_for_backward(x, result)
+        return result
+
+    def backward(self, grad: Tensor) -> Tensor:
+        x, result = self.saved_tensors
+        return grad * (x * result * 2.0 - TWO_BY_SQRT_PI)  # type: ignore[no-any-return]
+
+
+class _Erfinv(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        size = x.abs()
+        inside = size < 1.0
+        bounded = inside.where(size, 0.0)
+        rest = 1.0 - bounded  # exact from 1/2 on
+        # a fit of erfinv(x) / x in sqrt(1 - log(1 - x²)), then a step of Halley's method
+        root = (1.0 - (rest * (bounded + 1.0)).log()).sqrt()
+        guess = bounded * _series((root - 1.0) * (2.0 / 5.15) - 1.0, ERFINV)
+        far = bounded > 0.5
+        error = far.where(rest - guess.erfc(), guess.erf() - bounded)
+        step = error * (guess * guess).exp() / TWO_BY_SQRT_PI
+        found = guess - step / (guess * step + 1.0)
+        result = (x < 0).where(-found, found)
+        edge = (size == 1.0).where(x * math.inf, math.nan)
+        result = inside.where(result, edge)
+        self.save_for_backward(result)
+        return result
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (result,) = self.saved_tensors
+        return grad * (result * result).exp() / TWO_BY_SQRT_PI  # type: ignore[no-any-return]
+
+
+class _Lgamma(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        self.save_for_backward(x)
+        below = x < 0.5
+        positive = below.where(1.0 - x, x)  # from 1/2 on
+        value = _lgamma_positive(positive)
+        small = x.abs() < 0.25
+        # around 0 the reflection loses digits: there Γ(x) = Γ(x + 1) / x
+        above = _lgamma_positive(small.where(x + 1.0, 1.0)) - small.where(x.abs(), 1.0).log()
+        sine = x._sin_pi().abs()
+        mirrored = (math.pi / sine).log() - value
+        whole = (x <= 0) & ((x == x.trunc()) | (x == -math.inf))
+        return whole.where(math.inf, small.where(above, below.where(mirrored, value)))
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (x,) = self.saved_tensors
+        return grad * x.digamma()  # type: ignore[no-any-return]
+
+
+def _lgamma_positive(x: Tensor) -> Tensor:
+    """lgamma for x >= 1/2."""
+    far = x >= 8.0
+    near = far.where(1.5, x)
+    product = near._filled(1.0)
+    y = near
+    for _ in range(6):
+        large = y >= 2.0
+        y = large.where(y - 1.0, y)
+        product = large.where(product * y, product)
+    low = near < 1.0
+    # lgamma(x + 1) = x·(x - 1)·fit for x < 1: near + 1 would be rounded
+    first, second = low.where(near, y - 1.0), low.where(near - 1.0, y - 2.0)
+    base = first * second * _series(first * 2.0 - 1.0, LGAMMA)
+    value = base + low.where(-near.log(), product.log())
+    large_x = far.where(x, 8.0)
+    inverse = large_x.reciprocal()
+    square = inverse * inverse
+    series = square._filled(0.0)
+    for k in range(len(BERNOULLI) - 1, -1, -1):
+        series = series * square + BERNOULLI[k] / ((2 * k + 2) * (2 * k + 1))
+    stirling = (large_x - 0.5) * (large_x.log() - 1.0) + (0.5 * math.log(2.0 * math.pi) - 0.5)
+    stirling = (large_x == math.inf).where(math.inf, stirling + series * inverse)
+    return far.where(stirling, value)
+
+
+class _Digamma(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        self.save_for_backward(x)
+        below = x < 0
+        positive = below.where(1.0 - x, x)
+        # ψ(x) = ψ(x + 1) - 1/x, until the asymptotic series holds
+        y, total = positive, positive._filled(0.0)
+        for _ in range(10):
+            small = y < 10.0
+            total = total - small.where(small.where(y, 1.0).reciprocal(), 0.0)
+            y = small.where(y + 1.0, y)
+        inverse = y.reciprocal()
+        square = inverse * inverse
+        series = square._filled(0.0)
+        for k in range(len(BERNOULLI) - 1, -1, -1):
+            series = (series + BERNOULLI[k] / (2 * k + 2)) * square
+        value = y.log() - inverse * 0.5 - series + total
+        fraction = x - x.trunc()
+        cotangent = math.pi / (below.where(fraction, 0.25) * math.pi).tan()
+        mirrored = (fraction == 0.0).where(math.nan, value - cotangent)
+        return (x == 0).where(-(x.reciprocal()), below.where(mirrored, value))
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (x,) = self.saved_tensors
+        return grad * x.polygamma(1)  # type: ignore[no-any-return]
+
+
+class _Polygamma(Function):
+    """(-1)^(n+1) n! ζ(n + 1, x), ζ by Euler's and Maclaurin's formula from x + 10 on."""
+
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        self.save_for_backward(x)
+        self.order = n
+        sign = -1.0 if n % 2 == 0 else 1.0
+        below = x <= 0
+        positive = below.where(1.0 - x, x)
+        value = _zeta(positive, n + 1) * (sign * math.factorial(n))
+        sine = x._sin_pi()
+        if n == 2:
+            cotangent = (x * math.pi).cos() / sine
+            return below.where(value - cotangent / (sine * sine) * (2.0 * math.pi**3), value)
+        if n > 2:
+            return below.where((x == x.trunc()).where(math.inf * sign, math.nan), value)
+        return below.where((math.pi * math.pi) / (sine * sine) - value, value)
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
+        (x,) = self.saved_tensors
+        return grad * x.polygamma(self.order + 1), None
+
+
+def _zeta(x: Tensor, s: int) -> Tensor:
+    """Hurwitz' zeta function of a whole s > 1, for x > 0."""
+    total = x._filled(0.0)
+    for k in range(10):
+        total = total + (x + float(k)).pow(-s)
+    far = x + 10.0
+    power = far.pow(-s)
+    total = total + power * far / float(s - 1) + power * 0.5
+    factor, term = float(s), power / far
+    square = (far * far).reciprocal()
+    for k, bernoulli in enumerate(BERNOULLI):
+        total = total + term * (bernoulli / math.factorial(2 * k + 2) * factor)
+        factor *= (s + 2 * k + 1) * (s + 2 * k + 2)
+        term = term * square
+    return total
+
+
+class _I0e(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        result = _bessel(x, I0_NEAR, I0_FAR)
+        self.save_for_backward(x, result)
+        return result
+
+    def backward(self, grad: Tensor) -> Tensor:
+        x, result = self.saved_tensors
+        return grad * (x.i1e() - x.sign() * result)  # type: ignore[no-any-return]
+
+
+class _I1e(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        size = x.abs()
+        value = (size <= 8.0).where(size, 1.0) * _bessel(x, I1_NEAR, I1_FAR)
+        result = (x < 0).where(-value, value)
+        self.save_for_backward(x, result)
+        return result
+
+    def backward(self, grad: Tensor) -> Tensor:
+        x, result = self.saved_tensors
+        origin = x == 0
+        slope = x.i0e() - result * (x.sign() + origin.where(1.0, x).reciprocal())
+        return grad * origin.where(0.5, slope)  # type: ignore[no-any-return]
+
+
+def _bessel(x: Tensor, near: Sequence[float], far: Sequence[float]) -> Tensor:
+    """A scaled Bessel function of |x|: two fits that meet at 8; I1's near one is of I1(x) / x."""
+    size = x.abs()
+    close = size <= 8.0
+    below, above = close.where(size, 0.0), close.where(8.0, size)
+    inner = _series(below * 0.25 - 1.0, near)
+    outer = _series(16.0 / above - 1.0, far) * above.rsqrt()
+    return close.where(inner, outer)
+
+
+class _Sinc(Function):
+    """The derivative of a certain order of sin(πx) / (πx); near 0 by its power series."""
+
+    def forward(self, x: Tensor, order: int) -> Tensor:
+        self.save_for_backward(x)
+        self.order = order
+        origin = x == 0
+        safe = origin.where(1.0, x)
+        if order == 0:
+            return origin.where(1.0, safe._sin_pi() / (safe * math.pi))
+        if order == 1:
+            small = x.abs() < 0.3
+            y = small.where(1.0, x)
+            usual = ((y * math.pi).cos() - y._sin_pi() / (y * math.pi)) / y
+            return small.where(_sinc_series(x, 1), usual)
+        small = x.abs() < 0.6
+        y = small.where(1.0, x)
+        sine, cosine = y._sin_pi() / (y * math.pi), (y * math.pi).cos()
+        usual = (sine * 2.0 - cosine * 2.0) / (y * y) - sine * (math.pi * math.pi)
+        return small.where(_sinc_series(x, 2), usual)
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
+        (x,) = self.saved_tensors
+        if self.order == 2:
+            raise NotImplementedError("the third derivative of sinc is not there yet")
+        return grad * x._special(_Sinc, self.order + 1), None
+
+
+def _sinc_series(x: Tensor, order: int) -> Tensor:
+    """The derivative of Σ (-1)^k (πx)^(2k) / (2k + 1)!."""
+    square = x * x
+    total = square._filled(0.0)
+    for k in range(10, 0, -1):
+        falling = math.prod(2 * k - i for i in range(order))
+        total = total * square + (-1.0) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) * falling
+    return total * x if order == 1 else total

@@ -1,4 +1,4 @@
-"""`python -m bench NAME ...`: runs one of the measurements."""
+"""`python -m bench NAME ...`: runs one of the measurements; without a NAME, speed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from types import ModuleType
 
 from . import compile as compile_times
 from . import cores
+from .speed import run as speed
 
-MEASUREMENTS: dict[str, ModuleType] = {"compile": compile_times, "cores": cores}
+MEASUREMENTS: dict[str, ModuleType] = {"speed": speed, "compile": compile_times, "cores": cores}
 
 
 def main(arguments: list[str]) -> int:
-    if not arguments or arguments[0] not in MEASUREMENTS:
-        print("python -m bench NAME [--help]; what can be measured:")
+    if arguments not in (["--help"], ["-h"]) and (not arguments or arguments[0].startswith("-")):
+        arguments = ["speed", *arguments]
+    if arguments[0] not in MEASUREMENTS:
+        print("python -m bench [NAME] [--help]; what can be measured, the first if no NAME is given:")
         for name, module in MEASUREMENTS.items():
             print(f"  {name:10} {(module.__doc__ or '').splitlines()[0]}")
-        return 0 if arguments in ([], ["--help"], ["-h"]) else 2
+        return 0 if arguments in (["--help"], ["-h"]) else 2
     status: int = MEASUREMENTS[arguments[0]].main(arguments[1:])
     return status
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from .helpers import ROOT
+from .helpers import ROOT, needs
 
 
 def run_bench(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -72,3 +72,29 @@ def test_what_cores_are_worth():
     assert "from disk" in done.stdout
     assert "NO" not in done.stdout.split()
     assert done.stdout.count(" yes\n") == 6
+
+
+def test_speed_runs_beside_numpy_and_is_right(tmp_path):
+    path = tmp_path / "speed.json"
+    done = run_bench("--quick", "--cases", "matmul 127", "gather", "--peers", "numpy", "--json", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    head, *rows = done.stdout.splitlines()[1:]
+    assert head.split() == ["case", "ms", "limit", "numpy"]
+    assert [row.split()[0] for row in rows] == ["gather", "matmul"]
+    found = json.loads(path.read_text())["cases"]["matmul 127"]
+    assert 0 < found["lazygrad"]["fastest"] <= found["lazygrad"]["median"]
+    assert found["numpy"]["fastest"] > 0
+
+
+def test_speed_names_the_cases_there_are():
+    done = run_bench("--cases", "matmull")
+    assert done.returncode == 2
+    assert "no case has 'matmull' in its name: there are matmul 512, " in done.stderr
+
+
+@pytest.mark.slow
+@needs("torch")
+def test_the_cases_of_training_agree_with_float64():
+    done = run_bench("--quick", "--cases", "MLP", "decode", "--peers")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WRONG" not in done.stdout

@@ -1,0 +1,1 @@
+"""The same computations in lazygrad and in the libraries people would use instead, side by side."""

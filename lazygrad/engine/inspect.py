@@ -108,11 +108,14 @@ class InspectedKernel:
 
     @property
     def global_size(self) -> tuple[Any, ...] | None:
-        return self.spec.global_size
+        return self._launched(self.spec.global_size)
 
     @property
     def local_size(self) -> tuple[Any, ...] | None:
-        return self.spec.local_size
+        return self._launched(self.spec.local_size)
+
+    def _launched(self, sizes: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        return (1, 1, 1) if sizes is None and self.target.renderer.target.grid else sizes
 
     @property
     def applied_opts(self) -> tuple[Opt, ...]:

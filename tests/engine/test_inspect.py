@@ -115,6 +115,11 @@ def test_a_device_is_a_target():
     assert find_target("llvm").renderer is Device["CPU"].renderer
 
 
+def test_one_thread_is_a_launch_too():
+    [kernel] = Tensor([1.0, 2.0]).realize().sum().kernels(target="metal")
+    assert (kernel.global_size, kernel.local_size) == ((1, 1, 1), (1, 1, 1))
+
+
 def test_variables_are_shown():
     n = Variable("n", 1, 8).bind(3)
     x = Tensor.arange(8).cast("float32").realize()

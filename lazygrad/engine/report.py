@@ -10,7 +10,7 @@ from typing import Any
 
 from ..codegen.compile import stages
 from ..codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
-from ..config import DEBUG, NO_COLOR, NOOPT
+from ..config import DEBUG, DEBUG_STYLE, NO_COLOR, NOOPT
 from ..device import Buffer, CompiledDevice, Device, GlobalCounters
 from ..ir.args import AxisType
 from ..ir.text import GRAPH, LINEAR, LOOPS, styled
@@ -142,12 +142,15 @@ def print_forms(item: ScheduleItem, runner: Runner) -> None:
     if DEBUG >= 3:
         for line in reasons(item):
             print(line)
-    if DEBUG >= 5:
+    level_of_ast = 3 if DEBUG_STYLE == "classic" else 5
+    if DEBUG >= level_of_ast:
         print(styled(GRAPH, item.ast))
     if DEBUG >= 3:
         print(f"{shown_name(item.ast, spec)}: opts {list(spec.applied_opts)}")
         for line in refusals(item.ast, spec, device):
             print(line)
+    if DEBUG >= 5 and DEBUG_STYLE != "classic":
+        _print_scheduled(item.ast, runner, device)
     if DEBUG >= 6:
         _print_loops(item.ast, runner, device)
     if DEBUG >= 5:
@@ -156,6 +159,14 @@ def print_forms(item: ScheduleItem, runner: Runner) -> None:
         print(spec.src)
     if DEBUG >= 7 and device.compiler is not None:
         print(device.compiler.disassemble(spec.src))
+
+
+def _print_scheduled(ast: UOp, runner: Runner, device: CompiledDevice) -> None:
+    """The graph again, after the Opts: its SINK says how the kernel is called."""
+    for name, form in stages(ast, device.renderer, runner.spec.applied_opts):
+        if name == "apply opts":
+            print(styled(GRAPH, form))
+            return
 
 
 def _print_loops(ast: UOp, runner: Runner, device: CompiledDevice) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import numpy as np
 import pytest
 
-from lazygrad import Context, Tensor, dtypes
+from lazygrad import Context, Function, Tensor, dtypes
 from lazygrad.device import Buffer, BufferSpec, Device, DeviceError, GlobalCounters
+from lazygrad.dtype import ImageDType
 from lazygrad.ir import UOp
 
 from .support import run_script
@@ -146,3 +148,76 @@ def test_S124_repr_of_a_buffer():
     buffer.allocate()
     assert repr(buffer) == "<buf real:True device:CPU size:1 dtype:dtypes.char offset:0>"
     assert "nolru=True" in repr(Buffer("CPU", 1, dtypes.int8, options=BufferSpec(nolru=True)))
+
+
+def test_S110_a_function_with_its_own_gradient():
+    class Square(Function):
+        def forward(self, x, scale=1):
+            assert (self.needs_input_grad, self.requires_grad, self.metadata) == ((True,), True, "Square")
+            self.save_for_backward(x)
+            self.scale = scale
+            return x * x * scale
+
+        def backward(self, grad):
+            (x,) = self.saved_tensors
+            return grad * 2 * self.scale * x
+
+    x = Tensor([3.0], requires_grad=True)
+    y = Square.apply(x, scale=10)
+    assert (y.item(), y.requires_grad) == (90.0, True)
+    y.backward()
+    assert x.grad.item() == 60.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_S117_what_a_forked_child_may_open():
+    script = """
+        import os, sys
+        from lazygrad import Device, Tensor
+        from lazygrad.device import CompiledDevice, DeviceError
+        class GPU(CompiledDevice):
+            fork_safe = False
+        Device.register("fakegpu", lambda name: GPU(name, Device["CPU"].allocator))
+        Device["FAKEGPU"], Device["CPU"]
+        sys.stdout.flush()
+        if os.fork() == 0:
+            print([(Tensor([1], device=name) + 1).tolist() for name in ("CPU", "PYTHON")])
+            try:
+                Device["FAKEGPU"]
+            except DeviceError as error:
+                print(str(error)[:42])
+            sys.stdout.flush()
+            os._exit(0)
+        os.wait()
+    """
+    assert run_script(script) == "[[2], [2]]\ncan only open device FAKEGPU from parent, \n"
+
+
+def test_S118_opened_devices():
+    script = """
+        from lazygrad import Device
+        Device["CPU"], Device["PYTHON"], Device["CPU"]
+    """
+    opened = run_script(script, DEBUG=1).splitlines()
+    assert [line.rpartition(":")[0] for line in opened] == [
+        "opened device CPU from pid",
+        "opened device PYTHON from pid",
+    ]
+
+
+@pytest.mark.parametrize("name", ["CLANG", "CPU", "METAL", "CUDA"])
+def test_S125_a_device_by_its_own_variable(name):
+    assert run_script("import lazygrad; print(lazygrad.Device.DEFAULT)", **{name: 1}) == f"{name}\n"
+
+
+def test_S125_clang_is_the_cpu_through_c():
+    from lazygrad.renderer.cstyle import CStyleRenderer
+    from lazygrad.renderer.llvmir import LLVMRenderer
+
+    assert type(Device["CLANG"].renderer) is CStyleRenderer
+    assert isinstance(Device["CPU"].renderer, LLVMRenderer)
+
+
+def test_S105_image_types_are_a_name_only():
+    with pytest.raises(NotImplementedError, match=r"image dtypes .* are not supported yet"):
+        ImageDType((4, 4))

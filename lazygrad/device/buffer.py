@@ -118,6 +118,24 @@ class Buffer:
         """Take memory that may hold anything, for a kernel that writes all of it."""
         return self._allocate(None, zero=False)
 
+    def fresh(self) -> Buffer:
+        """Another Buffer of this size, type and device, in uncleared memory of its own.
+
+        The same as `Buffer(...).allocate_uncleared()` in half the time: nothing is checked again.
+        """
+        if POISON.value:
+            return Buffer(self.device, self.size, self.dtype).allocate_uncleared()
+        allocator = self.allocator
+        if allocator is None:
+            allocator = self.allocator = Device[self.device].allocator
+        made: Buffer = object.__new__(Buffer)
+        made._buf = made._base = made.options = None
+        made.offset = made.exported = made.views = 0
+        made.device, made.size, made.dtype, made.nbytes = self.device, self.size, self.dtype, self.nbytes
+        made.allocator, made._owned = allocator, True
+        made._buf = allocator.alloc(self.nbytes)
+        return made
+
     def _allocate(self, opaque: Any, zero: bool) -> Buffer:
         if self._buf is not None:
             raise AlreadyAllocatedError(f"can't allocate already allocated buffer {self!r}")

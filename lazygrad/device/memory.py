@@ -106,13 +106,13 @@ class Allocator:
         rounded = self._rounded(nbytes)
         handle = None
         with table_lock:
-            kept = self._kept.get(_kind(rounded, options))
+            kept = self._kept.get(rounded if options is DEFAULT_SPEC else _kind(rounded, options))
             if kept:
                 handle = kept.pop()
                 self.kept_bytes -= rounded
-            GlobalCounters.mem_used += nbytes
-            if GlobalCounters.mem_used > GlobalCounters.mem_peak:
-                GlobalCounters.mem_peak = GlobalCounters.mem_used
+            used = GlobalCounters.mem_used = GlobalCounters.mem_used + nbytes
+            if used > GlobalCounters.mem_peak:
+                GlobalCounters.mem_peak = used
         try:
             if handle is None:
                 handle = self._alloc_or_make_room(rounded, nbytes, options)

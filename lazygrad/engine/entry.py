@@ -189,12 +189,13 @@ class Entry:
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: Call) -> None:
         """Gather the call's tensors. Raises Changed or Mismatch where the call is unlike the captured one."""
         specs = self.args
-        if len(args) != len(specs) or kwargs.keys() != self.kwargs.keys():
+        if len(args) != len(specs) or ((kwargs or self.kwargs) and kwargs.keys() != self.kwargs.keys()):
             raise Changed("the form of the call", _form(specs, self.kwargs), _form(args, kwargs))
-        for spec, value in zip(specs, args, strict=True):
-            spec.read(value, call)
-        for key, spec in self.kwargs.items():
-            spec.read(kwargs[key], call)
+        for number, spec in enumerate(specs):
+            spec.read(args[number], call)
+        if kwargs:
+            for key, spec in self.kwargs.items():
+                spec.read(kwargs[key], call)
         if tensors.layer.modes() != self.modes:
             raise Changed("Tensor.training or no_grad", self.modes, tensors.layer.modes())
         overlay, changes = flags_state()

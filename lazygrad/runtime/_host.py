@@ -50,10 +50,9 @@ class HostAllocator(Allocator):
             except (OSError, OverflowError) as error:
                 raise MemoryError(str(error)) from error
         first = ctypes.c_char.from_buffer(store)  # also keeps `store` from being resized or closed
-        start = -ctypes.addressof(first) % self.alignment
-        return Memory(
-            ctypes.addressof(first) + start, memoryview(store)[start : start + nbytes], nbytes, first
-        )
+        address = ctypes.addressof(first)
+        start = -address % self.alignment
+        return Memory(address + start, memoryview(store)[start : start + nbytes], nbytes, first)
 
     def _clear(self, handle: Memory) -> None:
         ctypes.memset(handle.address, 0, len(handle.bytes))

@@ -13,10 +13,10 @@ import itertools
 import weakref
 
 from ..device import Buffer, Device
-from ..dtype import DType
+from ..dtype import DType, dtypes
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, new_node
 from ..shape.movement import reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
@@ -27,7 +27,8 @@ _unique = itertools.count()
 def new_buffer(device: str, size: int, dtype: DType) -> UOp:
     """A BUFFER node that is no other: memory to be of `size` elements, that a kernel will write."""
     place = UOp(Ops.DEVICE, arg=Device.canonicalize(device))
-    node = UOp(Ops.BUFFER, dtype, (place, UOp(Ops.UNIQUE, arg=next(_unique))), size)
+    unique = new_node(Ops.UNIQUE, dtypes.void, (), next(_unique))
+    node = new_node(Ops.BUFFER, dtype, (place, unique), size)
     node.facts["fresh"] = True
     return node
 
@@ -36,6 +37,14 @@ def mark_buffer(node: UOp, buffer: Buffer) -> UOp:
     """Give a BUFFER node its Buffer, whose contents it stands for."""
     node.facts["buffer"] = buffer
     node.facts.pop("fresh", None)
+    return node
+
+
+def version_on(place: UOp, buffer: Buffer) -> UOp:
+    """A BUFFER node that is no other, for memory that has its contents; `place` is the node of its device."""
+    unique = new_node(Ops.UNIQUE, dtypes.void, (), next(_unique))
+    node = new_node(Ops.BUFFER, buffer.dtype, (place, unique), buffer.size)
+    node.facts["buffer"] = buffer
     return node
 
 

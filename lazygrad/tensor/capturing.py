@@ -23,10 +23,10 @@ from ..engine.structure import TensorSpec, binds_in, unbound
 from ..engine.tensors import Moves, Output, Session, TensorLayer, Watched, install
 from ..ir.index import substitute
 from ..ir.ops import MOVEMENT, Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, new_node
 from ..schedule.kernelize import planning
-from ..schedule.versions import buffer_of, effective, in_shape, mark_buffer, new_buffer, peel
-from ..shape import shape_text
+from ..schedule.versions import buffer_of, effective, in_shape, new_buffer, peel, version_on
+from ..shape import shape_of, shape_text
 from ..shape.movement import base_and_tracker, reshape
 from . import random
 from .base import TensorBase, keep_old_values, pending_nodes
@@ -38,6 +38,8 @@ from .storage import Storage, base_of, has_pad
 FILLED_BY_HOST = 4096
 #: So many results of earlier calls are kept, to be handed out again when nobody holds them any more.
 KEPT_RESULTS = 2
+#: So many calls in a row make new results without looking for old ones, where the caller keeps them.
+LONGEST_REST = 8
 _IN_MEMORY = (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.CONST)
 
 
@@ -161,10 +163,7 @@ class Tensors(TensorLayer):
         return Results(like, parts)
 
     def view(self, kind: Any, storage: Storage, moves: Moves) -> TensorBase:
-        made: TensorBase = object.__new__(kind)
-        made._setup(moved(storage.version, moves), False, leaf=True)
-        made._storage = storage
-        storage.add(made)
+        made: TensorBase = _tensor_on(kind, storage, moved(storage.version, moves))
         return made
 
     def part(self, kind: Any, tensor: TensorBase, size: int, moves: Moves) -> TensorBase:
@@ -375,42 +374,89 @@ class WatchedMemory(Watched):
 
 
 class Results(Output):
-    """The tensors on one output. Those of an earlier call that nobody holds any more are handed out again."""
+    """The tensors on one output. Those of an earlier call that nobody holds any more are handed out again.
+
+    Who keeps its results has no use for that: then few calls look for free ones, or note what they made.
+    """
 
     def __init__(self, like: Buffer, parts: Sequence[tuple[Any, Moves]]) -> None:
-        self.device, self.size, self.dtype = like.device, like.size, like.dtype
+        self.like = Buffer(like.device, like.size, like.dtype)
+        self.place = UOp(Ops.DEVICE, arg=like.device)
         self.parts = parts
         self.symbolic = any(_binds_of(argument) for _, moves in parts for _, argument in moves)
+        version = version_on(self.place, like)
+        self.views = [] if self.symbolic else [View(version, kind, moves) for kind, moves in parts]
         self.kept: list[Kept] = []
+        self.rest = 0  #: calls that do not look for free results
+        self.longest = 0  #: how long the last such rest was
 
     def take(self, binds: dict[str, int]) -> tuple[Buffer, list[Any]]:
+        if self.symbolic:
+            buffer, _, made = self._fresh(binds)
+            return buffer, made
+        if self.rest:
+            self.rest -= 1
+            buffer, _, made = self._fresh(binds)
+            return buffer, made
         for number, kept in enumerate(self.kept):
             if kept.is_free():
                 self.kept.append(self.kept.pop(number))  # the next call finds the other one first
+                self.longest = 0
                 return kept.buffer, kept.tensors
         if len(self.kept) >= KEPT_RESULTS:
             self.kept.pop(0)
-        self._add(binds)
+            self.rest = self.longest = min(self.longest + 1, LONGEST_REST)
+        self.kept.append(Kept(*self._fresh(binds)))
         kept = self.kept[-1]
-        if self.symbolic:
-            self.kept.pop()
-        else:
-            kept.learn()
+        kept.learn()
         return kept.buffer, kept.tensors
 
-    def _add(self, binds: dict[str, int]) -> None:
-        buffer = Buffer(self.device, self.size, self.dtype).allocate_uncleared()
-        node = _on(buffer)
+    def _fresh(self, binds: dict[str, int]) -> tuple[Buffer, Storage, list[Any]]:
+        buffer = self.like.fresh()
+        node = version_on(self.place, buffer)
         storage = Storage(node)
-        made = []
-        for kind, moves in self.parts:
-            tensor: Any = object.__new__(kind)
-            tensor._setup(moved(node, _rebound(moves, binds) if self.symbolic else moves), False, leaf=True)
-            tensor._storage = storage
-            storage.add(tensor)
-            base_and_tracker(tensor._uop)  # noted now, it does not count as a holder later
-            made.append(tensor)
-        self.kept.append(Kept(buffer, made, storage))
+        made: list[Any] = []
+        if self.symbolic:
+            for kind, moves in self.parts:
+                made.append(_tensor_on(kind, storage, moved(node, _rebound(moves, binds))))
+        else:
+            for view in self.views:
+                made.append(_tensor_on(view.kind, storage, view.of(node)))
+        return buffer, storage, made
+
+
+class View:
+    """The movements of one result, for one version after the other: what is known of one holds for all."""
+
+    __slots__ = ("kind", "shape", "steps", "tracker")
+
+    def __init__(self, version: UOp, kind: Any, moves: Moves) -> None:
+        self.kind, self.shape = kind, shape_of(version)
+        self.steps = []
+        node = version
+        for op, argument in moves:
+            node = UOp(op, node.dtype, (node,), argument)
+            self.steps.append((op, node.dtype, argument, shape_of(node)))
+        self.tracker = base_and_tracker(node)[1]
+
+    def of(self, version: UOp) -> UOp:
+        node = version
+        node.facts["shape"] = self.shape
+        for op, dtype, argument, shape in self.steps:
+            node = new_node(op, dtype, (node,), argument)
+            node.facts["shape"] = shape
+        if node is not version:
+            node.facts["base_and_tracker"] = version, self.tracker
+        return node
+
+
+def _tensor_on(kind: Any, storage: Storage, node: UOp) -> Any:
+    """A tensor that looks at a storage's memory."""
+    made = object.__new__(kind)
+    made._setup(node, False, leaf=True)
+    made._storage = storage
+    storage.add(made)
+    return made
 
 
 class Kept:
@@ -428,7 +474,7 @@ class Kept:
         "version",
     )
 
-    def __init__(self, buffer: Buffer, tensors: list[Any], storage: Storage) -> None:
+    def __init__(self, buffer: Buffer, storage: Storage, tensors: list[Any]) -> None:
         self.buffer, self.tensors, self.storage = buffer, tensors, storage
         self.version = storage.version
         self.nodes = [tensor._uop for tensor in tensors]
@@ -502,7 +548,7 @@ def _rebound(moves: Moves, binds: dict[str, int]) -> Moves:
 
 def _on(buffer: Buffer) -> UOp:
     """A new version, in memory that is there."""
-    return mark_buffer(new_buffer(buffer.device, buffer.size, buffer.dtype), buffer)
+    return version_on(UOp(Ops.DEVICE, arg=buffer.device), buffer)
 
 
 def _memory_of(tensor: TensorBase) -> tuple[UOp, Buffer]:

@@ -13,20 +13,19 @@ from .trace import user_line
 if TYPE_CHECKING:
     from .base import TensorBase
 
-_live: dict[int, _LiveRef] = {}
-
 
 class _LiveRef(weakref.ref["TensorBase"]):
-    """A weak reference that leaves the registry of tensors by itself."""
+    """A weak reference that is itself a key: equal to no other, whatever its tensor is."""
 
-    __slots__ = ("key",)
-    key: int
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
 
 
-def _forget(ref: weakref.ref[TensorBase]) -> None:
-    key = ref.key  # type: ignore[attr-defined]
-    if _live.get(key) is ref:
-        del _live[key]
+#: In the order in which they were made. A tensor leaves when it dies: `_leave` is called with its
+#: reference, and nothing written in Python, where Ctrl-C would be lost.
+_live: dict[_LiveRef, None] = {}
+_leave = _live.pop
 
 
 #: So many nodes of graphs are alive before a warning; each takes some 500 bytes.
@@ -34,12 +33,10 @@ MOST_NODES = 1_000_000
 
 
 def register(tensor: TensorBase) -> None:
-    """Note a new tensor; it leaves by itself when it dies."""
+    """Note a new tensor."""
     if len(graph.nodes) > MOST_NODES:
         _warn_of_growth()
-    ref = _LiveRef(tensor, _forget)
-    ref.key = id(tensor)
-    _live[ref.key] = ref
+    _live[_LiveRef(tensor, _leave)] = None
 
 
 def _warn_of_growth() -> None:
@@ -59,5 +56,5 @@ def _warn_of_growth() -> None:
 
 def live_tensors() -> list[TensorBase]:
     """Every tensor that exists now."""
-    found = [ref() for ref in list(_live.values())]
+    found = [ref() for ref in list(_live)]
     return [tensor for tensor in found if tensor is not None]

@@ -26,7 +26,10 @@ class Storage:
     def __init__(self, version: UOp) -> None:
         self.version = version
         self.tensors: dict[int, weakref.ref[TensorBase]] = {}
-        self._claim()
+        if "holders" in version.facts:
+            self._claim()
+        else:
+            version.facts["holders"] = (weakref.ref(self),)
 
     def _claim(self) -> None:
         """Note on the version that this storage stands on it: two on one version must not write it."""

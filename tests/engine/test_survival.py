@@ -70,6 +70,13 @@ def test_ctrl_c_at_any_moment():
     assert run(INTERRUPTED, 0, 3) == "interrupts True"
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers that interrupt")
+@pytest.mark.parametrize("seed", range(4))
+def test_ctrl_c_at_any_moment_for_long(seed):
+    assert run(INTERRUPTED, seed, 30) == "interrupts True"
+
+
 FORKS = """
     import os, random, sys, threading, time, traceback
     import numpy as np
@@ -124,3 +131,9 @@ FORKS = """
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_forks_while_threads_work():
     assert run(FORKS, 3) == "errors"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_forks_while_threads_work_for_long():
+    assert run(FORKS, 60) == "errors"

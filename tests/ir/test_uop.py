@@ -6,8 +6,10 @@ import copy
 import gc
 import math
 import pickle
+import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 import weakref
@@ -166,6 +168,68 @@ def test_the_table_holds_nodes_weakly():
     gc.collect()
     assert live_nodes() <= before + 10
     assert ref() is None
+
+
+def test_a_dead_node_keeps_no_source_alive():
+    source = leaf(10**9 + 1)
+    ref, user = weakref.ref(source), source + 54321
+    del source, user
+    assert ref() is None  # although no node was made since
+
+
+def test_a_node_made_again_is_a_new_one_and_stays():
+    numbers = set()
+    for _ in range(3):
+        node = leaf(10**9 + 2)
+        numbers.add(node.number)
+        assert leaf(10**9 + 2) is node
+        del node
+    assert len(numbers) == 3
+
+
+INTERRUPTED = """
+    import itertools, signal
+    from lazygrad.dtype import dtypes
+    from lazygrad.ir import Ops, UOp
+    from lazygrad.tensor import Tensor
+
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    heard = 0
+    for number in itertools.count():
+        if heard >= 300:
+            break
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 3e-5 + number % 7 * 1e-5)
+            for n in range(number * 1000, number * 1000 + 200):
+                node = UOp(Ops.UNIQUE, arg=n)
+            tensor = Tensor(float(number))
+            del node, tensor
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            heard += 1
+"""
+
+AT_EXIT = """
+    from lazygrad.dtype import dtypes
+    from lazygrad.ir import Ops, UOp, uop
+    from lazygrad.tensor import Tensor, live
+
+    node, tensor = UOp(Ops.UNIQUE, arg=1), Tensor(1.0)
+    last_to_go = uop.nodes, live._live
+    for module in (uop, live):
+        vars(module).update(dict.fromkeys(vars(module)))
+    del node, tensor
+"""
+
+
+@pytest.mark.parametrize("script", [INTERRUPTED, AT_EXIT], ids=["Ctrl-C", "exit"])
+def test_nothing_is_said_where_nodes_and_tensors_die(script):
+    """Python prints what is raised while something dies, and goes on as if it had not been."""
+    if "setitimer" in script and not hasattr(signal, "setitimer"):
+        pytest.skip("this system has no timers that interrupt")
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_facts_do_not_keep_users_alive():

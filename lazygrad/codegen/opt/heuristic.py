@@ -14,43 +14,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from ...device import Target
 from ...ir.index import as_index
-from ...ir.nest import ranges_of, scan_ranges
-from ...ir.ops import OPS, Kind, Ops
+from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .actions import Opt, OptOps
-from .loops import (
-    ACROSS,
-    GATHERED,
-    Axis,
-    Loops,
-    index_nodes,
-    is_computed,
-    largest_power_of_two,
-    reduces_around,
-    stride,
-    typical,
-)
+from .contraction import packed_panels
+from .facts import MAX_COST, SHORT, WORTHWHILE, Facts, size_of
+from .loops import Axis, Loops, is_computed, largest_power_of_two, typical
 
-#: Simple operations in the vectorized kernel (LLVM takes about 8 ms for so many).
-MAX_COST = 800
 #: The same, after short reductions were written out.
 MAX_WRITTEN_OUT = 320
-#: A reduction of at most this many steps is written out.
-SHORT = 8
 #: Independent vector sums in a reduction over contiguous elements; measured with row sums of 4096 x 4096.
 SUMS = 4
 #: Vectors side by side in a reduction down columns; measured with column sums of 4096 x 4096.
 STRIP = 8
-#: Cycles from one step of a SCAN to the next, if no other one hides them.
-CHAIN = 4.0
 #: Operations per element up to which an elementwise loop does two vectors at once.
 CHEAP = 6
-#: Vectors are used where they take at most this share of the instructions.
-WORTHWHILE = 0.8
 #: From this size on an axis may be rounded up to a multiple of a tile's side.
 LONG = 16
 #: The side of the square in which a transpose reads and writes; measured with 4096 x 4096.
@@ -60,162 +41,6 @@ PLACES = 64
 #: The sides of register tiles, best first.
 SIDES = (8, 6, 4, 5, 7, 3, 2)
 
-
-@dataclass(frozen=True)
-class Access:
-    """A load or store: how often it happens, and by how many elements it moves along each axis.
-
-    A stride of None is one that is not the same everywhere; an axis that is missing does not move it.
-    """
-
-    node: UOp
-    count: float
-    strides: dict[int, int | None]
-    around: frozenset[int]  # the axes of all loops around it
-    reduced: bool  # whether a reduction is around it
-
-    def step(self, axis: Axis) -> int | None:
-        return self.strides.get(axis.number, 0)
-
-
-@dataclass
-class Facts:
-    """What the choice rests on.
-
-    values   what each operation costs, and the axes along which its value differs
-    work     how many operations are done inside the loops of these axes
-    sums     how many reductions end, and the axes that they close
-    divisions  the axes that some address is computed from by a division, other than a shift
-    scans    how many steps running values take, and the axes that they run along
-    in_turn  the axes along which some running value takes one step after the other
-    """
-
-    loops: Loops
-    accesses: list[Access] = field(default_factory=list)
-    values: list[tuple[int, frozenset[int]]] = field(default_factory=list)
-    work: dict[frozenset[int], float] = field(default_factory=dict)
-    sums: list[tuple[float, frozenset[int]]] = field(default_factory=list)
-    divisions: set[frozenset[int]] = field(default_factory=set)
-    scans: list[tuple[float, frozenset[int]]] = field(default_factory=list)
-    in_turn: set[int] = field(default_factory=set)
-    element_bytes: int = 1
-
-    @staticmethod
-    def of(loops: Loops) -> Facts:
-        facts = Facts(loops)
-        number_of = {r: axis.number for axis in loops.axes for r in axis.ranges}
-        nodes = loops.sink.toposort()
-        inside_of = reduces_around(nodes)
-        addresses = index_nodes(nodes)
-        for node in nodes:
-            info = OPS[node.op]
-            is_access = node.op in (Ops.LOAD, Ops.STORE)
-            if node.op in (Ops.IDIV, Ops.MOD) and node in addresses and not _is_shift(node.src[1]):
-                facts.divisions.add(frozenset(number_of[r] for r in ranges_of(node) if r in number_of))
-            if node.op is Ops.SCAN:
-                along = frozenset(number_of[r] for r in scan_ranges(node) if r in number_of)
-                steps = math.prod(float(typical(r.src[0])) for r in ranges_of(node))
-                facts.scans.append((steps, along))
-                if node.arg is Ops.MULACC:
-                    facts.in_turn |= along
-            is_value = is_access or node.op is Ops.REDUCE or info.kind is Kind.ELEMENTWISE
-            if not is_value or node in addresses:
-                continue
-            outside = [ranges_of(reduce).union(reduce.src[1:]) for reduce in inside_of.get(node, ())]
-            below = node.src[0] if node.op is Ops.REDUCE else node
-            inside = ranges_of(below).union(*outside)
-            count = math.prod(float(typical(r.src[0])) for r in inside)
-            around = frozenset(number_of[r] for r in inside if r in number_of)
-            axes = frozenset(number_of[r] for r in ranges_of(below) if r in number_of)
-            facts.values.append((info.cost, axes))
-            facts.element_bytes = max(facts.element_bytes, node.dtype.itemsize)
-            if is_access:
-                place = node.src[0].src[1]
-                moved = {r: stride(place, r) for r in ranges_of(node.src[0])}
-                strides = {number_of[r]: step for r, step in moved.items() if r in number_of}
-                facts.accesses.append(Access(node, count, strides, around, bool(outside)))
-                continue
-            facts.work[around] = facts.work.get(around, 0.0) + count * info.cost
-            if node.op is Ops.REDUCE:
-                closed = frozenset(number_of[r] for r in node.src[1:] if r in number_of)
-                ends = count / math.prod(float(typical(r.src[0])) for r in node.src[1:])
-                facts.sums.append((ends, closed))
-        return facts
-
-    def size_of_code(self, copies: dict[int, int], lanes: Axis | None = None, width: int = 1) -> int:
-        """Operations written out when so many places of these axes are computed at once.
-
-        A vector of `width` places along `lanes` is one operation, unless its lanes are gathered.
-        """
-        vectors = dict(copies)
-        if lanes is not None:
-            vectors[lanes.number] = max(1, copies.get(lanes.number, 1) // width)
-        total = sum(
-            price * math.prod(vectors[number] for number in axes if number in vectors)
-            for price, axes in self.values
-        )
-        if lanes is not None:
-            for access in self.accesses:
-                if access.step(lanes) not in (0, 1, -1):
-                    total += math.prod(copies[number] for number in access.strides if number in copies)
-        return total
-
-    def time(self, axis: Axis | None, lanes: float) -> float:
-        """Roughly how many instructions run if this axis is walked by so many lanes; None: if none is."""
-        total = 0.0
-        for access in self.accesses:
-            total += access.count * self._share(access, axis, lanes)
-        for around, work in self.work.items():
-            total += work / lanes if axis is not None and axis.number in around else work
-        if axis is not None:
-            total += sum(ends * ACROSS for ends, closed in self.sums if axis.number in closed)
-        for steps, along in self.scans:
-            if axis is None:
-                total += CHAIN * steps
-            elif axis.number in self.in_turn:
-                return math.inf
-            elif axis.number in along:
-                # a shuffle and an operation for each doubling of the reach, and some more
-                total += steps * (2 * math.log2(max(lanes, 2)) + 4 + CHAIN) / lanes
-            else:
-                total += CHAIN * steps / lanes
-        return total
-
-    def _share(self, access: Access, axis: Axis | None, lanes: float) -> float:
-        """What one access costs, if those of several lanes become one."""
-        if axis is None or axis.number not in access.around:
-            return 1.0
-        step = access.step(axis)
-        if step in (0, 1, -1):
-            return 1.0 / lanes
-        if access.node.op is Ops.LOAD and self._serves_others(access, axis):
-            return GATHERED / 3  # one gathered vector serves a few rows of a tile
-        return GATHERED
-
-    def _serves_others(self, access: Access, lanes: Axis) -> bool:
-        """Whether several places of another output axis may share what is loaded in a reduction."""
-        others = (axis for axis in self.loops.axes if axis.output and axis.number != lanes.number)
-        return access.reduced and any(
-            axis.number in access.around and access.step(axis) == 0 for axis in others
-        )
-
-    def reused(self, axis: Axis, lanes: Axis) -> list[Access]:
-        """The loads for the lanes of a reduction that would serve several places of this axis."""
-        return [
-            access
-            for access in self.accesses
-            if access.reduced and access.step(lanes) != 0 and access.step(axis) == 0
-        ]
-
-
-def _is_shift(divisor: UOp) -> bool:
-    return divisor.op is Ops.CONST and divisor.arg > 0 and divisor.arg & (divisor.arg - 1) == 0
-
-
-def _size(axis: Axis) -> int | None:
-    return axis.size if isinstance(axis.size, int) else None
-
-
 # *** the choice
 
 
@@ -224,7 +49,8 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
     if not loops.axes or target.vector_bytes == 0 or in_order(loops):
         return []
-    return _Plan(Facts.of(loops), target).opts()
+    facts = Facts.of(loops)
+    return packed_panels(facts, target) or _Plan(facts, target).opts()
 
 
 def in_order(loops: Loops) -> bool:
@@ -291,7 +117,7 @@ class _Plan:
 
     def vectorize(self, axis: Axis) -> bool:
         """Give the axis a vector's worth of lanes; whether any were found."""
-        size, width = _size(axis), self.width
+        size, width = size_of(axis), self.width
         lanes = 1
         if size is not None:
             lanes = largest_power_of_two(size, width)
@@ -332,7 +158,7 @@ class _Plan:
         facts = self.facts
         if facts.sums:
             return None
-        rows = [axis for axis in facts.loops.axes if axis.output and (_size(axis) or 0) >= SQUARE]
+        rows = [axis for axis in facts.loops.axes if axis.output and (size_of(axis) or 0) >= SQUARE]
         rows = [axis for axis in rows if axis.number not in facts.in_turn]
         for axis in rows:
             for other in rows:
@@ -351,7 +177,7 @@ class _Plan:
     def transpose(self, axis: Axis, other: Axis) -> None:
         """A square at a time, so that all of a cache line is used while it is there."""
         for each in (axis, other):
-            size = _size(each) or 0
+            size = size_of(each) or 0
             side = next((side for side in (SQUARE, SQUARE // 2) if size % side == 0), 0)
             if not side and size >= 4 * SQUARE:
                 side = self.padded[each.number] = SQUARE
@@ -386,7 +212,7 @@ class _Plan:
 
         Else that which wastes least, of an axis so long that a turn with fewer does not matter.
         """
-        size = _size(axis)
+        size = size_of(axis)
         sides = [side for side in sides if self.fits(axis, side)]
         if size is None or not sides:
             return 1
@@ -397,7 +223,7 @@ class _Plan:
 
     def take(self, axis: Axis, side: int) -> None:
         """Compute `side` places of an axis at once, the last ones behind masks if it does not divide."""
-        size = _size(axis)
+        size = size_of(axis)
         if size is None or side < 2:
             return
         self.amounts[axis.number] = side
@@ -427,7 +253,7 @@ class _Plan:
         found: tuple[Axis | None, int] = (None, 1)
         best = (0, 0)
         for axis in self.facts.loops.axes:
-            size = _size(axis)
+            size = size_of(axis)
             if not axis.output or size is None or axis.number in self.amounts:
                 continue
             more = sum(access.node not in served for access in self.facts.reused(axis, lanes))
@@ -438,7 +264,7 @@ class _Plan:
 
     def widened(self, axis: Axis, times: int) -> int:
         """The largest number of vectors up to `times` that divides the axis and keeps the kernel small."""
-        size = _size(axis)
+        size = size_of(axis)
         if size is None:
             return 0
         if axis.number in self.padded:
@@ -457,7 +283,7 @@ class _Plan:
     def write_out_divisions(self) -> None:
         """Short axes that addresses take divisions of: written out, these are known, and masks fold away."""
         facts = self.facts
-        sizes = {axis.number: _size(axis) or PLACES + 1 for axis in facts.loops.axes}
+        sizes = {axis.number: size_of(axis) or PLACES + 1 for axis in facts.loops.axes}
         for axes in sorted(facts.divisions, key=lambda axes: math.prod(sizes[number] for number in axes)):
             left = [
                 axis for axis in facts.loops.axes if axis.number in axes and axis.number not in self.amounts
@@ -474,7 +300,7 @@ class _Plan:
 
     def write_out_short_reductions(self) -> None:
         for axis in reversed(self.facts.loops.axes):
-            size = _size(axis)
+            size = size_of(axis)
             if axis.output or axis.number in self.amounts or size is None or size > SHORT:
                 continue
             if self.fits(axis, size, MAX_WRITTEN_OUT):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from ...device import Target
-from ...ir.index import as_index, bounds
+from ...ir.index import bounds
 from ...ir.nest import ranges_of
 from ...ir.ops import OPS, Kind, Ops
 from ...ir.uop import UOp
@@ -33,8 +33,8 @@ def choose(loops: Loops, target: Target) -> list[Opt]:
         return opts
     for each in opts:
         loops = apply_opt(loops, each, target)
-    axes = [axis for axis in loops.axes if axis.output and axis.ranges]
-    for axis in sorted(axes, key=lambda axis: _steps(axis) < pieces):  # the first that has enough, or any
+    axes = [axis for axis in loops.axes if axis.output and axis.outermost]
+    for axis in sorted(axes, key=lambda axis: _preference(axis, pieces)):
         opt = Opt(OptOps.THREAD, axis.number, min(pieces, _steps(axis)))
         try:
             apply_opt(loops, opt, target)
@@ -69,4 +69,11 @@ def _turns(ranges: set[UOp] | frozenset[UOp]) -> float:
 
 
 def _steps(axis: Axis) -> int:
-    return bounds(as_index(axis.size))[1]
+    return bounds(axis.outermost[0].src[0])[1]
+
+
+def _preference(axis: Axis, pieces: int) -> tuple[bool, int, bool]:
+    """The outermost blocks, if they are some: what is kept for one serves the loops inside. Then the first
+    axis that has steps enough, or any."""
+    blocks = bool(axis.blocks) and _steps(axis) >= FEWEST
+    return not blocks, axis.blocks[0].arg.id if blocks else 0, _steps(axis) < pieces

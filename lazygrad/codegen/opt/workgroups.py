@@ -10,7 +10,8 @@ from __future__ import annotations
 from ...device import Target
 from ...ir.uop import UOp
 from .actions import Opt, OptOps
-from .heuristic import MAX_COST, SHORT, WORTHWHILE, Facts, in_order
+from .facts import MAX_COST, SHORT, WORTHWHILE, Facts
+from .heuristic import in_order
 from .loops import Loops, is_parallel, largest_power_of_two
 
 #: Threads of a workgroup.

@@ -1,0 +1,252 @@
+"""The choice for contractions: a tile of accumulators in registers, fed from packed panels.
+
+A contraction sums products over axes along which nothing is output: matmuls, convolutions, attention's two,
+each with its gradients. Along an output axis J some of what it loads moves, the *panels*, and along another
+one, I, the rest, the *rows*. So a loaded panel serves all of I and a row all of J:
+
+    for each block of J that fits vectors:
+      copy the panel, all of the reduction long, in the order in which it is read           (TILE J, STAGE)
+      for each few places of I:                                                             (UPCAST I)
+        for each step of the reduction:   a tile of vectors += row elements * panel vectors (UPCAST J)
+
+Rows are read one element at a time. They are packed too (in blocks of I that fit a cache) where they would be
+read from a new page in each step, behind a condition, or converted.
+
+Which axes are I and J, and the tile's sides, is what costs least by a simple count of cycles.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...device import Target
+from ...ir.ops import Ops
+from .actions import Opt, OptOps
+from .facts import MAX_COST, Access, Facts, size_of
+from .loops import Axis, is_computed, is_parallel
+from .stage import staged_values
+
+#: Fewer multiplications are not worth a copy.
+LEAST_WORK = 1 << 17
+#: A panel serves at least so many tiles.
+LEAST_TURNS = 2
+#: The sides of a tile: places of I, and vectors along J, the preferred ones first.
+ROWS, VECTORS = (12, 10, 8, 7, 6, 5, 4, 3, 2), (4, 3, 2, 5, 6, 1)
+#: Cycles to copy an element: by vectors, by vectors behind masks, one by one.
+COPIED, COPIED_MASKED, COPIED_SINGLY = 3.0, 5.0, 2.0
+#: Cycles until a sum may be added to again, and those of a step's bookkeeping.
+LATENCY, STEP = 4.0, 1.0
+#: Bytes that a cycle brings from beyond the second cache.
+FAR_BYTES = 8.0
+#: Cycles for a vector of products from which on other plans are better: half is the least.
+WORST = 1.0
+#: Packed rows are read one after the other, so they may be so many times the second cache; measured with
+#: transposed matrices of 1024 and 2048.
+PACKED_ROWS = 2
+#: From so many products on a kernel runs in pieces.
+IN_PIECES = 1 << 22
+#: Cycles to store an element of a tile whose lanes are not neighbours.
+SCATTERED = 12.0
+#: The second cache where its size is not known.
+CACHE = 1 << 19
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Which axes are I and J, and how much of each is computed at once; `cycles` for each product."""
+
+    rows: Axis
+    lanes: Axis
+    side: int
+    vectors: int
+    panels: frozenset[int]  # the numbers of the inputs that move along J
+    packed: frozenset[int]  # those of them that are packed
+    packed_rows: frozenset[int]
+    block: int  # how much of I is packed at once; 0: all
+    cycles: float
+
+
+def packed_panels(facts: Facts, target: Target) -> list[Opt]:
+    """The Opts for a contraction that is worth packing; [] for anything else."""
+    if not _is_contraction(facts):
+        return []
+    outputs = [axis for axis in facts.loops.axes if axis.output]
+    found = [_tile(facts, target, rows, lanes) for lanes in outputs for rows in outputs if rows is not lanes]
+    tiles = [tile for tile in found if tile is not None]
+    if not tiles:
+        return []
+    return _opts(facts, target, min(tiles, key=lambda tile: tile.cycles))
+
+
+def _is_contraction(facts: Facts) -> bool:
+    """One reduction nest over parallel outputs, of known sizes, with work enough."""
+    axes = facts.loops.axes
+    sizes = [size_of(axis) for axis in axes]
+    if facts.scans or len({closed for _, closed in facts.sums}) != 1 or None in sizes:
+        return False
+    if any(axis.output and not (is_parallel(axis) and axis.reduce is None) for axis in axes):
+        return False
+    if any(is_computed(access.node.src[0]) for access in facts.accesses):
+        return False
+    return math.prod(size or 1 for size in sizes) >= LEAST_WORK
+
+
+def _number(access: Access) -> int:
+    return int(access.node.src[0].src[0].arg)
+
+
+def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
+    """The best tile with these axes as I and J; None where nothing is shared along them."""
+    loads = [access for access in facts.accesses if access.reduced and access.node.op is Ops.LOAD]
+    panels = [access for access in loads if access.step(lanes) != 0]
+    others = [access for access in loads if access.step(lanes) == 0]
+    if not panels or any(access.step(rows) != 0 for access in panels):
+        return None
+    if all(access.step(rows) == 0 for access in others):
+        return None
+    numbers = frozenset(map(_number, panels))
+    copied = [access for access in panels if not _overlaps(facts, access, lanes)]
+    elsewhere = [access for access in facts.accesses if access not in panels]
+    if not numbers.isdisjoint(_number(access) for access in elsewhere if access.node.op is Ops.LOAD):
+        return None
+    width = target.vector_bytes // facts.element_bytes
+    height, length = size_of(rows) or 0, size_of(lanes) or 0
+    steps = math.prod(size_of(axis) or 1 for axis in facts.loops.axes if not axis.output)
+    packed = [access for access in others if access.step(rows) != 0 and _hard_to_read(facts, access)]
+    copies = frozenset(map(_number, copied))
+    best: Tile | None = None
+    for vectors in VECTORS:
+        for side in ROWS:
+            if not _fits(facts, target, rows, lanes, side, vectors, width, steps):
+                continue
+            turns, across = -(-height // side), -(-length // (vectors * width))
+            if turns < LEAST_TURNS or (vectors > 1 and length <= (vectors - 1) * width):
+                continue
+            work = turns * side * across * vectors / (height * length)
+            sums = side * vectors
+            slowest = max(sums / 2, (side + vectors) / 2, LATENCY) + STEP
+            if steps * vectors * width * facts.element_bytes > _second_cache(target):
+                slowest = max(slowest, vectors * width * facts.element_bytes / FAR_BYTES)
+            cycles = work * slowest / (sums * width)
+            served, block, chosen = height, 0, frozenset[int]()
+            if packed:
+                block = _block(height, side, _most_rows(target, height, length, steps, facts))
+                chosen = frozenset(map(_number, packed)) if block else chosen
+                if not block:
+                    cycles += len(packed) / 2.0
+                served = block or height
+                cycles += sum(_copying(access, rows, 4) for access in packed) / length
+            cycles += sum(_copying(access, lanes, width) for access in copied) / served
+            if cycles * width > WORST:
+                continue
+            for access in elsewhere:
+                if not access.reduced and access.step(lanes) not in (0, 1):
+                    cycles += SCATTERED / steps
+            if best is None or cycles < best.cycles:
+                best = Tile(rows, lanes, side, vectors, numbers, copies, chosen, block, cycles)
+    return best
+
+
+def _fits(
+    facts: Facts, target: Target, rows: Axis, lanes: Axis, side: int, vectors: int, width: int, steps: int
+) -> bool:
+    """Whether the tile is held in registers, its code stays small, and a panel stays in a cache."""
+    length = size_of(lanes) or 0
+    if side * vectors + vectors + 1 > target.vector_registers or side > (size_of(rows) or 0):
+        return False
+    if -length % (vectors * width) > length:
+        return False
+    panel = steps * vectors * width * facts.element_bytes
+    if vectors > 1 and panel > _second_cache(target) // 2:
+        return False
+    code = facts.size_of_code({rows.number: side, lanes.number: vectors * width}, lanes, width)
+    return panel <= max(target.caches, default=CACHE) and code <= MAX_COST
+
+
+def _second_cache(target: Target) -> int:
+    return target.caches[1] if len(target.caches) > 1 else CACHE
+
+
+def _copying(access: Access, axis: Axis, width: int) -> float:
+    """Cycles to pack one element."""
+    if access.step(axis) != 1:
+        return COPIED_SINGLY
+    return (COPIED_MASKED if len(access.node.src[0].src) > 2 else COPIED) / width
+
+
+def _overlaps(facts: Facts, access: Access, lanes: Axis) -> bool:
+    """Whether a panel is windows on far fewer elements than it has places, read as vectors: best left there.
+
+    The elements are counted axis by axis, from that of the smallest stride on: there are never more than what
+    all axes so far span, and an axis that moves by more than that multiplies them.
+    """
+    if access.step(lanes) != 1:
+        return False
+    inner = [axis for axis in facts.loops.axes if not axis.output]
+    moved = [(abs(access.step(axis) or 0), size_of(axis) or 1) for axis in (lanes, *inner)]
+    places, elements, span = 1, 1, 1
+    for step, size in sorted(entry for entry in moved if entry[0]):
+        places *= size
+        apart = step >= span
+        span += step * (size - 1)
+        elements = elements * size if apart else min(elements * size, span)
+    return 2 * elements < places
+
+
+def _hard_to_read(facts: Facts, access: Access) -> bool:
+    """Whether rows are converted, read behind a condition, or far apart from step to step."""
+    if len(access.node.src[0].src) > 2:
+        return True
+    values = staged_values(facts.loops.sink, _number(access))
+    if any(value.dtype is not access.node.dtype for value in values):
+        return True
+    inner = [axis for axis in facts.loops.axes if not axis.output]
+    return bool(inner) and access.step(inner[-1]) not in (0, 1, -1)
+
+
+def _most_rows(target: Target, height: int, length: int, steps: int, facts: Facts) -> int:
+    """How many rows to pack at once: what stands before the pieces of a kernel, each piece would repeat."""
+    most = PACKED_ROWS * _second_cache(target) // (steps * facts.element_bytes)
+    return min(most, -(-height // 4)) if height * length * steps >= IN_PIECES else most
+
+
+def _block(height: int, side: int, most: int) -> int:
+    """How many rows are packed at once: whole tiles, in equal blocks; 0 where one tile is too much."""
+    padded = -(-height // side) * side
+    fitting = [n for n in range(side, padded + 1, side) if padded % n == 0 and n <= most]
+    return max(fitting, default=0)
+
+
+def _opts(facts: Facts, target: Target, tile: Tile) -> list[Opt]:
+    """The list of Opts that a tile stands for."""
+    rows, lanes = tile.rows, tile.lanes
+    height, length = size_of(rows) or 0, size_of(lanes) or 0
+    across = tile.vectors * (target.vector_bytes // facts.element_bytes)
+    found = []
+    if height % tile.side:
+        found.append(Opt(OptOps.PADTO, rows.number, tile.side))
+    if length % across:
+        found.append(Opt(OptOps.PADTO, lanes.number, across))
+    staged = tile.panels | tile.packed_rows
+    for axis in facts.loops.axes:
+        if axis.output and axis not in (rows, lanes) and _moves(facts, axis, staged):
+            found.append(Opt(OptOps.TILE, axis.number, 1))
+    blocks = tile.packed_rows and tile.block < -(-height // tile.side) * tile.side
+    if blocks:
+        found.append(Opt(OptOps.TILE, rows.number, tile.block))
+    if length > across:
+        found.append(Opt(OptOps.TILE, lanes.number, across))
+    found.append(Opt(OptOps.UPCAST, rows.number, tile.side))
+    found.append(Opt(OptOps.UPCAST, lanes.number, across))
+    inner = lanes if length > across else rows
+    outer = rows if blocks else inner
+    found += [Opt(OptOps.STAGE, inner.number, number) for number in sorted(tile.packed)]
+    found += [Opt(OptOps.STAGE, outer.number, number) for number in sorted(tile.packed_rows)]
+    return found
+
+
+def _moves(facts: Facts, axis: Axis, numbers: frozenset[int]) -> bool:
+    """Whether some of these inputs differ along an axis."""
+    loads = [access for access in facts.accesses if access.reduced and access.node.op is Ops.LOAD]
+    return any(access.step(axis) != 0 for access in loads if _number(access) in numbers)

@@ -1,0 +1,125 @@
+"""Contractions: which are packed in panels; their results are right whatever the sizes and strides."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from lazygrad.codegen.evaluate import evaluate
+from lazygrad.codegen.lower import lower
+from lazygrad.codegen.opt import Loops, OptOps, apply_opts, contraction
+from lazygrad.codegen.opt.contraction import packed_panels
+from lazygrad.codegen.opt.facts import Facts
+from lazygrad.config import Context
+from lazygrad.device import Device, Target
+from lazygrad.dtype import dtypes
+from lazygrad.ir.ops import Ops
+from tests.helpers import needs
+
+from .kernels import equal, load, plain, random_contents, reduce, run, sink, store
+from .test_opt import convolution, matmul, row_sum, softmax_rows
+
+CPU = Target("CPU", vector_bytes=64, vector_registers=32, caches=(48 << 10, 1 << 20, 32 << 20), has_fma=True)
+
+
+def chosen(ast, target=CPU):
+    return packed_panels(Facts.of(Loops.of(lower(ast))), target)
+
+
+def product(m, k, n, transposed_a=False, transposed_b=False, dtype=dtypes.float):
+    """Any of the four orders in which a matmul's operands may lie."""
+    a = plain(k, m).permute((1, 0)) if transposed_a else plain(m, k)
+    b = plain(n, k) if transposed_b else plain(k, n).permute((1, 0))
+    x = load(1, a.reshape((m, 1, k)).expand((m, n, k)), dtype, size=m * k)
+    y = load(2, b.reshape((1, n, k)).expand((m, n, k)), dtype, size=k * n)
+    return sink(store(0, reduce(x.cast(dtypes.float) * y.cast(dtypes.float), Ops.ADD, 2)))
+
+
+def staged(opts):
+    return [opt.amount for opt in opts if opt.op is OptOps.STAGE]
+
+
+# *** what is chosen
+
+
+def test_the_operand_that_lies_along_the_lanes_is_packed():
+    assert staged(chosen(product(512, 512, 512))) == [2]
+
+
+def test_rows_that_are_far_apart_or_converted_are_packed_too():
+    assert staged(chosen(product(512, 512, 512, transposed_a=True))) == [2, 1]
+    assert staged(chosen(product(512, 512, 512, dtype=dtypes.bfloat16))) == [2, 1]
+
+
+def test_a_panel_stays_in_the_second_cache():
+    for steps in (256, 1024, 4096, 16384):
+        opts = chosen(product(512, steps, 512))
+        across = next(opt.amount for opt in opts if opt.op is OptOps.UPCAST and opt.axis == 1)
+        assert across == 16 or across * steps * 4 <= CPU.caches[1] // 2
+
+
+def test_a_tile_fits_the_registers():
+    for target in (CPU, Target("CPU", vector_bytes=32, vector_registers=16, has_fma=True)):
+        opts = chosen(product(512, 512, 512), target)
+        tile = math.prod(opt.amount for opt in opts if opt.op is OptOps.UPCAST)
+        assert 8 <= tile // (target.vector_bytes // 4) < target.vector_registers
+
+
+def test_windows_are_read_where_they_lie():
+    """A convolution's panel has nine places for each element: copying them costs more than it saves."""
+    assert staged(chosen(convolution(4, 16, 34, 16))) == []
+    assert any(opt.op is OptOps.TILE for opt in chosen(convolution(4, 16, 34, 16)))
+
+
+@pytest.mark.parametrize(
+    "ast", [row_sum(512, 4096), softmax_rows(512, 512), matmul(512, 512, 1), matmul(8, 8, 8)]
+)
+def test_what_shares_nothing_or_is_small_is_no_contraction(ast):
+    assert chosen(ast) == []
+
+
+# *** what comes out
+
+SIZES = [(64, 64, 64), (66, 50, 70), (127, 33, 97), (17, 300, 130)]
+
+
+@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("order", [(False, False), (True, False), (False, True), (True, True)], ids=str)
+def test_products(size, order, device):
+    m, k, n = size
+    ast = product(m, k, n, *order)
+    contents = random_contents(ast)
+    a = np.array(contents[1]).reshape((k, m) if order[0] else (m, k))
+    b = np.array(contents[2]).reshape((n, k) if order[1] else (k, n))
+    expected = (a.T if order[0] else a) @ (b.T if order[1] else b)
+    assert staged(packed_panels(Facts.of(Loops.of(lower(ast))), Device[device].renderer.target))
+    assert run(ast, device, contents, opts=None) == [expected.reshape(-1).tolist()]
+
+
+def test_panels_of_more_than_the_stack_holds():
+    ast = product(16, 4000, 64)
+    contents = random_contents(ast)
+    a, b = np.array(contents[1]).reshape(16, 4000), np.array(contents[2]).reshape(4000, 64)
+    assert run(ast, "CPU", contents, opts=None) == [(a @ b).reshape(-1).tolist()]
+
+
+@pytest.mark.parametrize("device", ["PYTHON", "CPU"])
+@pytest.mark.parametrize(
+    "ast",
+    [product(9, 5, 20), product(7, 6, 11, True, True), convolution(1, 2, 12, 5)],
+    ids=["plain", "T", "conv"],
+)
+def test_small_ones_packed_all_the_same(ast, device, monkeypatch):
+    monkeypatch.setattr(contraction, "LEAST_WORK", 1)
+    monkeypatch.setattr(contraction, "WORST", math.inf)
+    loops = Loops.of(lower(ast))
+    opts = packed_panels(Facts.of(loops), Device[device].renderer.target)
+    assert opts
+    assert apply_opts(loops, opts, Device[device].renderer.target) is not None
+    contents = random_contents(ast)
+    with Context(CHECK=1):
+        found = run(ast, device, contents, opts=opts)
+    assert all(equal(a, b) for a, b in zip(found, evaluate(ast, contents), strict=True))

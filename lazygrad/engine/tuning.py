@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..codegen.compile import compile_kernel, stages
 from ..codegen.intervals import roundings
 from ..codegen.opt import KernelOptError, Loops, Opt, choose
-from ..codegen.opt.search import Found, Opts, applied, rank, search
+from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
 from ..codegen.predict import predict
 from ..codegen.sort import sort_keys
@@ -130,10 +130,10 @@ class _Search:
             return None
         try:
             opts, usual = (tuple(parse_opts(found[n])) for n in ("opts", "usual"))
-            applied(self.loops, opts, self.target)
-        except (ValueError, KeyError, NotImplementedError):
+        except (ValueError, KeyError):
             return None
-        if usual != self.usual:  # the heuristic chooses otherwise by now
+        # the actions or the heuristic may have changed since
+        if usual != self.usual or Space(self.loops, self.target).after(opts) is None:
             return None
         return Tuned(self.name, opts, found["seconds"], usual, found["usual_seconds"], found["tried"])
 

@@ -7,7 +7,7 @@ import pytest
 from lazygrad.codegen.compile import compile_kernel, stages
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import ACTIONS, Loops, Opt, OptOps
-from lazygrad.codegen.opt.search import LONGEST, TIMED, Found, moves, neighbours, search
+from lazygrad.codegen.opt.search import LONGEST, TIMED, Found, Space, search
 from lazygrad.codegen.predict import predict
 from lazygrad.device import Target
 from lazygrad.dtype import dtypes
@@ -102,14 +102,14 @@ def test_every_action_of_the_registry_is_tried(monkeypatch):
             return loops
 
     monkeypatch.setitem(ACTIONS, OptOps.TC, Mark())
-    kinds = {each.op for each in moves(Loops.of(lower(matmul(16, 16, 16))), CPU)}
+    kinds = {each.op for each in Space(Loops.of(lower(matmul(16, 16, 16))), CPU).moves(())}
     assert {OptOps.TC, OptOps.UPCAST, OptOps.UNROLL, OptOps.THREAD, OptOps.SWAP} <= kinds
 
 
 def test_moves_fit_and_neighbours_change_one_opt():
     loops = Loops.of(lower(row_sum(8, 16)))
     opts = (Opt(OptOps.UPCAST, 0, 2), Opt(OptOps.UNROLL, 0, 4))
-    found = list(neighbours(opts, loops, CPU))
+    found = list(Space(loops, CPU).neighbours(opts))
     assert (Opt(OptOps.UNROLL, 0, 4),) in found
     assert (Opt(OptOps.UPCAST, 0, 8), Opt(OptOps.UNROLL, 0, 4)) in found
     assert any(len(each) == 3 and each[:2] == opts for each in found)

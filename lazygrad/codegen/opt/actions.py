@@ -71,7 +71,17 @@ class Opt(NamedTuple):
 
 
 class KernelOptError(ValueError):
-    """An Opt that does not fit the kernel: the reason, and the loops with the axis marked."""
+    """An Opt that does not fit the kernel: the reason, and the loops with the axis marked.
+
+    The loops are written when the text is asked for: a search is refused thousands of times.
+    """
+
+    def __init__(self, reason: str, loops: Callable[[], str]) -> None:
+        super().__init__(reason)
+        self.loops = loops
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}\n{self.loops()}"
 
 
 class _Refused(Exception):
@@ -142,9 +152,10 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
         return action.apply(loops, axis, amount)
     except _Refused as refused:
         place = "" if each.axis is None else f" axis {each.axis}"
-        marked = loops.text(() if axis is None else (axis,))
         by = "" if each.amount is None else f" by {each.amount}"
-        raise KernelOptError(f"{each.op.name}{place}{by}: {refused}\n{marked}") from None
+        raise KernelOptError(
+            f"{each.op.name}{place}{by}: {refused}", lambda: loops.text(() if axis is None else (axis,))
+        ) from None
 
 
 def _axis(loops: Loops, action: Action, each: Opt) -> Axis:

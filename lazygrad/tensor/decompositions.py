@@ -407,7 +407,7 @@ def _on_host(name: str, compute: Callable[..., Any], *tensors: Tensor) -> tuple[
     kind: Any = type(tensors[0])
     parts = made if isinstance(made, tuple) else (made,)
     return tuple(
-        kind(_numpy().ascontiguousarray(part, dtype=arrays[0].dtype), device=tensors[0].device)
+        kind(_numpy().asarray(part, dtype=arrays[0].dtype, order="C"), device=tensors[0].device)
         for part in parts
     )
 
@@ -614,7 +614,7 @@ def _lu(a: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
     """LU of a batch of matrices, column by column: each step is one operation on all matrices."""
     np = _numpy()
     rows, columns = a.shape[-2:]
-    work = a.reshape(-1, rows, columns).copy()
+    work = a.reshape(math.prod(a.shape[:-2]), rows, columns).copy()
     batch = np.arange(len(work))
     order = np.tile(np.arange(rows), (len(work), 1))
     for k in range(min(rows, columns)):

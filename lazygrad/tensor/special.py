@@ -89,7 +89,7 @@ class SpecialMixin(SortingMixin):
         [0.0, -0.0, -inf]
         """
         x = self._float()
-        return (x < 0).where(-math.inf, (x == 0).where(0.0, -(x * (x > 0).where(x, 1.0).log())) + x * 0.0)
+        return (x < 0).where(-math.inf, (x == 0).where(0.0, -(x * (x > 0).where(x, 1.0).log())))
 
     def logaddexp2(self, other: Any) -> Tensor:
         """log2(2^self + 2^other), without overflow.

@@ -131,3 +131,9 @@ def test_edges_with_constants(device):
 
 def test_constants_of_32_bits_on_the_cpu():
     check_constants("int32", "CPU")
+
+
+def test_a_strip_of_bytes_is_no_wider_than_a_kernel_takes() -> None:
+    x = np.zeros((24, 20_000), np.bool_)
+    x[3, ::7] = True
+    np.testing.assert_array_equal(Tensor(x).any(0).numpy(), x.any(0))

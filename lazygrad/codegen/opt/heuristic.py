@@ -19,7 +19,7 @@ from ...device import Target
 from ...ir.index import as_index
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from .actions import Opt, OptOps
+from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels
 from .facts import MAX_COST, SHORT, WORTHWHILE, Facts, size_of
 from .loops import Axis, Loops, is_computed, largest_power_of_two, typical
@@ -264,8 +264,8 @@ class _Plan:
 
     def widened(self, axis: Axis, times: int) -> int:
         """The largest number of vectors up to `times` that divides the axis and keeps the kernel small."""
-        size = size_of(axis)
-        if size is None:
+        size, times = size_of(axis), min(times, MAX_UPCAST // self.width)
+        if size is None or times < 2:
             return 0
         if axis.number in self.padded:
             return times if size >= 4 * times * self.width and self.fits(axis, times * self.width) else 0

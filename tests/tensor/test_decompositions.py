@@ -1,0 +1,216 @@
+"""Decompositions of matrices against numpy and PyTorch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor
+from tests.helpers import needs, require
+from tests.tensor.support import data, like_torch
+
+SQUARE = data(2, 3, 3, seed=1, dtype=np.float64) + 2 * np.eye(3)
+TALL, WIDE = data(2, 5, 3, seed=2, dtype=np.float64), data(3, 5, seed=3, dtype=np.float64)
+RIGHT = data(2, 3, 2, seed=4, dtype=np.float64)
+
+
+def symmetric(x: Any) -> Any:
+    return x + x.mT
+
+
+def definite(x: Any) -> Any:
+    return x @ x.mT
+
+
+def linalg(name: str) -> Callable[..., Any]:
+    return lambda *args, **more: getattr(require("torch").linalg, name)(*args, **more)
+
+
+#: Signs of vectors are free, so what is compared does not depend on them.
+GRADIENTS: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None, list[Any]]] = {
+    "inv": (lambda a: a.inv(), linalg("inv"), [SQUARE]),
+    "det": (lambda a: a.det(), None, [SQUARE]),
+    "det singular": (lambda a: a.det(), None, [np.array([[1.0, 2, 3], [2, 4, 6], [1, 0, 1]])]),
+    "logdet": (lambda a: definite(a).logdet(), None, [SQUARE]),
+    "slogdet": (lambda a: a.slogdet()[1], None, [SQUARE]),
+    "solve": (lambda a, b: a.solve(b), linalg("solve"), [SQUARE, RIGHT]),
+    "solve line": (lambda a, b: a.solve(b), linalg("solve"), [SQUARE[0], RIGHT[0, :, 0]]),
+    "solve batch": (lambda a, b: a.solve(b), linalg("solve"), [SQUARE[0], RIGHT]),
+    "solve right": (
+        lambda a, b: a.solve(b, left=False),
+        lambda a, b: linalg("solve")(a, b, left=False),
+        [SQUARE, RIGHT.transpose(0, 2, 1)],
+    ),
+    "solve_triangular": (
+        lambda a, b: a.solve_triangular(b, upper=True),
+        lambda a, b: linalg("solve_triangular")(a, b, upper=True),
+        [SQUARE, RIGHT],
+    ),
+    "unitriangular": (
+        lambda a, b: a.solve_triangular(b, upper=False, unitriangular=True),
+        lambda a, b: linalg("solve_triangular")(a, b, upper=False, unitriangular=True),
+        [SQUARE, RIGHT],
+    ),
+    "triangular_solve": (lambda b, a: b.triangular_solve(a, transpose=True)[0], None, [RIGHT, SQUARE]),
+    "pinv": (lambda a: a.pinv(), linalg("pinv"), [TALL]),
+    "pinv wide": (lambda a: a.pinv(), linalg("pinv"), [WIDE]),
+    "lstsq": (
+        lambda a, b: a.lstsq(b).solution,
+        lambda a, b: linalg("lstsq")(a, b).solution,
+        [TALL, data(2, 5, 2, seed=5, dtype=np.float64)],
+    ),
+    "cholesky": (lambda a: definite(a).cholesky(), None, [SQUARE]),
+    "cholesky upper": (lambda a: definite(a).cholesky(upper=True), None, [SQUARE]),
+    "cholesky_solve": (lambda b, a: b.cholesky_solve(a.tril()), None, [RIGHT, SQUARE]),
+    "cholesky_inverse": (lambda a: a.tril().cholesky_inverse(), None, [SQUARE]),
+    "qr": (lambda a: a.qr()[0] + 2 * a.qr()[1][..., :1, :], None, [SQUARE]),
+    "qr tall": (lambda a: a.qr()[0] * 2, None, [TALL]),
+    "qr wide": (lambda a: a.qr()[0].sum() + a.qr()[1], None, [WIDE]),
+    "svdvals": (lambda a: a.svdvals(), linalg("svdvals"), [TALL]),
+    "svd": (
+        lambda a: a.svd(full_matrices=False)[0] ** 2 @ abs(a.svd(full_matrices=False)[2]),
+        lambda a: (
+            linalg("svd")(a, full_matrices=False)[0] ** 2 @ abs(linalg("svd")(a, full_matrices=False)[2])
+        ),
+        [TALL],
+    ),
+    "svd wide": (
+        lambda a: abs(a.svd(full_matrices=False)[2]),
+        lambda a: abs(linalg("svd")(a, full_matrices=False)[2]),
+        [WIDE],
+    ),
+    "svd square": (lambda a: abs(a.svd()[0]), lambda a: abs(linalg("svd")(a)[0]), [SQUARE]),
+    "eigh": (lambda a: symmetric(a).eigh()[1] ** 2, lambda a: linalg("eigh")(symmetric(a))[1] ** 2, [SQUARE]),
+    "eigvalsh": (lambda a: symmetric(a).eigvalsh(), lambda a: linalg("eigvalsh")(symmetric(a)), [SQUARE]),
+    "lu": (
+        lambda a: a.lu()[1] @ a.lu()[2] + a.lu()[1],
+        lambda a: linalg("lu")(a)[1] @ linalg("lu")(a)[2] + linalg("lu")(a)[1],
+        [SQUARE],
+    ),
+    "matrix_norm": (
+        lambda a: a.matrix_norm("nuc") + a.matrix_norm(1),
+        lambda a: linalg("matrix_norm")(a, "nuc") + linalg("matrix_norm")(a, 1),
+        [SQUARE],
+    ),
+    "matrix_norm 2": (
+        lambda a: a.matrix_norm(2, True) - a.matrix_norm(-2, True),
+        lambda a: linalg("matrix_norm")(a, 2, keepdim=True) - linalg("matrix_norm")(a, -2, keepdim=True),
+        [SQUARE],
+    ),
+    "cond": (
+        lambda a: a.cond(),
+        lambda a: linalg("cond")(a),
+        [SQUARE],
+    ),
+}
+
+
+@needs("torch")
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_values_and_gradients(name: str) -> None:
+    ours, theirs, arrays = GRADIENTS[name]
+    like_torch(ours, theirs or ours, arrays, rtol=1e-7, atol=1e-7)
+
+
+def test_products_of_the_factors() -> None:
+    for x in (SQUARE, TALL, WIDE, TALL[:, :1], data(2, 0, 3)):
+        rows, columns = x.shape[-2:]
+        q, r = Tensor(x).qr("complete")
+        assert q.shape[-2:] == (rows, rows)
+        assert r.shape[-2:] == (rows, columns)
+        np.testing.assert_allclose((q @ r).numpy(), x, atol=1e-12)
+        u, s, vh = Tensor(x).svd()
+        assert u.shape[-1] == rows
+        assert vh.shape[-1] == columns
+        middle = s.unsqueeze(-2)
+        k = min(rows, columns)
+        np.testing.assert_allclose((u[..., :k] * middle @ vh[..., :k, :]).numpy(), x, atol=1e-12)
+        p, low, up = Tensor(x).lu()
+        np.testing.assert_allclose((p @ low @ up).numpy(), x, atol=1e-12)
+    assert Tensor(WIDE).qr("r").R.shape == (3, 5)
+
+
+def test_second_derivatives() -> None:
+    a = Tensor(SQUARE[0], requires_grad=True)
+    (first,) = a.inv().sum().gradient(a)
+    (second,) = (first * first).sum().gradient(a)
+    step = 1e-6
+
+    def slope(x: Any) -> float:
+        inverse = np.linalg.inv(x)
+        grad = -(inverse.T @ np.ones((3, 3)) @ inverse.T)
+        return float((grad * grad).sum())
+
+    moved = SQUARE[0].copy()
+    moved[1, 2] += step
+    back = SQUARE[0].copy()
+    back[1, 2] -= step
+    assert math.isclose(second.numpy()[1, 2], (slope(moved) - slope(back)) / (2 * step), rel_tol=1e-5)
+
+
+def test_ranks_and_residuals() -> None:
+    x = np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 0.0]])
+    assert Tensor(x).matrix_rank().item() == 1
+    assert Tensor(TALL).matrix_rank().tolist() == [3, 3]
+    assert Tensor(x[:2]).matrix_rank(hermitian=True).item() == 1
+    found = Tensor(TALL[0]).lstsq(Tensor(TALL[1]))
+    expected = np.linalg.lstsq(TALL[0], TALL[1], rcond=None)
+    np.testing.assert_allclose(found.solution.numpy(), expected[0], atol=1e-10)
+    np.testing.assert_allclose(found.residuals.numpy(), expected[1], atol=1e-10)
+    assert found.rank.item() == 3
+
+
+def test_narrow_floats_and_integers() -> None:
+    found = Tensor([[2, 0], [0, 4]]).inv()
+    assert found.dtype is Tensor([1.0]).dtype
+    assert found.tolist() == [[0.5, 0], [0, 0.25]]
+    assert Tensor([[2.0]]).half().inv().dtype is Tensor([1.0]).half().dtype
+
+
+ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
+    "inv": (lambda: Tensor.zeros(2, 2).inv(), r"inv: a matrix of shape \(2, 2\) is singular"),
+    "square": (lambda: Tensor.zeros(2, 3).det(), r"det needs square matrices, not shape \(2, 3\)"),
+    "line": (lambda: Tensor.zeros(3).svd(), r"svd needs matrices, not shape \(3,\)"),
+    "cholesky": (
+        lambda: (-Tensor.eye(2)).cholesky(),
+        r"cholesky: a matrix of shape \(2, 2\) is not positive",
+    ),
+    "solve": (
+        lambda: Tensor.eye(2).solve(Tensor.zeros(3, 1)),
+        r"solve of matrices of shape \(2, 2\) does not",
+    ),
+    "qr mode": (lambda: Tensor.eye(2).qr("full"), "qr's mode is 'reduced', 'complete' or 'r', not 'full'"),
+    "eigh": (lambda: Tensor.eye(2).eigh("X"), "eigh's UPLO is 'L' or 'U', not 'X'"),
+    "norm": (
+        lambda: Tensor.eye(2).matrix_norm(3),
+        "matrix_norm's ord is 'fro', 'nuc', ±1, ±2 or ±inf, not 3",
+    ),
+    "lstsq": (
+        lambda: Tensor.eye(2).lstsq(Tensor.zeros(3, 1)),
+        r"lstsq of matrices of shape \(2, 2\) does not",
+    ),
+    "batches": (lambda: Tensor.zeros(2, 2, 2).solve(Tensor.zeros(3, 2, 1)), "do not broadcast"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name: str) -> None:
+    call, message = ERRORS[name]
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_jit_refuses_to_capture_what_runs_on_the_host() -> None:
+    from lazygrad import TinyJit
+
+    @TinyJit
+    def step(x: Tensor) -> Tensor:
+        return x.inv().realize()
+
+    step(Tensor.eye(2).realize())
+    with pytest.raises(Exception, match="reads a tensor's value while"):
+        step(Tensor.eye(2).realize())

@@ -13,8 +13,9 @@ from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
 from .axes import kernel_axes
 from .estimate import estimate
+from .grid import assign_grid
 from .legalize import legalize
-from .linearize import assign_grid, linearize
+from .linearize import linearize
 from .lower import lower
 from .opt import Loops, Opt, apply_opts, choose
 from .separate_loops import separate_loops
@@ -59,7 +60,7 @@ def _vectorize(sink: UOp, job: Job) -> UOp:
 
 
 def _assign_grid(sink: UOp, job: Job) -> UOp:
-    return assign_grid(sink) if job.renderer.target.grid else sink
+    return assign_grid(sink, job.renderer.target) if job.renderer.target.grid else sink
 
 
 def _legalize(sink: UOp, job: Job) -> UOp:
@@ -78,7 +79,7 @@ PASSES = [
     Pass("lower", _lower, 3, "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
     Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
     Pass("vectorize", _vectorize, 5, "no UPCAST or UNROLL range is left; lanes are as wide as the target's"),
-    Pass("assign grid", _assign_grid, 5, "on a grid, no GLOBAL or LOCAL range is left: they are SPECIALs"),
+    Pass("assign grid", _assign_grid, 5, "on a grid, SPECIALs stand for GLOBAL, LOCAL and GROUP ranges"),
     Pass("legalize", _legalize, 6, "only ops and dtypes that the target has"),
     Pass("separate loops", _separate_loops, 6, "REDUCEs that share a loop stand in the same loops"),
     Pass("linearize", _linearize, 7, "a list in the order of writing; every loop is closed"),

@@ -15,17 +15,15 @@ The order and the loops are those of `ir/nest.py`. In the list:
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from ..dtype import DType, PtrDType, dtypes
-from ..ir import index
-from ..ir.args import AxisType
-from ..ir.nest import Block, loop_nest, output_ranges, scan_ranges, scan_values
+from ..ir.nest import Block, loop_nest, scan_ranges, scan_values
 from ..ir.ops import Ops, start_value
 from ..ir.uop import UOp
+from .guards import Guard, guard_first_thread
 from .legalize import accumulate, is_masked_product
 
 #: Where each kind of declaration stands at the head of the list.
@@ -54,15 +52,18 @@ class _Writer:
         self.written: set[UOp] = set()  # all of the body
         self.accumulators = 0
         self.loaded: set[UOp] = set()  # the INDEXes that are read through
+        self.guards: list[UOp] = []  # the IFs of the Guards that are open
         self.fused: set[UOp] = set()  # the products that only their sum needs
 
     def program(self, sink: UOp) -> list[UOp]:
         nodes = sink.toposort()
         self.loaded = {node.src[0] for node in nodes if node.op is Ops.LOAD}
         self.fused = self.products_to_fuse(nodes)
-        self.block(loop_nest(sink))
+        body = loop_nest(sink)
+        guard_first_thread(body)
+        self.block(body)
         head = sorted(self.head, key=lambda u: (_HEAD[u.op], _place_in_head(u)))
-        return head + self.body
+        return head + _without_repeated_barriers(self.body)
 
     # *** writing
 
@@ -112,6 +113,8 @@ class _Writer:
                     self.node(item)
             if block.range is not None:
                 self.close(block)
+            elif isinstance(block, Guard):
+                self.emit(UOp(Ops.ENDIF, dtypes.void, (self.guards.pop(),)))
 
     def node(self, node: UOp) -> None:
         read = self.read
@@ -137,6 +140,9 @@ class _Writer:
 
     def open(self, block: Block) -> None:
         loop = block.range
+        if isinstance(block, Guard):
+            self.guards.append(self.emit(UOp(Ops.IF, dtypes.void, (self.read(block.condition),))))
+            return
         if loop is None:
             raise RuntimeError("the kernel's body is no loop")
         for reduce in block.opens:
@@ -251,7 +257,12 @@ class _Writer:
             access, value, *rest = item.src  # type: ignore[union-attr]
             place = self.place(access, valid)
             made.append(UOp(Ops.STORE, dtypes.void, (place, self.read(value), *map(self.read, rest))))
-        opened = None if valid is None else self.emit(UOp(Ops.IF, dtypes.void, (self.read(valid),)))
+        opened = None
+        if valid is not None and not (self.guards and self.guards[-1].src[0] is self.read(valid)):
+            opened = UOp(Ops.IF, dtypes.void, (self.read(valid),))
+            if opened in self.written:  # the same condition again, further on: its place tells them apart
+                opened = opened.replace(src=(*opened.src, made[0].src[0]))
+            self.emit(opened)
         for store in made:
             self.emit(store)
         if opened is not None:
@@ -267,6 +278,22 @@ class _Writer:
             found = self.made[bare] = UOp(Ops.INDEX, bare.dtype, src)
             self.emit(found)
         return found
+
+
+def _without_repeated_barriers(body: list[UOp]) -> list[UOp]:
+    """The list without BARRIERs that another follows before anything is read, branches or turns."""
+    kept: list[UOp] = []
+    follows = False
+    for node in reversed(body):
+        if node.op is Ops.BARRIER:
+            if follows:
+                continue
+            follows = True
+        elif node.op in (Ops.LOAD, Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF):
+            follows = False
+        kept.append(node)
+    kept.reverse()
+    return kept
 
 
 def _is_store(item: UOp | Block) -> bool:
@@ -287,42 +314,3 @@ def _place_in_head(node: UOp) -> Any:
     if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
         return node.arg
     return node.arg[0] if node.op in (Ops.DEFINE_VAR, Ops.SPECIAL) else 0
-
-
-# *** grids
-
-
-def assign_grid(sink: UOp) -> UOp:
-    """GLOBAL and LOCAL ranges become places in a launch: `gidx0` and `lidx0` are the last axis, which is x.
-
-    A launch has three axes; more GLOBAL ones are counted through the third. A symbolic axis is launched at
-    its maximum, and stores beyond its size are left out.
-    """
-    outputs = output_ranges(sink.toposort())
-    places: dict[UOp, UOp] = {}
-    beyond: list[UOp] = []
-    for kind, prefix in ((AxisType.GLOBAL, "gidx"), (AxisType.LOCAL, "lidx")):
-        axes = [r for r in reversed(outputs) if r.arg.kind is kind]
-        for number, group in enumerate((axes[:1], axes[1:2], axes[2:])):
-            sizes = [index.bounds(r.src[0])[1] for r in group]
-            if not group:
-                continue
-            place = UOp(Ops.SPECIAL, dtypes.index, (), (f"{prefix}{number}", math.prod(sizes)))
-            for r, size in zip(group, sizes, strict=True):
-                last = r is group[-1]
-                places[r] = place if last else index.mod(place, index.const(size))
-                place = place if last else index.floordiv(place, index.const(size))
-                if r.src[0].op is not Ops.CONST:
-                    beyond.append(index.less(places[r], r.src[0]))
-    if not places:
-        return sink
-    done = index.substitute((sink,), places)
-    made = done[sink]
-    if not beyond:
-        return made
-    stores = []
-    for store in made.src:
-        access = store.src[0]
-        valid = index.all_of((*access.src[2:], *beyond))
-        stores.append(store.replace(src=(access.replace(src=(*access.src[:2], valid)), *store.src[1:])))
-    return made.replace(src=tuple(stores))

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..dtype import ConstType, DType, dtypes, truncate
@@ -75,9 +75,12 @@ def range_prefix(kind: AxisType) -> str:
     return _PREFIX[kind]
 
 
-def range_names(ranges: Sequence[UOp]) -> dict[UOp, str]:
-    """A name for each range: its kind's prefix and a number counted per prefix, in the order given."""
-    counts: dict[str, int] = {}
+def range_names(ranges: Sequence[UOp], taken: Mapping[str, int] | None = None) -> dict[UOp, str]:
+    """A name for each range: its kind's prefix and a number counted per prefix, in the order given.
+
+    `taken`: how many numbers of a prefix are others' names.
+    """
+    counts = dict(taken or {})
     names: dict[UOp, str] = {}
     for loop in ranges:
         prefix = range_prefix(loop.arg.kind)

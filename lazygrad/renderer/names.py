@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from ..ir.args import AxisType
@@ -27,11 +28,12 @@ class Names:
 
 
 def loop_names(uops: Sequence[UOp]) -> dict[UOp, str]:
-    """`gidx0`, `lidx0`, `ridx0` ... for the RANGEs of a linear program."""
+    """`gidx0`, `lidx0`, `ridx0` ... for the RANGEs of a linear program, after those of its SPECIALs."""
     ranges = [u for u in uops if u.op is Ops.RANGE]
+    taken = Counter(u.arg[0].rstrip("0123456789") for u in uops if u.op is Ops.SPECIAL)
     outputs = [u for u in ranges if u.arg.kind in _OUTPUT_KINDS]
     outputs.sort(key=lambda u: int(u.arg.id))
-    return range_names(outputs + [u for u in ranges if u.arg.kind not in _OUTPUT_KINDS])
+    return range_names(outputs + [u for u in ranges if u.arg.kind not in _OUTPUT_KINDS], taken)
 
 
 def carried_accumulators(uops: Sequence[UOp]) -> dict[UOp, list[UOp]]:

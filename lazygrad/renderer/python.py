@@ -3,13 +3,15 @@
 It is the language of device PYTHON, the arbiter of what a program means. One statement per step, so that
 the text reads like the list; a vector is a tuple; every access is checked against the size of its memory.
 An op on a dtype is an expression (`EXPRESSIONS`, where Python can say it) or a function such as `max_float`,
-which `meaning` makes from the op table.
+which `meaning` makes from the op table. Where a program has BARRIERs, a thread is a generator that stops at
+each of them, and the threads of a workgroup run from stop to stop, one after the other.
 """
 
 from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import keyword
 import math
 from collections.abc import Callable, Sequence
@@ -129,7 +131,23 @@ def _outside(kernel: str, argument: str, size: int) -> Callable[[int], Any]:
     return refuse
 
 
+def _run_workgroup(kernel: str, thread: Callable[..., Any], *sizes: int) -> None:
+    """Run the threads of a workgroup from one BARRIER to the next. All must come to the same ones."""
+    places = list(itertools.product(*map(range, sizes)))
+    running = [thread(*place) for place in places]
+    while True:
+        stopped = [next(each, None) for each in running]
+        if not any(stopped):
+            return
+        if None in stopped or len(set(stopped)) > 1:
+            place = dict(zip(places, stopped, strict=True))
+            raise RuntimeError(
+                f"kernel {kernel}: the threads of a workgroup wait at different BARRIERs: {place}"
+            )
+
+
 _HELPERS: dict[str, Callable[..., Any]] = {
+    "run_workgroup": _run_workgroup,
     "load_masked": _load_masked,
     "store_lanes": _store_lanes,
     "outside": _outside,
@@ -188,6 +206,8 @@ class _Function:
             self.names[u] = self._fresh(u.arg[0], numbered=False)
         self.loops = loop_names(uops)
         self.lines: list[str] = []
+        self.barriers = 0
+        self.shared = any(u.op is Ops.BARRIER for u in uops)
         self.blocks: list[int] = []  # of each open loop or branch: the number of lines when it was opened
 
     def _fresh(self, prefix: str, numbered: bool = True) -> str:
@@ -215,14 +235,35 @@ class _Function:
         for u in self.buffers:
             data = self.names[u] = self._fresh(f"data{u.arg}", numbered=False)
             self._memory(data)
-        for u in self.uops:
-            self._step(u)
+        if self.shared:
+            self._workgroups()
+        else:
+            for u in self.uops:
+                self._step(u)
         while self.blocks:  # the loops of SPECIALs have no end in the list
             self._close()
         arguments = ", ".join(self.names[u] for u in (*self.buffers, *self.variables))
         body = self.lines or ["    pass"]
         formats = tuple(memory_format(u.dtype.base) for u in self.buffers)
         return "\n".join([f"def {self.name}({arguments}):", *body, f"{self.name}.formats = {formats!r}", ""])
+
+    def _workgroups(self) -> None:
+        """The loops over workgroups, the memory of one, and in a function of its own what a thread does."""
+        first = [u for u in self.uops if u.op is Ops.SPECIAL and not u.arg[0].startswith("lidx")]
+        threads = [u for u in self.uops if u.op is Ops.SPECIAL and u.arg[0].startswith("lidx")]
+        first += [u for u in self.uops if u.op is Ops.DEFINE_LOCAL and u.dtype.local]  # type: ignore[attr-defined]
+        for u in first:
+            self._step(u)
+        for u in threads:
+            self.names[u] = self._fresh(u.arg[0], numbered=False)
+        thread = self._fresh("thread", numbered=False)
+        self._open(f"def {thread}({', '.join(self.names[u] for u in threads)}):")
+        for u in self.uops:
+            if u not in first and u not in threads:
+                self._step(u)
+        self._close()
+        sizes = "".join(f", {u.arg[1]}" for u in threads)
+        self._line(f"run_workgroup({self.name!r}, {thread}{sizes})")
 
     def _memory(self, data: str) -> None:
         self._line(f"size_{data} = len({data})")
@@ -261,10 +302,12 @@ class _Function:
             self._value(u, self._gep(u))
         elif op is Ops.DEFINE_LOCAL:
             self.names[u] = name = self._fresh("local")
-            self._line(f"{name} = [{_zero(u.dtype.base)}] * {u.dtype.size}")  # type: ignore[attr-defined]
+            start = "None" if self.shared else _zero(u.dtype.base)
+            self._line(f"{name} = [{start}] * {u.dtype.size}")  # type: ignore[attr-defined]
             self._memory(name)
         elif op is Ops.BARRIER:
-            raise NotImplementedError("device PYTHON has no BARRIER: it runs one thread after the other")
+            self.barriers += 1
+            self._line(f"yield {self.barriers}")
         elif op not in _SILENT:
             raise NotImplementedError(f"device PYTHON does not know {op} in a linear program")
 

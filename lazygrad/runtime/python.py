@@ -50,7 +50,7 @@ class PythonDevice(CompiledDevice):
         scope: dict[str, Any] = {"inf": math.inf, "nan": math.nan}
         exec(_parse(lib.decode()), scope)
         function = scope[spec.function_name]
-        for name in function.__code__.co_names:
+        for name in _names(function.__code__):
             if name not in scope and not hasattr(builtins, name):
                 scope[name] = meaning(name)
 
@@ -63,6 +63,12 @@ class PythonDevice(CompiledDevice):
             return time.perf_counter() - start if wait else None
 
         return program
+
+
+def _names(code: CodeType) -> set[str]:
+    """The global names that code uses, with those of the functions in it."""
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*inner)
 
 
 def _elements(handle: Memory, fmt: str) -> memoryview:

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.device import Buffer, Device
-from lazygrad.dtype import DType, cast_value, dtypes
+from lazygrad.device import Buffer, CompiledDevice, Device, Target
+from lazygrad.dtype import ALL_DTYPES, DType, cast_value, dtypes
 from lazygrad.ir.args import ReduceArg
-from lazygrad.ir.ops import Ops
+from lazygrad.ir.ops import ELEMENTWISE, Ops
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.renderer.python import PythonRenderer
+from lazygrad.runtime.python import PythonDevice
 from lazygrad.shape import ShapeTracker, shape_of, vmax
 
 F = dtypes.float
@@ -157,16 +159,32 @@ def random_contents(ast: UOp, seed: int = 0, low: int = -4, high: int = 5) -> li
     ]
 
 
+#: The interpreter as a device with a grid: threads in workgroups, vectors only in memory.
+GRID = Target(
+    "PYTHON", load_bytes=16, grid=True, has_local=True, local_bytes=1 << 14, group_threads=256,
+    native_dtypes=frozenset(ALL_DTYPES), native_ops=ELEMENTWISE, has_fma=True,
+)  # fmt: skip
+
+
+def opened(device: str) -> CompiledDevice:
+    """A device; "GRID" is the interpreter with workgroups."""
+    if device != "GRID":
+        return Device[device]
+    grid = PythonDevice("PYTHON")
+    grid._renderer = PythonRenderer(GRID)
+    return grid
+
+
 def run(
     ast: UOp, device: str, contents: Sequence[Sequence[Any]], variables: Any = None, opts: Any = ()
 ) -> list[list[Any]]:
     """What a compiled kernel leaves in the buffers it writes; without optimization unless `opts` says."""
-    opened = Device[device]
-    spec = compile_kernel(ast, opened.renderer, opts)
-    program = opened.load(spec, opened.compile(spec))
+    there = opened(device)
+    spec = compile_kernel(ast, there.renderer, opts)
+    program = there.load(spec, there.compile(spec))
     buffers = []
     for node, values in zip(buffers_of(ast), contents, strict=True):
-        buffer = Buffer(device, node.dtype.size, node.dtype.base).allocate()
+        buffer = Buffer(there.name, node.dtype.size, node.dtype.base).allocate()
         numbers = np.array(values, numpy_type(node.dtype.base))
         buffer.copyin(memoryview(numbers).cast("B"))
         buffers.append(buffer)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lazygrad.codegen.grid import assign_grid
 from lazygrad.codegen.legalize import legalize
-from lazygrad.codegen.linearize import assign_grid, linearize
+from lazygrad.codegen.linearize import linearize
 from lazygrad.codegen.lower import lower
+from lazygrad.device import Target
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.text import linear_text
@@ -133,7 +135,7 @@ def test_variables_stand_in_the_head():
 
 
 def grid(*stores: UOp) -> UOp:
-    return assign_grid(lower(sink(*stores)))
+    return assign_grid(lower(sink(*stores)), Target("GPU", grid=True))
 
 
 def places(lowered: UOp) -> list[tuple[str, int]]:

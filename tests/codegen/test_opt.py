@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts, choose
 from lazygrad.device import Target
@@ -14,6 +15,7 @@ from lazygrad.ir.args import AxisType
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import Variable
+from lazygrad.renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer
 
 from .kernels import load, plain, reduce, scatter, sink, softmax, spread, store
 
@@ -105,6 +107,11 @@ ACTION_CASES = {
     "UNROLL": (row_sum(4, 64), [Opt(OptOps.UNROLL, 0, 16)]),
     "UNROLL whole axis": (row_sum(4, 8), [Opt(OptOps.UNROLL, 0, 0)]),
     "LOCAL": (add(16), [Opt(OptOps.LOCAL, 0, 2)]),
+    "GROUP": (row_sum(4, 64), [Opt(OptOps.GROUP, 0, 16)]),
+    "GROUPTOP": (row_sum(4, 64), [Opt(OptOps.GROUPTOP, 0, 16)]),
+    "GROUP of a row with its statistics": (softmax_rows(4, 32), [Opt(OptOps.GROUP, 0, 8)]),
+    "GROUP of lanes": (row_sum(4, 64), [Opt(OptOps.GROUP, 0, 16)]),
+    "GROUPTOP of lanes": (row_sum(4, 64), [Opt(OptOps.GROUPTOP, 0, 4)]),
     "PADTO": (row_sum(3, 30), [Opt(OptOps.PADTO, 0, 2), Opt(OptOps.PADTO, 1, 16)]),
     "SWAP": (transposed(4, 8), [Opt(OptOps.SWAP, 0, 1)]),
     "NOLOCALS": (add(16), [Opt(OptOps.NOLOCALS)]),
@@ -137,7 +144,7 @@ ACTION_CASES = {
 @pytest.mark.parametrize("name", ACTION_CASES)
 def test_action(name, golden):
     ast, opts = ACTION_CASES[name]
-    target = GPU if name == "LOCAL" else CPU
+    target = GPU if name.startswith(("LOCAL", "GROUP")) and "lanes" not in name else CPU
     assert golden(f"{after(ast)}\n\n{opts}\n\n{after(ast, *opts, target=target)}")
 
 
@@ -147,8 +154,20 @@ def test_every_action_has_a_picture():
 
 
 def test_what_is_not_there_says_so():
-    with pytest.raises(NotImplementedError, match="GROUP is not there yet: this version has UPCAST, UNROLL"):
-        after(row_sum(4, 64), Opt(OptOps.GROUP, 0, 4))
+    with pytest.raises(NotImplementedError, match="TC is not there yet: this version has UPCAST, UNROLL"):
+        after(row_sum(4, 64), Opt(OptOps.TC, 0, 4))
+
+
+@pytest.mark.parametrize("renderer", [MetalRenderer(), CUDARenderer("sm_90"), OpenCLRenderer()], ids=repr)
+def test_s143_group_is_a_sum_of_parts_in_local_memory(renderer, golden):
+    program = compile_kernel(row_sum(4, 4), renderer, [Opt(OptOps.GROUP, 0, 2)])
+    assert (program.name, program.global_size, program.local_size) == ("r_4_2_2", (4, 1, 1), (2, 1, 1))
+    assert golden(program.src)
+
+
+def test_s144_grouptop_gives_each_thread_consecutive_elements():
+    text = compile_kernel(row_sum(4, 4), MetalRenderer(), [Opt(OptOps.GROUPTOP, 0, 2)]).src
+    assert "*(data1+(((gidx0<<2)+(lidx0<<1))+ridx0))" in text
 
 
 # *** refusals
@@ -180,6 +199,40 @@ REFUSALS = [
     (softmax_rows(4, 8), [Opt(OptOps.SWAP, 0, 1)], CPU, "axis 1 is no loop over outputs alone"),
     (add(32), [Opt(OptOps.THREAD, 0, 0)], CPU, "THREAD axis 0 by 0: the pieces are 2 to 256"),
     (add(32), [Opt(OptOps.THREAD, 0, 33)], CPU, "THREAD axis 0 by 33: 32 steps are too few"),
+    (row_sum(4, 30), [Opt(OptOps.GROUP, 0, 4)], GPU, "GROUP axis 0 by 4: 4 does not divide 30"),
+    (row_sum(4, 64), [Opt(OptOps.GROUP, 1, 4)], GPU, "there is no reduce axis 1; the last is 0"),
+    (row_sum(4, 64), [Opt(OptOps.NOLOCALS), Opt(OptOps.GROUP, 0, 4)], GPU, "NOLOCALS was applied"),
+    (
+        row_sum(4, 64),
+        [Opt(OptOps.GROUP, 0, 4)],
+        Target("GRID", grid=True),
+        "the workgroups of GRID share no memory",
+    ),
+    (
+        row_sum(4, 64),
+        [Opt(OptOps.GROUP, 0, 4), Opt(OptOps.GROUPTOP, 0, 4)],
+        GPU,
+        "the threads of a workgroup share one axis already",
+    ),
+    (
+        row_sum(4, 1 << 14),
+        [Opt(OptOps.GROUP, 0, 2048)],
+        GPU,
+        "GROUP axis 0 by 2048: a workgroup would have 2048 threads; GPU has at most 1024",
+    ),
+    (
+        add(64, 1 << 14),
+        [Opt(OptOps.LOCAL, 0, 2048)],
+        GPU,
+        "LOCAL axis 0 by 2048: a workgroup would have 2048 threads; GPU has at most 1024",
+    ),
+    (
+        column_sum(1 << 14, 64),
+        [Opt(OptOps.UPCAST, 0, 16), Opt(OptOps.GROUP, 0, 1024)],
+        GPU,
+        "partial results would take 65536 bytes of local memory; GPU has 32768",
+    ),
+    (row_sum(4, 4096), [Opt(OptOps.GROUP, 0, 1024)], CPU, "at most 512 partial results are kept at once"),
     (add(32), [Opt(OptOps.THREAD, 0, 4)], GPU, "runs a grid of threads already"),
     (add(32), [Opt(OptOps.THREAD, 0, 4), Opt(OptOps.THREAD, 0, 4)], CPU, "every thread would repeat"),
     (

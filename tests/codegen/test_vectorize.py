@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
-from lazygrad.codegen.opt import KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts
+from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
 from lazygrad.codegen.vectorize import vectorize
 from lazygrad.config import Context
-from lazygrad.device import Device, Target
+from lazygrad.device import Target
 from lazygrad.dtype import dtypes
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.loops_text import loops_text
@@ -22,7 +20,6 @@ from tests.helpers import needs
 from .kernels import (
     SEVEN,
     VARIABLES,
-    buffers_of,
     const,
     equal,
     gather,
@@ -36,7 +33,6 @@ from .kernels import (
     store,
     view,
 )
-from .programs import Programs
 from .test_opt import (
     CPU,
     SMALL_CPU,
@@ -227,64 +223,3 @@ def test_symbolic_rows():
     for value in (1, 7, 16, 40):
         assert agrees(kernel, "PYTHON", [padto(0, 4), upcast(0, 4)], 0, {"n": value})
         assert agrees(kernel, "CPU", None, 0, {"n": value})
-
-
-# *** random kernels, random Opts
-
-
-class LongPrograms(Programs):
-    """The same kernels over longer axes."""
-
-    SIZES = (1, 2, 3, 5, 8, 12, 16, 20)
-
-
-def random_opts(ast, target, rng):
-    """A list of Opts that the kernel takes."""
-    loops = Loops.of(lower(ast))
-    opts = []
-    for _ in range(rng.randint(1, 5)):
-        kinds = (OptOps.UPCAST, OptOps.UPCAST, OptOps.UNROLL, OptOps.UNROLL)
-        op = rng.choice(
-            (*kinds, OptOps.PADTO, OptOps.SWAP, OptOps.THREAD, OptOps.TILE, OptOps.STAGE, OptOps.STAGE)
-        )
-        amount = rng.randint(0, 3) if op is OptOps.SWAP else rng.choice((0, 2, 3, 4, 4, 8, 16))
-        opt = Opt(op, rng.randint(0, max(len(loops.axes) - 1, 0)), amount)
-        try:
-            loops = apply_opt(loops, opt, target)
-        except KernelOptError:
-            continue
-        opts.append(opt)
-    return opts
-
-
-def check_random_kernels(device, seeds):
-    """Compare random kernels under random Opts and the heuristic's with the evaluator; count them."""
-    tried = 0
-    target = Device[device].renderer.target
-    for seed in seeds:
-        rng = random.Random(seed)
-        ast = (LongPrograms if seed % 2 else Programs)(seed).kernel()
-        if sum(buffer.dtype.size for buffer in buffers_of(ast)) > 20_000:
-            continue
-        contents = random_contents(ast, seed)
-        expected = evaluate(ast, contents)
-        for opts in (random_opts(ast, target, rng), random_opts(ast, target, rng), None):
-            found = run(ast, device, contents, opts=opts)
-            tried += 1
-            assert all(equal(a, b) for a, b in zip(found, expected, strict=True)), f"seed {seed}: {opts}"
-    return tried
-
-
-@pytest.mark.parametrize(
-    ("device", "count"), [("PYTHON", 80), ("CPU", 80), pytest.param("CLANG", 12, marks=needs("clang"))]
-)
-def test_random_kernels_under_random_opts(device, count):
-    print(f"{device}: {check_random_kernels(device, range(count))} triples of kernel, Opts and device")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("device", "count"), [("PYTHON", 1500), ("CPU", 2000), pytest.param("CLANG", 200, marks=needs("clang"))]
-)
-def test_many_random_kernels_under_random_opts(device, count):
-    print(f"{device}: {check_random_kernels(device, range(1000, 1000 + count))} triples")

@@ -256,10 +256,37 @@ def test_an_access_outside_is_refused(place, lanes):
         run(writing, bytes(256), bytes(16), name="r_9")
 
 
+def neighbours(when: UOp | None = None) -> list[UOp]:
+    """Each of four threads leaves its number in local memory, and reads that of the next, past a BARRIER.
+
+    `when`: only some come to the BARRIER, and nothing is read.
+    """
+    out = data(0, dtypes.int32, 8)
+    group, thread = (UOp(Ops.SPECIAL, dtypes.int32, (), at) for at in (("gidx0", 2), ("lidx0", 4)))
+    temp = UOp(Ops.DEFINE_LOCAL, dtypes.int32.ptr(4, local=True), (), 0)
+    barrier = UOp(Ops.BARRIER, dtypes.void, (temp,))
+    branch = [] if when is None else [UOp(Ops.IF, dtypes.void, (when,))]
+    program = listed(out, group, thread, temp, store(at(temp, thread), thread + group * 10), *branch, barrier)
+    if branch:
+        return [*program, end(branch[0])]
+    reading = listed(store(at(out, group * 4 + thread), load(at(temp, (thread + 1) & 3))))
+    return program + [node for node in reading if node not in program]
+
+
+def test_threads_meet_at_a_barrier():
+    (found,) = run(neighbours(), bytes(32))
+    assert np.frombuffer(found, np.int32).tolist() == [1, 2, 3, 0, 11, 12, 13, 10]
+
+
+def test_a_barrier_that_not_all_threads_reach():
+    thread = UOp(Ops.SPECIAL, dtypes.int32, (), ("lidx0", 4))
+    with pytest.raises(
+        RuntimeError, match=r"kernel k: the threads of a workgroup wait at different BARRIERs: "
+    ):
+        run(neighbours(thread < 2), bytes(32))
+
+
 def test_what_is_not_there_is_named():
-    barrier = UOp(Ops.BARRIER, dtypes.void, ())
-    with pytest.raises(NotImplementedError, match="PYTHON has no BARRIER"):
-        PythonRenderer().render("k", [barrier])
     with pytest.raises(NotImplementedError, match=r"does not know Ops.RESHAPE"):
         PythonRenderer().render("k", [UOp(Ops.RESHAPE, dtypes.float32, (const(1),), (1,))])
 

@@ -4,6 +4,7 @@
 """
 
 from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
+from .groups import Group, GroupTop
 from .loops import Axis, Loops
 from .stage import Stage
 from .threads import choose
@@ -12,6 +13,8 @@ from .tile import Tile
 __all__ = [
     "ACTIONS",
     "Axis",
+    "Group",
+    "GroupTop",
     "KernelOptError",
     "Loops",
     "Opt",

@@ -19,6 +19,7 @@ from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import size_text
+from .limits import exceeded
 from .loops import Axis, Loops, is_computed, is_parallel
 
 #: The most neighbouring elements that one thread computes along one axis.
@@ -102,7 +103,7 @@ class Action(Protocol):
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None: ...
 
-    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops: ...
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops: ...
 
 
 ACTIONS: dict[OptOps, Action] = {}
@@ -149,7 +150,10 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
             amount = axis.size if isinstance(axis.size, int) else 0
             require(amount > 0, f"the size {size_text(axis.size)} is not known: give an amount")
         action.check(loops, axis, amount, target)
-        return action.apply(loops, axis, amount)
+        changed = action.apply(loops, axis, amount, target)
+        too_much = exceeded(changed, target)
+        require(not too_much, too_much)
+        return changed
     except _Refused as refused:
         place = "" if each.axis is None else f" axis {each.axis}"
         by = "" if each.amount is None else f" by {each.amount}"
@@ -186,7 +190,7 @@ def require_any_order(loops: Loops, axis: Axis) -> None:
     require(not ordered, "elements stored at computed places are stored in their order")
 
 
-def _require_shared_stages(loops: Loops, axis: Axis) -> None:
+def require_shared_stages(loops: Loops, axis: Axis) -> None:
     """Lanes and registers read one STAGE: what it holds may not depend on which of them asks."""
     stages = [node for node in loops.sink.toposort() if node.op is Ops.STAGE]
     apart = any(not ranges_of(stage).isdisjoint(axis.ranges) for stage in stages)
@@ -208,12 +212,12 @@ class Upcast:
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
         require(axis.output, "UPCAST is for axes of outputs; UNROLL is for those that are only reduced")
-        _require_shared_stages(loops, axis)
+        require_shared_stages(loops, axis)
         require_whole_steps(axis, amount)
         require(amount <= MAX_UPCAST, f"at most {MAX_UPCAST} are computed at once")
         require_any_order(loops, axis)
 
-    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return loops.split(axis, amount, AxisType.UPCAST)
 
 
@@ -231,11 +235,11 @@ class Unroll:
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
         require_whole_steps(axis, amount)
         require(amount <= MAX_UNROLL, f"at most {MAX_UNROLL} steps are written out")
-        _require_shared_stages(loops, axis)
+        require_shared_stages(loops, axis)
         if axis.output:
             require_any_order(loops, axis)
 
-    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return loops.split(axis, amount, AxisType.UPCAST if axis.output else AxisType.UNROLL)
 
 
@@ -257,7 +261,7 @@ class Local:
         require(is_parallel(axis), "every thread would repeat what the axis shares")
         require_whole_steps(axis, amount)
 
-    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return loops.split(axis, amount, AxisType.LOCAL)
 
 
@@ -285,7 +289,7 @@ class Thread:
         require(amount <= most, f"{most} steps are too few")
         require_any_order(loops, axis)
 
-    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return loops.retype(axis, AxisType.THREAD)
 
 
@@ -309,7 +313,7 @@ class PadTo:
         most = max(index.bounds(as_index(axis.size))[1], 1)
         require(-(-most // amount) * amount <= MAX_PADDING * most, f"more than {MAX_PADDING} times the work")
 
-    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return loops.pad(axis, amount)
 
 
@@ -337,7 +341,7 @@ class Swap:
         require(len(kinds) == 1, "one is parallel and the other is not")
         require_any_order(loops, axis)
 
-    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return loops.swap(axis, loops.axes[amount])
 
 
@@ -352,5 +356,5 @@ class NoLocals:
         has = any(kind is AxisType.LOCAL for each in loops.axes for kind, _ in each.parts)
         require(not has, "LOCAL was applied already")
 
-    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return loops.without_locals()

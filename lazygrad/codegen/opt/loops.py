@@ -89,9 +89,10 @@ class Loops:
         found = [axis for axis in self.axes if axis.reduce is not None]
         return tuple(sorted(found, key=lambda axis: axis.reduce or 0))
 
-    def split(self, axis: Axis, amount: int, kind: AxisType) -> Loops:
+    def split(self, axis: Axis, amount: int, kind: AxisType, consecutive: bool = False) -> Loops:
         """Every range of the axis becomes outer*amount + inner, and the inner part gets `kind`.
 
+        `consecutive`: inner*size/amount + outer, so that one place of the inner part is a piece of the axis.
         A reduce's inner part cannot be UPCAST, so on an axis of both an output and reduces theirs is UNROLL.
         """
         fresh = _next_id(self.sink)
@@ -107,7 +108,7 @@ class Loops:
             if rest != 1:
                 outer = make_range(rest, r.arg.id, r.arg.kind)
                 outers.append(outer)
-                mapping[r] = outer * amount + inner
+                mapping[r] = inner * as_index(rest) + outer if consecutive else outer * amount + inner
         left = replace(axis, size=rest, ranges=tuple(outers), parts=((kind, amount), *axis.parts))
         return self._with(substitute_ranges(self.sink, mapping), left)
 

@@ -53,7 +53,7 @@ class Stage:
             size = math.prod(r.src[0].arg for r in closed) * value.dtype.itemsize
             require(size <= limit, f"the copy has {size} bytes; at most {limit} are kept")
 
-    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         inside = loops_around(loops, axis)
         sink = loops.sink
         for value in staged_values(sink, amount):

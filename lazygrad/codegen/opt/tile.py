@@ -34,5 +34,5 @@ class Tile:
         require(amount != axis.size, "one block is the whole axis")
         require_any_order(loops, axis)
 
-    def apply(self, loops: Loops, axis: Axis, amount: int) -> Loops:
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         return loops.tile(axis, amount)

@@ -1,0 +1,162 @@
+"""Vector code for a grid of threads (form 5): ranges become places in a launch, workgroups share sums.
+
+A launch is workgroups times the threads of each, both along x, y and z: `gidx0` and `lidx0` are along x.
+GLOBAL ranges are counted by workgroups, LOCAL and GROUP ranges by their threads. All GROUP ranges of a kernel
+are one axis of threads. What a thread reduces over its share meets that of the others in local memory:
+
+    acc0 = sum over ridx of f(ridx, GROUP)
+becomes
+    temp0[lidx0] = sum over ridx of f(ridx, lidx0)          (a STAGE: with a BARRIER after it)
+    acc0 = sum over ridx1 of temp0[ridx1]
+and what does not differ from thread to thread is stored by the first one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..device import Target
+from ..dtype import dtypes
+from ..ir import index
+from ..ir.args import AxisType
+from ..ir.nest import output_ranges, ranges_of
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from .emulate import NARROW
+from .opt.loops import make_range, stride
+
+
+def assign_grid(sink: UOp, target: Target) -> UOp:
+    """The kernel with SPECIALs in the place of GLOBAL, LOCAL and GROUP ranges.
+
+    A symbolic axis is launched at its maximum, and stores beyond its size are left out.
+    """
+    nodes = sink.toposort()
+    grouped = [r for r in nodes if r.op is Ops.RANGE and r.arg.kind is AxisType.GROUP]
+    outputs = output_ranges(nodes)
+    workgroups = [[r] for r in reversed(outputs) if r.arg.kind is AxisType.GLOBAL]
+    threads = [[r] for r in reversed(outputs) if r.arg.kind is AxisType.LOCAL]
+    if grouped:
+        threads.insert(0 if _walks_memory(nodes, grouped) else len(threads), grouped)
+    if not workgroups and not threads:
+        return sink
+    alone = [store for store in sink.src if not any(r.arg.kind is AxisType.GROUP for r in ranges_of(store))]
+    places = {
+        **_places("gidx", workgroups, target.grid_sizes),
+        **_places("lidx", threads, target.group_sizes),
+    }
+    beyond = [index.less(place, r.src[0]) for r, place in places.items() if r.src[0].op is not Ops.CONST]
+    if grouped:
+        sink, done = _share(sink, threads, places, frozenset(grouped))
+        alone = [done[store] for store in alone]
+    substituted = index.substitute((sink,), places)
+    stores = []
+    for store in sink.src:
+        conditions = list(beyond)
+        if grouped and store in alone:
+            conditions.insert(0, index.equal(places[grouped[0]], index.const(0)))
+        made = substituted[store]
+        if conditions:
+            access = made.src[0]
+            valid = index.all_of((*access.src[2:], *conditions))
+            made = made.replace(src=(access.replace(src=(*access.src[:2], valid)), *made.src[1:]))
+        stores.append(made)
+    return sink.replace(src=tuple(stores))
+
+
+def _walks_memory(nodes: Sequence[UOp], grouped: Sequence[UOp]) -> bool:
+    """Whether neighbours along the GROUP axis read or write neighbours in memory: they should be along x."""
+    return any(
+        abs(stride(node.src[1], r) or 0) == 1
+        for node in nodes
+        if node.op is Ops.INDEX
+        for r in grouped
+        if r in ranges_of(node)
+    )
+
+
+def _places(prefix: str, axes: Sequence[Sequence[UOp]], limits: Sequence[int]) -> dict[UOp, UOp]:
+    """Of each range the place in the launch, by SPECIALs named `prefix`0 to 2.
+
+    Axes beyond the third share it; all share the first where some would be longer than the launch allows.
+    """
+    sizes = [index.bounds(axis[0].src[0])[1] for axis in axes]
+    bundles = [range(1), range(1, 2), range(2, len(axes))]
+    if any(math.prod(sizes[n] for n in b if n < len(axes)) > limits[k] for k, b in enumerate(bundles)):
+        bundles = [range(len(axes))]
+    places: dict[UOp, UOp] = {}
+    for number, bundle in enumerate(bundles):
+        members = [n for n in bundle if n < len(axes)]
+        if not members:
+            continue
+        total = math.prod(sizes[n] for n in members)
+        place = UOp(Ops.SPECIAL, dtypes.index, (), (f"{prefix}{number}", total))
+        for n in members:
+            last = n == members[-1]
+            own = place if last else index.mod(place, index.const(sizes[n]))
+            places.update(dict.fromkeys(axes[n], own))
+            place = place if last else index.floordiv(place, index.const(sizes[n]))
+    return places
+
+
+# *** partial results
+
+
+def _share(
+    sink: UOp, threads: Sequence[Sequence[UOp]], places: dict[UOp, UOp], grouped: frozenset[UOp]
+) -> tuple[UOp, dict[UOp, UOp]]:
+    """Every REDUCE along a GROUP range in two: a part for each thread, kept in a STAGE, and their sum.
+
+    Also of each node what it has become. Parts of narrow floats are kept in float32, as accumulators are.
+    """
+    nodes = sink.toposort()
+    fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
+    memory = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
+    again: dict[UOp, UOp] = {}
+    for r in grouped:
+        again[r] = make_range(r.src[0].arg, fresh, AxisType.REDUCE)
+        fresh += 1
+    done: dict[UOp, UOp] = {}
+    for node in nodes:
+        src = tuple([done[s] for s in node.src])
+        made = node if src == node.src else index.rebuild(node, src)
+        own = next((r for r in node.src[1:] if r in grouped), None) if node.op is Ops.REDUCE else None
+        if own is not None:
+            rest = tuple([r for r in made.src[1:] if r is not own])
+            value = made.src[0]
+            if value.dtype.scalar_type in NARROW:
+                value = value.cast(dtypes.float32.vec(value.dtype.count))
+            part = UOp(Ops.REDUCE, value.dtype, (value, *rest), made.arg) if rest else value
+            total = _combined_parts(made.arg, part, own, again[own], memory, threads, places)
+            made = total.cast(made.dtype)
+            memory += 1
+        done[node] = made
+    return done[sink], done
+
+
+def _combined_parts(
+    op: Ops,
+    part: UOp,
+    own: UOp,
+    again: UOp,
+    memory: int,
+    threads: Sequence[Sequence[UOp]],
+    places: dict[UOp, UOp],
+) -> UOp:
+    """The parts of all threads along the range `own`: stored in local memory, combined along `again`."""
+    dtype = part.dtype
+    lanes = dtype.count
+    size = lanes
+    here, there = index.const(0), index.const(0)
+    for axis in reversed(threads):  # the first, which is along x, varies fastest
+        length = index.bounds(axis[0].src[0])[1]
+        place = places[axis[0]]
+        here = here * length + place
+        there = there * length + (again if own in axis else place)
+        size *= length
+    local = UOp(Ops.DEFINE_LOCAL, dtype.scalar_type.ptr(size, local=True), (), memory)
+    store = UOp(Ops.STORE, dtypes.void, (UOp(Ops.INDEX, local.dtype, (local, here * lanes)), part))
+    stage = UOp(Ops.STAGE, local.dtype, (local, store))
+    load = UOp(Ops.LOAD, dtype, (UOp(Ops.INDEX, local.dtype, (stage, there * lanes)),))
+    return UOp(Ops.REDUCE, dtype, (load, again), op)

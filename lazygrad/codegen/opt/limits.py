@@ -1,0 +1,43 @@
+"""What a workgroup may take: its threads, and the local memory in which their partial results meet."""
+
+from __future__ import annotations
+
+import math
+
+from ...device import Target
+from ...ir.args import AxisType
+from ...ir.nest import ranges_of
+from ...ir.ops import Ops
+from .loops import IN_REGISTERS, Loops
+
+_THREADS = (AxisType.LOCAL, AxisType.GROUP)
+
+
+def threads_of(loops: Loops) -> int:
+    """The threads of a workgroup."""
+    return math.prod(amount for axis in loops.axes for kind, amount in axis.parts if kind in _THREADS)
+
+
+def shared_bytes(loops: Loops) -> int:
+    """The local memory for partial results: one for each thread, and each value that it computes at once."""
+    total = 0
+    for node in loops.sink.toposort():
+        if node.op is Ops.REDUCE and any(r.arg.kind is AxisType.GROUP for r in node.src[1:]):
+            at_once = math.prod(r.src[0].arg for r in ranges_of(node) if r.arg.kind in IN_REGISTERS)
+            total += at_once * max(node.dtype.itemsize, 4)
+    return total * threads_of(loops)
+
+
+def exceeded(loops: Loops, target: Target) -> str:
+    """Why a workgroup of the target cannot run these loops; "" where it can."""
+    if not target.grid:
+        return ""
+    threads = threads_of(loops)
+    most = min(target.group_threads, target.group_sizes[0])
+    if threads > most:
+        return f"a workgroup would have {threads} threads; {target.name} has at most {most}"
+    nbytes = shared_bytes(loops)
+    if nbytes > target.local_bytes:
+        room = target.local_bytes
+        return f"partial results would take {nbytes} bytes of local memory; {target.name} has {room}"
+    return ""

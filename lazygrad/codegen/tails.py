@@ -36,6 +36,7 @@ def cut_tails(sink: UOp) -> UOp:
 def _cuttable(sink: UOp) -> UOp | None:
     """A loop whose last turn alone needs conditions that differ between lanes or registers.
 
+    Where each turn has a reduction without masks, those around it cost too little to write it once more.
     The turns of a SCAN stay together, since the last one goes on with what the others carry; so do those that
     fill a STAGE.
     """
@@ -50,12 +51,29 @@ def _cuttable(sink: UOp) -> UOp | None:
                     cuttable = r.arg.kind not in IN_REGISTERS and r not in whole
                     if cuttable and r.src[0].op is Ops.CONST and r.src[0].arg > 1:
                         masks.setdefault(r, []).append(node)
+    reduced = _inside_reductions(nodes)
     for r in sorted(masks, key=lambda r: -r.arg.id):
+        if reduced.isdisjoint(masks[r]) and any(
+            r in ranges_of(node) for node in nodes if node.op is Ops.REDUCE
+        ):
+            continue
         shorter = _range_or_zero(r.src[0].arg - 1, r.arg)
         done = index.substitute(masks[r], {r: shorter})
         if all(done[mask].op is Ops.CONST for mask in masks[r]):
             return r
     return None
+
+
+def _inside_reductions(nodes: Iterable[UOp]) -> set[UOp]:
+    """All that is done in each step of some REDUCE: what is below it, but for what a STAGE there holds."""
+    found: set[UOp] = set()
+    stack = [node.src[0] for node in nodes if node.op is Ops.REDUCE]
+    while stack:
+        node = stack.pop()
+        if node not in found and node.op is not Ops.STAGE:
+            found.add(node)
+            stack.extend(node.src)
+    return found
 
 
 def _only_where(store: UOp, condition: UOp) -> UOp:

@@ -66,6 +66,9 @@ _BOOL_SYMBOLS = {
     Ops.MUL: "&", Ops.MIN: "&", Ops.AND: "&",
     Ops.SUB: "^", Ops.XOR: "^",
 }  # fmt: skip
+#: On a processor, local memory lives on the stack up to here; more is from the heap while the kernel runs.
+MAX_STACK = 64 << 10
+SCRATCH = "void* aligned_alloc(unsigned long, unsigned long); void free(void*);"
 #: What may leave the range of its type, as an operator.
 _OVERFLOWING = {Ops.ADD: "+", Ops.SUB: "-", Ops.MUL: "*", Ops.NEG: "-"}
 UNSIGNED = {4: dtypes.uint32, 8: dtypes.uint64}
@@ -138,6 +141,7 @@ class _Kernel:
         self.row, self.name, self.uops = dialect, name, uops
         self.functions = Functions(dialect)
         self.lines: list[str] = []
+        self.scratch: list[str] = []  # what is from the heap
         self.indent = 1
         self.names = Names()
         self.loop_names = loop_names(uops)
@@ -160,7 +164,7 @@ class _Kernel:
                 writer(self, node)
             else:
                 self.expression(node)
-        body = [*self.lines, "}"]
+        body = [*self.lines, *(f"  free({name});" for name in self.scratch), "}"]
         head = self._head()
         return "\n".join([*self._preamble(), head, *body, *(self._entry() if self.row.entry else [])])
 
@@ -508,7 +512,9 @@ class _Kernel:
         if dtype.count == 1:
             return f"*{self.of(index)}"
         pointer = index.src[0].dtype
-        space = self.row.local_memory if isinstance(pointer, PtrDType) and pointer.local else self.row.buffer
+        space = self.row.buffer
+        if index.src[0].op is Ops.DEFINE_LOCAL:
+            space = self.row.local_memory if isinstance(pointer, PtrDType) and pointer.local else ""
         kind = dtypes.int8.vec(dtype.count) if dtype.scalar_type is dtypes.bool else dtype
         return f"*(({space}{self.type(kind)}*)({self.of(index)}))"
 
@@ -588,9 +594,16 @@ class _Kernel:
     def define_local(self, node: UOp) -> None:
         assert isinstance(node.dtype, PtrDType)
         name = f"temp{node.arg}" if isinstance(node.arg, int) else self.names.fresh("temp")
-        aligned = " __attribute__((aligned(64)))" if self.row.vectors else ""
-        self.line(f"{self.row.local_memory}{self.type(node.dtype.base)} {name}[{node.dtype.size}]{aligned};")
         self.value[node] = name
+        kind, nbytes = self.type(node.dtype.base), node.dtype.size * node.dtype.base.itemsize
+        if self.row.entry and nbytes > MAX_STACK:
+            self.functions.texts["scratch"] = SCRATCH
+            self.line(f"{kind}* {name} = ({kind}*)aligned_alloc(64, {-(-nbytes // 64) * 64});")
+            self.scratch.append(name)
+            return
+        aligned = " __attribute__((aligned(64)))" if self.row.vectors else ""
+        qualifier = self.row.local_memory if node.dtype.local else ""
+        self.line(f"{qualifier}{kind} {name}[{node.dtype.size}]{aligned};")
 
     def define_acc(self, node: UOp) -> None:
         start = self.of(node.src[0])

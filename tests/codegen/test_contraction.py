@@ -99,11 +99,12 @@ def test_products(size, order, device):
     assert run(ast, device, contents, opts=None) == [expected.reshape(-1).tolist()]
 
 
-def test_panels_of_more_than_the_stack_holds():
+@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
+def test_panels_of_more_than_the_stack_holds(device):
     ast = product(16, 4000, 64)
     contents = random_contents(ast)
     a, b = np.array(contents[1]).reshape(16, 4000), np.array(contents[2]).reshape(4000, 64)
-    assert run(ast, "CPU", contents, opts=None) == [(a @ b).reshape(-1).tolist()]
+    assert run(ast, device, contents, opts=None) == [(a @ b).reshape(-1).tolist()]
 
 
 @pytest.mark.parametrize("device", ["PYTHON", "CPU"])

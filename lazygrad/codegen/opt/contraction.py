@@ -29,7 +29,7 @@ from .stage import staged_values
 
 #: Fewer multiplications are not worth a copy.
 LEAST_WORK = 1 << 17
-#: A panel serves at least so many tiles.
+#: A packed panel serves at least so many tiles.
 LEAST_TURNS = 2
 #: The sides of a tile: places of I, and vectors along J, the preferred ones first.
 ROWS, VECTORS = (12, 10, 8, 7, 6, 5, 4, 3, 2), (4, 3, 2, 5, 6, 1)
@@ -121,7 +121,7 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
             if not _fits(facts, target, rows, lanes, side, vectors, width, steps):
                 continue
             turns, across = -(-height // side), -(-length // (vectors * width))
-            if turns < LEAST_TURNS or (vectors > 1 and length <= (vectors - 1) * width):
+            if (copied and turns < LEAST_TURNS) or (vectors > 1 and length <= (vectors - 1) * width):
                 continue
             work = turns * side * across * vectors / (height * length)
             sums = side * vectors

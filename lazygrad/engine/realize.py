@@ -211,6 +211,23 @@ def allocate_empty(buffer: Buffer) -> None:
         print(report.row(buffer.device, report.colored(name, "yellow"), 1, None, 0, 0, 0, (), "yellow"))
 
 
+def bytes_on_host(buffer: Buffer) -> memoryview:
+    """The bytes of allocated memory; where the host does not see it they are copied, and that has its row."""
+    start = time.perf_counter()
+    view = buffer.as_buffer()
+    seconds = time.perf_counter() - start
+    if Device[buffer.device].allocator._as_buffer(buffer._buf) is None:
+        GlobalCounters.kernel_count += 1
+        GlobalCounters.global_mem += buffer.nbytes
+        if DEBUG.value >= 2:
+            GlobalCounters.time_sum_s += seconds
+            copied = report.copy_name(Buffer("CPU", buffer.size, buffer.dtype), buffer)
+            name = report.colored(copied, "yellow")
+            moved = buffer.nbytes
+            print(report.row("CPU", name, 2, seconds, 0, moved, moved, (), "yellow"))
+    return view
+
+
 def report_run(
     item: ScheduleItem,
     device: str,

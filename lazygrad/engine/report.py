@@ -143,7 +143,7 @@ def print_forms(item: ScheduleItem, runner: Runner) -> None:
         for line in reasons(item):
             print(line)
     level_of_ast = 3 if DEBUG_STYLE == "classic" else 5
-    if DEBUG >= level_of_ast:
+    if DEBUG.value >= level_of_ast:
         print(styled(GRAPH, item.ast))
     if DEBUG >= 3:
         print(f"{shown_name(item.ast, spec)}: opts {list(spec.applied_opts)}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..device import Buffer
 from ..dtype import ConstType, dtypes, from_numpy_name, numpy_name
 from ..engine.capture import refuse_host_read
-from ..engine.realize import allocate_empty
+from ..engine.realize import allocate_empty, bytes_on_host
 from ..engine.realize import realize as realize_nodes
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
@@ -98,7 +98,7 @@ class HostMixin(TensorBase):
         if 0 in shape:
             return np.empty(shape, numpy_dtype)
         buffer, tracker = self._host_buffer()
-        flat = np.frombuffer(buffer.as_buffer(), numpy_dtype)
+        flat = np.frombuffer(bytes_on_host(buffer), numpy_dtype)
         offset = tracker.views[-1].offset
         count = 1
         for size in shape:

@@ -75,6 +75,28 @@ def test_S85_copy_rows():
     assert "xfer       16,   CPU:1 <- CPU" in rows(run_script(moved, DEBUG=2))[1]
 
 
+def test_S87_values_come_back_by_a_copy():
+    script = """
+        from lazygrad import Device, Tensor
+        from lazygrad.runtime._host import HostAllocator
+        from lazygrad.runtime.python import PythonDevice
+        class Hidden(HostAllocator):
+            def _as_buffer(self, handle):
+                return None
+        def far(name):
+            device = PythonDevice(name)
+            device.allocator = Hidden(name)
+            return device
+        Device.register("far", far)
+        Device.DEFAULT = "FAR"
+        print((Tensor.empty(4, 4) + Tensor.empty(4, 4)).tolist())
+    """
+    out = run_script(script, DEBUG=2).splitlines()
+    assert out[-1] == ZEROS
+    assert out[-2].startswith("*** CPU        4 copy       64,     CPU <- FAR             arg  2 mem")
+    assert [row.split()[1] for row in rows(chr(10).join(out))] == ["FAR", "FAR", "FAR", "CPU"]
+
+
 def test_S88_opened_once():
     out = run_script(ADD + "\n    (a * 2).realize()\n", DEBUG=1)
     assert len(re.findall(r"^opened device CPU from pid:\d+$", out, re.M)) == 1

@@ -16,7 +16,7 @@ from .facts import (
     Target,
 )
 from .memory import Allocator, BufferSpec, flat_bytes
-from .registry import CompiledDevice, Compiler, Device, Program
+from .registry import CompiledDevice, Compiler, Device, Graph, Launch, Program
 
 __all__ = [
     "Allocator",
@@ -29,6 +29,8 @@ __all__ = [
     "Device",
     "DeviceError",
     "GlobalCounters",
+    "Graph",
+    "Launch",
     "MissingDeviceError",
     "OutOfMemoryError",
     "Program",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..config import DEBUG, DEV
 from .facts import DeviceError, MissingDeviceError, Target, open_lock
@@ -37,6 +37,11 @@ class Compiler:
 #: A loaded kernel: `program(handles, values of the variables, wait=False)` → seconds if it waited.
 Program = Callable[..., float | None]
 
+#: A kernel of a recorded list: its program, and which of the list's handles and integers it takes.
+Launch = tuple[Program, Sequence[int], Sequence[int]]
+#: Runs a recorded list: `graph(handles, integers)`, of which each kernel takes its own.
+Graph = Callable[[Sequence[Any], Sequence[int]], None]
+
 
 class CompiledDevice:
     """One open device. Runtimes subclass it; a class is found as `<Name>Device` in `runtime/<name>.py`.
@@ -46,6 +51,7 @@ class CompiledDevice:
     renderer  None on a device that only holds data
     """
 
+    has_graphs = False  #: whether `graph` makes one of several kernels
     fork_safe = True  #: whether a forked child may go on using a device that its parent opened
 
     def __init__(
@@ -87,6 +93,10 @@ class CompiledDevice:
     def replayer(self) -> Callable[[bytes], None] | None:
         """The native loop that runs a captured list of this device's kernels, if it has one (_replay.py)."""
         return None
+
+    def graph(self, launches: Sequence[Launch]) -> Graph:
+        """A list of kernels made ready to run again as one, with other memory and other integers."""
+        raise NotImplementedError(f"{self.name} runs kernels one by one")
 
     def check(self) -> None:
         """Raise DeviceError if something that only compiling or running needs is missing, and say what."""

@@ -115,6 +115,7 @@ class Replay:
         self._place_buffers(ordered, roles)
         self._place_values(ordered, source)
         self._build_block(ordered)
+        self._build_graphs()
         for action in ordered:
             action.forget_memory()
         self.constants.clear()
@@ -273,6 +274,20 @@ class Replay:
         #: one native call is all there is to do
         self._only = native[0] if len(self.batches) == 1 and not self.parts else None
 
+    def _build_graphs(self) -> None:
+        """What a device without a native loop runs as one."""
+        for batch in self.batches:
+            if batch.as_one and batch.native is None:
+                launches = [(a.runner.program, a.places, a.values) for a in batch.actions if a.runner]
+                batch.graph = Device[batch.device].graph(launches)
+
+    def _start(self, batch: Batch) -> None:
+        """Run a batch as one."""
+        if batch.native is not None:
+            batch.native(batch.desc)
+        else:
+            batch.graph(self.handles, self.integers)
+
     # *** running
 
     def run(self, handles: list[Any], values: list[int]) -> None:
@@ -293,8 +308,8 @@ class Replay:
             self._set(place, allocator._offset(self.handles[whole], nbytes, offset))
         each = JIT.value == 2 or bool(observers)
         for batch in self.batches:
-            if batch.native is not None and not each:
-                self._run_native(batch)
+            if batch.as_one and not each:
+                self._run_as_one(batch)
             else:
                 for action in batch.actions:
                     self._run_action(action)
@@ -307,12 +322,13 @@ class Replay:
         GlobalCounters.global_ops += self.ops
         GlobalCounters.global_mem += self.accessed
 
-    def _run_native(self, batch: Batch) -> None:
+    def _run_as_one(self, batch: Batch) -> None:
         if DEBUG.value < 2:
-            batch.native(batch.desc)
+            self._start(batch)
             return
         start = time.perf_counter()
-        batch.native(batch.desc)
+        self._start(batch)
+        Device[batch.device].synchronize()
         seconds = time.perf_counter() - start
         actions = batch.actions
         if len(actions) == 1:
@@ -368,7 +384,7 @@ class Replay:
     def announce(self) -> None:
         """DEBUG=1: what runs as one."""
         for batch in self.batches:
-            if batch.native is None:
+            if not batch.as_one:
                 continue
             count = len(batch.actions)
             if count > 1:
@@ -458,12 +474,14 @@ def _without_constant_copies(actions: list[Action], roles: Roles) -> _Constants:
 
 @dataclass
 class Batch:
-    """Consecutive kernels of a device that one native call runs; or one thing by itself (native is None)."""
+    """Consecutive kernels that a device runs as one, by a native call or a graph; or one thing by itself."""
 
     device: str
     native: Any
     actions: list[Action]
+    as_one: bool
     desc: bytes = b""
+    graph: Any = None
 
 
 def _batches(actions: list[Action]) -> list[Batch]:
@@ -472,18 +490,20 @@ def _batches(actions: list[Action]) -> list[Batch]:
     last_write: dict[Buffer, int] = {}
     last_use: dict[Buffer, int] = {}
     for action in actions:
-        native = Device[action.device].replayer() if action.kind == "kernel" else None
+        device = Device[action.device]
+        native = device.replayer() if action.kind == "kernel" else None
+        as_one = native is not None or (action.kind == "kernel" and device.has_graphs)
         earliest = max((last_write.get(b, 0) for b in action.reads), default=0)
         earliest = max([earliest, *(last_use.get(b, 0) for b in action.writes)])
         joins = None
-        if native is not None:
+        if as_one:
             places = range(earliest, len(batches))
             joins = next(
-                (n for n in places if batches[n].native and batches[n].device == action.device), None
+                (n for n in places if batches[n].as_one and batches[n].device == action.device), None
             )
         if joins is None:
             joins = len(batches)
-            batches.append(Batch(action.device, native, []))
+            batches.append(Batch(action.device, native, [], as_one))
         batches[joins].actions.append(action)
         for base in action.writes:
             last_write[base] = max(joins, last_write.get(base, 0))

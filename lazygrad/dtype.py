@@ -183,6 +183,13 @@ class dtypes:
         return FloatInfo(dtype.scalar_type)
 
     @staticmethod
+    def iinfo(dtype: DType) -> IntInfo:
+        """The limits of an integer type."""
+        if not dtypes.is_int(dtype):
+            raise TypeError(f"iinfo needs an integer dtype, not {dtype}")
+        return IntInfo(dtype.scalar_type)
+
+    @staticmethod
     def from_py(value: Any) -> DType:
         """The type that a bare Python number takes."""
         if isinstance(value, builtins.bool):
@@ -249,6 +256,14 @@ class FloatInfo:
         self.bias = (1 << (self.exponent_bits - 1)) - 1
         self.tiny = self.smallest_normal = 2.0 ** (1 - self.bias)
         self.smallest_subnormal = 2.0 ** (1 - self.bias - self.mantissa_bits)
+
+
+class IntInfo:
+    """Limits of an integer type, as `numpy.iinfo` names them."""
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype, self.bits = dtype, dtype.itemsize * 8
+        self.min, self.max = int(dtypes.min(dtype)), int(dtypes.max(dtype))
 
 
 # *** Python numbers in a dtype

@@ -255,3 +255,11 @@ def test_numpy_names():
 def test_dtypes_order_by_promotion():
     assert sorted(ALL_DTYPES) == list(ALL_DTYPES)
     assert all(isinstance(d, DType) for d in ALL_DTYPES)
+
+
+def test_the_limits_of_integers_are_numpys() -> None:
+    for name in ("int8", "uint16", "int32", "uint64"):
+        found, expected = dtypes.iinfo(getattr(dtypes, name)), np.iinfo(name)
+        assert (found.min, found.max, found.bits) == (expected.min, expected.max, expected.bits)
+    with pytest.raises(TypeError, match=r"iinfo needs an integer dtype, not dtypes\.float"):
+        dtypes.iinfo(dtypes.float32)

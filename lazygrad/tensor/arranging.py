@@ -418,7 +418,58 @@ class ArrangingMixin(FloatsMixin):
             tuple(math.prod(known[n] for n in group) for group in after)
         )
 
+    # *** small questions and other places
+
+    def equal(self, other: Any) -> bool:
+        """Whether another tensor has this shape and these values. It runs.
+
+        >>> Tensor([1, 2]).equal(Tensor([1, 2]))
+        True
+        """
+        right = self._operand(other)
+        return self.shape == right.shape and bool((self == right).all().item())
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a float.
+
+        >>> Tensor([1]).is_floating_point()
+        False
+        """
+        return dtypes.is_float(self.dtype)
+
+    def cpu(self) -> Tensor:
+        """The tensor on device CPU.
+
+        >>> Tensor([1]).cpu().device
+        'CPU'
+        """
+        return self.to("CPU")
+
+    @property
+    def mH(self) -> Tensor:
+        """The last two axes exchanged: `adjoint()`."""
+        return self.adjoint()
+
+    @property
+    def H(self) -> Tensor:
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise ValueError(f".H is for matrices, not shape {shape_text(self.shape)}; use .mH")
+        return self.adjoint()
+
     # *** like another tensor
+
+    def randint_like(self, low: int, high: int | None = None, **more: Any) -> Tensor:
+        """Whole numbers from low (0 if only one bound is given) to high, which is not included, in the shape,
+        dtype and place of this tensor.
+
+        >>> Tensor([1, 2]).randint_like(3, 4).tolist()
+        [3, 3]
+        """
+        bounds = (0, low) if high is None else (low, high)
+        whole = self.dtype if dtypes.is_int(self.dtype) else dtypes.int64
+        made = self.randint(*self.shape, low=bounds[0], high=bounds[1], dtype=whole, device=self.device)
+        return made.cast(more.get("dtype", self.dtype))
 
     def type_as(self, other: TensorBase) -> Tensor:
         """Cast to the dtype of another tensor.

@@ -214,6 +214,20 @@ class CreationMixin(FunctionMixin):
         return made.requires_grad_() if requires_grad else made
 
     @classmethod
+    def logspace(cls, start: float, stop: float, steps: int, base: float = 10.0, **more: Any) -> Tensor:
+        """`steps` numbers from base^start to base^stop, with equal ratios.
+
+        >>> Tensor.logspace(0, 2, 3, base=2.0).tolist()
+        [1.0, 2.0, 4.0]
+        """
+        if not base > 0:
+            raise ValueError(f"logspace needs a positive base, not {base}")
+        exponents = cls.linspace(start, stop, steps, **more)
+        if base == 2:
+            return exponents.exp2()
+        return exponents._filled(base).pow(exponents)
+
+    @classmethod
     def eye(
         cls,
         n: int,

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..dtype import DType, dtypes, least_upper_dtype
+from .function import Function
 from .special import SpecialMixin
 
 if TYPE_CHECKING:
@@ -225,6 +226,14 @@ class FloatsMixin(SpecialMixin):
         """
         return (self if alpha == 1 else self * alpha).sub(other, reverse=True)
 
+    def contiguous_backward(self) -> Tensor:
+        """The tensor itself, whose gradient is stored before it flows on.
+
+        >>> Tensor([1.0]).contiguous_backward().tolist()
+        [1.0]
+        """
+        return _StoredGradient.apply(self)  # type: ignore[no-any-return]
+
     # *** whole numbers
 
     def _whole_pair(self, other: Any, name: str) -> tuple[Tensor, Tensor, DType]:
@@ -255,3 +264,11 @@ class FloatsMixin(SpecialMixin):
         a, b, _ = self._whole_pair(other, "lcm")
         divisor = a.gcd(b)
         return a // (divisor == 0).where(1, divisor) * b
+
+
+class _StoredGradient(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+    def backward(self, grad: Tensor) -> Tensor:
+        return grad.contiguous()

@@ -65,6 +65,9 @@ class IndexingMixin(RandomMixin):
             and self.ndim
         ):
             return self.masked_select(key)
+        key, chosen = _bare_bools(key)
+        if chosen is False:
+            return self._nothing(key)
         parsed = self._parse(key)
         view = self._sliced(parsed)
         if not parsed.tensors:
@@ -73,6 +76,19 @@ class IndexingMixin(RandomMixin):
         flat = view._unary(movement.reshape(view.uop, (view.numel(),)))
         node = gather(flat.uop, index)
         return self._make(movement.reshape(node, shape), view)
+
+    def _nothing(self, key: tuple[Any, ...]) -> Tensor:
+        """What an index with a bare False selects: its axis, the first that is new, has size 0."""
+        first = next(i for i, entry in enumerate(key) if entry is _BOOL)
+        part = self[tuple(None if entry is _BOOL else entry for entry in key)]
+        kinds = (slice, type(None), type(Ellipsis), int)
+        if not all(isinstance(entry, kinds) or entry is _BOOL for entry in key):
+            raise NotImplementedError("a bare False beside lists or tensors as an index")
+        if any(entry is Ellipsis for entry in key[:first]):
+            axis = part.ndim - 1 - sum(not isinstance(entry, int) for entry in key[first + 1 :])
+        else:
+            axis = sum(not isinstance(entry, int) for entry in key[:first])
+        return part._window(axis, 0, 0)
 
     def _parse(self, key: Any) -> _Parsed:
         entries = [self._entry(e) for e in (key if isinstance(key, tuple) else (key,))]
@@ -112,10 +128,6 @@ class IndexingMixin(RandomMixin):
         """One part of an index: itself, or tensors for arrays, lists and masks."""
         if entry is None or entry is Ellipsis or isinstance(entry, (slice, UOp)):
             return entry
-        if isinstance(entry, (bool,)) or (
-            hasattr(entry, "dtype") and getattr(entry, "shape", None) == () and _is_bool(entry)
-        ):
-            raise IndexError("a bare bool is no index; use a mask of the tensor's shape")
         if isinstance(entry, int):
             return entry
         if isinstance(entry, TensorBase):
@@ -124,6 +136,8 @@ class IndexingMixin(RandomMixin):
             if not dtypes.is_int(entry.dtype):
                 raise IndexError(f"an index tensor holds integers or bools, not {entry.dtype}")
             return entry
+        if isinstance(entry, range):
+            entry = list(entry)
         if isinstance(entry, (list, tuple)) or hasattr(entry, "__array__"):
             if (
                 hasattr(entry, "__array__")
@@ -244,6 +258,9 @@ class IndexingMixin(RandomMixin):
         """
         if isinstance(key, TensorBase) and dtypes.is_bool(key.dtype):
             self._set_masked(key, value)
+            return
+        key, chosen = _bare_bools(key)
+        if chosen is False:
             return
         parsed = self._parse(key)
         source = self._written(value)
@@ -498,6 +515,35 @@ class IndexingMixin(RandomMixin):
         found = np.stack(np.nonzero(self.numpy()), axis=1) if self.ndim else np.zeros((int(bool(self)), 0))
         made: Any = type(self)(found.astype(np.int64), device=self.device)
         return made.cast(default_int())
+
+
+#: Where a bare False stood in an index.
+_BOOL = object()
+
+
+def _bare_bools(key: Any) -> tuple[Any, bool | None]:
+    """An index with its bare bools as one new axis, as in numpy; and whether all of them are true."""
+    entries = key if isinstance(key, tuple) else (key,)
+    bare = [_bare_bool(entry) for entry in entries]
+    if all(value is None for value in bare):
+        return key, None
+    chosen = all(value is not False for value in bare)
+    made: list[Any] = []
+    for entry, value in zip(entries, bare, strict=True):
+        if value is None:
+            made.append(entry)
+        elif not any(x is _BOOL for x in made):
+            made.append(_BOOL)
+    return (tuple(None if x is _BOOL else x for x in made) if chosen else tuple(made)), chosen
+
+
+def _bare_bool(entry: Any) -> bool | None:
+    """The value of a bool without axes; None for anything else."""
+    if isinstance(entry, bool):
+        return entry
+    if hasattr(entry, "dtype") and getattr(entry, "shape", None) == () and _is_bool(entry):
+        return bool(entry)
+    return None
 
 
 # *** addresses

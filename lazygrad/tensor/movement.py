@@ -246,12 +246,23 @@ class MovementMixin(HostMixin):
         times = sizes_of(repeats)
         return self.repeat((1,) * (self.ndim - len(times)) + times)
 
-    def repeat_interleave(self, repeats: int, dim: int | None = None) -> Tensor:
-        """Each element (along one axis; of the flattened tensor without) `repeats` times in a row."""
-        if not isinstance(repeats, int):
-            raise NotImplementedError("repeat_interleave takes one int for all elements")
+    def repeat_interleave(self, repeats: Any, dim: int | None = None) -> Tensor:
+        """Each element (along one axis; of the flattened tensor without) `repeats` times in a row.
+
+        repeats  a number for all, or a line of integers, one for each element: then it runs, to know the sum
+        """
         source = self.flatten() if dim is None else self
         axis = 0 if dim is None else self._axis(dim)
+        if not isinstance(repeats, int):
+            counts = self._lift(repeats).numpy().reshape(-1)
+            size = source.shape[axis]
+            if counts.dtype.kind not in "iu" or (counts.size not in (1, size)) or (counts < 0).any():
+                raise ValueError(
+                    f"repeat_interleave along axis {axis} of shape {shape_text(source.shape)} needs a number "
+                    f"that is not negative for each element, not {counts.tolist()}"
+                )
+            places = [i for i in range(size) for _ in range(int(counts[i if counts.size > 1 else 0]))]  # type: ignore[arg-type]
+            return source[(slice(None),) * axis + (places,)]  # type: ignore[index, no-any-return]
         shape = source.shape
         wide = source.unsqueeze(axis + 1).expand((*shape[: axis + 1], repeats, *shape[axis + 1 :]))
         return wide.flatten(axis, axis + 1)

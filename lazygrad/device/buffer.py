@@ -181,6 +181,11 @@ class Buffer:
                 base.views += 1
         return self
 
+    def look_at(self, handle: Any) -> Buffer:
+        """Have this handle's memory, which belongs to somebody else who keeps it."""
+        self._buf, self.allocator = handle, Device[self.device].allocator
+        return self
+
     def move_into(self, arena: Buffer, offset: int) -> None:
         """Have memory in a part of `arena` from now on: this Buffer has none yet, and nobody else sees it."""
         if self.is_allocated or self._base is not None:

@@ -11,6 +11,8 @@ from typing import Any
 
 from ..config import JIT_NESTED
 from ..device import Buffer
+from ..ir import uop as graph
+from ..ir.uop import UOp, readers
 from ..schedule.items import ScheduleItem
 from .realize import recording
 
@@ -87,6 +89,7 @@ class Capture:
         self.fresh: set[Buffer] = set()
         self.zeroed: set[Buffer] = set()
         self.draws = Draws()
+        self.read_values: dict[str, int] = {}  # what Python read of bound Variables, by name
         self._known: set[Buffer] = set()
 
     def note(self, item: ScheduleItem) -> None:
@@ -103,6 +106,15 @@ class Capture:
             self._known.add(base)
         self.items.append(item)
 
+    def note_value(self, bind: UOp) -> None:
+        """Somebody asks for the value of a bound Variable. If that is the function, it counts."""
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename == graph.__file__ and frame.f_back is not None:
+            frame = frame.f_back
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            variable, number = bind.src
+            self.read_values[variable.arg[0]] = number.arg
+
 
 class _Capturing(threading.local):
     """The captures that are open in this thread: one, since inner jits are inlined."""
@@ -117,10 +129,11 @@ capturing = _Capturing()
 def recorded(capture: Capture) -> Iterator[None]:
     """Within the block, what this thread runs is noted in the capture."""
     capturing.now, recording.note = capture, capture.note
+    readers.note = capture.note_value
     try:
         yield
     finally:
-        capturing.now = recording.note = None
+        capturing.now = recording.note = readers.note = None
 
 
 @contextmanager

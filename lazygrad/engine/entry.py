@@ -97,12 +97,15 @@ class Entry:
             self.gradients.append(gradient)
         for bind in self.watch.binds():
             note_bind(call, bind, "a Variable outside of the arguments")
+        #: the Variables whose values Python read, and these values
+        self._read_values = {n: v for n, v in capture.read_values.items() if call.binds.get(n) == v}
         binds, draws = call.binds, capture.draws
 
         def source(name: str, value: int) -> Hashable | None:
             return ("bind", name) if binds.get(name) == value else draws.source(name, value)
 
         self.replay = Replay(capture.items, roles, source)
+        self.replay.follow_flags()
         self._changing = bool(self.replay.sources or draws.start is not None or draws.final is not None)
         self.outputs = [layer.output(base, parts[base]) for base in roles.outputs]
         self._watch_memory(storages, roles, call)
@@ -203,7 +206,11 @@ class Entry:
             if _flags() != self._flags:
                 raise Changed("a flag of lazygrad", self._flags, _flags())
             self._flags_state = overlay, changes
+            self.replay.follow_flags()
         self.watch.check(call)
+        for name, value in self._read_values.items():
+            if call.binds[name] != value:
+                raise Changed(f"the value of Variable {name}", value, call.binds[name])
         for gradient in self.gradients:
             now = gradient.of(call).grad
             if (now is None) is not gradient.was_none:
@@ -266,8 +273,10 @@ class Entry:
         values = self._values(call) if self._changing else []
         if writes:
             with uninterrupted():  # what was written must not seem as it was
-                replay.run(handles, values)
-                self._end(writes)
+                try:
+                    replay.run(handles, values)
+                finally:
+                    self._end(writes)
         else:
             replay.run(handles, values)
         for gradient in self.gradients:

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from ..config import CHECK, DEBUG, JIT
+from ..config import DEBUG, JIT
 from . import tensors
 from .capture import (
     Capture,
@@ -140,10 +140,9 @@ class _State:
             refuse_nested(self)
             return self.fxn(*args, **kwargs)
         with self.lock:
-            capture = JIT.value and not CHECK.value  # which looks at each kernel as it runs
-            if self.calls >= 2 and capture:
+            if self.calls >= 2 and JIT.value:
                 return self._replay(args, kwargs)
-            if self.calls == 0 or not capture:
+            if self.calls == 0 or not JIT.value:
                 result = self._plain(args, kwargs)
                 self.calls = max(self.calls, 1)
                 return result

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..config import DEBUG, JIT
+from ..config import CHECK, DEBUG, JIT, THREADS
 from ..device import Buffer, Device, GlobalCounters
 from ..dtype import dtypes
 from ..ir.ops import Ops
@@ -24,6 +24,7 @@ from ..schedule.items import ScheduleItem, output_count, variables_of
 from ..schedule.lift import argument_name
 from ..schedule.memory import arrange
 from . import report
+from .check import Checker
 from .programs import Runner, get_runner
 from .realize import number_of, observers, report_run
 
@@ -248,6 +249,9 @@ class Replay:
 
     def _build_block(self, ordered: list[Action]) -> None:
         self.block: Any = None
+        #: the words of the block that say on how many threads a kernel runs
+        self._threads: list[int] = []
+        self._only: Batch | None = None
         native = [batch for batch in self.batches if batch.native is not None]
         if not native:
             return
@@ -259,6 +263,9 @@ class Replay:
             for action in batch.actions:
                 runner = action.runner
                 assert runner is not None  # a native batch is of kernels
+                region = getattr(runner.program, "region", None)
+                if region is not None:
+                    self._threads.append(len(words) + 3)
                 words += launch_words(runner.program)
                 words += [len(action.places), len(action.values), *action.places]
                 words += [first_integer + value for value in action.values]
@@ -290,15 +297,22 @@ class Replay:
 
     # *** running
 
+    def follow_flags(self) -> None:
+        """Note the flags that say how the list runs; to be called where they may have changed."""
+        self._each = JIT.value == 2 or bool(CHECK.value)
+        self._shown = self._each or DEBUG.value >= 2
+        for word in self._threads:
+            self.block[word] = THREADS.value
+
     def run(self, handles: list[Any], values: list[int]) -> None:
-        """Run the list on the memory of this call."""
+        """Run the list on the memory of this call, as the flags said in the last `follow_flags`."""
         changing = self.changing
         if self.block is not None:
             if changing:
                 self._pack_addresses(self.block, 0, *[handle.address for handle in handles])
             if values:
                 self._pack_values(self.block, 8 * self.first_integer, *values)
-            if self._only is not None and not (DEBUG.value >= 2 or JIT.value == 2 or observers):
+            if self._only is not None and not (self._shown or observers):
                 self._only.native(self._only.desc)
                 self._count()
                 return
@@ -306,7 +320,7 @@ class Replay:
         self.integers[: len(values)] = values
         for place, whole, allocator, nbytes, offset in self.parts:
             self._set(place, allocator._offset(self.handles[whole], nbytes, offset))
-        each = JIT.value == 2 or bool(observers)
+        each = self._each or bool(observers)
         for batch in self.batches:
             if batch.as_one and not each:
                 self._run_as_one(batch)
@@ -350,7 +364,10 @@ class Replay:
         seconds: float | None
         if action.runner is not None:
             values = tuple([self.integers[place] for place in action.values])
+            checker = _checker(action, action.runner, handles, values) if CHECK.value else None
             seconds = action.runner.program(handles, values, wait=detail)
+            if checker is not None:
+                checker.after()
         else:
             start = time.perf_counter()
             target = Device[action.bufs[0].device].allocator
@@ -364,7 +381,7 @@ class Replay:
                 source._copyout(seen, handles[1])
             target._copyin(handles[0], seen[: action.bufs[0].nbytes])
             seconds = time.perf_counter() - start
-        if detail or JIT.value == 2:
+        if detail or self._each:
             self._report(action, seconds)
 
     def _report(self, action: Action, seconds: float | None) -> None:
@@ -401,7 +418,17 @@ class Replay:
 
 def launch_words(program: Any) -> list[int]:
     """How the native loop starts a kernel: its entry, what runs pieces, how many, on how many threads."""
-    return [program.address, *getattr(program, "region", (0, 1, 1))]
+    return [program.address, *getattr(program, "region", (0, 1)), THREADS.value]
+
+
+def _checker(action: Action, runner: Runner, handles: Sequence[Any], values: Sequence[int]) -> Checker:
+    """What looks at a kernel of this replay (CHECK): the same item, on the memory of now."""
+    memory = []
+    for like, handle in zip(action.bufs, handles, strict=True):
+        memory.append(Buffer(like.device, like.size, like.dtype).look_at(handle))
+    numbers = dict(zip(runner.vars, values, strict=True))
+    item = ScheduleItem(action.item.ast, tuple(memory), action.item.metadata, numbers, action.item.kernel)
+    return Checker(item, runner)
 
 
 # *** from the record to the list

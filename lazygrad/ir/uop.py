@@ -10,7 +10,7 @@ import itertools
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from typing import Any
 
 from ..dtype import ConstType, DType, cast_value, const_bits, dtypes
@@ -58,6 +58,15 @@ class _Origin(threading.local):
 
 
 origin = _Origin()
+
+
+class _Readers(threading.local):
+    """Who is told, in this thread, of each bound Variable whose value Python asks for."""
+
+    note: Callable[[UOp], None] | None = None
+
+
+readers = _Readers()
 
 
 class UOp:
@@ -284,6 +293,8 @@ class UOp:
         """The Variable and the value of a bound one."""
         if self.op is not Ops.BIND:
             raise TypeError(f"{self.op} is not a bound Variable")
+        if readers.note is not None:
+            readers.note(self)
         return self.src[0], self.src[1].arg
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..config import THREADS, usable_cores
+from ..config import usable_cores
 from ..device import Program, Target
 from ..dtype import dtypes
 from ..renderer import ProgramSpec
@@ -27,7 +27,7 @@ def native_program(
     """The program whose entry is at `address`. `keep_alive` holds the code.
 
     A kernel of several pieces runs on the worker pool, which `llvm()`, the compiler of device CPU, can make;
-    `program.region` is then what a native caller needs: the address of `run_region`, the pieces, the threads.
+    `program.region` is then what a native caller needs: the address of `run_region`, the pieces.
 
     Addresses and integers are packed into two `bytes`, which C reads as its tables: a call takes
     0.7 µs with three buffers, 1.0 through a ctypes array.
@@ -52,7 +52,7 @@ def native_program(
     program.keep_alive = keep_alive  # type: ignore[attr-defined]
     program.address = address  # type: ignore[attr-defined]
     if pieces > 1:
-        program.region = (pool.address, pieces, THREADS.value)  # type: ignore[attr-defined]
+        program.region = (pool.address, pieces)  # type: ignore[attr-defined]
     return program
 
 

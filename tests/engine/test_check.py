@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lazygrad import Context, Tensor, dtypes
+from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
 from lazygrad.config import CHECK
 from lazygrad.device import Device
 from lazygrad.engine import programs
@@ -263,3 +263,59 @@ def test_writes_out_of_range_raise():
         x[Tensor([7])] = 5
         with pytest.raises(IndexError, match=r"index 7 is out of bounds for an axis of size 3: .*writes"):
             x.realize()
+
+
+# ---- replays
+
+
+def test_a_replayed_kernel_is_compared(monkeypatch):
+    """A kernel that is right at first and wrong in a replay: its result is changed after it ran."""
+    x = ones(4)
+    state = Tensor.zeros(4).contiguous().realize()
+    f = TinyJit(lambda x: (state.assign(state + x), (x * 3).contiguous() - 1)[1])
+    with Context(CHECK=1):
+        for call in range(3):
+            assert f(x).tolist() == [2.0] * 4
+            assert state.tolist() == [call + 1.0] * 4
+        kernels = [action for batch in f.captured.replay.batches for action in batch.actions]
+        runner = kernels[-1].runner
+        run = runner.program
+
+        def wrong(handles, values, wait=False):
+            run(handles, values, wait)
+            handles[0].bytes[:4] = np.float32(7.0).tobytes()
+
+        monkeypatch.setattr(runner, "program", wrong)
+        with pytest.raises(CheckError, match=r"computes 7\.0 where the interpreter computes 4\.0"):
+            f(x)
+
+
+def test_indices_of_a_replay_are_checked():
+    data = Tensor([1.0, 2.0, 3.0]).realize()
+    f = TinyJit(lambda at: data[at])
+    with Context(CHECK=1):
+        for at in (0, 1, 2):
+            assert f(Tensor([at])).item() == at + 1
+        with pytest.raises(IndexError, match="index 7 is out of bounds"):
+            f(Tensor([7]))
+        assert f(Tensor([1])).item() == 2
+
+
+def test_the_first_nan_of_a_replay_is_named():
+    f = TinyJit(lambda x: x.log())
+    with Context(CHECK="nan"):
+        for value in (1.0, 2.0, 3.0):
+            f(Tensor([value]))
+        with pytest.raises(CheckError, match="makes the first nan"):
+            f(Tensor([-1.0]))
+
+
+def test_replays_with_variables_and_random_numbers_pass():
+    data = Tensor(np.arange(8, dtype=np.float32), device="CPU").realize()
+    f = TinyJit(lambda n: (data[:n].sum(), Tensor.rand(3)))
+    n = Variable("n", 1, 8)
+    with Context(CHECK=1):
+        for size in (2, 3, 5, 8):
+            total, drawn = f(n.bind(size))
+            assert total.item() == size * (size - 1) / 2
+            assert 0 <= drawn.min().item() <= drawn.max().item() < 1

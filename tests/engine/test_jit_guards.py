@@ -591,6 +591,39 @@ def test_a_bound_variable_of_an_attribute_is_rebound():
     assert captures(f) == 1
 
 
+def test_the_value_of_a_variable_that_the_function_reads():
+    data = numbers(8)
+
+    @TinyJit
+    def f(n):
+        return data[:n].sum() / n.val
+
+    n = Variable("n", 1, 8)
+    for size in (2, 2, 2, 3, 3, 2):
+        np.testing.assert_allclose(f(n.bind(size)).item(), data.numpy()[:size].mean(), rtol=1e-5)
+    assert captures(f) == 2
+
+
+def test_the_value_of_a_variable_read_with_unbind(capsys):
+    f = TinyJit(lambda x, n: x + n.unbind()[1])
+    x, n = Tensor([1.0]).realize(), Variable("n", 1, 8)
+    for size in (1, 2, 2):
+        assert f(x, n.bind(size)).item() == 1.0 + size
+    capsys.readouterr()
+    with Context(DEBUG=1):
+        assert f(x, n.bind(5)).item() == 6.0
+    assert "again: the value of Variable n was 2, now 5\n" in capsys.readouterr().out
+
+
+def test_a_variable_whose_value_nobody_reads_is_no_constant():
+    data = numbers(8)
+    f = TinyJit(lambda n: data[:n].sum())
+    n = Variable("n", 1, 8)
+    for size in range(1, 7):
+        np.testing.assert_allclose(f(n.bind(size)).item(), data.numpy()[:size].sum(), rtol=1e-5)
+    assert captures(f) == 1
+
+
 # ---- modes and flags ----
 
 

@@ -14,7 +14,7 @@ import time
 import numpy as np
 import pytest
 
-from lazygrad import Device, Tensor
+from lazygrad import Device, Tensor, TinyJit
 from lazygrad.codegen.opt import OptOps
 from lazygrad.config import Context
 from lazygrad.engine.programs import clear_programs, method_cache
@@ -215,12 +215,50 @@ def test_native_callers_know_the_region(anew):
     assert runner.program.region[:2] == (pool.address, runner.spec.pieces)
 
 
+@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
+def test_replays_are_the_same_for_every_number_of_threads(device, anew):
+    weight = x(device, 310, 301, seed=1).realize()
+    state = x(device, 300, 301, seed=2).realize()
+
+    @TinyJit
+    def step(a):
+        state.assign(state * 0.5 + a @ weight)
+        return state.softmax(), state.sum(0)
+
+    inputs = [x(device, 300, 310, seed=seed).realize() for seed in range(4)]
+    begin, results = state.numpy(), []
+    for threads in (2, 1, 3, 4):
+        with Context(THREADS=threads):
+            state.assign(Tensor(begin, device=device)).realize()
+            results.append([[part.numpy() for part in step(a)] for a in inputs])
+    kernels = [action for batch in step.captured.replay.batches for action in batch.actions]
+    assert max(action.runner.spec.pieces for action in kernels) > 1
+    for other in results[1:]:
+        for call, expected in zip(other, results[0], strict=True):
+            for a, b in zip(call, expected, strict=True):
+                assert np.array_equal(a.view(np.uint8), b.view(np.uint8))
+
+
+def test_a_replay_uses_as_many_threads_as_the_flag_says(anew):
+    double = TinyJit(lambda x: x * 2)
+    big = x("CPU", 1 << 20).realize()
+    found = []
+    for threads in (2, 2, 2, 1, 3, 2):
+        with Context(THREADS=threads):
+            double(big)
+        if double.captured is not None:
+            replay = double.captured.replay
+            (word,) = replay._threads
+            found.append(replay.block[word])
+    assert found == [2, 2, 1, 3, 2]
+
+
 # *** processes
 
 BEGIN = """
 import os, signal, sys, threading, time
 import numpy as np
-from lazygrad import Context, Tensor
+from lazygrad import Context, Tensor, TinyJit
 from lazygrad.config import THREADS
 from lazygrad.runtime._pool import pool
 THREADS.set_default(3)

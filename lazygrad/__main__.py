@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from .commands import demo, devices, kernels, tune
+from .commands import demo, devices, explain, kernels, tune
 from .device import DeviceError
 
 
@@ -25,6 +25,7 @@ class Command(Protocol):
 COMMANDS: dict[str, Command] = {
     "demo": demo,
     "devices": devices,
+    "explain": explain,
     "kernels": kernels,
     "tune": tune,
 }

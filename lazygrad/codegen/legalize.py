@@ -30,6 +30,7 @@ from ..dtype import ConstType, DType, dtypes
 from ..ir.index import bounds
 from ..ir.nest import scan_values
 from ..ir.ops import ELEMENTWISE, Ops, execute
+from ..ir.rewrite import notify, watched
 from ..ir.uop import UOp
 from .emulate import emulate_narrow_floats
 from .transcendental import DECOMPOSITIONS
@@ -129,13 +130,19 @@ class Lowering:
         if op not in DECOMPOSITIONS or not dtypes.is_float(node.dtype):
             folded = fold(op, node.dtype, node.src)
             if folded is not None:
+                if watched():
+                    notify("fold", fold, node, folded)
                 return folded
         rule = RULES.get(op)
         if rule is None:
             self.require(node)
             return node
         made = rule(self, node, *node.src)
-        return node if made is None else self.walk(made)
+        if made is None:
+            return node
+        if watched():
+            notify("legalize", rule, node, made)
+        return self.walk(made)
 
     def keep(self, op: Ops, dtype: DType, *src: UOp) -> UOp:
         """A node that is legal as it stands because of what its sources are, which no rule could see."""

@@ -39,6 +39,19 @@ def observe(callback: Observer) -> Iterator[None]:
         _observers.callbacks = outer
 
 
+def watched() -> bool:
+    """Whether somebody watches the rewrites of this thread."""
+    return bool(_observers.callbacks)
+
+
+def notify(name: str, rule: Callable[..., Any], before: UOp, after: UOp) -> None:
+    """Tell who watches that a pass with a walk of its own replaced a node, by this function."""
+    code = getattr(rule, "__code__", None)
+    place = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+    for callback in _observers.callbacks:
+        callback(name, place, before, after)
+
+
 class RewriteError(RuntimeError):
     """Rules that never come to an end."""
 

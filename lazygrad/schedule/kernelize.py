@@ -40,6 +40,9 @@ Pending = Callable[[], Iterable[UOp]]
 planning = lock_across_fork()
 
 
+#: Called with what is asked for, before it is planned.
+plan_observers: list[Callable[[Sequence[UOp]], None]] = []
+
 _families: dict[Any, _Family] = {}
 MAX_FAMILIES = 4096
 
@@ -55,6 +58,8 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
         wanted = _open_roots(roots)
         if not wanted:
             return
+        for observer in plan_observers:
+            observer(wanted)
         if CHECK == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
         walked: set[UOp] = set()

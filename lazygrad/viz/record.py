@@ -1,0 +1,134 @@
+"""What happened while a kernel was compiled: every form it took, and every rewrite between two forms."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..codegen.compile import PASSES, SORT_PASSES, compile_kernel, stages
+from ..codegen.opt import ACTIONS, Loops, Opt, apply_opt
+from ..ir.rewrite import observe
+from ..ir.uop import UOp
+from ..renderer import Renderer
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Rewrite(NamedTuple):
+    """One replacement: by which pass, by which rule (its first line of source), where that is written.
+
+    `whole` says that before and after are whole kernels, not parts of one.
+    """
+
+    by: str
+    rule: str
+    place: str
+    before: UOp
+    after: UOp
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of the kernel, the pass that made it with its promise, and the rewrites that led to it.
+
+    value   a graph, a linear program (a tuple of nodes), or text
+    """
+
+    number: int
+    name: str
+    promise: str
+    value: UOp | tuple[UOp, ...] | str
+    rewrites: tuple[Rewrite, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """All forms of one kernel, in order."""
+
+    name: str
+    target: str
+    forms: tuple[Form, ...]
+
+
+def record(
+    ast: UOp,
+    renderer: Renderer,
+    opts: Sequence[Opt] | None = None,
+    asked: Sequence[UOp] = (),
+    planning: Sequence[Rewrite] = (),
+) -> Recording:
+    """Compile a kernel AST and keep what happens.
+
+    asked     the tensor graph that the kernel was cut from, if it is known
+    planning  the rewrites that were seen while it was cut
+    """
+    forms = []
+    if asked:
+        forms.append(Form(1, "tensor graph", "what was asked for", UOp.sink(*asked)))
+    below = set(ast.toposort())
+    cut = tuple([step for step in planning if step.after in below])
+    forms.append(Form(2, "schedule", "one kernel: loads, one expression, stores", ast, cut))
+    promises = {step.name: step for step in (*PASSES, *SORT_PASSES)}
+    seen: list[Rewrite] = []
+    applied: list[Opt] = []
+    before: Any = ast
+    with observe(noting(seen)):
+        for name, value in stages(ast, renderer, opts, applied):
+            made = tuple(value) if isinstance(value, list) else value
+            if name == "apply opts":
+                seen.extend(_each_opt(before, applied, renderer))
+            if made is not before or not isinstance(made, UOp):
+                promise = promises[name]
+                forms.append(Form(promise.form, name, promise.promise, made, tuple(seen)))
+            before = made
+            seen.clear()
+    spec = compile_kernel(ast, renderer, applied)
+    forms.append(Form(8, "render", "text for a compiler", spec.src))
+    return Recording(spec.name, repr(renderer), tuple(forms))
+
+
+def noting(seen: list[Rewrite]) -> Callable[[str, str, UOp, UOp], None]:
+    """An observer that adds to a list."""
+
+    def note(by: str, place: str, before: UOp, after: UOp) -> None:
+        if before is not after:
+            seen.append(Rewrite(by, _source_line(place), _short(place), before, after))
+
+    return note
+
+
+def _each_opt(sink: UOp, applied: Sequence[Opt], renderer: Renderer) -> list[Rewrite]:
+    """The kernel before and after each Opt."""
+    found = []
+    loops = Loops.of(sink)
+    for opt in applied:
+        after = apply_opt(loops, opt, renderer.target)
+        action = type(ACTIONS[opt.op])
+        line = inspect.getsourcelines(action)[1]
+        place = _short(f"{inspect.getsourcefile(action)}:{line}")
+        found.append(Rewrite("apply opts", repr(opt), place, loops.finished(), after.finished(), True))
+        loops = after
+    return found
+
+
+def _source_line(place: str) -> str:
+    """The rule at a `file:line`: the name of a function, or the row of a table as it is written."""
+    file, _, number = place.rpartition(":")
+    line = int(number) if number.isdecimal() else 0
+    text = linecache.getline(file, line).strip()
+    while text.startswith("@"):
+        line += 1
+        text = linecache.getline(file, line).strip()
+    function = re.match(r"def (\w+)", text)
+    return function[1] if function else text.rstrip(",")
+
+
+def _short(place: str) -> str:
+    """A place within the project, from its root on."""
+    return place[len(_ROOT) + 1 :].replace(os.sep, "/") if place.startswith(_ROOT + os.sep) else place

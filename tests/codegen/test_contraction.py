@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import numpy as np
 import pytest
@@ -124,3 +125,68 @@ def test_small_ones_packed_all_the_same(ast, device, monkeypatch):
     with Context(CHECK=1):
         found = run(ast, device, contents, opts=opts)
     assert all(equal(a, b) for a, b in zip(found, evaluate(ast, contents), strict=True))
+
+
+# *** random contractions
+
+
+def random_contraction(rng):
+    """Operands that each lack an output axis, in some order, perhaps padded, shifted or converted."""
+    outputs = rng.choice((2, 2, 3))
+    sizes = [rng.choice((5, 8, 9, 16, 17, 20, 33)) for _ in range(outputs)]
+    sizes += [rng.randint(2, 7) for _ in range(rng.choice((1, 1, 2)))]
+    reduced = range(outputs, len(sizes))
+    missing = rng.sample(range(outputs), 2)
+    value = None
+    for number in range(1, rng.choice((3, 3, 3, 4))):
+        lacks = missing[number - 1] if number < 3 else rng.randrange(outputs)
+        along = [
+            axis for axis in range(len(sizes)) if axis != lacks and (axis < outputs or rng.random() < 0.9)
+        ]
+        rng.shuffle(along)
+        tracker = plain(*(sizes[axis] for axis in along))
+        if rng.random() < 0.3:  # one element of zeros in front, the last one cut off
+            tracker = tracker.pad(tuple((1, 0) for _ in along)).shrink(tuple((0, sizes[a]) for a in along))
+        tracker = tracker.permute(tuple(sorted(range(len(along)), key=lambda i: along[i])))
+        shape = tuple(size if axis in along else 1 for axis, size in enumerate(sizes))
+        dtype = rng.choice((dtypes.float, dtypes.float, dtypes.half, dtypes.int))
+        size = math.prod(sizes[axis] for axis in along)
+        operand = load(number, tracker.reshape(shape).expand(tuple(sizes)), dtype, size=size)
+        operand = operand.cast(dtypes.float) if dtype is not dtypes.float else operand
+        value = operand if value is None else value * operand
+    total = reduce(value, Ops.ADD, *reduced)
+    return sink(store(0, total.alu(Ops.MAX, total * total) if rng.random() < 0.3 else total))
+
+
+def check_random_contractions(device, seeds):
+    """Those that are packed, packed or not worth it, agree with the evaluator; how many there were."""
+    target = Device[device].renderer.target
+    packed = 0
+    for seed in seeds:
+        ast = random_contraction(random.Random(seed))
+        loops = Loops.of(lower(ast))
+        opts = packed_panels(Facts.of(loops), target) if loops.axes else []
+        if not opts:
+            continue
+        packed += bool(staged(opts))
+        contents = random_contents(ast, seed, -2, 3)
+        with Context(CHECK=1):
+            found = run(ast, device, contents, opts=opts)
+        expected = evaluate(ast, contents)
+        assert all(equal(a, b) for a, b in zip(found, expected, strict=True)), f"{device} {seed}: {opts}"
+    return packed
+
+
+@pytest.mark.parametrize(("device", "count"), [("PYTHON", 12), ("CPU", 20)])
+def test_random_contractions(device, count, monkeypatch):
+    monkeypatch.setattr(contraction, "LEAST_WORK", 1)
+    monkeypatch.setattr(contraction, "WORST", math.inf)
+    assert check_random_contractions(device, range(count)) > count // 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("device", "count"), [("PYTHON", 150), ("CPU", 300)])
+def test_many_random_contractions(device, count, monkeypatch):
+    monkeypatch.setattr(contraction, "LEAST_WORK", 1)
+    monkeypatch.setattr(contraction, "WORST", math.inf)
+    assert check_random_contractions(device, range(1000, 1000 + count)) > count // 8

@@ -182,26 +182,46 @@ class TensorBase(metaclass=TrainingFlag):
         return len(self.shape)
 
     def dim(self) -> int:
-        """The number of axes."""
+        """The number of axes.
+
+        >>> Tensor([[1]]).dim()
+        2
+        """
         return self.ndim
 
     def numel(self) -> sint:
-        """The number of elements."""
+        """The number of elements.
+
+        >>> Tensor([[1, 2], [3, 4]]).numel()
+        4
+        """
         total: sint = 1
         for size in self.shape:
             total = size * total if isinstance(size, UOp) else total * size
         return total
 
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or one axis of it."""
+        """The shape, or one axis of it.
+
+        >>> Tensor.zeros(2, 3).size()
+        (2, 3)
+        """
         return self.shape if dim is None else self.shape[dim]
 
     def element_size(self) -> int:
-        """Bytes of one element."""
+        """Bytes of one element.
+
+        >>> Tensor([1.0]).element_size()
+        4
+        """
         return self.dtype.itemsize
 
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Bytes of all elements.
+
+        >>> Tensor([1.0, 2.0]).nbytes()
+        8
+        """
         return self._static_numel() * self.dtype.itemsize
 
     def _static_numel(self) -> int:
@@ -219,7 +239,11 @@ class TensorBase(metaclass=TrainingFlag):
         self.requires_grad_(value)
 
     def requires_grad_(self, value: bool = True) -> Self:
-        """Set `requires_grad` and return the tensor."""
+        """Set `requires_grad` and return the tensor.
+
+        >>> Tensor([1.0]).requires_grad_().requires_grad
+        True
+        """
         if value and not dtypes.is_float(self.dtype):
             raise TypeError(f"only float tensors have gradients, not {self.dtype}")
         self._requires_grad = bool(value)
@@ -242,7 +266,11 @@ class TensorBase(metaclass=TrainingFlag):
     # *** running
 
     def kernelize(self, *others: TensorBase) -> Self:
-        """Plan: cut the graph below these tensors into kernels, make unallocated buffers. Runs nothing."""
+        """Plan: cut the graph below these tensors into kernels, make unallocated buffers. Runs nothing.
+
+        >>> Tensor([1]).add(1).kernelize().tolist()
+        [2]
+        """
         tensors: tuple[TensorBase, ...] = (self, *others)
         kernelize_nodes([t._needs_memory() for t in tensors], pending_nodes)
         for tensor in tensors:
@@ -250,7 +278,11 @@ class TensorBase(metaclass=TrainingFlag):
         return self
 
     def schedule_with_vars(self, *others: TensorBase) -> tuple[list[ScheduleItem], dict[UOp, int]]:
-        """The kernels that computing these tensors takes, in order, and the values of their Variables."""
+        """The kernels that computing these tensors takes, in order, and the values of their Variables.
+
+        >>> (Tensor([1]) + 1).schedule_with_vars()[1]
+        {}
+        """
         self.kernelize(*others)
         items = create_schedule([t._value() for t in (self, *others)])
         values: dict[UOp, int] = {}
@@ -259,7 +291,11 @@ class TensorBase(metaclass=TrainingFlag):
         return items, values
 
     def schedule(self, *others: TensorBase) -> list[ScheduleItem]:
-        """The kernels that computing these tensors takes, in order."""
+        """The kernels that computing these tensors takes, in order.
+
+        >>> len((Tensor([1]) + 1).schedule())
+        2
+        """
         return self.schedule_with_vars(*others)[0]
 
     def kernels(self, *others: TensorBase, target: str | None = None) -> list[InspectedKernel]:
@@ -271,7 +307,11 @@ class TensorBase(metaclass=TrainingFlag):
         return inspect(self.schedule(*others), target)
 
     def realize(self, *others: TensorBase) -> Self:
-        """Compute these tensors now, together, and return the first."""
+        """Compute these tensors now, together, and return the first.
+
+        >>> Tensor([1]).realize().is_realized
+        True
+        """
         tensors: tuple[TensorBase, ...] = (self, *others)
         realize_nodes([t._needs_memory() for t in tensors], pending_nodes)
         for tensor in tensors:  # stand for the memory, and let go of the graph
@@ -293,7 +333,11 @@ class TensorBase(metaclass=TrainingFlag):
         self._note_reader()
 
     def replace(self, other: TensorBase) -> Self:
-        """Stand for the same value as `other` from now on (no memory is written)."""
+        """Stand for the same value as `other` from now on (no memory is written).
+
+        >>> Tensor([1]).replace(Tensor([2])).tolist()
+        [2]
+        """
         if self.shape != other.shape:
             raise ValueError(f"replace needs shape {self.shape}, not {other.shape}")
         self._set(other.uop)
@@ -305,6 +349,9 @@ class TensorBase(metaclass=TrainingFlag):
         value  a tensor of this shape (or one that broadcasts to it), device and dtype; or a number
 
         Values computed from this tensor before the write keep what they read.
+
+        >>> Tensor([1, 2]).assign(Tensor([3, 4])).tolist()
+        [3, 4]
         """
         source: Any = (
             value
@@ -392,7 +439,11 @@ class TensorBase(metaclass=TrainingFlag):
     # *** copies and casts
 
     def contiguous(self) -> Tensor:
-        """The same values, stored row by row in memory of their own (the tensor itself where it is so)."""
+        """The same values, stored row by row in memory of their own (the tensor itself where it is so).
+
+        >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
+        [[1, 3], [2, 4]]
+        """
         node = self.uop
         if node.op is Ops.CONTIGUOUS:
             return self  # type: ignore[return-value]
@@ -403,7 +454,11 @@ class TensorBase(metaclass=TrainingFlag):
         return self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (node,)))
 
     def clone(self) -> Tensor:
-        """A copy in memory of its own."""
+        """A copy in memory of its own.
+
+        >>> Tensor([1]).clone().tolist()
+        [1]
+        """
         return self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,), "clone"))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
@@ -416,34 +471,54 @@ class TensorBase(metaclass=TrainingFlag):
         return made
 
     def detach(self) -> Tensor:
-        """The same value, through which no gradient flows."""
+        """The same value, through which no gradient flows.
+
+        >>> Tensor([1.0], requires_grad=True).detach().requires_grad
+        False
+        """
         made = self._unary(UOp(Ops.DETACH, self.dtype, (self.uop,)))
         made._requires_grad = False
         return made
 
     def to(self, device: str | None) -> Tensor:
-        """A copy on another device; the tensor itself if it is there already."""
+        """A copy on another device; the tensor itself if it is there already.
+
+        >>> Tensor([1]).to("CPU").device
+        'CPU'
+        """
         name = Device.canonicalize(device)
         if name == self.device:
             return self  # type: ignore[return-value]
         return self._unary(copied(self.uop, name))
 
     def to_(self, device: str | None) -> Self:
-        """Move this tensor to another device, in place."""
+        """Move this tensor to another device, in place.
+
+        >>> Tensor([1]).to_("CPU").device
+        'CPU'
+        """
         moved = self.to(device)
         if moved is not self:
             self._set(moved.uop)
         return self
 
     def cast(self, dtype: DType | str) -> Tensor:
-        """The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap."""
+        """The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.
+
+        >>> Tensor([1.7, -1.7]).cast("int32").tolist()
+        [1, -1]
+        """
         wanted = to_dtype(dtype)
         if wanted is self.dtype:
             return self  # type: ignore[return-value]
         return self._unary(self.uop.cast(wanted))
 
     def bitcast(self, dtype: DType | str) -> Tensor:
-        """The same bits read as another dtype of the same size."""
+        """The same bits read as another dtype of the same size.
+
+        >>> Tensor([1.0]).bitcast("int32").tolist()
+        [1065353216]
+        """
         wanted = to_dtype(dtype)
         if wanted.itemsize != self.dtype.itemsize:
             raise ValueError(
@@ -477,6 +552,9 @@ class TensorBase(metaclass=TrainingFlag):
         """The gradients of this scalar with respect to the targets; they can be differentiated again.
 
         gradient  what flows in from above, of this tensor's shape; needed where this tensor is no scalar
+
+        >>> (lambda x: (x * x).sum().gradient(x))(Tensor([3.0], requires_grad=True))[0].tolist()
+        [6.0]
         """
         if gradient is None:
             if self.numel() != 1:
@@ -502,7 +580,11 @@ class TensorBase(metaclass=TrainingFlag):
         return results
 
     def backward(self, gradient: TensorBase | None = None) -> Self:
-        """Add this scalar's gradient to `grad` of every tensor that it depends on and that requires it."""
+        """Add this scalar's gradient to `grad` of every tensor that it depends on and that requires it.
+
+        >>> (lambda x: ((x * x).sum().backward(), x.grad.tolist()))(Tensor([3.0], requires_grad=True))[1]
+        [6.0]
+        """
         if not self._requires_grad:
             raise RuntimeError(
                 "backward() on a tensor that requires no gradient: no tensor it depends on has requires_grad"

@@ -56,7 +56,11 @@ class CreationMixin(FunctionMixin):
         device: str | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
-        """A tensor of one value; its dtype is that of the number if not given."""
+        """A tensor of one value; its dtype is that of the number if not given.
+
+        >>> Tensor.full((2,), 7).tolist()
+        [7, 7]
+        """
         chosen = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)
         sizes = checked_shape(shape if isinstance(shape, (tuple, list)) else (shape,))
         scalar = constant(fill_value, chosen, Device.canonicalize(device))
@@ -64,12 +68,20 @@ class CreationMixin(FunctionMixin):
 
     @classmethod
     def zeros(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor:
-        """Zeros: `Tensor.zeros(2, 3)`."""
+        """Zeros: `Tensor.zeros(2, 3)`.
+
+        >>> Tensor.zeros(2).tolist()
+        [0.0, 0.0]
+        """
         return cls.full(sizes_of(shape), 0.0, dtype=dtype or default_float(), **more)
 
     @classmethod
     def ones(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor:
-        """Ones: `Tensor.ones(2, 3)`."""
+        """Ones: `Tensor.ones(2, 3)`.
+
+        >>> Tensor.ones(2).tolist()
+        [1.0, 1.0]
+        """
         return cls.full(sizes_of(shape), 1.0, dtype=dtype or default_float(), **more)
 
     @classmethod
@@ -80,7 +92,11 @@ class CreationMixin(FunctionMixin):
         device: str | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
-        """Memory of its own. It reads zeros until it is written."""
+        """Memory of its own. It reads zeros until it is written.
+
+        >>> Tensor.empty(2).shape
+        (2,)
+        """
         sizes = checked_shape(sizes_of(shape))
         count = 1
         for size in sizes:
@@ -104,25 +120,41 @@ class CreationMixin(FunctionMixin):
         device: str | None = None,
         **more: Any,
     ) -> Tensor:
-        """One value, in the shape, dtype and place of this tensor."""
+        """One value, in the shape, dtype and place of this tensor.
+
+        >>> Tensor([1, 2]).full_like(7).tolist()
+        [7, 7]
+        """
         return self.full(self.shape, fill_value, **self._like(dtype, device), **more)
 
     def zeros_like(
         self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
     ) -> Tensor:
-        """Zeros in the shape, dtype and place of this tensor."""
+        """Zeros in the shape, dtype and place of this tensor.
+
+        >>> Tensor([5, 6]).zeros_like().tolist()
+        [0, 0]
+        """
         return self.full(self.shape, 0, **self._like(dtype, device), **more)
 
     def ones_like(
         self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
     ) -> Tensor:
-        """Ones in the shape, dtype and place of this tensor."""
+        """Ones in the shape, dtype and place of this tensor.
+
+        >>> Tensor([5, 6]).ones_like().tolist()
+        [1, 1]
+        """
         return self.full(self.shape, 1, **self._like(dtype, device), **more)
 
     def empty_like(
         self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
     ) -> Tensor:
-        """Memory of its own in the shape, dtype and place of this tensor; it reads zeros."""
+        """Memory of its own in the shape, dtype and place of this tensor; it reads zeros.
+
+        >>> Tensor([1, 2]).empty_like().shape
+        (2,)
+        """
         return self.empty(*self.shape, **self._like(dtype, device), **more)
 
     @classmethod
@@ -139,6 +171,9 @@ class CreationMixin(FunctionMixin):
         """start, start + step, ... up to stop, which is not included; `arange(n)` counts from 0.
 
         Integers give the default int (int64 where they do not fit), floats the default float.
+
+        >>> Tensor.arange(2, 8, 2).tolist()
+        [2, 4, 6]
         """
         if stop is None:
             start, stop = 0, start
@@ -197,7 +232,11 @@ class CreationMixin(FunctionMixin):
         device: str | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
-        """`steps` numbers from start to stop, both included, equally far apart."""
+        """`steps` numbers from start to stop, both included, equally far apart.
+
+        >>> Tensor.linspace(0, 1, 3).tolist()
+        [0.0, 0.5, 1.0]
+        """
         if not isinstance(steps, int) or steps < 0:
             raise ValueError(f"linspace needs a number of steps that is not negative, not {steps!r}")
         chosen = default_float() if dtype is None else to_dtype(dtype)
@@ -237,7 +276,11 @@ class CreationMixin(FunctionMixin):
         device: str | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
-        """Ones on the diagonal of an n×m (n×n) matrix."""
+        """Ones on the diagonal of an n×m (n×n) matrix.
+
+        >>> Tensor.eye(2).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
         rows, columns = checked_shape((n, n if m is None else m))
         place = Device.canonicalize(device)
         row = cls._make(iota(rows, dtypes.int32, place)).unsqueeze(1)
@@ -258,15 +301,27 @@ class CreationMixin(FunctionMixin):
         return column <= row + diagonal if diagonal else column <= row
 
     def tril(self, diagonal: int = 0) -> Tensor:
-        """Zeros above a diagonal of the last two axes (0 is the main one)."""
+        """Zeros above a diagonal of the last two axes (0 is the main one).
+
+        >>> Tensor([[1, 2], [3, 4]]).tril().tolist()
+        [[1, 0], [3, 4]]
+        """
         return self._at_or_below(diagonal).where(self, self._filled(0))
 
     def triu(self, diagonal: int = 0) -> Tensor:
-        """Zeros below a diagonal of the last two axes (0 is the main one)."""
+        """Zeros below a diagonal of the last two axes (0 is the main one).
+
+        >>> Tensor([[1, 2], [3, 4]]).triu().tolist()
+        [[1, 2], [0, 4]]
+        """
         return self._at_or_below(diagonal - 1).where(self._filled(0), self)
 
     def diag(self, diagonal: int = 0) -> Tensor:
-        """A line as the diagonal of a matrix; of a matrix its diagonal."""
+        """A line as the diagonal of a matrix; of a matrix its diagonal.
+
+        >>> Tensor([1, 2]).diag().tolist()
+        [[1, 0], [0, 2]]
+        """
         if self.ndim == 2:
             return self.diagonal(diagonal)
         if self.ndim != 1:

@@ -31,39 +31,75 @@ class CastMixin(MovementMixin):
     __slots__ = ()
 
     def float(self) -> Tensor:
-        """Cast to float32."""
+        """Cast to float32.
+
+        >>> Tensor([1]).float().tolist()
+        [1.0]
+        """
         return self.cast(dtypes.float32)
 
     def half(self) -> Tensor:
-        """Cast to float16."""
+        """Cast to float16.
+
+        >>> Tensor([1]).half().dtype
+        dtypes.half
+        """
         return self.cast(dtypes.float16)
 
     def bfloat16(self) -> Tensor:
-        """Cast to bfloat16."""
+        """Cast to bfloat16.
+
+        >>> Tensor([1]).bfloat16().dtype
+        dtypes.bfloat16
+        """
         return self.cast(dtypes.bfloat16)
 
     def double(self) -> Tensor:
-        """Cast to float64."""
+        """Cast to float64.
+
+        >>> Tensor([1]).double().dtype
+        dtypes.double
+        """
         return self.cast(dtypes.float64)
 
     def int(self) -> Tensor:
-        """Cast to int32."""
+        """Cast to int32.
+
+        >>> Tensor([1.5]).int().tolist()
+        [1]
+        """
         return self.cast(dtypes.int32)
 
     def long(self) -> Tensor:
-        """Cast to int64."""
+        """Cast to int64.
+
+        >>> Tensor([1]).long().dtype
+        dtypes.long
+        """
         return self.cast(dtypes.int64)
 
     def short(self) -> Tensor:
-        """Cast to int16."""
+        """Cast to int16.
+
+        >>> Tensor([1]).short().dtype
+        dtypes.short
+        """
         return self.cast(dtypes.int16)
 
     def bool(self) -> Tensor:
-        """Whether elements are other than 0."""
+        """Whether elements are other than 0.
+
+        >>> Tensor([0, 2]).bool().tolist()
+        [False, True]
+        """
         return self.cast(dtypes.bool)
 
     def type(self, dtype: DType | str) -> Tensor:
-        """Cast to a dtype."""
+        """Cast to a dtype.
+
+        >>> Tensor([1]).type("float32").tolist()
+        [1.0]
+        """
         return self.cast(dtype)
 
 
@@ -138,24 +174,39 @@ class ElementwiseMixin(CastMixin):
     # *** arithmetic
 
     def add(self, other: Any, *, alpha: ConstType = 1) -> Tensor:
-        """Elementwise sum `self + alpha * other`; `or` on bools."""
+        """Elementwise sum `self + alpha * other`; `or` on bools.
+
+        >>> Tensor([1, 2]).add(3).tolist()
+        [4, 5]
+        """
         return self._binary(Ops.ADD, other if alpha == 1 else self._operand(other) * alpha)
 
     def sub(self, other: Any, reverse: bool = False, *, alpha: ConstType = 1) -> Tensor:
-        """Elementwise difference `self - alpha * other`; TypeError on two bools."""
+        """Elementwise difference `self - alpha * other`; TypeError on two bools.
+
+        >>> Tensor([5]).sub(3).tolist()
+        [2]
+        """
         right = other if alpha == 1 else self._operand(other) * alpha
         if dtypes.is_bool(self.dtype) and dtypes.is_bool(self._operand(right).dtype):
             raise TypeError("bools are not subtracted; use ^ or logical_xor")
         return self._binary(Ops.SUB, right, reverse)
 
     def mul(self, other: Any) -> Tensor:
-        """Elementwise product; `and` on bools."""
+        """Elementwise product; `and` on bools.
+
+        >>> Tensor([1, 2]).mul(3).tolist()
+        [3, 6]
+        """
         return self._binary(Ops.MUL, other)
 
     def div(self, other: Any, reverse: bool = False, *, rounding_mode: str | None = None) -> Tensor:
         """Elementwise quotient in floats.
 
         `rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers).
+
+        >>> Tensor([7]).div(2, rounding_mode="floor").tolist()
+        [3]
         """
         if rounding_mode is None:
             return self._true_division(other, reverse)
@@ -181,18 +232,30 @@ class ElementwiseMixin(CastMixin):
         return (exact | (quotient >= 0)).where(quotient, quotient + 1)
 
     def floor_divide(self, other: Any, reverse: bool = False) -> Tensor:
-        """Elementwise quotient rounded down; integers divided by 0 give 0."""
+        """Elementwise quotient rounded down; integers divided by 0 give 0.
+
+        >>> Tensor([7, -7]).floor_divide(2).tolist()
+        [3, -4]
+        """
         a, b = self._ordered(other, reverse)
         if dtypes.is_float(a.dtype):
             return (a / b).floor()
         return a._binary(Ops.IDIV, b, dtype=default_int() if dtypes.is_bool(a.dtype) else None)
 
     def idiv(self, other: Any) -> Tensor:
-        """Integer quotient rounded towards zero."""
+        """Integer quotient rounded towards zero.
+
+        >>> Tensor([7, -7]).idiv(2).tolist()
+        [3, -3]
+        """
         return self._truncated_division(other, False)
 
     def remainder(self, other: Any, reverse: bool = False) -> Tensor:
-        """Elementwise remainder with the sign of the divisor; integers by 0 give 0."""
+        """Elementwise remainder with the sign of the divisor; integers by 0 give 0.
+
+        >>> Tensor([-7]).remainder(3).tolist()
+        [2]
+        """
         a, b = self._ordered(other, reverse)
         if not dtypes.is_float(a.dtype):
             return a._binary(Ops.MOD, b, dtype=default_int() if dtypes.is_bool(a.dtype) else None)
@@ -201,11 +264,19 @@ class ElementwiseMixin(CastMixin):
         return (((rest < 0) != (b < 0)) & (rest != 0)).where(rest + b, rest)
 
     def mod(self, other: Any) -> Tensor:
-        """`remainder` by its other name."""
+        """`remainder` by its other name.
+
+        >>> Tensor([-7]).mod(3).tolist()
+        [2]
+        """
         return self.remainder(other)
 
     def fmod(self, other: Any) -> Tensor:
-        """Elementwise remainder with the sign of the dividend."""
+        """Elementwise remainder with the sign of the dividend.
+
+        >>> Tensor([7, -7]).fmod(3).tolist()
+        [1, -1]
+        """
         a, b = self._ordered(other, False)
         return a - a._truncated_division(b, False) * b
 
@@ -215,6 +286,9 @@ class ElementwiseMixin(CastMixin):
         A small whole Python exponent multiplies exactly, ±0.5 is a (reciprocal) root. An integer tensor to
         a negative Python power raises ValueError; integer tensors to tensors of negative powers give the
         truncated reciprocal.
+
+        >>> Tensor([2, 3]).pow(2).tolist()
+        [4, 9]
         """
         if not reverse and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
             known = self._known_power(exponent)
@@ -254,25 +328,45 @@ class ElementwiseMixin(CastMixin):
         return result.reciprocal() if exponent < 0 else result
 
     def square(self) -> Tensor:
-        """x·x."""
+        """x·x.
+
+        >>> Tensor([3]).square().tolist()
+        [9]
+        """
         return self * self
 
     def neg(self) -> Tensor:
-        """-x; TypeError on bools."""
+        """-x; TypeError on bools.
+
+        >>> Tensor([1, -2]).neg().tolist()
+        [-1, 2]
+        """
         if dtypes.is_bool(self.dtype):
             raise TypeError("a bool tensor has no negative; use ~ or logical_not")
         return self._unary(self.uop.alu(Ops.NEG))
 
     def negative(self) -> Tensor:
-        """-x."""
+        """-x.
+
+        >>> Tensor([1, -2]).negative().tolist()
+        [-1, 2]
+        """
         return self.neg()
 
     def reciprocal(self) -> Tensor:
-        """1 / x, in floats."""
+        """1 / x, in floats.
+
+        >>> Tensor([4.0]).reciprocal().tolist()
+        [0.25]
+        """
         return self._function(Ops.RECIP)
 
     def abs(self) -> Tensor:
-        """|x|; |-0.0| is 0.0, and the slope at 0 is 0."""
+        """|x|; |-0.0| is 0.0, and the slope at 0 is 0.
+
+        >>> Tensor([-2, 3]).abs().tolist()
+        [2, 3]
+        """
         if dtypes.is_unsigned(self.dtype) or dtypes.is_bool(self.dtype):
             return self.cast(self.dtype)
         if not dtypes.is_float(self.dtype):
@@ -280,13 +374,21 @@ class ElementwiseMixin(CastMixin):
         return (self < 0).where(-self, (self == 0).where(self._filled(0.0), self))
 
     def sign(self) -> Tensor:
-        """-1, 0 or 1; NaN stays NaN. The slope is 0 everywhere."""
+        """-1, 0 or 1; NaN stays NaN. The slope is 0 everywhere.
+
+        >>> Tensor([-2.0, 0.0, 5.0]).sign().tolist()
+        [-1.0, 0.0, 1.0]
+        """
         if dtypes.is_unsigned(self.dtype) or dtypes.is_bool(self.dtype):
             return (self != 0).cast(self.dtype)
         return (self < 0).where(self._filled(-1), (self > 0).where(self._filled(1), self * 0))
 
     def copysign(self, other: Any) -> Tensor:
-        """|self| with the sign of `other`, that of zeros included."""
+        """|self| with the sign of `other`, that of zeros included.
+
+        >>> Tensor([1.0, 2.0]).copysign(Tensor([-0.0, 1.0])).tolist()
+        [-1.0, 2.0]
+        """
         x = self._float()
         right = x._operand(other).cast(x.dtype)
         # 1/(-0.0) is -inf: the one comparison that sees the sign of a zero
@@ -297,21 +399,37 @@ class ElementwiseMixin(CastMixin):
     # *** rounding
 
     def trunc(self) -> Tensor:
-        """Rounded towards zero; integers stay."""
+        """Rounded towards zero; integers stay.
+
+        >>> Tensor([1.8, -1.8]).trunc().tolist()
+        [1.0, -1.0]
+        """
         return self._unary(self.uop.alu(Ops.TRUNC)) if dtypes.is_float(self.dtype) else self.cast(self.dtype)
 
     def floor(self) -> Tensor:
-        """Rounded down; integers stay."""
+        """Rounded down; integers stay.
+
+        >>> Tensor([1.8, -1.2]).floor().tolist()
+        [1.0, -2.0]
+        """
         whole = self.trunc()
         return (self < whole).where(whole - 1, whole) if dtypes.is_float(self.dtype) else whole
 
     def ceil(self) -> Tensor:
-        """Rounded up; integers stay."""
+        """Rounded up; integers stay.
+
+        >>> Tensor([1.2, -1.2]).ceil().tolist()
+        [2.0, -1.0]
+        """
         whole = self.trunc()
         return (whole < self).where(whole + 1, whole) if dtypes.is_float(self.dtype) else whole
 
     def round(self, decimals: int = 0) -> Tensor:
-        """Rounded to the nearest whole number (or number of `decimals`), ties to even; integers stay."""
+        """Rounded to the nearest whole number (or number of `decimals`), ties to even; integers stay.
+
+        >>> Tensor([0.5, 1.5, 1.6]).round().tolist()
+        [0.0, 2.0, 2.0]
+        """
         if not dtypes.is_float(self.dtype):
             return self.cast(self.dtype)
         if decimals:
@@ -324,7 +442,11 @@ class ElementwiseMixin(CastMixin):
         return away.where(whole + self.sign(), whole)
 
     def frac(self) -> Tensor:
-        """What truncation drops."""
+        """What truncation drops.
+
+        >>> Tensor([1.5, -1.5]).frac().tolist()
+        [0.5, -0.5]
+        """
         return self - self.trunc()
 
     # *** comparisons: bool results
@@ -337,35 +459,67 @@ class ElementwiseMixin(CastMixin):
         return self._binary(op, other, reverse)
 
     def eq(self, other: Any) -> Tensor:
-        """self == other."""
+        """self == other.
+
+        >>> Tensor([1, 2]).eq(2).tolist()
+        [False, True]
+        """
         return self._compare(Ops.CMPEQ, other)
 
     def ne(self, other: Any) -> Tensor:
-        """self != other."""
+        """self != other.
+
+        >>> Tensor([1, 2]).ne(2).tolist()
+        [True, False]
+        """
         return self._compare(Ops.CMPNE, other)
 
     def lt(self, other: Any) -> Tensor:
-        """self < other."""
+        """self < other.
+
+        >>> Tensor([1, 2]).lt(2).tolist()
+        [True, False]
+        """
         return self._compare(Ops.CMPLT, other)
 
     def le(self, other: Any) -> Tensor:
-        """self <= other."""
+        """self <= other.
+
+        >>> Tensor([1, 2]).le(1).tolist()
+        [True, False]
+        """
         return self._compare(Ops.CMPLE, other)
 
     def gt(self, other: Any) -> Tensor:
-        """self > other."""
+        """self > other.
+
+        >>> Tensor([1, 2]).gt(1).tolist()
+        [False, True]
+        """
         return self._compare(Ops.CMPLT, other, reverse=True)
 
     def ge(self, other: Any) -> Tensor:
-        """self >= other."""
+        """self >= other.
+
+        >>> Tensor([1, 2]).ge(2).tolist()
+        [False, True]
+        """
         return self._compare(Ops.CMPLE, other, reverse=True)
 
     def isnan(self) -> Tensor:
-        """Whether an element is NaN."""
+        """Whether an element is NaN.
+
+        >>> Tensor([1.0, math.nan]).isnan().tolist()
+        [False, True]
+        """
         return self != self
 
     def isinf(self, detect_positive: bool = True, detect_negative: bool = True) -> Tensor:
-        """Whether an element is infinite."""
+        """Whether an element is infinite.
+
+        >>> Tensor([1.0, math.inf]).isinf().tolist()
+        [False, True]
+        """
         if not dtypes.is_float(self.dtype):
             return self._filled(False, dtypes.bool)
         positive, negative = self == math.inf, self == -math.inf
@@ -376,13 +530,21 @@ class ElementwiseMixin(CastMixin):
         )
 
     def isfinite(self) -> Tensor:
-        """Whether an element is neither infinite nor NaN."""
+        """Whether an element is neither infinite nor NaN.
+
+        >>> Tensor([1.0, math.inf]).isfinite().tolist()
+        [True, False]
+        """
         if not dtypes.is_float(self.dtype):
             return self._filled(True, dtypes.bool)
         return (self > -math.inf) & (self < math.inf)
 
     def isclose(self, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-        """|self - other| <= atol + rtol·|other|, elementwise."""
+        """|self - other| <= atol + rtol·|other|, elementwise.
+
+        >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0, 2.1])).tolist()
+        [True, False]
+        """
         right = self._operand(other)
         near = (self - right).abs() <= right.abs() * rtol + atol
         close = (self == right) | (near & self.isfinite() & right.isfinite())
@@ -394,19 +556,35 @@ class ElementwiseMixin(CastMixin):
         return self.cast(dtypes.bool) if dtypes.is_bool(self.dtype) else self != 0
 
     def logical_not(self) -> Tensor:
-        """Whether an element is 0."""
+        """Whether an element is 0.
+
+        >>> Tensor([0, 2]).logical_not().tolist()
+        [True, False]
+        """
         return self == 0 if not dtypes.is_bool(self.dtype) else self != True  # noqa: E712
 
     def logical_and(self, other: Any) -> Tensor:
-        """Whether both are other than 0."""
+        """Whether both are other than 0.
+
+        >>> Tensor([0, 2]).logical_and(True).tolist()
+        [False, True]
+        """
         return self._bool() & _as_bool(self, other)
 
     def logical_or(self, other: Any) -> Tensor:
-        """Whether one is other than 0."""
+        """Whether one is other than 0.
+
+        >>> Tensor([0, 2]).logical_or(False).tolist()
+        [False, True]
+        """
         return self._bool() | _as_bool(self, other)
 
     def logical_xor(self, other: Any) -> Tensor:
-        """Whether exactly one is other than 0."""
+        """Whether exactly one is other than 0.
+
+        >>> Tensor([0, 2]).logical_xor(True).tolist()
+        [True, False]
+        """
         return self._bool() ^ _as_bool(self, other)
 
     def _bits(self, op: Ops, other: Any, reverse: bool = False) -> Tensor:
@@ -416,23 +594,43 @@ class ElementwiseMixin(CastMixin):
         return self._binary(op, right, reverse)
 
     def bitwise_and(self, other: Any) -> Tensor:
-        """Bits that both have; logic on bools."""
+        """Bits that both have; logic on bools.
+
+        >>> Tensor([6]).bitwise_and(3).tolist()
+        [2]
+        """
         return self._bits(Ops.AND, other)
 
     def bitwise_or(self, other: Any) -> Tensor:
-        """Bits that one has; logic on bools."""
+        """Bits that one has; logic on bools.
+
+        >>> Tensor([6]).bitwise_or(3).tolist()
+        [7]
+        """
         return self._bits(Ops.OR, other)
 
     def bitwise_xor(self, other: Any) -> Tensor:
-        """Bits that exactly one has; logic on bools."""
+        """Bits that exactly one has; logic on bools.
+
+        >>> Tensor([6]).bitwise_xor(3).tolist()
+        [5]
+        """
         return self._bits(Ops.XOR, other)
 
     def xor(self, other: Any) -> Tensor:
-        """`bitwise_xor` by its other name."""
+        """`bitwise_xor` by its other name.
+
+        >>> Tensor([6]).xor(3).tolist()
+        [5]
+        """
         return self.bitwise_xor(other)
 
     def bitwise_not(self) -> Tensor:
-        """All bits inverted; `not` on bools."""
+        """All bits inverted; `not` on bools.
+
+        >>> Tensor([0]).bitwise_not().tolist()
+        [-1]
+        """
         if dtypes.is_bool(self.dtype):
             return self.logical_not()
         if dtypes.is_float(self.dtype):
@@ -440,11 +638,19 @@ class ElementwiseMixin(CastMixin):
         return self._unary(self.uop.alu(Ops.XOR, filled(self.shape, self.dtype, -1)))
 
     def lshift(self, other: Any, reverse: bool = False) -> Tensor:
-        """Bits moved up; by the width or more gives 0."""
+        """Bits moved up; by the width or more gives 0.
+
+        >>> Tensor([1]).lshift(3).tolist()
+        [8]
+        """
         return self._bits(Ops.SHL, other, reverse)
 
     def rshift(self, other: Any, reverse: bool = False) -> Tensor:
-        """Bits moved down, the sign kept; by the width or more gives 0, or -1 for negative numbers."""
+        """Bits moved down, the sign kept; by the width or more gives 0, or -1 for negative numbers.
+
+        >>> Tensor([9]).rshift(1).tolist()
+        [4]
+        """
         return self._bits(Ops.SHR, other, reverse)
 
     # *** choices
@@ -462,6 +668,9 @@ class ElementwiseMixin(CastMixin):
 
         Called on another tensor in PyTorch's order, `x.where(condition, other)`, it is `condition.where(x,
         other)`.
+
+        >>> Tensor([True, False]).where(Tensor([1, 2]), 0).tolist()
+        [1, 0]
         """
         if yes is None and no is None:
             return self._bool().nonzero(as_tuple=True)
@@ -480,7 +689,11 @@ class ElementwiseMixin(CastMixin):
         return self._make(node, self, a, b)
 
     def masked_fill(self, mask: TensorBase, value: Any) -> Tensor:
-        """`value` where the mask holds, this tensor elsewhere; the tensor's dtype stays."""
+        """`value` where the mask holds, this tensor elsewhere; the tensor's dtype stays.
+
+        >>> Tensor([1, 2]).masked_fill(Tensor([True, False]), 9).tolist()
+        [9, 2]
+        """
         if not isinstance(mask, ElementwiseMixin) or not dtypes.is_bool(mask.dtype):
             raise TypeError(f"masked_fill needs a bool mask, not {getattr(mask, 'dtype', mask)}")
         filling = (
@@ -491,15 +704,27 @@ class ElementwiseMixin(CastMixin):
         return mask.where(filling, self)
 
     def maximum(self, other: Any) -> Tensor:
-        """The greater of two; NaN wins; equals share the gradient."""
+        """The greater of two; NaN wins; equals share the gradient.
+
+        >>> Tensor([1, 5]).maximum(3).tolist()
+        [3, 5]
+        """
         return self._binary(Ops.MAX, other)
 
     def minimum(self, other: Any) -> Tensor:
-        """The smaller of two; NaN wins; equals share the gradient."""
+        """The smaller of two; NaN wins; equals share the gradient.
+
+        >>> Tensor([1, 5]).minimum(3).tolist()
+        [1, 3]
+        """
         return self._binary(Ops.MIN, other)
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
-        """Limited to [min, max], either of which may be a tensor or missing; NaN stays."""
+        """Limited to [min, max], either of which may be a tensor or missing; NaN stays.
+
+        >>> Tensor([-3, 1, 9]).clamp(0, 5).tolist()
+        [0, 1, 5]
+        """
         if min is None and max is None:
             raise ValueError("clamp needs min or max")
         result = self.cast(self.dtype)
@@ -510,11 +735,19 @@ class ElementwiseMixin(CastMixin):
         return result
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        """`clamp` by numpy's name."""
+        """`clamp` by numpy's name.
+
+        >>> Tensor([-3, 1, 9]).clip(0, 5).tolist()
+        [0, 1, 5]
+        """
         return self.clamp(min, max)
 
     def lerp(self, end: TensorBase, weight: Any) -> Tensor:
-        """self + (end - self) * weight."""
+        """self + (end - self) * weight.
+
+        >>> Tensor([0.0]).lerp(Tensor([4.0]), 0.25).tolist()
+        [1.0]
+        """
         step = (self._operand(end) - self) * weight
         return self._binary(Ops.ADD, step)
 

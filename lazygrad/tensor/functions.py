@@ -20,41 +20,77 @@ class FunctionMixin(ElementwiseMixin):
     __slots__ = ()
 
     def sqrt(self) -> Tensor:
-        """Square root; NaN below 0."""
+        """Square root; NaN below 0.
+
+        >>> Tensor([4.0]).sqrt().tolist()
+        [2.0]
+        """
         return self._function(Ops.SQRT)
 
     def rsqrt(self) -> Tensor:
-        """1 / sqrt(x)."""
+        """1 / sqrt(x).
+
+        >>> Tensor([4.0]).rsqrt().tolist()
+        [0.5]
+        """
         return self._function(Ops.SQRT).reciprocal()
 
     def exp(self) -> Tensor:
-        """e to the x."""
+        """e to the x.
+
+        >>> Tensor([0.0]).exp().tolist()
+        [1.0]
+        """
         return self._function(Ops.EXP)
 
     def exp2(self) -> Tensor:
-        """2 to the x."""
+        """2 to the x.
+
+        >>> Tensor([3.0]).exp2().tolist()
+        [8.0]
+        """
         return self._function(Ops.EXP2)
 
     def log(self) -> Tensor:
-        """Natural logarithm; -inf at 0, NaN below."""
+        """Natural logarithm; -inf at 0, NaN below.
+
+        >>> Tensor([1.0, 0.0]).log().tolist()
+        [0.0, -inf]
+        """
         return self._function(Ops.LOG)
 
     def log2(self) -> Tensor:
-        """Logarithm to base 2."""
+        """Logarithm to base 2.
+
+        >>> Tensor([8.0]).log2().tolist()
+        [3.0]
+        """
         return self._function(Ops.LOG2)
 
     def log10(self) -> Tensor:
-        """Logarithm to base 10."""
+        """Logarithm to base 10.
+
+        >>> Tensor([1.0]).log10().tolist()
+        [0.0]
+        """
         return self._function(Ops.LOG) * (1.0 / math.log(10.0))
 
     def log1p(self) -> Tensor:
-        """log(1 + x), accurate near 0: the error of 1 + x is divided out."""
+        """log(1 + x), accurate near 0: the error of 1 + x is divided out.
+
+        >>> Tensor([0.0]).log1p().tolist()
+        [0.0]
+        """
         x = self._float()
         u = x + 1.0
         return ((u == 1.0) | (u == math.inf)).where((u == 1.0).where(x, u), u.log() * (x / (u - 1.0)))
 
     def expm1(self) -> Tensor:
-        """exp(x) - 1, accurate near 0."""
+        """exp(x) - 1, accurate near 0.
+
+        >>> Tensor([0.0]).expm1().tolist()
+        [0.0]
+        """
         x = self._float()
         half = (x * 0.5).tanh()
         # exp(x) - 1 = 2t / (1 - t) with t = tanh(x/2); far out the plain form is accurate
@@ -62,32 +98,56 @@ class FunctionMixin(ElementwiseMixin):
         return near.where(half * 2.0 / (1.0 - half), x.exp() - 1.0)
 
     def sin(self) -> Tensor:
-        """Sine of radians."""
+        """Sine of radians.
+
+        >>> Tensor([0.0]).sin().tolist()
+        [0.0]
+        """
         return self._function(Ops.SIN)
 
     def cos(self) -> Tensor:
-        """Cosine of radians."""
+        """Cosine of radians.
+
+        >>> Tensor([0.0]).cos().tolist()
+        [1.0]
+        """
         x = self._float()
         return x._unary(cosine(x.uop))
 
     def tan(self) -> Tensor:
-        """Tangent of radians."""
+        """Tangent of radians.
+
+        >>> Tensor([0.0]).tan().tolist()
+        [0.0]
+        """
         return self.sin() / self.cos()
 
     def asin(self) -> Tensor:
-        """The angle in [-π/2, π/2] whose sine is x."""
+        """The angle in [-π/2, π/2] whose sine is x.
+
+        >>> Tensor([0.0]).asin().tolist()
+        [0.0]
+        """
         x = self._float()
         # sin φ = x  ⇒  tan φ = x / sqrt((1 - x)(1 + x))
         return (x / ((1.0 - x) * (1.0 + x)).sqrt()).atan()
 
     def acos(self) -> Tensor:
-        """The angle in [0, π] whose cosine is x."""
+        """The angle in [0, π] whose cosine is x.
+
+        >>> Tensor([1.0]).acos().tolist()
+        [0.0]
+        """
         x = self._float()
         # tan(φ/2) = sqrt((1 - x) / (1 + x))
         return ((1.0 - x) / (1.0 + x)).sqrt().atan() * 2.0
 
     def atan(self) -> Tensor:
-        """The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series."""
+        """The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series.
+
+        >>> Tensor([0.0]).atan().tolist()
+        [0.0]
+        """
         x = self._float()
         return x._atan(24 if x.dtype is dtypes.float64 else 11)
 
@@ -110,7 +170,11 @@ class FunctionMixin(ElementwiseMixin):
         return negative.where(-angle, angle)
 
     def atan2(self, other: Any) -> Tensor:
-        """The angle of the point (other, self), in [-π, π]."""
+        """The angle of the point (other, self), in [-π, π].
+
+        >>> Tensor([0.0]).atan2(Tensor([1.0])).tolist()
+        [0.0]
+        """
         y = self._float()
         x = y._operand(other).cast(least_upper_dtype(y.dtype, y._operand(other).dtype))
         angle = (y / x).atan()
@@ -119,7 +183,11 @@ class FunctionMixin(ElementwiseMixin):
         return (x > 0).where(angle, (x < 0).where(turned, at_zero))
 
     def sinh(self) -> Tensor:
-        """Hyperbolic sine."""
+        """Hyperbolic sine.
+
+        >>> Tensor([0.0]).sinh().tolist()
+        [0.0]
+        """
         x = self._float()
         e = x.expm1()
         # (e^x - e^-x) / 2 without cancellation: with m = e^x - 1 it is (m + m/(m+1)) / 2
@@ -129,16 +197,28 @@ class FunctionMixin(ElementwiseMixin):
         )
 
     def cosh(self) -> Tensor:
-        """Hyperbolic cosine."""
+        """Hyperbolic cosine.
+
+        >>> Tensor([0.0]).cosh().tolist()
+        [1.0]
+        """
         x = self._float()
         return (x.exp() + (-x).exp()) * 0.5
 
     def tanh(self) -> Tensor:
-        """Hyperbolic tangent."""
+        """Hyperbolic tangent.
+
+        >>> Tensor([0.0]).tanh().tolist()
+        [0.0]
+        """
         return self._function(Ops.TANH)
 
     def asinh(self) -> Tensor:
-        """The number whose hyperbolic sine is x."""
+        """The number whose hyperbolic sine is x.
+
+        >>> Tensor([0.0]).asinh().tolist()
+        [0.0]
+        """
         x = self._float()
         size = (x < 0).where(-x, x)
         root = (size * size + 1.0).sqrt()
@@ -148,23 +228,39 @@ class FunctionMixin(ElementwiseMixin):
         return (x < 0).where(-value, value)
 
     def acosh(self) -> Tensor:
-        """The number >= 0 whose hyperbolic cosine is x."""
+        """The number >= 0 whose hyperbolic cosine is x.
+
+        >>> Tensor([1.0]).acosh().tolist()
+        [0.0]
+        """
         x = self._float()
         far = x > 1e9
         rest = x - 1.0
         return far.where(x.log() + math.log(2.0), (rest + (rest * (x + 1.0)).sqrt()).log1p())
 
     def atanh(self) -> Tensor:
-        """The number whose hyperbolic tangent is x."""
+        """The number whose hyperbolic tangent is x.
+
+        >>> Tensor([0.0]).atanh().tolist()
+        [0.0]
+        """
         x = self._float()
         return (x.log1p() - (-x).log1p()) * 0.5
 
     def erf(self) -> Tensor:
-        """The error function."""
+        """The error function.
+
+        >>> Tensor([0.0]).erf().tolist()
+        [0.0]
+        """
         return self._function(Ops.ERF)
 
     def logaddexp(self, other: Any) -> Tensor:
-        """log(e^self + e^other), without overflow."""
+        """log(e^self + e^other), without overflow.
+
+        >>> Tensor([-math.inf]).logaddexp(0.0).tolist()
+        [0.0]
+        """
         right = self._operand(other)
         greatest = self.maximum(right)
         safe = greatest.isinf().where(greatest._filled(0.0), greatest).detach()

@@ -106,7 +106,11 @@ class HostMixin(TensorBase):
         return flat[offset : offset + count].reshape(shape)
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """A writable copy as a numpy array; bfloat16 and fp8 come as float32."""
+        """A writable copy as a numpy array; bfloat16 and fp8 come as float32.
+
+        >>> Tensor([1, 2]).numpy()
+        array([1, 2], dtype=int32)
+        """
         import numpy as np
 
         source: HostMixin = self.cast(dtypes.float32) if self.dtype.fmt is None else self
@@ -115,18 +119,30 @@ class HostMixin(TensorBase):
 
     def data(self) -> memoryview:
         """The elements as a read-only memoryview of the tensor's shape, without a copy where the memory is
-        the host's."""
+        the host's.
+
+        >>> Tensor([1, 2]).data().tolist()
+        [1, 2]
+        """
         source: HostMixin = self.cast(dtypes.float32) if self.dtype.fmt is None else self
         view = source._host_array().view()
         view.flags.writeable = False
         return view.data
 
     def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers; a bare number for a 0-d tensor."""
+        """The elements as nested lists of Python numbers; a bare number for a 0-d tensor.
+
+        >>> Tensor([[1, 2]]).tolist()
+        [[1, 2]]
+        """
         return self.numpy().tolist()
 
     def item(self) -> ConstType:
-        """The value of a tensor of one element as a Python number."""
+        """The value of a tensor of one element as a Python number.
+
+        >>> Tensor([3]).item()
+        3
+        """
         if self.numel() != 1:
             raise ValueError(f"item() needs one element, this tensor has shape {self.shape}")
         value: ConstType = self.numpy().reshape(()).item()
@@ -151,14 +167,22 @@ class HostMixin(TensorBase):
 
     @classmethod
     def from_dlpack(cls, source: Any) -> Tensor:
-        """A tensor that shares the memory of any object with `__dlpack__` on the CPU (torch, numpy, ...)."""
+        """A tensor that shares the memory of any object with `__dlpack__` on the CPU (torch, numpy, ...).
+
+        >>> Tensor.from_dlpack(Tensor([1, 2]).numpy()).tolist()
+        [1, 2]
+        """
         import numpy as np
 
         return cls._adopt(np.from_dlpack(source))
 
     @classmethod
     def from_numpy(cls, array: np.ndarray[Any, Any]) -> Tensor:
-        """A CPU tensor that shares the array's memory: writes through either are seen by both."""
+        """A CPU tensor that shares the array's memory: writes through either are seen by both.
+
+        >>> Tensor.from_numpy(Tensor([1, 2]).numpy()).tolist()
+        [1, 2]
+        """
         return cls._adopt(array)
 
     @classmethod

@@ -388,6 +388,9 @@ class IndexingMixin(RandomMixin):
         An index out of range gives 0.
 
         index  integers, with as many axes as the tensor, on the others no larger; the result has its shape
+
+        >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[1], [0]])).tolist()
+        [[2], [3]]
         """
         if self.ndim == 0 and index.ndim == 0:
             return self.reshape(1).gather(0, index.reshape((1,))).reshape(())  # type: ignore[attr-defined]
@@ -396,7 +399,11 @@ class IndexingMixin(RandomMixin):
         return self._make(gather(flat, node), self)
 
     def take_along_dim(self, indices: Any, dim: int | None = None) -> Tensor:
-        """`gather` with an index that broadcasts on the other axes; of the flattened tensor without `dim`."""
+        """`gather` with an index that broadcasts on the other axes; of the flattened tensor without `dim`.
+
+        >>> Tensor([[1, 2], [3, 4]]).take_along_dim(Tensor([[1], [0]]), 1).tolist()
+        [[2], [3]]
+        """
         if dim is None:
             return self.flatten().gather(0, indices.flatten())
         axis = self._axis(dim)
@@ -413,6 +420,9 @@ class IndexingMixin(RandomMixin):
         """A copy with values stored along an axis: result[index[i][j]][j] = src[i][j] for axis 0.
 
         reduce  None (the last of equal places stays), "add" or "multiply"
+
+        >>> Tensor([0, 0]).scatter(0, Tensor([1]), Tensor([5])).tolist()
+        [0, 5]
         """
         if reduce not in (None, "add", "multiply"):
             raise ValueError(f"scatter's reduce is None, 'add' or 'multiply', not {reduce!r}")
@@ -420,7 +430,11 @@ class IndexingMixin(RandomMixin):
         return self._scattered(dim, index, src, op, "scatter")
 
     def scatter_add(self, dim: int, index: Any, src: Any) -> Tensor:
-        """A copy with values added along an axis, where places repeat too."""
+        """A copy with values added along an axis, where places repeat too.
+
+        >>> Tensor([0, 1]).scatter_add(0, Tensor([1, 1]), Tensor([5, 6])).tolist()
+        [0, 12]
+        """
         return self._scattered(dim, index, src, Ops.ADD, "scatter_add")
 
     def _scattered(self, dim: int, index: Any, src: Any, op: Ops | None, method: str) -> Tensor:
@@ -448,6 +462,9 @@ class IndexingMixin(RandomMixin):
         """A copy with values combined along an axis: reduce is sum, prod, mean, amax or amin.
 
         include_self  whether the element that was there takes part
+
+        >>> Tensor([4, 1]).scatter_reduce(0, Tensor([0, 1]), Tensor([3, 3]), "amax").tolist()
+        [4, 3]
         """
         ops = {"sum": Ops.ADD, "mean": Ops.ADD, "prod": Ops.MUL, "amax": Ops.MAX, "amin": Ops.MIN}
         if reduce not in ops:
@@ -471,21 +488,37 @@ class IndexingMixin(RandomMixin):
         return result
 
     def index_select(self, dim: int, index: Any) -> Tensor:
-        """The slices of an axis that a line of integers names."""
+        """The slices of an axis that a line of integers names.
+
+        >>> Tensor([[1, 2], [3, 4]]).index_select(1, Tensor([1])).tolist()
+        [[2], [4]]
+        """
         if index.ndim > 1:
             raise ValueError(f"index_select needs a line of integers, not shape {shape_text(index.shape)}")
         return self[(slice(None),) * self._axis(dim) + (index.reshape((index.numel(),)),)]
 
     def select(self, dim: int, index: int) -> Tensor:
-        """One slice of an axis, without it."""
+        """One slice of an axis, without it.
+
+        >>> Tensor([[1, 2], [3, 4]]).select(1, 0).tolist()
+        [1, 3]
+        """
         return self[(slice(None),) * self._axis(dim) + (index,)]
 
     def take(self, index: Any) -> Tensor:
-        """Elements of the flattened tensor; the result has the shape of the index."""
+        """Elements of the flattened tensor; the result has the shape of the index.
+
+        >>> Tensor([[1, 2], [3, 4]]).take(Tensor([3, 0])).tolist()
+        [4, 1]
+        """
         return self.flatten()[index]
 
     def masked_select(self, mask: Any) -> Tensor:
-        """The elements where a mask holds, in one line. It runs, to know how many there are."""
+        """The elements where a mask holds, in one line. It runs, to know how many there are.
+
+        >>> Tensor([1, 2]).masked_select(Tensor([False, True])).tolist()
+        [2]
+        """
         if not dtypes.is_bool(mask.dtype):
             raise TypeError(f"masked_select needs a bool mask, not {mask.dtype}")
         shape = broadcast_shapes(self.shape, mask.shape)

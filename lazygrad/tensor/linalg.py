@@ -40,12 +40,19 @@ class LinalgMixin(ReduceMixin):
         Lines are rows on the left and columns on the right, axes before the last two broadcast.
 
         self   (..., m, k) or (k,)    other  (..., k, n) or (k,)    dtype  what to accumulate in and return
+
+        >>> Tensor([[1, 2]]).matmul(Tensor([[3], [4]])).tolist()
+        [[11]]
         """
         right = self._operand(other)
         return right.dot(self, dtype) if reverse else self.dot(right, dtype)
 
     def dot(self, other: Any, dtype: DType | str | None = None) -> Tensor:
-        """`matmul`; of two lines their inner product."""
+        """`matmul`; of two lines their inner product.
+
+        >>> Tensor([1, 2]).dot(Tensor([3, 4])).item()
+        11
+        """
         right = self._operand(other)
         if self.ndim == 0 or right.ndim == 0:
             raise ValueError(
@@ -80,17 +87,29 @@ class LinalgMixin(ReduceMixin):
         return self.matmul(other, reverse=True)
 
     def mm(self, mat2: TensorBase) -> Tensor:
-        """The product of two matrices."""
+        """The product of two matrices.
+
+        >>> Tensor([[1, 2]]).mm(Tensor([[3], [4]])).tolist()
+        [[11]]
+        """
         self._need_axes("mm", 2, self, mat2)
         return self.dot(mat2)
 
     def bmm(self, mat2: TensorBase) -> Tensor:
-        """The products of two batches of matrices."""
+        """The products of two batches of matrices.
+
+        >>> Tensor.ones(2, 1, 3).bmm(Tensor.ones(2, 3, 1)).tolist()
+        [[[3.0]], [[3.0]]]
+        """
         self._need_axes("bmm", 3, self, mat2)
         return self.dot(mat2)
 
     def mv(self, vec: TensorBase) -> Tensor:
-        """A matrix times a line."""
+        """A matrix times a line.
+
+        >>> Tensor([[1, 2]]).mv(Tensor([3, 4])).tolist()
+        [11]
+        """
         self._need_axes("mv", 2, self)
         self._need_axes("mv", 1, vec)
         return self.dot(vec)
@@ -102,24 +121,40 @@ class LinalgMixin(ReduceMixin):
                 raise ValueError(f"{name} needs {rank} axes, not shape {shape_text(tensor.shape)}")
 
     def outer(self, vec2: TensorBase) -> Tensor:
-        """All products of the elements of two lines."""
+        """All products of the elements of two lines.
+
+        >>> Tensor([1, 2]).outer(Tensor([3, 4])).tolist()
+        [[3, 4], [6, 8]]
+        """
         self._need_axes("outer", 1, self, vec2)
         return self.unsqueeze(1) * vec2
 
     def inner(self, other: Any) -> Tensor:
-        """The sum of products along the last axes."""
+        """The sum of products along the last axes.
+
+        >>> Tensor([1, 2]).inner(Tensor([3, 4])).item()
+        11
+        """
         right = self._operand(other)
         if self.ndim == 0 or right.ndim == 0:
             return self * right
         return self.tensordot(right, ([-1], [-1]))
 
     def vdot(self, other: TensorBase) -> Tensor:
-        """The inner product of two lines."""
+        """The inner product of two lines.
+
+        >>> Tensor([1, 2]).vdot(Tensor([3, 4])).item()
+        11
+        """
         self._need_axes("vdot", 1, self, other)
         return self.dot(other)
 
     def trace(self) -> Tensor:
-        """The sum of the diagonal of a matrix."""
+        """The sum of the diagonal of a matrix.
+
+        >>> Tensor([[1, 2], [3, 4]]).trace().item()
+        5
+        """
         self._need_axes("trace", 2, self)
         return self.diagonal().sum()
 
@@ -127,6 +162,9 @@ class LinalgMixin(ReduceMixin):
         """The sum of products over the last `dims` axes of this tensor and the first of the other.
 
         dims  a number of axes, or (axes of this tensor, axes of the other), which meet in pairs
+
+        >>> Tensor([1, 2]).tensordot(Tensor([3, 4]), 1).item()
+        11
         """
         right = self._operand(other)
         if isinstance(dims, int):
@@ -150,7 +188,11 @@ class LinalgMixin(ReduceMixin):
         return a2.dot(b2).reshape(left_shape + right_shape)
 
     def addmm(self, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        """beta·self + alpha·(mat1 @ mat2)."""
+        """beta·self + alpha·(mat1 @ mat2).
+
+        >>> Tensor.ones(1, 1).addmm(Tensor([[2.0]]), Tensor([[3.0]])).tolist()
+        [[7.0]]
+        """
         product = self._operand(mat1).dot(mat2)
         return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)
 
@@ -161,6 +203,9 @@ class LinalgMixin(ReduceMixin):
         A letter that the result lacks is summed over; a letter twice in one operand takes its diagonal;
         `...` stands for axes that broadcast. Without `->` the result has the letters that occur once, in
         alphabetical order.
+
+        >>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()
+        [3, 7]
         """
         tensors: list[Any] = list(
             operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands

@@ -73,6 +73,9 @@ class MovementMixin(HostMixin):
         """The same elements in row-major order in another shape.
 
         One size may be -1, and None keeps a size.
+
+        >>> Tensor([1, 2, 3, 4]).reshape(2, -1).tolist()
+        [[1, 2], [3, 4]]
         """
         new = sizes_of(shape)
         if any(size is None for size in new):
@@ -84,19 +87,35 @@ class MovementMixin(HostMixin):
         return self._unary(movement.reshape(self.uop, movement.resolve_minus_one(self.shape, new)))
 
     def view(self, *shape: Any) -> Tensor:
-        """`reshape` by PyTorch's other name."""
+        """`reshape` by PyTorch's other name.
+
+        >>> Tensor([1, 2]).view(2, 1).tolist()
+        [[1], [2]]
+        """
         return self.reshape(*shape)
 
     def reshape_as(self, other: TensorBase) -> Tensor:
-        """This tensor in the shape of another."""
+        """This tensor in the shape of another.
+
+        >>> Tensor([1, 2]).reshape_as(Tensor([[0], [0]])).tolist()
+        [[1], [2]]
+        """
         return self.reshape(other.shape)
 
     def view_as(self, other: TensorBase) -> Tensor:
-        """This tensor in the shape of another."""
+        """This tensor in the shape of another.
+
+        >>> Tensor([1, 2]).view_as(Tensor([[0], [0]])).tolist()
+        [[1], [2]]
+        """
         return self.reshape(other.shape)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-        """The axes from `start_dim` to `end_dim`, both included, become one."""
+        """The axes from `start_dim` to `end_dim`, both included, become one.
+
+        >>> Tensor([[1, 2], [3, 4]]).flatten().tolist()
+        [1, 2, 3, 4]
+        """
         if self.ndim == 0:
             return self.reshape(1)
         start, end = self._axis(start_dim), self._axis(end_dim)
@@ -105,51 +124,87 @@ class MovementMixin(HostMixin):
         return self.reshape(self.shape[:start] + (prod(self.shape[start : end + 1]),) + self.shape[end + 1 :])
 
     def ravel(self) -> Tensor:
-        """All elements in one axis."""
+        """All elements in one axis.
+
+        >>> Tensor([[1, 2], [3, 4]]).ravel().tolist()
+        [1, 2, 3, 4]
+        """
         return self.flatten()
 
     def unflatten(self, dim: int, sizes: Sequence[sint]) -> Tensor:
-        """One axis becomes several, of these sizes (one may be -1)."""
+        """One axis becomes several, of these sizes (one may be -1).
+
+        >>> Tensor.zeros(6).unflatten(0, (2, 3)).shape
+        (2, 3)
+        """
         axis = self._axis(dim)
         inner = movement.resolve_minus_one((self.shape[axis],), tuple(sizes))
         return self.reshape(self.shape[:axis] + inner + self.shape[axis + 1 :])
 
     def squeeze(self, dim: Axis = None, *, axis: Axis = None) -> Tensor:
-        """Without the axes of size 1: all of them, or those named (others that are named stay)."""
+        """Without the axes of size 1: all of them, or those named (others that are named stay).
+
+        >>> Tensor.zeros(1, 2, 1).squeeze().shape
+        (2,)
+        """
         named = self._axes(dim if axis is None else axis)
         return self.reshape(
             tuple(s for i, s in enumerate(self.shape) if i not in named or not resolve_equal(s, 1))
         )
 
     def unsqueeze(self, dim: int) -> Tensor:
-        """A new axis of size 1 at this place."""
+        """A new axis of size 1 at this place.
+
+        >>> Tensor([1, 2]).unsqueeze(0).tolist()
+        [[1, 2]]
+        """
         place = checked_axis(dim, self.ndim + 1, self.shape + (1,))
         return self.reshape(self.shape[:place] + (1,) + self.shape[place:])
 
     # *** order
 
     def permute(self, *order: Any, dims: Sequence[int] | None = None) -> Tensor:
-        """Axis i of the result is axis `order[i]` of this tensor."""
+        """Axis i of the result is axis `order[i]` of this tensor.
+
+        >>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape
+        (4, 2, 3)
+        """
         wanted = sizes_of(order) if dims is None else tuple(dims)
         return self._unary(movement.permute(self.uop, tuple(self._axis(axis) for axis in wanted)))
 
     def transpose(self, dim0: int = 1, dim1: int = 0) -> Tensor:
-        """Two axes exchanged; the first two if none are named."""
+        """Two axes exchanged; the first two if none are named.
+
+        >>> Tensor([[1, 2], [3, 4]]).transpose().tolist()
+        [[1, 3], [2, 4]]
+        """
         first, second = self._axis(dim0), self._axis(dim1)
         order = list(range(self.ndim))
         order[first], order[second] = order[second], order[first]
         return self.permute(order)
 
     def swapaxes(self, axis0: int, axis1: int) -> Tensor:
-        """Two axes exchanged."""
+        """Two axes exchanged.
+
+        >>> Tensor.zeros(2, 3).swapaxes(0, 1).shape
+        (3, 2)
+        """
         return self.transpose(axis0, axis1)
 
     def swapdims(self, dim0: int, dim1: int) -> Tensor:
-        """Two axes exchanged."""
+        """Two axes exchanged.
+
+        >>> Tensor.zeros(2, 3).swapdims(0, 1).shape
+        (3, 2)
+        """
         return self.transpose(dim0, dim1)
 
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-        """The axes `source` at the places `destination`; the others keep their order."""
+        """The axes `source` at the places `destination`; the others keep their order.
+
+        >>> Tensor.zeros(2, 3, 4).movedim(0, -1).shape
+        (3, 4, 2)
+        """
         moved, places = self._axes(source), self._axes(destination)
         if len(moved) != len(places):
             raise ValueError(f"movedim needs as many sources as destinations, not {source} and {destination}")
@@ -158,7 +213,11 @@ class MovementMixin(HostMixin):
         return self.permute([at[i] if i in at else next(rest) for i in range(self.ndim)])
 
     def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-        """`movedim` by numpy's name."""
+        """`movedim` by numpy's name.
+
+        >>> Tensor.zeros(2, 3, 4).moveaxis(0, -1).shape
+        (3, 4, 2)
+        """
         return self.movedim(source, destination)
 
     @property
@@ -172,7 +231,11 @@ class MovementMixin(HostMixin):
         return self.transpose(-2, -1)
 
     def flip(self, *axis: Any, dims: Sequence[int] | None = None) -> Tensor:
-        """These axes run backwards; all of them if none is named."""
+        """These axes run backwards; all of them if none is named.
+
+        >>> Tensor([1, 2, 3]).flip(0).tolist()
+        [3, 2, 1]
+        """
         named = sizes_of(axis) if dims is None else tuple(dims)
         axes = self._axes(named) if named or self.ndim == 0 else tuple(range(self.ndim))
         return self._unary(movement.flip(self.uop, axes))
@@ -181,6 +244,9 @@ class MovementMixin(HostMixin):
         """Elements moved along axes by `shifts` places, those that leave enter again on the other side.
 
         Without axes the flattened tensor is rolled.
+
+        >>> Tensor([1, 2, 3]).roll(1).tolist()
+        [3, 1, 2]
         """
         named = dims if axis is None else axis
         if named is None:
@@ -208,7 +274,11 @@ class MovementMixin(HostMixin):
     # *** repetition
 
     def expand(self, *shape: Any) -> Tensor:
-        """Axes of size 1 repeated to these sizes without memory; -1 keeps a size, new axes stand in front."""
+        """Axes of size 1 repeated to these sizes without memory; -1 keeps a size, new axes stand in front.
+
+        >>> Tensor([[1], [2]]).expand(2, 2).tolist()
+        [[1, 1], [2, 2]]
+        """
         new = sizes_of(shape)
         missing = len(new) - self.ndim
         kept = tuple(
@@ -220,15 +290,27 @@ class MovementMixin(HostMixin):
         return self._unary(movement.broadcast_to(self.uop, kept))
 
     def expand_as(self, other: TensorBase) -> Tensor:
-        """Broadcast to the shape of another tensor."""
+        """Broadcast to the shape of another tensor.
+
+        >>> Tensor([1]).expand_as(Tensor([5, 6])).tolist()
+        [1, 1]
+        """
         return self.expand(other.shape)
 
     def broadcast_to(self, *shape: Any) -> Tensor:
-        """`expand` by numpy's name."""
+        """`expand` by numpy's name.
+
+        >>> Tensor([1, 2]).broadcast_to(2, 2).tolist()
+        [[1, 2], [1, 2]]
+        """
         return self.expand(*shape)
 
     def repeat(self, *repeats: Any) -> Tensor:
-        """The whole tensor tiled: `repeats[i]` times along axis i (new axes stand in front)."""
+        """The whole tensor tiled: `repeats[i]` times along axis i (new axes stand in front).
+
+        >>> Tensor([1, 2]).repeat(2).tolist()
+        [1, 2, 1, 2]
+        """
         times = sizes_of(repeats)
         if len(times) < self.ndim:
             raise ValueError(f"repeat needs a number for each axis of {shape_text(self.shape)}, not {times}")
@@ -242,7 +324,11 @@ class MovementMixin(HostMixin):
         )
 
     def tile(self, *repeats: Any) -> Tensor:
-        """`repeat` as numpy's tile: missing numbers are 1."""
+        """`repeat` as numpy's tile: missing numbers are 1.
+
+        >>> Tensor([1, 2]).tile(2).tolist()
+        [1, 2, 1, 2]
+        """
         times = sizes_of(repeats)
         return self.repeat((1,) * (self.ndim - len(times)) + times)
 
@@ -250,6 +336,9 @@ class MovementMixin(HostMixin):
         """Each element (along one axis; of the flattened tensor without) `repeats` times in a row.
 
         repeats  a number for all, or a line of integers, one for each element: then it runs, to know the sum
+
+        >>> Tensor([1, 2]).repeat_interleave(2).tolist()
+        [1, 1, 2, 2]
         """
         source = self.flatten() if dim is None else self
         axis = 0 if dim is None else self._axis(dim)
@@ -270,7 +359,11 @@ class MovementMixin(HostMixin):
     # *** cutting
 
     def shrink(self, arg: Sequence[tuple[sint, sint] | None]) -> Tensor:
-        """The part `(begin, end)` of each axis; None keeps an axis whole."""
+        """The part `(begin, end)` of each axis; None keeps an axis whole.
+
+        >>> Tensor([1, 2, 3]).shrink([(1, 3)]).tolist()
+        [2, 3]
+        """
         spans = tuple((0, s) if span is None else span for span, s in zip(arg, self.shape, strict=False))
         if len(spans) != len(tuple(arg)) or len(spans) != self.ndim:
             raise ValueError(
@@ -283,14 +376,22 @@ class MovementMixin(HostMixin):
         return self.shrink(tuple((begin, end) if i == axis else None for i in range(self.ndim)))
 
     def narrow(self, dim: int, start: int, length: int) -> Tensor:
-        """`length` places of one axis, from `start` on."""
+        """`length` places of one axis, from `start` on.
+
+        >>> Tensor([1, 2, 3]).narrow(0, 1, 2).tolist()
+        [2, 3]
+        """
         axis = self._axis(dim)
         size = self.shape[axis]
         begin = start + size if start < 0 and isinstance(size, int) else start
         return self._window(axis, begin, begin + length)
 
     def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-        """Pieces of an axis: of this size (the last may be smaller), or of these sizes."""
+        """Pieces of an axis: of this size (the last may be smaller), or of these sizes.
+
+        >>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]
+        [[1, 2], [3]]
+        """
         axis = self._axis(dim)
         whole = self.shape[axis]
         if not isinstance(whole, int):
@@ -309,7 +410,11 @@ class MovementMixin(HostMixin):
         return tuple(self._window(axis, end - part, end) for part, end in zip(parts, ends, strict=True))
 
     def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-        """At most `chunks` pieces of equal size along an axis (the last may be smaller)."""
+        """At most `chunks` pieces of equal size along an axis (the last may be smaller).
+
+        >>> [t.tolist() for t in Tensor([1, 2, 3]).chunk(2)]
+        [[1, 2], [3]]
+        """
         if chunks <= 0:
             raise ValueError(f"chunk needs a positive number of chunks, not {chunks}")
         size = self.shape[self._axis(dim)]
@@ -318,7 +423,11 @@ class MovementMixin(HostMixin):
         return self.split(max(1, -(-size // chunks)), dim)
 
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
-        """The slices along an axis, each without it."""
+        """The slices along an axis, each without it.
+
+        >>> [t.tolist() for t in Tensor([[1, 2], [3, 4]]).unbind()]
+        [[1, 2], [3, 4]]
+        """
         axis = self._axis(dim)
         size = self.shape[axis]
         if not isinstance(size, int):
@@ -329,7 +438,11 @@ class MovementMixin(HostMixin):
         return tuple(self._window(axis, i, i + 1).reshape(rest) for i in range(size))
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-        """The elements with equal indices on two axes (shifted by `offset`), as a new last axis."""
+        """The elements with equal indices on two axes (shifted by `offset`), as a new last axis.
+
+        >>> Tensor([[1, 2], [3, 4]]).diagonal().tolist()
+        [1, 4]
+        """
         first, second = self._axis(dim1), self._axis(dim2)
         if first == second:
             raise ValueError(f"diagonal needs two different axes, not {dim1} and {dim2}")
@@ -356,6 +469,9 @@ class MovementMixin(HostMixin):
         padding  as PyTorch: (before, after) of the last axis, then of the one before it, ... flat; or a
                  `(before, after)` (or None) for each axis. Negative amounts cut.
         mode     constant (`value`), reflect, replicate or circular
+
+        >>> Tensor([1, 2]).pad((1, 0)).tolist()
+        [0, 1, 2]
         """
         amounts = self._padding(padding)
         if mode not in ("constant", "reflect", "replicate", "circular"):
@@ -487,7 +603,11 @@ class MovementMixin(HostMixin):
         return x.transpose(axis, axis + 1)
 
     def unfold(self, dim: int, size: int, step: int) -> Tensor:
-        """All windows of `size` along an axis, `step` apart, as a new last axis."""
+        """All windows of `size` along an axis, `step` apart, as a new last axis.
+
+        >>> Tensor([1, 2, 3]).unfold(0, 2, 1).tolist()
+        [[1, 2], [2, 3]]
+        """
         axis = self._axis(dim)
         x = self.movedim(axis, -1)._pool((size,), step)
         return x.movedim(-2, axis)
@@ -521,6 +641,9 @@ class MovementMixin(HostMixin):
         `a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.
 
         All other sizes must be equal; dtypes are promoted to a common one.
+
+        >>> Tensor([1]).cat(Tensor([2, 3])).tolist()
+        [1, 2, 3]
         """
         if isinstance(self, (list, tuple)) and args and isinstance(args[0], int):
             dim, args = args[0], args[1:]
@@ -550,6 +673,9 @@ class MovementMixin(HostMixin):
         """Tensors of one shape joined along a new axis.
 
         `a.stack(b, dim=0)` or `Tensor.stack(a, b)`, also of a list.
+
+        >>> Tensor([1, 2]).stack(Tensor([3, 4])).tolist()
+        [[1, 2], [3, 4]]
         """
         if isinstance(self, (list, tuple)) and args and isinstance(args[0], int):
             dim, args = args[0], args[1:]
@@ -566,7 +692,11 @@ class MovementMixin(HostMixin):
         return rows[0].cat(*rows[1:], dim=place)
 
     def meshgrid(self, *args: TensorBase, indexing: str = "ij") -> tuple[Tensor, ...]:
-        """Coordinate grids of some lines (1-d tensors): grid i varies along axis i."""
+        """Coordinate grids of some lines (1-d tensors): grid i varies along axis i.
+
+        >>> [t.tolist() for t in Tensor([1, 2]).meshgrid(Tensor([3]))]
+        [[[1], [2]], [[3], [3]]]
+        """
         if indexing not in ("ij", "xy"):
             raise ValueError(f"meshgrid's indexing is 'ij' or 'xy', not {indexing!r}")
         lines: list[Any] = [self, *args]

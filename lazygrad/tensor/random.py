@@ -68,7 +68,11 @@ class _Stream:
         self.base = 0
 
     def take(self, count: int) -> tuple[int, int]:
-        """(seed, base) of the next `count` numbers."""
+        """(seed, base) of the next `count` numbers.
+
+        >>> Tensor([[1, 2], [3, 4]]).take(Tensor([3, 0])).tolist()
+        [4, 1]
+        """
         with self.lock:
             base = self.base
             self.base = (base + count) % BASE_LIMIT
@@ -175,7 +179,10 @@ class RandomMixin(LinalgMixin):
 
     @staticmethod
     def manual_seed(seed: int = 0) -> None:
-        """Begin the stream of random numbers that belongs to a seed."""
+        """Begin the stream of random numbers that belongs to a seed.
+
+        >>> Tensor.manual_seed(0)
+        """
         if not isinstance(seed, int):
             raise TypeError(f"a seed is an int, not {seed!r}")
         wide = seed & ((1 << 64) - 1)
@@ -189,7 +196,11 @@ class RandomMixin(LinalgMixin):
         device: str | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
-        """Uniform numbers in [0, 1)."""
+        """Uniform numbers in [0, 1).
+
+        >>> Tensor.rand(2, 3).shape
+        (2, 3)
+        """
         sizes, chosen = checked_shape(sizes_of(shape)), _float_dtype("rand", dtype)
         flat = cls._created(_uniform(prod(sizes), chosen, Device.canonicalize(device)), None)
         return _marked(flat.reshape(sizes), requires_grad)
@@ -202,7 +213,11 @@ class RandomMixin(LinalgMixin):
         device: str | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
-        """Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958)."""
+        """Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).
+
+        >>> Tensor.randn(2, 3).shape
+        (2, 3)
+        """
         sizes, chosen = checked_shape(sizes_of(shape)), _float_dtype("randn", dtype)
         work = chosen if chosen.itemsize >= 4 else dtypes.float32
         bits = 32 if work is dtypes.float64 else 24
@@ -222,7 +237,11 @@ class RandomMixin(LinalgMixin):
         device: str | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
-        """Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range)."""
+        """Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).
+
+        >>> Tensor.randint(2, low=3, high=4).tolist()
+        [3, 3]
+        """
         if not (isinstance(low, int) and isinstance(high, int)):
             raise TypeError(f"randint takes whole bounds, not {low!r} and {high!r}")
         if low >= high:
@@ -241,26 +260,42 @@ class RandomMixin(LinalgMixin):
     def uniform(
         cls, *shape: Any, low: float = 0.0, high: float = 1.0, requires_grad: bool | None = None, **more: Any
     ) -> Tensor:
-        """Uniform numbers in [low, high)."""
+        """Uniform numbers in [low, high).
+
+        >>> Tensor.uniform(2, low=3.0, high=3.0).tolist()
+        [3.0, 3.0]
+        """
         return _marked(cls.rand(*shape, **more) * (high - low) + low, requires_grad)
 
     @classmethod
     def normal(
         cls, *shape: Any, mean: float = 0.0, std: float = 1.0, requires_grad: bool | None = None, **more: Any
     ) -> Tensor:
-        """Normally distributed numbers of this mean and standard deviation."""
+        """Normally distributed numbers of this mean and standard deviation.
+
+        >>> Tensor.normal(2, mean=5.0, std=0.0).tolist()
+        [5.0, 5.0]
+        """
         return _marked(cls.randn(*shape, **more) * std + mean, requires_grad)
 
     @classmethod
     def scaled_uniform(cls, *shape: Any, requires_grad: bool | None = None, **more: Any) -> Tensor:
-        """Uniform in [-1, 1), divided by the root of the number of elements."""
+        """Uniform in [-1, 1), divided by the root of the number of elements.
+
+        >>> Tensor.scaled_uniform(2, 3).shape
+        (2, 3)
+        """
         sizes = sizes_of(shape)
         bound = math.prod(sizes) ** -0.5 if math.prod(sizes) else 0.0
         return cls.uniform(*sizes, low=-bound, high=bound, requires_grad=requires_grad, **more)
 
     @classmethod
     def glorot_uniform(cls, *shape: Any, requires_grad: bool | None = None, **more: Any) -> Tensor:
-        """Uniform in ±sqrt(6 / (fan in + fan out)), for weights (out, in, ...) (Glorot, Bengio 2010)."""
+        """Uniform in ±sqrt(6 / (fan in + fan out)), for weights (out, in, ...) (Glorot, Bengio 2010).
+
+        >>> Tensor.glorot_uniform(2, 3).shape
+        (2, 3)
+        """
         sizes = _weight_sizes("glorot_uniform", shape)
         bound = math.sqrt(6.0 / (sizes[0] + math.prod(sizes[1:])))
         return cls.uniform(*sizes, low=-bound, high=bound, requires_grad=requires_grad, **more)
@@ -272,6 +307,9 @@ class RandomMixin(LinalgMixin):
         """Uniform weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.
 
         2015).
+
+        >>> Tensor.kaiming_uniform(2, 3).shape
+        (2, 3)
         """
         sizes = _weight_sizes("kaiming_uniform", shape)
         bound = math.sqrt(6.0 / ((1.0 + a * a) * math.prod(sizes[1:])))
@@ -284,6 +322,9 @@ class RandomMixin(LinalgMixin):
         """Normal weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.
 
         2015).
+
+        >>> Tensor.kaiming_normal(2, 3).shape
+        (2, 3)
         """
         sizes = _weight_sizes("kaiming_normal", shape)
         std = math.sqrt(2.0 / ((1.0 + a * a) * math.prod(sizes[1:])))
@@ -292,22 +333,38 @@ class RandomMixin(LinalgMixin):
     def rand_like(
         self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
     ) -> Tensor:
-        """Uniform numbers in the shape, dtype and place of this tensor."""
+        """Uniform numbers in the shape, dtype and place of this tensor.
+
+        >>> Tensor([1.0, 2.0]).rand_like().shape
+        (2,)
+        """
         return self.rand(*self.shape, **self._like(dtype, device), **more)
 
     def randn_like(
         self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
     ) -> Tensor:
-        """Normally distributed numbers in the shape, dtype and place of this tensor."""
+        """Normally distributed numbers in the shape, dtype and place of this tensor.
+
+        >>> Tensor([1.0, 2.0]).randn_like().shape
+        (2,)
+        """
         return self.randn(*self.shape, **self._like(dtype, device), **more)
 
     def bernoulli(self) -> Tensor:
-        """1 with the probability that an element gives, else 0."""
+        """1 with the probability that an element gives, else 0.
+
+        >>> Tensor([0.0, 1.0]).bernoulli().tolist()
+        [0.0, 1.0]
+        """
         x = self._float()
         return (x.rand_like() < x.detach()).cast(x.dtype)
 
     def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
-        """Indices drawn by weight: of a line, or of each row of a matrix."""
+        """Indices drawn by weight: of a line, or of each row of a matrix.
+
+        >>> Tensor([0.0, 1.0]).multinomial().tolist()
+        [1]
+        """
         if self.ndim not in (1, 2):
             raise ValueError(
                 f"multinomial takes one or two axes of weights, not shape {shape_text(self.shape)}"

@@ -70,7 +70,11 @@ class ReduceMixin(CreationMixin):
         dim: Axis = None,
         keepdims: bool | None = None,
     ) -> Tensor:
-        """The sum along axes; 0 over no elements."""
+        """The sum along axes; 0 over no elements.
+
+        >>> Tensor([[1, 2], [3, 4]]).sum(0).tolist()
+        [4, 6]
+        """
         return self._accumulated(Ops.ADD, _axis(axis, dim), _keep(keepdim, keepdims), dtype, 0)
 
     def prod(
@@ -82,43 +86,75 @@ class ReduceMixin(CreationMixin):
         dim: Axis = None,
         keepdims: bool | None = None,
     ) -> Tensor:
-        """The product along axes; 1 over no elements."""
+        """The product along axes; 1 over no elements.
+
+        >>> Tensor([2, 3]).prod().item()
+        6
+        """
         return self._accumulated(Ops.MUL, _axis(axis, dim), _keep(keepdim, keepdims), dtype, 1)
 
     def max(
         self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
     ) -> Tensor:
-        """The greatest element along axes; NaN wins, equals share the gradient."""
+        """The greatest element along axes; NaN wins, equals share the gradient.
+
+        >>> Tensor([1, 3, 2]).max().item()
+        3
+        """
         return self._reduce(Ops.MAX, _axis(axis, dim), _keep(keepdim, keepdims))
 
     def min(
         self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
     ) -> Tensor:
-        """The least element along axes; NaN wins, equals share the gradient."""
+        """The least element along axes; NaN wins, equals share the gradient.
+
+        >>> Tensor([1, 3, 2]).min().item()
+        1
+        """
         return self._reduce(Ops.MIN, _axis(axis, dim), _keep(keepdim, keepdims))
 
     def amax(self, dim: Axis = None, keepdim: bool = False) -> Tensor:
-        """`max` by PyTorch's name for several axes."""
+        """`max` by PyTorch's name for several axes.
+
+        >>> Tensor([[1, 2], [3, 0]]).amax(1).tolist()
+        [2, 3]
+        """
         return self.max(dim, keepdim)
 
     def amin(self, dim: Axis = None, keepdim: bool = False) -> Tensor:
-        """`min` by PyTorch's name for several axes."""
+        """`min` by PyTorch's name for several axes.
+
+        >>> Tensor([[1, 2], [3, 0]]).amin(1).tolist()
+        [1, 0]
+        """
         return self.min(dim, keepdim)
 
     def any(
         self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
     ) -> Tensor:
-        """Whether one element along axes is other than 0."""
+        """Whether one element along axes is other than 0.
+
+        >>> Tensor([True, False]).any().item()
+        True
+        """
         return self._bool()._reduce(Ops.MAX, _axis(axis, dim), _keep(keepdim, keepdims), False)
 
     def all(
         self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
     ) -> Tensor:
-        """Whether all elements along axes are other than 0."""
+        """Whether all elements along axes are other than 0.
+
+        >>> Tensor([True, False]).all().item()
+        False
+        """
         return self._bool()._reduce(Ops.MIN, _axis(axis, dim), _keep(keepdim, keepdims), True)
 
     def allclose(self, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-        """Whether all elements are close to those of `other` (see `isclose`). Runs now."""
+        """Whether all elements are close to those of `other` (see `isclose`). Runs now.
+
+        >>> Tensor([1.0]).allclose(Tensor([1.0 + 1e-7]))
+        True
+        """
         return bool(self.isclose(other, rtol, atol, equal_nan).all().item())
 
     # *** statistics
@@ -132,7 +168,11 @@ class ReduceMixin(CreationMixin):
         dim: Axis = None,
         keepdims: bool | None = None,
     ) -> Tensor:
-        """The average along axes, in floats; NaN over no elements."""
+        """The average along axes, in floats; NaN over no elements.
+
+        >>> Tensor([1.0, 2.0]).mean().item()
+        1.5
+        """
         axes = self._axes(_axis(axis, dim))
         x = self._float() if dtype is None else self.cast(dtype)
         if not dtypes.is_float(x.dtype):
@@ -154,6 +194,9 @@ class ReduceMixin(CreationMixin):
         """The variance along axes.
 
         Squared distances from the mean, their sum divided by `count - correction`.
+
+        >>> Tensor([1.0, 3.0]).var().item()
+        2.0
         """
         if unbiased is not None:
             correction = 1 if unbiased else 0
@@ -178,19 +221,31 @@ class ReduceMixin(CreationMixin):
         keepdims: bool | None = None,
         unbiased: bool | None = None,
     ) -> Tensor:
-        """The square root of the variance."""
+        """The square root of the variance.
+
+        >>> Tensor([1.0, 3.0]).std(correction=0).item()
+        1.0
+        """
         return self.var(axis, keepdim, correction, dim=dim, keepdims=keepdims, unbiased=unbiased).sqrt()
 
     def var_mean(
         self, axis: Axis = None, keepdim: bool = False, correction: float = 1, *, dim: Axis = None
     ) -> tuple[Tensor, Tensor]:
-        """The variance and the mean."""
+        """The variance and the mean.
+
+        >>> [t.item() for t in Tensor([1.0, 3.0]).var_mean()]
+        [2.0, 2.0]
+        """
         return self.var(axis, keepdim, correction, dim=dim), self.mean(axis, keepdim, dim=dim)
 
     def std_mean(
         self, axis: Axis = None, keepdim: bool = False, correction: float = 1, *, dim: Axis = None
     ) -> tuple[Tensor, Tensor]:
-        """The standard deviation and the mean."""
+        """The standard deviation and the mean.
+
+        >>> [t.item() for t in Tensor([1.0, 3.0]).std_mean(correction=0)]
+        [1.0, 2.0]
+        """
         return self.std(axis, keepdim, correction, dim=dim), self.mean(axis, keepdim, dim=dim)
 
     def norm(
@@ -199,6 +254,9 @@ class ReduceMixin(CreationMixin):
         """The p-norm of the elements along axes: (Σ|x|^p)^(1/p).
 
         `inf` is the greatest, 0 counts what is not 0.
+
+        >>> Tensor([3.0, 4.0]).norm().item()
+        5.0
         """
         axes = _axis(axis, dim)
         x = self._float()
@@ -239,6 +297,9 @@ class ReduceMixin(CreationMixin):
         """The place of the greatest element along an axis (of the flattened tensor): the first of equals.
 
         NaN wins.
+
+        >>> Tensor([1, 5, 5]).argmax().item()
+        1
         """
         return self._place_of(Ops.MAX, axis if dim is None else dim, _keep(keepdim, keepdims))
 
@@ -253,6 +314,9 @@ class ReduceMixin(CreationMixin):
         """The place of the least element along an axis (of the flattened tensor): the first of equals.
 
         NaN wins.
+
+        >>> Tensor([4, 1, 1]).argmin().item()
+        1
         """
         return self._place_of(Ops.MIN, axis if dim is None else dim, _keep(keepdim, keepdims))
 
@@ -284,20 +348,32 @@ class ReduceMixin(CreationMixin):
         return self.detach().max(axis, keepdim=True)
 
     def softmax(self, axis: int = -1, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
-        """e^x divided by the sum of e^x along an axis."""
+        """e^x divided by the sum of e^x along an axis.
+
+        >>> Tensor([0.0, 0.0]).softmax().tolist()
+        [0.5, 0.5]
+        """
         place = axis if dim is None else dim
         x = self._float() if dtype is None else self.cast(dtype)
         e = (x - x._shift(place)).exp()
         return e / e.sum(place, keepdim=True)
 
     def softmin(self, axis: int = -1, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
-        """The softmax of -x."""
+        """The softmax of -x.
+
+        >>> Tensor([0.0, 0.0]).softmin().tolist()
+        [0.5, 0.5]
+        """
         return (-self._float()).softmax(axis, dtype, dim=dim)
 
     def log_softmax(
         self, axis: int = -1, dtype: DType | str | None = None, *, dim: int | None = None
     ) -> Tensor:
-        """The logarithm of the softmax, without overflow."""
+        """The logarithm of the softmax, without overflow.
+
+        >>> Tensor([0.0]).log_softmax().tolist()
+        [0.0]
+        """
         place = axis if dim is None else dim
         x = self._float() if dtype is None else self.cast(dtype)
         shifted = x - x._shift(place)
@@ -306,7 +382,11 @@ class ReduceMixin(CreationMixin):
     def logsumexp(
         self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
     ) -> Tensor:
-        """log(Σe^x) along axes, without overflow."""
+        """log(Σe^x) along axes, without overflow.
+
+        >>> Tensor([0.0, -math.inf]).logsumexp().item()
+        0.0
+        """
         axes = self._axes(_axis(axis, dim))
         x = self._float()
         greatest = x._shift(axes)
@@ -331,17 +411,28 @@ class ReduceMixin(CreationMixin):
         return result.cast(self.dtype) if dtypes.is_float(self.dtype) else result
 
     def cumsum(self, axis: int = 0, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
-        """The running sum along an axis."""
+        """The running sum along an axis.
+
+        >>> Tensor([1, 2, 3]).cumsum().tolist()
+        [1, 3, 6]
+        """
         return self._accumulated_along(Ops.ADD, axis if dim is None else dim, dtype)
 
     def cumprod(self, axis: int = 0, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
-        """The running product along an axis."""
+        """The running product along an axis.
+
+        >>> Tensor([1, 2, 3]).cumprod().tolist()
+        [1, 2, 6]
+        """
         return self._accumulated_along(Ops.MUL, axis if dim is None else dim, dtype)
 
     def cummax(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
         """The running maximum along an axis: NaN wins, the last of equals takes the gradient.
 
         `cummax_indices` says where each was.
+
+        >>> Tensor([1, 3, 2]).cummax().tolist()
+        [1, 3, 3]
         """
         return self._running(Ops.MAX, axis if dim is None else dim)
 
@@ -349,15 +440,26 @@ class ReduceMixin(CreationMixin):
         """The running minimum along an axis: NaN wins, the last of equals takes the gradient.
 
         `cummin_indices` says where each was.
+
+        >>> Tensor([3, 1, 2]).cummin().tolist()
+        [3, 1, 1]
         """
         return self._running(Ops.MIN, axis if dim is None else dim)
 
     def cummax_indices(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
-        """Where the running maximum along an axis was: the last of equals, the last NaN."""
+        """Where the running maximum along an axis was: the last of equals, the last NaN.
+
+        >>> Tensor([1, 3, 2]).cummax_indices().tolist()
+        [0, 1, 1]
+        """
         return self._winner(Ops.MAX, axis if dim is None else dim)
 
     def cummin_indices(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
-        """Where the running minimum along an axis was: the last of equals, the last NaN."""
+        """Where the running minimum along an axis was: the last of equals, the last NaN.
+
+        >>> Tensor([3, 1, 2]).cummin_indices().tolist()
+        [0, 1, 1]
+        """
         return self._winner(Ops.MIN, axis if dim is None else dim)
 
     def _winner(self, op: Ops, axis: int) -> Tensor:
@@ -372,6 +474,9 @@ class ReduceMixin(CreationMixin):
         """log of the running sum of e^x along an axis, without overflow.
 
         What was summed shrinks by e^(old maximum - new maximum) where the running maximum grows.
+
+        >>> Tensor([0.0, -math.inf]).logcumsumexp().tolist()
+        [0.0, 0.0]
         """
         axes = self._axes(axis if dim is None else dim)
         x = self._float()

@@ -88,6 +88,9 @@ class SortingMixin(IndexingMixin):
         """The values along an axis in order, and where they were.
 
         NaN counts as the greatest; equal values stay in order, whether `stable` is asked for or not.
+
+        >>> [t.tolist() for t in Tensor([3, 1, 2]).sort()]
+        [[1, 2, 3], [1, 2, 0]]
         """
         if self.ndim == 0:
             self._axes(dim)
@@ -97,7 +100,11 @@ class SortingMixin(IndexingMixin):
     def argsort(
         self, dim: int = -1, descending: bool = False, *, stable: bool = True, axis: int | None = None
     ) -> Tensor:
-        """The places along an axis in the order of their values: `sort` without the values."""
+        """The places along an axis in the order of their values: `sort` without the values.
+
+        >>> Tensor([3, 1, 2]).argsort().tolist()
+        [1, 2, 0]
+        """
         return self.sort(dim, descending, axis=axis)[1]
 
     def topk(
@@ -113,6 +120,9 @@ class SortingMixin(IndexingMixin):
         """The k greatest values along an axis (or the least ones) in order, and where they were.
 
         Of equal values those that come first. `sorted=False` changes nothing.
+
+        >>> [t.tolist() for t in Tensor([3, 1, 2]).topk(2)]
+        [[3, 2], [0, 2]]
         """
         dim = dim if axis is None else axis
         size = 1 if self.ndim == 0 else self.shape[self._axis(dim)]
@@ -125,7 +135,11 @@ class SortingMixin(IndexingMixin):
         return self._in_order(movement.shrink(order, kept), place)
 
     def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-        """The k-th least value along an axis, counted from 1, and where it was."""
+        """The k-th least value along an axis, counted from 1, and where it was.
+
+        >>> [t.item() for t in Tensor([3, 1, 2]).kthvalue(2)]
+        [2, 2]
+        """
         size = 1 if self.ndim == 0 else self.shape[self._axis(dim)]
         if not 1 <= k <= vmax(size):
             raise ValueError(f"kthvalue counts from 1 to {size} along axis {dim}, not {k}")
@@ -140,6 +154,9 @@ class SortingMixin(IndexingMixin):
         """The value in the middle along an axis (the lower one of two), and where it was.
 
         NaN if there is one. Without an axis the middle of all elements, alone.
+
+        >>> Tensor([3, 1, 2]).median().item()
+        2
         """
         if dim is None:
             values, _ = self.flatten().median(0)
@@ -169,14 +186,22 @@ class SortingMixin(IndexingMixin):
         return (values, places) if keepdim else (values.squeeze(axis), places.squeeze(axis))
 
     def msort(self) -> Tensor:
-        """The values along the first axis in order."""
+        """The values along the first axis in order.
+
+        >>> Tensor([3, 1, 2]).msort().tolist()
+        [1, 2, 3]
+        """
         return self.sort(0)[0]
 
     @classmethod
     def randperm(
         cls, n: int, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
     ) -> Tensor:
-        """A random order of 0 ... n - 1: the order of as many random keys."""
+        """A random order of 0 ... n - 1: the order of as many random keys.
+
+        >>> sorted(Tensor.randperm(3).tolist())
+        [0, 1, 2]
+        """
         if n < 0:
             raise ValueError(f"randperm takes a count of elements, not {n}")
         wanted = default_int() if dtype is None else to_dtype(dtype)

@@ -203,6 +203,21 @@ def test_random_programs_on_clang(data):
     play(data, "CLANG", 8)
 
 
+@needs("cl")
+@settings(max_examples=3, deadline=None, suppress_health_check=CHECKS)
+@given(st.data())
+def test_random_programs_on_cl(data):
+    play(data, "CL", 6)
+
+
+@needs("cl")
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None, suppress_health_check=CHECKS)
+@given(st.data())
+def test_many_random_programs_on_cl(data):
+    play(data, "CL", 12)
+
+
 @pytest.mark.slow
 @settings(max_examples=3000, deadline=None, suppress_health_check=CHECKS)
 @given(st.data())

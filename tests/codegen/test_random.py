@@ -42,6 +42,17 @@ def test_on_clang():
         check(seed, "CLANG")
 
 
+def test_on_a_grid():
+    for seed in range(100):
+        check(seed, "GRID")
+
+
+@needs("cl")
+def test_on_opencl():
+    for seed in range(8):
+        check(seed, "CL")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1000, 5000, 500))
 def test_many_on_python(first):

@@ -35,7 +35,16 @@ def test_every_form(name, golden):
     assert golden("\n".join(f"==== {form}\n{text.rstrip()}\n" for form, text in texts.items()))
 
 
-@pytest.mark.parametrize("device", ["PYTHON", "CPU", pytest.param("CLANG", marks=needs("clang"))])
+@pytest.mark.parametrize(
+    "device",
+    [
+        "PYTHON",
+        "GRID",
+        "CPU",
+        pytest.param("CLANG", marks=needs("clang")),
+        pytest.param("CL", marks=needs("cl")),
+    ],
+)
 @seven
 def test_equal_to_the_evaluator(name, device):
     ast = SEVEN[name]()

@@ -123,8 +123,21 @@ def test_edges_in_c():
     in_a_process("CLANG", ("int8", "int32", "uint64"), ("float32",), constants=False)
 
 
+@needs("cl")
+def test_edges_in_opencl():
+    in_a_process("CL", ("int8",), ("bfloat16",), constants=False)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang")), "PYTHON"])
+@pytest.mark.parametrize(
+    "device",
+    [
+        "CPU",
+        pytest.param("CLANG", marks=needs("clang")),
+        "PYTHON",
+        pytest.param("CL", marks=needs("cl")),
+    ],
+)
 def test_edges_with_constants(device):
     in_a_process(device, INTS, FLOATS, constants=True)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import importlib.metadata
 import os
 import re
 import shutil
@@ -65,6 +66,18 @@ def _cuda() -> Any:
         return None
 
 
+def _nvrtc() -> Any:
+    nvrtc = _module("cuda.bindings.nvrtc")()
+    try:
+        importlib.metadata.distribution("nvidia-cuda-runtime")  # whose headers know half
+        return nvrtc if nvrtc and nvrtc.nvrtcVersion()[0] == nvrtc.nvrtcResult.NVRTC_SUCCESS else None
+    except (
+        importlib.metadata.PackageNotFoundError,
+        RuntimeError,
+    ):  # the binding is there, the library is not
+        return None
+
+
 def _mpi() -> Any:
     return _module("mpi4py")() if shutil.which("mpirun") else None
 
@@ -83,7 +96,7 @@ DRIVERS = {
     "cuda": Driver(_cuda, 'pip install "lazygrad[cuda]" on a machine with an NVIDIA GPU and its driver'),
     "metal": Driver(_module("Metal"), 'pip install "lazygrad[metal]" on macOS'),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
-    "nvrtc": Driver(_module("cuda.bindings.nvrtc"), 'pip install "lazygrad[cuda]"'),
+    "nvrtc": Driver(_nvrtc, 'pip install "lazygrad[cuda]"'),
     "onnx": Driver(_module("onnx"), 'pip install "lazygrad[onnx]"'),
     "torch": Driver(_module("torch"), "pip install torch"),
     "webgpu": Driver(_webgpu, 'pip install "lazygrad[webgpu]" and apt-get install mesa-vulkan-drivers'),

@@ -14,7 +14,6 @@ WAITING = {
     143: "GROUP on a grid",
     144: "GROUP and GROUPTOP on a grid",
     147: "the example that chats with a language model",
-    148: "docs/internals",
 }
 
 

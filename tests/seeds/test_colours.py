@@ -40,6 +40,7 @@ def test_S95_colours_of_the_numbers():
     rows = Tensor.empty(4, 8).realize().sum(1)
     assert colours(rows) == [("4", BLUE), ("8", RED)]
     assert colours(rows, Opt(OptOps.UNROLL, 0, 2)) == [("4", BLUE), ("4", RED), ("2", MAGENTA)]
+    assert ("2", GREEN) in colours(rows, Opt(OptOps.GROUP, 0, 2))
     assert colours(squares(), Opt(OptOps.NOLOCALS)) == [("16", BRIGHT_BLUE)]
 
 

@@ -11,8 +11,6 @@ WAITING = {
     93: "a flag that logs the graph, or shows it in a browser",
     106: "replaced: a store has the loops of its kernel",
     139: "a story about how GPU runtimes are built; no behaviour",
-    143: "GROUP on a grid",
-    144: "GROUP and GROUPTOP on a grid",
     147: "the example that chats with a language model",
 }
 

@@ -84,3 +84,25 @@ def test_S145_the_older_path():
     from tinygrad.codegen.kernel import OptOps as OldOps
 
     assert (OldKernel, OldError, OldOps) == (Kernel, KernelOptError, OptOps)
+
+
+def test_S143_group():
+    text = lines(row_sums(), Opt(OptOps.GROUP, 0, 2))
+    assert "threadgroup float temp0[2];" in text
+    barrier = text.index("threadgroup_barrier(mem_flags::mem_threadgroup);")
+    load = next(line for line in text if "data1+" in line)
+    terms = sorted(re.search(r"data1\+(.*)\);", load)[1].replace("((", "(").replace("))", ")").split("+"))
+    assert [term.strip("()") for term in terms] == ["gidx0<<2", "ridx0<<1", "lidx0"]
+    only_first = text.index("if ((lidx0==0)) {")
+    store = text.index("*(data0+gidx0) = acc1;")
+    assert barrier < only_first < store
+    assert row_sums().tolist() == [4.0] * 4
+
+
+@pytest.mark.parametrize(("opt", "stride"), [(OptOps.GROUP, "ridx0<<1"), (OptOps.GROUPTOP, "lidx0<<1")])
+def test_S144_which_elements_a_thread_takes(opt, stride):
+    """GROUP: neighbours go to different threads; GROUPTOP: each thread has consecutive ones."""
+    text = lines(row_sums(), Opt(opt, 0, 2))
+    load = next(line for line in text if "data1+" in line)
+    assert f"({stride})" in load
+    assert "(gidx0<<2)" in load

@@ -587,3 +587,15 @@ def test_threads_allocate_one_buffer_once():
         view.deallocate()
         base.deallocate()
         assert GlobalCounters.mem_used == before
+
+
+def test_a_registered_device_can_be_taken_away():
+    Device.register("guest", lambda name: CompiledDevice(name, HostAllocator(name)))
+    first = Device["guest:1"]
+    Device.unregister("guest")
+    assert "GUEST:1" not in Device.opened()
+    with pytest.raises(DeviceError, match="'guest:1' is not a device"):
+        Device["guest:1"]
+    Device.register("guest", lambda name: CompiledDevice(name, HostAllocator(name)))
+    assert Device["guest:1"] is not first
+    Device.unregister("guest")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
+from collections.abc import Iterator
 
 from ..codegen.opt import KernelOptError
 from ..config import Context
-from ..device import CompileError, DeviceError
+from ..device import CompileError, Device, DeviceError
 from ..engine.inspect import FORMS, InspectedKernel, inspect
 from ..engine.realize import observe_kernels
 from ..engine.targets import TARGETS, find_target
@@ -33,10 +35,10 @@ def run(given: argparse.Namespace) -> int:
             return 2
     seen = Seen()
     with Context(TRACEMETA=2):
-        with observe_kernels(seen.note):
+        with _played_by_the_cpu() as absent, observe_kernels(seen.note):
             status = run_script(given.script, given.words)
         try:
-            _show(seen, given)
+            _show(seen, given, absent)
         except (NotImplementedError, CompileError, DeviceError, KernelOptError) as error:
             print(f"lazygrad kernels: {error}", file=sys.stderr)
             return 1
@@ -45,8 +47,28 @@ def run(given: argparse.Namespace) -> int:
     return status
 
 
-def _show(seen: Seen, given: argparse.Namespace) -> None:
-    for number, kernel in enumerate(inspect(seen.items.values(), given.target), 1):
+@contextlib.contextmanager
+def _played_by_the_cpu() -> Iterator[list[str]]:
+    """Within it the CPU plays devices that are not here, for scripts that name them; gives their kinds."""
+    cpu, absent = type(Device["CPU"]), []
+    for kind, _ in TARGETS.values():
+        try:
+            Device[kind]
+        except DeviceError:
+            Device.register(kind, cpu)
+            absent.append(kind)
+    try:
+        yield absent
+    finally:
+        for kind in absent:
+            Device.unregister(kind)
+
+
+def _show(seen: Seen, given: argparse.Namespace, absent: list[str]) -> None:
+    target_of = {kind: name for name, (kind, _) in TARGETS.items() if kind in absent}
+    for number, item in enumerate(seen.items.values(), 1):
+        own = target_of.get(item.bufs[0].device.partition(":")[0])
+        [kernel] = inspect([item], given.target or own)
         print(_heading(kernel, number, seen.runs[kernel.ast]))
         print(kernel.form(given.form).rstrip() + "\n", flush=True)
 

@@ -154,6 +154,13 @@ class _Devices:
         """Add a kind of device that is not a file of runtime/: `make(name)` opens one."""
         self._registered[kind.upper()] = make
 
+    def unregister(self, kind: str) -> None:
+        """Take away what `register` added, with the devices of that kind that are open."""
+        del self._registered[kind.upper()]
+        for name in [name for name in self._open if name.partition(":")[0] == kind.upper()]:
+            del self._open[name]
+        self._canonical.clear()
+
     def canonicalize(self, name: str | None) -> str:
         """Upper case, without `:0`; None is the default. What follows `DISK:` is a path and stays so."""
         if name is None:

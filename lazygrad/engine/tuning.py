@@ -34,7 +34,7 @@ from .trials import TrialError, trials_on
 #: Of what is stored; another version finds nothing of the old.
 VERSION = 1
 #: The fastest so many are timed again, in turn with the heuristic's, before one is chosen.
-FINALISTS, AGAIN = 3, 2
+FINALISTS, AGAIN = 3, 3
 #: What is found must be this much faster than what the heuristic chose.
 WORTHWHILE = 0.98
 #: Candidates are timed only if they are predicted to take at most so many times what the heuristic's takes.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lazygrad import Device
 from lazygrad.__main__ import main
+from lazygrad.device import DeviceError
 
 MATMUL = """
 import sys
@@ -65,6 +67,24 @@ def test_without_a_target_it_is_the_device_of_the_script(script, capsys):
     out = capsys.readouterr().out
     assert out.startswith("kernel 1: r_2_2_2 for CPU, run 3 times\n")
     assert "r_2_2_2:" in out
+
+
+def test_a_script_may_name_devices_that_are_not_here(script, capsys):
+    assert "METAL" not in Device.opened()
+    path = script(
+        "from lazygrad import Tensor, Device\n"
+        "x = Tensor([1., 2.], device='METAL:1').to('CPU') + 1\n"
+        "print(x.tolist(), (Tensor([3.], device='metal') * 2).item(), Device['METAL'])\n"
+    )
+    assert main(["kernels", path]) == 0
+    out, err = capsys.readouterr()
+    assert err == "[2.0, 3.0] 6.0 <device METAL>\n"
+    assert "kernel 1: E_2 for CPU, run once" in out
+    assert "kernel 2: E_1 for metal, run once" in out
+    assert "kernel void" in out
+    assert "METAL" not in Device.opened()
+    with pytest.raises(DeviceError, match="METAL"):
+        Device["METAL"]
 
 
 def test_an_error_in_the_script_shows_its_lines_and_what_ran_before(script, capsys):

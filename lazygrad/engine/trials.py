@@ -97,9 +97,12 @@ class Trials:
             **dict.fromkeys(("BEAM", "DEBUG", "CHECK", "NOOPT"), "0"),
         }
         command = [sys.executable, "-m", "lazygrad.engine.time_kernels", self.device]
-        self._child = subprocess.Popen(
-            command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
+        try:
+            self._child = subprocess.Popen(
+                command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise TrialError(f"no process can be started to time it in ({error})") from None
 
 
 #: What the child may take to start: Python, lazygrad, the device.

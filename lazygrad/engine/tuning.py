@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from ..codegen.compile import compile_kernel, stages
 from ..codegen.intervals import roundings
-from ..codegen.opt import KernelOptError, Loops, Opt, choose
+from ..codegen.opt import Loops, Opt, choose
 from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
 from ..codegen.predict import predict
 from ..codegen.sort import sort_keys
 from ..config import BEAM, BEAM_TIMEOUT_SEC, DEBUG, NOOPT
-from ..device import Buffer, CompiledDevice, CompileError
+from ..device import Buffer, CompiledDevice
 from ..dtype import DTYPES_BY_NAME
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -68,7 +68,10 @@ def opts_for(device: CompiledDevice, ast: UOp) -> Sequence[Opt] | None:
         return []
     if BEAM < 1:
         return None
-    return tune(device, ast, BEAM.value).opts
+    found = tune(device, ast, BEAM.value)
+    if found.note and DEBUG >= 2:
+        print(f"{found.name}: {found.note}")
+    return None if sort_keys(ast) is not None else found.opts
 
 
 def tune(device: CompiledDevice, ast: UOp, width: int) -> Tuned:
@@ -147,9 +150,7 @@ class _Search:
             if base is None:
                 raise TrialError("the heuristic's own Opts do not compile")
             self.limit = PROMISING * base.predicted
-            usual_seconds = self._time(self.usual)
-            if usual_seconds is None:
-                raise TrialError("the heuristic's own program gives no answer")
+            self._timed(base.spec)  # raises where not even this one has an answer
             start: list[Opts] = [self.usual]
             plain = self._program(())
             if plain is not None and plain.predicted <= self.limit:
@@ -185,8 +186,10 @@ class _Search:
             try:
                 spec = compile_kernel(self.ast, self.device.renderer, opts)
                 self.programs[opts] = _Program(spec, predict(spec.uops, self.target))
-            except (KernelOptError, NotImplementedError, CompileError):
+            except Exception as error:  # a list that nobody tried before must not end the user's run
                 self.programs[opts] = None
+                if DEBUG >= 2:
+                    print(f"{list(opts)}: {type(error).__name__}: {error}".splitlines()[0])
         return self.programs[opts]
 
     def _predicted(self, opts: Opts) -> float | None:
@@ -207,14 +210,16 @@ class _Search:
 
     def _time(self, opts: Opts) -> float | None:
         program = self._program(opts)
-        if program is None:
-            return None
         try:
-            return self.trials.time(
-                program.spec, self._memory(), self._values(program.spec), _limit(), self.best
-            )
-        except (TrialError, Unlasting):
+            return None if program is None else self._timed(program.spec)
+        except TrialError:
             return None
+
+    def _timed(self, spec: ProgramSpec) -> float:
+        try:
+            return self.trials.time(spec, self._memory(), self._values(spec), _limit(), self.best)
+        except Unlasting as what:
+            raise TrialError(f"{what} cannot be told to another process") from None
 
     def _memory(self) -> list[tuple[str, int]]:
         found = {n.arg: n.dtype for n in self.ast.toposort() if n.op is Ops.DEFINE_GLOBAL}

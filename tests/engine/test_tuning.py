@@ -187,14 +187,45 @@ def test_plain_loops_that_take_too_long_are_not_waited_for(made_up, monkeypatch)
     assert tune().opts != tune().usual
 
 
-def test_a_kernel_without_an_answer_keeps_its_opts(monkeypatch):
+def test_a_kernel_without_an_answer_keeps_its_opts(monkeypatch, capsys):
     def time(self, *given):
         raise TrialError("ends its process (-11)")
 
     monkeypatch.setattr(Trials, "time", time)
     found = tune()
     assert found.opts == found.usual
-    assert found.note == "not searched: the heuristic's own program gives no answer"
+    assert found.note == "not searched: ends its process (-11)"
+    with Context(BEAM=1, DEBUG=2):
+        assert get_runner("CPU", row_sums().ast).spec.applied_opts == found.usual
+    assert "not searched: ends its process (-11)\n" in capsys.readouterr().out
+
+
+def test_where_no_process_can_be_started_nothing_is_searched(monkeypatch):
+    monkeypatch.setattr(trials.sys, "executable", "/nowhere/python")
+    monkeypatch.setattr(trials, "_open", {})
+    assert tune().note.startswith("not searched: no process can be started to time it in (")
+    with Context(BEAM=1):
+        assert Tensor([1.0, 2.0]).sum().item() == 3
+
+
+def test_a_device_without_times_ends_a_search(monkeypatch):
+    monkeypatch.setattr(Trials, "time", lambda self, *given: 0.0)
+    found = tuning.tune(Device["NULL"], row_sums().ast, 1)
+    assert found.opts == found.usual
+
+
+def test_a_list_that_breaks_the_compiler_loses_only_itself(made_up, monkeypatch, capsys):
+    compile = tuning.compile_kernel
+
+    def breaking(ast, renderer, opts):
+        if len(opts) > 1:
+            raise IndexError("a mistake of ours")
+        return compile(ast, renderer, opts)
+
+    monkeypatch.setattr(tuning, "compile_kernel", breaking)
+    with Context(DEBUG=2):
+        assert tune().seconds > 0
+    assert "IndexError: a mistake of ours" in capsys.readouterr().out
 
 
 def test_a_sort_is_not_searched():

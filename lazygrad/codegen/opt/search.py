@@ -80,7 +80,7 @@ def search(
         before = beam[0].seconds
         beam = _best([*beam, *_measure(chosen, measured, measured_ones)], width)
         on_round(number, len(ranked), beam)
-        if beam[0].seconds > before * (1 - GAIN):
+        if beam[0].seconds >= before * (1 - GAIN):
             break
     return _best([Found(opts, seconds) for opts, seconds in measured_ones.items()], len(measured_ones))
 

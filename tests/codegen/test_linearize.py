@@ -8,6 +8,7 @@ from lazygrad.codegen.grid import assign_grid
 from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.linearize import linearize
 from lazygrad.codegen.lower import lower
+from lazygrad.codegen.opt import Opt, OptOps, apply_opts
 from lazygrad.device import Target
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
@@ -15,10 +16,11 @@ from lazygrad.ir.text import linear_text
 from lazygrad.ir.uop import UOp, Variable
 from lazygrad.renderer.python import PythonRenderer
 
-from .kernels import SEVEN, load, memory, plain, reduce, sink, spread, store
+from .kernels import GRID, SEVEN, load, memory, plain, reduce, sink, spread, store
 from .programs import Programs
+from .test_opt import row_sum
 
-PYTHON = PythonRenderer()
+PYTHON, PYTHON_GRID = PythonRenderer(), PythonRenderer(GRID)
 
 
 def program(*stores: UOp) -> list[UOp]:
@@ -152,6 +154,23 @@ def test_more_than_three_axes_are_counted_through_z():
     lowered = grid(store(0, x))
     assert places(lowered) == [("gidx0", 2), ("gidx1", 3), ("gidx2", 4 * 5 * 6)]
     assert not any(u.op is Ops.RANGE for u in lowered.toposort())
+
+
+def test_more_workgroups_than_an_axis_takes_are_counted_through_x():
+    x = load(1, plain(4, 3).permute((1, 0)))
+    small = Target("GPU", grid=True, grid_sizes=(100, 2, 2))
+    assert places(assign_grid(lower(sink(store(0, x))), small)) == [("gidx0", 12)]
+
+
+def test_only_the_first_thread_computes_what_it_alone_stores():
+    """The final sum stands behind the condition of its store, past the BARRIER."""
+    gpu = Target("GPU", grid=True, has_local=True, local_bytes=1 << 10)
+    kernel = apply_opts(lower(row_sum(4, 8)), [Opt(OptOps.GROUP, 0, 4)], gpu)
+    names = ops(linearize(legalize(assign_grid(kernel, gpu), PYTHON), PYTHON_GRID))
+    tail = names[names.index("BARRIER") :]
+    assert tail[:3] == ["BARRIER", "CMPEQ", "IF"]
+    assert tail[-2:] == ["STORE", "ENDIF"]
+    assert tail.count("RANGE") == tail.count("IF") == 1
 
 
 def test_a_symbolic_axis_is_launched_at_its_maximum():

@@ -13,10 +13,13 @@ import pytest
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
+from lazygrad.dtype import dtypes
+from lazygrad.ir.ops import Ops
 from tests.helpers import needs
 
-from .kernels import buffers_of, equal, opened, random_contents, run
+from .kernels import buffers_of, equal, load, opened, plain, random_contents, reduce, run, sink, store
 from .programs import Programs
+from .test_opt import add, column_sum, convolution, matmul, row_sum, softmax_rows
 
 AMOUNTS = (0, 2, 2, 3, 4, 4, 5, 8, 16)
 #: GRID is the interpreter with workgroups.
@@ -107,3 +110,36 @@ def test_many_random_kernels_under_random_opts(device):
     wanted = {OptOps.UPCAST, OptOps.UNROLL, OptOps.PADTO, OptOps.SWAP, OptOps.GROUP, OptOps.GROUPTOP}
     wanted |= {OptOps.LOCAL, OptOps.NOLOCALS} if grid else {OptOps.THREAD, OptOps.TILE, OptOps.STAGE}
     assert wanted <= set(used)
+
+
+LONG = {
+    "row sums": row_sum(3, 1000),
+    "column sums": column_sum(640, 5),
+    "sum": row_sum(1, 4096),
+    "softmax": softmax_rows(3, 100),
+    "softmax of lanes": softmax_rows(2, 128),
+    "matmul": matmul(8, 128, 12),
+    "convolution": convolution(1, 3, 10, 8),
+    "odd": add(101),
+}
+
+
+@pytest.mark.parametrize("device", ["GRID", pytest.param("CL", marks=needs("cl"))])
+def test_what_is_chosen_for_workgroups(device):
+    """Sums of small whole numbers are exact in any order; EXP is within a few last places."""
+    for name, ast in LONG.items():
+        contents = random_contents(ast, 1)
+        found, expected = run(ast, device, contents, opts=None), evaluate(ast, contents)
+        tolerance = 1e-5 if "softmax" in name else 0.0
+        assert all(equal(a, b, tolerance) for a, b in zip(found, expected, strict=True)), name
+
+
+@pytest.mark.parametrize("op", [OptOps.GROUP, OptOps.GROUPTOP])
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.int8, dtypes.bool], ids=str)
+@needs("cl")
+def test_parts_of_narrow_types(dtype, op):
+    """Parts of narrow floats are kept wide: many ones are counted, and only the sum is rounded."""
+    ast = sink(store(0, reduce(load(1, plain(2, 512), dtype), Ops.ADD, 1)))
+    contents = [[0, 0], [1] * 1024]
+    for device in ("GRID", "CL"):
+        assert run(ast, device, contents, opts=[Opt(op, 0, 64)]) == evaluate(ast, contents)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lazygrad.dtype import dtypes
 from lazygrad.ir import AxisType, Ops, RangeArg, UOp, Variable, bounds, render
 from lazygrad.ir import index as ix
+from lazygrad.ir.ops import execute
 
 
 def loop(number, size):
@@ -318,3 +319,21 @@ def test_a_sum_of_a_thousand_terms():
     total = ix.add(*atoms)
     assert bounds(total) == (0, 2000)
     assert ix.add(*reversed(atoms)) is total
+
+
+@pytest.mark.parametrize("op", [Ops.SHL, Ops.SHR])
+@pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.uint8, dtypes.int32], ids=str)
+def test_bounds_of_shifts(op, dtype):
+    """They hold what `execute` gives, also where bits are lost."""
+    for low, high in ((0, 3), (-4, 5), (100, 120)):
+        for least, most in ((0, 0), (1, 3), (5, 9), (0, 40)):
+            x = Variable("x", low, high).cast(dtype)
+            amount = Variable("n", least, most).cast(dtype)
+            found = [
+                execute(op, dtype, (execute(Ops.CAST, dtype, (v,), dtypes.int64), n), dtype)
+                for v in range(low, high + 1)
+                for n in range(least, most + 1)
+            ]
+            least_bound, greatest_bound = bounds(UOp(op, dtype, (x, amount)))
+            assert least_bound <= min(found)
+            assert max(found) <= greatest_bound

@@ -28,6 +28,7 @@ FLAGS = (
 )
 
 
+@functools.cache
 def run_script(script: str, **flags: str | int) -> str:
     """What a script prints, with only these flags set. Colours are off; times and pids are as they are."""
     return _run([sys.executable, "-c", textwrap.dedent(script)], flags)

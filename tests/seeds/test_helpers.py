@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from lazygrad import helpers
+from lazygrad import Tensor, helpers
 from lazygrad.device import Buffer
 from lazygrad.dtype import dtypes
 
@@ -78,12 +78,18 @@ def test_S129_S130_profiling(tmp_path, capsys):
     assert "time.sleep" in capsys.readouterr().out
 
 
-NAMES = "diskcache_get diskcache_put GlobalCounters Timing getenv fetch temp Context ContextVar colored to_mv"
+NAMES = "diskcache_get diskcache_put Timing getenv fetch temp Context ContextVar colored to_mv"
 
 
 @pytest.mark.parametrize("name", NAMES.split())
 def test_S131_what_lives_in_helpers(name):
     assert callable(getattr(helpers, name))
+
+
+def test_S131_counters():
+    before = helpers.GlobalCounters.kernel_count
+    (Tensor([1.0]).realize() + 1).realize()
+    assert helpers.GlobalCounters.kernel_count == before + 2
 
 
 def test_S131_the_disk_cache():

@@ -16,8 +16,11 @@ from ..ir.ops import Ops
 from ..schedule.items import ScheduleItem
 from ..shape import shape_text
 from ..tensor import Tensor
+from .activation import Dropout
+from .convolution import Conv2d
 from .datasets import digits
-from .layers import BatchNorm, Conv2d, Dropout, Linear
+from .layers import Linear
+from .normalization import BatchNorm
 from .optim import AdamW, Optimizer
 from .state import get_parameters
 

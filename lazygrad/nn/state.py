@@ -51,8 +51,14 @@ def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
     return found
 
 
+class Hidden:
+    """What a model or an optimizer holds that is no part of its state."""
+
+
 def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
     """What an object consists of: (name, part)."""
+    if isinstance(value, Hidden):
+        return
     if isinstance(value, Mapping):
         yield from value.items()
     elif isinstance(value, tuple) and hasattr(value, "_fields"):

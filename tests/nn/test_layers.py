@@ -197,9 +197,9 @@ MISTAKES = [
     (lambda: nn.Conv2d(3, 4, 3, padding="all"), ValueError, "'same' or 'valid', not 'all'"),
     (lambda: nn.Conv2d(3, 4, 3, 2, "same"), ValueError, "'same' is for a stride of 1"),
     (
-        lambda: nn.Conv2d(3, 4, 3)(Tensor.ones(3, 8, 8)),
+        lambda: nn.Conv2d(3, 4, 3)(Tensor.ones(4, 8, 8)),
         ValueError,
-        r"Conv2d\(3, 4, ...\) needs shape \(batch, 3, height, width\), not \(3, 8, 8\)",
+        r"Conv2d\(3, 4, ...\) needs shape \(batch, 3, height, width\), not \(4, 8, 8\)",
     ),
     (lambda: nn.Conv1d(3, 4, 3)(Tensor.ones(1, 2, 8)), ValueError, r"\(batch, 3, length\), not \(1, 2, 8\)"),
     (

@@ -1,0 +1,216 @@
+"""Convolutions and their transposes, over one to three axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..shape import shape_text
+from ..tensor import Tensor
+from .layers import Sizes, count, counts, uniform
+
+#: PyTorch's names of what stands around an image, and those of `Tensor.pad`.
+PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
+#: The axes of a sample, by how many there are.
+_AXES = ("", "length", "height, width", "depth, height, width")
+
+
+def _need_channels(layer: Any, x: Tensor) -> None:
+    if x.ndim not in (layer.axes + 1, layer.axes + 2) or x.shape[-layer.axes - 1] != layer.in_channels:
+        raise ValueError(
+            f"{type(layer).__name__}({layer.in_channels}, {layer.out_channels}, ...) needs shape "
+            f"(batch, {layer.in_channels}, {_AXES[layer.axes]}), not {shape_text(x.shape)}"
+        )
+
+
+class _Convolution:
+    """A convolution over as many axes as `axes` says."""
+
+    axes = 0
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+    ) -> None:
+        self.in_channels = count("in_channels", in_channels)
+        self.out_channels = count("out_channels", out_channels)
+        self.groups = count("groups", groups)
+        for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+            if channels % groups:
+                raise ValueError(f"{groups} groups do not divide {name}={channels}")
+        self.kernel_size = counts("kernel_size", kernel_size, self.axes)
+        self.stride = counts("stride", stride, self.axes)
+        self.dilation = counts("dilation", dilation, self.axes)
+        if isinstance(padding, str) and padding not in ("same", "valid"):
+            raise ValueError(f"padding is a number, one for each axis, 'same' or 'valid', not {padding!r}")
+        if padding == "same" and any(step != 1 for step in self.stride):
+            raise ValueError(f"padding 'same' is for a stride of 1, not {stride!r}")
+        if padding_mode not in PADDING_MODES:
+            raise ValueError(f"padding_mode is one of {', '.join(PADDING_MODES)}, not {padding_mode!r}")
+        self.padding, self.padding_mode = padding, padding_mode
+        inner = in_channels // groups
+        fan_in = inner * math.prod(self.kernel_size)
+        self.weight = uniform(out_channels, inner, *self.kernel_size, fan_in=fan_in)
+        self.bias = uniform(out_channels, fan_in=fan_in) if bias else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        _need_channels(self, x)
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            x = x.pad(self._amounts(), PADDING_MODES[self.padding_mode])
+            padding = 0
+        return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, padding)
+
+    def _amounts(self) -> tuple[int, ...]:
+        """What is added before and behind each axis, from the last on."""
+        if self.padding == "valid":
+            return (0, 0) * self.axes
+        if isinstance(self.padding, str):
+            whole = [d * (k - 1) for k, d in zip(self.kernel_size, self.dilation, strict=True)]
+            pairs = [(n // 2, n - n // 2) for n in whole]
+        else:
+            given = (self.padding,) * self.axes if isinstance(self.padding, int) else self.padding
+            pairs = [(n, n) for n in given]
+        return tuple(n for pair in reversed(pairs) for n in pair)
+
+
+class Conv1d(_Convolution):
+    """A convolution over one axis: (batch, in_channels, length) → (batch, out_channels, ...).
+
+    weight  (out_channels, in_channels / groups, size)      bias  (out_channels,), or None
+
+    >>> nn.Conv1d(2, 4, 3)(Tensor.ones(1, 2, 8)).shape
+    (1, 4, 6)
+    """
+
+    axes = 1
+
+
+class Conv2d(_Convolution):
+    """A convolution over two axes: (batch, in_channels, height, width) → (batch, out_channels, ..., ...).
+
+    weight  (out_channels, in_channels / groups, height, width)      bias  (out_channels,), or None
+
+    >>> nn.Conv2d(3, 8, 3, stride=2, padding=1)(Tensor.ones(1, 3, 8, 8)).shape
+    (1, 8, 4, 4)
+    """
+
+    axes = 2
+
+
+class Conv3d(_Convolution):
+    """A convolution over three axes: (batch, in_channels, depth, height, width).
+
+    weight  (out_channels, in_channels / groups, depth, height, width)      bias  (out_channels,), or None
+
+    >>> nn.Conv3d(1, 2, 3)(Tensor.ones(1, 1, 5, 5, 5)).shape
+    (1, 2, 3, 3, 3)
+    """
+
+    axes = 3
+
+
+class _Transposed:
+    """The transpose of a convolution over as many axes as `axes` says."""
+
+    axes = 0
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Sizes = 1,
+    ) -> None:
+        self.in_channels = count("in_channels", in_channels)
+        self.out_channels = count("out_channels", out_channels)
+        self.groups = count("groups", groups)
+        for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+            if channels % groups:
+                raise ValueError(f"{groups} groups do not divide {name}={channels}")
+        self.kernel_size = counts("kernel_size", kernel_size, self.axes)
+        self.stride = counts("stride", stride, self.axes)
+        self.dilation = counts("dilation", dilation, self.axes)
+        self.padding, self.output_padding = padding, output_padding
+        each = out_channels // groups
+        fan_in = each * math.prod(self.kernel_size)  # PyTorch's, from the weight's second axis
+        self.weight = uniform(in_channels, each, *self.kernel_size, fan_in=fan_in)
+        self.bias = uniform(out_channels, fan_in=fan_in) if bias else None
+
+    def __call__(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """The result; `output_size` chooses among the sizes that the stride leaves open."""
+        _need_channels(self, x)
+        more = self.output_padding if output_size is None else self._missing(x, tuple(output_size))
+        return x.conv_transpose2d(
+            self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding, more
+        )
+
+    def _missing(self, x: Tensor, output_size: tuple[int, ...]) -> tuple[int, ...]:
+        wanted = output_size[-self.axes :]
+        around = (self.padding,) * self.axes if isinstance(self.padding, int) else tuple(self.padding)
+        more = []
+        for i, size in enumerate(wanted):
+            inner: Any = x.shape[x.ndim - self.axes + i]
+            least = (
+                (inner - 1) * self.stride[i]
+                - 2 * around[i]
+                + self.dilation[i] * (self.kernel_size[i] - 1)
+                + 1
+            )
+            if not 0 <= size - least < max(self.stride[i], self.dilation[i]):
+                raise ValueError(
+                    f"output_size {output_size}: axis {i} has a size from {least} to "
+                    f"{least + max(self.stride[i], self.dilation[i]) - 1}"
+                )
+            more.append(size - least)
+        return tuple(more)
+
+
+class ConvTranspose1d(_Transposed):
+    """The transpose of a convolution over one axis: (batch, in_channels, length).
+
+    weight  (in_channels, out_channels / groups, size)      bias  (out_channels,), or None
+
+    >>> nn.ConvTranspose1d(2, 4, 2, stride=2)(Tensor.ones(1, 2, 5)).shape
+    (1, 4, 10)
+    """
+
+    axes = 1
+
+
+class ConvTranspose2d(_Transposed):
+    """The transpose of a convolution over two axes: (batch, in_channels, height, width).
+
+    weight  (in_channels, out_channels / groups, height, width)      bias  (out_channels,), or None
+
+    >>> nn.ConvTranspose2d(2, 4, 2, stride=2)(Tensor.ones(1, 2, 5, 3)).shape
+    (1, 4, 10, 6)
+    """
+
+    axes = 2
+
+
+class ConvTranspose3d(_Transposed):
+    """The transpose of a convolution over three axes: (batch, in_channels, depth, height, width).
+
+    weight  (in_channels, out_channels / groups, depth, height, width)      bias  (out_channels,), or None
+
+    >>> nn.ConvTranspose3d(1, 2, 2)(Tensor.ones(1, 1, 2, 2, 2)).shape
+    (1, 2, 3, 3, 3)
+    """
+
+    axes = 3

@@ -1,0 +1,58 @@
+"""Optimizers, learning-rate schedules, and what happens to gradients around a step."""
+
+from .adam import LAMB, Adam, Adamax, AdamW, NAdam, RAdam
+from .adaptive import Adadelta, Adafactor, Adagrad, RMSprop
+from .gradients import EMA, GradScaler, clip_grad_norm_, clip_grad_value_
+from .optimizer import Group, Optimizer
+from .schedule import (
+    ConstantLR,
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    LRScheduler,
+    MultiStepLR,
+    OneCycleLR,
+    PolynomialLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+    StepLR,
+)
+from .sgd import LARS, SGD, Lion, Muon
+
+__all__ = [
+    "EMA",
+    "LAMB",
+    "LARS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "ExponentialLR",
+    "GradScaler",
+    "Group",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "Lion",
+    "MultiStepLR",
+    "Muon",
+    "NAdam",
+    "OneCycleLR",
+    "Optimizer",
+    "PolynomialLR",
+    "RAdam",
+    "RMSprop",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+]

@@ -1,0 +1,229 @@
+"""Optimizers with running means of the gradient and of its square: Adam and those that came of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...tensor import Tensor
+from .optimizer import Optimizer, Params, not_negative
+
+
+class Adam(Optimizer):
+    """Adam (Kingma, Ba 2014).
+
+        g = grad + weight_decay · p
+        m = b1 · m + (1 - b1) · g                          c1 = 1 - b1ᵗ
+        v = b2 · v + (1 - b2) · g²                         c2 = 1 - b2ᵗ
+        p = p - lr · (m / c1) / (√(v / c2) + eps)
+
+    c1 and c2 are what the weights in m and v have summed to until step t: averages of ones. Kept like that
+    they are exact to float32's rounding, which 1 - b2ᵗ is not while b2ᵗ is close to 1.
+
+    >>> weight = Tensor([3.0], requires_grad=True)
+    >>> optimizer = nn.optim.Adam([weight], lr=0.5)
+    >>> with Tensor.train():
+    ...     _ = (weight * weight).sum().backward()
+    ...     optimizer.step()
+    >>> weight.tolist()
+    [2.5]
+    """
+
+    #: whether the decay is a part of the gradient, or shrinks the parameter beside it
+    decoupled = False
+    shared = ("b1", "b2")
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 0.001,
+        b1: float = 0.9,
+        b2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        betas: tuple[float, float] | None = None,
+        **more: Any,
+    ) -> None:
+        if betas is not None:
+            b1, b2 = betas
+        self.b1, self.b2 = not_negative("b1", b1, 1.0), not_negative("b2", b2, 1.0)
+        not_negative("eps", eps)
+        not_negative("weight_decay", weight_decay)
+        super().__init__(params, lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay, **more)
+        self.c1, self.c2 = self._number(0.0), self._number(0.0)
+        self.m, self.v = self._moments(), self._moments()
+        Tensor.realize(self.c1, self.c2, *self.m, *self.v)
+
+    def _begin(self) -> list[Tensor]:
+        self._write(self.c1, self.b1 * self.c1 + (1.0 - self.b1))
+        self._write(self.c2, self.b2 * self.c2 + (1.0 - self.b2))
+        return [self.c1, self.c2, *self.m, *self.v]
+
+    def _averaged(self, i: int, p: Tensor, g: Tensor, lr: Tensor, weight_decay: float) -> tuple[Tensor, ...]:
+        """(p after a decoupled decay, gradient, m, v), the last two written."""
+        if weight_decay and self.decoupled:
+            p = p - lr * weight_decay * p
+        elif weight_decay:
+            g = g + weight_decay * p
+        m = self.b1 * self.m[i] + (1.0 - self.b1) * g
+        v = self.b2 * self.v[i] + (1.0 - self.b2) * (g * g)
+        self._write(self.m[i], m)
+        self._write(self.v[i], v)
+        return p, g, m, v
+
+    def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
+        p, _, m, v = self._averaged(i, p, g, lr, options["weight_decay"])
+        return p - lr * (m / self.c1) / ((v / self.c2).sqrt() + options["eps"])
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov, Hutter 2017): first p shrinks by lr · weight_decay.
+
+    >>> nn.optim.AdamW([Tensor([3.0], requires_grad=True)], lr=0.5).lr.item()
+    0.5
+    """
+
+    decoupled = True
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 0.001,
+        b1: float = 0.9,
+        b2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+        *,
+        betas: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__(params, lr, b1, b2, eps, weight_decay, betas=betas)
+
+
+class NAdam(Adam):
+    """Adam with Nesterov momentum (Dozat 2016).
+
+        μₜ = b1 · (1 - 0.96^(t · momentum_decay) / 2)          their product until t is Π
+        p  = p - lr · ((1 - μₜ) / (1 - Π) · g + μₜ₊₁ / (1 - Π · μₜ₊₁) · m) / (√(v / c2) + eps)
+
+    >>> nn.optim.NAdam([Tensor([3.0], requires_grad=True)], lr=0.5).lr.item()
+    0.5
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 0.002,
+        b1: float = 0.9,
+        b2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum_decay: float = 0.004,
+        *,
+        betas: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__(params, lr, b1, b2, eps, weight_decay, betas=betas)
+        self.momentum_decay = momentum_decay
+        self.t, self.product = self._number(0.0), self._number(1.0)
+        Tensor.realize(self.t, self.product)
+
+    def _begin(self) -> list[Tensor]:
+        self._write(self.t, self.t + 1.0)
+        self._write(self.product, self.product * self._mu(0))
+        return [*super()._begin(), self.t, self.product]
+
+    def _mu(self, later: int) -> Tensor:
+        power = (self.t + float(later)) * (self.momentum_decay * math.log(0.96))
+        return self.b1 * (1.0 - 0.5 * power.exp())
+
+    def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
+        p, g, m, v = self._averaged(i, p, g, lr, options["weight_decay"])
+        now, then = self._mu(0), self._mu(1)
+        move = (1.0 - now) / (1.0 - self.product) * g + then / (1.0 - self.product * then) * m
+        return p - lr * move / ((v / self.c2).sqrt() + options["eps"])
+
+
+class RAdam(Adam):
+    """Adam that waits for its variance (Liu et al. 2019).
+
+        ρ∞ = 2 / (1 - b2) - 1        ρ = ρ∞ - 2·t·b2ᵗ / c2
+        p  = p - lr · m / c1 · r · √c2 / (√v + eps)    where ρ > 5, else p - lr · m / c1
+        r² = (ρ - 4)(ρ - 2)ρ∞ / ((ρ∞ - 4)(ρ∞ - 2)ρ)
+
+    >>> nn.optim.RAdam([Tensor([3.0], requires_grad=True)], lr=0.5).lr.item()
+    0.5
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.t = self._number(0.0)
+        Tensor.realize(self.t)
+
+    def _begin(self) -> list[Tensor]:
+        self._write(self.t, self.t + 1.0)
+        return [*super()._begin(), self.t]
+
+    def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
+        p, _, m, v = self._averaged(i, p, g, lr, options["weight_decay"])
+        most = 2.0 / (1.0 - self.b2) - 1.0
+        rho = most - 2.0 * self.t * (1.0 - self.c2) / self.c2
+        ready = rho > 5.0
+        safe = ready.where(rho, 6.0)
+        root = ((safe - 4.0) * (safe - 2.0) * most / ((most - 4.0) * (most - 2.0) * safe)).sqrt()
+        adapted = root * self.c2.sqrt() / (v.sqrt() + options["eps"])
+        return p - lr * (m / self.c1) * ready.where(adapted, 1.0)
+
+
+class Adamax(Adam):
+    """Adam with the greatest gradient instead of the mean square (Kingma, Ba 2014).
+
+        v = max(b2 · v, |g| + eps)        p = p - lr / c1 · m / v
+
+    >>> nn.optim.Adamax([Tensor([3.0], requires_grad=True)], lr=0.5).lr.item()
+    0.5
+    """
+
+    def __init__(self, params: Params, lr: float | Tensor = 0.002, *args: Any, **options: Any) -> None:
+        super().__init__(params, lr, *args, **options)
+
+    def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
+        if options["weight_decay"]:
+            g = g + options["weight_decay"] * p
+        m = self.b1 * self.m[i] + (1.0 - self.b1) * g
+        v = (self.b2 * self.v[i]).maximum(g.abs() + options["eps"])
+        self._write(self.m[i], m)
+        self._write(self.v[i], v)
+        return p - lr / self.c1 * m / v
+
+
+class LAMB(Adam):
+    """Adam whose rate is fitted to each parameter, for large batches (You et al. 2019).
+
+        u = (m / c1) / (√(v / c2) + eps) + weight_decay · p
+        p = p - lr · |p| / |u| · u                              the quotient is 1 where a norm is 0
+
+    >>> nn.optim.LAMB([Tensor([3.0], requires_grad=True)], lr=0.5).lr.item()
+    0.5
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 0.001,
+        b1: float = 0.9,
+        b2: float = 0.999,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        betas: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__(params, lr, b1, b2, eps, weight_decay, betas=betas)
+
+    def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
+        p, _, m, v = self._averaged(i, p, g, lr, 0.0)
+        u = (m / self.c1) / ((v / self.c2).sqrt() + options["eps"])
+        if options["weight_decay"]:
+            u = u + options["weight_decay"] * p
+        size, length = p.square().sum().sqrt(), u.square().sum().sqrt()
+        fitted = ((size > 0) & (length > 0)).where(size / length, 1.0)
+        return p - lr * fitted * u

@@ -1,0 +1,242 @@
+"""What all optimizers share: parameters in groups, numbers in memory, a step that runs at once.
+
+A step is one `Tensor.realize` of everything that moves: parameters, their moments, and what the optimizer
+counts. All of that, the learning rate too, is memory, so every step has the same graph: the second plans and
+compiles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...dtype import ConstType, dtypes, least_upper_dtype
+from ...shape import shape_text
+from ...tensor import Tensor, no_grad
+from ...tensor.trace import called
+from ..layers import buffer
+from ..state import Hidden
+
+#: Tensors, or groups of them: {"params": tensors, and options that differ}.
+Params = Iterable[Tensor] | Iterable[Mapping[str, Any]]
+
+
+class Group:
+    """Parameters that share options: `group["lr"]`, `group["params"]`, `group["weight_decay"]`, ...
+
+    Setting "lr" writes into memory; setting another option changes the kernels of the next step.
+    """
+
+    def __init__(self, params: list[Tensor], lr: Tensor, options: dict[str, Any]) -> None:
+        self._items: dict[str, Any] = {"params": params, "lr": lr, **options}
+
+    def __getitem__(self, key: str) -> Any:
+        return self._items[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key not in self._items or key == "params":
+            names = ", ".join(name for name in self._items if name != "params")
+            raise KeyError(f"a group has the options {names}, not {key!r}")
+        if key == "lr":
+            _write_rate(self._items["lr"], value)
+        else:
+            self._items[key] = value
+
+    def options(self) -> dict[str, Any]:
+        """Everything but the parameters and the learning rate."""
+        return {name: value for name, value in self._items.items() if name not in ("params", "lr")}
+
+
+def _write_rate(memory: Tensor, value: float | Tensor) -> None:
+    if isinstance(value, Tensor):
+        if value.numel() != 1:
+            raise ValueError(f"a learning rate is one number, not shape {shape_text(value.shape)}")
+        memory.assign(value.detach().reshape(()).to(memory.device).cast(dtypes.float32))
+    elif isinstance(value, (int, float)) and value >= 0:
+        memory.assign(as_data(value, memory.device))
+    else:
+        raise ValueError(f"a learning rate is a number that is not negative, or a Tensor, not {value!r}")
+
+
+def as_data(value: ConstType, device: str) -> Tensor:
+    """A number that arrives as data, not as a constant of a kernel: another one compiles nothing new."""
+    return Tensor([value], dtype=dtypes.float32, device=device).reshape(())
+
+
+class Optimizer:
+    """What all optimizers share.
+
+    params  the Tensors to train, each once (`nn.state.get_parameters(model)` lists those of a model); or
+            groups of them with options of their own: [{"params": [...], "lr": 0.1}, {"params": [...]}]
+    lr      the learning rate, a number or a 0-d Tensor; `opt.lr = 0.01` writes another into the same memory,
+            for all groups; `opt.param_groups[1]["lr"] = 0.01` for one
+    """
+
+    #: Options that all groups have in common.
+    shared: tuple[str, ...] = ()
+
+    def __init__(self, params: Params, lr: float | Tensor, **options: Any) -> None:
+        groups = _grouped(params, options, self.shared)
+        self.params = _checked([param for tensors, _ in groups for param in tensors])
+        self.device = self.params[0].device
+        rates = [self._number(0.0) for _ in groups]
+        # Beside the property of the same name, so that a state dict has the first as `lr`.
+        vars(self)["lr"] = rates[0]
+        if len(rates) > 1:
+            self.other_rates = rates[1:]
+        self.param_groups = _Groups()
+        self._group_of: Any = _Groups()
+        for (tensors, own), rate in zip(groups, rates, strict=True):
+            group = Group(tensors, rate, {**options, **{k: v for k, v in own.items() if k != "lr"}})
+            group["lr"] = own.get("lr", lr)
+            self.param_groups.append(group)
+            self._group_of.extend([group] * len(tensors))
+        self._only_if: Any = _Groups()
+        Tensor.realize(*self.params, *rates)
+
+    @property
+    def lr(self) -> Tensor:
+        """The learning rate (of the first group): memory that `step` reads."""
+        rate: Tensor = vars(self)["lr"]
+        return rate
+
+    @lr.setter
+    def lr(self, value: float | Tensor) -> None:
+        for group in self.param_groups:
+            group["lr"] = value
+
+    def _number(self, value: float) -> Tensor:
+        """A number in memory of its own."""
+        return buffer(Tensor.full((), value, dtype=dtypes.float32, device=self.device))
+
+    def _moments(self, value: float = 0.0) -> list[Tensor]:
+        """A number in the shapes of the parameters; float32 where those are narrower."""
+        return [
+            buffer(
+                Tensor.full(
+                    p.shape, value, dtype=least_upper_dtype(p.dtype, dtypes.float32), device=self.device
+                )
+            )
+            for p in self.params
+        ]
+
+    def zero_grad(self) -> None:
+        """Forget the gradients: the next `backward` starts anew."""
+        for param in self.params:
+            param.grad = None
+
+    def step(self, only_if: Tensor | None = None) -> None:
+        """Move the parameters once, by their gradients; see `schedule_step`."""
+        Tensor.realize(*self.schedule_step(only_if))
+
+    def schedule_step(self, only_if: Tensor | None = None) -> list[Tensor]:
+        """Record a step: it runs when the returned tensors are realized, perhaps with others (the loss).
+
+        only_if  a 0-d bool: where it is False, everything stays as it was
+        """
+        if not Tensor.training:
+            raise RuntimeError(
+                f"{type(self).__name__}.step() outside training: put the loop into `with Tensor.train():`"
+            )
+        grads = self._gradients()
+        self._only_if[:] = [] if only_if is None else [only_if]
+        with no_grad(), called(type(self).__name__):
+            extra = self._step(grads)
+        self._only_if.clear()
+        return [*self.params, *(group["lr"] for group in self.param_groups), *extra]
+
+    def _gradients(self) -> list[Tensor]:
+        missing = [i for i, param in enumerate(self.params) if param.grad is None]
+        if len(missing) == len(self.params):
+            raise RuntimeError("no parameter has a gradient: call loss.backward() before step()")
+        if missing:
+            shape = shape_text(self.params[missing[0]].shape)
+            raise RuntimeError(
+                f"{len(missing)} of {len(self.params)} parameters have no gradient, the first is number "
+                f"{missing[0]}, of shape {shape}: the loss does not depend on them; leave them out"
+            )
+        return [param.grad for param in self.params if param.grad is not None]
+
+    def _write(self, memory: Tensor, value: Tensor) -> None:
+        """Write a new value, if this step is to be made."""
+        value = value.cast(memory.dtype)
+        memory.assign(self._only_if[0].where(value, memory) if self._only_if else value)
+
+    def _step(self, grads: Sequence[Tensor]) -> list[Tensor]:
+        """Write the new values of the parameters and of the optimizer's own state, and return the latter."""
+        kept = self._begin()
+        for i, (param, grad) in enumerate(zip(self.params, grads, strict=True)):
+            group = self._group_of[i]
+            self._write(param, self._moved(i, param, grad, group["lr"], **group.options()))
+        return kept
+
+    def _begin(self) -> list[Tensor]:
+        """Write what is counted once a step; all of the optimizer's own memory."""
+        return []
+
+    def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
+        """Where parameter i goes by its gradient. Its moments are written on the way."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it steps")
+
+
+class _Groups(list[Any], Hidden):
+    """A list that state dicts do not look into: the optimizer has the same tensors elsewhere."""
+
+
+def _grouped(
+    params: Params, options: Mapping[str, Any], shared: Sequence[str]
+) -> list[tuple[list[Tensor], Mapping[str, Any]]]:
+    """(tensors, options of their own) of each group."""
+    if isinstance(params, Tensor):
+        raise TypeError("an optimizer takes a list of tensors, not one tensor: put it in a list")
+    given = list(params)
+    if not any(isinstance(entry, Mapping) for entry in given):
+        return [(given, {})]  # type: ignore[list-item]
+    groups: list[tuple[list[Tensor], Mapping[str, Any]]] = []
+    for number, entry in enumerate(given):
+        if not isinstance(entry, Mapping) or "params" not in entry:
+            raise TypeError(f'group {number} is a dict with "params", not {entry!r}')
+        own = {key: value for key, value in entry.items() if key != "params"}
+        for key in own:
+            if key not in options and key != "lr":
+                raise ValueError(f"group {number}: no option {key!r}; there are lr, {', '.join(options)}")
+            if key in shared and own[key] != options[key]:
+                raise ValueError(f"group {number}: {key} is one for all groups")
+        tensors = entry["params"]
+        groups.append(([tensors] if isinstance(tensors, Tensor) else list(tensors), own))
+    return groups
+
+
+def _checked(params: Iterable[Tensor]) -> list[Tensor]:
+    """The parameters, if they can be trained."""
+    found = list(params)
+    if not found:
+        raise ValueError("an optimizer needs at least one parameter")
+    place: dict[int, int] = {}
+    for i, param in enumerate(found):
+        if not isinstance(param, Tensor):
+            raise TypeError(f"parameter {i} is no Tensor but {param!r}")
+        shape = shape_text(param.shape)
+        if id(param) in place:
+            raise ValueError(
+                f"parameter {i}, of shape {shape}, is parameter {place[id(param)]} again; give each once"
+            )
+        place[id(param)] = i
+        if not param.requires_grad:
+            raise ValueError(
+                f"parameter {i}, of shape {shape}, does not require a gradient: call requires_grad_() on it, "
+                "or leave it out (nn.state.get_parameters(model) lists what can be trained)"
+            )
+        if param.device != found[0].device:
+            raise ValueError(
+                f"parameter {i} is on {param.device} and parameter 0 on {found[0].device}: "
+                "make one optimizer for each device"
+            )
+    return found
+
+
+def not_negative(name: str, value: float, below: float = float("inf")) -> float:
+    if not 0 <= value < below:
+        limit = "is not negative" if below == float("inf") else f"is in [0, {below:g})"
+        raise ValueError(f"{name} {limit}; it was given as {value!r}")
+    return value

@@ -1,0 +1,215 @@
+"""Optimizers that follow the gradient, or a running mean of it: SGD, LARS, Lion, Muon."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...shape import shape_text
+from ...tensor import Tensor
+from .optimizer import Optimizer, Params, not_negative
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum where that is not 0.
+
+        g = grad + weight_decay · p
+        b = momentum · b + (1 - dampening) · g             the first step takes b = g
+        p = p - lr · (g + momentum · b if nesterov else b)
+
+    >>> weight = Tensor([3.0], requires_grad=True)
+    >>> optimizer = nn.optim.SGD([weight], lr=0.25)
+    >>> with Tensor.train():
+    ...     _ = (weight * weight).sum().backward()
+    ...     optimizer.step()
+    >>> weight.tolist()
+    [1.5]
+    """
+
+    shared = ("dampening",)
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 0.001,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        dampening: float = 0.0,
+    ) -> None:
+        if nesterov and (not momentum or dampening):
+            raise ValueError("nesterov needs momentum, and no dampening")
+        not_negative("momentum", momentum)
+        not_negative("weight_decay", weight_decay)
+        super().__init__(
+            params, lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov, dampening=dampening
+        )
+        self.b = self._moments() if any(group["momentum"] for group in self.param_groups) else []
+        self.dampening = dampening
+        #: what a gradient is multiplied by on its way into b: 1 in the first step
+        self.intake = self._number(1.0)
+        Tensor.realize(self.intake, *self.b)
+
+    def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
+        momentum, weight_decay = options["momentum"], options["weight_decay"]
+        move = g + weight_decay * p if weight_decay else g
+        if momentum:
+            b = momentum * self.b[i] + (self.intake * move if self.dampening else move)
+            self._write(self.b[i], b)
+            move = move + momentum * b if options["nesterov"] else b
+        return p - lr * move
+
+    def _step(self, grads: Any) -> list[Tensor]:
+        kept = super()._step(grads)
+        if self.b and self.dampening:  # behind the moves, which read what it was
+            self._write(self.intake, self.intake * 0.0 + (1.0 - self.dampening))
+        return [*kept, self.intake, *self.b]
+
+
+class LARS(Optimizer):
+    """SGD whose rate is fitted to each parameter: layer-wise adaptive rates (You, Gitman, Ginsburg 2017).
+
+        r = tcoef · |p| / (|grad| + weight_decay · |p| + eps)       1 where a norm is 0
+        b = momentum · b + lr · r · (grad + weight_decay · p)
+        p = p - b                                                   with nesterov p - (g + momentum · b)
+
+    >>> nn.optim.LARS([Tensor([3.0], requires_grad=True)], lr=0.1).lr.item()
+    0.10000000149011612
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 0.001,
+        momentum: float = 0.9,
+        weight_decay: float = 1e-4,
+        nesterov: bool = False,
+        tcoef: float = 0.001,
+        eps: float = 0.0,
+    ) -> None:
+        not_negative("momentum", momentum)
+        not_negative("weight_decay", weight_decay)
+        super().__init__(
+            params, lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov, tcoef=tcoef, eps=eps
+        )
+        self.b = self._moments()
+        Tensor.realize(*self.b)
+
+    def _begin(self) -> list[Tensor]:
+        return self.b
+
+    def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
+        weight_decay, momentum = options["weight_decay"], options["momentum"]
+        size, slope = p.square().sum().sqrt(), g.square().sum().sqrt()
+        fitted = options["tcoef"] * size / (slope + weight_decay * size + options["eps"])
+        rate = ((size > 0) & (slope > 0)).where(fitted, 1.0)
+        move = lr * rate * (g + weight_decay * p)
+        b = momentum * self.b[i] + move
+        self._write(self.b[i], b)
+        return p - (move + momentum * b if options["nesterov"] else b)
+
+
+class Lion(Optimizer):
+    """The sign of a running mean of the gradient (Chen et al. 2023).
+
+        p = p - lr · (sign(b1 · m + (1 - b1) · grad) + weight_decay · p)
+        m = b2 · m + (1 - b2) · grad
+
+    >>> nn.optim.Lion([Tensor([3.0], requires_grad=True)], lr=0.5).lr.item()
+    0.5
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-4,
+        b1: float = 0.9,
+        b2: float = 0.99,
+        weight_decay: float = 0.0,
+    ) -> None:
+        not_negative("b1", b1, 1.0)
+        not_negative("b2", b2, 1.0)
+        not_negative("weight_decay", weight_decay)
+        super().__init__(params, lr, b1=b1, b2=b2, weight_decay=weight_decay)
+        self.m = self._moments()
+        Tensor.realize(*self.m)
+
+    def _begin(self) -> list[Tensor]:
+        return self.m
+
+    def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
+        b1, b2, m = options["b1"], options["b2"], self.m[i]
+        self._write(m, b2 * m + (1.0 - b2) * g)
+        move = (b1 * m + (1.0 - b1) * g).sign()
+        return p - lr * (move + options["weight_decay"] * p if options["weight_decay"] else move)
+
+
+class Muon(Optimizer):
+    """Momentum made orthogonal by Newton-Schulz steps, for matrices (Jordan et al. 2024).
+
+        b = momentum · b + (1 - momentum) · grad        u = (1 - momentum) · grad + momentum · b if nesterov
+        X = u / |u|, and ns_steps times X = a·X + (b·XXᵀ + c·(XXᵀ)²)·X
+        p = p · (1 - lr · weight_decay) - lr · √max(1, rows / columns) · X
+
+    Give what is no matrix (biases, embeddings, heads) to another optimizer.
+
+    >>> nn.optim.Muon([Tensor.ones(3, 2).requires_grad_()], lr=0.5).lr.item()
+    0.5
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"adjust_lr_fn is 'original' or 'match_rms_adamw', not {adjust_lr_fn!r}")
+        not_negative("momentum", momentum)
+        not_negative("weight_decay", weight_decay)
+        super().__init__(
+            params,
+            lr,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            nesterov=nesterov,
+            ns_coefficients=tuple(ns_coefficients),
+            eps=eps,
+            ns_steps=ns_steps,
+            adjust_lr_fn=adjust_lr_fn,
+        )
+        for i, param in enumerate(self.params):
+            if param.ndim != 2:
+                raise ValueError(
+                    f"Muon trains matrices, and parameter {i} has shape {shape_text(param.shape)}"
+                )
+        self.b = self._moments()
+        Tensor.realize(*self.b)
+
+    def _begin(self) -> list[Tensor]:
+        return self.b
+
+    def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
+        momentum = options["momentum"]
+        b = momentum * self.b[i] + (1.0 - momentum) * g
+        self._write(self.b[i], b)
+        u = (1.0 - momentum) * g + momentum * b if options["nesterov"] else b
+        rows, columns = int(p.shape[0]), int(p.shape[1])  # type: ignore[arg-type]
+        x = u if rows <= columns else u.transpose(0, 1)
+        x = x / x.square().sum().sqrt().clamp(min=options["eps"])
+        first, second, third = options["ns_coefficients"]
+        for _ in range(options["ns_steps"]):
+            square = x.dot(x.transpose(0, 1)).contiguous()
+            x = (first * x + (second * square + third * square.dot(square)).dot(x)).contiguous()
+        x = x if rows <= columns else x.transpose(0, 1)
+        if options["adjust_lr_fn"] == "match_rms_adamw":
+            scale = 0.2 * math.sqrt(max(rows, columns))
+        else:
+            scale = math.sqrt(max(1.0, rows / columns))
+        return p - lr * options["weight_decay"] * p - lr * scale * x

@@ -1,0 +1,314 @@
+"""Recurrent layers: cells that take one step, and layers of cells that take a whole sequence.
+
+Weights have PyTorch's names and order of gates: input, forget, cell, output (LSTM); reset, update, new (GRU).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..shape import shape_text
+from ..tensor import Tensor
+from .layers import count, uniform
+
+State = Any  # a Tensor, or (h, c)
+#: (what the input gives, what the state gives, state) → the next state.
+Step = Callable[[Tensor, Tensor, State], State]
+
+
+def _rnn(activation: Callable[[Tensor], Tensor]) -> Step:
+    return lambda x, h, state: activation(x + h)
+
+
+def _lstm(x: Tensor, h: Tensor, state: State) -> State:
+    """Hochreiter, Schmidhuber 1997, with a forget gate."""
+    enter, forget, cell, leave = (x + h).chunk(4, -1)
+    c = forget.sigmoid() * state[1] + enter.sigmoid() * cell.tanh()
+    return leave.sigmoid() * c.tanh(), c
+
+
+def _gru(x: Tensor, h: Tensor, state: State) -> State:
+    """Cho et al. 2014; the reset gate stands behind the product with the state, as in PyTorch."""
+    (xr, xz, xn), (hr, hz, hn) = x.chunk(3, -1), h.chunk(3, -1)
+    update = (xz + hz).sigmoid()
+    return (1.0 - update) * (xn + (xr + hr).sigmoid() * hn).tanh() + update * state
+
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": Tensor.tanh, "relu": Tensor.relu}
+
+
+def _activation(name: str) -> Callable[[Tensor], Tensor]:
+    if name not in _ACTIVATIONS:
+        raise ValueError(f"nonlinearity is tanh or relu, not {name!r}")
+    return _ACTIVATIONS[name]
+
+
+def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return x.linear(weight.transpose(0, 1), bias)
+
+
+# *** one step
+
+
+class _Cell:
+    """The weights of a cell, and its step."""
+
+    gates = 1
+    has_cell = False  # whether the state is (h, c)
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
+        self.input_size, self.hidden_size = (
+            count("input_size", input_size),
+            count("hidden_size", hidden_size),
+        )
+        lines = self.gates * hidden_size
+        self.weight_ih = uniform(lines, input_size, fan_in=hidden_size)
+        self.weight_hh = uniform(lines, hidden_size, fan_in=hidden_size)
+        self.bias_ih = uniform(lines, fan_in=hidden_size) if bias else None
+        self.bias_hh = uniform(lines, fan_in=hidden_size) if bias else None
+
+    def _step(self) -> Step:
+        raise NotImplementedError(f"{type(self).__name__} does not say how it steps")
+
+    def __call__(self, x: Tensor, state: State = None) -> State:
+        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+            raise ValueError(
+                f"{type(self).__name__}({self.input_size}, {self.hidden_size}) needs shape "
+                f"(batch, {self.input_size}), not {shape_text(x.shape)}"
+            )
+        if state is None:
+            zeros = Tensor.zeros(*x.shape[:-1], self.hidden_size, dtype=x.dtype, device=x.device)
+            state = (zeros, zeros) if self.has_cell else zeros
+        hidden = state[0] if self.has_cell else state
+        given = _projected(x, self.weight_ih, self.bias_ih)
+        return self._step()(given, _projected(hidden, self.weight_hh, self.bias_hh), state)
+
+
+class RNNCell(_Cell):
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it.
+
+    x  (batch, input_size) or (input_size,)      h  (batch, hidden_size), zeros if not given
+    weight_ih  (hidden_size, input_size)         weight_hh  (hidden_size, hidden_size)
+
+    >>> nn.RNNCell(3, 5)(Tensor.ones(2, 3)).shape
+    (2, 5)
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh"
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias)
+        _activation(nonlinearity)
+        self.nonlinearity = nonlinearity
+
+    def _step(self) -> Step:
+        return _rnn(_activation(self.nonlinearity))
+
+
+class LSTMCell(_Cell):
+    """One step of an LSTM: x and (h, c) → (h', c').
+
+    weight_ih  (4·hidden_size, input_size)      weight_hh  (4·hidden_size, hidden_size)
+
+    >>> h, c = nn.LSTMCell(3, 5)(Tensor.ones(2, 3))
+    >>> h.shape, c.shape
+    ((2, 5), (2, 5))
+    """
+
+    gates, has_cell = 4, True
+
+    def _step(self) -> Step:
+        return _lstm
+
+
+class GRUCell(_Cell):
+    """One step of a GRU: x and h → h'.
+
+    weight_ih  (3·hidden_size, input_size)      weight_hh  (3·hidden_size, hidden_size)
+
+    >>> nn.GRUCell(3, 5)(Tensor.ones(2, 3)).shape
+    (2, 5)
+    """
+
+    gates = 3
+
+    def _step(self) -> Step:
+        return _gru
+
+
+# *** sequences
+
+
+class _Recurrent:
+    """Layers of cells over a sequence."""
+
+    gates = 1
+    has_cell = False
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+    ) -> None:
+        self.input_size, self.hidden_size = (
+            count("input_size", input_size),
+            count("hidden_size", hidden_size),
+        )
+        self.num_layers, self.bias = count("num_layers", num_layers), bias
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"dropout is a probability, in [0, 1], not {dropout}")
+        if proj_size and not (self.has_cell and 0 < proj_size < hidden_size):
+            raise ValueError(f"proj_size is for LSTM, and smaller than its hidden_size, not {proj_size}")
+        self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
+        self.proj_size = proj_size
+        lines, out = self.gates * hidden_size, proj_size or hidden_size
+        for layer in range(num_layers):
+            for end in self._directions():
+                width = input_size if layer == 0 else out * len(self._directions())
+                own = {
+                    "weight_ih": uniform(lines, width, fan_in=hidden_size),
+                    "weight_hh": uniform(lines, out, fan_in=hidden_size),
+                }
+                if bias:
+                    own["bias_ih"] = uniform(lines, fan_in=hidden_size)
+                    own["bias_hh"] = uniform(lines, fan_in=hidden_size)
+                if proj_size:
+                    own["weight_hr"] = uniform(proj_size, hidden_size, fan_in=hidden_size)
+                for name, tensor in own.items():
+                    setattr(self, f"{name}_l{layer}{end}", tensor)
+
+    def _directions(self) -> tuple[str, ...]:
+        return ("", "_reverse") if self.bidirectional else ("",)
+
+    def _step(self) -> Step:
+        raise NotImplementedError(f"{type(self).__name__} does not say how it steps")
+
+    def __call__(self, x: Tensor, state: State = None) -> tuple[Tensor, State]:
+        """(what the last layer gave at each time, the last state of each layer and direction).
+
+        x      (length, batch, input_size), (batch, length, input_size) with `batch_first`, or without batch
+        state  (layers · directions, batch, hidden_size), for LSTM a pair of these; zeros if not given
+        """
+        if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
+            where = "(batch, length, " if self.batch_first else "(length, batch, "
+            raise ValueError(
+                f"{type(self).__name__}({self.input_size}, {self.hidden_size}) needs shape "
+                f"{where}{self.input_size}), not {shape_text(x.shape)}"
+            )
+        alone = x.ndim == 2
+        if alone:
+            x = x.unsqueeze(1)
+            if state is not None:
+                state = tuple(s.unsqueeze(1) for s in state) if self.has_cell else state.unsqueeze(1)
+        elif self.batch_first:
+            x = x.transpose(0, 1)
+        states = self._initial(x, state)
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            ways = []
+            for direction, end in enumerate(self._directions()):
+                begin = states[layer * len(self._directions()) + direction]
+                outputs, final = self._run(x, begin, f"_l{layer}{end}", bool(end))
+                ways.append(outputs)
+                last.append(final)
+            x = ways[0] if len(ways) == 1 else ways[0].cat(ways[1], dim=-1)
+            if self.dropout and layer + 1 < self.num_layers:
+                x = x.dropout(self.dropout)
+        finals = [Tensor.stack(*parts) for parts in zip(*last, strict=True)] if self.has_cell else None
+        end_state: State = tuple(finals) if finals is not None else Tensor.stack(*last)
+        if alone:
+            x = x.squeeze(1)
+            end_state = tuple(s.squeeze(1) for s in end_state) if self.has_cell else end_state.squeeze(1)
+        elif self.batch_first:
+            x = x.transpose(0, 1)
+        return x, end_state
+
+    def _initial(self, x: Tensor, state: State) -> list[State]:
+        """The first state of each layer and direction."""
+        number, batch = self.num_layers * len(self._directions()), x.shape[1]
+        widths = (self.proj_size or self.hidden_size, self.hidden_size)[: 2 if self.has_cell else 1]
+        if state is None:
+            given = [Tensor.zeros(number, batch, w, dtype=x.dtype, device=x.device) for w in widths]
+        else:
+            given = list(state) if self.has_cell else [state]
+        for tensor, width in zip(given, widths, strict=True):
+            if tensor.shape != (number, batch, width):
+                raise ValueError(
+                    f"{type(self).__name__} needs a state of shape ({number}, {batch}, {width}), "
+                    f"not {shape_text(tensor.shape)}"
+                )
+        return [tuple(t[i] for t in given) if self.has_cell else given[0][i] for i in range(number)]
+
+    def _run(self, x: Tensor, state: State, end: str, backwards: bool) -> tuple[Tensor, State]:
+        """One layer in one direction: what it gave at each time, and its last state."""
+        # what the inputs give to the gates is one product for all times
+        given = _projected(x, getattr(self, f"weight_ih{end}"), getattr(self, f"bias_ih{end}", None))
+        weight, bias = getattr(self, f"weight_hh{end}"), getattr(self, f"bias_hh{end}", None)
+        onto = getattr(self, f"weight_hr{end}", None)
+        step, length = self._step(), x.shape[0]
+        if not isinstance(length, int):
+            raise NotImplementedError(f"{type(self).__name__} over a length that is symbolic: {length}")
+        outputs: list[Tensor] = []
+        for time in reversed(range(length)) if backwards else range(length):
+            hidden = state[0] if self.has_cell else state
+            state = step(given[time], _projected(hidden, weight, bias), state)
+            if onto is not None:
+                state = (state[0].dot(onto.transpose(0, 1)), state[1])
+            outputs.append(state[0] if self.has_cell else state)
+        return Tensor.stack(*(outputs[::-1] if backwards else outputs)), state
+
+
+class RNN(_Recurrent):
+    """Layers of h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it, over a sequence.
+
+    weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, ..., and with `_reverse` where bidirectional
+
+    >>> outputs, h = nn.RNN(3, 5, num_layers=2)(Tensor.ones(7, 2, 3))
+    >>> outputs.shape, h.shape
+    ((7, 2, 5), (2, 2, 5))
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", **more: Any
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers, **more)
+        _activation(nonlinearity)
+        self.nonlinearity = nonlinearity
+
+    def _step(self) -> Step:
+        return _rnn(_activation(self.nonlinearity))
+
+
+class LSTM(_Recurrent):
+    """Layers of LSTM cells over a sequence; the state is (h, c).
+
+    >>> outputs, (h, c) = nn.LSTM(3, 5, batch_first=True)(Tensor.ones(2, 7, 3))
+    >>> outputs.shape, h.shape, c.shape
+    ((2, 7, 5), (1, 2, 5), (1, 2, 5))
+    """
+
+    gates, has_cell = 4, True
+
+    def _step(self) -> Step:
+        return _lstm
+
+
+class GRU(_Recurrent):
+    """Layers of GRU cells over a sequence.
+
+    >>> outputs, h = nn.GRU(3, 5, bidirectional=True)(Tensor.ones(7, 2, 3))
+    >>> outputs.shape, h.shape
+    ((7, 2, 10), (2, 2, 5))
+    """
+
+    gates = 3
+
+    def _step(self) -> Step:
+        return _gru

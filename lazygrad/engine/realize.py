@@ -176,6 +176,8 @@ def _run_copy(item: ScheduleItem) -> None:
     target, source = item.bufs
     if source._buf is None:
         allocate_empty(source)
+    if DEBUG.value >= 2 and source.base is not source:
+        _report_view(source)
     start = time.perf_counter()
     if not target.is_allocated and _can_adopt(target, source):
         target.allocate(opaque=source.as_buffer())
@@ -189,6 +191,13 @@ def _run_copy(item: ScheduleItem) -> None:
     if observers or DEBUG.value >= 2:
         name = report.copy_name(target, source)
         report_run(item, target.device, name, seconds, 0, target.nbytes, target.nbytes, "yellow")
+
+
+def _report_view(part: Buffer) -> None:
+    """A row for a part of memory that is read as it is: nothing runs."""
+    GlobalCounters.kernel_count += 1
+    name = f"view {report.size_text(part.nbytes)} @ {part.offset:<10d}"
+    print(report.row(part.device, report.colored(name, "yellow"), 2, None, 0, 0, 0, (), "yellow"))
 
 
 def _can_adopt(target: Buffer, source: Buffer) -> bool:

@@ -75,6 +75,20 @@ def test_S85_copy_rows():
     assert "xfer       16,   CPU:1 <- CPU" in rows(run_script(moved, DEBUG=2))[1]
 
 
+def test_S85_view_rows(tmp_path):
+    (tmp_path / "bytes").write_bytes(bytes(range(16)))
+    script = f"""
+        import pathlib
+        from lazygrad import Tensor
+        print(Tensor(pathlib.Path({str(tmp_path / "bytes")!r}))[4:8].to("CPU").tolist())
+    """
+    view, copy = rows(run_script(script, DEBUG=2))
+    assert view.startswith("*** DISK:/")
+    assert "    1 view        4 @ 4                         arg  2 mem  0.00 GB" in view
+    assert "copy        4,     CPU <- DISK:/" in copy
+    assert run_script(script) == "[4, 5, 6, 7]\n"
+
+
 def test_S87_values_come_back_by_a_copy():
     script = """
         from lazygrad import Device, Tensor

@@ -62,7 +62,7 @@ def test_S107_shared_parts_are_visited_once():
     for _ in range(200):
         x = x + x
     assert len(x.uop.toposort()) < 300
-    assert x.item() == 2.0**127 * 2.0**73 or x.item() == float("inf")
+    assert x.item() == float("inf")  # 2 to the 200
 
 
 def test_S108_no_recursion():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -64,6 +63,8 @@ def _device(name: str) -> Target:
     try:
         device = Device[name]
     except DeviceError:
+        import difflib
+
         near = difflib.get_close_matches(name.lower(), known, 1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise ValueError(f"{name!r} is not a target.{hint} There are {', '.join(known)}") from None

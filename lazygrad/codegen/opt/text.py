@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 
 from .actions import Opt, OptOps
 
@@ -42,6 +41,8 @@ def _kind(node: ast.expr) -> OptOps:
     text = ast.unparse(node)
     name = text.removeprefix("OptOps.")
     if name not in OptOps.__members__:
+        import difflib
+
         near = difflib.get_close_matches(name, OptOps.__members__, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(OptOps.__members__)}"
         raise ValueError(f"{text} is no kind of Opt: {hint}")

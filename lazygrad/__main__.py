@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from .commands import demo, devices, explain, kernels, tune
+from .commands import demo, devices, explain, flags, kernels, tune
 from .device import DeviceError
 
 
@@ -26,6 +26,7 @@ COMMANDS: dict[str, Command] = {
     "demo": demo,
     "devices": devices,
     "explain": explain,
+    "flags": flags,
     "kernels": kernels,
     "tune": tune,
 }

@@ -42,8 +42,10 @@ class ContextVar:
         doc: str,
         changes_code: bool = False,
         words: tuple[str, ...] = (),
+        default_text: str = "",
     ) -> None:
         self.name, self.default, self.doc = name, default, doc
+        self.default_text = default_text or str(default)  #: where the default is another on every machine
         self.words = words  #: what a number may be besides a number
         self._process = self._parse(os.environ.get(name))
         ContextVar.all[name] = self
@@ -130,7 +132,7 @@ def usable_cores() -> int:
 
 
 DEBUG = ContextVar(
-    "DEBUG", 0, "prints 1 devices, 2 kernels, 3 schedule, 4 source, 5 AST, 6 every form, 7 asm"
+    "DEBUG", 0, "prints 1 devices, 2 kernels, 3 reasons, 4 source, 5 AST and table, 6 every form, 7 assembly"
 )
 NOOPT = ContextVar(
     "NOOPT", 0, "1 applies no optimization, so that kernels read like the plain loops", changes_code=True
@@ -173,7 +175,10 @@ POISON = ContextVar(
     "POISON", 0, "1 fills memory that nobody may read (not written yet, or done with) with 0xFF"
 )
 THREADS = ContextVar(
-    "THREADS", usable_cores(), "how many cores run a large kernel; the results are the same for any number"
+    "THREADS",
+    usable_cores(),
+    "how many cores run a large kernel; the results are the same for any number",
+    default_text="your cores",
 )
 FUSE = ContextVar("FUSE", 1, "0 gives every operation a kernel of its own")
 NO_COLOR = ContextVar("NO_COLOR", "", "any text switches colours off")

@@ -223,7 +223,8 @@ def _refusal(loops: Loops, kind: OptOps, axis: int, device: CompiledDevice) -> s
     """Why a kind of Opt does not fit at an axis; empty where it does."""
     if loops.no_locals and kind is OptOps.NOLOCALS:
         return ""
-    amount = {OptOps.PADTO: 4, OptOps.SWAP: axis + 1 if axis == 0 else axis - 1}.get(kind, 2)
+    amounts = {OptOps.PADTO: 4, OptOps.SWAP: axis + 1 if axis == 0 else axis - 1, OptOps.STAGE: 1}
+    amount = amounts.get(kind, 2)  # to ask with
     try:
         apply_opt(loops, Opt(kind, axis, amount), device.target)
     except (KernelOptError, NotImplementedError) as refused:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..codegen.compile import PASSES, SORT_PASSES, compile_kernel, stages
 from ..codegen.opt import ACTIONS, Loops, Opt, apply_opt
+from ..codegen.sort import sort_keys
 from ..ir.rewrite import observe
 from ..ir.uop import UOp
 from ..renderer import Renderer
@@ -74,7 +75,7 @@ def record(
     below = set(ast.toposort())
     cut = tuple([step for step in planning if step.after in below])
     forms.append(Form(2, "schedule", "one kernel: loads, one expression, stores", ast, cut))
-    promises = {step.name: step for step in (*PASSES, *SORT_PASSES)}
+    promises = {step.name: step for step in (PASSES if sort_keys(ast) is None else SORT_PASSES)}
     seen: list[Rewrite] = []
     applied: list[Opt] = []
     before: Any = ast

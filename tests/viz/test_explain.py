@@ -56,6 +56,9 @@ def test_every_form_is_recorded_in_order():
     ]  # fmt: skip
     assert [form.number for form in forms] == [2, 3, 4, 5, 6, 7, 8]
     assert "void r_2_4(" in str(forms[-1].value)
+    assert [form.promise for form in forms if form.name == "linearize"] == [
+        "a list in the order of writing; every loop is closed"
+    ]
 
 
 def test_a_rewrite_names_its_rule_and_where_it_is_written():
@@ -79,7 +82,9 @@ def test_recording_changes_nothing():
 
 def test_a_kernel_that_sorts_is_recorded_too():
     forms = record(kernel(Tensor.empty(32).realize().sort()[1]), CStyleRenderer()).forms
-    assert "linearize" in [form.name for form in forms]
+    assert [form.promise for form in forms if form.name == "linearize"] == [
+        "counted loops that sort by digits"
+    ]
 
 
 # ---- pages ----

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..device import Target
+from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
 from ..ir.index import as_index, bounds, const, sint
 from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
@@ -307,7 +308,7 @@ class Placement:
             return f"it is needed at more than {MAX_TUPLES} different places of one kernel"
         count = numel(node)
         evaluations = sum(sum(tuples.values()) for tuples in uses.values())
-        if evaluations <= count:
+        if evaluations <= count or _widens_memory(node):
             return ""
         trip = count * STORE_COST + KERNEL_COST
         extra = (evaluations - count) * self.cost[node]
@@ -567,6 +568,13 @@ def numel_of_source(node: UOp) -> int:
 def _size(r: UOp) -> sint:
     size = r.src[0]
     return size.arg if size.op is Ops.CONST else size
+
+
+def _widens_memory(node: UOp) -> bool:
+    """Whether a value is a 16-bit float in memory, made wider: who reads it many times packs it converted."""
+    if node.op is not Ops.CAST or not dtypes.is_float(node.src[0].dtype) or not dtypes.is_float(node.dtype):
+        return False
+    return node.src[0].dtype.itemsize == 2 < node.dtype.itemsize and is_held(below_movement(node.src[0]))
 
 
 def _free_ranges(indices: Indices) -> frozenset[UOp]:

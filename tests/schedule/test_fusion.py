@@ -151,6 +151,15 @@ def test_matmul_inlines_a_cheap_operand():
     assert kernels((x + 1) @ weight) == 1
 
 
+def test_a_matmul_of_16_bit_floats_is_one_kernel():
+    """Its operands are made wider while they are packed."""
+    a, b = (memory(96, 96, seed=seed).cast(dtypes.bfloat16).realize() for seed in (1, 2))
+    product = a @ b
+    assert kernels(product) == 1
+    exact = a.numpy().astype(np.float64) @ b.numpy().astype(np.float64)
+    np.testing.assert_allclose(product.numpy(), exact, rtol=0.01, atol=0.05)
+
+
 def test_two_matmuls_are_two_kernels():
     x, weight = memory(32, 32), memory(32, 32, seed=1)
     assert kernels((x @ weight).relu() @ weight) == 2

@@ -55,8 +55,12 @@ def test_S146_what_addition_prints_with_debug():
     assert "E_16" in rows(run_file("add", DEBUG=4, NOOPT=1))[2]
 
 
-def test_S146_multiplication_and_sum():
+def test_S6_S146_multiplication_and_sum():
     assert run_file("multiply_and_sum") == f"{ZEROS}\n{[0.0] * 4}\n"
+    kernels = [row for row in rows(run_file("multiply_and_sum", DEBUG=2)) if " empty " not in row]
+    assert [row[17:19] for row in kernels] == ["E_", "r_"]
+    assert "['__mul__']" in kernels[0]
+    assert "['sum']" in kernels[1]
 
 
 HEAD = """\

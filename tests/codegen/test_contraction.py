@@ -16,10 +16,11 @@ from lazygrad.codegen.opt.facts import Facts
 from lazygrad.config import Context
 from lazygrad.device import Device, Target
 from lazygrad.dtype import dtypes
+from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from tests.helpers import needs
 
-from .kernels import equal, load, plain, random_contents, reduce, run, sink, store
+from .kernels import const, equal, load, plain, random_contents, reduce, run, sink, store
 from .test_opt import convolution, matmul, row_sum, softmax_rows
 
 CPU = Target("CPU", vector_bytes=64, vector_registers=32, caches=(48 << 10, 1 << 20, 32 << 20), has_fma=True)
@@ -79,6 +80,17 @@ def test_windows_are_read_where_they_lie():
 )
 def test_what_shares_nothing_or_is_small_is_no_contraction(ast):
     assert chosen(ast) == []
+
+
+def test_what_is_made_of_an_element_alone_is_done_while_packing():
+    ast = product(64, 64, 64)
+    half = const(0.5, (sums := ast.src[0].src[2].src[0]).src[1])
+    changed = sink(store(0, reduce(sums.src[0] * (sums.src[1] * half).alu(Ops.MAX, half), Ops.ADD, 2)))
+    loops = Loops.of(lower(changed))
+    text = loops_text(apply_opts(loops, chosen(changed), CPU))
+    filling, _, summing = text.partition("acc0 = 0.0")
+    assert "max" in filling
+    assert "max" not in summing
 
 
 # *** what comes out

@@ -12,7 +12,7 @@ from ...dtype import dtypes
 from ...ir import index
 from ...ir.args import AxisType
 from ...ir.nest import output_ranges, ranges_of, stage_stores
-from ...ir.ops import Ops
+from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp, toposort
 from .actions import OptOps, opt, require
 from .loops import IN_REGISTERS, Axis, Loops, index_nodes, is_computed, make_range, substitute_ranges
@@ -32,7 +32,8 @@ class Stage:
           for i in 0..n: for k in 0..l:   acc += data1[i, k] * temp0[k, 0:4]
 
     The copy is dense: of the loops it is read in, the slowest first, then what is unrolled, then what is
-    computed at once. Conversions of what was read are done while copying. Each access gets a copy.
+    computed at once. What is made of a value alone (conversions, operations with constants) is done while
+    copying. Each access gets a copy.
     """
 
     counts = "all"
@@ -70,7 +71,7 @@ def loops_around(loops: Loops, axis: Axis) -> frozenset[UOp]:
 
 
 def staged_values(sink: UOp, number: int) -> list[UOp]:
-    """The values loaded from an input and nothing else, as far as conversions go; not those in a STAGE."""
+    """The values made of what is loaded from an input and of nothing else; not those in a STAGE."""
     nodes = sink.toposort()
     users: dict[UOp, list[UOp]] = {}
     for node in nodes:
@@ -88,11 +89,12 @@ def staged_values(sink: UOp, number: int) -> list[UOp]:
 
 
 def _converted(value: UOp, users: dict[UOp, list[UOp]], addresses: set[UOp]) -> UOp:
-    """What only conversions, and conditions on the place, make of a value."""
+    """What conversions, conditions on the place, and operations with constants make of a value."""
     while len(users[value]) == 1:
         (user,) = users[value]
-        masked = user.op is Ops.WHERE and user.src[0] in addresses and user.src[2].op is Ops.CONST
-        if user.op is not Ops.CAST and not (masked and user.src[1] is value):
+        others = [source for source in user.src if source is not value]
+        fixed = all(source.op is Ops.CONST or source in addresses for source in others)
+        if user.op not in ELEMENTWISE or user.op is Ops.BITCAST or not fixed:
             break
         if user.dtype is dtypes.index or user.dtype.itemsize > 2 * value.dtype.itemsize:
             break

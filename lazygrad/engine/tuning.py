@@ -194,7 +194,9 @@ class _Search:
 
     def _predicted(self, opts: Opts) -> float | None:
         program = self._program(opts)
-        return None if program is None or program.predicted > self.limit else program.predicted
+        if program is None or program.predicted > self.limit or len(program.spec.uops) > self.target.max_ops:
+            return None  # too slow, or too long for a compiler to be quick about it
+        return program.predicted
 
     def _measured(self, opts: Opts) -> float | None:
         text = repr(list(opts))

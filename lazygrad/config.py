@@ -181,6 +181,8 @@ THREADS = ContextVar(
     default_text="your cores",
 )
 FUSE = ContextVar("FUSE", 1, "0 gives every operation a kernel of its own")
+GRAPH = ContextVar("GRAPH", 0, "1 prints the tensor graph of what is computed, before it is cut into kernels")
+VIZ = ContextVar("VIZ", 0, "1 does what GRAPH=1 does, under its newer name")
 NO_COLOR = ContextVar("NO_COLOR", "", "any text switches colours off")
 
 

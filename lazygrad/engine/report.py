@@ -6,17 +6,20 @@ import atexit
 import os
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from ..codegen.compile import stages
 from ..codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
-from ..config import DEBUG, DEBUG_STYLE, NO_COLOR, NOOPT
+from ..config import DEBUG, DEBUG_STYLE, NO_COLOR, NOOPT, VIZ
+from ..config import GRAPH as SHOW_GRAPH
 from ..device import Buffer, CompiledDevice, Device, GlobalCounters
 from ..ir.args import AxisType
 from ..ir.text import GRAPH, LINEAR, LOOPS, styled
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from ..schedule.items import ScheduleItem
+from ..schedule.kernelize import plan_observers
 from .programs import Runner, linear_program
 from .roofline import roofline
 
@@ -230,6 +233,16 @@ def _refusal(loops: Loops, kind: OptOps, axis: int, device: CompiledDevice) -> s
     except (KernelOptError, NotImplementedError) as refused:
         return str(refused).splitlines()[0].partition(": ")[2]
     return ""
+
+
+def print_graphs(roots: Sequence[UOp]) -> None:
+    """With GRAPH=1, what is about to be planned, as the methods of Tensor recorded it."""
+    if SHOW_GRAPH or VIZ:
+        for root in roots:
+            print(styled(GRAPH, root))
+
+
+plan_observers.append(print_graphs)
 
 
 def _summary() -> None:

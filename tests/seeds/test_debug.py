@@ -167,6 +167,16 @@ def test_S91_flags_combine_and_are_set_in_a_block():
     assert NOOPT.value == 0
 
 
+@pytest.mark.parametrize("flag", ["GRAPH", "VIZ"])
+def test_S93_the_graph_is_logged(flag):
+    out = run_script(ADD, **{flag: 1})
+    graph, _, values = out.rpartition("\n[[")
+    assert graph.startswith(
+        "UOp(Ops.ADD, dtypes.float, arg=None, src=(\n  UOp(Ops.RESHAPE, dtypes.float, arg=(4, 4)"
+    )
+    assert f"[[{values}" == f"{ZEROS}\n"
+
+
 def names(work) -> list[str]:
     seen: list[str] = []
     with realize.observe_kernels(lambda item, name, *_: seen.append(name)):

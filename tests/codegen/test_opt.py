@@ -199,7 +199,15 @@ REFUSALS = [
     (softmax_rows(4, 8), [Opt(OptOps.SWAP, 0, 1)], CPU, "axis 1 is no loop over outputs alone"),
     (add(32), [Opt(OptOps.THREAD, 0, 0)], CPU, "THREAD axis 0 by 0: the pieces are 2 to 256"),
     (add(32), [Opt(OptOps.THREAD, 0, 33)], CPU, "THREAD axis 0 by 33: 32 steps are too few"),
-    (row_sum(4, 30), [Opt(OptOps.GROUP, 0, 4)], GPU, "GROUP axis 0 by 4: 4 does not divide 30"),
+    (
+        row_sum(4, 30),
+        [Opt(OptOps.GROUP, 0, 4)],
+        GPU,
+        "GROUP axis 0 by 4: 4 does not divide 30\n"
+        "  for gidx0 in 0..4   GLOBAL\n"
+        "    acc0 = 0.0\n"
+        ">   for ridx0 in 0..30   REDUCE      <- reduce axis 0\n",
+    ),
     (row_sum(4, 64), [Opt(OptOps.GROUP, 1, 4)], GPU, "there is no reduce axis 1; the last is 0"),
     (row_sum(4, 64), [Opt(OptOps.NOLOCALS), Opt(OptOps.GROUP, 0, 4)], GPU, "NOLOCALS was applied"),
     (

@@ -157,8 +157,9 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
     except _Refused as refused:
         place = "" if each.axis is None else f" axis {each.axis}"
         by = "" if each.amount is None else f" by {each.amount}"
+        marked = () if axis is None else (axis,)
         raise KernelOptError(
-            f"{each.op.name}{place}{by}: {refused}", lambda: loops.text(() if axis is None else (axis,))
+            f"{each.op.name}{place}{by}: {refused}", lambda: loops.text(marked, action.counts == "reduces")
         ) from None
 
 

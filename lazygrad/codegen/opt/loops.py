@@ -191,9 +191,10 @@ class Loops:
         axes = tuple(changed if axis.number == changed.number else axis for axis in self.axes)
         return replace(self, sink=sink, axes=axes)
 
-    def text(self, axes: Iterable[Axis]) -> str:
-        """The kernel as loops, those of some axes marked."""
-        return loops_text(self.sink, {r: f"axis {axis.number}" for axis in axes for r in axis.ranges})
+    def text(self, axes: Iterable[Axis], reduces: bool = False) -> str:
+        """The kernel as loops, some axes marked: by number, or (`reduces`) by that among the reduced."""
+        marks = {axis: f"reduce axis {axis.reduce}" if reduces else f"axis {axis.number}" for axis in axes}
+        return loops_text(self.sink, {r: mark for axis, mark in marks.items() for r in axis.ranges})
 
     def __str__(self) -> str:
         return self.text(self.axes)

@@ -64,13 +64,19 @@ def observe_kernels(observer: Observer) -> Iterator[None]:
 
 
 class _Mark:
-    """On a kernel: the thread that is to run it. `done` is set when it has run all of its own."""
+    """On a kernel: the thread that is to run it. `running` is held until it has run all of its own."""
 
-    __slots__ = ("done", "process")
+    __slots__ = ("process", "running")
 
     def __init__(self) -> None:
-        self.done = threading.Event()
+        self.running = threading.Lock()
+        self.running.acquire()
         self.process = os.getpid()
+
+    def wait(self) -> None:
+        """Wait for the end of what the other thread runs."""
+        with self.running:
+            pass
 
 
 def run_schedule(items: Sequence[ScheduleItem]) -> bool:
@@ -94,7 +100,7 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
                 if arena is not None:
                     arena.after(position)
             else:
-                other.done.wait()
+                other.wait()
                 if "ran" not in item.kernel.facts:
                     return False
     finally:
@@ -104,7 +110,7 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
                     del item.kernel.facts["runs"]
             if arena is not None:
                 arena.close()
-        mark.done.set()
+        mark.running.release()
     return True
 
 

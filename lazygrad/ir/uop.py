@@ -317,15 +317,15 @@ def _constant(value: Any, dtype: DType) -> tuple[Any, Any]:
 
 def _settle(node: UOp, ref: _Ref) -> UOp:
     """The node for a key whose place in the table is taken: by another thread's node, or by a dead one's."""
-    key = ref.key
-    while (held := _table.setdefault(key, ref)) is not ref:
+    with table_lock:
+        held = _table.setdefault(ref.key, ref)
+        if held is ref:
+            return node
         other = held()
         if other is not None:
             return other
-        with table_lock:
-            if _table.get(key) is held:
-                del _table[key]
-    return node
+        _table[ref.key] = ref  # a dead one's place, which nobody else takes without the lock
+        return node
 
 
 def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UOp:

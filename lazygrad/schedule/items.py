@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..device import Buffer
 from ..ir.ops import MOVEMENT, Ops
@@ -13,8 +12,7 @@ from .lift import argument_name
 from .versions import buffer_of, effective
 
 
-@dataclass(frozen=True)
-class ScheduleItem:
+class ScheduleItem(NamedTuple):
     """One thing to run: a kernel, or a copy between devices.
 
     ast       what is computed (form 2), or a COPY

@@ -194,6 +194,8 @@ def in_shape(memory: UOp, shape: tuple[sint, ...]) -> UOp:
     size.
     """
     size = prod(shape)
+    if type(size) is int and shape_of(memory) == (size,):
+        return memory if shape == (size,) else UOp(Ops.RESHAPE, memory.dtype, (memory,), shape)
     if isinstance(size, UOp) or size != shape_of(memory)[0]:
         memory = shrink(memory, ((0, size),))
     return reshape(memory, shape)

@@ -44,6 +44,9 @@ WORST = 1.0
 #: Packed rows are read one after the other, so they may be so many times the second cache; measured with
 #: transposed matrices of 1024 and 2048.
 PACKED_ROWS = 2
+#: Rows that a tile does not divide have code of their own, which costs more to compile than it saves where a
+#: kernel has fewer products than this.
+LONG_RUN, LAST_ROWS = 1 << 25, 1.1
 #: From so many products on a kernel runs in pieces.
 IN_PIECES = 1 << 22
 #: Cycles to store an element of a tile whose lanes are not neighbours.
@@ -124,6 +127,8 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
             if (copied and turns < LEAST_TURNS) or (vectors > 1 and length <= (vectors - 1) * width):
                 continue
             work = turns * side * across * vectors / (height * length)
+            if height % side and height * length * steps < LONG_RUN:
+                work *= LAST_ROWS
             sums = side * vectors
             slowest = max(sums / 2, (side + vectors) / 2, LATENCY) + STEP
             if steps * vectors * width * facts.element_bytes > _second_cache(target):

@@ -6,10 +6,15 @@ import sys
 from types import ModuleType
 
 from . import compile as compile_times
-from . import cores
+from . import cores, latency
 from .speed import run as speed
 
-MEASUREMENTS: dict[str, ModuleType] = {"speed": speed, "compile": compile_times, "cores": cores}
+MEASUREMENTS: dict[str, ModuleType] = {
+    "speed": speed,
+    "compile": compile_times,
+    "latency": latency,
+    "cores": cores,
+}
 
 
 def main(arguments: list[str]) -> int:

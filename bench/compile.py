@@ -291,6 +291,28 @@ def convnet(quick: bool, repeats: int) -> Iterator[Result]:
 
 
 @case
+def digits(quick: bool, repeats: int) -> Iterator[Result]:
+    """The demo's training step: digits drawn, shifted, and shown to a small convolutional network."""
+    from lazygrad import Tensor
+    from lazygrad.nn import demo
+    from lazygrad.nn.optim import AdamW
+    from lazygrad.nn.state import get_parameters
+
+    def start() -> Callable[[], Any]:
+        images, labels, _, _ = demo.digits()
+        batches, network = demo.Batches(images, labels), demo.Network()
+        optimizer = AdamW(get_parameters(network), lr=demo.LEARNING_RATE)
+
+        def step() -> Any:
+            with Tensor.train():
+                return demo.train_step(network, optimizer, batches)
+
+        return step
+
+    yield from _calls("demo step", start, repeats, 3)
+
+
+@case
 def transformer(quick: bool, repeats: int) -> Iterator[Result]:
     """The forward pass of one block: attention of 4 heads and a feed-forward layer over (2, 32, 64)."""
     from lazygrad import Tensor, nn

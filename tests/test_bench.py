@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from bench import latency
+
 from .helpers import ROOT, needs
 
 
@@ -98,3 +100,22 @@ def test_the_cases_of_training_agree_with_float64():
     done = run_bench("--quick", "--cases", "MLP", "decode", "--peers")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "WRONG" not in done.stdout
+
+
+def test_latency_counts_from_processes_of_their_own():
+    done = run_bench("latency", "--quick", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [row["case"] for row in found["rows"]] == ["load", "two", "two"]
+    assert all(value > 1000 for value in found["microseconds"]["lazygrad"])  # microseconds
+
+
+def test_latency_names_what_is_not_installed(monkeypatch, capsys):
+    monkeypatch.setitem(latency.MODULES, "JAX", "no_such_module")
+    monkeypatch.setattr(latency, "run", lambda library, case, folder: [2e3, 1e3])
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None, raising=False)
+    assert latency.main(["--quick"]) == 0
+    out = capsys.readouterr().out
+    assert "not installed: " in out
+    assert "JAX" in out
+    assert out.splitlines()[1].split() == ["import", "1.00", "60.0", "ms"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..config import CHECK, NOOPT, THREADS, Context
-from ..device import BufferSpec, CompiledDevice, Device, GlobalCounters
+from ..device import BufferSpec, CompiledDevice, CompileError, Device, DeviceError, GlobalCounters
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -93,7 +93,7 @@ def _measured(device: CompiledDevice) -> Any:
                 bandwidth.append([12 * size, 12 * size / seconds])
             size = SIZES[0] // 16 if len(bandwidth) == 1 else SIZES[1]
             ops = (2 * CHAINS * STEPS + 2 * CHAINS) * size / _seconds(device, _multiply_adds(size), size)
-        except (MemoryError, NotImplementedError):  # no room to measure in, or a device that cannot say it
+        except (MemoryError, NotImplementedError, DeviceError, CompileError):  # no room, or no such words
             return []
         finally:
             GlobalCounters.mem_peak = before

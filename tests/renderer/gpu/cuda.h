@@ -1,4 +1,4 @@
-// The words of CUDA C++ that generated kernels use, with a meaning on a CPU: one thread at a time, without barriers.
+// The words of CUDA C++ that generated kernels use, with a meaning on a CPU. Barriers need threads.h before this.
 #define sqrtf __builtin_sqrtf
 #define sqrt __builtin_sqrt
 #define truncf __builtin_truncf
@@ -11,7 +11,15 @@
 #define __forceinline__ inline
 #define __launch_bounds__(threads)
 static inline float __int_as_float(int bits) { float f; __builtin_memcpy(&f, &bits, 4); return f; }
-struct float4 { float x, y, z, w; };
-static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+#define VECTORS(T, name) \
+  struct name##2 { T x, y; }; \
+  struct name##4 { T x, y, z, w; }; \
+  static inline name##2 make_##name##2(T x, T y) { return {x, y}; } \
+  static inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+VECTORS(float, float)
+VECTORS(double, double)
+VECTORS(int, int)
+VECTORS(unsigned int, uint)
 struct Place { int x, y, z; };
-static Place blockIdx, threadIdx;
+static thread_local Place blockIdx, threadIdx;
+#define __syncthreads() meet()

@@ -11,7 +11,23 @@ from .dtype import dtypes
 from .engine import JitError, TinyJit, jit
 from .engine.check import CheckError
 from .ir import UOp, Variable
-from .tensor import Function, Tensor, enable_grad, kernels, memory, no_grad
+from .tensor import (
+    Function,
+    Tensor,
+    checkpoint,
+    enable_grad,
+    grad,
+    gradcheck,
+    hessian,
+    jacobian,
+    jvp,
+    kernels,
+    memory,
+    no_grad,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 
 __all__ = [
     "CheckError",
@@ -23,11 +39,20 @@ __all__ = [
     "TinyJit",
     "UOp",
     "Variable",
+    "checkpoint",
     "dtypes",
     "enable_grad",
+    "grad",
+    "gradcheck",
+    "hessian",
+    "jacobian",
     "jit",
+    "jvp",
     "kernels",
     "memory",
     "no_grad",
+    "value_and_grad",
+    "vjp",
+    "vmap",
 ]
 __version__ = "0.1.0"

@@ -2,14 +2,32 @@
 
 from . import capturing  # noqa: F401  tells the jit what tensors are
 from .base import TensorBase, kernels
+from .checkpoint import checkpoint
 from .function import Function
 from .holders import memory
 from .modes import enable_grad, no_grad
 from .names import NamesMixin, take_either_name
 from .neural import NeuralMixin
 from .trace import trace_methods
+from .transforms import grad, gradcheck, hessian, jacobian, jvp, value_and_grad, vjp, vmap
 
-__all__ = ["Function", "Tensor", "enable_grad", "kernels", "memory", "no_grad"]
+__all__ = [
+    "Function",
+    "Tensor",
+    "checkpoint",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "hessian",
+    "jacobian",
+    "jvp",
+    "kernels",
+    "memory",
+    "no_grad",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
 
 
 class Tensor(NeuralMixin, NamesMixin):

@@ -143,7 +143,8 @@ class Optimizer:
         with no_grad(), called(type(self).__name__):
             extra = self._step(grads)
         self._only_if.clear()
-        return [*self.params, *(group["lr"] for group in self.param_groups), *extra]
+        # The last layers first: their gradients are done first, and what these read is then free.
+        return [*reversed(self.params), *(group["lr"] for group in self.param_groups), *extra]
 
     def _gradients(self) -> list[Tensor]:
         missing = [i for i, param in enumerate(self.params) if param.grad is None]

@@ -571,6 +571,10 @@ class TensorBase(metaclass=TrainingFlag):
         found = gradient_of(self.uop, seed, wanted)
         results = []
         for target, node in zip(targets, wanted, strict=True):
+            if node not in found and 0 in target.shape:  # nothing flows to no elements
+                zero = constant(0.0, node.dtype, target.device)
+                results.append(type(self)._make(broadcast_to(zero, target.shape)))
+                continue
             if node not in found:
                 raise ValueError(
                     f"the result does not depend (differentiably) on the tensor of shape {target.shape}"

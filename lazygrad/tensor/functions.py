@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ..dtype import dtypes, least_upper_dtype
 from ..gradient import cosine
 from ..ir.ops import Ops
+from ..shape import broadcast_shapes
 from .elementwise import ElementwiseMixin
+from .function import Function
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -81,6 +83,9 @@ class FunctionMixin(ElementwiseMixin):
         >>> Tensor([0.0]).log1p().tolist()
         [0.0]
         """
+        return self._sloped(_Log1p)
+
+    def _log1p_value(self) -> Tensor:
         x = self._float()
         u = x + 1.0
         return ((u == 1.0) | (u == math.inf)).where((u == 1.0).where(x, u), u.log() * (x / (u - 1.0)))
@@ -91,6 +96,9 @@ class FunctionMixin(ElementwiseMixin):
         >>> Tensor([0.0]).expm1().tolist()
         [0.0]
         """
+        return self._sloped(_Expm1)
+
+    def _expm1_value(self) -> Tensor:
         x = self._float()
         half = (x * 0.5).tanh()
         # exp(x) - 1 = 2t / (1 - t) with t = tanh(x/2); far out the plain form is accurate
@@ -128,6 +136,9 @@ class FunctionMixin(ElementwiseMixin):
         >>> Tensor([0.0]).asin().tolist()
         [0.0]
         """
+        return self._sloped(_Asin)
+
+    def _asin_value(self) -> Tensor:
         x = self._float()
         # sin φ = x  ⇒  tan φ = x / sqrt((1 - x)(1 + x))
         return (x / ((1.0 - x) * (1.0 + x)).sqrt()).atan()
@@ -138,6 +149,9 @@ class FunctionMixin(ElementwiseMixin):
         >>> Tensor([1.0]).acos().tolist()
         [0.0]
         """
+        return self._sloped(_Acos)
+
+    def _acos_value(self) -> Tensor:
         x = self._float()
         # tan(φ/2) = sqrt((1 - x) / (1 + x))
         return ((1.0 - x) / (1.0 + x)).sqrt().atan() * 2.0
@@ -148,6 +162,9 @@ class FunctionMixin(ElementwiseMixin):
         >>> Tensor([0.0]).atan().tolist()
         [0.0]
         """
+        return self._sloped(_Atan)
+
+    def _atan_value(self) -> Tensor:
         x = self._float()
         return x._atan(24 if x.dtype is dtypes.float64 else 11)
 
@@ -176,11 +193,16 @@ class FunctionMixin(ElementwiseMixin):
         [0.0]
         """
         y = self._float()
-        x = y._operand(other).cast(least_upper_dtype(y.dtype, y._operand(other).dtype))
-        angle = (y / x).atan()
-        turned = (y < 0).where(angle - math.pi, angle + math.pi)
-        at_zero = (y > 0).where(y._filled(math.pi / 2), (y < 0).where(y._filled(-math.pi / 2), y * 0))
-        return (x > 0).where(angle, (x < 0).where(turned, at_zero))
+        right = y._operand(other)
+        common = least_upper_dtype(y.dtype, right.dtype)
+        shape = broadcast_shapes(y.shape, right.shape)
+        made: Tensor = _Atan2.apply(y.cast(common).expand(shape), right.cast(common).expand(shape))
+        return made
+
+    def _sloped(self, function: type[Function]) -> Tensor:
+        """A function whose slope is written down, of floats."""
+        made: Tensor = function.apply(self._float())
+        return made
 
     def sinh(self) -> Tensor:
         """Hyperbolic sine.
@@ -219,6 +241,9 @@ class FunctionMixin(ElementwiseMixin):
         >>> Tensor([0.0]).asinh().tolist()
         [0.0]
         """
+        return self._sloped(_Asinh)
+
+    def _asinh_value(self) -> Tensor:
         x = self._float()
         size = (x < 0).where(-x, x)
         root = (size * size + 1.0).sqrt()
@@ -233,6 +258,9 @@ class FunctionMixin(ElementwiseMixin):
         >>> Tensor([1.0]).acosh().tolist()
         [0.0]
         """
+        return self._sloped(_Acosh)
+
+    def _acosh_value(self) -> Tensor:
         x = self._float()
         far = x > 1e9
         rest = x - 1.0
@@ -244,6 +272,9 @@ class FunctionMixin(ElementwiseMixin):
         >>> Tensor([0.0]).atanh().tolist()
         [0.0]
         """
+        return self._sloped(_Atanh)
+
+    def _atanh_value(self) -> Tensor:
         x = self._float()
         return (x.log1p() - (-x).log1p()) * 0.5
 
@@ -261,7 +292,120 @@ class FunctionMixin(ElementwiseMixin):
         >>> Tensor([-math.inf]).logaddexp(0.0).tolist()
         [0.0]
         """
-        right = self._operand(other)
-        greatest = self.maximum(right)
-        safe = greatest.isinf().where(greatest._filled(0.0), greatest).detach()
-        return safe + ((self - safe).exp() + (right - safe).exp()).log()
+        a, b = self._float(), self._operand(other)._float()
+        common, shape = least_upper_dtype(a.dtype, b.dtype), broadcast_shapes(a.shape, b.shape)
+        made: Tensor = _LogAddExp.apply(a.cast(common).expand(shape), b.cast(common).expand(shape))
+        return made
+
+
+# *** functions whose slopes are written down: shorter than those of their formulas, and right at the ends
+
+
+class _Sloped(Function):
+    """A function of one variable: `value` and the slope at x, where it is y."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        result = self.value(x)
+        self.save_for_backward(x, result)
+        return result
+
+    def backward(self, grad: Tensor) -> Tensor:
+        return grad * self.slope(*self.saved_tensors)
+
+    def value(self, x: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no value")
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no slope")
+
+
+class _Log1p(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return x._log1p_value()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x + 1.0).reciprocal()
+
+
+class _Expm1(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return x._expm1_value()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return y + 1.0
+
+
+class _Asin(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return x._asin_value()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return ((1.0 - x) * (1.0 + x)).rsqrt()
+
+
+class _Acos(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return x._acos_value()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return -((1.0 - x) * (1.0 + x)).rsqrt()
+
+
+class _Atan(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return x._atan_value()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x * x + 1.0).reciprocal()
+
+
+class _Asinh(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return x._asinh_value()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x * x + 1.0).rsqrt()
+
+
+class _Acosh(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return x._acosh_value()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return ((x - 1.0) * (x + 1.0)).rsqrt()
+
+
+class _Atanh(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return x._atanh_value()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return ((1.0 - x) * (1.0 + x)).reciprocal()
+
+
+class _Atan2(Function):
+    def forward(self, y: Tensor, x: Tensor) -> Tensor:
+        self.save_for_backward(y, x)
+        angle = (y / x)._atan_value()
+        turned = (y < 0).where(angle - math.pi, angle + math.pi)
+        at_zero = (y > 0).where(y._filled(math.pi / 2), (y < 0).where(y._filled(-math.pi / 2), y * 0))
+        return (x > 0).where(angle, (x < 0).where(turned, at_zero))
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+        y, x = self.saved_tensors
+        square = y * y + x * x
+        origin = square == 0
+        share = grad * origin.where(0.0, origin.where(1.0, square).reciprocal())
+        return share * x, -share * y
+
+
+class _LogAddExp(Function):
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        self.save_for_backward(a, b)
+        greatest = a.maximum(b)
+        safe = greatest.isinf().where(greatest._filled(0.0), greatest)
+        return safe + ((a - safe).exp() + (b - safe).exp()).log()
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = self.saved_tensors
+        return grad * (a - b).sigmoid(), grad * (b - a).sigmoid()

@@ -226,7 +226,7 @@ class ReduceMixin(CreationMixin):
         >>> Tensor([1.0, 3.0]).std(correction=0).item()
         1.0
         """
-        return self.var(axis, keepdim, correction, dim=dim, keepdims=keepdims, unbiased=unbiased).sqrt()
+        return self.var(axis, keepdim, correction, dim=dim, keepdims=keepdims, unbiased=unbiased)._root(2)
 
     def var_mean(
         self, axis: Axis = None, keepdim: bool = False, correction: float = 1, *, dim: Axis = None
@@ -389,6 +389,8 @@ class ReduceMixin(CreationMixin):
         """
         axes = self._axes(_axis(axis, dim))
         x = self._float()
+        if any(resolve_equal(x.shape[i], 0) for i in axes):  # log 0
+            return x.sum(axes, _keep(keepdim, keepdims)) - math.inf
         greatest = x._shift(axes)
         finite = greatest.isfinite().where(greatest, 0.0)  # -inf - -inf would be NaN
         total = (x - finite).exp().sum(axes, keepdim=True).log() + finite

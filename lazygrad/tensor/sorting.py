@@ -16,6 +16,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import broadcast_to, movement, prod, shape_of, shape_text, vmax
 from .creation import iota
+from .function import Function
 from .indexing import IndexingMixin
 from .random import words
 
@@ -153,13 +154,13 @@ class SortingMixin(IndexingMixin):
     def median(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The value in the middle along an axis (the lower one of two), and where it was.
 
-        NaN if there is one. Without an axis the middle of all elements, alone.
+        NaN if there is one. Without an axis the middle of all elements, alone; equals share its gradient.
 
         >>> Tensor([3, 1, 2]).median().item()
         2
         """
         if dim is None:
-            values, _ = self.flatten().median(0)
+            values: Tensor = _Middle.apply(self)
             return values.reshape((1,) * self.ndim) if keepdim else values
         if self.ndim == 0:
             return self.sort(dim)
@@ -214,3 +215,18 @@ class SortingMixin(IndexingMixin):
 def _last(rank: int, axis: int) -> tuple[int, ...]:
     """The axes with one of them moved to the end."""
     return (*(i for i in range(rank) if i != axis), axis)
+
+
+class _Middle(Function):
+    """The median of all elements; those that are equal to it share its gradient."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = x.flatten().median(0)[0]
+        self.save_for_backward(x, result)
+        return result
+
+    def backward(self, grad: Tensor) -> Tensor:
+        x, result = (t.detach() for t in self.saved_tensors)
+        hit = (x == result) | (x.isnan() & result.isnan())
+        made: Tensor = hit.where(grad / hit.cast(grad.dtype).sum(), 0.0)
+        return made

@@ -30,13 +30,13 @@ def chosen(ast, target=CPU):
     return packed_panels(Facts.of(Loops.of(lower(ast))), target)
 
 
-def product(m, k, n, transposed_a=False, transposed_b=False, dtype=dtypes.float):
+def product(m, k, n, transposed_a=False, transposed_b=False, dtype=dtypes.float, summed=dtypes.float):
     """Any of the four orders in which a matmul's operands may lie."""
     a = plain(k, m).permute((1, 0)) if transposed_a else plain(m, k)
     b = plain(n, k) if transposed_b else plain(k, n).permute((1, 0))
     x = load(1, a.reshape((m, 1, k)).expand((m, n, k)), dtype, size=m * k)
     y = load(2, b.reshape((1, n, k)).expand((m, n, k)), dtype, size=k * n)
-    return sink(store(0, reduce(x.cast(dtypes.float) * y.cast(dtypes.float), Ops.ADD, 2)))
+    return sink(store(0, reduce(x.cast(summed) * y.cast(summed), Ops.ADD, 2)))
 
 
 def staged(opts):
@@ -80,6 +80,25 @@ def test_windows_are_read_where_they_lie():
 )
 def test_what_shares_nothing_or_is_small_is_no_contraction(ast):
     assert chosen(ast) == []
+
+
+@pytest.mark.parametrize("caches", [(), (1 << 15,), (1 << 15, 1 << 18), (1 << 15, 1 << 20, 1 << 25)], ids=str)
+@pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.half, dtypes.float, dtypes.double], ids=str)
+def test_what_is_chosen_is_legal(dtype, caches):
+    target = Target("CPU", vector_bytes=64, vector_registers=32, caches=caches, has_fma=True)
+    for size in ((512, 512, 512), (16, 4096, 4096), (77, 33, 1000), (4096, 16, 5)):
+        for order in ((False, False), (True, False), (False, True), (True, True)):
+            loops = Loops.of(lower(product(*size, *order, dtype=dtype, summed=dtype)))
+            assert apply_opts(loops, packed_panels(Facts.of(loops), target), target) is not None
+
+
+def test_rows_that_are_read_otherwise_too_are_not_packed():
+    """x.T @ w + x reads x in two ways; packed, both would be."""
+    ast = product(256, 256, 256, transposed_a=True)
+    again = load(1, plain(256, 256, 1))
+    total = ast.src[0].src[2]
+    assert staged(chosen(ast)) == [2, 1]
+    assert staged(chosen(sink(store(0, total + again)))) == [2]
 
 
 def test_what_is_made_of_an_element_alone_is_done_while_packing():

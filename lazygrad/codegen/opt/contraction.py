@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from ...device import Target
 from ...ir.ops import Ops
-from .actions import Opt, OptOps
+from .actions import MAX_UPCAST, Opt, OptOps
 from .facts import MAX_COST, Access, Facts, size_of
 from .loops import Axis, is_computed, is_parallel
 from .stage import staged_values
@@ -117,6 +117,10 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
     height, length = size_of(rows) or 0, size_of(lanes) or 0
     steps = math.prod(size_of(axis) or 1 for axis in facts.loops.axes if not axis.output)
     packed = [access for access in others if access.step(rows) != 0 and _hard_to_read(facts, access)]
+    unpacked = {
+        _number(access) for access in elsewhere if access.node.op is Ops.LOAD and access not in packed
+    }
+    packed = [access for access in packed if _number(access) not in unpacked]
     copies = frozenset(map(_number, copied))
     best: Tile | None = None
     for vectors in VECTORS:
@@ -160,7 +164,7 @@ def _fits(
     length = size_of(lanes) or 0
     if side * vectors + vectors + 1 > target.vector_registers or side > (size_of(rows) or 0):
         return False
-    if -length % (vectors * width) > length:
+    if -length % (vectors * width) > length or vectors * width > MAX_UPCAST:
         return False
     panel = steps * vectors * width * facts.element_bytes
     if vectors > 1 and panel > _second_cache(target) // 2:
@@ -212,7 +216,8 @@ def _hard_to_read(facts: Facts, access: Access) -> bool:
 
 def _most_rows(target: Target, height: int, length: int, steps: int, facts: Facts) -> int:
     """How many rows to pack at once: what stands before the pieces of a kernel, each piece would repeat."""
-    most = PACKED_ROWS * _second_cache(target) // (steps * facts.element_bytes)
+    nbytes = min(PACKED_ROWS * _second_cache(target), max(target.caches, default=CACHE))
+    most = nbytes // (steps * facts.element_bytes)
     return min(most, -(-height // 4)) if height * length * steps >= IN_PIECES else most
 
 

@@ -144,11 +144,11 @@ def compiled(nvrtc: Any, source: str, arch: str) -> str:
     options = [f"--gpu-architecture={arch}", "--fmad=false", f"--include-path={headers_of_cuda()}"]
     (result,) = nvrtc.nvrtcCompileProgram(handle, len(options), [option.encode() for option in options])
     _, size = nvrtc.nvrtcGetProgramLogSize(handle)
-    log = b" " * size
+    log = bytes(size + 1)  # it is written to, and Python shares all bytes objects of length 1
     nvrtc.nvrtcGetProgramLog(handle, log)
     nvrtc.nvrtcDestroyProgram(handle)
     accepted = result == nvrtc.nvrtcResult.NVRTC_SUCCESS
-    return "" if accepted else f"{log.decode().strip()}\n{source}"
+    return "" if accepted else f"{log.decode().strip(chr(0))}\n{source}"
 
 
 @needs("nvrtc")

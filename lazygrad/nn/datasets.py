@@ -1,13 +1,16 @@
-"""Data to learn from that needs no download."""
+"""Data to learn from: digits that need no download, and MNIST from files or the network."""
 
 from __future__ import annotations
 
 import gzip
 import importlib.util
+import math
+import os
 import pathlib
 from typing import TYPE_CHECKING, Any
 
 from ..tensor import Tensor
+from .files import fetch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,3 +50,61 @@ def _digits_table() -> np.ndarray[Any, Any]:
     raise ModuleNotFoundError(
         'the digits come with scikit-learn, which is not installed: pip install "lazygrad[demo]"'
     )
+
+
+#: Where the files of MNIST and of Fashion-MNIST (Xiao et al. 2017) can be had.
+_MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist/"
+_FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+#: Names of the files, and the number that begins each: 8 is unsigned bytes, then how many axes.
+_MNIST_FILES = {
+    "train-images-idx3-ubyte": 0x803,
+    "train-labels-idx1-ubyte": 0x801,
+    "t10k-images-idx3-ubyte": 0x803,
+    "t10k-labels-idx1-ubyte": 0x801,
+}
+
+
+def mnist(
+    folder: str | os.PathLike[str] | None = None, device: str | None = None, fashion: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The 70,000 handwritten digits of LeCun, Cortes and Burges: (x_train, y_train, x_test, y_test).
+
+    x        images (count, 1, 28, 28), uint8        y  the digits that they show (count,), uint8
+    folder   where the four files are, as they come (.gz) or unpacked; without it they are downloaded once
+    fashion  clothes instead of digits
+
+    FileNotFoundError names what is missing in the folder, or why nothing can be downloaded.
+    """
+    arrays = [_idx(_mnist_file(name, folder, fashion), number) for name, number in _MNIST_FILES.items()]
+    images = [array[:, None] if array.ndim == 3 else array for array in arrays]
+    x_train, y_train, x_test, y_test = (Tensor(array, device=device) for array in images)
+    return x_train, y_train, x_test, y_test
+
+
+def _mnist_file(name: str, folder: str | os.PathLike[str] | None, fashion: bool) -> pathlib.Path:
+    if folder is not None:
+        for file in (pathlib.Path(folder, name), pathlib.Path(folder, f"{name}.gz")):
+            if file.is_file():
+                return file
+        raise FileNotFoundError(f"no file {name} or {name}.gz in {folder}")
+    base = _FASHION if fashion else _MNIST
+    try:
+        return fetch(f"{base}{name}.gz", f"{name}.gz", "fashion_mnist" if fashion else "mnist")
+    except OSError as error:
+        raise FileNotFoundError(
+            f"{error}; give a folder that has the files of MNIST, mnist('folder'): "
+            f"{', '.join(f'{file}.gz' for file in _MNIST_FILES)}"
+        ) from error
+
+
+def _idx(file: pathlib.Path, number: int) -> np.ndarray[Any, Any]:
+    """The array in a file of the IDX format: a number for dtype and axes, the sizes, the bytes."""
+    import numpy as np
+
+    raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    axes = number & 0xFF
+    sizes = [int.from_bytes(raw[4 + 4 * i : 8 + 4 * i], "big") for i in range(axes)]
+    begin = 4 + 4 * axes
+    if int.from_bytes(raw[:4], "big") != number or len(raw) != begin + math.prod(sizes):
+        raise ValueError(f"{file} is no file of MNIST, or a damaged one")
+    return np.frombuffer(raw, np.uint8, offset=begin).reshape(sizes)

@@ -335,8 +335,8 @@ class CTCLoss:
 class CosineSimilarity:
     """The cosine of the angle between lines along an axis.
 
-    >>> nn.CosineSimilarity()(Tensor([[3.0, 4.0]]), Tensor([[3.0, 4.0]])).tolist()
-    [1.0]
+    >>> nn.CosineSimilarity()(Tensor([[1.0, 0.0]]), Tensor([[0.0, 1.0]])).tolist()
+    [0.0]
     """
 
     dim: int = 1

@@ -80,8 +80,8 @@ class ActivationMixin(SortingMixin):
     def hardswish(self) -> Tensor:
         """x · hardsigmoid(x).
 
-        >>> Tensor([-4.0, 0.0, 4.0]).hardswish().tolist()
-        [0.0, 0.0, 4.0]
+        >>> Tensor([0.0, 1.5, 4.0]).hardswish().tolist()
+        [0.0, 1.125, 4.0]
         """
         return self * (self + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0)
 
@@ -118,7 +118,7 @@ class ActivationMixin(SortingMixin):
         """x · sigmoid(1.702·x).
 
         >>> print(Tensor([0.0, 1.0]).quick_gelu().numpy())
-        [0.         0.84579575]
+        [0.        0.8457958]
         """
         return self * (self * 1.702).sigmoid()
 
@@ -126,7 +126,7 @@ class ActivationMixin(SortingMixin):
         """log(1 + e^(beta·x)) / beta, without overflow.
 
         >>> print(Tensor([0.0, 1.0]).softplus().numpy())
-        [0.6931472 1.3132616]
+        [0.6931472 1.3132617]
         """
         x = self._float() * beta
         negative = x < 0
@@ -173,7 +173,7 @@ class ActivationMixin(SortingMixin):
         """x, and alpha·(e^(x/alpha) - 1) where x is negative.
 
         >>> print(Tensor([-1.0, 2.0]).celu(2.0).numpy())
-        [-0.7869387  2.       ]
+        [-0.78693867  2.        ]
         """
         x = self._float()
         positive = x > 0

@@ -1,0 +1,83 @@
+"""The examples in the docstrings of nn and of what it is made of run, and every public name has one."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import lazygrad
+from lazygrad import Tensor, dtypes, nn
+from lazygrad.nn import (
+    activation,
+    attention,
+    convolution,
+    functional,
+    layers,
+    normalization,
+    pooling,
+    recurrent,
+)
+from lazygrad.nn import losses as loss_layers
+from lazygrad.nn.optim import adam, adaptive, gradients, schedule, sgd
+from lazygrad.tensor import activation as activations
+from lazygrad.tensor import attention as attentions
+from lazygrad.tensor import class_losses, losses, neural, resizing, transforms
+from lazygrad.tensor import convolution as convolutions
+from lazygrad.tensor import normalization as normalizations
+from lazygrad.tensor import pooling as poolings
+
+MODULES: list[ModuleType] = [
+    *(activation, attention, convolution, functional, layers, normalization, pooling, recurrent, loss_layers),
+    *(adam, adaptive, gradients, schedule, sgd),
+    *(activations, attentions, class_losses, losses, neural, resizing, transforms),
+    *(convolutions, normalizations, poolings),
+]
+#: The function of the same name hides the module.
+MODULES.append(sys.modules["lazygrad.tensor.checkpoint"])
+NAMES = {"Tensor": Tensor, "nn": nn, "dtypes": dtypes}
+NAMES |= {name: getattr(lazygrad, name) for name in lazygrad.__all__}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.removeprefix("lazygrad."))
+def test_examples_run(module: ModuleType) -> None:
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    said: list[str] = []
+    for example in doctest.DocTestFinder(exclude_empty=True).find(module, extraglobs=NAMES):
+        Tensor.manual_seed(0)
+        runner.run(example, out=said.append)
+    assert not runner.summarize(verbose=False).failed, "".join(said)
+
+
+def public(module: Any) -> list[tuple[str, Any]]:
+    found = []
+    for name, member in vars(module).items():
+        own = getattr(member, "__module__", None) == module.__name__
+        if name.startswith("_") or not own or not callable(member) or not member.__doc__:
+            continue
+        if inspect.isclass(member) and name.endswith("Mixin"):
+            found += [
+                (f"{name}.{n}", m) for n, m in vars(member).items() if not n.startswith("_") and callable(m)
+            ]
+        elif inspect.isclass(member) or inspect.isfunction(member):
+            found.append((name, member))
+    return found
+
+
+#: helpers and bases, which are no examples of anything
+PLAIN = {
+    "counts", "count", "uniform", "buffer", "parameter", "checked_symbol", "LRScheduler", "least_float",
+    "each", "paddings", "named_padding", "checked_probability",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.removeprefix("lazygrad."))
+def test_every_public_name_has_an_example(module: ModuleType) -> None:
+    without = [
+        name for name, member in public(module) if ">>>" not in (member.__doc__ or "") and name not in PLAIN
+    ]
+    assert not without

@@ -107,6 +107,8 @@ class Replay:
         actions = _without_constant_copies(_needed(_actions(recorded), roles), roles)
         self.constants = actions.constants
         self.batches = _batches(actions.actions)
+        #: how many batches there would be without changing the order
+        self.unordered = len(_batches(actions.actions, in_order=True))
         ordered = [action for batch in self.batches for action in batch.actions]
         self.kernels = sum(a.kind != "clear" for a in ordered)
         self.written = {
@@ -400,6 +402,11 @@ class Replay:
 
     def announce(self) -> None:
         """DEBUG=1: what runs as one."""
+        if len(self.batches) < self.unordered:
+            print(
+                f"JIT reordered kernels that do not depend on each other: {len(self.batches)} batches, "
+                f"not {self.unordered}"
+            )
         for batch in self.batches:
             if not batch.as_one:
                 continue
@@ -511,8 +518,11 @@ class Batch:
     graph: Any = None
 
 
-def _batches(actions: list[Action]) -> list[Batch]:
-    """Group the list. A kernel that depends on nothing in between joins an earlier batch of its device."""
+def _batches(actions: list[Action], in_order: bool = False) -> list[Batch]:
+    """Group the list. A kernel that depends on nothing in between joins an earlier batch of its device.
+
+    in_order  only the last batch is joined, so that nothing moves
+    """
     batches: list[Batch] = []
     last_write: dict[Buffer, int] = {}
     last_use: dict[Buffer, int] = {}
@@ -524,7 +534,7 @@ def _batches(actions: list[Action]) -> list[Batch]:
         earliest = max([earliest, *(last_use.get(b, 0) for b in action.writes)])
         joins = None
         if as_one:
-            places = range(earliest, len(batches))
+            places = range(max(earliest, len(batches) - 1) if in_order else earliest, len(batches))
             joins = next(
                 (n for n in places if batches[n].as_one and batches[n].device == action.device), None
             )

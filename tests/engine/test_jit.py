@@ -19,6 +19,7 @@ import pytest
 from lazygrad import Context, Device, JitError, Tensor, TinyJit, Variable, dtypes, jit
 from lazygrad.device import GlobalCounters
 from tests.engine.jit_support import arrays, as_eager, captures, numbers
+from tests.helpers import needs
 
 
 def test_jit_is_tinyjit():
@@ -841,6 +842,26 @@ def test_two_devices_in_one_function():
         f = as_eager(make, [lambda n=n: (numbers(4, seed=n),) for n in range(5)])
     batches = f.captured.replay.batches
     assert [len(b.actions) for b in batches if b.native] == [3, 1]
+
+
+@needs("clang")
+def test_kernels_of_two_devices_in_turns_run_as_one_batch_each(capsys):
+    def f(a, b):
+        for _ in range(3):
+            a = (a + 1).realize()
+            b = (b * 2).realize()
+        return a, b
+
+    jitted = TinyJit(f)
+    for call in range(4):
+        a, b = Tensor([float(call)], device="CPU"), Tensor([float(call)], device="CLANG")
+        with Context(DEBUG=int(call == 1)):
+            a, b = jitted(a, b)
+        assert (a.item(), b.item()) == (call + 3.0, call * 8.0)
+    out = capsys.readouterr().out
+    assert "JIT reordered kernels that do not depend on each other: 2 batches, not 6\n" in out
+    assert "JIT GRAPHing batch with 3 kernels on device CPU\n" in out
+    assert "JIT GRAPHing batch with 3 kernels on device CLANG\n" in out
 
 
 def test_host_data_is_copied_once():

@@ -427,35 +427,45 @@ def test_a_seed_set_after_drawing_from_it_is_refused():
 # ---- memory ----
 
 
-def test_thousands_of_steps_leave_nothing():
+LONG = {"marks": pytest.mark.slow}
+
+
+@pytest.mark.parametrize(
+    ("jitted", "steps"),
+    [(True, 1000), (False, 100), pytest.param(True, 10_000, **LONG), pytest.param(False, 10_000, **LONG)],
+)
+def test_memory_is_steady(jitted, steps):
+    """A training step with and without a jit: neither nodes, nor objects, nor memory of tensors grow."""
+    from lazygrad.device import GlobalCounters
     from lazygrad.ir.uop import live_nodes
 
     net = Net()
     opt = SGD(get_parameters(net), lr=0.01)
 
-    @TinyJit
     def step(x):
         opt.zero_grad()
         loss = net(x).square().mean()
         loss.backward()
         opt.step()
-        return loss
+        return loss.realize()
 
+    call = TinyJit(step) if jitted else step
     x = numbers(5, 4)
     with Tensor.train():
         for _ in range(20):
-            step(x)
+            call(x)
         gc.collect()
-        nodes, objects = live_nodes(), len(gc.get_objects())
-        for _ in range(2000):
-            step(x)
+        nodes, objects, used = live_nodes(), len(gc.get_objects()), GlobalCounters.mem_used
+        for _ in range(steps):
+            call(x)
         gc.collect()
         assert live_nodes() <= nodes + 10
         assert len(gc.get_objects()) < objects + 300
+        assert used >= GlobalCounters.mem_used
 
 
 def test_lists_of_kernels_with_a_check():
-    """CHECK=1 looks at every kernel: calls run without captures then."""
+    """CHECK=1 looks at every kernel, and a captured list runs one by one."""
     f = TinyJit(lambda x: (x + 1).sum())
     with Context(CHECK=1):
         for n in range(4):

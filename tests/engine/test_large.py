@@ -1,0 +1,80 @@
+"""Memory of more than 2**31 elements: indices are wide where they must be, on a device that runs nothing
+(NULL), in a file with holes (DISK), and by kernels that read such a file as memory (CPU)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lazygrad import Device, Tensor, dtypes
+from lazygrad.codegen.compile import compile_kernel
+from lazygrad.device import Buffer
+
+COUNT = 5_000_000_000
+AT = 4_500_000_000
+
+
+@pytest.fixture
+def holes(tmp_path):
+    """A file of 5 GB that takes next to no room: 1, 2, 3, 4 at AT, zeros elsewhere."""
+    path = tmp_path / "holes"
+    with open(path, "wb") as file:
+        file.truncate(COUNT)
+        file.seek(AT)
+        file.write(bytes([1, 2, 3, 4]))
+    return path
+
+
+def source(value: Tensor) -> str:
+    """The C text of the kernels of a value."""
+    renderer = Device["CLANG"].renderer
+    items = value.schedule()
+    return "\n".join(compile_kernel(item.ast, renderer).src for item in items if item.ast.op.name == "SINK")
+
+
+def empty() -> Tensor:
+    return Tensor.empty(COUNT, dtype=dtypes.uint8, device="NULL")
+
+
+def test_a_part_behind_2_to_the_31():
+    assert "4000000000ll" in source((empty()[4_000_000_000:AT] + 1).contiguous())
+
+
+def test_positions_that_grow_past_2_to_the_31():
+    text = source((empty().reshape(50_000, 100_000).T + 1).contiguous())
+    assert "((long long)(gidx1))*800000ll" in text
+
+
+def test_a_reduce_over_more_than_2_to_the_31():
+    value = empty().cast(dtypes.float32).sum()
+    assert "(long long)" in source(value)
+    assert value.realize().shape == ()
+
+
+def test_a_gather_from_more_than_2_to_the_31():
+    assert "5000000000ll" in source(empty()[Tensor([COUNT - 1, 3], dtype=dtypes.int64, device="NULL")])
+
+
+def test_small_memory_has_narrow_indices():
+    small = Tensor.empty(50, 10, dtype=dtypes.uint8, device="NULL")
+    assert "(long long)" not in source((small.T + 1).contiguous())
+
+
+def test_a_file_with_holes(holes):
+    on_disk = Tensor(holes)
+    assert on_disk.shape == (COUNT,)
+    assert on_disk[AT : AT + 4].to("CPU").tolist() == [1, 2, 3, 4]
+    assert on_disk[AT + 2 :][:4].to("CPU").tolist() == [3, 4, 0, 0]
+
+
+def test_writing_behind_2_to_the_31_of_a_file(holes):
+    whole = Buffer(f"DISK:{holes}", COUNT, dtypes.uint8).allocate()
+    whole.view(2, dtypes.uint8, AT + 1).ensure_allocated().copyin(bytes([7, 8]))
+    assert Tensor(holes)[AT : AT + 5].to("CPU").tolist() == [1, 7, 8, 4, 0]
+
+
+def test_kernels_read_behind_2_to_the_31(holes):
+    x = Tensor.from_numpy(np.memmap(holes, np.uint8, "r+"))
+    assert (x[AT : AT + 4] + 1).tolist() == [2, 3, 4, 5]
+    assert x[Tensor([AT + 3, 5, AT], dtype=dtypes.int64)].tolist() == [4, 0, 1]
+    assert x.reshape(10, COUNT // 10)[:, :4].sum(1).tolist() == [0] * 9 + [10]

@@ -101,3 +101,14 @@ def test_second_derivatives_of_written_slopes(name: str) -> None:
     x = data(3, seed=2, low=0.2, high=0.8) + (1.0 if name == "acosh" else 0.0)
     function: Callable[..., Tensor] = lambda x: getattr(x, name)()
     check_gradients(function, [x])
+
+
+def test_remainders_are_exact() -> None:
+    r = np.random.default_rng(0)
+    a = (r.uniform(-1, 1, 2000) * 10 ** r.uniform(-3, 8, 2000)).astype(np.float32)
+    b = (r.uniform(-1, 1, 2000) * 10 ** r.uniform(0, 3, 2000)).astype(np.float32)
+    a, b = np.append(a, array(5, -5, INF, 5, 0)), np.append(b, array(INF, INF, 3, 0, 2))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(Tensor(a).fmod(Tensor(b)).numpy(), np.fmod(a, b))
+        wide = np.remainder(a, b)
+    np.testing.assert_array_equal(Tensor(a).remainder(Tensor(b)).numpy(), wide)

@@ -30,7 +30,7 @@ DEVICES = [
     pytest.param("CLANG", marks=needs("clang")),
     pytest.param("CL", marks=needs("cl")),
 ]
-QUICK = {"PYTHON": 60, "GRID": 60, "CPU": 60, "CLANG": 8, "CL": 5}
+QUICK = {"PYTHON": 40, "GRID": 40, "CPU": 40, "CLANG": 5, "CL": 3}
 SLOW = {"PYTHON": 900, "GRID": 900, "CPU": 1500, "CLANG": 150, "CL": 60}
 
 

@@ -281,3 +281,21 @@ def alike(ours: Any, theirs: Any, arrays: list[Any], rtol: float = 2e-4, atol: f
 @pytest.mark.parametrize(("name", "arrays", "options"), CALLS, ids=list(names(CALLS)))
 def test_as_in_pytorch(name: str, arrays: list[Any], options: dict[str, Any]) -> None:
     compare(name, arrays, options)
+
+
+#: One of each kind, on the other devices.
+SAMPLE = [
+    "glu-dim=1",
+    "conv2d-stride=(2, 1)-padding=(1, 0)",
+    "pixel_shuffle-2",
+    "avg_pool2d-3-2-1-True-False",
+    "interpolate-14-mode=linear",
+    "cosine_similarity",
+]
+
+
+@needs("torch")
+@pytest.mark.parametrize("device", [pytest.param("CLANG", marks=needs("clang")), "PYTHON"])
+@pytest.mark.parametrize("case", SAMPLE)
+def test_a_sample_on_other_devices(case: str, device: str) -> None:
+    compare(*dict(zip(names(CALLS), CALLS, strict=True))[case], device=device)

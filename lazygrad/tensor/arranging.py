@@ -13,14 +13,15 @@ from ..shape import resolve_equal, shape_text
 from .base import TensorBase
 from .creation import iota
 from .floats import FloatsMixin
-from .movement import MovementMixin, sizes_of
+from .joining import JoiningMixin
+from .movement import sizes_of
 
 if TYPE_CHECKING:
     from .. import Tensor
 
 
 class ArrangingMixin(FloatsMixin):
-    """Methods that move elements around, beyond those of `MovementMixin`."""
+    """Methods that move elements around, beyond those of `JoiningMixin`."""
 
     __slots__ = ()
 
@@ -64,7 +65,7 @@ class ArrangingMixin(FloatsMixin):
         >>> Tensor.hstack(Tensor([1]), Tensor([2, 3])).tolist()
         [1, 2, 3]
         """
-        tensors: list[Any] = [t.atleast_1d() for t in MovementMixin._joined(self, args, "hstack")]  # type: ignore[attr-defined]
+        tensors: list[Any] = [t.atleast_1d() for t in JoiningMixin._joined(self, args, "hstack")]  # type: ignore[attr-defined]
         return tensors[0].cat(*tensors[1:], dim=0 if tensors[0].ndim == 1 else 1)  # type: ignore[no-any-return]
 
     def vstack(self, *args: Any) -> Tensor:
@@ -73,7 +74,7 @@ class ArrangingMixin(FloatsMixin):
         >>> Tensor.vstack(Tensor([1, 2]), Tensor([3, 4])).tolist()
         [[1, 2], [3, 4]]
         """
-        tensors: list[Any] = [t.atleast_2d() for t in MovementMixin._joined(self, args, "vstack")]  # type: ignore[attr-defined]
+        tensors: list[Any] = [t.atleast_2d() for t in JoiningMixin._joined(self, args, "vstack")]  # type: ignore[attr-defined]
         return tensors[0].cat(*tensors[1:], dim=0)  # type: ignore[no-any-return]
 
     def row_stack(self, *args: Any) -> Tensor:
@@ -90,7 +91,7 @@ class ArrangingMixin(FloatsMixin):
         >>> Tensor.dstack(Tensor([1, 2]), Tensor([3, 4])).tolist()
         [[[1, 3], [2, 4]]]
         """
-        tensors: list[Any] = [t.atleast_3d() for t in MovementMixin._joined(self, args, "dstack")]  # type: ignore[attr-defined]
+        tensors: list[Any] = [t.atleast_3d() for t in JoiningMixin._joined(self, args, "dstack")]  # type: ignore[attr-defined]
         return tensors[0].cat(*tensors[1:], dim=2)  # type: ignore[no-any-return]
 
     def column_stack(self, *args: Any) -> Tensor:
@@ -99,7 +100,7 @@ class ArrangingMixin(FloatsMixin):
         >>> Tensor.column_stack(Tensor([1, 2]), Tensor([3, 4])).tolist()
         [[1, 3], [2, 4]]
         """
-        found: list[Any] = MovementMixin._joined(self, args, "column_stack")
+        found: list[Any] = JoiningMixin._joined(self, args, "column_stack")
         tensors = [t.reshape(t.numel(), 1) if t.ndim < 2 else t for t in found]
         return tensors[0].cat(*tensors[1:], dim=1)  # type: ignore[no-any-return]
 
@@ -109,7 +110,7 @@ class ArrangingMixin(FloatsMixin):
         >>> Tensor.block_diag(Tensor([[1, 2]]), Tensor([3])).tolist()
         [[1, 2, 0], [0, 0, 3]]
         """
-        found: list[Any] = [t.atleast_2d() for t in MovementMixin._joined(self, args, "block_diag")]  # type: ignore[attr-defined]
+        found: list[Any] = [t.atleast_2d() for t in JoiningMixin._joined(self, args, "block_diag")]  # type: ignore[attr-defined]
         for tensor in found:
             if tensor.ndim != 2:
                 raise ValueError(f"block_diag takes at most two axes, not shape {shape_text(tensor.shape)}")

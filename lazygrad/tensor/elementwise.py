@@ -16,7 +16,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import broadcast_shapes, broadcast_to
 from .base import TensorBase
-from .movement import MovementMixin
+from .padding import PaddingMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_PRODUCT_POWER = 16
 
 
-class CastMixin(MovementMixin):
+class CastMixin(PaddingMixin):
     """Casts by the name of the dtype. (A class of its own, because here `int` is a method and no type.)"""
 
     __slots__ = ()

@@ -1,0 +1,148 @@
+"""Joining: tensors along an axis that exists, along a new one, and grids of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..dtype import dtypes, least_upper_dtype
+from ..gradient import filled
+from ..ir.index import sint
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..shape import movement, resolve_equal, shape_text
+from .base import TensorBase
+from .movement import MovementMixin, checked_axis
+
+if TYPE_CHECKING:
+    from .. import Tensor
+
+#: More inputs than this are joined in groups, each stored, so that no element is asked for in hundreds of
+#: places.
+MAX_JOINED = 32
+
+
+class JoiningMixin(MovementMixin):
+    """Methods that make one tensor of several."""
+
+    __slots__ = ()
+
+    def _joined(self, others: Iterable[Any], method: str) -> list[TensorBase]:
+        if isinstance(self, (list, tuple)):  # called on the class, as Tensor.cat([a, b])
+            tensors = list(self) + list(others)
+        elif len(found := list(others)) == 1 and isinstance(found[0], (list, tuple)):
+            tensors = [self, *found[0]]
+        else:
+            tensors = [self, *found]
+        if not tensors:
+            raise ValueError(f"{method} needs at least one tensor")
+        for tensor in tensors:
+            if not isinstance(tensor, TensorBase):
+                raise TypeError(f"{method} takes tensors, not {tensor!r}")
+        devices = {t.device for t in tensors if t._device_known()}
+        if len(devices) > 1:
+            raise ValueError(
+                f"{method} of tensors on different devices: {', '.join(sorted(devices))}; "
+                "move them with .to()"
+            )
+        dtype = least_upper_dtype(*[t.dtype for t in tensors])
+        return [t.cast(dtype) for t in tensors]
+
+    def cat(self, *args: Any, dim: int = 0, axis: int | None = None) -> Tensor:
+        """Tensors joined along an axis that exists.
+
+        `a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.
+
+        All other sizes must be equal; dtypes are promoted to a common one.
+
+        >>> Tensor([1]).cat(Tensor([2, 3])).tolist()
+        [1, 2, 3]
+        """
+        if isinstance(self, (list, tuple)) and args and isinstance(args[0], int):
+            dim, args = args[0], args[1:]
+        tensors = JoiningMixin._joined(self, args, "cat")
+        shapes = [t.shape for t in tensors]
+        rank = len(shapes[0])
+        if rank == 0:
+            raise ValueError("cat needs tensors with at least one axis; stack joins 0-d tensors")
+        place = checked_axis(dim if axis is None else axis, rank, shapes[0])
+        for shape in shapes:
+            same = len(shape) == rank and all(
+                i == place or resolve_equal(a, b)
+                for i, (a, b) in enumerate(zip(shape, shapes[0], strict=True))
+            )
+            if not same:
+                texts = ", ".join(map(shape_text, shapes[:8])) + (", ..." if len(shapes) > 8 else "")
+                raise ValueError(f"cat along axis {place} needs equal sizes on all other axes, not {texts}")
+        kept = [t for t in tensors if not resolve_equal(t.shape[place], 0)] or tensors[:1]
+        while len(kept) > 1:
+            groups = [kept[i : i + MAX_JOINED] for i in range(0, len(kept), MAX_JOINED)]
+            more = len(groups) > 1
+            joined = [_join(group, place) for group in groups]
+            kept = [t.contiguous() if more else t for t in joined]
+        return kept[0]  # type: ignore[return-value]
+
+    def stack(self, *args: Any, dim: int = 0, axis: int | None = None) -> Tensor:
+        """Tensors of one shape joined along a new axis.
+
+        `a.stack(b, dim=0)` or `Tensor.stack(a, b)`, also of a list.
+
+        >>> Tensor([1, 2]).stack(Tensor([3, 4])).tolist()
+        [[1, 2], [3, 4]]
+        """
+        if isinstance(self, (list, tuple)) and args and isinstance(args[0], int):
+            dim, args = args[0], args[1:]
+        tensors = JoiningMixin._joined(self, args, "stack")
+        shape = tensors[0].shape
+        for t in tensors:
+            if len(t.shape) != len(shape) or not all(map(resolve_equal, t.shape, shape)):
+                raise ValueError(
+                    f"stack needs equal shapes, not {shape_text(shape)} and {shape_text(t.shape)}"
+                )
+        place = checked_axis(dim if axis is None else axis, len(shape) + 1, (*shape, len(tensors)))
+        unit = shape[:place] + (1,) + shape[place:]
+        rows = [t._unary(movement.reshape(t.uop, unit)) for t in tensors]
+        return rows[0].cat(*rows[1:], dim=place)
+
+    def meshgrid(self, *args: TensorBase, indexing: str = "ij") -> tuple[Tensor, ...]:
+        """Coordinate grids of some lines (1-d tensors): grid i varies along axis i.
+
+        >>> [t.tolist() for t in Tensor([1, 2]).meshgrid(Tensor([3]))]
+        [[[1], [2]], [[3], [3]]]
+        """
+        if indexing not in ("ij", "xy"):
+            raise ValueError(f"meshgrid's indexing is 'ij' or 'xy', not {indexing!r}")
+        lines: list[Any] = [self, *args]
+        if any(line.ndim > 1 for line in lines):
+            raise ValueError("meshgrid takes 1-d tensors")
+        sizes = tuple(line.numel() for line in lines)
+        order = list(range(len(lines)))
+        if indexing == "xy" and len(lines) > 1:
+            order[0], order[1] = 1, 0
+        grids = [
+            line.reshape(tuple(sizes[i] if j == i else 1 for j in range(len(lines)))).expand(sizes)
+            for i, line in enumerate(lines)
+        ]
+        return tuple(grid.permute(order) for grid in grids)
+
+
+def _join(tensors: Sequence[TensorBase], axis: int) -> TensorBase:
+    """Some tensors along an axis, as a balanced tree of choices between two padded halves.
+
+    Exact for NaN and -0.0.
+    """
+    parts = list(tensors)
+    while len(parts) > 1:
+        paired = [_join_two(a, b, axis) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = paired + parts[2 * len(paired) :]
+    return parts[0]
+
+
+def _join_two(a: TensorBase, b: TensorBase, axis: int) -> TensorBase:
+    def amounts(before: sint, after: sint) -> tuple[tuple[sint, sint], ...]:
+        return tuple((before, after) if i == axis else (0, 0) for i in range(a.ndim))
+
+    behind, front = amounts(0, b.shape[axis]), amounts(a.shape[axis], 0)
+    first = movement.pad(filled(a.shape, dtypes.bool, True), behind)
+    node = UOp(Ops.WHERE, a.dtype, (first, movement.pad(a.uop, behind), movement.pad(b.uop, front)))
+    return type(a)._make(node, a, b)

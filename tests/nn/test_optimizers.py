@@ -64,6 +64,7 @@ PAIRS: dict[str, tuple[dict[str, Any], str, int]] = {
 @needs("torch")
 @pytest.mark.parametrize("name", PAIRS)
 def test_steps_are_pytorchs(name: str) -> None:
+    # Adafactor: PyTorch keeps small mean squares from 0 otherwise, which gradients like these do not show.
     options, kind, steps = PAIRS[name]
     found = ours(lambda p: getattr(optim, kind)(p, **options), steps, START)
     wanted = pytorchs(lambda t, p: getattr(t, kind)(p, **options), steps, START)
@@ -74,17 +75,20 @@ def test_steps_are_pytorchs(name: str) -> None:
 @needs("torch")
 @pytest.mark.parametrize("options", [{}, {"nesterov": False, "adjust_lr_fn": "match_rms_adamw"}])
 def test_muon_is_pytorchs_up_to_its_bfloat16(options: dict[str, Any]) -> None:
+    # PyTorch iterates in bfloat16, lazygrad in the dtype of the moments.
     found = ours(lambda p: optim.Muon(p, 0.1, **options), 3, START[:2])
     wanted = pytorchs(lambda t, p: t.Muon(p, 0.1, **options), 3, START[:2])
     for mine, theirs in zip(found, wanted, strict=True):
         np.testing.assert_allclose(mine, theirs, atol=0.02)
 
 
-def by_hand(step: Callable[[Array, Array, dict[str, Any]], Array], steps: int) -> list[Array]:
+def by_hand(
+    step: Callable[[Array, Array, dict[str, Any]], Array], steps: int, start: list[Array]
+) -> list[Array]:
     """Steps of a formula in numpy, float64."""
     result = []
-    for i, start in enumerate(START):
-        p, state = start.astype(np.float64), dict[str, Any](t=0)
+    for i, begin in enumerate(start):
+        p, state = begin.astype(np.float64), dict[str, Any](t=0)
         for number in range(steps):
             state["t"] += 1
             p = step(p, 2 * (p - targets(number)[i]), state)
@@ -106,6 +110,33 @@ def lamb(p: Array, g: Array, s: dict[str, Any]) -> Array:
     return p - 0.05 * np.linalg.norm(p) / np.linalg.norm(r) * r
 
 
+def muon(p: Array, g: Array, s: dict[str, Any]) -> Array:
+    """Jordan et al. 2024, with Nesterov momentum; the decay is beside it, as in AdamW."""
+    s["b"] = 0.9 * s.get("b", 0 * p) + g
+    x = g + 0.9 * s["b"]
+    x = x / (np.linalg.norm(x) + 1e-7)
+    x = x.T if p.shape[0] > p.shape[1] else x
+    for _ in range(5):
+        a = x @ x.T
+        x = 3.4445 * x + (-4.775 * a + 2.0315 * a @ a) @ x
+    x = x.T if p.shape[0] > p.shape[1] else x
+    return p - 0.05 * 0.1 * p - 0.05 * max(1, p.shape[0] / p.shape[1]) ** 0.5 * x
+
+
+def adafactor(p: Array, g: Array, s: dict[str, Any]) -> Array:
+    """Shazeer, Stern 2018: algorithm 4 for matrices, 5 for vectors, with the sums written as they are."""
+    b, squares = 1 - s["t"] ** -0.8, g * g + 1e-30
+    if p.ndim > 1:
+        s["r"] = b * s.get("r", 0) + (1 - b) * squares.sum(1)
+        s["c"] = b * s.get("c", 0) + (1 - b) * squares.sum(0)
+        v = np.outer(s["r"], s["c"]) / s["r"].sum()
+    else:
+        v = s["v"] = b * s.get("v", 0) + (1 - b) * squares
+    u = g / np.sqrt(v)
+    u = u / max(1, np.sqrt((u * u).mean()) / 1.0)
+    return p - max(1e-3, np.sqrt((p * p).mean())) * min(0.4, s["t"] ** -0.5) * u
+
+
 def lars(p: Array, g: Array, s: dict[str, Any]) -> Array:
     """You, Gitman, Ginsburg 2017, algorithm 1."""
     rate = 0.02 * np.linalg.norm(p) / (np.linalg.norm(g) + 0.1 * np.linalg.norm(p))
@@ -117,13 +148,16 @@ PAPERS: dict[str, Any] = {
     "Lion": (lion, lambda p: optim.Lion(p, 0.05, weight_decay=0.1)),
     "LAMB": (lamb, lambda p: optim.LAMB(p, 0.05, weight_decay=0.1)),
     "LARS": (lars, lambda p: optim.LARS(p, 0.5, weight_decay=0.1, tcoef=0.02)),
+    "Muon": (muon, lambda p: optim.Muon(p, 0.05, momentum=0.9)),
+    "Adafactor": (adafactor, lambda p: optim.Adafactor(p, 0.4)),
 }
 
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_steps_are_those_of_the_paper(name: str) -> None:
     step, make = PAPERS[name]
-    for mine, wanted in zip(ours(make, 5, START), by_hand(step, 5), strict=True):
+    start = START[:2] if name == "Muon" else START  # which is for matrices
+    for mine, wanted in zip(ours(make, 5, start), by_hand(step, 5, start), strict=True):
         np.testing.assert_allclose(mine, wanted, rtol=1e-4, atol=1e-5)
 
 

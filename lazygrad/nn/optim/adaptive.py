@@ -138,15 +138,23 @@ class Adadelta(Optimizer):
 
 
 class Adafactor(Optimizer):
-    """Adam without the mean, whose mean squares are kept as one row and one column (Shazeer, Stern 2018).
+    """Adam without the memory: a mean square for each row and each column (Shazeer, Stern 2018, Alg. 4, 5).
 
-        w = 1 - t^beta2_decay                           the weight of what was
-        V = row · columnᵀ / mean(row)                   of matrices; of lines the mean square itself
-        U = grad / √V, and divided by max(1, rms(U) / d)
-        p = p · (1 - lr · weight_decay) - max(eps2, rms(p)) · min(lr, 1/√t) · U
+        b = 1 - t^beta2_decay                              s = g² + eps₁
+        r = b · r + (1 - b) · mean over columns of s       c = b · c + (1 - b) · mean over rows of s
+        v = r · c / mean of r                              (of vectors v = b · v + (1 - b) · s)
+        u = g / √v                                         its root mean square is limited to d
+        p = p - lr · weight_decay · p - max(eps₂, rms(p)) · min(lr, 1 / √t) · u
 
-    >>> nn.optim.Adafactor([Tensor.ones(3, 2).requires_grad_()], lr=0.5).lr.item()
-    0.5
+    Rows and columns are the last two axes. eps is (eps₁, eps₂); None for eps₁ is the paper's 1e-30.
+
+    >>> weight = Tensor([[4.0, -4.0]], requires_grad=True)
+    >>> optimizer = nn.optim.Adafactor([weight], lr=0.25)
+    >>> with Tensor.train():
+    ...     _ = (weight * weight).sum().backward()
+    ...     optimizer.step()
+    >>> weight.tolist()
+    [[3.0, -3.0]]
     """
 
     def __init__(
@@ -159,54 +167,58 @@ class Adafactor(Optimizer):
         weight_decay: float = 0.0,
     ) -> None:
         if beta2_decay > 0:
-            raise ValueError(f"beta2_decay is not positive; it was given as {beta2_decay}")
+            raise ValueError(f"beta2_decay is not positive; it was given as {beta2_decay!r}")
+        if not d >= 1:
+            raise ValueError(f"d, the greatest root mean square of a step, is at least 1, not {d!r}")
+        least, floor = 1e-30 if eps[0] is None else eps[0], eps[1]
+        not_negative("eps[0]", least)
+        not_negative("eps[1]", floor)
         not_negative("weight_decay", weight_decay)
-        super().__init__(params, lr, beta2_decay=beta2_decay, eps=tuple(eps), d=d, weight_decay=weight_decay)
+        super().__init__(
+            params, lr, beta2_decay=beta2_decay, eps=(least, floor), d=d, weight_decay=weight_decay
+        )
         self.t = self._number(0.0)
-        self.rows: list[Tensor] = []
-        self.columns: list[Tensor | None] = []  # of lines there is none
-        for p in self.params:
-            kept: dict[str, Any] = {
-                "dtype": least_upper_dtype(p.dtype, dtypes.float32),
-                "device": self.device,
-            }
-            if p.ndim > 1:
-                self.rows.append(buffer(Tensor.zeros(*p.shape[:-1], 1, **kept)))
-                self.columns.append(buffer(Tensor.zeros(*p.shape[:-2], 1, p.shape[-1], **kept)))
-            else:
-                self.rows.append(buffer(Tensor.zeros(*p.shape, **kept)))
-                self.columns.append(None)
-        Tensor.realize(*self._own())
+        self.r = [self._mean_square(p, -1) for p in self.params]
+        self.c = [self._mean_square(p, -2) for p in self.params if p.ndim > 1]
+        #: which of `c` belongs to a parameter: vectors have none
+        self._column = [sum(q.ndim > 1 for q in self.params[:i]) for i in range(len(self.params))]
+        Tensor.realize(self.t, *self.r, *self.c)
+
+    def _mean_square(self, p: Tensor, axis: int) -> Tensor:
+        """Memory for the mean squares over an axis of a matrix; for each square of a vector."""
+        shape = list(p.shape)
+        if p.ndim > 1:
+            shape[axis] = 1
+        dtype = least_upper_dtype(p.dtype, dtypes.float32)
+        return buffer(Tensor.zeros(*shape, dtype=dtype, device=self.device))
 
     def _begin(self) -> list[Tensor]:
         self._write(self.t, self.t + 1.0)
-        return self._own()
-
-    def _own(self) -> list[Tensor]:
-        return [self.t, *self.rows, *(column for column in self.columns if column is not None)]
+        return [self.t, *self.r, *self.c]
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
-        eps1, eps2 = options["eps"]
-        least = dtypes.finfo(p.dtype).eps if eps1 is None else eps1
-        new = (self.t.log() * options["beta2_decay"]).exp()
-        square = g * g
-
-        def averaged(memory: Tensor, value: Tensor) -> Any:
-            result = memory + new * (value - memory)
-            self._write(memory, result)
-            return result
-
-        kept = self.columns[i]
-        if kept is not None:
-            row = averaged(self.rows[i], square.mean(-1, keepdim=True))
-            column = averaged(kept, square.mean(-2, keepdim=True))
-            v: Tensor = row * column / row.mean(-2, keepdim=True).clamp(min=least)
+        least, floor = options["eps"]
+        wide = least_upper_dtype(p.dtype, dtypes.float32)
+        weights, g = p.cast(wide), g.cast(wide)
+        fresh = self.t ** options["beta2_decay"]  # 1 - b
+        squares = g * g + least
+        if p.ndim > 1:
+            c = self.c[self._column[i]]
+            rows = _towards(self.r[i], squares.mean(-1, keepdim=True), fresh)
+            columns = _towards(c, squares.mean(-2, keepdim=True), fresh)
+            self._write(self.r[i], rows)
+            self._write(c, columns)
+            v = rows / rows.mean(-2, keepdim=True) * columns
         else:
-            v = averaged(self.rows[i], square)
-        u = g * v.clamp(min=least * least).rsqrt()
-        u = u / (u.square().mean().sqrt() / options["d"]).clamp(min=1.0)
-        size: Tensor = p.square().mean().sqrt()
-        rate = size.clamp(min=eps2) * lr.minimum(self.t.rsqrt())
-        if options["weight_decay"]:
-            p = p - lr * options["weight_decay"] * p
-        return p - rate * u
+            v = _towards(self.r[i], squares, fresh)
+            self._write(self.r[i], v)
+        u = g / v.sqrt()
+        u = u / (u.square().mean().sqrt() / options["d"]).maximum(1.0)
+        rate = weights.square().mean().sqrt().maximum(floor) * lr.minimum(1.0 / self.t.sqrt())
+        kept = weights - lr * options["weight_decay"] * weights if options["weight_decay"] else weights
+        return kept - rate * u
+
+
+def _towards(mean: Tensor, value: Tensor, share: Tensor) -> Tensor:
+    """A running mean that takes a share of a new value: all of it in the first step."""
+    return mean + share * (value - mean)

@@ -145,49 +145,65 @@ class Lion(Optimizer):
 
 
 class Muon(Optimizer):
-    """Momentum made orthogonal by Newton-Schulz steps, for matrices (Jordan et al. 2024).
+    """Momentum whose matrix is made orthogonal: for weights of hidden layers (Jordan et al. 2024).
 
-        b = momentum · b + (1 - momentum) · grad        u = (1 - momentum) · grad + momentum · b if nesterov
-        X = u / |u|, and ns_steps times X = a·X + (b·XXᵀ + c·(XXᵀ)²)·X
-        p = p · (1 - lr · weight_decay) - lr · √max(1, rows / columns) · X
+        b = momentum · b + grad
+        o = newton_schulz(grad + momentum · b if nesterov else b)      singular values near 1
+        p = p - lr · weight_decay · p - lr · scale · o
 
-    Give what is no matrix (biases, embeddings, heads) to another optimizer.
+    Parameters with more than two axes are matrices of their first axis and all others. Vectors have no
+    singular values to speak of: give them to another optimizer.
 
-    >>> nn.optim.Muon([Tensor.ones(3, 2).requires_grad_()], lr=0.5).lr.item()
-    0.5
+    ns_coefficients, ns_steps, eps  the iteration, see `Tensor.newton_schulz`
+    adjust_lr_fn  the scale: "original" is √max(1, rows / columns), also if not given; "match_rms_adamw" is
+                  0.2 · √max(rows, columns), for rates that were found for AdamW (Liu et al. 2025, Moonlight)
+
+    >>> weight = Tensor.eye(2).requires_grad_()
+    >>> optimizer = nn.optim.Muon([weight], lr=0.5, weight_decay=0.0)
+    >>> with Tensor.train():
+    ...     _ = (weight * weight).sum().backward()
+    ...     optimizer.step()
+    >>> (weight.diag() < 0.7).tolist()
+    [True, True]
     """
 
     def __init__(
         self,
         params: Params,
-        lr: float | Tensor = 1e-3,
+        lr: float | Tensor = 0.001,
         weight_decay: float = 0.1,
         momentum: float = 0.95,
         nesterov: bool = True,
-        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
         eps: float = 1e-7,
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
-            raise ValueError(f"adjust_lr_fn is 'original' or 'match_rms_adamw', not {adjust_lr_fn!r}")
         not_negative("momentum", momentum)
         not_negative("weight_decay", weight_decay)
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"adjust_lr_fn is 'original' or 'match_rms_adamw', not {adjust_lr_fn!r}")
+        if len(ns_coefficients) != 3 or ns_steps < 1:
+            raise ValueError(
+                f"Muon needs three ns_coefficients and at least one of ns_steps, not {ns_coefficients!r} and "
+                f"{ns_steps}"
+            )
         super().__init__(
             params,
             lr,
             weight_decay=weight_decay,
             momentum=momentum,
             nesterov=nesterov,
-            ns_coefficients=tuple(ns_coefficients),
+            ns_coefficients=ns_coefficients,
             eps=eps,
             ns_steps=ns_steps,
             adjust_lr_fn=adjust_lr_fn,
         )
         for i, param in enumerate(self.params):
-            if param.ndim != 2:
+            if param.ndim < 2:
                 raise ValueError(
-                    f"Muon trains matrices, and parameter {i} has shape {shape_text(param.shape)}"
+                    f"Muon takes matrices; parameter {i} has shape {shape_text(param.shape)}: "
+                    "give it to another optimizer, AdamW for example"
                 )
         self.b = self._moments()
         Tensor.realize(*self.b)
@@ -197,19 +213,14 @@ class Muon(Optimizer):
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         momentum = options["momentum"]
-        b = momentum * self.b[i] + (1.0 - momentum) * g
+        b = momentum * self.b[i] + g
         self._write(self.b[i], b)
-        u = (1.0 - momentum) * g + momentum * b if options["nesterov"] else b
-        rows, columns = int(p.shape[0]), int(p.shape[1])  # type: ignore[arg-type]
-        x = u if rows <= columns else u.transpose(0, 1)
-        x = x / x.square().sum().sqrt().clamp(min=options["eps"])
-        first, second, third = options["ns_coefficients"]
-        for _ in range(options["ns_steps"]):
-            square = x.dot(x.transpose(0, 1)).contiguous()
-            x = (first * x + (second * square + third * square.dot(square)).dot(x)).contiguous()
-        x = x if rows <= columns else x.transpose(0, 1)
+        matrix = (g + momentum * b if options["nesterov"] else b).flatten(1)
+        rows, columns = matrix.shape
         if options["adjust_lr_fn"] == "match_rms_adamw":
             scale = 0.2 * math.sqrt(max(rows, columns))
         else:
             scale = math.sqrt(max(1.0, rows / columns))
-        return p - lr * options["weight_decay"] * p - lr * scale * x
+        o = matrix.newton_schulz(options["ns_steps"], options["ns_coefficients"], options["eps"])
+        kept = p - lr * options["weight_decay"] * p if options["weight_decay"] else p
+        return kept - lr * scale * o.reshape(p.shape)

@@ -46,6 +46,7 @@ class Target:
     vector_bytes      width of the vector unit; 0 where lanes are scalars (GPUs)
     vector_registers  how many such registers there are
     load_bytes        the widest load or store; 0 = vector_bytes
+    has_masks         whether any lanes of a vector may be left out at no cost
     grid              whether a launch runs a grid of threads (GLOBAL and LOCAL axes are not loops)
     has_local         whether threads of a workgroup share memory
     local_bytes       how much of it
@@ -55,6 +56,7 @@ class Target:
     threads           how many pieces of a kernel can run at once (1 on a GPU: the grid does that)
     max_ops, max_args how large one kernel should get
     native_dtypes     the types it computes in; the others are emulated by `legalize`
+    converted_dtypes  the types that it only converts, from float32 and back, by instructions
     native_ops        ops beyond the common ones that it has as instructions or exact functions
     has_fma           whether MULACC is one instruction
     """
@@ -64,6 +66,7 @@ class Target:
     vector_bytes: int = 0
     vector_registers: int = 16
     load_bytes: int = 0
+    has_masks: bool = False
     grid: bool = False
     has_local: bool = False
     local_bytes: int = 0
@@ -75,6 +78,7 @@ class Target:
     max_ops: int = 2000
     max_args: int = 1000
     native_dtypes: frozenset[DType] = frozenset()
+    converted_dtypes: frozenset[DType] = frozenset()
     native_ops: frozenset[Ops] = frozenset()
     has_fma: bool = False
 

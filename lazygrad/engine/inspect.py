@@ -165,7 +165,8 @@ class InspectedKernel:
         raise ValueError(f"{name!r} is not a form; there are {', '.join(FORMS)}")
 
     def _assembly(self) -> str:
-        compiler = Device[self.target.device].compiler
+        own = self.target.compiler
+        compiler = Device[self.target.device].compiler if own is None else own()
         if compiler is None:
             raise DeviceError(f"{self.target.device} compiles no kernels")
         return compiler.disassemble(self.source)

@@ -51,6 +51,8 @@ _COMPARE_FLOAT = {Ops.CMPLT: "olt", Ops.CMPLE: "ole", Ops.CMPEQ: "oeq", Ops.CMPN
 _COMPARE_SIGNED = {Ops.CMPLT: "slt", Ops.CMPLE: "sle", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}
 _COMPARE_UNSIGNED = {Ops.CMPLT: "ult", Ops.CMPLE: "ule", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}
 
+#: What may be said of a type that is converted before it is computed with.
+_CONVERTED = _MEMORY | {Ops.CAST, Ops.BITCAST, Ops.WHERE}
 _ANY = COMPARISONS | {Ops.CAST, Ops.BITCAST, Ops.WHERE} | _MEMORY
 _INT_SUPPORTED = frozenset(_SIGNED_OPS) | {Ops.MAX, Ops.MIN, Ops.NEG, Ops.SHL, Ops.SHR} | _ANY
 _BOOL_SUPPORTED = frozenset(_BOOL_OPS) | {Ops.NEG} | _ANY
@@ -68,6 +70,8 @@ class LLVMRenderer(Renderer):
     def supports(self, op: Ops, dtype: DType) -> bool:
         """Whether form 7 may hold `op` on `dtype`, the type that is computed on."""
         scalar = dtype.scalar_type
+        if scalar in self.target.converted_dtypes:
+            return op in _CONVERTED
         if scalar not in _TYPES or scalar not in self.target.native_dtypes | {dtypes.bool}:
             return False
         if op is Ops.MULACC:

@@ -8,14 +8,15 @@ import platform
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..config import usable_cores
 from ..device import Program, Target
-from ..dtype import dtypes
 from ..renderer import ProgramSpec
 from ._pool import pool
+from ._processors import refined
 
 #: `entry(void **bufs, int64_t *vals, int32_t piece, int32_t pieces)`. Calling it releases Python's lock.
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32)
@@ -112,41 +113,4 @@ def host_caches() -> tuple[int, ...]:
 
 def host_target(base: Target, arch: str, features: frozenset[str]) -> Target:
     """`base`, refined by what this machine's processor has."""
-    if "avx512f" in features:
-        vector_bytes, registers = 64, 32
-    elif "avx2" in features:
-        vector_bytes, registers = 32, 16
-    elif "neon" in features or "asimd" in features:
-        vector_bytes, registers = 16, 32
-    else:
-        vector_bytes, registers = 16, 16
-    return Target(
-        name=base.name,
-        arch=arch,
-        vector_bytes=vector_bytes,
-        vector_registers=registers,
-        load_bytes=vector_bytes,
-        caches=host_caches(),
-        threads=usable_cores(),
-        native_dtypes=base.native_dtypes or _COMMON_DTYPES,
-        native_ops=base.native_ops,
-        has_fma=bool(features & {"fma", "neon", "asimd"}),
-    )
-
-
-#: What every 64-bit processor computes in; half, bf16 and fp8 are emulated.
-_COMMON_DTYPES = frozenset(
-    (
-        dtypes.bool,
-        dtypes.int8,
-        dtypes.uint8,
-        dtypes.int16,
-        dtypes.uint16,
-        dtypes.int32,
-        dtypes.uint32,
-        dtypes.int64,
-        dtypes.uint64,
-        dtypes.float32,
-        dtypes.float64,
-    )
-)
+    return replace(refined(base, arch, features), caches=host_caches(), threads=usable_cores())

@@ -20,6 +20,7 @@ from . import _replay
 from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
 from ._native import host_target, native_program, native_replay
+from ._processors import Processor
 
 #: One thread at a time uses LLVM. A fork waits for it: a child must not inherit a compile that never ends.
 _llvm_lock = lock_across_fork()
@@ -72,8 +73,27 @@ class _Code:
         unused.append(self.loaded)
 
 
-class LLVMCompiler(Compiler):
-    """LLVM IR text → the bytes of an object file for this processor."""
+class CodeGenerator(Compiler):
+    """LLVM IR text → the bytes of an object file."""
+
+    llvm: Any
+    machine: Any
+
+    @_apart
+    def compile(self, source: str) -> bytes:
+        with _llvm_lock:
+            code: bytes = self.machine.emit_object(_parsed(self.llvm, source))
+        return code
+
+    @_apart
+    def disassemble(self, source: str) -> str:
+        """The instructions that LLVM makes of the text."""
+        with _llvm_lock:
+            return str(self.machine.emit_assembly(_parsed(self.llvm, source)))
+
+
+class LLVMCompiler(CodeGenerator):
+    """The one for this processor, which loads what it made."""
 
     @_apart
     def __init__(self) -> None:
@@ -85,8 +105,7 @@ class LLVMCompiler(Compiler):
             found = llvm.get_host_cpu_features()
             self.features = frozenset(name for name, there in found.items() if there)
             #: What the code depends on: the processor's name, its features, LLVM's version.
-            version = ".".join(map(str, llvm.llvm_version_info))
-            self.arch = f"{self.cpu} {','.join(sorted(self.features))} LLVM {version}"
+            self.arch = f"{self.cpu} {','.join(sorted(self.features))} {_version(llvm)}"
             self.triple = llvm.get_default_triple()
             self.machine = self._machine(found.flatten())
             #: Links object files into this process.
@@ -101,37 +120,11 @@ class LLVMCompiler(Compiler):
     def version(self) -> str:
         return f"{self.triple} {self.arch}"
 
-    @_apart
-    def compile(self, source: str) -> bytes:
-        with _llvm_lock:
-            code: bytes = self.machine.emit_object(self._parsed(source))
-        return code
-
     def compile_once(self, source: str) -> bytes:
         """The same for a text that is part of lazygrad: an earlier process has left it on disk."""
         key = [self.version(), source]
         found: bytes | None = diskcache_get("native", key, level=2)
         return diskcache_put("native", key, self.compile(source), level=2) if found is None else found
-
-    @_apart
-    def disassemble(self, source: str) -> str:
-        """The instructions that LLVM makes of the text."""
-        with _llvm_lock:
-            return str(self.machine.emit_assembly(self._parsed(source)))
-
-    def _parsed(self, source: str) -> Any:
-        """The module, verified. No pass over LLVM IR runs before code generation.
-
-        Our code comes unrolled, with vectors, with accumulators in registers, invariants outside of loops.
-        Measured on sums, softmax, exp, transposes: instcombine and GVN cost 10 to 20 % of compile time, the
-        pipelines O1 and O2 up to triple it; none makes a kernel faster, and softmax gets 15 % slower.
-        """
-        try:
-            module = self.llvm.parse_assembly(source)
-            module.verify()
-        except RuntimeError as error:
-            raise CompileError("LLVM refuses this kernel", source, str(error)) from None
-        return module
 
     @_apart
     def link(self, lib: bytes, symbol: str, source: str) -> tuple[int, Any]:
@@ -156,6 +149,49 @@ class LLVMCompiler(Compiler):
         asked = ", ".join(name for name in declared if not name.startswith("llvm."))
         hint = f" (the kernel calls {asked})" if asked else ""
         raise CompileError(f"{', '.join(symbols)} cannot be linked{hint}", source, log)
+
+
+class CrossCompiler(CodeGenerator):
+    """The one for a processor that need not be here: its object files are not loaded."""
+
+    @_apart
+    def __init__(self, processor: Processor) -> None:
+        llvm = self.llvm = _llvmlite()
+        self.processor = processor
+        with _llvm_lock:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+            try:
+                kind = llvm.Target.from_triple(processor.triple)
+            except RuntimeError as error:
+                raise DeviceError(
+                    f"this llvmlite ({_version(llvm)}) writes no code for {processor.triple}: {error}"
+                ) from None
+            self.machine = kind.create_target_machine(
+                cpu=processor.cpu, opt=2, reloc="pic", codemodel="small"
+            )
+
+    def version(self) -> str:
+        return f"{self.processor.triple} {self.processor.cpu} {_version(self.llvm)}"
+
+
+def _parsed(llvm: Any, source: str) -> Any:
+    """The module, verified. No pass over LLVM IR runs before code generation.
+
+    Our code comes unrolled, with vectors, with accumulators in registers, invariants outside of loops.
+    Measured on sums, softmax, exp, transposes: instcombine and GVN cost 10 to 20 % of compile time, the
+    pipelines O1 and O2 up to triple it; none makes a kernel faster, and softmax gets 15 % slower.
+    """
+    try:
+        module = llvm.parse_assembly(source)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError("LLVM refuses this kernel", source, str(error)) from None
+    return module
+
+
+def _version(llvm: Any) -> str:
+    return f"LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
 
 
 def _llvmlite() -> Any:

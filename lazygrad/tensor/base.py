@@ -301,8 +301,8 @@ class TensorBase(metaclass=TrainingFlag):
     def kernels(self, *others: TensorBase, target: str | None = None) -> list[InspectedKernel]:
         """The kernels that computing these tensors would run, to look at and to run by hand; runs nothing.
 
-        target  for whom they are written, here or not: metal, cuda, cuda:sm_90, cl, c, llvm, python; None is
-                the device of each
+        target  for whom they are written, here or not: metal, cuda, cuda:sm_90, cl, c, llvm,
+                llvm:aarch64, python; None is the device of each
         """
         return inspect(self.schedule(*others), target)
 
@@ -620,9 +620,7 @@ _MAY_SHARE = frozenset(
 )
 
 
-def kernels(
-    tensors: TensorBase | Iterable[TensorBase], target: str | None = None
-) -> list[InspectedKernel]:
+def kernels(tensors: TensorBase | Iterable[TensorBase], target: str | None = None) -> list[InspectedKernel]:
     """The kernels that a tensor, or several together, would run: `Tensor.kernels` says more."""
     first, *others = [tensors] if isinstance(tensors, TensorBase) else list(tensors)
     return first.kernels(*others, target=target)

@@ -19,7 +19,7 @@ from lazygrad.renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer
 
 from .kernels import load, plain, reduce, scatter, sink, softmax, spread, store
 
-CPU = Target("CPU", vector_bytes=64, vector_registers=32, has_fma=True)
+CPU = Target("CPU", vector_bytes=64, vector_registers=32, has_masks=True, has_fma=True)
 SMALL_CPU = Target("CPU", vector_bytes=16, vector_registers=16)
 GPU = Target("GPU", grid=True, load_bytes=16, has_local=True, local_bytes=1 << 15)
 SCALAR = Target("SCALAR")

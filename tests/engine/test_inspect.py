@@ -100,7 +100,10 @@ def test_a_sort_has_no_loops():
     ("target", "message"),
     [
         ("metl", "'metl' is not a target. Did you mean metal?"),
-        ("xyz", "'xyz' is not a target. There are c, cl, cuda, llvm, metal, python, cuda:sm_90"),
+        (
+            "xyz",
+            "'xyz' is not a target. There are c, cl, cuda, llvm, metal, python, cuda:sm_90, llvm:aarch64",
+        ),
         ("cuda:90", "'cuda:90': after cuda: comes an architecture, as in cuda:sm_90"),
         ("metal:m3", "'metal:m3': metal has no architectures to choose from"),
     ],

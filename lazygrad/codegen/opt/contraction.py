@@ -162,7 +162,8 @@ def _fits(
 ) -> bool:
     """Whether the tile is held in registers, its code stays small, and a panel stays in a cache."""
     length = size_of(lanes) or 0
-    if side * vectors + vectors + 1 > target.vector_registers or side > (size_of(rows) or 0):
+    product = 0 if target.has_fma else 1
+    if side * vectors + vectors + 1 + product > target.vector_registers or side > (size_of(rows) or 0):
         return False
     if -length % (vectors * width) > length or vectors * width > MAX_UPCAST:
         return False

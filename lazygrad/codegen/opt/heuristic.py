@@ -133,10 +133,9 @@ class _Plan:
     def padded_lanes(self, axis: Axis, size: int | None, whole: int) -> int:
         """Lanes for a size that vectors do not divide: some of the last vector's stay unused, behind a mask.
 
-        That needs masks that cost nothing, as 64-byte vectors have them, or a loop long enough for one slow
-        turn.
+        That needs masks that cost nothing, or a loop long enough for one slow turn.
         """
-        cheap = self.target.vector_bytes >= 64
+        cheap = self.target.has_masks
         if not cheap and any(axis.number in along for _, along in self.facts.scans):
             return whole  # there is no last turn apart
         if size is None:

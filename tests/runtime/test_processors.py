@@ -1,0 +1,143 @@
+"""Code for processors that need not be here: the vectors, registers and instructions that each has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor
+from lazygrad.codegen.lower import lower
+from lazygrad.codegen.opt import choose
+from lazygrad.device import CompileError, DeviceError
+from lazygrad.engine.inspect import InspectedKernel
+from lazygrad.engine.targets import find_target
+from lazygrad.runtime._processors import PROCESSORS, Processor
+from lazygrad.runtime.cpu import CrossCompiler
+
+#: The registers that hold a processor's whole vectors, wider ones, how many there are, lanes of float32.
+VECTORS = {
+    "x86-64": (r"%xmm\d", r"%[yz]mm\d", 16, 4),
+    "x86-64-v3": (r"%ymm\d", r"%zmm\d", 16, 8),
+    "x86-64-v4": (r"%zmm\d", r"no wider ones", 32, 16),
+    "aarch64": (r"\bv\d+\.4s", r"\bz\d+\.", 32, 4),
+}
+#: Multiply and add, on such vectors.
+MULTIPLY_ADD = {
+    "x86-64": r"mulps\s.*\n[^:]*addps\s",
+    "x86-64-v3": r"vfmadd\d+ps\s.*%ymm",
+    "x86-64-v4": r"vfmadd\d+ps\s.*%zmm",
+    "aarch64": r"fmla\s+v\d+\.4s",
+}
+
+
+def numbers(*shape: int, dtype: type = np.float32) -> Tensor:
+    values = np.random.default_rng(len(shape)).standard_normal(shape)
+    return Tensor(values.astype(dtype)).realize()
+
+
+KERNELS: dict[str, Callable[[], Tensor]] = {
+    "matmul": lambda: numbers(96, 128) @ numbers(128, 96),
+    "row sum": lambda: numbers(64, 1024).sum(1),
+    "chain": lambda: (numbers(4096) * 2 + 1).relu() * numbers(4096),
+    "masked tail": lambda: numbers(1003) + 1,
+    "half": lambda: numbers(4096, dtype=np.float16) * 2 + 1,
+}
+
+
+def written(kernel: str, processor: str) -> InspectedKernel:
+    [found] = KERNELS[kernel]().kernels(target=f"llvm:{processor}")
+    return found
+
+
+def instructions(kernel: InspectedKernel) -> str:
+    """Of the kernel itself, without its entry."""
+    found = re.search(rf"^{kernel.name}:$(.*?)^\.Lfunc_end", kernel.form("asm"), re.M | re.S)
+    assert found
+    return found[1]
+
+
+def loops(text: str) -> list[str]:
+    """The innermost loops: from a label to a jump back to it, no other label in between."""
+    jump = r"^(\.L\w+):(?:(?!^\.L).)*?\b(?:j\w+|b\.\w+)\s+\1$"
+    return [found[0] for found in re.finditer(jump, text, re.M | re.S)]
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_uses_whole_vectors_and_no_wider_ones(kernel, processor):
+    whole, wider, _, _ = VECTORS[processor]
+    text = instructions(written(kernel, processor))
+    assert re.search(whole, text)
+    assert not re.search(wider, text)
+    assert not re.search(r"\bcall|\bbl\s", text)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_a_matmul_holds_its_tile_in_registers(processor):
+    _, _, registers, lanes = VECTORS[processor]
+    kernel = written("matmul", processor)
+    tile = [opt.amount for opt in kernel.applied_opts if opt.op.name == "UPCAST"]
+    accumulators = tile[0] * tile[1] // lanes
+    assert registers // 2 <= accumulators < registers
+    [hot] = [loop for loop in loops(instructions(kernel)) if re.search(MULTIPLY_ADD[processor], loop)]
+    assert not re.search(r"\(%rsp\)|\[sp", hot)
+    products = re.findall(r"\bmulps|vfmadd\d+ps|fmla", hot)
+    assert len(products) == accumulators
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_a_row_sum_has_several_vector_sums(processor):
+    [hot] = loops(instructions(written("row sum", processor)))
+    sums = re.findall(r"^\s+(?:v?addps|fadd)\s.*$", hot, re.M)
+    assert len(sums) == 4
+    assert all(re.search(VECTORS[processor][0], line) for line in sums)
+
+
+@pytest.mark.parametrize(
+    ("processor", "conversion"),
+    [("x86-64-v3", "vcvtph2ps"), ("x86-64-v4", "vcvtph2ps"), ("aarch64", "fcvtl2?"), ("x86-64", "mulps")],
+)
+def test_half_is_converted_by_instructions_where_there_are_any(processor, conversion):
+    kernel = written("half", processor)
+    assert re.search(conversion, instructions(kernel))
+    assert ("half>" in kernel.source) == (processor != "x86-64")
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_what_is_written_for_another_processor_computes_the_same_here(kernel, processor):
+    value = KERNELS[kernel]()
+    [found] = value.kernels(target=f"llvm:{processor}")
+    got = found.run(1).outputs[0].reshape(value.shape)
+    np.testing.assert_allclose(got, value.numpy(), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_choice_asks_for_facts_and_not_for_names(kernel):
+    facts = find_target("llvm:x86-64-v3").renderer.target
+    loops = lower(KERNELS[kernel]().kernels()[0].ast)
+    assert choose(loops, facts) == choose(loops, replace(facts, name="OTHER", arch="unknown"))
+    wider = replace(facts, vector_bytes=64, load_bytes=64, vector_registers=32)
+    assert choose(loops, facts) != choose(loops, wider)
+
+
+def test_a_target_names_its_processor():
+    with pytest.raises(ValueError, match="'llvm:arm': after llvm: comes one of aarch64, x86-64, x86-64-v3"):
+        find_target("llvm:arm")
+    target = find_target("llvm:x86-64-v3").renderer.target
+    assert (target.arch, target.vector_bytes, target.vector_registers) == ("x86-64-v3", 32, 16)
+    assert (target.threads, target.caches) == (1, ())
+
+
+def test_object_files_and_refusals_of_another_processor():
+    compiler = CrossCompiler(PROCESSORS["aarch64"])
+    assert compiler.compile("define void @f() {\n  ret void\n}\n").startswith(b"\x7fELF")
+    assert "aarch64-unknown-linux-gnu generic LLVM" in str(compiler.version())
+    with pytest.raises(CompileError, match="LLVM refuses this kernel"):
+        compiler.compile("define void @f() {")
+    with pytest.raises(DeviceError, match="writes no code for pdp11-dec-unix"):
+        CrossCompiler(Processor("pdp11-dec-unix", "generic", frozenset()))

@@ -103,7 +103,8 @@ class _Assembler:
         self.order, self.roots = nameable(order), roots
         self.walk = {node: number for number, node in enumerate(self.order)}
         self.sizes_bound = binds_in_args(order)
-        graph = self.graph = plain(order, roots)
+        target = _target_of(roots)
+        graph = self.graph = plain(order, roots, target)
         results = dict.fromkeys(graph.stored.values())
         for root in roots:
             node = graph.version[root] if root.op is Ops.ASSIGN else below_movement(graph.value[root])
@@ -113,7 +114,7 @@ class _Assembler:
         #: version of memory → the ASSIGN that ends it
         self.killer = {n.src[0]: n for n in walk if n.op is Ops.ASSIGN and not is_held(n)}
         watched = {version for version in self.killer if version not in graph.stored}
-        self.plan = Placement(walk, results, graph.stored, watched, _target_of(roots), fuse).run()
+        self.plan = Placement(walk, results, graph.stored, watched, target, fuse).run()
         self.assigns: dict[UOp, list[UOp]] = {}
         for assign, value in graph.stored.items():
             self.assigns.setdefault(value, []).append(assign)

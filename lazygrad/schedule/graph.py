@@ -7,12 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..device import Target
 from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker, unbound
+from .blocks import in_blocks
 from .reduces import Chains, improved
 from .versions import effective
 
@@ -74,8 +76,8 @@ class PlainGraph:
     stored: dict[UOp, UOp]
 
 
-def plain(order: Sequence[UOp], roots: Sequence[UOp] = ()) -> PlainGraph:
-    """Make the nodes of `toposort_effective` plain.
+def plain(order: Sequence[UOp], roots: Sequence[UOp], target: Target) -> PlainGraph:
+    """Make the nodes of `toposort_effective` plain, for what runs on a target.
 
     Who reads an ASSIGN that stores a computed value whole reads the value: it may then be computed in the
     reader's kernel, or be loaded from wherever it is stored. Only the next write to the same memory names
@@ -94,7 +96,11 @@ def plain(order: Sequence[UOp], roots: Sequence[UOp] = ()) -> PlainGraph:
             _plain_assign(graph, node, sources[0], src[1])
             continue
         links = chains.below(node)
-        made = (improved(links, value) if links else None) or _plain_node(node, src)
+        made = improved(links, value) if links else None
+        if made is not None or node.op is Ops.REDUCE_AXIS:
+            made = in_blocks(made or _plain_node(node, src), target)
+        else:
+            made = _plain_node(node, src)
         _keep_origin(node, made)
         value[node] = made
     return graph

@@ -12,6 +12,7 @@ from ..shape import prod, resolve_equal, shape_text
 from .base import TensorBase
 from .convolution import ConvolutionMixin, Several, each, paddings
 from .creation import iota
+from .function import Function
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -77,7 +78,7 @@ class PoolingMixin(ConvolutionMixin):
         """The greatest element of each window of the last axes (two, or as many as `kernel_size` has).
 
         With `return_indices` also where it was: the place in the flattened last axes, of equals the first.
-        Equals of a window share its gradient.
+        Its gradient goes to the same place.
 
         >>> Tensor.arange(16).reshape(1, 1, 4, 4).max_pool2d().tolist()
         [[[[5, 7], [13, 15]]]]
@@ -85,12 +86,8 @@ class PoolingMixin(ConvolutionMixin):
         kernel, steps, gaps, amounts = self._pooled(kernel_size, stride, dilation, padding, ceil_mode)
         count = len(kernel)
         windows = self._windows_of(kernel, steps, gaps, amounts, dtypes.min(self.dtype))
-        axes = tuple(range(windows.ndim - count, windows.ndim))
-        best = windows.max(axes)
-        if not return_indices:
-            return best
         places = self._flat_places(count)._windows_of(kernel, steps, gaps, amounts, -1)
-        return best, _first(windows, best, places, count)
+        return _greatest(windows, places, count, return_indices)
 
     def _windows_of(
         self, kernel: Sequence[int], steps: Sequence[int], gaps: Sequence[int], amounts: Pairs, value: Any
@@ -288,10 +285,8 @@ class PoolingMixin(ConvolutionMixin):
     def _adaptive_max(self, output_size: Adaptive, return_indices: bool, count: int, name: str) -> Any:
         sizes = self._adaptive(output_size, count, name)
         windows = self._adaptive_windows(sizes, dtypes.min(self.dtype))
-        best = windows.max(tuple(range(windows.ndim - count, windows.ndim)))
-        if not return_indices:
-            return best
-        return best, _first(windows, best, self._flat_places(count)._adaptive_windows(sizes, -1), count)
+        places = self._flat_places(count)._adaptive_windows(sizes, -1)
+        return _greatest(windows, places, count, return_indices)
 
     def adaptive_avg_pool1d(self, output_size: Adaptive) -> Tensor:
         """The averages of `output_size` windows that cover the last axis.
@@ -474,10 +469,37 @@ class PoolingMixin(ConvolutionMixin):
         return self._make(gradient(columns.uop, x.uop, [image.uop])[image.uop], x)
 
 
+class _Greatest(Function):
+    """The greatest element of each window, whose gradient goes to one element: of equals the first."""
+
+    def forward(self, windows: Tensor, places: Tensor, count: int) -> Tensor:
+        best = windows.max(_last(windows, count))
+        self.count = count
+        self.save_for_backward(windows, places, best)
+        return best
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, None, None]:
+        windows, places, best = self.saved_tensors
+        chosen = _first(windows, best, places, self.count)
+        behind = (1,) * self.count
+        here = places == chosen.reshape(chosen.shape + behind)
+        return here.where(grad.reshape(grad.shape + behind), 0.0), None, None
+
+
+def _greatest(windows: Tensor, places: Tensor, count: int, return_indices: bool) -> Any:
+    """The greatest element of each window (the last `count` axes), and its place if asked."""
+    best = _Greatest.apply(windows, places, count)
+    return (best, _first(windows, best, places, count)) if return_indices else best
+
+
+def _last(windows: Tensor, count: int) -> tuple[int, ...]:
+    return tuple(range(windows.ndim - count, windows.ndim))
+
+
 def _first(windows: Tensor, best: Tensor, places: Tensor, count: int) -> Tensor:
     """The place of the greatest element of each window; of equals the first. Padding has place -1."""
     target = best.detach().reshape(best.shape + (1,) * count)
     seen = windows.detach()
     hit = (seen == target) | seen.isnan() if dtypes.is_float(seen.dtype) else seen == target
     behind = dtypes.max(places.dtype)
-    return (hit & (places >= 0)).where(places, behind).min(tuple(range(windows.ndim - count, windows.ndim)))
+    return (hit & (places >= 0)).where(places, behind).min(_last(windows, count))

@@ -160,7 +160,7 @@ class SortingMixin(IndexingMixin):
         2
         """
         if dim is None:
-            values: Tensor = _Middle.apply(self)
+            values: Tensor = Middle.apply(self, False)
             return values.reshape((1,) * self.ndim) if keepdim else values
         if self.ndim == 0:
             return self.sort(dim)
@@ -217,16 +217,16 @@ def _last(rank: int, axis: int) -> tuple[int, ...]:
     return (*(i for i in range(rank) if i != axis), axis)
 
 
-class _Middle(Function):
-    """The median of all elements; those that are equal to it share its gradient."""
+class Middle(Function):
+    """The median of all elements (of the numbers among them); those that are equal share its gradient."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = x.flatten().median(0)[0]
+    def forward(self, x: Tensor, numbers: bool = False) -> Tensor:
+        flat = x.flatten()
+        result: Tensor = (flat.nanmedian(0) if numbers else flat.median(0))[0]
         self.save_for_backward(x, result)
         return result
 
-    def backward(self, grad: Tensor) -> Tensor:
+    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
         x, result = (t.detach() for t in self.saved_tensors)
         hit = (x == result) | (x.isnan() & result.isnan())
-        made: Tensor = hit.where(grad / hit.cast(grad.dtype).sum(), 0.0)
-        return made
+        return hit.where(grad / hit.cast(grad.dtype).sum(), 0.0), None

@@ -10,6 +10,7 @@ from ..shape import resolve_equal, shape_text, vmax
 from .base import TensorBase
 from .creation import iota
 from .movement import Axis
+from .sorting import Middle
 from .writing import WritingMixin
 
 if TYPE_CHECKING:
@@ -75,13 +76,13 @@ class StatisticsMixin(WritingMixin):
     def nanmedian(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The value in the middle (the lower one of two) of what is not NaN along an axis, and where it was.
 
-        Without an axis that of all elements, alone.
+        Without an axis that of all elements, alone; equals share its gradient.
 
         >>> Tensor([1.0, math.nan, 3.0, 5.0]).nanmedian().item()
         3.0
         """
         if dim is None:
-            values, _ = self.flatten().nanmedian(0)
+            values: Any = Middle.apply(self, True)
             return values.reshape((1,) * self.ndim) if keepdim else values
         if self.ndim == 0:
             return self.sort(0)

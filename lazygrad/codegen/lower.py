@@ -23,6 +23,7 @@ from ..ir.uop import UOp
 from ..shape import Shape, shape_of, shape_text
 from ..simplify.validity import beyond, conjuncts, simplified
 from .axes import Store, arrange
+from .places import computed_place
 
 Indices = tuple[UOp, ...]
 #: (node, indices, the condition under which anything is asked: memory may only be read where it holds)
@@ -173,7 +174,7 @@ class Indexer:
 
     def position(self, where: UOp, indices: Indices, size: sint) -> tuple[UOp, UOp]:
         """A computed index as index arithmetic, and whether it is inside of [0, size)."""
-        return _inside(self.value(where, indices), size)
+        return computed_place(self.value(where, indices), size)
 
     def reduce_range(self, size: sint) -> UOp:
         """A fresh range for a reduction."""
@@ -277,7 +278,7 @@ def _load(node: UOp, indices: Indices, where: UOp, computed: list[UOp]) -> UOp:
     buffer, view = node.src[:2]
     checked = TRUE
     if computed:
-        position, checked = _inside(computed[0], view.arg.shape[0])
+        position, checked = computed_place(computed[0], view.arg.shape[0])
         indices = (position,)
     place, valid = view.arg.indexed(indices)
     inside, (place,) = simplified(index.all_of((where, checked, valid)), (place,))
@@ -328,23 +329,6 @@ def _scan(node: UOp, src: list[UOp], plan: Indices) -> UOp:
     if op is Ops.MULACC:
         return UOp(Ops.ADD, dtype, (UOp(Ops.MUL, dtype, (before, src[1])), src[0]))
     return UOp(op, dtype, (before, src[0]))
-
-
-def _inside(value: UOp, size: sint) -> tuple[UOp, UOp]:
-    """A computed value as an index, and whether it is inside of [0, size)."""
-    if value.op is Ops.CONST:
-        position = index.const(int(value.arg))
-    elif value.op is Ops.CAST and value.src[0].dtype is dtypes.index and _fits(value.src[0], value):
-        position = value.src[0]
-    else:
-        position = index.as_index(value)
-    not_negative = index.logical_not(index.less(position, ZERO))
-    return position, index.all_of((not_negative, index.less(position, index.as_index(size))))
-
-
-def _fits(number: UOp, value: UOp) -> bool:
-    low, high = index.bounds(number)
-    return int(dtypes.min(value.dtype)) <= low and high <= int(dtypes.max(value.dtype))
 
 
 # *** index expressions

@@ -110,10 +110,30 @@ def _bounds(node: UOp) -> tuple[int, int]:
     rule = _BOUNDS.get(op)
     if rule is None or any("bounds" not in s.facts for s in node.src):
         return widest
-    low, high = rule(*(s.facts["bounds"] for s in node.src))
+    found = [s.facts["bounds"] for s in node.src]
+    if op is Ops.WHERE:
+        found[1] = bounds_where(node.src[0], node.src[1])
+    low, high = rule(*found)
     if dtype is dtypes.index or (widest[0] <= low and high <= widest[1]):
         return low, high
     return widest
+
+
+def bounds_where(condition: UOp, value: UOp) -> tuple[int, int]:
+    """The bounds of an integer where a condition holds that compares it with constants."""
+    low, high = least, most = bounds(value)
+    stack = [condition]
+    while stack:
+        node = stack.pop()
+        if node.op is Ops.AND:
+            stack.extend(node.src)
+        elif node.op in (Ops.CMPLT, Ops.CMPLE):
+            strictly = node.op is Ops.CMPLT
+            if node.src[0] is value and node.src[1].op is Ops.CONST:
+                high = min(high, bounds(node.src[1])[1] - strictly)
+            elif node.src[1] is value and node.src[0].op is Ops.CONST:
+                low = max(low, bounds(node.src[0])[0] + strictly)
+    return (low, high) if low <= high else (least, most)
 
 
 def _dtype_bounds(dtype: object) -> tuple[int, int]:

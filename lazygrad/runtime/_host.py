@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -11,6 +12,9 @@ from ..device import Allocator, BufferSpec, DeviceError
 
 #: A smaller block is a Python bytearray; others are pages of their own, which the system clears when touched.
 PAGES_FROM = 1 << 16
+#: From this size on a block asks for huge pages: they take a third of the time to clear at first, and a walk
+#: across rows (a transpose) finds the addresses of all pages in the processor's tables.
+HUGE_FROM, HUGE_PAGE = 4 << 20, 2 << 20
 #: A forked child has pages of its own; Python's default is to share them with the parent.
 _PRIVATE: Any = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
@@ -46,12 +50,14 @@ class HostAllocator(Allocator):
             store = bytearray(nbytes + self.alignment)
         else:
             try:
-                store = mmap.mmap(-1, nbytes, **_PRIVATE)
+                store = mmap.mmap(-1, nbytes + (HUGE_PAGE if nbytes >= HUGE_FROM else 0), **_PRIVATE)
             except (OSError, OverflowError) as error:
                 raise MemoryError(str(error)) from error
         first = ctypes.c_char.from_buffer(store)  # also keeps `store` from being resized or closed
         address = ctypes.addressof(first)
-        start = -address % self.alignment
+        start = -address % (self.alignment if nbytes < HUGE_FROM else HUGE_PAGE)
+        if nbytes >= HUGE_FROM:
+            _ask_for_huge_pages(store, start, nbytes)
         return Memory(address + start, memoryview(store)[start : start + nbytes], nbytes, first)
 
     def _clear(self, handle: Memory) -> None:
@@ -98,6 +104,14 @@ class HostAllocator(Allocator):
             return False
         self._copyin(target, source.bytes[: source.nbytes])
         return True
+
+
+def _ask_for_huge_pages(store: mmap.mmap, start: int, nbytes: int) -> None:
+    """A wish that Linux alone knows, and may have no room for."""
+    wish = getattr(mmap, "MADV_HUGEPAGE", None)
+    if wish is not None:
+        with contextlib.suppress(OSError):
+            store.madvise(wish, start, nbytes)
 
 
 def _flat_array(opaque: Any) -> Any:

@@ -310,6 +310,8 @@ class Placement:
         evaluations = sum(sum(tuples.values()) for tuples in uses.values())
         if evaluations <= count or _widens_memory(node):
             return ""
+        if self.cost[node] <= LOAD_COST and not self.weight[node][1]:  # reading it again would cost as much
+            return ""
         trip = count * STORE_COST + KERNEL_COST
         extra = (evaluations - count) * self.cost[node]
         if extra > trip:

@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from lazygrad import Tensor
 from lazygrad.codegen.lower import lower
 from lazygrad.dtype import dtypes
 from lazygrad.ir import index
@@ -341,6 +342,24 @@ def test_a_broadcast_value_is_computed_once():
 
 
 # *** computed places
+
+
+def test_rows_at_computed_places_are_read_in_order():
+    table, rows = Tensor.empty(50, 8), Tensor.empty(3, dtype=dtypes.int32)
+    (kernel,) = table[rows].schedule()
+    inside, place = "0 <= alu0 and alu0 < 50", "index(0 <= alu0 & alu0 < 50 ? alu0 : 0)*8+gidx1"
+    assert loops_text(lower(kernel.ast)) == lines(f"""
+        for gidx0 in 0..3   GLOBAL
+          val0 = data1[gidx0]
+          alu0 = val0 < 0 ? val0 + 50 : val0
+          for gidx1 in 0..8   GLOBAL
+            data0[gidx0*8+gidx1] = ({inside} ? data2[{place}] : 0)
+    """)
+
+
+def test_sums_that_may_wrap_around_stay_computed():
+    index_of = load(2, plain(5), dtypes.int32)
+    assert "index(data2[gidx0] + 7)" in loops(store(0, gather(1, 6, index_of + const(7, index_of))))
 
 
 def test_a_gather_checks_its_index():

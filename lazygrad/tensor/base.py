@@ -409,6 +409,8 @@ class TensorBase(metaclass=TrainingFlag):
 
     def _write(self, storage: Storage, node: UOp) -> None:
         """Make a new version of the storage with `node` written where this tensor looks."""
+        if 0 in self.shape:
+            return  # no element to write
         version = storage.version
         base, tracker = base_and_tracker(peel(self.uop))
         if base is not version:

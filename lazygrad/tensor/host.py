@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..device import Buffer
-from ..dtype import ConstType, dtypes, from_numpy_name, numpy_name
+from ..dtype import ConstType, DType, dtypes, from_numpy_name, numpy_name
 from ..engine.capture import refuse_host_read
 from ..engine.realize import allocate_empty, bytes_on_host
 from ..engine.realize import realize as realize_nodes
@@ -165,6 +165,31 @@ class HostMixin(TensorBase):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # kDLCPU: every device of this release has host memory
 
+    # *** copies and pickles
+
+    def __copy__(self) -> Tensor:
+        """Another tensor on the same memory: a write through either is seen by both."""
+        made: Any = object.__new__(type(self))
+        storage = self._memory()
+        made._setup(self.uop, self._requires_grad, self._leaf)
+        made.grad = self.grad
+        if storage is None:
+            made._note_reader()
+        else:
+            made._storage = storage
+            storage.add(made)
+        vars_of(made).update(vars_of(self))
+        return made  # type: ignore[no-any-return]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickles as its values (it is computed first), dtype, device, `requires_grad` and `grad`.
+
+        The copy is a tensor that was made and not computed: what it was computed from stays here.
+        """
+        values = self._host_array()
+        fields = (self.dtype, self.device, self._requires_grad, self.grad)
+        return (_of_pickle, (type(self), values.copy(), *fields), vars_of(self) or None)
+
     @classmethod
     def from_dlpack(cls, source: Any) -> Tensor:
         """A tensor that shares the memory of any object with `__dlpack__` on the CPU (torch, numpy, ...).
@@ -187,13 +212,17 @@ class HostMixin(TensorBase):
 
     @classmethod
     def _adopt(cls, array: np.ndarray[Any, Any]) -> Tensor:
-        import numpy as np
-
         if not array.flags.c_contiguous:
             raise ValueError(
                 "only a contiguous array can be shared without a copy; use Tensor(array) to copy it"
             )
-        dtype = from_numpy_name(array.dtype.name)
+        return cls._of_array(array, from_numpy_name(array.dtype.name))
+
+    @classmethod
+    def _of_array(cls, array: np.ndarray[Any, Any], dtype: DType) -> Tensor:
+        """A CPU tensor on the memory of an array, which holds the bits of `dtype`."""
+        import numpy as np
+
         flat = np.frombuffer(array, dtype=array.dtype) if array.flags.writeable else array.reshape(-1)
         node = new_buffer("CPU", array.size, dtype)
         mark_buffer(node, Buffer("CPU", array.size, dtype).allocate(opaque=flat))
@@ -201,6 +230,28 @@ class HostMixin(TensorBase):
         made._setup(reshape(node, array.shape), False, leaf=True)
         made._claim_memory()
         return made  # type: ignore[no-any-return]
+
+
+def vars_of(tensor: TensorBase) -> dict[str, Any]:
+    """The attributes that a subclass of Tensor has added; a Tensor has none."""
+    found: dict[str, Any] = getattr(tensor, "__dict__", {})
+    return found
+
+
+def _of_pickle(
+    cls: type[HostMixin],
+    values: np.ndarray[Any, Any],
+    dtype: DType,
+    device: str,
+    requires_grad: bool,
+    grad: Tensor | None,
+) -> Tensor:
+    """The tensor that a pickle holds."""
+    made: Tensor = cls._of_array(values, dtype)
+    if device != "CPU" and not device.startswith("DISK"):  # the values of a file travel without the file
+        made = made.to(device).realize()
+    made._requires_grad, made._leaf, made.grad = requires_grad, True, grad
+    return made
 
 
 def _bound_size(size: sint) -> int:

@@ -1,13 +1,15 @@
-"""Deep copies of tensors and of models: memory of their own, in both directions."""
+"""Copies and pickles of tensors and of models: whose memory they have, and what goes along."""
 
 from __future__ import annotations
 
 import copy
+import pickle
 
 import pytest
 
-from lazygrad import Tensor
+from lazygrad import Tensor, dtypes
 from lazygrad.nn import Linear
+from lazygrad.nn.optim import Adam
 from lazygrad.nn.state import get_parameters
 
 
@@ -34,3 +36,91 @@ def test_a_value_with_a_graph_is_not_copied():
     w = Tensor([1.0], requires_grad=True)
     with pytest.raises(RuntimeError, match="computed with gradients"):
         copy.deepcopy(w * 2)
+
+
+def test_a_shallow_copy_shares_the_memory():
+    held = Tensor([1.0, 2.0]).realize()
+    value = held + 1
+    twins = copy.copy(held), copy.copy(value)
+    held.assign(Tensor([5.0, 6.0]))
+    assert [twin.tolist() for twin in twins] == [[5.0, 6.0], [2.0, 3.0]]
+
+
+# *** pickles
+
+
+def pickled(thing):
+    return pickle.loads(pickle.dumps(thing))
+
+
+SQUARE = Tensor([[1, 2], [3, 4]])
+PICKLED = [
+    *(Tensor([0, 1], dtype=d) for d in ("bool", "uint64", "half", "bfloat16", "fp8e4m3", "double")),
+    Tensor([[1.0, 2.0]]).realize(),
+    Tensor([1.0]) + 1,
+    Tensor(3),
+    Tensor.empty(0, 3),
+    Tensor.zeros(2),
+    Tensor.arange(3),
+    Tensor([1]).expand(3),
+    SQUARE.T,
+    SQUARE.flip(1)[1],
+    Tensor([1, 2], device="PYTHON"),
+]
+
+
+@pytest.mark.parametrize("tensor", PICKLED, ids=range(len(PICKLED)))
+def test_a_pickle_holds_the_values(tensor):
+    twin = pickled(tensor)
+    assert (twin.shape, twin.dtype, twin.device) == (tensor.shape, tensor.dtype, tensor.device)
+    assert twin.tolist() == tensor.tolist()
+    assert twin.assign(twin + twin).tolist() == (tensor + tensor).tolist()
+
+
+def test_a_pickle_of_a_file_holds_its_bytes(tmp_path):
+    path = tmp_path / "bytes"
+    path.write_bytes(b"abc")
+    packed = pickle.dumps(Tensor(path))
+    path.unlink()
+    twin = pickle.loads(packed)
+    assert (twin.device, twin.tolist()) == ("CPU", [97, 98, 99])
+
+
+def test_gradients_go_along():
+    w = Tensor([3.0], requires_grad=True)
+    y = (w * w).sum()
+    y.backward()
+    twin = pickled(w)
+    assert (twin.requires_grad, twin.grad.tolist()) == (True, [6.0])
+    value = pickled(y)  # what it was computed from does not
+    value.backward()
+    assert value.grad.tolist() == 1.0
+    assert w.grad.tolist() == [6.0]
+
+
+class Named(Tensor):
+    """A tensor with an attribute of its own."""
+
+
+def test_a_subclass_keeps_its_attributes():
+    tensor = Named([1.0])
+    tensor.name = "w"
+    for twin in (pickled(tensor), copy.copy(tensor)):
+        assert (type(twin), twin.name, twin.tolist()) == (Named, "w", [1.0])
+
+
+def test_training_goes_on_from_a_pickle():
+    model = Linear(2, 2)
+    optimizer = Adam(get_parameters(model))
+    runs = [(model, optimizer)]
+    for _ in range(2):
+        for net, steps in runs:
+            steps.zero_grad()
+            net(Tensor([[1.0, 2.0]])).square().sum().backward()
+            with Tensor.train():
+                steps.step()
+        runs = [runs[0], pickled(runs[0])]
+    assert runs[1][1].params[0] is runs[1][0].weight
+    net, steps = runs[1]
+    assert net.weight.dtype is dtypes.float
+    assert net.weight.tolist() == model.weight.tolist()

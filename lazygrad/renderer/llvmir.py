@@ -127,6 +127,9 @@ class _Function:
         self.value: dict[UOp, str] = {}
         self.open: list[_Loop] = []
         self.block = "entry"
+        #: Addresses that several accesses of a block count from: (block, buffer, index) → its name.
+        self.shared: dict[tuple[str, UOp, UOp], str] = {}
+        self.unwritten = _only_in_addresses(uops)
         buffers, variables = parameters(uops)
         self.parameters = buffers + variables
         self.threaded = any(u.op is Ops.RANGE and _kind(u) is AxisType.THREAD for u in uops)
@@ -208,6 +211,8 @@ class _Function:
     # *** arithmetic
 
     def alu(self, node: UOp) -> None:
+        if node in self.unwritten:
+            return
         op, dtype = node.op, node.src[-1].dtype
         scalar, kind = dtype.scalar_type, _type(dtype)
         if op in (Ops.MAX, Ops.MIN) and scalar is not dtypes.bool:
@@ -262,7 +267,7 @@ class _Function:
         by = self.of(amount)
         low, high = bounds(amount)
         if low >= 0 and high < width:
-            self.value[node] = self.let("alu", f"{instruction} {kind} {self.of(value)}, {by}")
+            self.value[node] = self.let("alu", f"{instruction}{_wraps(node)} {kind} {self.of(value)}, {by}")
             return
         limit = _splat(str(width - 1), dtype)
         clamped = self.call("alu", f"llvm.umin.{_mangled(dtype)}", kind, [(kind, by), (kind, limit)])
@@ -416,14 +421,29 @@ class _Function:
     # *** memory
 
     def address(self, node: UOp, index: str | None = None) -> str:
-        """The address that an INDEX names. `inbounds` only where it is always valid."""
+        """The address that an INDEX names. `inbounds` only where it is always valid.
+
+        Places that are a constant apart share an address: LLVM then writes the constants into the accesses.
+        """
         buffer, position = node.src[0], node.src[1]
+        element, kind = _memory_type(buffer.dtype.base), _type(position.dtype)
+        if index is None and _is_apart(position):
+            base, apart = position.src
+            key = (self.block, buffer, base)
+            if key not in self.shared:
+                at = f"{kind} {self.of(base)}"
+                text = f"getelementptr {element}, ptr {self.of(buffer)}, {at}"
+                self.shared[key] = self.let("ptr", text)
+            return self.let("ptr", f"getelementptr {element}, ptr {self.shared[key]}, i64 {apart.arg}")
+        key = (self.block, buffer, position)
+        if index is None and key in self.shared:
+            return self.shared[key]
         flags = " inbounds" if len(node.src) < 3 or index is not None else ""
-        kind, place = _type(position.dtype), index or self.of(position)
+        place = index or self.of(position)
         if dtypes.is_unsigned(position.dtype) and position.dtype.itemsize < 8:
             place, kind = self.let("alu", f"zext {kind} {place} to i64"), "i64"
-        element = _memory_type(buffer.dtype.base)
-        return self.let("ptr", f"getelementptr{flags} {element}, ptr {self.of(buffer)}, {kind} {place}")
+        made = self.let("ptr", f"getelementptr{flags} {element}, ptr {self.of(buffer)}, {kind} {place}")
+        return made if index is not None else self.shared.setdefault(key, made)
 
     def index(self, node: UOp) -> None:
         """Written where it is used: a masked load may want another address."""
@@ -735,8 +755,6 @@ def _has_nan(node: UOp) -> bool:
 def _wraps(node: UOp) -> str:
     """` nsw` where bounds prove that nothing wraps: LLVM then widens loop counters to addresses."""
     dtype = node.dtype
-    if dtype.count > 1 or node.op not in (Ops.ADD, Ops.SUB, Ops.MUL):
-        return ""
     if dtype not in (dtypes.int32, dtypes.int64):
         return ""
     (a, b), (c, d) = (bounds(s) for s in node.src)
@@ -744,6 +762,28 @@ def _wraps(node: UOp) -> str:
         reached = (a + c, b + d)
     elif node.op is Ops.SUB:
         reached = (a - d, b - c)
-    else:
+    elif node.op is Ops.MUL:
         reached = (a * c, a * d, b * c, b * d)  # type: ignore[assignment]
+    elif node.op is Ops.SHL and node.src[1].op is Ops.CONST:
+        reached = (a << c, b << c)
+    else:
+        return ""
     return " nsw" if dtypes.min(dtype) <= min(reached) and max(reached) <= dtypes.max(dtype) else ""
+
+
+def _is_apart(position: UOp) -> bool:
+    """Whether a place is a constant away from another, in numbers that do not wrap."""
+    return position.op is Ops.ADD and position.src[1].op is Ops.CONST and _wraps(position) != ""
+
+
+def _only_in_addresses(uops: Sequence[UOp]) -> set[UOp]:
+    """The sums that nothing asks for but `address`, which writes their parts."""
+    found, others = set[UOp](), set[UOp]()
+    for node in uops:
+        masked_whole = node.op is Ops.INDEX and len(node.src) > 2 and node.src[2].dtype.count == 1
+        for place, source in enumerate(node.src):
+            if node.op is Ops.INDEX and place == 1 and not masked_whole and _is_apart(source):
+                found.add(source)
+            else:
+                others.add(source)
+    return found - others

@@ -11,7 +11,7 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.lower import lower
-from lazygrad.codegen.opt import choose
+from lazygrad.codegen.opt import Opt, OptOps, choose
 from lazygrad.device import CompileError, DeviceError
 from lazygrad.engine.inspect import InspectedKernel
 from lazygrad.engine.targets import find_target
@@ -95,6 +95,15 @@ def test_a_row_sum_has_several_vector_sums(processor):
     sums = re.findall(r"^\s+(?:v?addps|fadd)\s.*$", hot, re.M)
     assert len(sums) == 4
     assert all(re.search(VECTORS[processor][0], line) for line in sums)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_the_addresses_of_a_block_are_a_few_and_constants(processor):
+    [kernel] = numbers(64, 64).T.contiguous().kernels(target=f"llvm:{processor}")
+    by_hand = kernel.with_opts([Opt(OptOps.UPCAST, 0, 4), Opt(OptOps.UPCAST, 1, 4)])
+    hot = max(loops(instructions(by_hand)), key=len)
+    assert not re.search(r"movslq|cltq|sxtw", hot)
+    assert len(hot.splitlines()) < 50
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,10 @@ class _Devices:
             raise DeviceError(f"{name!r}: after {kind}: comes the number of the device, as in {kind}:1")
         return f"{kind}:{int(rest)}" if rest and int(rest) else kind
 
+    def runs_kernels(self, name: str) -> bool:
+        """Whether a device computes: DISK and NPY only hold data."""
+        return name.partition(":")[0] not in _DATA_ONLY
+
     def __getitem__(self, name: str) -> CompiledDevice:
         device = self._open.get(name)
         return device if device is not None else self._get(self.canonicalize(name))

@@ -37,9 +37,10 @@ from .storage import Storage, base_of, has_pad, is_view, rebase
 if TYPE_CHECKING:
     from . import Tensor
 
+from .bits import resized
 from .live import live_tensors, register
 from .modes import TestMode, TrainingFlag, TrainingMode, mode
-from .sources import constant, copied, node_of
+from .sources import constant, copied, node_of, read_from
 from .trace import note_line
 
 
@@ -491,7 +492,8 @@ class TensorBase(metaclass=TrainingFlag):
         name = Device.canonicalize(device)
         if name == self.device:
             return self  # type: ignore[return-value]
-        return self._unary(copied(self.uop, name))
+        node = copied(self.uop, name) if Device.runs_kernels(self.device) else read_from(self.uop, name)
+        return self._unary(node)
 
     def to_(self, device: str | None) -> Self:
         """Move this tensor to another device, in place.
@@ -516,16 +518,19 @@ class TensorBase(metaclass=TrainingFlag):
         return self._unary(self.uop.cast(wanted))
 
     def bitcast(self, dtype: DType | str) -> Tensor:
-        """The same bits read as another dtype of the same size.
+        """The same bits read as another dtype; where that has another size, the last axis becomes longer or
+        shorter.
 
         >>> Tensor([1.0]).bitcast("int32").tolist()
         [1065353216]
+        >>> Tensor([1.0]).bitcast("uint8").tolist()
+        [0, 0, 128, 63]
         """
         wanted = to_dtype(dtype)
-        if wanted.itemsize != self.dtype.itemsize:
-            raise ValueError(
-                f"bitcast from {self.dtype} needs a dtype of {self.dtype.itemsize} bytes, not {wanted}"
-            )
+        if wanted is self.dtype:
+            return self  # type: ignore[return-value]
+        if wanted.itemsize != self.dtype.itemsize or not Device.runs_kernels(self.device):
+            return resized(self, wanted)
         return self._unary(self.uop.bitcast(wanted))
 
     def _lift(self, other: Any) -> Tensor:

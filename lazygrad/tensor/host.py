@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..device import Buffer
+from ..device import Buffer, Device
 from ..dtype import ConstType, DType, dtypes, from_numpy_name, numpy_name
 from ..engine.capture import refuse_host_read
 from ..engine.realize import allocate_empty, bytes_on_host
@@ -88,6 +88,14 @@ class HostMixin(TensorBase):
             allocate_empty(buffer)
         return buffer.ensure_allocated(), tracker
 
+    def _readable(self) -> HostMixin:
+        """This tensor, or a copy on the CPU where its device could not bring the elements into order."""
+        if Device.runs_kernels(self.device):
+            return self
+        value = self._value()
+        in_order = base_and_tracker(peel(value))[1].contiguous
+        return self if in_order and self.dtype.fmt is not None else self.to("CPU")
+
     def _host_array(self) -> np.ndarray[Any, Any]:
         """The elements, in memory that belongs to the tensor; bf16 and fp8 as the integers of their bits."""
         import numpy as np
@@ -97,7 +105,7 @@ class HostMixin(TensorBase):
         shape = tuple(_bound_size(size) for size in self.shape)
         if 0 in shape:
             return np.empty(shape, numpy_dtype)
-        buffer, tracker = self._host_buffer()
+        buffer, tracker = self._readable()._host_buffer()
         flat = np.frombuffer(bytes_on_host(buffer), numpy_dtype)
         offset = tracker.views[-1].offset
         count = 1
@@ -113,7 +121,7 @@ class HostMixin(TensorBase):
         """
         import numpy as np
 
-        source: HostMixin = self.cast(dtypes.float32) if self.dtype.fmt is None else self
+        source: HostMixin = self._readable().cast(dtypes.float32) if self.dtype.fmt is None else self
         array = source._host_array()
         return np.array(array) if array.base is not None else array
 
@@ -124,7 +132,7 @@ class HostMixin(TensorBase):
         >>> Tensor([1, 2]).data().tolist()
         [1, 2]
         """
-        source: HostMixin = self.cast(dtypes.float32) if self.dtype.fmt is None else self
+        source: HostMixin = self._readable().cast(dtypes.float32) if self.dtype.fmt is None else self
         view = source._host_array().view()
         view.flags.writeable = False
         return view.data

@@ -6,12 +6,14 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from ..device import Buffer, BufferSpec
+from ..device import Buffer, BufferSpec, Device
 from ..dtype import ConstType, DType, default_float, default_int, dtypes, from_numpy_name, numpy_name
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.versions import empty_buffer, mark_buffer, new_buffer
-from ..shape.movement import reshape
+from ..schedule.versions import empty_buffer, mark_buffer, new_buffer, peel
+from ..shape.movement import base_and_tracker, reshape
+from ..shape.view import strides_of
+from .storage import base_of, chain_to
 
 
 @runtime_checkable
@@ -34,11 +36,33 @@ def copied(node: UOp, device: str) -> UOp:
     return UOp(Ops.COPY, node.dtype, (node, UOp(Ops.DEVICE, arg=device)))
 
 
+def read_from(node: UOp, device: str) -> UOp:
+    """A copy of what a device holds that runs no kernels, as DISK.
+
+    It gives what lies in memory one after the other; movements that change the order are made on `device`.
+    """
+    moves = chain_to(node)
+    inner = next((place for place, move in enumerate(moves) if place_in_order(move)), len(moves))
+    result = copied(moves[inner] if inner < len(moves) else base_of(node), device)
+    for move in reversed(moves[:inner]):
+        result = move.replace(src=(result, *move.src[1:]))
+    return result
+
+
+def place_in_order(node: UOp) -> tuple[UOp, int] | None:
+    """The memory that a view looks at and the number of its first element there, if its elements follow
+    each other."""
+    base, tracker = base_and_tracker(peel(node))
+    view = tracker.views[-1]
+    packed = len(tracker.views) == 1 and view.mask is None and view.strides == strides_of(view.shape)
+    return (base, view.offset) if packed and isinstance(view.offset, int) else None
+
+
 def node_of(data: Any, device: str, device_given: bool, dtype: DType | None) -> UOp:
     if isinstance(data, Graphed):
         node = data.uop
         if device_given and data.device != device:
-            node = copied(node, device)
+            node = copied(node, device) if Device.runs_kernels(data.device) else read_from(node, device)
         return node if dtype is None else node.cast(dtype)
     if isinstance(data, UOp):
         if data.dtype is dtypes.index:

@@ -17,6 +17,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,6 +30,12 @@ from tests import helpers
 hypothesis.settings.register_profile("lazygrad", deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000, print_blob=True)
 hypothesis.settings.load_profile("lazygrad")
+
+
+#: The suites that run on device CL too, one in SHARE_ON_CL of their tests always.
+ON_CL = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
+ON_CL += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
+SHARE_ON_CL = 4
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,7 +57,20 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"shuffled: --shuffle={seed} repeats this order" if seed else ""
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The suites of operations run on CL too: a share of them always, the others among the slow tests."""
+    if metafunc.definition.path.relative_to(helpers.ROOT).as_posix() in ON_CL:
+        metafunc.fixturenames.append("default_device")
+        devices = ["", pytest.param("CL", marks=[helpers.needs("cl")])]
+        metafunc.parametrize("default_device", devices, indirect=True, ids=["here", "on CL"])
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks are asked for
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        on_cl = getattr(item, "callspec", None) and item.callspec.params.get("default_device") == "CL"  # type: ignore[attr-defined]
+        if on_cl and zlib.crc32(item.nodeid.encode()) % SHARE_ON_CL:
+            item.add_marker(pytest.mark.slow)
     if seed := config.getoption("--shuffle"):
         random.Random(seed).shuffle(items)
 
@@ -83,6 +103,14 @@ def same_state_after() -> Iterator[None]:
         flag.set_default(value)
     if rng_state is not None:
         rng.set_state(rng_state)
+
+
+@pytest.fixture
+def default_device(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The device of tensors that name none, while a test runs; "" leaves it as it is."""
+    config = sys.modules.get("lazygrad.config")
+    with config.Context(DEV=request.param) if config and request.param else contextlib.nullcontext():
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

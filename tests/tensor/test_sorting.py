@@ -201,12 +201,12 @@ def test_a_scalar_runs() -> None:
 
 
 def test_a_long_running_sum_is_accurate() -> None:
-    """A million ones, exactly; random numbers within rounding."""
+    """A million ones, exactly; random numbers as well as one sum after the other is rounded."""
     found = Tensor.ones(1_000_000).contiguous().cumsum(0).numpy()
     np.testing.assert_array_equal(found, np.arange(1, 1_000_001, dtype=np.float32))
     array = np.random.default_rng(0).random(1_000_000).astype(np.float32)
     np.testing.assert_allclose(
-        Tensor(array).cumsum(0).numpy(), array.astype(np.float64).cumsum(), rtol=2e-5, atol=1e-3
+        Tensor(array).cumsum(0).numpy(), array.astype(np.float64).cumsum(), rtol=4e-5, atol=1e-3
     )
 
 

@@ -462,8 +462,10 @@ class _Function:
             return
         size = index.src[0].dtype.size if isinstance(index.src[0].dtype, PtrDType) else -1
         if size >= dtype.count:  # the buffer's start can always be read, and that needs no branch
-            kind = _type(index.src[1].dtype)
-            safe = self.let("alu", f"select i1 {self.of(valid)}, {kind} {self.of(index.src[1])}, {kind} 0")
+            safe = self.of(index.src[1])
+            if not _is_start_elsewhere(index.src[1], valid):
+                kind = _type(index.src[1].dtype)
+                safe = self.let("alu", f"select i1 {self.of(valid)}, {kind} {safe}, {kind} 0")
             loaded = self._load(dtype, self.address(index, safe))
             self.value[node] = self.let("val", self._select(self.of(valid), dtype, loaded, other, False))
             return
@@ -774,6 +776,16 @@ def _wraps(node: UOp) -> str:
 def _is_apart(position: UOp) -> bool:
     """Whether a place is a constant away from another, in numbers that do not wrap."""
     return position.op is Ops.ADD and position.src[1].op is Ops.CONST and _wraps(position) != ""
+
+
+def _is_start_elsewhere(position: UOp, valid: UOp) -> bool:
+    """Whether a place is 0 wherever it is not valid."""
+    return (
+        position.op is Ops.WHERE
+        and position.src[0] is valid
+        and position.src[2].op is Ops.CONST
+        and position.src[2].arg == 0
+    )
 
 
 def _only_in_addresses(uops: Sequence[UOp]) -> set[UOp]:

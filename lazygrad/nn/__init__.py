@@ -1,6 +1,6 @@
-"""What networks are built with and trained by: layers, `functional`, `optim`, `state`, `datasets`."""
+"""What networks are built with and trained by: layers, `functional`, `init`, `optim`, `state`, `datasets`."""
 
-from . import datasets, functional, optim, state
+from . import datasets, functional, init, optim, state
 from .activation import (
     CELU,
     ELU,
@@ -39,6 +39,7 @@ from .activation import (
 from .attention import (
     MultiheadAttention,
     RotaryEmbedding,
+    Transformer,
     TransformerDecoder,
     TransformerDecoderLayer,
     TransformerEncoder,
@@ -244,6 +245,7 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
     "TransformerEncoder",
@@ -255,6 +257,7 @@ __all__ = [
     "causal_mask",
     "datasets",
     "functional",
+    "init",
     "optim",
     "state",
 ]

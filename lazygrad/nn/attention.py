@@ -15,8 +15,10 @@ from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
 from .activation import Dropout
+from .init import xavier_uniform_
 from .layers import Linear, count, parameter
 from .normalization import LayerNorm
+from .state import get_parameters
 
 
 class MultiheadAttention:
@@ -332,6 +334,96 @@ class TransformerDecoder:
         for layer in self.layers:
             tgt = layer(tgt, memory, *masks, **more)
         return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer:
+    """An encoder, and a decoder that looks at what the encoder gives (Vaswani et al. 2017).
+
+    encoder, decoder  six layers each if not said otherwise, and a normalization behind the last
+    custom_encoder    called as encoder(src, src_mask, src_key_padding_mask) instead
+    custom_decoder    called as decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
+                      memory_key_padding_mask) instead
+
+    Matrices begin as `nn.init.xavier_uniform_`.
+
+    >>> model = nn.Transformer(8, 2, 1, 1, dim_feedforward=16)
+    >>> model(Tensor.ones(7, 2, 8), Tensor.ones(5, 2, 8)).shape
+    (5, 2, 8)
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+    ) -> None:
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        options: tuple[Any, ...] = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        options += (batch_first, norm_first, bias)
+        self.encoder: Any = custom_encoder
+        if self.encoder is None:
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias)
+            self.encoder = TransformerEncoder(TransformerEncoderLayer(*options), num_encoder_layers, norm)
+        self.decoder: Any = custom_decoder
+        if self.decoder is None:
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias)
+            self.decoder = TransformerDecoder(TransformerDecoderLayer(*options), num_decoder_layers, norm)
+        for weight in get_parameters(self):
+            if weight.ndim > 1:
+                xavier_uniform_(weight)
+
+    def __call__(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        """What the decoder gives for each of the targets.
+
+        src  (sources, batch, d_model), tgt (targets, batch, d_model); batch first with `batch_first`, or
+             both without batch
+        """
+        for name, x in (("src", src), ("tgt", tgt)):
+            if x.ndim not in (2, 3) or x.shape[-1] != self.d_model:
+                raise ValueError(
+                    f"Transformer({self.d_model}, {self.nhead}) needs {name} of shape "
+                    f"(..., ..., {self.d_model}), not {shape_text(x.shape)}"
+                )
+        batch = 0 if self.batch_first else 1
+        if src.ndim != tgt.ndim or (src.ndim == 3 and src.shape[batch] != tgt.shape[batch]):
+            raise ValueError(
+                f"Transformer needs src and tgt of one batch size, not shapes {shape_text(src.shape)} and "
+                f"{shape_text(tgt.shape)}"
+            )
+        memory = self.encoder(src, src_mask, src_key_padding_mask)
+        result: Tensor = self.decoder(
+            tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask
+        )
+        return result
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: str | None = None) -> Tensor:
+        """`nn.causal_mask` by PyTorch's name.
+
+        >>> nn.Transformer.generate_square_subsequent_mask(2).tolist()
+        [[0.0, -inf], [0.0, 0.0]]
+        """
+        return causal_mask(sz, device)
 
 
 class RotaryEmbedding:

@@ -151,21 +151,31 @@ class Embedding:
 
     weight       (num_embeddings, embedding_dim)
     padding_idx  the symbol whose line begins as zeros and is not trained
+    max_norm     lines that are asked for and have a greater `norm_type`-norm are scaled down to it first, in
+                 place
 
     >>> nn.Embedding(10, 4)(Tensor([[1, 2, 3]])).shape
     (1, 3, 4)
     """
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None) -> None:
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+    ) -> None:
         self.num_embeddings = count("num_embeddings", num_embeddings)
         self.embedding_dim = count("embedding_dim", embedding_dim)
         self.padding_idx = checked_symbol(padding_idx, num_embeddings)
+        self.max_norm, self.norm_type = max_norm, norm_type
         self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx))
 
     def __call__(self, index: Tensor) -> Tensor:
         if not dtypes.is_int(index.dtype):
             raise TypeError(f"Embedding takes integers, the numbers of symbols, not {index.dtype}")
-        return index.embedding(self.weight, self.padding_idx)
+        return functional.embedding(index, self.weight, self.padding_idx, self.max_norm, self.norm_type)
 
 
 class EmbeddingBag:

@@ -101,14 +101,15 @@ class ResizingMixin(PoolingMixin):
         self  (batch, channels, *sizes)
         size  the new sizes, or `scale_factor`, what to multiply them by
         mode  nearest, nearest-exact, linear, bilinear, bicubic, trilinear or area
+        antialias   bilinear and bicubic to a smaller size look at all old pixels that a new one covers
 
         >>> Tensor([[[1.0, 3.0]]]).interpolate(4).tolist()
         [[[1.0, 1.0, 3.0, 3.0]]]
         """
         if mode not in INTERPOLATIONS:
             raise ValueError(f"interpolate's mode is one of {', '.join(INTERPOLATIONS)}, not {mode!r}")
-        if antialias:
-            raise NotImplementedError("interpolate with antialias=True is not there yet")
+        if antialias and mode not in _SMOOTH:
+            raise ValueError(f"antialias is for {' and '.join(_SMOOTH)}, not for {mode}")
         count = self.ndim - 2
         if count < 1 or _AXES_OF.get(mode, count) != count:
             raise ValueError(
@@ -122,6 +123,9 @@ class ResizingMixin(PoolingMixin):
             return self._adaptive_avg(sizes, count, "interpolate")
         x: Tensor = self.cast(self.dtype) if mode.startswith("nearest") else self._float()
         for i, (new, scale) in enumerate(zip(sizes, scales, strict=True)):
+            if antialias:
+                x = _smoothed(x, 2 + i, new, scale, bool(align_corners), mode)
+                continue
             x = _RESAMPLED[mode](x, 2 + i, new, scale, bool(align_corners))
         return x
 
@@ -328,14 +332,14 @@ def _cubic(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) ->
     return parts[0] + parts[1] + parts[2] + parts[3]
 
 
-def _cubic_near(d: Tensor) -> Tensor:
+def _cubic_near(d: Tensor, slope: float = CUBIC) -> Tensor:
     """The cubic kernel at a distance of at most 1 (Keys 1981)."""
-    return ((CUBIC + 2.0) * d - (CUBIC + 3.0)) * d * d + 1.0
+    return ((slope + 2.0) * d - (slope + 3.0)) * d * d + 1.0
 
 
-def _cubic_far(d: Tensor) -> Tensor:
+def _cubic_far(d: Tensor, slope: float = CUBIC) -> Tensor:
     """The cubic kernel at a distance from 1 to 2."""
-    return ((CUBIC * d - 5.0 * CUBIC) * d + 8.0 * CUBIC) * d - 4.0 * CUBIC
+    return ((slope * d - 5.0 * slope) * d + 8.0 * slope) * d - 4.0 * slope
 
 
 def _cubic_weights(t: Tensor) -> list[Tensor]:
@@ -357,6 +361,32 @@ _TAP_WEIGHTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "bilinear": lambda t, tap: (tap == 0).where(1.0 - t, t),
     "bicubic": _cubic_taps,
 }
+
+
+#: With antialias: (the kernel, how far it reaches).
+_SMOOTH: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
+    "bilinear": (lambda d: 1.0 - d, 1.0),
+    "bicubic": (lambda d: (d < 1.0).where(_cubic_near(d, -0.5), _cubic_far(d, -0.5)), 2.0),
+}
+
+
+def _smoothed(x: Tensor, axis: int, new: int, scale: float, align_corners: bool, mode: str) -> Tensor:
+    """Each new pixel a weighted mean of the old ones around it, of a kernel as wide as the new pixels.
+
+    A product with a matrix (new, old), whose rows sum to 1. The cubic kernel's slope is -1/2 here.
+    """
+    kernel, reach = _SMOOTH[mode]
+    size: Any = x.shape[axis]
+    if align_corners:
+        scale = (size - 1) / (new - 1) if new > 1 else 0.0
+    float_type = least_float(x)
+    middle = (_counter(x, new).cast(float_type) + 0.5) * scale
+    old = _counter(x, size).cast(float_type) + 0.5
+    wide = max(scale, 1.0)
+    distance = (old - middle.unsqueeze(1)).abs() * (1.0 / wide)
+    weights = (distance < reach).where(kernel(distance), 0.0)
+    weights = (weights / weights.sum(1, keepdim=True)).contiguous()
+    return x.transpose(axis, -1).dot(weights.transpose(0, 1).cast(x.dtype)).transpose(axis, -1)
 
 
 _RESAMPLED: dict[str, Callable[[Tensor, int, int, float, bool], Tensor]] = {

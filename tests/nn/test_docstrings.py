@@ -17,6 +17,7 @@ from lazygrad.nn import (
     attention,
     convolution,
     functional,
+    init,
     layers,
     normalization,
     pooling,
@@ -32,7 +33,8 @@ from lazygrad.tensor import normalization as normalizations
 from lazygrad.tensor import pooling as poolings
 
 MODULES: list[ModuleType] = [
-    *(activation, attention, convolution, functional, layers, normalization, pooling, recurrent, loss_layers),
+    *(activation, attention, convolution, functional, init, layers, normalization, pooling, recurrent),
+    loss_layers,
     *(adam, adaptive, gradients, schedule, sgd),
     *(activations, attentions, class_losses, losses, neural, resizing, transforms),
     *(convolutions, normalizations, poolings),

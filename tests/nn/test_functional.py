@@ -107,6 +107,8 @@ RESIZES = [
     call("interpolate", IMAGE, scale_factor=1.6, mode="bilinear"),
     call("interpolate", IMAGE, scale_factor=1.6, mode="bilinear", recompute_scale_factor=True),
     call("interpolate", IMAGE, (11, 4), mode="bicubic"),
+    call("interpolate", IMAGE, (2, 9), mode="bilinear", antialias=True),
+    call("interpolate", IMAGE, scale_factor=0.4, mode="bicubic", antialias=True),
     call("interpolate", IMAGE, (3, 9), mode="bicubic", align_corners=True),
     call("interpolate", VOLUME, (6, 3, 3), mode="trilinear", align_corners=True),
     call("interpolate", IMAGE, (4, 3), mode="area"),

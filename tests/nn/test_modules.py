@@ -73,6 +73,12 @@ CASES = [
     ),
     case("TransformerDecoderLayer", 8, 2, 6, 0.0, given=[QUERY, MEMORY]),
     case("TransformerDecoderLayer", 8, 4, 6, 0.0, norm_first=True, bias=False, given=[QUERY, MEMORY]),
+    case(
+        "Transformer", 8, 2, 1, 2, 6, 0.0, given=[MEMORY, QUERY],
+        call={"tgt_mask": np.triu(np.ones((4, 4), bool), 1)},
+    ),
+    case("Embedding", 5, 3, None, 1.0, given=[np.array([[0, 3], [3, 1]])]),
+    case("Embedding", 5, 3, 2, 0.5, 1.0, given=[np.array([2, 2, 4])]),
 ]  # fmt: skip
 
 
@@ -218,6 +224,13 @@ def test_copies_of_a_layer_are_trained_apart() -> None:
     assert len(get_parameters(encoder)) == len(names)
 
 
+def test_an_embedding_limits_the_lines_that_are_asked_for_in_place() -> None:
+    layer = nn.Embedding(3, 2, max_norm=1.0)
+    layer.weight.assign(Tensor([[3.0, 4.0], [0.0, 0.5], [6.0, 8.0]]))
+    np.testing.assert_allclose(layer(Tensor([0, 1])).numpy(), [[0.6, 0.8], [0.0, 0.5]], rtol=1e-6)
+    np.testing.assert_allclose(layer.weight.numpy(), [[0.6, 0.8], [0.0, 0.5], [6.0, 8.0]], rtol=1e-6)
+
+
 def test_dropout_keeps_what_the_mode_says() -> None:
     x = Tensor.ones(64, 8, 4)
     assert nn.Dropout1d(0.5)(x).sum().item() == x.numel()
@@ -249,6 +262,11 @@ MISTAKES = [
     (lambda: nn.MultiheadAttention(8, 3), "3 heads do not divide embed_dim=8"),
     (lambda: nn.MultiheadAttention(8, 2)(*[Tensor.ones(2, 7)] * 3), r"needs queries of shape"),
     (lambda: nn.TransformerEncoderLayer(4, 2, activation="cos"), "activation is relu, gelu or a function"),
+    (lambda: nn.Transformer(4, 2, 1, 1, 8)(*[Tensor.ones(2, 5)] * 2), r"needs src of shape \(..., ..., 4\)"),
+    (
+        lambda: nn.Transformer(4, 2, 1, 1, 8)(Tensor.ones(2, 3, 4), Tensor.ones(2, 1, 4)),
+        r"of one batch size, not shapes \(2, 3, 4\) and \(2, 1, 4\)",
+    ),
     (lambda: nn.RotaryEmbedding(5), "dim is even, not 5"),
     (lambda: nn.MaxPool2d(2, padding=2)(Tensor.ones(1, 4, 4)), "the padding of a pool is at most half"),
     (lambda: nn.Fold(4, 3)(Tensor.ones(1, 9, 5)), r"fold to \(4, 4\) has 4 windows, not the 5"),

@@ -201,6 +201,11 @@ SCHEDULES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "cosine": ("CosineAnnealingLR", (8, 0.1), {}),
     "restarts": ("CosineAnnealingWarmRestarts", (2, 2, 0.1), {}),
     "lambda": ("LambdaLR", (lambda step: 0.9**step,), {}),
+    "multiplicative": ("MultiplicativeLR", (lambda step: 0.9 + 0.01 * step,), {}),
+    "cyclic": ("CyclicLR", (0.1, 0.9), {"step_size_up": 2, "step_size_down": 3}),
+    "cyclic, half": ("CyclicLR", (0.1, 0.9), {"step_size_up": 2, "mode": "triangular2"}),
+    "cyclic, less": ("CyclicLR", (0.1, 0.9), {"step_size_up": 2, "mode": "exp_range", "gamma": 0.8}),
+    "cyclic, own": ("CyclicLR", (0.1, 0.9), {"step_size_up": 2, "scale_fn": lambda cycle: 1 / cycle}),
     "one cycle": ("OneCycleLR", (2.0, 12), {"pct_start": 0.4}),
     "three phases": ("OneCycleLR", (2.0, 12), {"anneal_strategy": "linear", "three_phase": True}),
 }
@@ -214,8 +219,9 @@ def test_a_schedule_is_pytorchs(name: str) -> None:
     _, optimizer = weight_and_sgd(0.7)
     theirs = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.7)
     schedule = getattr(optim, kind)(optimizer, *args, **options)
-    if kind == "OneCycleLR":
+    if kind in ("OneCycleLR", "CyclicLR"):
         options = {**options, "cycle_momentum": False}
+    if kind == "OneCycleLR":
         args = (args[0],)
         options["total_steps"] = 12
     wanted = getattr(torch.optim.lr_scheduler, kind)(theirs, *args, **options)
@@ -225,6 +231,72 @@ def test_a_schedule_is_pytorchs(name: str) -> None:
         theirs.step()
         schedule.step()
         wanted.step()
+
+
+@needs("torch")
+@pytest.mark.parametrize("three_phase", [False, True])
+def test_one_cycle_moves_the_momentum_as_pytorch(three_phase: bool) -> None:
+    torch = require("torch")
+
+    def train(make: Any, schedule: Any, param: Any, tensor: Any, steps: int = 9) -> None:
+        optimizer = make([param], 0.1, momentum=0.9)
+        rates = schedule(optimizer, max_lr=0.2, total_steps=steps, three_phase=three_phase)
+        for step in range(steps):
+            optimizer.zero_grad()
+            ((param - tensor(targets(step)[2])) ** 2).sum().backward()
+            optimizer.step()
+            if step + 1 < steps:
+                rates.step()
+
+    mine, theirs = Tensor(START[2], requires_grad=True), torch.tensor(START[2], requires_grad=True)
+    with Tensor.train():
+        train(optim.SGD, optim.OneCycleLR, mine, Tensor)
+    train(torch.optim.SGD, torch.optim.lr_scheduler.OneCycleLR, theirs, torch.tensor)
+    np.testing.assert_allclose(mine.numpy(), theirs.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_cycled_momentum_is_memory_of_the_optimizer() -> None:
+    weight = Tensor([1.0], requires_grad=True)
+    optimizer = optim.AdamW([weight], 0.1)
+    schedule = optim.CyclicLR(optimizer, 0.1, 0.5, step_size_up=2, base_momentum=0.5, max_momentum=0.75)
+    found = []
+    for _ in range(4):
+        assert isinstance(optimizer.b1, Tensor)
+        found.append(optimizer.b1.item())
+        schedule.step()
+    assert found == [0.75, 0.625, 0.5, 0.625]
+    assert not optim.OneCycleLR(optim.SGD([weight], 0.1), 0.2, 3).cycles
+
+
+@needs("torch")
+def test_chained_schedules_are_pytorchs() -> None:
+    torch = require("torch")
+
+    def chain(kinds: Any, optimizer: Any) -> Any:
+        warm = kinds.LinearLR(optimizer, 0.25, total_iters=3)
+        return kinds.ChainedScheduler([warm, kinds.StepLR(optimizer, 2, 0.5)])
+
+    _, optimizer = weight_and_sgd(0.7)
+    mine = chain(optim, optimizer)
+    theirs = chain(torch.optim.lr_scheduler, torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.7))
+    for _ in range(6):
+        np.testing.assert_allclose(mine.get_last_lr(), theirs.get_last_lr(), rtol=1e-6)
+        theirs.optimizer.step() if hasattr(theirs, "optimizer") else None
+        mine.step()
+        theirs.step()
+
+
+def test_a_schedule_goes_on_from_its_state_dict() -> None:
+    _, optimizer = weight_and_sgd(0.5)
+    first = optim.StepLR(optimizer, 2, 0.5)
+    for _ in range(3):
+        first.step()
+    _, other = weight_and_sgd(9.0)
+    second = optim.StepLR(other, 2, 0.5)
+    second.load_state_dict(first.state_dict())
+    assert other.lr.item() == 0.25
+    second.step()
+    assert other.lr.item() == 0.125
 
 
 @needs("torch")
@@ -366,6 +438,25 @@ MISTAKES: list[tuple[Callable[[list[Tensor]], Any], type[Exception], str]] = [
     (lambda p: optim.LambdaLR(optim.SGD(p), []), ValueError, "one function or 1 of them, not 0"),
     (lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, 2).rate(1.0, 2), ValueError, "has 2 steps"),
     (lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, 2, 1.5), ValueError, "pct_start is a share"),
+    (
+        lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, 2, cycle_momentum=True),
+        ValueError,
+        "no momentum to cycle",
+    ),
+    (lambda p: optim.CyclicLR(optim.SGD(p), 0.1, 1.0, mode="square"), ValueError, "mode is triangular,"),
+    (lambda p: optim.CyclicLR(optim.SGD(p), 0.1, 1.0, 0), ValueError, "at least 1 step, not 0 and 0"),
+    (lambda p: optim.CyclicLR(optim.SGD(p), [0.1, 0.2], 1.0), ValueError, "base_lr is one rate or 1 of them"),
+    (lambda p: optim.ChainedScheduler([]), ValueError, "at least one schedule"),
+    (
+        lambda p: optim.ChainedScheduler([optim.StepLR(optim.SGD(p), 1), optim.StepLR(optim.SGD(p), 1)]),
+        ValueError,
+        "schedules of one optimizer",
+    ),
+    (
+        lambda p: optim.StepLR(optim.SGD(p), 1).load_state_dict({"last_epoch": 1, "base_lrs": []}),
+        ValueError,
+        "the state dict is of 0 groups, the optimizer has 1",
+    ),
     (lambda p: optim.SequentialLR(optim.SGD(p), [], [1]), ValueError, "one schedule more than milestones"),
     (lambda p: optim.ReduceLROnPlateau(optim.SGD(p), "less"), ValueError, "mode is 'min' or 'max'"),
     (lambda p: optim.ExponentialLR(p, 0.1), TypeError, "a schedule is for an Optimizer, not list"),

@@ -55,7 +55,7 @@ class RMSprop(Optimizer):
             self._write(self.a[i], a)
             v = v - a * a
         move = g / (v.sqrt() + options["eps"])
-        if options["momentum"]:
+        if isinstance(options["momentum"], Tensor) or options["momentum"]:
             move = options["momentum"] * self.b[i] + move
             self._write(self.b[i], move)
         return p - lr * move

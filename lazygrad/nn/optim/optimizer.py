@@ -42,6 +42,15 @@ class Group:
         else:
             self._items[key] = value
 
+    def get(self, key: str) -> Any:
+        """An option, None where the optimizer has none of that name or it is 0."""
+        value = self._items.get(key)
+        return value if isinstance(value, Tensor) or value else None
+
+    def keep(self, key: str, memory: Tensor) -> None:
+        """Let an option be read from memory from now on."""
+        self._items[key] = memory
+
     def options(self) -> dict[str, Any]:
         """Everything but the parameters and the learning rate."""
         return {name: value for name, value in self._items.items() if name not in ("params", "lr")}
@@ -119,6 +128,21 @@ class Optimizer:
             )
             for p in self.params
         ]
+
+    def has_momentum(self) -> bool:
+        """Whether there is a momentum for schedules to move: `momentum`, or the b1 of Adam and others."""
+        return any(group.get("momentum") is not None for group in self.param_groups) or hasattr(self, "b1")
+
+    def write_momentum(self, value: float) -> None:
+        """Write the momentum of all groups (b1, where that is its name) into memory that `step` reads."""
+        number = vars(self).get("momentum_memory")
+        if number is None:
+            number = self.momentum_memory = self._number(value)
+            if hasattr(self, "b1"):
+                self.b1 = number
+            for group in self.param_groups:
+                group.keep("b1" if hasattr(self, "b1") else "momentum", number)
+        number.assign(as_data(value, self.device)).realize()
 
     def zero_grad(self) -> None:
         """Forget the gradients: the next `backward` starts anew."""

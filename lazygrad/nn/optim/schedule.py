@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .optimizer import Optimizer
@@ -32,13 +32,31 @@ class LRScheduler:
         """The rate after so many steps, of a group that began with `base`."""
         raise NotImplementedError(f"{type(self).__name__} does not say what its rates are")
 
+    def rates(self, bases: Sequence[float], step: int) -> list[float]:
+        """The rates of all groups after so many steps."""
+        return [self.rate(base, step) for base in bases]
+
     def get_last_lr(self) -> list[float]:
         """The rates of the groups now."""
-        return [self.rate(base, self.last_epoch) for base in self.base_lrs]
+        return self.rates(self.base_lrs, self.last_epoch)
 
     def step(self) -> None:
         """Count a step and write the next rates."""
         self.last_epoch += 1
+        self._write()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the schedule is: numbers that `load_state_dict` takes, and JSON."""
+        return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from where another schedule of the same kind was, and write its rates."""
+        bases = list(state_dict["base_lrs"])
+        if len(bases) != len(self.base_lrs):
+            raise ValueError(
+                f"the state dict is of {len(bases)} groups, the optimizer has {len(self.base_lrs)}"
+            )
+        self.last_epoch, self.base_lrs = int(state_dict["last_epoch"]), bases
         self._write()
 
     def _write(self) -> None:
@@ -61,18 +79,42 @@ class LambdaLR(LRScheduler):
         optimizer: Optimizer,
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
     ) -> None:
-        count = len(optimizer.param_groups)
-        self.lambdas = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
-        if len(self.lambdas) != count:
-            raise ValueError(f"LambdaLR takes one function or {count} of them, not {len(self.lambdas)}")
+        self.lambdas = _for_each_group(optimizer, lr_lambda, "LambdaLR")
         super().__init__(optimizer)
 
-    def get_last_lr(self) -> list[float]:
-        """The rates of the groups now."""
+    def rates(self, bases: Sequence[float], step: int) -> list[float]:
+        return [base * function(step) for base, function in zip(bases, self.lambdas, strict=True)]
+
+
+class MultiplicativeLR(LRScheduler):
+    """Multiplied by lr_lambda(1), then by lr_lambda(2), ...; one function for all groups, or one for each.
+
+    >>> optimizer = nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> nn.optim.MultiplicativeLR(optimizer, lambda step: 0.5).rates([0.5], 2)
+    [0.125]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+    ) -> None:
+        self.lambdas = _for_each_group(optimizer, lr_lambda, "MultiplicativeLR")
+        super().__init__(optimizer)
+
+    def rates(self, bases: Sequence[float], step: int) -> list[float]:
         return [
-            base * function(self.last_epoch)
-            for base, function in zip(self.base_lrs, self.lambdas, strict=True)
+            base * math.prod(function(n) for n in range(1, step + 1))
+            for base, function in zip(bases, self.lambdas, strict=True)
         ]
+
+
+def _for_each_group(optimizer: Optimizer, given: Any, name: str) -> list[Callable[[int], float]]:
+    count = len(optimizer.param_groups)
+    functions = [given] * count if callable(given) else list(given)
+    if len(functions) != count:
+        raise ValueError(f"{name} takes one function or {count} of them, not {len(functions)}")
+    return functions
 
 
 class StepLR(LRScheduler):
@@ -234,8 +276,8 @@ class OneCycleLR(LRScheduler):
     pct_start        the share of the steps that go up
     anneal_strategy  "cos" or "linear"
     three_phase      down to the start as fast as up, and then further down
-
-    Momentum is not cycled.
+    cycle_momentum   move the momentum (Adam's b1) the other way, from max_momentum to base_momentum and back;
+                     if not given, where the optimizer has one
 
     >>> optimizer = nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
     >>> schedule = nn.optim.OneCycleLR(optimizer, 1.0, 11, pct_start=0.5, div_factor=4.0)
@@ -253,6 +295,9 @@ class OneCycleLR(LRScheduler):
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
         three_phase: bool = False,
+        cycle_momentum: bool | None = None,
+        base_momentum: float = 0.85,
+        max_momentum: float = 0.95,
     ) -> None:
         if total_steps < 1:
             raise ValueError(f"total_steps is at least 1, not {total_steps}")
@@ -267,20 +312,134 @@ class OneCycleLR(LRScheduler):
             self.phases = [(up, start, max_lr), (2 * up, max_lr, start), (total_steps - 1, start, low)]
         else:
             self.phases = [(up, start, max_lr), (total_steps - 1, max_lr, low)]
+        #: the same for the momentum: (last step, from, to)
+        ways = [(max_momentum, base_momentum), (base_momentum, max_momentum), (max_momentum, max_momentum)]
+        self.momenta = [(end, *way) for (end, _, _), way in zip(self.phases, ways, strict=False)]
+        self.cycles = _cycles_momentum(optimizer, cycle_momentum)
         super().__init__(optimizer)
 
     def rate(self, base: float, step: int) -> float:
+        return self._within(self.phases, step)
+
+    def momentum(self, step: int) -> float:
+        """The momentum after so many steps, where it is cycled."""
+        return self._within(self.momenta, step)
+
+    def _write(self) -> None:
+        super()._write()
+        if self.cycles:
+            self.optimizer.write_momentum(self.momentum(self.last_epoch))
+
+    def _within(self, phases: Sequence[tuple[float, float, float]], step: int) -> float:
         if step >= self.total_steps:
             raise ValueError(f"OneCycleLR has {self.total_steps} steps, and was asked for one more")
         begin = 0.0
-        for end, low, high in self.phases:
-            if step <= end or end == self.phases[-1][0]:
+        for end, low, high in phases:
+            if step <= end or end == phases[-1][0]:
                 done = (step - begin) / (end - begin) if end != begin else 1.0
                 if self.linear:
                     return low + (high - low) * done
                 return high + (low - high) / 2 * (1 + math.cos(math.pi * done))
             begin = end
         raise RuntimeError("the last phase takes all steps")
+
+
+def _cycles_momentum(optimizer: Optimizer, wanted: bool | None) -> bool:
+    has = isinstance(optimizer, Optimizer) and optimizer.has_momentum()
+    if wanted and not has:
+        raise ValueError(
+            f"{type(optimizer).__name__} has no momentum to cycle: give it one, or cycle_momentum=False"
+        )
+    return has if wanted is None else wanted
+
+
+class CyclicLR(LRScheduler):
+    """Up from base_lr to max_lr and down again, for ever (Smith 2015).
+
+    step_size_up, step_size_down   how many steps a way takes; down as many as up, if not given
+    mode      "triangular"; "triangular2" halves the height with each cycle; "exp_range" multiplies it by
+              gamma each step
+    scale_fn  by what to multiply the height instead: a function of the cycle, counted from 1, or, with
+              scale_mode="iterations", of the step
+    cycle_momentum   move the momentum (Adam's b1) the other way, from max_momentum to base_momentum and back;
+                     if not given, where the optimizer has one
+
+    >>> optimizer = nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> schedule = nn.optim.CyclicLR(optimizer, 0.25, 1.25, step_size_up=2)
+    >>> [schedule.rate(0.25, step) for step in range(5)]
+    [0.25, 0.75, 1.25, 0.75, 0.25]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: float | Sequence[float],
+        max_lr: float | Sequence[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[int], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool | None = None,
+        base_momentum: float = 0.8,
+        max_momentum: float = 0.9,
+    ) -> None:
+        down = step_size_up if step_size_down is None else step_size_down
+        if step_size_up < 1 or down < 1:
+            raise ValueError(f"the ways of a cycle take at least 1 step, not {step_size_up} and {down}")
+        if mode not in ("triangular", "triangular2", "exp_range") or scale_mode not in (
+            "cycle",
+            "iterations",
+        ):
+            raise ValueError(
+                "mode is triangular, triangular2 or exp_range, and scale_mode cycle or iterations, not "
+                f"{mode!r} and {scale_mode!r}"
+            )
+        self.up, self.length = step_size_up, step_size_up + down
+        self.by_cycle = scale_mode == "cycle" if scale_fn is not None else mode != "exp_range"
+        shapes: dict[str, Callable[[int], float]] = {
+            "triangular": lambda cycle: 1.0,
+            "triangular2": lambda cycle: 0.5 ** (cycle - 1),
+            "exp_range": lambda step: gamma**step,
+        }
+        self.scale_fn = scale_fn or shapes[mode]
+        self.base_momentum, self.max_momentum = base_momentum, max_momentum
+        self.cycles = _cycles_momentum(optimizer, cycle_momentum)
+        super().__init__(optimizer)
+        self.base_lrs, self.max_lrs = self._each(base_lr, "base_lr"), self._each(max_lr, "max_lr")
+        self._write()
+
+    def _each(self, given: float | Sequence[float], name: str) -> list[float]:
+        count = len(self.optimizer.param_groups)
+        values = [given] * count if isinstance(given, (int, float)) else list(given)
+        if len(values) != count:
+            raise ValueError(f"{name} is one rate or {count} of them, not {len(values)}")
+        return values
+
+    def _height(self, step: int) -> float:
+        """How far up a step is, from 0 to 1, times what the cycle is scaled by."""
+        cycle, within = divmod(step, self.length)
+        way = within / self.up if within <= self.up else (self.length - within) / (self.length - self.up)
+        return way * self.scale_fn(cycle + 1 if self.by_cycle else step)
+
+    def rate(self, base: float, step: int) -> float:
+        return self.rates([base], step)[0]
+
+    def rates(self, bases: Sequence[float], step: int) -> list[float]:
+        height = self._height(step)
+        return [base + (most - base) * height for base, most in zip(bases, self.max_lrs, strict=False)]
+
+    def momentum(self, step: int) -> float:
+        """The momentum after so many steps, where it is cycled."""
+        return self.max_momentum - (self.max_momentum - self.base_momentum) * self._height(step)
+
+    def _write(self) -> None:
+        if not hasattr(self, "max_lrs"):
+            return  # the rates it begins with are not the optimizer's
+        super()._write()
+        if self.cycles:
+            self.optimizer.write_momentum(self.momentum(self.last_epoch))
 
 
 class SequentialLR(LRScheduler):
@@ -307,8 +466,43 @@ class SequentialLR(LRScheduler):
         self._write()
 
     def rate(self, base: float, step: int) -> float:
+        return self.rates([base], step)[0]
+
+    def rates(self, bases: Sequence[float], step: int) -> list[float]:
         which = bisect.bisect_right(self.milestones, step)
-        return self.schedulers[which].rate(base, step - (self.milestones[which - 1] if which else 0))
+        return self.schedulers[which].rates(bases, step - (self.milestones[which - 1] if which else 0))
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedules at once: the base times the share that each of them leaves of it.
+
+    >>> optimizer = nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
+    >>> warm, cold = nn.optim.ConstantLR(optimizer, 0.5, 1), nn.optim.ExponentialLR(optimizer, 0.5)
+    >>> schedule = nn.optim.ChainedScheduler([warm, cold])
+    >>> [schedule.rate(0.5, step) for step in range(3)]
+    [0.25, 0.25, 0.125]
+    """
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
+        if not schedulers:
+            raise ValueError("ChainedScheduler takes at least one schedule")
+        self.schedulers = list(schedulers)
+        owner = self.schedulers[0].optimizer if optimizer is None else optimizer
+        if any(schedule.optimizer is not owner for schedule in self.schedulers):
+            raise ValueError("ChainedScheduler takes schedules of one optimizer")
+        super().__init__(owner)
+        self.base_lrs = list(self.schedulers[0].base_lrs)  # before the first of them changed it
+        self._write()
+
+    def rate(self, base: float, step: int) -> float:
+        return self.rates([base], step)[0]
+
+    def rates(self, bases: Sequence[float], step: int) -> list[float]:
+        found = list(bases)
+        for schedule in self.schedulers:
+            moved = schedule.rates(bases, step)
+            found = [f * (m / base) if base else m for f, m, base in zip(found, moved, bases, strict=True)]
+        return found
 
 
 class ReduceLROnPlateau:

@@ -53,7 +53,7 @@ class SGD(Optimizer):
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         momentum, weight_decay = options["momentum"], options["weight_decay"]
         move = g + weight_decay * p if weight_decay else g
-        if momentum:
+        if isinstance(momentum, Tensor) or momentum:
             b = momentum * self.b[i] + (self.intake * move if self.dampening else move)
             self._write(self.b[i], b)
             move = move + momentum * b if options["nesterov"] else b

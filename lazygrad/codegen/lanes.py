@@ -47,6 +47,27 @@ def reverse(value: UOp) -> UOp:
     return UOp(Ops.GEP, value.dtype, (value,), tuple(reversed(range(value.dtype.count))))
 
 
+def transposed(rows: list[UOp]) -> list[UOp]:
+    """The columns of a square of as many vectors as each has lanes, a power of two.
+
+    In each step neighbours of 1, 2, 4, ... rows exchange the lanes in which they are on the wrong side:
+    a shuffle and a choice by lanes, which are one instruction where any two vectors can be shuffled.
+    """
+    lanes, reach = len(rows), 1
+    while reach < lanes:
+        across = tuple([lane ^ reach for lane in range(lanes)])
+        first = UOp(Ops.CONST, dtypes.bool.vec(lanes), (), tuple([not lane & reach for lane in range(lanes)]))
+        found = list(rows)
+        for i in range(lanes):
+            if not i & reach:
+                a, b = rows[i], rows[i + reach]
+                moved_a, moved_b = (UOp(Ops.GEP, row.dtype, (row,), across) for row in (a, b))
+                found[i] = UOp(Ops.WHERE, a.dtype, (first, a, moved_b))
+                found[i + reach] = UOp(Ops.WHERE, a.dtype, (first, moved_a, b))
+        rows, reach = found, 2 * reach
+    return rows
+
+
 def repeated(op: Ops, value: UOp, times: int) -> UOp:
     """A value combined with itself."""
     if times == 1 or op in (Ops.MAX, Ops.MIN):

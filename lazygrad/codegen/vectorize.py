@@ -40,6 +40,7 @@ from .lanes import (
     repeated,
     reverse,
     same_lanes,
+    transposed,
     without_neutral,
 )
 from .opt.loops import (
@@ -58,6 +59,8 @@ from .separate_loops import any_apart, separate_loops
 from .tails import cut_tails
 
 Place = tuple[int, ...]
+#: An element's part in loading a square by rows and exchanging its columns.
+SHUFFLED = 0.5
 #: How many independent accumulators hide the latency of an addition (4 cycles, 2 a cycle on current CPUs).
 ACCUMULATORS = 8
 
@@ -133,11 +136,21 @@ def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int]) -> dict[UOp, f
                 continue
             step = stride(node.src[0].src[1], r) if is_access else 0
             share = 1 / widths[r] if step in (0, 1, -1) else GATHERED
+            if share == GATHERED and node.op is Ops.LOAD and _has_neighbours(node, r, widths):
+                share = SHUFFLED
             saved[r] += count * (1 - share)
             if node.op is Ops.REDUCE and r in node.src[1:]:
                 ends = math.prod(float(typical(r.src[0])) for r in ranges_of(node))
                 saved[r] -= ends * ACROSS
     return saved
+
+
+def _has_neighbours(load: UOp, lanes: UOp, widths: dict[UOp, int]) -> bool:
+    """Whether what is far apart from lane to lane is the columns of a square that can be loaded by rows."""
+    place = load.src[0].src[1]
+    return any(
+        widths.get(r) == widths[lanes] and stride(place, r) == 1 for r in ranges_of(load) if r is not lanes
+    )
 
 
 def _meet(nodes: list[UOp], a: UOp, b: UOp) -> bool:
@@ -185,6 +198,7 @@ class _Expander:
         self.apart: list[UOp] = []  # the REDUCEs and STAGEs, whose loops may have come apart
         self._values: dict[UOp, tuple[UOp, ...]] = {}
         self._patterns: dict[UOp, Pattern | None] = {}
+        self._squares: dict[tuple[UOp, Place], list[UOp]] = {}
         self.done: dict[tuple[UOp, Place], UOp] = {}
 
     def expanded(self) -> UOp:
@@ -424,6 +438,9 @@ class _Expander:
             loaded = UOp(Ops.LOAD, scalar, (access.at_lane(0, TRUE),))
             zero = broadcast(UOp.const(scalar, 0), lanes)
             return UOp(Ops.WHERE, zero.dtype, (valid, broadcast(loaded, lanes), zero))
+        across = self.neighbours(node, lanes) if step != 0 else None
+        if across is not None:
+            return self.column(node, place, across)
         places = [access.at_lane(k) for k in range(lanes)]
         return gathered(
             [
@@ -431,6 +448,54 @@ class _Expander:
                 for place in places
             ]
         )
+
+    def neighbours(self, node: UOp, lanes: int) -> UOp | None:
+        """A range of as many registers as lanes, along which the elements of a LOAD are neighbours."""
+        buffer, position, *valid = node.src[0].src
+        pattern = self.pattern(position)
+        if (
+            pattern is None
+            or buffer.op is Ops.STAGE
+            or not all(self.is_plain(condition) for condition in valid)
+        ):
+            return None
+        along = (r for r in self.registers[node] if pattern.steps.get(r) == 1 and r.src[0].arg == lanes)
+        return next(along, None)
+
+    def is_plain(self, condition: UOp) -> bool:
+        """Whether a condition is index arithmetic with no value in it that depends on lanes and registers."""
+        return condition in self.is_index and self.touched.isdisjoint(self.values_below(condition))
+
+    def column(self, node: UOp, place: Place, across: UOp) -> UOp:
+        """What is far apart in memory from lane to lane: of a square that is loaded by rows, one column."""
+        at = self.registers[node].index(across)
+        key = (node, (*place[:at], 0, *place[at + 1 :]))
+        if key not in self._squares:
+            self._squares[key] = transposed(self.rows(node, key[1], across))
+        return self._squares[key][place[at]]
+
+    def rows(self, node: UOp, place: Place, across: UOp) -> list[UOp]:
+        """For each lane the vector of its elements along `across`."""
+        buffer, position, *valid = node.src[0].src
+        lane, scalar = self.lane[node], node.dtype
+        if lane is None:
+            raise RuntimeError(f"{node.op} has no lanes")
+        lanes = lane.src[0].arg
+        others = {
+            r: index.const(k) for r, k in zip(self.registers[node], place, strict=True) if r is not across
+        }
+        rows = []
+        for number in range(lanes):
+            here = {**others, lane: index.const(number)}
+            first = index.substitute((position,), {**here, across: index.const(0)})[position]
+            seen = index.substitute(valid, here)[valid[0]] if valid else TRUE
+            if seen is FALSE:
+                rows.append(broadcast(UOp.const(scalar, 0), lanes))
+                continue
+            condition = () if seen is TRUE else (Arithmetic(seen, across, {}).vector(),)
+            element = UOp(Ops.INDEX, node.src[0].dtype, (buffer, first, *condition))
+            rows.append(UOp(Ops.LOAD, scalar.vec(lanes), (element,)))
+        return rows
 
     def stores(self, node: UOp, place: Place) -> list[UOp]:
         """The STOREs at one place: of a vector where lanes are neighbours, else one per lane, in order."""

@@ -125,6 +125,11 @@ CASES = {
     "softmax with a tail": (softmax_rows(4, 30), [padto(1, 8), unroll(0, 8)]),
     "reversed": (flipped(32), [upcast(0, 16)]),
     "transposed": (transposed(8, 16), [upcast(1, 8), upcast(0, 2)]),
+    "transposed in squares": (transposed(16, 24), [upcast(1, 8), upcast(0, 8)]),
+    "transposed in squares with tails": (
+        transposed(13, 21),
+        [padto(0, 8), padto(1, 8), upcast(1, 8), upcast(0, 8)],
+    ),
     "with a border": (bordered(6, 13), [upcast(1, 8)]),
     "counted": (counted(32), [upcast(0, 16)]),
     "gathered": (chosen(4, 16), [upcast(1, 8)]),
@@ -171,6 +176,14 @@ def test_a_tile_loads_each_value_once():
     made = vectorize(apply_opts(lower(matmul(64, 64, 64)), [upcast(0, 8), upcast(1, 32)], CPU), CPU)
     loads = [node for node in made.toposort() if node.op is Ops.LOAD]
     assert sorted(node.dtype.count for node in loads) == [1] * 8 + [16] * 2
+
+
+def test_a_square_is_transposed_between_registers():
+    made = vectorize(apply_opts(lower(transposed(32, 32)), [upcast(0, 16), upcast(1, 16)], CPU), CPU)
+    loads = [node for node in made.toposort() if node.op is Ops.LOAD]
+    exchanges = [node for node in made.toposort() if node.op is Ops.WHERE]
+    assert [node.dtype.count for node in loads] == [16] * 16
+    assert len(exchanges) == 16 * 4
 
 
 def test_only_the_tail_is_masked():

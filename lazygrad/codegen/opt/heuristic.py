@@ -34,8 +34,8 @@ STRIP = 8
 CHEAP = 6
 #: From this size on an axis may be rounded up to a multiple of a tile's side.
 LONG = 16
-#: The side of the square in which a transpose reads and writes; measured with 4096 x 4096.
-SQUARE = 8
+#: The least and the greatest side of the square in which a transpose reads and writes.
+SQUARE, LARGE_SQUARE = 8, 16
 #: Axes along which addresses take divisions are written out if they have at most so many places together.
 PLACES = 64
 #: The sides of register tiles, best first.
@@ -65,6 +65,7 @@ class _Plan:
         self.facts, self.target = facts, target
         self.amounts: dict[int, int] = {}
         self.padded: dict[int, int] = {}
+        self.blocks: dict[int, int] = {}
         self.width = target.vector_bytes // facts.element_bytes
 
     def opts(self) -> list[Opt]:
@@ -92,6 +93,7 @@ class _Plan:
                 found.append(Opt(OptOps.UPCAST, axis.number, amount))
             else:
                 found.append(Opt(OptOps.UNROLL, axis.reduce, amount))
+        found += [Opt(OptOps.TILE, number, amount) for number, amount in self.blocks.items()]
         return found
 
     def fits(self, axis: Axis, amount: int, most: int = MAX_COST) -> bool:
@@ -174,14 +176,32 @@ class _Plan:
         )
 
     def transpose(self, axis: Axis, other: Axis) -> None:
-        """A square at a time, so that all of a cache line is used while it is there."""
-        for each in (axis, other):
-            size = size_of(each) or 0
-            side = next((side for side in (SQUARE, SQUARE // 2) if size % side == 0), 0)
-            if not side and size >= 4 * SQUARE:
-                side = self.padded[each.number] = SQUARE
-            if side:
-                self.amounts[each.number] = side
+        """A square at a time: of as many vectors as each has lanes, where the registers hold two of them.
+
+        All of a cache line is used while it is there.
+        """
+        most = min(self.width, self.target.vector_registers // 2, LARGE_SQUARE)
+        sizes = [size_of(each) or 0 for each in (axis, other)]
+        sides = [side for side in (most, SQUARE) if side >= SQUARE and not any(size % side for size in sizes)]
+        for each, size in zip((axis, other), sizes, strict=True):
+            whole = [*sides, *(side for side in (SQUARE, SQUARE // 2) if size % side == 0)]
+            if not sides and size % SQUARE and size >= 4 * SQUARE:
+                whole = [SQUARE]
+                self.padded[each.number] = SQUARE
+            if whole:
+                self.amounts[each.number] = whole[0]
+        self.take_blocks(axis)
+
+    def take_blocks(self, axis: Axis) -> None:
+        """A few squares side by side along the axis that stores walk, then the next ones along the other.
+
+        What was written of a page of memory, and the rows that are read, are then near when their turn comes.
+        """
+        size = (size_of(axis) or 0) // self.amounts.get(axis.number, 1)
+        whole = axis.number not in self.padded and axis.reduce is None and len(axis.ranges) == 1
+        side = next((side for side in SIDES if size % side == 0), 0)
+        if whole and size >= LONG and side > 2:
+            self.blocks[axis.number] = side
 
     # *** what is computed at once beside it
 

@@ -19,7 +19,7 @@ from .ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from .ir.uop import UOp
 from .shape import movement
 from .shape.rules import shape_of
-from .shape.sizes import prod
+from .shape.sizes import add, prod
 
 Grads = tuple[UOp | None, ...]
 #: (gradient of the node's result, the node) → the gradient of each source; None where there is none.
@@ -95,7 +95,7 @@ def device_of(node: UOp) -> UOp | None:
         if below.op is Ops.DEVICE:
             return below
         if below.op is Ops.COPY:
-            return below.src[1]
+            return below.src[-1]
         if below not in seen:
             seen.add(below)
             stack.extend(reversed(below.src))
@@ -336,8 +336,19 @@ def _stored_last(node: UOp, grad: UOp) -> UOp:
 
 
 def _copy(grad: UOp, node: UOp) -> Grads:
-    device = device_of(node.src[0])
-    return (grad if device is None else UOp(Ops.COPY, grad.dtype, (grad, device)), None)
+    """Each source's part of the gradient, on the device that the source is on."""
+    *copied, target = node.src
+    parts: list[UOp | None] = []
+    begin: sint = 0
+    for source in copied:
+        part = grad
+        if len(copied) > 1:
+            end = add(begin, shape_of(source)[0])
+            part = movement.shrink(grad, ((begin, end), *((0, size) for size in shape_of(source)[1:])))
+            begin = end
+        device = device_of(source)
+        parts.append(part if device in (None, target) else UOp(Ops.COPY, grad.dtype, (part, device)))
+    return (*parts, None)
 
 
 def _assign(grad: UOp, node: UOp) -> Grads:

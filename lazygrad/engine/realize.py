@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 
 from ..config import CHECK, DEBUG
 from ..device import Buffer, Device, GlobalCounters
-from ..dtype import dtypes
+from ..dtype import dtypes, storage_fmt
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -179,24 +180,57 @@ def run_item(item: ScheduleItem) -> None:
 
 
 def _run_copy(item: ScheduleItem) -> None:
-    target, source = item.bufs
-    if source._buf is None:
-        allocate_empty(source)
-    if DEBUG.value >= 2 and source.base is not source:
-        _report_view(source)
+    target, *sources = item.bufs
+    source = item.bufs[-1]
+    one = len(item.ast.src) == 2
+    for read in sources:
+        if read._buf is None:
+            allocate_empty(read)
+        if DEBUG.value >= 2 and read.base is not read:
+            _report_view(read)
     start = time.perf_counter()
-    if not target.is_allocated and _can_adopt(target, source):
+    if one and not target.is_allocated and _can_adopt(target, source):
         target.allocate(opaque=source.as_buffer())
     else:
         if target._buf is None:
             target.allocate_uncleared()
-        target.copyin(source.as_buffer())
+        if one:
+            target.copyin(source.as_buffer())
+        else:
+            copy_one_after_another(item.ast, target, sources)
     seconds = time.perf_counter() - start
     GlobalCounters.kernel_count += 1
     GlobalCounters.global_mem += target.nbytes
     if observers or DEBUG.value >= 2:
         name = report.copy_name(target, source)
         report_run(item, target.device, name, seconds, 0, target.nbytes, target.nbytes, "yellow")
+
+
+def copy_one_after_another(ast: UOp, target: Buffer, sources: Sequence[Buffer]) -> None:
+    """Fill the target's memory with what a COPY says: that of the sources and numbers, in their order."""
+    into = Device[target.device].allocator
+    seen = into._as_buffer(target._buf)
+    whole = memoryview(bytearray(target.nbytes)) if seen is None else seen
+    begin = 0
+    left = iter(sources)
+    for part in ast.src[:-1]:
+        if part.op is Ops.CONST:
+            count = part.src[0].arg.size
+            end = begin + count * part.dtype.itemsize
+            whole[begin:end] = struct.pack(storage_fmt(part.dtype), part.arg) * count
+            begin = end
+            continue
+        source = next(left)
+        end = begin + source.nbytes
+        allocator = Device[source.device].allocator
+        read = allocator._as_buffer(source._buf)
+        if read is None:
+            allocator._copyout(whole[begin:end], source._buf)
+        else:
+            whole[begin:end] = read[: source.nbytes]
+        begin = end
+    if seen is None:
+        into._copyin(target._buf, whole)
 
 
 def _report_view(part: Buffer) -> None:

@@ -26,7 +26,7 @@ from ..schedule.memory import arrange
 from . import report
 from .check import Checker
 from .programs import Runner, get_runner
-from .realize import number_of, observers, report_run
+from .realize import copy_one_after_another, number_of, observers, report_run
 
 #: What an integer of a launch is, by the Variable's name and value, if it changes: a key; else None.
 Source = Callable[[str, int], Hashable | None]
@@ -376,12 +376,15 @@ class Replay:
             if action.kind == "clear":
                 target._clear(handles[0])
                 return
-            source = Device[action.bufs[1].device].allocator
-            seen = source._as_buffer(handles[1])
-            if seen is None:
-                seen = memoryview(bytearray(action.bufs[1].nbytes))
-                source._copyout(seen, handles[1])
-            target._copyin(handles[0], seen[: action.bufs[0].nbytes])
+            if len(action.item.ast.src) > 2:
+                _copy(action, _looked_at(action, handles))
+            else:
+                source = Device[action.bufs[1].device].allocator
+                seen = source._as_buffer(handles[1])
+                if seen is None:
+                    seen = memoryview(bytearray(action.bufs[1].nbytes))
+                    source._copyout(seen, handles[1])
+                target._copyin(handles[0], seen[: action.bufs[0].nbytes])
             seconds = time.perf_counter() - start
         if detail or self._each:
             self._report(action, seconds)
@@ -392,7 +395,7 @@ class Replay:
         GlobalCounters.global_mem += action.accessed
         moved = sum(b.nbytes for b in action.bufs)
         if action.runner is None:
-            name = report.copy_name(action.bufs[0], action.bufs[1])
+            name = report.copy_name(action.bufs[0], action.bufs[-1])
         else:
             name = action.runner.spec.name
         if DEBUG.value >= 2 or observers:
@@ -428,13 +431,23 @@ def launch_words(program: Any) -> list[int]:
     return [program.address, *getattr(program, "region", (0, 1)), THREADS.value]
 
 
+def _looked_at(action: Action, handles: Sequence[Any]) -> list[Buffer]:
+    """What an action works on, as Buffers, on the memory of now."""
+    pairs = zip(action.bufs, handles, strict=True)
+    return [Buffer(like.device, like.size, like.dtype).look_at(handle) for like, handle in pairs]
+
+
+def _copy(action: Action, memory: Sequence[Buffer]) -> None:
+    for buffer in memory:
+        buffer.ensure_allocated()
+    copy_one_after_another(action.item.ast, memory[0], memory[1:])
+
+
 def _checker(action: Action, runner: Runner, handles: Sequence[Any], values: Sequence[int]) -> Checker:
     """What looks at a kernel of this replay (CHECK): the same item, on the memory of now."""
-    memory = []
-    for like, handle in zip(action.bufs, handles, strict=True):
-        memory.append(Buffer(like.device, like.size, like.dtype).look_at(handle))
     numbers = dict(zip(runner.vars, values, strict=True))
-    item = ScheduleItem(action.item.ast, tuple(memory), action.item.metadata, numbers, action.item.kernel)
+    memory = tuple(_looked_at(action, handles))
+    item = ScheduleItem(action.item.ast, memory, action.item.metadata, numbers, action.item.kernel)
     return Checker(item, runner)
 
 
@@ -476,6 +489,11 @@ class _Constants:
     constants: dict[Buffer, Buffer]
 
 
+def _stays(buffer: Buffer) -> bool:
+    """Whether memory is a private snapshot of host data, which nobody writes."""
+    return buffer.options is not None and buffer.options.private
+
+
 def _without_constant_copies(actions: list[Action], roles: Roles) -> _Constants:
     """Make copies of unchanging host data once. Clear what must begin with zeros, if it is written."""
     writers: dict[Buffer, int] = {}
@@ -493,10 +511,10 @@ def _without_constant_copies(actions: list[Action], roles: Roles) -> _Constants:
             and target in roles.fresh
             and target not in roles.outputs
         ):
-            source = action.bufs[1]
-            if source.options is not None and source.options.private and source.base not in roles.arguments:
-                made = Buffer(target.device, target.size, target.dtype).allocate_uncleared()
-                constants[target] = made.copyin(source.as_buffer())
+            if all(_stays(source) and source.base not in roles.arguments for source in action.bufs[1:]):
+                made = constants[target] = Buffer(target.device, target.size, target.dtype)
+                made.allocate_uncleared()
+                _copy(action, [made, *action.bufs[1:]])
                 continue
         for base in sorted({b.base for b in action.bufs} & roles.zeroed - cleared, key=id):
             cleared.add(base)

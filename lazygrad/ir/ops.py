@@ -367,7 +367,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.CONTIGUOUS: OpInfo(Kind.DATA, 1, _same),
     Ops.DETACH: OpInfo(Kind.DATA, 1, _same),
     Ops.FUNCTION: OpInfo(Kind.DATA, None, _same),
-    Ops.COPY: OpInfo(Kind.DATA, 2, _same),
+    Ops.COPY: OpInfo(Kind.DATA, None, _same),
     Ops.ASSIGN: OpInfo(Kind.DATA, 2, _same),
     Ops.GATHER: OpInfo(Kind.DATA, 2, _same),
     Ops.SCATTER: OpInfo(Kind.DATA, 3, _same),

@@ -235,6 +235,15 @@ def sort(u: UOp) -> str | None:
     return None if u.dtype is expected else f"its dtype is {expected}, not {u.dtype}"
 
 
+def _copy(u: UOp) -> str | None:
+    """Values of one dtype, and the device that they go to: one after another."""
+    *copied, device = u.src or (u,)
+    if not copied or device.op is not Ops.DEVICE:
+        return "it takes values, and the DEVICE they go to"
+    wrong = next((s.dtype for s in copied if s.dtype is not u.dtype), None)
+    return None if wrong is None else f"its dtype is that of its sources, {wrong}, not {u.dtype}"
+
+
 def _tensor_const(u: UOp) -> str | None:
     return sources(Ops.DEVICE, least=0)(u) or const(u)
 
@@ -269,7 +278,7 @@ TENSOR = Spec(
         Ops.UNIQUE: both(sources(), arg_is(int)),
         Ops.BUFFER: both(sources(Ops.DEVICE, Ops.UNIQUE), arg_is(int)),
         Ops.BUFFER_VIEW: sources(None, more=True),
-        Ops.COPY: both(sources(None, Ops.DEVICE), same_dtype_as_source),
+        Ops.COPY: _copy,
         Ops.CONTIGUOUS: _keeps_dtype(1),
         Ops.DETACH: _keeps_dtype(1),
         Ops.FUNCTION: sources(None, more=True),

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..codegen.price import Prices, prices_for
 from ..codegen.sort import WORD, SortPlan
 from ..device import Device, DeviceError, Target
 from ..dtype import DType, dtypes
@@ -21,7 +22,8 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
-from .graph import below_movement, binds_in_args, binds_of, is_held, plain, toposort_effective
+from .graph import below_movement, binds_in_args, binds_of, plain, toposort_effective
+from .held import is_held
 from .kernel import AstBuilder
 from .lift import nameable
 from .memory import inner_outputs
@@ -90,12 +92,14 @@ def plan(order: Sequence[UOp], roots: Sequence[UOp], fuse: bool) -> Template:
     return _Assembler(order, roots, fuse).template()
 
 
-def _target_of(roots: Sequence[UOp]) -> Target:
+def _target_of(roots: Sequence[UOp]) -> tuple[Target, Prices | None]:
+    """What the kernels are for, and what operations cost there."""
     name = next((d for d in map(device_of, roots) if d is not None), Device.DEFAULT)
     try:
-        return Device[name].target
+        device = Device[name]
+        return device.target, None if device.renderer is None else prices_for(device.renderer)
     except DeviceError:
-        return Target(name)  # it only holds data: whatever it cannot do fails when it is compiled
+        return Target(name), None  # it only holds data: whatever it cannot do fails when it is compiled
 
 
 class _Assembler:
@@ -103,7 +107,7 @@ class _Assembler:
         self.order, self.roots = nameable(order), roots
         self.walk = {node: number for number, node in enumerate(self.order)}
         self.sizes_bound = binds_in_args(order)
-        target = _target_of(roots)
+        target, prices = _target_of(roots)
         graph = self.graph = plain(order, roots, target)
         results = dict.fromkeys(graph.stored.values())
         for root in roots:
@@ -114,7 +118,7 @@ class _Assembler:
         #: version of memory → the ASSIGN that ends it
         self.killer = {n.src[0]: n for n in walk if n.op is Ops.ASSIGN and not is_held(n)}
         watched = {version for version in self.killer if version not in graph.stored}
-        self.plan = Placement(walk, results, graph.stored, watched, target, fuse).run()
+        self.plan = Placement(walk, results, graph.stored, watched, target, prices, fuse).run()
         self.assigns: dict[UOp, list[UOp]] = {}
         for assign, value in graph.stored.items():
             self.assigns.setdefault(value, []).append(assign)
@@ -396,12 +400,25 @@ class _Assembler:
         return ("leaf", self.walk[bind]) if bind in self.walk else ("bind", self.sizes_bound[bind])
 
     def _device_copy(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
-        reference = self._where_is(below_movement(node.src[0]), group.id)
-        size = self._size_of(reference)
-        read = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(size), (), len(outputs))
-        ast = UOp(Ops.COPY, node.dtype, (read, UOp(Ops.DEVICE, arg=outputs[0].device)), size)
+        """A copy of whole memories and repeated numbers, one after another."""
+        references: list[Ref] = []
+        reads, count = [], 0
+        for source in node.src[:-1]:
+            base = below_movement(source)
+            if base.op is Ops.CONST:
+                tracker = ShapeTracker.from_shape((numel(source),))
+                reads.append(UOp(Ops.CONST, base.dtype, (UOp(Ops.VIEW, arg=tracker),), base.arg))
+                count += numel(source)
+                continue
+            references.append(self._where_is(base, group.id))
+            size = self._size_of(references[-1])
+            memory = node.dtype.ptr(size)
+            reads.append(UOp(Ops.DEFINE_GLOBAL, memory, (), len(outputs) + len(references) - 1))
+            count += size
+        device = UOp(Ops.DEVICE, arg=outputs[0].device)
+        ast = UOp(Ops.COPY, node.dtype, (*reads, device), count)
         origin = node.facts.get("origin")
-        return KernelTemplate(ast, outputs, [reference], [], (origin,) if origin else ())
+        return KernelTemplate(ast, outputs, references, [], (origin,) if origin else ())
 
     def _sort(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
         """A kernel that sorts: the order, and its working memory."""

@@ -12,20 +12,12 @@ from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, reshape
-from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker, unbound
 from .blocks import in_blocks
+from .held import HELD, in_order, is_held
+from .joins import joined
 from .reduces import Chains, improved
 from .versions import effective
-
-#: Memory that is there, or will be when the kernels planned earlier have run.
-HELD = frozenset((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.KERNEL))
-
-
-def is_held(node: UOp) -> bool:
-    """Whether a node stands for memory: a buffer, a view of one, or an ASSIGN whose kernel is planned."""
-    return node.op in HELD or (node.op is Ops.ASSIGN and node.src[1].op is Ops.KERNEL)
-
 
 #: What a walk does not look below: memory, and what a Variable is bound to, which is no part of the
 #: structure.
@@ -135,9 +127,11 @@ def _plain_node(node: UOp, src: tuple[UOp, ...]) -> UOp:
     if op is Ops.CONTIGUOUS and src[0].op is Ops.CONTIGUOUS and node.arg is None:
         return src[0]
     if op is Ops.COPY:
-        src = (_whole(src[0]), src[1])
+        if len(src) > 2:
+            return joined(src[:-1], src[-1])
+        src = (in_order(src[0]), src[1])
     elif op is Ops.SORT:
-        src = (_whole(src[0]),)
+        src = (in_order(src[0]),)
     elif op is Ops.GATHER:
         src = (_in_memory(src[0]), src[1])
     elif op is Ops.SCATTER:
@@ -149,36 +143,6 @@ def _plain_node(node: UOp, src: tuple[UOp, ...]) -> UOp:
     if op is Ops.RESHAPE:
         return reshape(src[0], node.arg)
     return UOp(op, node.dtype, src, node.arg)
-
-
-def _whole(node: UOp) -> UOp:
-    """What a COPY or SORT can read: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
-    base, tracker = base_and_tracker(node)
-    if is_held(base) and tracker.contiguous and tracker.size == shape_of(base)[0]:
-        return node
-    if base.op in (Ops.COPY, Ops.CONTIGUOUS) and tracker.contiguous and base is node:
-        return node
-    if is_held(base) and len(tracker.views) == 1:
-        view = tracker.views[0]
-        offset, size = view.offset, tracker.size
-        packed = view.mask is None and _is_packed(view)
-        if packed and isinstance(offset, int) and isinstance(size, int):
-            part = UOp(Ops.BUFFER_VIEW, base.dtype, (base,), (size, offset * base.dtype.itemsize))
-            return reshape(part, tracker.shape)
-    return UOp(Ops.CONTIGUOUS, node.dtype, (node,))
-
-
-def _is_packed(view: object) -> bool:
-    """Whether a view's elements follow each other in memory."""
-    expected: object = 1
-    shape, strides = view.shape, view.strides  # type: ignore[attr-defined]
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if not isinstance(size, int):
-            return False
-        if size != 1 and stride != expected:
-            return False
-        expected = expected * size  # type: ignore[operator]
-    return True
 
 
 def _in_memory(node: UOp) -> UOp:
@@ -231,6 +195,9 @@ def open_arg(node: UOp, binds: dict[UOp, int]) -> object:
     arg = node.arg
     if node.op is Ops.CONST and isinstance(arg, float):
         return node  # keyed by bits: the node itself is
+    if node.op is Ops.COPY and len(node.src) > 2:  # what is copied as it is begins at a known place
+        offsets = [base_and_tracker(source)[1].views[-1].offset for source in node.src[:-1]]
+        return tuple([offset if isinstance(offset, int) else None for offset in offsets])
     bound = arg_binds(node)
     if not bound:
         return arg

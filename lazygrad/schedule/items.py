@@ -49,7 +49,8 @@ def buffer_count(ast: UOp) -> int:
     count = ast.facts.get("buffer_count")
     if count is None:
         numbers = [n.arg for n in ast.toposort() if n.op is Ops.DEFINE_GLOBAL]
-        count = ast.facts["buffer_count"] = max(numbers, default=-1) + 1
+        least = -1 if ast.op is not Ops.COPY else 0  # of numbers alone: its output
+        count = ast.facts["buffer_count"] = max(numbers, default=least) + 1
     return int(count)
 
 

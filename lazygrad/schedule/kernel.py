@@ -11,7 +11,7 @@ from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
-from .graph import is_held
+from .held import is_held
 from .lift import argument_name, with_constants
 from .placement import Group
 

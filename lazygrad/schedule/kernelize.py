@@ -21,7 +21,8 @@ from ..ir.uop import UOp
 from ..locks import uninterrupted
 from ..shape.rules import shape_of
 from .assemble import Ref, Template, plan
-from .graph import binds_in_args, is_held, open_arg, toposort_effective
+from .graph import binds_in_args, open_arg, toposort_effective
+from .held import is_held
 from .kernel import Kernel
 from .lift import (
     constant_below,

@@ -9,9 +9,10 @@ value a kernel computes anyway, once per point of its loops, becomes one more ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from ..codegen.price import WORST
 from ..device import Target
 from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
@@ -21,7 +22,8 @@ from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
-from .graph import below_movement, is_generated, is_held
+from .graph import below_movement, is_generated
+from .held import is_held
 
 Indices = tuple[UOp, ...]
 
@@ -108,6 +110,10 @@ class Plan:
     uses: dict[UOp, dict[Group, dict[Indices, int]]]
 
 
+def _rough(node: UOp) -> int:
+    return OPS[node.op].cost
+
+
 def _most(size: sint) -> int:
     return bounds(size)[1] if isinstance(size, UOp) else size
 
@@ -135,11 +141,13 @@ class Placement:
         stored: dict[UOp, UOp],
         watched: set[UOp],
         target: Target,
+        prices: Callable[[UOp], int] | None,
         fuse: bool,
     ) -> None:
         self.order = [node for node in order if node not in stored]
         self.stored = stored
         self.target = target
+        self.price = _rough if prices is None or self._is_small() else prices
         self.fuse = fuse
         self.must: dict[UOp, str] = dict.fromkeys(results, "it is a result")
         self.groups: list[Group] = []
@@ -151,6 +159,10 @@ class Placement:
         #: node → the operations and the memory that a kernel takes which stores it
         self.weight: dict[UOp, tuple[int, frozenset[UOp]]] = {}
         self.counter = 0
+
+    def _is_small(self) -> bool:
+        """Whether all nodes in one kernel would be within the target's limit, whatever they become."""
+        return WORST * sum([OPS[node.op].cost for node in self.order]) <= self.target.max_ops
 
     def run(self) -> Plan:
         """Place every node."""
@@ -198,13 +210,17 @@ class Placement:
                 size[node], args[node], self.cost[node] = 1, none, 0
                 continue
             self._mark_sources(node)
+            if node.op is Ops.COPY:  # no kernel: however much it copies
+                self.weight[node] = (1, none)
+                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
+                continue
             while True:
                 total, read, cost = self._inline_size(node, size, args)
                 first = min((begin[s] for s in node.src if s in begin), default=come)
                 if (
                     total > max_ops
                 ):  # what is shared was counted twice; what is inlined lies between first and here
-                    total = min(total, come - first + OPS[node.op].cost)
+                    total = min(total, come - first + self.price(node))
                 if total > max_ops:
                     total = self._exact_size(node, max_ops)
                 if total <= max_ops and len(read) <= max_args:
@@ -230,13 +246,12 @@ class Placement:
             else:
                 size[node], args[node], self.cost[node] = total, read, cost
                 begin[node] = first
-            come += OPS[node.op].cost
+            come += self.price(node)
 
     def _inline_size(
         self, node: UOp, size: dict[UOp, int], args: dict[UOp, frozenset[UOp]]
     ) -> tuple[int, frozenset[UOp], int]:
-        own = OPS[node.op].cost
-        total = cost = own
+        total, cost = self.price(node), OPS[node.op].cost
         read: frozenset[UOp] = frozenset()
         for source in dict.fromkeys(node.src):
             total += size[source]
@@ -254,7 +269,7 @@ class Placement:
         total = 0
         while stack and total <= limit:
             top = stack.pop()
-            total += OPS[top.op].cost
+            total += self.price(top)
             for source in top.src:
                 base = below_movement(source)
                 if base in seen or base in self.must or is_held(base) or is_generated(base):
@@ -289,9 +304,10 @@ class Placement:
             if op is not Ops.GATHER:
                 self.must.setdefault(node, f"{op.name.lower()} is asked for")
             if op in (Ops.COPY, Ops.GATHER, Ops.SORT):
-                base = below_movement(node.src[0])
-                if not is_held(base):
-                    self.must.setdefault(base, f"{op.name.lower()} reads it from memory")
+                for source in node.src[:-1] if op is Ops.COPY else node.src[:1]:
+                    base = below_movement(source)
+                    if not is_held(base) and base.op is not Ops.CONST:
+                        self.must.setdefault(base, f"{op.name.lower()} reads it from memory")
         elif not self.fuse and (op in ELEMENTWISE or op in _ONCE) and not is_generated(node):
             self.must.setdefault(node, "FUSE=0")
 
@@ -490,7 +506,8 @@ class Placement:
     def _use_sources(self, node: UOp, group: Group, indices: Indices, times: int) -> None:
         op = node.op
         if op is Ops.COPY:
-            self._use(node.src[0], group, group.ranges, times)
+            for source in node.src[:-1]:
+                self._use(source, group, group.ranges if len(node.src) == 2 else None, times)
             return
         if op is Ops.SORT:
             self._use(node.src[0], group, None, times)

@@ -135,7 +135,7 @@ def device_of(node: UOp) -> str | None:
             top.facts["device"] = top.arg
             stack.pop()
         elif top.op is Ops.COPY:
-            top.facts["device"] = top.src[1].arg
+            top.facts["device"] = top.src[-1].arg
             stack.pop()
         else:
             answer: str | None = None

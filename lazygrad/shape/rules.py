@@ -21,6 +21,21 @@ def _first(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
     return shapes[0]  # type: ignore[no-any-return]
 
 
+def _one_after_another(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
+    """A COPY of several sources puts them one after another along their first axis; its last is a DEVICE."""
+    first: Shape | None = shapes[0]
+    if len(shapes) <= 2 or first is None:
+        return first
+    rest = first[1:]
+    length = first[0]
+    for other in shapes[1:-1]:
+        if other[1:] != rest:
+            texts = f"{shape_text(first)} and {shape_text(other)}"
+            raise ValueError(f"{u.op} puts values one after another that differ in their first size, not {texts}")
+        length = add(length, other[0])
+    return (length, *rest)
+
+
 def _second(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
     return shapes[1]  # type: ignore[no-any-return]
 
@@ -87,7 +102,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.UNIQUE: NO_SHAPE,
     Ops.BUFFER: lambda u, shapes: (u.arg,),
     Ops.BUFFER_VIEW: lambda u, shapes: (u.arg[0],),
-    Ops.COPY: _first,
+    Ops.COPY: _one_after_another,
     Ops.CONTIGUOUS: _first,
     Ops.DETACH: _first,
     Ops.FUNCTION: _first,

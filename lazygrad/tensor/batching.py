@@ -82,6 +82,16 @@ def _moved(index: UOp, count: sint, size: sint) -> UOp:
     return inside.where(wide + begin, filled(shape, dtype, -1))
 
 
+def _copy(node: UOp, sources: list[UOp], size: sint) -> UOp:
+    """Several sources stand one after another along the axis behind the one of the examples."""
+    *copied, device = sources
+    if len(copied) == 1:
+        return _same(node, sources, size)
+    swapped = [movement.permute(s, (1, 0, *range(2, len(shape_of(s))))) for s in copied]
+    made = UOp(Ops.COPY, node.dtype, (*swapped, device), node.arg)
+    return movement.permute(made, (1, 0, *range(2, len(shape_of(made)))))
+
+
 def _sort(node: UOp, sources: list[UOp], size: sint) -> UOp:
     if node.arg is not None:
         raise NotImplementedError("vmap over this kind of sort is not there yet")
@@ -90,7 +100,8 @@ def _sort(node: UOp, sources: list[UOp], size: sint) -> UOp:
 
 _RULES: dict[Ops, Rule] = {
     **dict.fromkeys(ELEMENTWISE, _same),
-    **dict.fromkeys((Ops.CONTIGUOUS, Ops.DETACH, Ops.COPY), _same),
+    **dict.fromkeys((Ops.CONTIGUOUS, Ops.DETACH), _same),
+    Ops.COPY: _copy,
     Ops.FUNCTION: lambda node, sources, size: sources[0],
     Ops.RESHAPE: lambda node, sources, size: movement.reshape(sources[0], (size, *shape_of(node))),
     Ops.EXPAND: lambda node, sources, size: movement.expand(sources[0], (size, *shape_of(node))),

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..dtype import dtypes, least_upper_dtype
-from ..gradient import filled
-from ..ir.index import sint
+from ..dtype import least_upper_dtype
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape import movement, resolve_equal, shape_text
+from ..schedule.joins import MAX_CHOICES, choice
+from ..shape import Shape, movement, resolve_equal, shape_of, shape_text
+from ..shape.sizes import mul
 from .base import TensorBase
 from .movement import MovementMixin, checked_axis
 
 if TYPE_CHECKING:
     from .. import Tensor
-
-#: More inputs than this are joined in groups, each stored, so that no element is asked for in hundreds of
-#: places.
-MAX_JOINED = 32
 
 
 class JoiningMixin(MovementMixin):
@@ -74,13 +70,7 @@ class JoiningMixin(MovementMixin):
             if not same:
                 texts = ", ".join(map(shape_text, shapes[:8])) + (", ..." if len(shapes) > 8 else "")
                 raise ValueError(f"cat along axis {place} needs equal sizes on all other axes, not {texts}")
-        kept = [t for t in tensors if not resolve_equal(t.shape[place], 0)] or tensors[:1]
-        while len(kept) > 1:
-            groups = [kept[i : i + MAX_JOINED] for i in range(0, len(kept), MAX_JOINED)]
-            more = len(groups) > 1
-            joined = [_join(group, place) for group in groups]
-            kept = [t.contiguous() if more else t for t in joined]
-        return kept[0]  # type: ignore[return-value]
+        return _joined_nodes(tensors, [t.uop for t in tensors], place)
 
     def stack(self, *args: Any, dim: int = 0, axis: int | None = None) -> Tensor:
         """Tensors of one shape joined along a new axis.
@@ -101,8 +91,7 @@ class JoiningMixin(MovementMixin):
                 )
         place = checked_axis(dim if axis is None else axis, len(shape) + 1, (*shape, len(tensors)))
         unit = shape[:place] + (1,) + shape[place:]
-        rows = [t._unary(movement.reshape(t.uop, unit)) for t in tensors]
-        return rows[0].cat(*rows[1:], dim=place)
+        return _joined_nodes(tensors, [movement.reshape(t.uop, unit) for t in tensors], place)
 
     def meshgrid(self, *args: TensorBase, indexing: str = "ij") -> tuple[Tensor, ...]:
         """Coordinate grids of some lines (1-d tensors): grid i varies along axis i.
@@ -126,23 +115,32 @@ class JoiningMixin(MovementMixin):
         return tuple(grid.permute(order) for grid in grids)
 
 
-def _join(tensors: Sequence[TensorBase], axis: int) -> TensorBase:
-    """Some tensors along an axis, as a balanced tree of choices between two padded halves.
-
-    Exact for NaN and -0.0.
-    """
-    parts = list(tensors)
-    while len(parts) > 1:
-        paired = [_join_two(a, b, axis) for a, b in zip(parts[::2], parts[1::2], strict=False)]
-        parts = paired + parts[2 * len(paired) :]
-    return parts[0]
+def _joined_nodes(tensors: Sequence[TensorBase], nodes: Sequence[UOp], axis: int) -> Tensor:
+    """The tensor of these tensors' values in other shapes, along an axis."""
+    kept = [node for node in nodes if not resolve_equal(shape_of(node)[axis], 0)] or nodes[:1]
+    if len(kept) == 1:
+        return tensors[nodes.index(kept[0])]._unary(kept[0])
+    node = choice(kept, axis) if len(kept) <= MAX_CHOICES else _in_memory(kept, axis, tensors[0].device)
+    return type(tensors[0])._make(node, *tensors)
 
 
-def _join_two(a: TensorBase, b: TensorBase, axis: int) -> TensorBase:
-    def amounts(before: sint, after: sint) -> tuple[tuple[sint, sint], ...]:
-        return tuple((before, after) if i == axis else (0, 0) for i in range(a.ndim))
+def _in_memory(nodes: Sequence[UOp], axis: int, device: str) -> UOp:
+    """Many values, one after another in one memory; where their axis cannot come first, in groups."""
+    shapes = [shape_of(node) for node in nodes]
+    size, before, behind = shapes[0][axis], shapes[0][:axis], shapes[0][axis + 1 :]
+    target = UOp(Ops.DEVICE, arg=device)
 
-    behind, front = amounts(0, b.shape[axis]), amounts(a.shape[axis], 0)
-    first = movement.pad(filled(a.shape, dtypes.bool, True), behind)
-    node = UOp(Ops.WHERE, a.dtype, (first, movement.pad(a.uop, behind), movement.pad(b.uop, front)))
-    return type(a)._make(node, a, b)
+    def copied(shape: Callable[[Shape], Shape]) -> UOp:
+        parts = [movement.reshape(node, shape(own)) for node, own in zip(nodes, shapes, strict=True)]
+        return UOp(Ops.COPY, parts[0].dtype, (*parts, target))
+
+    if all(resolve_equal(other, 1) for other in before):
+        joined = copied(lambda own: (own[axis], *behind))
+        return movement.reshape(joined, (*before, shape_of(joined)[0], *behind))
+    if all(resolve_equal(own[axis], size) for own in shapes):
+        joined = copied(lambda own: (1, *own))
+        moved = movement.permute(joined, (*range(1, axis + 1), 0, *range(axis + 1, len(shapes[0]) + 1)))
+        return movement.reshape(moved, (*before, mul(size, len(nodes)), *behind))
+    groups = [choice(nodes[i : i + MAX_CHOICES], axis) for i in range(0, len(nodes), MAX_CHOICES)]
+    stored = [UOp(Ops.CONTIGUOUS, node.dtype, (node,)) for node in groups]
+    return choice(stored, axis) if len(stored) <= MAX_CHOICES else _in_memory(stored, axis, device)

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 class Storage:
     """The memory that some tensors are views of. `version` is its newest version."""
 
-    __slots__ = ("__weakref__", "tensors", "version")
+    __slots__ = ("__weakref__", "room", "tensors", "version")
 
     def __init__(self, version: UOp) -> None:
         self.version = version
         self.tensors: dict[int, weakref.ref[TensorBase]] = {}
+        self.room = 64  #: so many are noted before those that died are looked for
         if "holders" in version.facts:
             self._claim()
         else:
@@ -38,8 +39,9 @@ class Storage:
         self.version.facts["holders"] = (*alive, weakref.ref(self))
 
     def add(self, tensor: TensorBase) -> None:
-        if len(self.tensors) > 64:
+        if len(self.tensors) > self.room:
             self.tensors = {key: ref for key, ref in self.tensors.items() if ref() is not None}
+            self.room = max(64, 2 * len(self.tensors))
         self.tensors[id(tensor)] = weakref.ref(tensor)
 
     def views(self) -> list[TensorBase]:

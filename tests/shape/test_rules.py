@@ -43,6 +43,7 @@ INDEX = buffer(5, dtypes.int)
         (UOp.const(dtypes.float, 1.0), ()),
         (UOp(Ops.IOTA, dtypes.int, (DEVICE,), 7), (7,)),
         (UOp(Ops.COPY, dtypes.float, (X, DEVICE)), (2, 3)),
+        (UOp(Ops.COPY, dtypes.float, (X, X, DEVICE)), (4, 3)),
         (UOp(Ops.CONTIGUOUS, dtypes.float, (X,)), (2, 3)),
         (UOp(Ops.DETACH, dtypes.float, (X,)), (2, 3)),
         (UOp(Ops.ASSIGN, dtypes.float, (X, X)), (2, 3)),

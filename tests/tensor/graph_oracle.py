@@ -188,6 +188,8 @@ def _value(node: UOp, sources: list[Any]) -> Any:
         return np.asarray(node.src[1].arg, dtype=np.int64)
     if op is Ops.IOTA:
         return np.arange(size(node.arg)).astype(np_dtype(node.dtype))
+    if op is Ops.COPY and len(sources) > 2:
+        return np.concatenate(sources[:-1])
     if op in SAME:
         return sources[0]
     if op in MOVEMENT:

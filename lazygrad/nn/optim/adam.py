@@ -47,7 +47,8 @@ class Adam(Optimizer):
     ) -> None:
         if betas is not None:
             b1, b2 = betas
-        self.b1, self.b2 = not_negative("b1", b1, 1.0), not_negative("b2", b2, 1.0)
+        self.b1: Any = not_negative("b1", b1, 1.0)  # a Tensor, once a schedule moves it
+        self.b2 = not_negative("b2", b2, 1.0)
         not_negative("eps", eps)
         not_negative("weight_decay", weight_decay)
         super().__init__(params, lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay, **more)
@@ -134,7 +135,8 @@ class NAdam(Adam):
 
     def _mu(self, later: int) -> Tensor:
         power = (self.t + float(later)) * (self.momentum_decay * math.log(0.96))
-        return self.b1 * (1.0 - 0.5 * power.exp())
+        mu: Tensor = self.b1 * (1.0 - 0.5 * power.exp())
+        return mu
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         p, g, m, v = self._averaged(i, p, g, lr, options["weight_decay"])

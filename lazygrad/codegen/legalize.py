@@ -232,11 +232,19 @@ def _less_equal(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp:
 
 
 def _not_equal(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp | None:
-    return None if _is_bool(x) or _native(low, node) else x.eq(y) ^ True
+    if _is_bool(x) or _native(low, node):
+        return None
+    if not low.has(Ops.CMPEQ, x.dtype):
+        low.require(node)
+    return x.eq(y) ^ True
 
 
 def _equal(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp | None:
-    return None if _is_bool(x) or _native(low, node) else logical_not(x.ne(y))
+    if _is_bool(x) or _native(low, node):
+        return None
+    if not low.has(Ops.CMPNE, x.dtype):
+        low.require(node)
+    return logical_not(x.ne(y))
 
 
 def _reciprocal(low: Lowering, node: UOp, x: UOp) -> UOp | None:

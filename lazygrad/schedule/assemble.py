@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..codegen.price import Prices, prices_for
 from ..codegen.sort import WORD, SortPlan
 from ..device import Device, DeviceError, Target
 from ..dtype import DType, dtypes
@@ -91,12 +92,14 @@ def plan(order: Sequence[UOp], roots: Sequence[UOp], fuse: bool) -> Template:
     return _Assembler(order, roots, fuse).template()
 
 
-def _target_of(roots: Sequence[UOp]) -> Target:
+def _target_of(roots: Sequence[UOp]) -> tuple[Target, Prices | None]:
+    """What the kernels are for, and what operations cost there."""
     name = next((d for d in map(device_of, roots) if d is not None), Device.DEFAULT)
     try:
-        return Device[name].target
+        device = Device[name]
+        return device.target, None if device.renderer is None else prices_for(device.renderer)
     except DeviceError:
-        return Target(name)  # it only holds data: whatever it cannot do fails when it is compiled
+        return Target(name), None  # it only holds data: whatever it cannot do fails when it is compiled
 
 
 class _Assembler:
@@ -104,7 +107,7 @@ class _Assembler:
         self.order, self.roots = nameable(order), roots
         self.walk = {node: number for number, node in enumerate(self.order)}
         self.sizes_bound = binds_in_args(order)
-        target = _target_of(roots)
+        target, prices = _target_of(roots)
         graph = self.graph = plain(order, roots, target)
         results = dict.fromkeys(graph.stored.values())
         for root in roots:
@@ -115,7 +118,7 @@ class _Assembler:
         #: version of memory → the ASSIGN that ends it
         self.killer = {n.src[0]: n for n in walk if n.op is Ops.ASSIGN and not is_held(n)}
         watched = {version for version in self.killer if version not in graph.stored}
-        self.plan = Placement(walk, results, graph.stored, watched, target, fuse).run()
+        self.plan = Placement(walk, results, graph.stored, watched, target, prices, fuse).run()
         self.assigns: dict[UOp, list[UOp]] = {}
         for assign, value in graph.stored.items():
             self.assigns.setdefault(value, []).append(assign)

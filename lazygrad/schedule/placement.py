@@ -9,9 +9,10 @@ value a kernel computes anyway, once per point of its loops, becomes one more ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from ..codegen.price import WORST
 from ..device import Target
 from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
@@ -109,6 +110,10 @@ class Plan:
     uses: dict[UOp, dict[Group, dict[Indices, int]]]
 
 
+def _rough(node: UOp) -> int:
+    return OPS[node.op].cost
+
+
 def _most(size: sint) -> int:
     return bounds(size)[1] if isinstance(size, UOp) else size
 
@@ -136,11 +141,13 @@ class Placement:
         stored: dict[UOp, UOp],
         watched: set[UOp],
         target: Target,
+        prices: Callable[[UOp], int] | None,
         fuse: bool,
     ) -> None:
         self.order = [node for node in order if node not in stored]
         self.stored = stored
         self.target = target
+        self.price = _rough if prices is None or self._is_small() else prices
         self.fuse = fuse
         self.must: dict[UOp, str] = dict.fromkeys(results, "it is a result")
         self.groups: list[Group] = []
@@ -152,6 +159,10 @@ class Placement:
         #: node → the operations and the memory that a kernel takes which stores it
         self.weight: dict[UOp, tuple[int, frozenset[UOp]]] = {}
         self.counter = 0
+
+    def _is_small(self) -> bool:
+        """Whether all nodes in one kernel would be within the target's limit, whatever they become."""
+        return WORST * sum([OPS[node.op].cost for node in self.order]) <= self.target.max_ops
 
     def run(self) -> Plan:
         """Place every node."""
@@ -209,7 +220,7 @@ class Placement:
                 if (
                     total > max_ops
                 ):  # what is shared was counted twice; what is inlined lies between first and here
-                    total = min(total, come - first + OPS[node.op].cost)
+                    total = min(total, come - first + self.price(node))
                 if total > max_ops:
                     total = self._exact_size(node, max_ops)
                 if total <= max_ops and len(read) <= max_args:
@@ -235,13 +246,12 @@ class Placement:
             else:
                 size[node], args[node], self.cost[node] = total, read, cost
                 begin[node] = first
-            come += OPS[node.op].cost
+            come += self.price(node)
 
     def _inline_size(
         self, node: UOp, size: dict[UOp, int], args: dict[UOp, frozenset[UOp]]
     ) -> tuple[int, frozenset[UOp], int]:
-        own = OPS[node.op].cost
-        total = cost = own
+        total, cost = self.price(node), OPS[node.op].cost
         read: frozenset[UOp] = frozenset()
         for source in dict.fromkeys(node.src):
             total += size[source]
@@ -259,7 +269,7 @@ class Placement:
         total = 0
         while stack and total <= limit:
             top = stack.pop()
-            total += OPS[top.op].cost
+            total += self.price(top)
             for source in top.src:
                 base = below_movement(source)
                 if base in seen or base in self.must or is_held(base) or is_generated(base):

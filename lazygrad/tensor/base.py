@@ -207,7 +207,11 @@ class TensorBase(metaclass=TrainingFlag):
         >>> Tensor.zeros(2, 3).size()
         (2, 3)
         """
-        return self.shape if dim is None else self.shape[dim]
+        if dim is None:
+            return self.shape
+        if not isinstance(dim, int) or not -self.ndim <= dim < self.ndim:
+            raise IndexError(f"a tensor of shape {shape_text(self.shape)} has no axis {dim!r}")
+        return self.shape[dim]
 
     def element_size(self) -> int:
         """Bytes of one element.
@@ -272,7 +276,7 @@ class TensorBase(metaclass=TrainingFlag):
         >>> Tensor([1]).add(1).kernelize().tolist()
         [2]
         """
-        tensors: tuple[TensorBase, ...] = (self, *others)
+        tensors: tuple[TensorBase, ...] = _all_tensors(self, *others)
         kernelize_nodes([t._needs_memory() for t in tensors], pending_nodes)
         for tensor in tensors:
             tensor._claim_memory()
@@ -313,7 +317,7 @@ class TensorBase(metaclass=TrainingFlag):
         >>> Tensor([1]).realize().is_realized
         True
         """
-        tensors: tuple[TensorBase, ...] = (self, *others)
+        tensors: tuple[TensorBase, ...] = _all_tensors(self, *others)
         realize_nodes([t._needs_memory() for t in tensors], pending_nodes)
         for tensor in tensors:  # stand for the memory, and let go of the graph
             tensor._claim_memory()
@@ -625,6 +629,13 @@ class TensorBase(metaclass=TrainingFlag):
 _MAY_SHARE = frozenset(
     (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.SHRINK, Ops.FLIP, Ops.DETACH, Ops.BUFFER, Ops.ASSIGN)
 )
+
+
+def _all_tensors(*given: Any) -> tuple[TensorBase, ...]:
+    for one in given:
+        if not isinstance(one, TensorBase):
+            raise TypeError(f"only Tensors are computed, not {one!r}")
+    return given
 
 
 def kernels(tensors: TensorBase | Iterable[TensorBase], target: str | None = None) -> list[InspectedKernel]:

@@ -296,6 +296,8 @@ class CreationMixin(FunctionMixin):
         if self.ndim < 2:
             raise ValueError(f"tril and triu need at least two axes, not shape {shape_text(self.shape)}")
         rows, columns = self.shape[-2:]
+        if isinstance(diagonal, int):  # one far outside is like the nearest outside
+            diagonal = max(min(diagonal, vmax(columns)), -vmax(rows))
         row = self._make(iota(rows, dtypes.int32, self.device)).unsqueeze(1)
         column = self._make(iota(columns, dtypes.int32, self.device))
         return column <= row + diagonal if diagonal else column <= row
@@ -306,7 +308,7 @@ class CreationMixin(FunctionMixin):
         >>> Tensor([[1, 2], [3, 4]]).tril().tolist()
         [[1, 0], [3, 4]]
         """
-        return self._at_or_below(diagonal).where(self, self._filled(0))
+        return self._at_or_below(_whole(diagonal)).where(self, self._filled(0))
 
     def triu(self, diagonal: int = 0) -> Tensor:
         """Zeros below a diagonal of the last two axes (0 is the main one).
@@ -314,7 +316,7 @@ class CreationMixin(FunctionMixin):
         >>> Tensor([[1, 2], [3, 4]]).triu().tolist()
         [[1, 2], [0, 4]]
         """
-        return self._at_or_below(diagonal - 1).where(self._filled(0), self)
+        return self._at_or_below(_whole(diagonal) - 1).where(self._filled(0), self)
 
     def diag(self, diagonal: int = 0) -> Tensor:
         """A line as the diagonal of a matrix; of a matrix its diagonal.
@@ -353,3 +355,10 @@ def _progression(count: int, start: ConstType, step: ConstType, dtype: DType, de
     if start != 0:
         node = node + expanded(UOp.const(work, start), shape)
     return node.cast(dtype)
+
+
+def _whole(diagonal: Any) -> Any:
+    """The number of a diagonal: an int or a Variable."""
+    if not (hasattr(diagonal, "__index__") or isinstance(diagonal, UOp)):
+        raise TypeError(f"a diagonal is named by an int, not {diagonal!r}")
+    return diagonal

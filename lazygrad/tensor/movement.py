@@ -306,6 +306,8 @@ class MovementMixin(HostMixin):
         times = sizes_of(repeats)
         if len(times) < self.ndim:
             raise ValueError(f"repeat needs a number for each axis of {shape_text(self.shape)}, not {times}")
+        if any(isinstance(number, int) and number < 0 for number in times):
+            raise ValueError(f"repeat needs numbers that are not negative, not {times}")
         shape = (1,) * (len(times) - self.ndim) + self.shape
         single = tuple(itertools.chain.from_iterable((1, s) for s in shape))
         tiled = tuple(itertools.chain.from_iterable(zip(times, shape, strict=True)))
@@ -344,6 +346,8 @@ class MovementMixin(HostMixin):
                 )
             places = [i for i in range(size) for _ in range(int(counts[i if counts.size > 1 else 0]))]  # type: ignore[arg-type]
             return source[(slice(None),) * axis + (places,)]  # type: ignore[index, no-any-return]
+        if repeats < 0:
+            raise ValueError(f"repeat_interleave needs a number that is not negative, not {repeats}")
         shape = source.shape
         wide = source.unsqueeze(axis + 1).expand((*shape[: axis + 1], repeats, *shape[axis + 1 :]))
         return wide.flatten(axis, axis + 1)

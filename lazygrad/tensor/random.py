@@ -276,6 +276,8 @@ class RandomMixin(LinalgMixin):
         >>> Tensor.normal(2, mean=5.0, std=0.0).tolist()
         [5.0, 5.0]
         """
+        if isinstance(std, (int, float)) and std < 0:
+            raise ValueError(f"normal needs a standard deviation that is not negative, not {std}")
         return _marked(cls.randn(*shape, **more) * std + mean, requires_grad)
 
     @classmethod
@@ -385,6 +387,7 @@ class RandomMixin(LinalgMixin):
         total = reached._window(1, reached.shape[1] - 1, reached.shape[1])
         drawn = self.rand(weights.shape[0], num_samples, dtype=weights.dtype, device=self.device) * total
         places = (reached.unsqueeze(1) <= drawn.unsqueeze(2)).sum(2).cast(default_int())
+        places = places.minimum(weights.shape[1] - 1)  # weights that are none give an index all the same
         return places if self.ndim == 2 else places.reshape((num_samples,))
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..config import CHECK, DEBUG, TRACEMETA
 from ..ir.uop import UOp, origin
+from .arguments import FAILURES, explained
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -56,12 +57,15 @@ def traced(function: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if origin.current is not None:
             return function(*args, **kwargs)
-        level = TRACEMETA.value
-        if not level:
-            return function(*args, **kwargs)
-        origin.current = Metadata(function.__name__, user_line()) if _wants_lines() else plain
+        if TRACEMETA.value:
+            origin.current = Metadata(function.__name__, user_line()) if _wants_lines() else plain
         try:
             return function(*args, **kwargs)
+        except FAILURES as error:
+            better = explained(function, args, kwargs, error)
+            if better is None:
+                raise
+            raise better from error
         finally:
             origin.current = None
 

@@ -1,4 +1,4 @@
-"""A whole training step in a TinyJit: as the same steps without, and from the third on nothing is compiled."""
+"""A whole training step in a TinyJit: as without, and from the third on nothing is planned or compiled."""
 
 from __future__ import annotations
 

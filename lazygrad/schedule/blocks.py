@@ -1,8 +1,8 @@
 """Long sums of products in blocks: one reduction becomes two, and the second sums what the first made.
 
 A contraction packs panels as long as its reduction (`codegen/opt/contraction.py`). One that outgrows the
-second cache is read from beyond it, once for every few rows. The gradient of a convolution's weights sums over
-every place of every image:
+second cache is read from beyond it, once for every few rows. The gradient of a convolution's weights sums
+over every place of every image:
 
     out[i, j] = sum over 73,728 places k of a[i, k] * b[k, j]
 becomes

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
-from lazygrad.codegen.opt import Loops, OptOps, apply_opts, contraction
+from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, contraction
 from lazygrad.codegen.opt.contraction import packed_panels
 from lazygrad.codegen.opt.facts import Facts
 from lazygrad.config import Context
@@ -75,6 +76,34 @@ def test_windows_are_read_where_they_lie():
     assert any(opt.op is OptOps.TILE for opt in chosen(convolution(4, 16, 34, 16)))
 
 
+@pytest.mark.parametrize("backward", [False, True])
+def test_windows_with_a_border_are_copied_once(backward):
+    """The copy of an image holds its zeros: what sums it asks for no conditions, and packs nothing else."""
+    ast = convolution(4, 16, 32, 16, border=1, backward=backward)
+    assert staged(chosen(ast)) == [1]
+    opts = [opt for opt in chosen(ast) if opt.op is not OptOps.PADTO]
+    text = loops_text(apply_opts(Loops.of(lower(ast)), opts, CPU))
+    filling, _, summing = text.partition("acc0 = 0.0")
+    assert "temp0[gidx1*1632+gidx2*48+gidx3*16+uidx0] = (" in filling
+    assert "?" not in summing
+
+
+def test_the_lanes_are_those_that_fit():
+    """24 places of a row would fill one and a half vectors: 64 filters fill four."""
+    opts = chosen(convolution(128, 32, 26, 64))
+    assert staged(opts) == [2]
+    assert [opt.amount for opt in opts if opt.op is OptOps.UPCAST and opt.axis == 1] == [64]
+
+
+def test_pieces_do_not_pack_the_same_again_and_again():
+    target = replace(CPU, threads=2)
+    few_blocks = choose(Loops.of(lower(product(1024, 2048, 64, transposed_b=True))), target)
+    (thread,) = (opt for opt in few_blocks if opt.op is OptOps.THREAD)
+    assert any(opt.op is OptOps.TILE and opt.axis == thread.axis for opt in few_blocks)
+    no_block = choose(Loops.of(lower(convolution(128, 32, 26, 64))), target)
+    assert [opt.amount for opt in no_block if opt.op is OptOps.THREAD] == [96]
+
+
 @pytest.mark.parametrize(
     "ast", [row_sum(512, 4096), softmax_rows(512, 512), matmul(512, 512, 1), matmul(8, 8, 8)]
 )
@@ -120,7 +149,8 @@ SIZES = [(64, 64, 64), (66, 50, 70), (127, 33, 97), (17, 300, 130)]
 @pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("order", [(False, False), (True, False), (False, True), (True, True)], ids=str)
-def test_products(size, order, device):
+def test_products(size, order, device, monkeypatch):
+    monkeypatch.setattr(contraction, "WORST", math.inf)
     m, k, n = size
     ast = product(m, k, n, *order)
     contents = random_contents(ast)
@@ -142,8 +172,16 @@ def test_panels_of_more_than_the_stack_holds(device):
 @pytest.mark.parametrize("device", ["PYTHON", "CPU"])
 @pytest.mark.parametrize(
     "ast",
-    [product(9, 5, 20), product(7, 6, 11, True, True), convolution(1, 2, 12, 5)],
-    ids=["plain", "T", "conv"],
+    [
+        product(9, 5, 20),
+        product(7, 6, 11, True, True),
+        product(20, 16, 24, False, True),
+        product(24, 32, 9, True),
+        convolution(1, 2, 12, 5),
+        convolution(2, 2, 9, 5, border=1),
+        convolution(2, 2, 9, 5, border=1, backward=True),
+    ],
+    ids=["plain", "T", "squares", "crossing", "conv", "border", "backward"],
 )
 def test_small_ones_packed_all_the_same(ast, device, monkeypatch):
     monkeypatch.setattr(contraction, "LEAST_WORK", 1)
@@ -156,6 +194,20 @@ def test_small_ones_packed_all_the_same(ast, device, monkeypatch):
     with Context(CHECK=1):
         found = run(ast, device, contents, opts=opts)
     assert all(equal(a, b) for a, b in zip(found, evaluate(ast, contents), strict=True))
+
+
+@pytest.mark.parametrize("device", ["PYTHON", "CPU"])
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("border", [0, 1])
+def test_windows_are_copied_as_what_they_are_on(device, backward, border):
+    ast = convolution(2, 2, 7, 3, border, backward)
+    contents = random_contents(ast)
+    opts = [Opt(OptOps.STAGE, 0, 1)]
+    with Context(CHECK=1):
+        found = run(ast, device, contents, opts=opts)
+    assert all(equal(a, b) for a, b in zip(found, evaluate(ast, contents), strict=True))
+    text = loops_text(apply_opts(Loops.of(lower(ast)), opts, CPU))
+    assert f"for gidx2 in 0..{7 + 2 * border}" in text
 
 
 # *** random contractions

@@ -63,14 +63,17 @@ def transposed(rows, columns):
     return sink(store(0, load(1, plain(columns, rows).permute((1, 0)))))
 
 
-def convolution(images, channels, size, filters):
-    """3 x 3, without a border."""
-    out = size - 2
+def convolution(images, channels, size, filters, border=0, backward=False):
+    """3 x 3, with a border of zeros; `backward`: the filters' rows and columns are walked the other way."""
+    out = size + 2 * border - 2
     shape = (images, filters, out, out, channels, 3, 3)
+    edge = (border, border)
     windows = plain(images, 1, channels, size, size)
+    windows = windows.pad(((0, 0), (0, 0), (0, 0), edge, edge)) if border else windows
     for axis in (3, 5):  # (..., size, ...) seen as (..., out, 3, ...), moving by one each
         windows = _windows(windows, axis, out)
-    x = windows.permute((0, 1, 3, 5, 2, 4, 6)).expand(shape)
+    x = windows.permute((0, 1, 3, 5, 2, 4, 6))
+    x = (x.flip((False, False, False, False, False, True, True)) if backward else x).expand(shape)
     w = plain(filters, channels, 3, 3).reshape((1, filters, 1, 1, channels, 3, 3)).expand(shape)
     product = load(1, x, size=images * channels * size * size) * load(2, w, size=filters * channels * 9)
     return sink(store(0, reduce(product, Ops.ADD, 4, 5, 6)))

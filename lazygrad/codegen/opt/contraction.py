@@ -21,11 +21,13 @@ import math
 from dataclasses import dataclass
 
 from ...device import Target
+from ...ir.nest import ranges_of
 from ...ir.ops import Ops
-from .actions import MAX_UPCAST, Opt, OptOps
+from .actions import MAX_UPCAST, Opt, OptOps, apply_opt
 from .facts import MAX_COST, Access, Facts, size_of
 from .loops import Axis, is_computed, is_parallel
-from .stage import staged_values
+from .stage import SQUARE, staged_values
+from .windows import alike, windows
 
 #: Fewer multiplications are not worth a copy.
 LEAST_WORK = 1 << 17
@@ -33,14 +35,16 @@ LEAST_WORK = 1 << 17
 LEAST_TURNS = 2
 #: The sides of a tile: places of I, and vectors along J, the preferred ones first.
 ROWS, VECTORS = (12, 10, 8, 7, 6, 5, 4, 3, 2), (4, 3, 2, 5, 6, 1)
-#: Cycles to copy an element: by vectors, by vectors behind masks, one by one.
-COPIED, COPIED_MASKED, COPIED_SINGLY = 3.0, 5.0, 2.0
+#: Cycles to copy vectors, and vectors behind masks; an element that comes in squares, and one by one.
+COPIED, COPIED_MASKED, COPIED_IN_SQUARES, COPIED_SINGLY = 3.0, 5.0, 1.5, 6.0
 #: Cycles until a sum may be added to again, and those of a step's bookkeeping.
 LATENCY, STEP = 4.0, 1.0
+#: What a step takes longer for each row where vectors are read from windows, across cache lines.
+UNPACKED = 0.25
 #: Bytes that a cycle brings from beyond the second cache.
 FAR_BYTES = 8.0
 #: Cycles for a vector of products from which on other plans are better: half is the least.
-WORST = 1.0
+WORST = 1.5
 #: Packed rows are read one after the other, so they may be so many times the second cache; measured with
 #: transposed matrices of 1024 and 2048.
 PACKED_ROWS = 2
@@ -49,8 +53,15 @@ PACKED_ROWS = 2
 LONG_RUN, LAST_ROWS = 1 << 25, 1.1
 #: From so many products on a kernel runs in pieces.
 IN_PIECES = 1 << 22
-#: Cycles to store an element of a tile whose lanes are not neighbours.
-SCATTERED = 12.0
+#: Pieces that pack the same are so few at least (`threads.py`).
+PIECES = 4
+#: Cycles to store an element of a tile whose lanes are not neighbours; where they are more than the first
+#: cache has ways for their addresses, so that a line is gone before its next element comes.
+SCATTERED, CONFLICTING = 2.0, 12.0
+#: The number of a loop that no kernel has.
+NEW = 1 << 20
+#: Addresses so many bytes apart share a set of the first cache.
+SET_BYTES = 4096
 #: The second cache where its size is not known.
 CACHE = 1 << 19
 
@@ -67,6 +78,7 @@ class Tile:
     packed: frozenset[int]  # those of them that are packed
     packed_rows: frozenset[int]
     block: int  # how much of I is packed at once; 0: all
+    far: bool  # whether no row is beside the one before
     cycles: float
 
 
@@ -74,12 +86,18 @@ def packed_panels(facts: Facts, target: Target) -> list[Opt]:
     """The Opts for a contraction that is worth packing; [] for anything else."""
     if not _is_contraction(facts):
         return []
+    first = _windows(facts, target)
+    if first:
+        loops = facts.loops
+        for opt in first:
+            loops = apply_opt(loops, opt, target)
+        facts = Facts.of(loops)
     outputs = [axis for axis in facts.loops.axes if axis.output]
     found = [_tile(facts, target, rows, lanes) for lanes in outputs for rows in outputs if rows is not lanes]
     tiles = [tile for tile in found if tile is not None]
     if not tiles:
         return []
-    return _opts(facts, target, min(tiles, key=lambda tile: tile.cycles))
+    return first + _opts(facts, target, min(tiles, key=lambda tile: (tile.cycles, tile.far)))
 
 
 def _is_contraction(facts: Facts) -> bool:
@@ -90,13 +108,43 @@ def _is_contraction(facts: Facts) -> bool:
         return False
     if any(axis.output and not (is_parallel(axis) and axis.reduce is None) for axis in axes):
         return False
-    if any(is_computed(access.node.src[0]) for access in facts.accesses):
+    if any(is_computed(access.node.src[0].src[1]) for access in facts.accesses):
         return False
     return math.prod(size or 1 for size in sizes) >= LEAST_WORK
 
 
+def _windows(facts: Facts, target: Target) -> list[Opt]:
+    """The Opts that copy windows behind conditions, as a padded convolution's, for each place of its batch.
+
+    The copy holds each element once, and zeros around: what reads it needs no conditions.
+    """
+    for access in facts.accesses:
+        if access.node.op is not Ops.LOAD or not access.reduced or len(access.node.src[0].src) == 2:
+            continue
+        number = _number(access)
+        if sum(_number(other) == number for other in facts.accesses if other.node.op is Ops.LOAD) > 1:
+            continue
+        number_of = {r: axis for axis in facts.loops.axes for r in axis.ranges}
+        loops = [r for r in ranges_of(access.node) if r in number_of and access.step(number_of[r]) != 0]
+        groups = alike(access.node.src[0].src[1], loops)
+        together = {r for group in groups for r in group}
+        around = [number_of[r] for r in loops if r not in together and number_of[r].output]
+        found = windows(access.node, (r for r in loops if number_of[r] not in around), NEW)
+        if found is None or not around:
+            continue
+        nbytes = math.prod(r.src[0].arg for r in found.place) * access.node.dtype.itemsize
+        if nbytes > _second_cache(target):
+            continue
+        around.sort(key=lambda axis: axis.number)
+        tiles = [Opt(OptOps.TILE, axis.number, 1) for axis in around]
+        return [*tiles, Opt(OptOps.STAGE, around[-1].number, number)]
+    return []
+
+
 def _number(access: Access) -> int:
-    return int(access.node.src[0].src[0].arg)
+    """The number of an input; below zero for a copy of one."""
+    memory = access.node.src[0].src[0]
+    return int(memory.arg) if memory.op is Ops.DEFINE_GLOBAL else -1 - int(memory.src[0].arg)
 
 
 def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
@@ -109,19 +157,21 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
     if all(access.step(rows) == 0 for access in others):
         return None
     numbers = frozenset(map(_number, panels))
-    copied = [access for access in panels if not _overlaps(facts, access, lanes)]
+    copied = [access for access in panels if _number(access) >= 0 and not _overlaps(facts, access, lanes)]
     elsewhere = [access for access in facts.accesses if access not in panels]
     if not numbers.isdisjoint(_number(access) for access in elsewhere if access.node.op is Ops.LOAD):
         return None
     width = target.vector_bytes // facts.element_bytes
     height, length = size_of(rows) or 0, size_of(lanes) or 0
     steps = math.prod(size_of(axis) or 1 for axis in facts.loops.axes if not axis.output)
-    packed = [access for access in others if access.step(rows) != 0 and _hard_to_read(facts, access)]
+    inputs = [access for access in others if access.step(rows) != 0 and _number(access) >= 0]
+    packed = [access for access in inputs if _hard_to_read(facts, access)]
     unpacked = {
         _number(access) for access in elsewhere if access.node.op is Ops.LOAD and access not in packed
     }
     packed = [access for access in packed if _number(access) not in unpacked]
     copies = frozenset(map(_number, copied))
+    far = all(access.step(rows) not in (0, 1) for access in others if access.step(rows) != 0)
     best: Tile | None = None
     for vectors in VECTORS:
         for side in ROWS:
@@ -130,30 +180,32 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
             turns, across = -(-height // side), -(-length // (vectors * width))
             if (copied and turns < LEAST_TURNS) or (vectors > 1 and length <= (vectors - 1) * width):
                 continue
-            work = turns * side * across * vectors / (height * length)
+            work = turns * side * across * vectors * width / (height * length)
             if height % side and height * length * steps < LONG_RUN:
                 work *= LAST_ROWS
             sums = side * vectors
             slowest = max(sums / 2, (side + vectors) / 2, LATENCY) + STEP
+            if len(copied) < len(panels):
+                slowest += UNPACKED * side
             if steps * vectors * width * facts.element_bytes > _second_cache(target):
                 slowest = max(slowest, vectors * width * facts.element_bytes / FAR_BYTES)
             cycles = work * slowest / (sums * width)
-            served, block, chosen = height, 0, frozenset[int]()
+            served, block, chosen = _served(facts, rows, lanes, copied, across == 1), 0, frozenset[int]()
             if packed:
                 block = _block(height, side, _most_rows(target, height, length, steps, facts))
                 chosen = frozenset(map(_number, packed)) if block else chosen
                 if not block:
                     cycles += len(packed) / 2.0
                 served = block or height
-                cycles += sum(_copying(access, rows, 4) for access in packed) / length
-            cycles += sum(_copying(access, lanes, width) for access in copied) / served
+                cycles += sum(_copying(facts, access, rows, 4) for access in packed) / length
+            cycles += sum(_copying(facts, access, lanes, width) for access in copied) / served
             if cycles * width > WORST:
                 continue
             for access in elsewhere:
                 if not access.reduced and access.step(lanes) not in (0, 1):
-                    cycles += SCATTERED / steps
+                    cycles += _scattering(target, access, lanes, vectors * width) / steps
             if best is None or cycles < best.cycles:
-                best = Tile(rows, lanes, side, vectors, numbers, copies, chosen, block, cycles)
+                best = Tile(rows, lanes, side, vectors, numbers, copies, chosen, block, far, cycles)
     return best
 
 
@@ -174,14 +226,29 @@ def _fits(
     return panel <= max(target.caches, default=CACHE) and code <= MAX_COST
 
 
+def _served(facts: Facts, rows: Axis, lanes: Axis, copied: list[Access], one_block: bool) -> float:
+    """How many places a packed panel serves: those of I, and of all axes around if it is all of J.
+
+    Pieces of a kernel pack it again each; `threads.py` keeps them few.
+    """
+    if not one_block:
+        return size_of(rows) or 1
+    outputs = [axis for axis in facts.loops.axes if axis.output and axis.number != lanes.number]
+    same = [axis for axis in outputs if not any(access.step(axis) != 0 for access in copied)]
+    products = math.prod(size_of(axis) or 1 for axis in facts.loops.axes)
+    return math.prod(size_of(axis) or 1 for axis in same) / (PIECES if products >= IN_PIECES else 1)
+
+
 def _second_cache(target: Target) -> int:
     return target.caches[1] if len(target.caches) > 1 else CACHE
 
 
-def _copying(access: Access, axis: Axis, width: int) -> float:
+def _copying(facts: Facts, access: Access, axis: Axis, width: int) -> float:
     """Cycles to pack one element."""
     if access.step(axis) != 1:
-        return COPIED_SINGLY
+        inner = [each for each in facts.loops.axes if not each.output]
+        along = any(access.step(each) == 1 and (size_of(each) or 1) % SQUARE == 0 for each in inner)
+        return COPIED_IN_SQUARES if along else COPIED_SINGLY
     return (COPIED_MASKED if len(access.node.src[0].src) > 2 else COPIED) / width
 
 
@@ -202,6 +269,13 @@ def _overlaps(facts: Facts, access: Access, lanes: Axis) -> bool:
         span += step * (size - 1)
         elements = elements * size if apart else min(elements * size, span)
     return 2 * elements < places
+
+
+def _scattering(target: Target, access: Access, lanes: Axis, count: int) -> float:
+    """Cycles to load or store one of `count` elements outside of the reduction that are no neighbours."""
+    sets = SET_BYTES // math.gcd((access.step(lanes) or 0) * access.node.src[0].dtype.itemsize, SET_BYTES)
+    ways = max(1, min(target.caches, default=CACHE) // SET_BYTES)
+    return SCATTERED if count <= sets * ways else CONFLICTING
 
 
 def _hard_to_read(facts: Facts, access: Access) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from ...ir.nest import ranges_of, scan_ranges
+from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import OPS, Kind, Ops
-from ...ir.uop import UOp
+from ...ir.uop import UOp, toposort
 from .loops import ACROSS, GATHERED, Axis, Loops, index_nodes, reduces_around, stride, typical
 
 #: Cycles from one step of a SCAN to the next, if no other one hides them.
@@ -39,7 +39,7 @@ class Access:
 
 @dataclass
 class Facts:
-    """What the choice rests on.
+    """What the choice rests on: what is done apart from filling STAGEs.
 
     values   what each operation costs, and the axes along which its value differs
     work     how many operations are done inside the loops of these axes
@@ -64,6 +64,8 @@ class Facts:
         facts = Facts(loops)
         number_of = {r: axis.number for axis in loops.axes for r in axis.ranges}
         nodes = loops.sink.toposort()
+        copied = toposort(store for node in nodes if node.op is Ops.STAGE for store in stage_stores(node))
+        nodes = [node for node in nodes if node not in copied]
         inside_of = reduces_around(nodes)
         addresses = index_nodes(nodes)
         for node in nodes:

@@ -15,10 +15,17 @@ from ...ir.nest import output_ranges, ranges_of, stage_stores
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp, toposort
 from .actions import OptOps, opt, require
-from .loops import IN_REGISTERS, Axis, Loops, index_nodes, is_computed, make_range, substitute_ranges
+from .keep import computed_twice, with_kept
+from .loops import IN_REGISTERS, Axis, Loops, index_nodes, is_computed, make_range, stride, substitute_ranges
+from .windows import WHOLE, place_of, windows
 
 #: The most bytes that one STAGE takes where the sizes of caches are not known.
 MAX_BYTES = 1 << 20
+#: The side of the squares in which a copy is transposed.
+SQUARE = 8
+#: Elements that are surely on one cache line or its neighbours, and steps of a loop that go together where
+#: each reads lines of its own.
+LINE, STEPS = 16, 16
 
 
 @opt(OptOps.STAGE)
@@ -33,7 +40,7 @@ class Stage:
 
     The copy is dense: of the loops it is read in, the slowest first, then what is unrolled, then what is
     computed at once. What is made of a value alone (conversions, operations with constants) is done while
-    copying. Each access gets a copy.
+    copying. Each access gets a copy. Windows that overlap are copied as what they are on (`windows.py`).
     """
 
     counts = "all"
@@ -41,20 +48,31 @@ class Stage:
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
         require(not target.grid, f"{target.name}: copies shared by a workgroup are not there yet")
         require(bool(axis.outermost), "no loop is left along the axis")
+        if amount == 0:
+            kept = computed_twice(loops, axis)
+            require(kept is not None, f"nothing is computed in two loops along axis {axis.number}")
+            return
         found = staged_values(loops.sink, amount)
         require(bool(found), f"nothing loads data{amount}")
         inside = loops_around(loops, axis)
         limit = max(target.caches, default=MAX_BYTES)
         for value in found:
-            require(not is_computed(_place(value)), f"data{amount} is read at computed places")
+            require(not is_computed(place_of(value)), f"data{amount} is read at computed places")
             closed = ranges_of(value) - inside
             require(bool(closed), f"one turn of axis {axis.number} reads one element of data{amount}")
             fixed = all(r.src[0].op is Ops.CONST for r in closed)
             require(fixed, "the copy would have a size that is not known")
             size = math.prod(r.src[0].arg for r in closed) * value.dtype.itemsize
+            if size > limit:
+                found_once = windows(value, closed, 0)
+                once = found_once.place if found_once else closed
+                size = math.prod(r.src[0].arg for r in once) * value.dtype.itemsize
             require(size <= limit, f"the copy has {size} bytes; at most {limit} are kept")
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
+        kept = computed_twice(loops, axis) if amount == 0 else None
+        if kept is not None:
+            return with_kept(loops, axis, kept)
         inside = loops_around(loops, axis)
         sink = loops.sink
         for value in staged_values(sink, amount):
@@ -102,29 +120,24 @@ def _converted(value: UOp, users: dict[UOp, list[UOp]], addresses: set[UOp]) -> 
     return value
 
 
-def _place(value: UOp) -> UOp:
-    """The INDEX that a value is loaded from."""
-    return next(node for node in toposort((value,)) if node.op is Ops.INDEX)
-
-
 def staged(sink: UOp, value: UOp, inside: frozenset[UOp]) -> UOp:
     """The value, read from a STAGE that is filled in each turn of the loops `inside`."""
     nodes = sink.toposort()
     fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
     number = sum(node.op is Ops.STAGE for node in nodes)
-    closed = sorted(ranges_of(value) - inside, key=_order)
-    own = {
-        r: make_range(
-            r.src[0].arg, fresh + k, AxisType.UPCAST if r.arg.kind in IN_REGISTERS else AxisType.LOOP
-        )
-        for k, r in enumerate(closed)
-    }
+    found = windows(value, ranges_of(value) - inside, fresh)
+    at = found.place if found else {r: r for r in ranges_of(value) - inside}
+    source = found.value if found else value
+    closed = sorted(at, key=_order)
+    if found:  # as the source lies
+        closed.sort(key=lambda r: -abs(stride(place_of(source).src[1], r) or 0))
+    own, loops = _filling(closed, place_of(source).src[1], fresh + len(closed))
     size = math.prod(r.src[0].arg for r in closed)
     memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size), (), number)
-    there, here = _dense(list(own.values())), _dense(closed)
-    copied = substitute_ranges(value, dict(own))
+    there, here = _dense(closed, own), _dense(closed, at)
+    copied = substitute_ranges(source, dict(own))
     store = UOp(Ops.STORE, dtypes.void, (UOp(Ops.INDEX, memory.dtype, (memory, there)), copied))
-    stage = UOp(Ops.STAGE, memory.dtype, (memory, store, *own.values()))
+    stage = UOp(Ops.STAGE, memory.dtype, (memory, store, *loops))
     return UOp(Ops.LOAD, value.dtype, (UOp(Ops.INDEX, memory.dtype, (stage, here)),))
 
 
@@ -133,12 +146,80 @@ def _order(r: UOp) -> tuple[int, int]:
     return r.arg.kind.value, r.arg.id
 
 
-def _dense(ranges: list[UOp]) -> UOp:
-    """The row-major place in an array with these axes."""
+def _dense(ranges: list[UOp], at: dict[UOp, UOp]) -> UOp:
+    """The row-major place in an array with these axes, where each is at the given place."""
     place = index.const(0)
     for r in ranges:
-        place = place * r.src[0] + r
+        place = place * r.src[0] + at[r]
     return place
+
+
+# *** the loops that fill a copy
+
+
+def _filling(closed: list[UOp], place: UOp, fresh: int) -> tuple[dict[UOp, UOp], list[UOp]]:
+    """The place on each axis of a copy, and the loops that walk them, the outermost first.
+
+    They walk the copy in its order, unless that is far from the order of the source:
+
+    - where the source is contiguous along a loop and not along the lanes, they go by squares of both;
+    - where a loop jumps a cache line or more in each step, and one outside of it less, it is cut into blocks,
+      which are walked outside of that.
+    """
+    own: dict[UOp, UOp] = {}
+    loops: list[UOp] = []
+    steps = {r: stride(place, r) for r in closed}
+    square, crossing, row = _square(closed, steps), None, None
+    if not square:
+        crossing, row = _crossing(closed, steps), _row(closed, steps)
+
+    def split(r: UOp, amount: int, kind: AxisType) -> tuple[UOp, UOp]:
+        number = fresh + 2 * len(own)
+        outer = make_range(r.src[0].arg // amount, number, AxisType.LOOP)
+        inner = make_range(amount, number + 1, kind)
+        own[r] = outer * amount + inner
+        return outer, inner
+
+    for r in closed:
+        if r in square:
+            outer, inner = split(r, SQUARE, AxisType.UPCAST)
+            whole = [outer, *loops[-2:]] if square <= own.keys() else [outer]
+            loops = [*loops[: len(loops) + 1 - len(whole)], *whole, inner]
+        elif r is row:
+            loops += split(r, WHOLE, AxisType.UPCAST)
+        elif r is crossing:
+            outer, inner = split(r, STEPS, AxisType.UPCAST)
+            loops = [outer, *loops, inner]
+        else:
+            kind = AxisType.UPCAST if r.arg.kind in IN_REGISTERS else AxisType.LOOP
+            own[r] = make_range(r.src[0].arg, fresh + 2 * len(own), kind)
+            loops.append(own[r])
+    return own, loops
+
+
+def _square(closed: list[UOp], steps: dict[UOp, int | None]) -> set[UOp]:
+    """A loop along which the source is contiguous, and lanes along which it is not."""
+    loops = [r for r in closed if r.arg.kind not in IN_REGISTERS and steps[r] == 1]
+    lanes = [r for r in closed if r.arg.kind in IN_REGISTERS and steps[r] not in (0, 1, -1)]
+    whole = all(r.src[0].arg % SQUARE == 0 for r in (*loops, *lanes))
+    return {loops[0], lanes[0]} if len(loops) == len(lanes) == 1 and whole else set()
+
+
+def _row(closed: list[UOp], steps: dict[UOp, int | None]) -> UOp | None:
+    """The innermost loop, if vectors can walk it and nothing else is in lanes."""
+    last = closed[-1]
+    whole = last.src[0].arg % WHOLE == 0 and last.src[0].arg > WHOLE
+    return last if whole and steps[last] == 1 and last.arg.kind not in IN_REGISTERS else None
+
+
+def _crossing(closed: list[UOp], steps: dict[UOp, int | None]) -> UOp | None:
+    """The innermost loop, if it jumps by more than a loop outside of it does."""
+    loops = [r for r in closed if r.arg.kind not in IN_REGISTERS]
+    if not loops or loops[-1].src[0].arg % STEPS or loops[-1].src[0].arg == STEPS:
+        return None
+    far = abs(steps[loops[-1]] or 0)
+    nearer = any(0 < abs(steps[r] or 0) < far for r in loops[:-1])
+    return loops[-1] if far >= LINE and nearer else None
 
 
 def replaced(sink: UOp, value: UOp, other: UOp) -> UOp:

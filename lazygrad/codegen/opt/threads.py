@@ -9,7 +9,7 @@ import math
 
 from ...device import Target
 from ...ir.index import bounds
-from ...ir.nest import ranges_of
+from ...ir.nest import closed_ranges, output_ranges, ranges_of
 from ...ir.ops import OPS, Kind, Ops
 from ...ir.uop import UOp
 from . import workgroups
@@ -21,6 +21,8 @@ from .loops import Axis, Loops
 PIECE_OPERATIONS, PIECE_BYTES = 1_200_000, 250_000
 #: A kernel of fewer pieces stays whole: waking a worker that sleeps takes 10 µs.
 FEWEST = 4
+#: What all pieces copy alike may take this share of the time; an element is worth so many products.
+COPIES, COPIED = 1 / 8, 96
 
 
 def choose(loops: Loops, target: Target) -> list[Opt]:
@@ -34,14 +36,31 @@ def choose(loops: Loops, target: Target) -> list[Opt]:
     for each in opts:
         loops = apply_opt(loops, each, target)
     axes = [axis for axis in loops.axes if axis.output and axis.outermost]
-    for axis in sorted(axes, key=lambda axis: _preference(axis, pieces)):
-        opt = Opt(OptOps.THREAD, axis.number, min(pieces, _steps(axis)))
+    staged = any(node.op is Ops.STAGE for node in loops.sink.toposort())
+    for axis in sorted(axes, key=lambda axis: _preference(axis, pieces, staged)):
+        most = min(pieces, _steps(axis), _pieces_for_copies(loops, axis))
+        opt = Opt(OptOps.THREAD, axis.number, most)
         try:
             apply_opt(loops, opt, target)
         except KernelOptError:
             continue
         return [*opts, opt]
     return opts
+
+
+def _pieces_for_copies(loops: Loops, axis: Axis) -> int:
+    """The most pieces along an axis: each fills again the STAGEs that stand outside of its loop."""
+    nodes = loops.sink.toposort()
+    nest = {r: depth for depth, r in enumerate(output_ranges(nodes))}
+    own = nest[axis.outermost[0]]
+    copied = 0.0
+    for stage in nodes:
+        if stage.op is Ops.STAGE and all(nest.get(r, own) < own for r in ranges_of(stage)):
+            copied += _turns(ranges_of(stage).union(closed_ranges(stage)))
+    if not copied:
+        return MAX_PIECES
+    work = sum(_turns(ranges_of(node) | set(node.src[1:])) for node in nodes if node.op is Ops.REDUCE)
+    return max(FEWEST, int(COPIES * work / (copied * COPIED)))
 
 
 def pieces_of(sink: UOp) -> int:
@@ -72,8 +91,8 @@ def _steps(axis: Axis) -> int:
     return bounds(axis.outermost[0].src[0])[1]
 
 
-def _preference(axis: Axis, pieces: int) -> tuple[bool, int, bool]:
-    """The outermost blocks, if they are some: what is kept for one serves the loops inside. Then the first
-    axis that has steps enough, or any."""
-    blocks = bool(axis.blocks) and _steps(axis) >= FEWEST
+def _preference(axis: Axis, pieces: int, staged: bool) -> tuple[bool, int, bool]:
+    """The outermost blocks, if they are some: what is kept for one serves the loops inside, and would be
+    filled anew in each turn of any other. Then the first axis that has steps enough, or any."""
+    blocks = bool(axis.blocks) and _steps(axis) >= (2 if staged else FEWEST)
     return not blocks, axis.blocks[0].arg.id if blocks else 0, _steps(axis) < pieces

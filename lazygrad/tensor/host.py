@@ -213,6 +213,9 @@ class HostMixin(TensorBase):
     def from_numpy(cls, array: np.ndarray[Any, Any]) -> Tensor:
         """A CPU tensor that shares the array's memory: writes through either are seen by both.
 
+        What may only be read (an array of `bytes`, a file mapped for reading) is never written: an assignment moves
+        the tensor to memory of its own.
+
         >>> Tensor.from_numpy(Tensor([1, 2]).numpy()).tolist()
         [1, 2]
         """
@@ -233,7 +236,10 @@ class HostMixin(TensorBase):
 
         flat = np.frombuffer(array, dtype=array.dtype) if array.flags.writeable else array.reshape(-1)
         node = new_buffer("CPU", array.size, dtype)
-        mark_buffer(node, Buffer("CPU", array.size, dtype).allocate(opaque=flat))
+        buffer = Buffer("CPU", array.size, dtype).allocate(opaque=flat)
+        if not array.flags.writeable:
+            buffer.exported += 1  # whoever owns it relies on what it holds, for good
+        mark_buffer(node, buffer)
         made: Any = object.__new__(cls)
         made._setup(reshape(node, array.shape), False, leaf=True)
         made._claim_memory()

@@ -57,6 +57,20 @@ def test_numpy_sees_the_memory_and_may_not_write_it():
     assert MANY.tolist() == [[1, 2], [3, 4]]
 
 
+def test_memory_that_may_only_be_read_is_not_written(tmp_path):
+    text = b"hello"
+    for write in (lambda t: t.assign(t * 0), lambda t: t.__setitem__(1, 7), lambda t: t.__iadd__(1)):
+        tensor = Tensor.from_numpy(np.frombuffer(text, dtype=np.uint8))
+        write(tensor)
+        assert tensor.tolist() != list(text)
+    assert text == bytes([104, 101, 108, 108, 111])
+    (tmp_path / "zeros").write_bytes(bytes(4096))
+    mapped = np.memmap(tmp_path / "zeros", mode="r", dtype=np.uint8)
+    tensor = Tensor.from_numpy(mapped)
+    tensor += 1
+    assert (tensor.sum().item(), mapped.sum()) == (4096, 0)
+
+
 def test_numpy_shares_both_ways():
     array = np.arange(3.0)
     t = Tensor.from_numpy(array)

@@ -22,6 +22,7 @@ from ..ir.ops import COMPARISONS, ELEMENTWISE, OPS, Ops
 from ..ir.text import number_text
 from ..ir.uop import UOp
 from . import Renderer, dialects, parameters
+from .alignment import multiple_of
 from .dialects import Dialect
 from .functions import Functions
 from .names import Names, carried_accumulators, loop_names, variable_name
@@ -150,6 +151,8 @@ class _Kernel:
         #: The text of each value as an operand: a name, or the expression itself.
         self.value: dict[UOp, str] = {}
         self.depth: dict[UOp, int] = {}
+        #: Of arithmetic that was done on unsigned numbers: its text, and that without the cast back.
+        self.unsigned: dict[UOp, tuple[str, str]] = {}
         #: Expressions not written yet, and the accumulators they read.
         self.waiting: dict[UOp, frozenset[UOp]] = {}
         #: Of each vector bool: the bytes of a lane of its mask.
@@ -341,11 +344,21 @@ class _Kernel:
         wraps = self.row.wraps or dtype.count > 1 or not dtypes.is_int(dtype)
         if wraps or node.op not in _OVERFLOWING or _stays_in(node):
             return ""
-        wide = self.type(UNSIGNED[max(dtype.itemsize, 4)])
-        operands = [f"({wide}){self.of(s)}" for s in node.src]
+        number = UNSIGNED[max(dtype.itemsize, 4)]
+        operands = [self._as_unsigned(s, number) for s in node.src]
         if node.op is Ops.NEG:
             operands = ["0", *operands]
-        return f"(({self.type(dtype)})({_OVERFLOWING[node.op].join(operands)}))"
+        text = f"({_OVERFLOWING[node.op].join(operands)})"
+        self.unsigned[node] = (signed := f"(({self.type(dtype)}){text})"), text
+        return signed
+
+    def _as_unsigned(self, node: UOp, number: DType) -> str:
+        """An operand as an unsigned number; one that was made of such is not brought back between."""
+        text = self.of(node)
+        if node.op is Ops.CONST:
+            return self.literal(node.arg % (1 << 8 * number.itemsize), number)
+        signed, found = self.unsigned.get(node, ("", ""))
+        return found if text == signed and node.dtype.itemsize >= 4 else f"({self.type(number)}){text}"
 
     def _wrapped(self, node: UOp, text: str) -> str:
         """C computes narrow integers as int; bring the result back."""
@@ -522,7 +535,16 @@ class _Kernel:
         """What an INDEX addresses, as a value."""
         if dtype.count > 1 and self.row.load:
             return self.row.load.format(pointer=self.of(index), lanes=dtype.count)
+        if self.in_lanes(index, dtype):
+            lanes = ",".join(f"{self.of(index)}[{lane}]" for lane in range(dtype.count))
+            return self.row.make_vector.format(type=self.type(dtype), lanes=lanes)
         return self.access(index, dtype)
+
+    def in_lanes(self, index: UOp, dtype: DType) -> bool:
+        """Whether a vector is read and written lane by lane: its place may be no multiple of its size."""
+        if dtype.count == 1 or not self.row.aligned:
+            return False
+        return index.src[0].op is not Ops.DEFINE_GLOBAL or multiple_of(index.src[1]) % dtype.count != 0
 
     def load(self, node: UOp) -> None:
         index, dtype = node.src[0], node.dtype
@@ -566,7 +588,14 @@ class _Kernel:
         flags = dtype.scalar_type is dtypes.bool and dtype.count > 1
         if flags:
             text = f"({self.as_mask(value, 1)}&1)"
-        if dtype.count > 1 and self.row.store:
+        if self.in_lanes(index, dtype):
+            name = text
+            if not text.isidentifier():
+                name = self.names.fresh("alu")
+                self.line(f"{self.type(dtype)} {name} = {text};")
+            lanes = [self.row.lane.format(vector=name, lane=n, letter="xyzw"[n]) for n in range(dtype.count)]
+            stored = "; ".join(f"{self.of(index)}[{n}] = {lane}" for n, lane in enumerate(lanes))
+        elif dtype.count > 1 and self.row.store:
             stored = self.row.store.format(value=text, pointer=self.of(index), lanes=dtype.count)
         else:
             stored = f"{self.access(index, dtype)} = {text}"

@@ -46,6 +46,7 @@ class Dialect:
     half_is_storage whether half has only conversions, so that arithmetic goes through float
     wraps           whether signed arithmetic that overflows wraps, or must go through unsigned numbers
     load, store     a vector at `{pointer}`, aligned as an element is; empty = through a vector pointer
+    aligned         whether vectors are read and written at multiples of their size only, others lane by lane
     entry           whether the CPU's entry function is written too
     """
 
@@ -77,6 +78,7 @@ class Dialect:
     wraps: bool = True
     load: str = ""
     store: str = ""
+    aligned: bool = False
     entry: bool = False
 
 
@@ -153,6 +155,8 @@ CUDA = Dialect(
     sqrt="sqrt{f}",
     trunc="trunc{f}",
     fma="fma{f}",
+    wraps=False,
+    aligned=True,
 )
 
 METAL = Dialect(
@@ -176,6 +180,7 @@ METAL = Dialect(
     header=("#include <metal_stdlib>", "using namespace metal;"),
     sqrt="precise::sqrt",
     bitcast="as_type<{type}>({value})",
+    aligned=True,
 )
 
 

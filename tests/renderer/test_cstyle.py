@@ -122,6 +122,20 @@ def test_s76_cuda_e_4_4() -> None:
     )
 
 
+@pytest.mark.parametrize("renderer", [CUDARenderer("sm_90"), MetalRenderer()], ids=lambda r: r.suffix)
+@pytest.mark.parametrize(("place", "whole"), [(0, True), (4, True), (2, False), (1, False)])
+def test_vectors_at_other_places_than_multiples_of_their_size_go_lane_by_lane(
+    renderer: CStyleRenderer, place: int, whole: bool
+) -> None:
+    """A GPU faults, or rounds the address down."""
+    a, b = (data(n, dtypes.float32, 72) for n in range(2))
+    i = special("lidx0", 16)
+    there = (i << 2) + place if place else i << 2
+    text = renderer.render(listed(a, b, i, store(at(a, there), load(at(b, there), lanes=4))))
+    assert text.count("float4*)") == (2 if whole else 0)
+    assert text.count("[3]") == (0 if whole else 2)
+
+
 def test_s77_e_16() -> None:
     loads = "  float val0 = *(data1+gidx0);\n  float val1 = *(data2+gidx0);\n"
     body = f" /* 16 */\n{loads}  *(data0+gidx0) = (val0+val1);\n}}"

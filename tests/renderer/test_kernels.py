@@ -63,6 +63,11 @@ KERNELS: dict[str, Row] = {
         [Opt(UPCAST, 0, 4)],
         [Opt(UPCAST, 0, 4), Opt(LOCAL, 0, 4)],
     ),
+    "shifted-vectors": (
+        lambda: empty(65)[1:] + empty(64),
+        [Opt(UPCAST, 0, 4)],
+        [Opt(UPCAST, 0, 4), Opt(LOCAL, 0, 4)],
+    ),
     "add-in-pieces": (lambda: empty(4096) + 1, [Opt(THREAD, 0, 4)], [Opt(LOCAL, 0, 64)]),
     "add-with-a-tail": (lambda: empty(30) + 1, [Opt(PADTO, 0, 4), Opt(UPCAST, 0, 4)], [Opt(PADTO, 0, 4)]),
     "dot": (lambda: (empty(2, dtype=dtypes.int) * empty(2, dtype=dtypes.int)).sum(), [], []),

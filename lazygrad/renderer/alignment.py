@@ -1,0 +1,36 @@
+"""What a place in memory is known to be a multiple of, for languages that read vectors at multiples only."""
+
+from __future__ import annotations
+
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+
+#: Of 0, which every number divides.
+_ANY = 1 << 30
+
+
+def multiple_of(node: UOp) -> int:
+    """The greatest power of two that is known to divide an integer."""
+    found = node.facts.get("multiple_of")
+    if found is None:
+        found = node.facts["multiple_of"] = _multiple_of(node)
+    return int(found)
+
+
+def _multiple_of(node: UOp) -> int:
+    op = node.op
+    if op is Ops.CONST:
+        return node.arg & -node.arg if node.arg else _ANY
+    if op in (Ops.CAST, Ops.NEG):
+        return multiple_of(node.src[0])
+    if op is Ops.SHL and node.src[1].op is Ops.CONST:
+        return min(multiple_of(node.src[0]) << node.src[1].arg, _ANY)
+    if op is Ops.MUL:
+        return min(multiple_of(node.src[0]) * multiple_of(node.src[1]), _ANY)
+    if op is Ops.AND:
+        return max(map(multiple_of, node.src))
+    if op in (Ops.ADD, Ops.SUB, Ops.OR, Ops.XOR, Ops.MOD):
+        return min(map(multiple_of, node.src))
+    if op is Ops.WHERE:
+        return min(map(multiple_of, node.src[1:]))
+    return 1

@@ -274,7 +274,8 @@ class DecompositionsMixin(FourierMixin):
             raise ValueError(f"qr's mode is 'reduced', 'complete' or 'r', not {mode!r}")
         a = self._matrices("qr")
         if mode == "complete" and vmax(a.shape[-2]) > vmax(a.shape[-1]):
-            return QR(*_on_host("qr", lambda x: _numpy().linalg.qr(x, "complete"), a))
+            why = "of tall matrices: their last columns of Q are free; mode 'reduced' has one"
+            return QR(*_WithoutGradient.apply(a, "qr('complete')", why, _complete_qr))
         q, r = _QR.apply(a)
         return QR(self.zeros(0, dtype=a.dtype, device=a.device) if mode == "r" else q, r)
 
@@ -291,7 +292,8 @@ class DecompositionsMixin(FourierMixin):
         """
         a = self._matrices("svd")
         if full_matrices and a.shape[-2] != a.shape[-1]:
-            u, _, vh = _on_host("svd", lambda x: _numpy().linalg.svd(x, full_matrices=True), a)
+            why = "for U and Vh of matrices that are not square; full_matrices=False has one"
+            u, vh = _WithoutGradient.apply(a, "svd(full_matrices=True)", why, _full_svd)
             return SVD(u, a.svdvals(), vh)
         return SVD(*_SVD.apply(a))
 
@@ -428,6 +430,27 @@ def _batched(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a.expand(*lead, *a.shape[-2:]), b.expand(*lead, *b.shape[-2:])
 
 
+class _WithoutGradient(Function):
+    """What has a value and no gradient (yet): an error says so where one is asked for."""
+
+    def forward(self, a: Tensor, name: str, why: str, compute: Callable[..., Any]) -> Any:
+        self.message = f"{name} of shape {shape_text(a.shape)} has no gradient {why}"
+        made = _on_host(name, compute, a)
+        return made if len(made) > 1 else made[0]
+
+    def backward(self, *grads: Tensor) -> Any:
+        raise NotImplementedError(self.message)
+
+
+def _complete_qr(x: np.ndarray[Any, Any]) -> Any:
+    return tuple(_numpy().linalg.qr(x, "complete"))
+
+
+def _full_svd(x: np.ndarray[Any, Any]) -> Any:
+    u, _, vh = _numpy().linalg.svd(x, full_matrices=True)
+    return u, vh
+
+
 class _Inverse(Function):
     def forward(self, a: Tensor) -> Tensor:
         (result,) = _on_host("inv", _numpy().linalg.inv, a)
@@ -479,8 +502,8 @@ class _Determinant(Function):
         a, result = self.saved_tensors
         wide = grad.unsqueeze(-1).unsqueeze(-1)
         if self.singular:
-            (cofactors,) = _on_host("det", _cofactors, a.detach())
-            return wide * cofactors
+            why = "of a second order, where a matrix is singular"
+            return wide * _WithoutGradient.apply(a, "det", why, _cofactors)  # type: ignore[no-any-return]
         return wide * result.unsqueeze(-1).unsqueeze(-1) * _t(a.inv())  # type: ignore[no-any-return]
 
 
@@ -603,7 +626,7 @@ class _LU(Function):
         p, lower, upper = self.saved_tensors
         if lower.shape[-2] != upper.shape[-1]:
             raise NotImplementedError(
-                f"the gradient of lu of matrices that are not square, {lower.shape[-2]}×{upper.shape[-1]}"
+                f"lu has no gradient of matrices that are not square, {lower.shape[-2]}×{upper.shape[-1]}"
             )
         inner = _t(lower).dot(grad_l).tril(-1) + grad_u.dot(_t(upper)).triu()
         left = _t(lower).solve(inner)

@@ -99,7 +99,7 @@ class Function:
             return made
         parents = [arg if isinstance(arg, TensorBase) else None for arg in args]
         outputs = tuple(_recorded(context, parents, results, place) for place in range(len(results)))
-        _let_go(context, results)
+        _let_go(context, inputs, results)
         return outputs if isinstance(made, tuple) else outputs[0]
 
 
@@ -133,25 +133,31 @@ def _recorded(
 
 
 class _Kept(NamedTuple):
-    """A tensor that backward will ask for: its node, or which result of forward it is."""
+    """A tensor that backward will ask for: which result of forward it is, or which argument, or its node."""
 
     node: UOp | None
-    place: int
+    result: int
+    argument: int
     requires_grad: bool
 
 
-def _let_go(context: Function, results: Sequence[TensorBase]) -> None:
+def _let_go(context: Function, inputs: Sequence[Any], results: Sequence[TensorBase]) -> None:
     """Keep the nodes of saved tensors and not the tensors.
 
     A tensor that exists is a value that somebody wants: it would be computed and stored before a write ends
-    what it reads. And a saved result would hold its own node.
+    what it reads. And a saved result would hold its own node. An argument is the source of the FUNCTION node:
+    a node that it had before its value was read would lead to no leaf.
     """
+
+    def place(value: Any, among: Sequence[Any]) -> int:
+        return next((n for n, other in enumerate(among) if other is value), -1)
 
     def kept(value: Any) -> Any:
         if not isinstance(value, TensorBase):
             return value
-        place = next((n for n, result in enumerate(results) if result is value), -1)
-        return _Kept(None if place >= 0 else value.uop, place, value._requires_grad)
+        result, argument = place(value, results), place(value, inputs)
+        node = value.uop if result < 0 and argument < 0 else None
+        return _Kept(node, result, argument, value._requires_grad)
 
     for name, value in vars(context).items():
         setattr(context, name, kept(value))
@@ -224,13 +230,15 @@ class _Call:
                 return value
             if value.node is not None:
                 return self._tensor(value.node, value.requires_grad)
-            if value.place == self.place:
+            if value.result < 0:
+                return self._tensor(node.src[1 + self.positions.index(value.argument)], value.requires_grad)
+            if value.result == self.place:
                 return self._tensor(node)
             # another result: the FUNCTION node that it is, with the same sources
-            result = self.results[value.place]
+            result = self.results[value.result]
             if not dtypes.is_float(result.dtype):
                 return self._tensor(result, False)
-            call = _Call(self.context, value.place, self.positions, self.arguments, self.results, self.kind)
+            call = _Call(self.context, value.result, self.positions, self.arguments, self.results, self.kind)
             again = UOp(Ops.FUNCTION, result.dtype, (result, *node.src[1:]), call)
             set_becomes(again, result)
             return self._tensor(again)

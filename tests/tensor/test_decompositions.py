@@ -152,6 +152,59 @@ def test_second_derivatives() -> None:
     assert math.isclose(second.numpy()[1, 2], (slope(moved) - slope(back)) / (2 * step), rel_tol=1e-5)
 
 
+@needs("torch")
+@pytest.mark.parametrize("name", [name for name in GRADIENTS if name != "det singular"])
+def test_second_derivatives_are_those_of_pytorch(name: str) -> None:
+    torch = require("torch")
+    ours, theirs, arrays = GRADIENTS[name]
+
+    def weighted(results: Any, wrap: Callable[[Any], Any]) -> Any:
+        weights = [data(*r.shape, seed=n, low=0.5, high=1.5, dtype=np.float64) for n, r in enumerate(results)]
+        return sum((r * wrap(w)).sum() for r, w in zip(results, weights, strict=True))
+
+    mine = [Tensor(a, requires_grad=True) for a in arrays]
+    slopes = weighted([ours(*mine)], Tensor).gradient(*mine)
+    found = weighted(slopes, Tensor).gradient(*mine)
+    other = [torch.tensor(a.copy(), requires_grad=True) for a in arrays]
+    first = weighted([(theirs or ours)(*other)], torch.tensor)
+    slopes = torch.autograd.grad(first, other, create_graph=True)
+    expected = torch.autograd.grad(weighted(slopes, torch.tensor), other)
+    for got, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-7, atol=1e-7)
+
+
+WITHOUT_GRADIENT: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
+    "qr": (
+        lambda x: x.qr("complete").Q,
+        r"qr\('complete'\) of shape \(3, 2\) has no gradient of tall matrices: .* 'reduced' has one",
+    ),
+    "svd": (
+        lambda x: x.svd().U,
+        r"svd\(full_matrices=True\) of shape \(3, 2\) has no gradient for U and Vh of matrices that are not",
+    ),
+    "lu": (lambda x: x.lu().L, "lu has no gradient of matrices that are not square, 3×2"),
+    "det": (
+        lambda x: (x @ x.T).det().gradient(x)[0],
+        r"det of shape \(3, 3\) has no gradient of a second order, where a matrix is singular",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_GRADIENT)
+def test_what_has_no_gradient_says_so(name: str) -> None:
+    made, message = WITHOUT_GRADIENT[name]
+    x = Tensor(TALL[0][:3, :2], requires_grad=True)
+    with pytest.raises(NotImplementedError, match=message):
+        made(x).sum().backward()
+
+
+def test_the_singular_values_of_a_full_decomposition_have_a_gradient() -> None:
+    x = Tensor(TALL[0][:3, :2], requires_grad=True)
+    (full,) = x.svd().S.sum().gradient(x)
+    (reduced,) = x.svdvals().sum().gradient(x)
+    assert full.tolist() == reduced.tolist()
+
+
 def test_ranks_and_residuals() -> None:
     x = np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 0.0]])
     assert Tensor(x).matrix_rank().item() == 1

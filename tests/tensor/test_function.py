@@ -375,3 +375,20 @@ def test_wrong_results():
 
     with pytest.raises(TypeError, match=r"Bad\.forward must give a tensor or a tuple of tensors, not 3"):
         Bad.apply(leaf([1.0]))
+
+
+def test_a_saved_argument_whose_value_was_read_is_still_the_argument() -> None:
+    class Square(Function):
+        def forward(self, x: Tensor) -> Tensor:
+            result = Tensor(x.numpy() ** 2)  # computed on the host
+            self.save_for_backward(x, result)
+            return result
+
+        def backward(self, grad: Tensor) -> Tensor:
+            x, result = self.saved_tensors
+            return grad * 2 * result / x
+
+    x = Tensor([3.0], requires_grad=True)
+    (first,) = Square.apply(x).gradient(x)
+    (second,) = first.gradient(x)
+    assert (first.tolist(), second.tolist()) == ([6.0], [2.0])

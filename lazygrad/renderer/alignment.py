@@ -20,7 +20,7 @@ def multiple_of(node: UOp) -> int:
 def _multiple_of(node: UOp) -> int:
     op = node.op
     if op is Ops.CONST:
-        return node.arg & -node.arg if node.arg else _ANY
+        return int(node.arg & -node.arg) if node.arg else _ANY
     if op in (Ops.CAST, Ops.NEG):
         return multiple_of(node.src[0])
     if op is Ops.SHL and node.src[1].op is Ops.CONST:

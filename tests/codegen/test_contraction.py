@@ -40,6 +40,13 @@ def product(m, k, n, transposed_a=False, transposed_b=False, dtype=dtypes.float,
     return sink(store(0, reduce(x.cast(summed) * y.cast(summed), Ops.ADD, 2)))
 
 
+def gram(n, k):
+    """a @ a.T: both factors are of one input."""
+    x = load(1, plain(n, 1, k).expand((n, n, k)), size=n * k)
+    y = load(1, plain(1, n, k).expand((n, n, k)), size=n * k)
+    return sink(store(0, reduce(x * y, Ops.ADD, 2)))
+
+
 def staged(opts):
     return [opt.amount for opt in opts if opt.op is OptOps.STAGE]
 
@@ -130,6 +137,14 @@ def test_rows_that_are_read_otherwise_too_are_not_packed():
     assert staged(chosen(sink(store(0, total + again)))) == [2]
 
 
+def test_an_input_may_be_both_factors():
+    opts = chosen(gram(512, 512))
+    assert staged(opts) == [1]
+    text = loops_text(apply_opts(Loops.of(lower(gram(512, 512))), opts, CPU))
+    assert "temp0[" in text
+    assert "temp1[" in text
+
+
 def test_what_is_made_of_an_element_alone_is_done_while_packing():
     ast = product(64, 64, 64)
     half = const(0.5, (sums := ast.src[0].src[2].src[0]).src[1])
@@ -177,11 +192,12 @@ def test_panels_of_more_than_the_stack_holds(device):
         product(7, 6, 11, True, True),
         product(20, 16, 24, False, True),
         product(24, 32, 9, True),
+        gram(24, 16),
         convolution(1, 2, 12, 5),
         convolution(2, 2, 9, 5, border=1),
         convolution(2, 2, 9, 5, border=1, backward=True),
     ],
-    ids=["plain", "T", "squares", "crossing", "conv", "border", "backward"],
+    ids=["plain", "T", "squares", "crossing", "gram", "conv", "border", "backward"],
 )
 def test_small_ones_packed_all_the_same(ast, device, monkeypatch):
     monkeypatch.setattr(contraction, "LEAST_WORK", 1)

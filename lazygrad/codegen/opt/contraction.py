@@ -159,13 +159,14 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
     numbers = frozenset(map(_number, panels))
     copied = [access for access in panels if _number(access) >= 0 and not _overlaps(facts, access, lanes)]
     elsewhere = [access for access in facts.accesses if access not in panels]
-    if not numbers.isdisjoint(_number(access) for access in elsewhere if access.node.op is Ops.LOAD):
-        return None
+    both = [a for a in elsewhere if a.node.op is Ops.LOAD and _number(a) in numbers]
+    if both and not (len(copied) == len(panels) and all(a.reduced and a.step(rows) != 0 for a in both)):
+        return None  # a copy of an input is one of all that is read of it
     width = target.vector_bytes // facts.element_bytes
     height, length = size_of(rows) or 0, size_of(lanes) or 0
     steps = math.prod(size_of(axis) or 1 for axis in facts.loops.axes if not axis.output)
     inputs = [access for access in others if access.step(rows) != 0 and _number(access) >= 0]
-    packed = [access for access in inputs if _hard_to_read(facts, access)]
+    packed = [access for access in inputs if access in both or _hard_to_read(facts, access)]
     unpacked = {
         _number(access) for access in elsewhere if access.node.op is Ops.LOAD and access not in packed
     }
@@ -194,6 +195,8 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
             if packed:
                 block = _block(height, side, _most_rows(target, height, length, steps, facts))
                 chosen = frozenset(map(_number, packed)) if block else chosen
+                if both and not block:
+                    continue
                 if not block:
                     cycles += len(packed) / 2.0
                 served = block or height
@@ -327,7 +330,7 @@ def _opts(facts: Facts, target: Target, tile: Tile) -> list[Opt]:
     inner = lanes if length > across else rows
     outer = rows if blocks else inner
     found += [Opt(OptOps.STAGE, inner.number, number) for number in sorted(tile.packed)]
-    found += [Opt(OptOps.STAGE, outer.number, number) for number in sorted(tile.packed_rows)]
+    found += [Opt(OptOps.STAGE, outer.number, number) for number in sorted(tile.packed_rows - tile.packed)]
     return found
 
 

@@ -58,8 +58,9 @@ _INT_SUPPORTED = frozenset(_SIGNED_OPS) | {Ops.MAX, Ops.MIN, Ops.NEG, Ops.SHL, O
 _BOOL_SUPPORTED = frozenset(_BOOL_OPS) | {Ops.NEG} | _ANY
 _FLOAT_SUPPORTED = frozenset(_FLOAT_OPS) | {Ops.MAX, Ops.MIN, Ops.NEG, Ops.RECIP, Ops.SQRT, Ops.TRUNC} | _ANY
 
-#: Local memory lives on the stack up to here; more is taken from the heap while the kernel runs.
+#: Local memory lives on the stack up to here; more is memory that SCRATCH gives, which the runtime provides.
 MAX_STACK = 64 << 10
+SCRATCH = "lazygrad_scratch"
 
 
 class LLVMRenderer(Renderer):
@@ -120,7 +121,7 @@ class _Function:
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.declared: dict[str, None] = {}
-        self.scratch: list[str] = []  # what is from the heap
+        self.scratch: list[tuple[str, int]] = []  # tiles too large for the stack, and their bytes
         self.names = Names()
         self.loop_names = loop_names(uops)
         self.carried = carried_accumulators(uops)
@@ -150,8 +151,7 @@ class _Function:
         ]
         if self.threaded:
             parameters += ["i32 %piece", "i32 %pieces"]
-        given_back = [f"  call void @free(ptr {name})" for name in self.scratch]
-        body = ["entry:", *self.allocas, *self.lines, *given_back, "  ret void", "}"]
+        body = ["entry:", *self.allocas, *self._taken_scratch(), *self.lines, "  ret void", "}"]
         # Not inlined into its entry: there `noalias` would have to become metadata on every access.
         head = f"define internal void @{self.name}({', '.join(parameters)}) noinline nounwind {{"
         return "\n".join([head, *body, "", *self._entry(), "", *self.declared, ""])
@@ -235,6 +235,12 @@ class _Function:
         )  # fmt: skip
         if op not in table:
             raise NotImplementedError(f"LLVM IR has no {op} on {dtype!r}: legalize replaces it")
+        if op is Ops.FDIV and _has_zero_lanes(node.src[1]):
+            rules = [("metadata", '!"round.tonearest"'), ("metadata", '!"fpexcept.ignore"')]
+            operands = [(kind, first), (kind, second), *rules]
+            name = f"llvm.experimental.constrained.fdiv.{_mangled(dtype)}"
+            self.value[node] = self.call("alu", name, kind, operands)
+            return
         self.value[node] = self.let("alu", f"{table[op]}{_wraps(node)} {kind} {first}, {second}")
 
     def _extremum(self, node: UOp) -> str:
@@ -548,13 +554,22 @@ class _Function:
         self.value[node] = name
 
     def _scratch(self, nbytes: int) -> str:
-        """Memory for this call alone: a call of 256 KB takes under a microsecond from the second on."""
+        """Memory that the calling thread keeps, the next so many bytes of it."""
         name = "%" + self.names.fresh("temp")
-        self.allocas.append(f"  {name} = call noalias ptr @aligned_alloc(i64 64, i64 {nbytes})")
-        self.declared["declare noalias ptr @aligned_alloc(i64, i64)"] = None
-        self.declared["declare void @free(ptr)"] = None
-        self.scratch.append(name)
+        self.scratch.append((name, nbytes))
         return name
+
+    def _taken_scratch(self) -> list[str]:
+        """What takes the memory of all tiles at once."""
+        if not self.scratch:
+            return []
+        self.declared[f"declare noalias ptr @{SCRATCH}(i64)"] = None
+        total, begin = sum(nbytes for _, nbytes in self.scratch), 0
+        lines = [f"  %scratch = call noalias ptr @{SCRATCH}(i64 {total})"]
+        for name, nbytes in self.scratch:
+            lines.append(f"  {name} = getelementptr inbounds i8, ptr %scratch, i64 {begin}")
+            begin += nbytes
+        return lines
 
     def define_acc(self, node: UOp) -> None:
         self.value[node] = self.of(node.src[0])
@@ -650,6 +665,36 @@ class _Function:
         self.emit(f"br label %{loop.exit}")
         self.label(loop.exit)
         self._merge(loop.carried, loop.values, loop.before, inside)
+
+
+#: Behind more vectors than this a lane of zero is taken for possible.
+_LOOKED_AT = 100
+
+
+def _has_zero_lanes(divisor: UOp) -> bool:
+    """Whether LLVM may know lanes of a divisor to be zero: those that a mask or padding left out.
+
+    LLVM (seen in 22) then takes 0/0 for 0 in such lanes of an `fdiv`, and drops the `select` that keeps
+    its NaN away. Of a division that names its rounding it makes no such assumption; the code is the same.
+    """
+    todo, seen = [divisor], {divisor}
+    while todo and len(seen) <= _LOOKED_AT:
+        node = todo.pop()
+        if node.op is Ops.CONST:
+            lanes = node.arg if isinstance(node.arg, tuple) else (node.arg,)
+            if node.dtype.count > 1 and dtypes.is_float(node.dtype) and not all(lanes):
+                return True
+        elif node.op is Ops.VECTORIZE:
+            if any(lane.op is Ops.CONST and not lane.arg for lane in node.src):
+                return True
+        elif node.op is Ops.LOAD:
+            if node.dtype.count > 1 and (len(node.src) > 1 or len(node.src[0].src) > 2):
+                return True
+        else:
+            below = [s for s in node.src if s.dtype.count > 1 and s not in seen]
+            todo += below
+            seen.update(below)
+    return len(seen) > _LOOKED_AT
 
 
 Writer = Callable[[_Function, UOp], None]

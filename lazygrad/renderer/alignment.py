@@ -20,11 +20,11 @@ def multiple_of(node: UOp) -> int:
 def _multiple_of(node: UOp) -> int:
     op = node.op
     if op is Ops.CONST:
-        return int(node.arg & -node.arg) if node.arg else _ANY
+        return int(node.arg & -node.arg) or _ANY
     if op in (Ops.CAST, Ops.NEG):
         return multiple_of(node.src[0])
     if op is Ops.SHL and node.src[1].op is Ops.CONST:
-        return min(multiple_of(node.src[0]) << node.src[1].arg, _ANY)
+        return min(multiple_of(node.src[0]) << int(node.src[1].arg), _ANY)
     if op is Ops.MUL:
         return min(multiple_of(node.src[0]) * multiple_of(node.src[1]), _ANY)
     if op is Ops.AND:

@@ -5,6 +5,7 @@ text → (parse, verify, generate code) → object file → (link) → function.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import platform
@@ -16,7 +17,7 @@ from typing import Any
 from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Program, lock_across_fork
 from ..renderer import ProgramSpec
 from ..renderer.llvmir import LLVMRenderer, target
-from . import _replay
+from . import _replay, _scratch
 from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
 from ._native import host_target, native_program, native_replay
@@ -138,6 +139,8 @@ class LLVMCompiler(CodeGenerator):
         library = self.llvm.JITLibraryBuilder().add_object_img(lib).add_current_process()
         for symbol in symbols:
             library.export_symbol(symbol)
+        if f"@{_scratch.SYMBOL}(" in source and _scratch.SYMBOL not in symbols:
+            library.import_symbol(_scratch.SYMBOL, self.scratch_address())
         with _llvm_lock:
             _unused.clear()
             try:
@@ -149,6 +152,15 @@ class LLVMCompiler(CodeGenerator):
         asked = ", ".join(name for name in declared if not name.startswith("llvm."))
         hint = f" (the kernel calls {asked})" if asked else ""
         raise CompileError(f"{', '.join(symbols)} cannot be linked{hint}", source, log)
+
+    @functools.cache  # noqa: B019  a compiler lives as long as the process
+    def scratch_address(self) -> int:
+        """The function that gives a thread the memory it keeps for kernels."""
+        symbols = (_scratch.SYMBOL, _scratch.START)
+        found, self._scratch_code = self.link_all(self.compile_once(_scratch.LLVM), symbols, _scratch.LLVM)
+        ctypes.CFUNCTYPE(None, ctypes.c_uint64)(found[_scratch.START])(_scratch.new_key())
+        address: int = found[_scratch.SYMBOL]
+        return address
 
 
 class CrossCompiler(CodeGenerator):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 ConstType = bool | int | float
@@ -106,7 +106,31 @@ class ImageDType:
         raise NotImplementedError("image dtypes (textures) are not supported yet; use an ordinary dtype")
 
 
-class dtypes:
+class _Defaults(type):
+    """`dtypes.default_float` and `dtypes.default_int` can be read and set."""
+
+    @property
+    def default_float(cls) -> DType:
+        return default_float()
+
+    @default_float.setter
+    def default_float(cls, dtype: DType) -> None:
+        if not dtypes.is_float(dtype):
+            raise TypeError(f"the default float is a float type, not {dtype}")
+        set_default_dtype(dtype)
+
+    @property
+    def default_int(cls) -> DType:
+        return default_int()
+
+    @default_int.setter
+    def default_int(cls, dtype: DType) -> None:
+        if not dtypes.is_int(dtype):
+            raise TypeError(f"the default int is an integer type, not {dtype}")
+        set_default_dtype(dtype)
+
+
+class dtypes(metaclass=_Defaults):
     """Every element type, under its short and its sized name."""
 
     void: Final = DType(-1, 0, "void", None)
@@ -138,6 +162,18 @@ class dtypes:
     half = float16
     float = float32
     double = float64
+
+    fp8s = (fp8e4m3, fp8e5m2)
+    floats = (*fp8s, float16, bfloat16, float32, float64)
+    uints = (uint8, uint16, uint32, uint64)
+    sints = (int8, int16, int32, int64)
+    ints = (*uints, *sints)
+    all = (*floats, *ints, bool)
+
+    @staticmethod
+    def fields() -> dict[str, DType]:
+        """Every type by every name that it has here."""
+        return {name: found for name, found in vars(dtypes).items() if isinstance(found, DType)}
 
     @staticmethod
     def is_float(dtype: DType) -> builtins.bool:
@@ -190,8 +226,16 @@ class dtypes:
         return IntInfo(dtype.scalar_type)
 
     @staticmethod
+    def as_const(value: ConstType, dtype: DType) -> ConstType:
+        """The Python number that a value is in a type: of an integer type an int, of a float type a float."""
+        return cast_value(value, dtype)
+
+    @staticmethod
     def from_py(value: Any) -> DType:
-        """The type that a bare Python number takes."""
+        """The type that a bare Python number takes, or a list or tuple of them together."""
+        if isinstance(value, (list, tuple)):
+            kinds = [dtypes.from_py(one) for one in value]
+            return max(kinds, default=default_float())
         if isinstance(value, builtins.bool):
             return dtypes.bool
         if isinstance(value, builtins.int):
@@ -257,6 +301,13 @@ class FloatInfo:
         self.tiny = self.smallest_normal = 2.0 ** (1 - self.bias)
         self.smallest_subnormal = 2.0 ** (1 - self.bias - self.mantissa_bits)
 
+    def __repr__(self) -> str:
+        return f"finfo(dtype={self.dtype}, bits={self.bits}, min={self.min}, max={self.max}, eps={self.eps})"
+
+    def __iter__(self) -> Iterator[int]:
+        """The bits of the exponent and of the mantissa: `exponent, mantissa = dtypes.finfo(dtype)`."""
+        return iter((self.exponent_bits, self.mantissa_bits))
+
 
 class IntInfo:
     """Limits of an integer type, as `numpy.iinfo` names them."""
@@ -264,6 +315,9 @@ class IntInfo:
     def __init__(self, dtype: DType) -> None:
         self.dtype, self.bits = dtype, dtype.itemsize * 8
         self.min, self.max = int(dtypes.min(dtype)), int(dtypes.max(dtype))
+
+    def __repr__(self) -> str:
+        return f"iinfo(dtype={self.dtype}, bits={self.bits}, min={self.min}, max={self.max})"
 
 
 # *** Python numbers in a dtype

@@ -263,3 +263,34 @@ def test_the_limits_of_integers_are_numpys() -> None:
         assert (found.min, found.max, found.bits) == (expected.min, expected.max, expected.bits)
     with pytest.raises(TypeError, match=r"iinfo needs an integer dtype, not dtypes\.float"):
         dtypes.iinfo(dtypes.float32)
+
+
+def test_groups_and_names():
+    assert set(dtypes.all) == set(ALL_DTYPES)
+    assert all(map(dtypes.is_float, dtypes.floats))
+    assert all(map(dtypes.is_int, dtypes.ints))
+    assert all(map(dtypes.is_unsigned, dtypes.uints))
+    assert dtypes.fields()["half"] is dtypes.fields()["float16"] is dtypes.float16
+    assert repr(dtypes.iinfo(dtypes.int8)) == "iinfo(dtype=dtypes.char, bits=8, min=-128, max=127)"
+    assert repr(dtypes.finfo(dtypes.half)).startswith("finfo(dtype=dtypes.half, bits=16, min=-65504.0")
+    assert tuple(dtypes.finfo(dtypes.bfloat16)) == (8, 7)
+
+
+def test_types_of_python_lists():
+    assert dtypes.from_py([1, True]) is dtypes.int
+    assert dtypes.from_py((1, [2.0])) is dtypes.float
+    assert dtypes.from_py([]) is dtypes.float
+    assert (dtypes.as_const(2.9, dtypes.int), dtypes.as_const(1, dtypes.half)) == (2, 1.0)
+
+
+def test_defaults_are_attributes():
+    assert (dtypes.default_float, dtypes.default_int) == (dtypes.float, dtypes.int)
+    try:
+        dtypes.default_float, dtypes.default_int = dtypes.half, dtypes.long
+        assert (dtypes.from_py(1.0), dtypes.from_py(1)) == (dtypes.half, dtypes.long)
+    finally:
+        dtypes.default_float, dtypes.default_int = dtypes.float, dtypes.int
+    with pytest.raises(TypeError, match=r"default float is a float type, not dtypes\.int"):
+        dtypes.default_float = dtypes.int
+    with pytest.raises(TypeError, match=r"default int is an integer type, not dtypes\.float"):
+        dtypes.default_int = dtypes.float

@@ -7,6 +7,7 @@ table is an ImportError that says so.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -21,7 +22,19 @@ from ..codegen import compile as compiling
 from ..codegen import opt as optimizer
 from ..config import JIT_NESTED, Context, ContextVar, getenv
 from ..device import Allocator, Buffer, BufferSpec, CompiledDevice, Compiler, Device, GlobalCounters
-from ..dtype import DType, ImageDType, PtrDType, dtypes, least_upper_dtype
+from ..dtype import (
+    ConstType,
+    DType,
+    ImageDType,
+    PtrDType,
+    dtypes,
+    from_numpy_name,
+    least_upper_dtype,
+    numpy_name,
+    sum_acc_dtype,
+    to_dtype,
+    truncate,
+)
 from ..engine import JitError, TinyJit
 from ..engine.programs import Runner, get_runner, method_cache
 from ..engine.realize import run_schedule
@@ -62,6 +75,43 @@ def create_schedule(nodes: Sequence[UOp]) -> list[ScheduleItem]:
     """The kernels that computing these nodes takes, in order."""
     first, *others = [Tensor._make(node) for node in nodes]
     return first.schedule(*others)
+
+
+def least_upper_float(dtype: DType) -> DType:
+    """The type itself if it is a float, else the default float."""
+    return dtype if dtypes.is_float(dtype) else least_upper_dtype(dtype, dtypes.default_float)
+
+
+def can_lossless_cast(source: DType, target: DType) -> bool:
+    """Whether every value of a type is one of another type."""
+    if source is target or source is dtypes.bool:
+        return True
+    if dtypes.is_float(target):
+        exponent, mantissa = dtypes.finfo(target)
+        if dtypes.is_float(source):
+            return all(
+                mine <= its for mine, its in zip(dtypes.finfo(source), (exponent, mantissa), strict=True)
+            )
+        bits = dtypes.iinfo(source).bits - (not dtypes.is_unsigned(source))
+        return bits <= mantissa + 1 and dtypes.finfo(target).max >= dtypes.iinfo(source).max
+    if dtypes.is_float(source) or target is dtypes.bool:
+        return False
+    mine, its = dtypes.iinfo(source), dtypes.iinfo(target)
+    return its.min <= mine.min and mine.max <= its.max
+
+
+def to_numpy_dtype(dtype: DType) -> type | None:
+    """The class of numpy's scalars of a type; None where numpy has none."""
+    import numpy as np
+
+    return None if dtype.fmt is None else np.dtype(numpy_name(dtype)).type
+
+
+def from_numpy_dtype(dtype: Any) -> DType:
+    """The type of one of numpy's."""
+    import numpy as np
+
+    return from_numpy_name(np.dtype(dtype).name)
 
 
 def print_uops(uops: Sequence[UOp]) -> None:
@@ -149,7 +199,19 @@ _TYPES: Names = {
     "DType": DType,
     "PtrDType": PtrDType,
     "ImageDType": ImageDType,
+    "ConstType": ConstType,
+    "DTypeLike": DType | str,
+    "DTYPES_DICT": dtypes.fields(),
     "least_upper_dtype": least_upper_dtype,
+    "least_upper_float": least_upper_float,
+    "can_lossless_cast": can_lossless_cast,
+    "sum_acc_dtype": sum_acc_dtype,
+    "to_dtype": to_dtype,
+    "truncate": {dtype: functools.partial(truncate, dtype=dtype) for dtype in dtypes.all},
+    "truncate_fp16": functools.partial(truncate, dtype=dtypes.float16),
+    "truncate_bf16": functools.partial(truncate, dtype=dtypes.bfloat16),
+    "_to_np_dtype": to_numpy_dtype,
+    "_from_np_dtype": from_numpy_dtype,
 }
 _DEVICE: Names = {
     "Device": Device,

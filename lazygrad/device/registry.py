@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..config import DEBUG, DEV
@@ -149,6 +149,10 @@ class _Devices:
             except DeviceError as error:
                 found[kind] = str(error)
         return found
+
+    def get_available_devices(self) -> Iterator[str]:
+        """The kinds of devices that run kernels here."""
+        return (kind for kind, problem in self.status().items() if not problem and self.runs_kernels(kind))
 
     def register(self, kind: str, make: Callable[[str], CompiledDevice]) -> None:
         """Add a kind of device that is not a file of runtime/: `make(name)` opens one."""

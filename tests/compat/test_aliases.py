@@ -12,6 +12,7 @@ import lazygrad
 from lazygrad import Tensor, UOp
 from lazygrad.compat import aliases, lazybuffer
 from lazygrad.config import JIT_NESTED
+from lazygrad.dtype import numpy_name
 from tests.helpers import ROOT
 
 pytestmark = pytest.mark.usefixtures("installed")
@@ -143,3 +144,19 @@ def test_without_compat_there_is_no_alias():
     code = "import lazygrad, sys; print('tinygrad' in sys.modules, hasattr(lazygrad.UOp, 'st'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "False False\n"
+
+
+def test_names_of_dtypes():
+    import numpy as np
+    from tinygrad import Device, dtypes
+    from tinygrad.dtype import can_lossless_cast, least_upper_float, to_dtype, truncate
+
+    assert to_dtype("half") is dtypes.float16
+    assert (least_upper_float(dtypes.int), least_upper_float(dtypes.half)) == (dtypes.float, dtypes.half)
+    assert (truncate[dtypes.uint8](257), truncate[dtypes.half](0.1)) == (1, float(np.float16(0.1)))
+    assert "CPU" in Device.get_available_devices()
+    for source in dtypes.sints + dtypes.uints + (dtypes.half, dtypes.float, dtypes.double, dtypes.bool):
+        for target in dtypes.sints + dtypes.uints + (dtypes.half, dtypes.float, dtypes.double):
+            names = [numpy_name(source), numpy_name(target)]
+            if names != ["int64", "float64"] and names != ["uint64", "float64"]:  # numpy calls these safe
+                assert can_lossless_cast(source, target) == np.can_cast(*names), names

@@ -137,6 +137,7 @@ ACTION_CASES = {
             Opt(OptOps.STAGE, 0, 1),
         ],
     ),
+    "STAGE of a value": (softmax_rows(4, 64), [Opt(OptOps.STAGE, 1, 0), Opt(OptOps.UPCAST, 1, 16)]),
     "STAGE with a conversion": (
         matmul(8, 16, 64, dtypes.bfloat16),
         [Opt(OptOps.TILE, 1, 32), Opt(OptOps.STAGE, 1, 2)],
@@ -259,6 +260,7 @@ REFUSALS = [
     (matmul(4, 8, 4), [Opt(OptOps.TILE, 0, 4)], CPU, "one block is the whole axis"),
     (add(32), [Opt(OptOps.TILE, 0, 4)], GPU, "TILE axis 0 by 4: GPU runs its threads in no order"),
     (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 3)], CPU, "STAGE axis 1 by 3: nothing loads data3"),
+    (add(32), [Opt(OptOps.STAGE, 0, 0)], CPU, "nothing is computed in two loops along axis 0"),
     (add(32), [Opt(OptOps.STAGE, 0, 1)], CPU, "one turn of axis 0 reads one element of data1"),
     (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 1)], GPU, "shared by a workgroup are not there yet"),
     (matmul(4, 8, 4), [Opt(OptOps.UPCAST, 0, 0), Opt(OptOps.STAGE, 0, 1)], CPU, "no loop is left"),

@@ -22,16 +22,21 @@ from ...ir.uop import UOp
 from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels
 from .facts import MAX_COST, SHORT, WORTHWHILE, Facts, size_of
+from .keep import computed_twice
 from .loops import Axis, Loops, is_computed, largest_power_of_two, typical
 
 #: The same, after short reductions were written out.
 MAX_WRITTEN_OUT = 320
 #: Independent vector sums in a reduction over contiguous elements; measured with row sums of 4096 x 4096.
 SUMS = 4
-#: Vectors side by side in a reduction down columns; measured with column sums of 4096 x 4096.
-STRIP = 8
+#: The share of the registers that hold sums side by side in a reduction down columns: longer parts of a row
+#: are read in order. Measured with column sums of 4096 x 4096.
+STRIP = 1 / 2
 #: Operations per element up to which an elementwise loop does two vectors at once.
 CHEAP = 6
+#: Operations from which on a value is kept that two loops along a row need, and bytes that are kept of a row
+#: where the sizes of caches are not known.
+DEAR, MOST_KEPT = 8, 32 << 10
 #: From this size on an axis may be rounded up to a multiple of a tile's side.
 LONG = 16
 #: The least and the greatest side of the square in which a transpose reads and writes.
@@ -66,6 +71,7 @@ class _Plan:
         self.amounts: dict[int, int] = {}
         self.padded: dict[int, int] = {}
         self.blocks: dict[int, int] = {}
+        self.kept: Axis | None = None
         self.width = target.vector_bytes // facts.element_bytes
 
     def opts(self) -> list[Opt]:
@@ -93,6 +99,8 @@ class _Plan:
                 found.append(Opt(OptOps.UPCAST, axis.number, amount))
             else:
                 found.append(Opt(OptOps.UNROLL, axis.reduce, amount))
+        if self.kept is not None:
+            found.insert(len(self.padded), Opt(OptOps.STAGE, self.kept.number, 0))
         found += [Opt(OptOps.TILE, number, amount) for number, amount in self.blocks.items()]
         return found
 
@@ -214,7 +222,7 @@ class _Plan:
         if best is not None and reduces and facts.reused(best, lanes):
             self.tile(best, lanes)
         elif reduces or any(lanes.number not in along for _, along in facts.scans):
-            self.widen(lanes, STRIP)
+            self.widen(lanes, int(self.target.vector_registers * STRIP))
         elif facts.size_of_code({}) <= CHEAP:
             self.widen(lanes, 2)
 
@@ -253,7 +261,8 @@ class _Plan:
         """The lanes are a reduction's: rows side by side that share what is loaded, else several sums."""
         facts = self.facts
         if lanes.output:
-            self.widen(lanes, 2)
+            self.widen(lanes, SUMS)
+            self.keep(lanes)
             return
         sums = 1
         served: set[UOp] = set()
@@ -266,6 +275,17 @@ class _Plan:
             sums *= side
         if sums < SUMS:
             self.widen(lanes, SUMS // sums)
+
+    def keep(self, lanes: Axis) -> None:
+        """Keep a row of what two loops along it compute alike, if that is dear and half a cache holds it."""
+        size = size_of(lanes)
+        if size is None or size <= self.amounts.get(lanes.number, 1):
+            return  # it is written out: nothing is computed twice
+        room = self.target.caches[1] // 2 if len(self.target.caches) > 1 else MOST_KEPT
+        kept = computed_twice(self.facts.loops, lanes)
+        cheap = self.target.has_masks or lanes.number not in self.padded
+        if kept is not None and cheap and kept.cost >= DEAR and kept.nbytes <= room:
+            self.kept = lanes
 
     def next_side(self, lanes: Axis, served: set[UOp]) -> tuple[Axis | None, int]:
         """The output axis along which most loads that are not served yet are the same, and how much of it."""

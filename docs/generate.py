@@ -1,7 +1,8 @@
 """Writes docs/tensor.md and docs/coverage.md from the code: `python docs/generate.py`.
 
 tensor.md    every public method of Tensor, from its signature and docstring
-coverage.md  what each takes and whether gradients flow, found by calling its example; which tests name it;
+coverage.md  what each takes, found by calling its example, and its gradient, by central differences; which
+             tests name it;
              and what PyTorch's Tensor has beyond it (needs PyTorch)
 
 tests/tensor/test_generated_docs.py says when a page is no longer what this file writes.
@@ -146,63 +147,200 @@ class _Casting(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def example_of(function: Any) -> ast.expr | None:
-    """The tensor expression of a method's example, without what reads its value."""
+#: Calls whose gradient is looked at, of methods whose example has no tensor that could be moved, or where
+#: the result does not change with it.
+CALLS = {
+    "where": "(lambda x: (x > 1.5).where(x, 0.0))(Tensor([1.0, 2.0]))",
+    "scatter": "Tensor([1.0, 2.0, 3.0]).scatter(0, Tensor([2, 0]), Tensor([5.0, 6.0]).double())",
+    "scatter_add": "Tensor([1.0, 2.0, 3.0]).scatter_add(0, Tensor([2, 2]), Tensor([5.0, 6.0]).double())",
+    "scatter_reduce": "Tensor([1.0, 2.0, 3.0]).scatter_reduce("
+    "0, Tensor([2, 0]), Tensor([5.0, 6.0]).double(), 'prod')",
+    "xlogy": "Tensor([1.0, 2.0]).xlogy(Tensor([3.0, 4.0]))",
+    "xlog1py": "Tensor([1.0, 2.0]).xlog1py(Tensor([3.0, 4.0]))",
+    "entr": "Tensor([0.2, 0.7]).entr()",
+    "hypot": "Tensor([1.0, 2.0]).hypot(Tensor([3.0, 4.0]))",
+    "erfc": "Tensor([0.2, -0.7]).erfc()",
+    "erfcx": "Tensor([0.2, 0.7]).erfcx()",
+    "index_copy": "Tensor([1.0, 2.0, 3.0]).index_copy(0, Tensor([2]), Tensor([5.0]).double())",
+    "index_reduce": "Tensor([1.0, 2.0, 3.0]).index_reduce(0, Tensor([2]), Tensor([5.0]).double(), 'prod')",
+    "put": "Tensor([1.0, 2.0, 3.0]).put(Tensor([2]), Tensor([5.0]).double())",
+    "masked_scatter": "Tensor([1.0, 2.0]).masked_scatter(Tensor([True, False]), Tensor([5.0, 6.0]).double())",
+    "triangular_solve": "Tensor([[4.0], [2.0]]).triangular_solve(Tensor([[2.0, 1.0], [0.0, 3.0]]))",
+    "lu": "Tensor([[1.0, 2.0], [3.0, 1.0]]).lu()",
+    "lstsq": "Tensor([[1.0, 2.0], [3.0, 1.0], [1.0, 1.0]]).lstsq(Tensor([[1.0], [3.0], [2.0]])).solution",
+    "max_pool2d": "Tensor([[[[1.0, 5.0], [3.0, 2.0]]]]).max_pool2d(2)",
+    "avg_pool2d": "Tensor([[[[1.0, 5.0], [3.0, 2.0]]]]).avg_pool2d(2)",
+    "max_pool3d": "Tensor([[[[[1.0, 5.0], [3.0, 2.0]]]]]).max_pool3d((1, 2, 2))",
+    "avg_pool3d": "Tensor([[[[[1.0, 5.0], [3.0, 2.0]]]]]).avg_pool3d((1, 2, 2))",
+    "adaptive_avg_pool2d": "Tensor([[[[1.0, 5.0], [3.0, 2.0]]]]).adaptive_avg_pool2d(1)",
+    "adaptive_max_pool2d": "Tensor([[[[1.0, 5.0], [3.0, 2.0]]]]).adaptive_max_pool2d(1)",
+    "adaptive_avg_pool3d": "Tensor([[[[[1.0, 5.0], [3.0, 2.0]]]]]).adaptive_avg_pool3d(1)",
+    "adaptive_max_pool3d": "Tensor([[[[[1.0, 5.0], [3.0, 2.0]]]]]).adaptive_max_pool3d(1)",
+    "pixel_shuffle": "Tensor([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]]).pixel_shuffle(2)",
+    "pixel_unshuffle": "Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).pixel_unshuffle(2)",
+    "channel_shuffle": "Tensor([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]]).channel_shuffle(2)",
+    "grid_sample": "Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).grid_sample(Tensor([[[[0.2, 0.3]]]]))",
+    "batchnorm": "Tensor([[1.0, 2.0]]).batchnorm(None, None, Tensor([0.5, 0.5]), Tensor([2.0, 3.0]))",
+    "scaled_dot_product_attention": "Tensor([[1.0, 2.0], [0.5, 1.0]]).scaled_dot_product_attention("
+    "Tensor([[1.0, 0.0], [0.0, 2.0]]), Tensor([[1.0, 2.0], [3.0, 5.0]]))",
+    "embedding": "(lambda w, i: i.embedding(w))(Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([1, 0]))",
+    "ctc_loss": "Tensor([[[0.1, 0.6, 0.3]], [[0.5, 0.2, 0.3]]]).log().ctc_loss("
+    "Tensor([[1]]), Tensor([2]), Tensor([1]))",
+    "div": "Tensor([1.0, 2.0]).div(Tensor([3.0, 4.0]))",
+    "logaddexp": "Tensor([1.0, 2.0]).logaddexp(Tensor([3.0, 4.0]))",
+    "log_softmax": "Tensor([1.0, 2.0]).log_softmax()",
+    "corrcoef": "Tensor([[1.0, 2.0, 4.0], [3.0, 1.0, 1.5]]).corrcoef()",
+    "renorm": "Tensor([[3.0, 4.0], [1.0, 1.0]]).renorm(2, 0, 2.0)",
+    "newton_schulz": "Tensor([[3.0, 4.0], [1.0, 1.0]]).newton_schulz(2, (2.0, -1.5, 0.5))",
+    "triplet_margin_loss": "Tensor([[1.0, 2.0]]).triplet_margin_loss("
+    "Tensor([[0.0, 1.0]]), Tensor([[1.0, 3.0]]))",
+    "gumbel_softmax": "Tensor([1.0, 2.0]).gumbel_softmax()",
+}
+
+
+def example_of(function: Any, called: str | None = None) -> ast.expr | None:
+    """The tensor expression of a call, or of a method's example, without what reads its value."""
     found = re.search(r">>> (.*)", inspect.getdoc(function) or "")
-    if found is None:
+    text = called or (found[1] if found else None)
+    if text is None:
         return None
     try:
-        tree = ast.parse(found[1], mode="eval").body
+        tree = ast.parse(text, mode="eval").body
     except SyntaxError:
         return None
-    while True:
+    while called is None:
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.args:
             tree = tree.args[0]
         elif isinstance(tree, ast.ListComp):
             tree = tree.generators[0].iter
         elif isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute):
-            if tree.func.attr not in ("tolist", "item", "numpy"):
+            shown = ("tolist", "item", "numpy", *(["round"] if function.__name__ != "round" else []))
+            if tree.func.attr not in shown:
                 return tree
             tree = tree.func.value
         elif isinstance(tree, ast.Attribute):
             tree = tree.value
         else:
             return None
+    return tree
 
 
-def tried(function: Any, dtype: str) -> tuple[str, str]:
-    """Whether a method takes a dtype and gives a gradient: ("yes" or "", "yes", "no" or "")."""
-    tree = example_of(function)
+def code_of(function: Any, dtype: str, called: str | None = None) -> Any:
+    """The example compiled, with `_as(tensor, dtype)` around its first tensor; None where it has none."""
+    tree = example_of(function, called)
     if tree is None or function.__name__ not in ast.unparse(tree):
-        return "?", "?"
+        return None
     casting = _Casting(dtype)
-    code = ast.unparse(casting.visit(ast.parse(ast.unparse(tree), mode="eval")))
-    if not casting.done:
-        return "?", "?"
-    sources: list[Any] = []
+    text = ast.unparse(casting.visit(ast.parse(ast.unparse(tree), mode="eval")))
+    return compile(text, function.__name__, "eval") if casting.done else None
 
-    def _as(tensor: Any, name: str) -> Any:
-        made = tensor.cast(name).detach()
-        if dtypes.is_float(made.dtype):
-            made.requires_grad_()
-        sources.append(made)
-        return made
+
+#: What an example may raise for inputs of another kind.
+REFUSALS = (TypeError, ValueError, OverflowError, IndexError, NotImplementedError)
+
+
+def takes(function: Any, dtype: str) -> bool:
+    """Whether the example can be called with its first tensor in a dtype."""
+    try:
+        eval(code_of(function, dtype), {"Tensor": Tensor, "math": math, "_as": lambda t, d: t.cast(d)})
+    except REFUSALS:
+        return False
+    return True
+
+
+#: Central differences go so far to both sides, and agree so well: where all is float64, and where it is not.
+WIDE, NARROW = (1e-6, 1e-4), (2.0**-4, 2.0**-4)
+
+
+def verified(function: Any) -> str:
+    """What central differences say of the example's gradient with respect to its first tensor, in float64.
+
+    yes     they agree with the gradient, which is not zero everywhere
+    flat    the result does not change with the tensor, and its gradient is zero, or none
+    no      it changes, and there is no gradient
+    wrong   it changes, and the gradient is another one
+    –       the result is no float, or random, or there is no example to try
+    """
+    code = code_of(function, "float64", CALLS.get(function.__name__))
+    if code is None:
+        return "–"
+    begin: list[Any] = []
+    narrow: list[Any] = []
+
+    def result(given: Any) -> Any:
+        """A weighted sum of the example's float results, where its first tensor has these values."""
+
+        def _as(tensor: Any, dtype: str) -> Any:
+            begin[:] = [tensor.cast(dtype).numpy()]
+            return (tensor.cast(dtype) if given is None else given).clone()  # the example may write it
+
+        made = eval(code, {"Tensor": Tensor, "math": math, "_as": _as})
+        parts = made if isinstance(made, tuple | list) else (made,)
+        floats = [p for p in parts if isinstance(p, Tensor) and dtypes.is_float(p.dtype)]
+        narrow[:] = [p.dtype for p in floats if p.dtype is not dtypes.float64]
+        floats = [p.double() for p in floats]
+        total = None
+        for p in floats:
+            weights = ((Tensor.arange(p.numel()).double() + 1) * 0.7).sin() + 1.5
+            total = (p.flatten() * weights).sum() + (0 if total is None else total)
+        return total
 
     try:
-        result = eval(code, {"Tensor": Tensor, "math": math, "_as": _as})
-    except (TypeError, ValueError, OverflowError, IndexError, NotImplementedError):
-        return "", ""
-    results = result if isinstance(result, tuple) else (result,)
-    floats = [r for r in results if isinstance(r, Tensor) and dtypes.is_float(r.dtype)]
-    if not floats:
-        return "yes", ""
-    for r in floats:
-        try:
-            if r.requires_grad and r.sum().gradient(sources[0]):
-                return "yes", "yes"
-        except (ValueError, NotImplementedError):
-            continue
-    return "yes", "no"
+        if result(None) is None:
+            return "–"
+        tilted = begin[0] + 0.003 * (1 + math.sqrt(2) * _counted(begin[0].shape))  # no ties, no corners
+        for values in (tilted, tilted * 0.2, begin[0]):
+            answer = _compared(result, values, *(NARROW if narrow else WIDE))
+            if answer != "–":
+                return answer
+    except REFUSALS:
+        return "–"
+    return "–"
+
+
+def _counted(shape: tuple[int, ...]) -> Any:
+    import numpy as np
+
+    return np.arange(math.prod(shape), dtype=np.float64).reshape(shape) % 7
+
+
+def _compared(result: Any, values: Any, step: float, rtol: float) -> str:
+    import numpy as np
+
+    slopes = np.zeros_like(values)
+    try:
+        drawn = set()
+        for seed in range(8):
+            Tensor.manual_seed(seed)
+            drawn.add(result(Tensor(values)).item())
+        if len(drawn) > 1:
+            return "–"  # random
+        for place in np.ndindex(*values.shape):
+            sides = []
+            for sign in (1, -1):
+                moved = values.copy()
+                moved[place] += sign * step
+                sides.append(result(Tensor(moved)).item())
+            slopes[place] = (sides[0] - sides[1]) / (2 * step)
+    except REFUSALS:
+        return "–"
+    if not np.isfinite(slopes).all():
+        return "–"
+    leaf = Tensor(values, requires_grad=True)
+    try:
+        (grad,) = result(leaf).gradient(leaf)
+        found = grad.numpy()
+    except REFUSALS:
+        found = None
+    if not slopes.any():
+        return "flat" if found is None or not found.any() else "wrong"
+    if found is None:
+        return "no"
+    pairs = [(found, slopes)]
+    if found.ndim >= 2 and found.shape[-1] == found.shape[-2]:  # a symmetric matrix stays one as it changes
+        pairs.append((found + found.swapaxes(-1, -2), slopes + slopes.swapaxes(-1, -2)))
+    near = 0.1 * rtol * np.abs(slopes).max() + 1e-8
+    return "yes" if any(np.allclose(f, s, rtol=rtol, atol=near) for f, s in pairs) else "wrong"
 
 
 def coverage_page() -> str:
@@ -211,8 +349,10 @@ def coverage_page() -> str:
         "",
         "Written by `python docs/generate.py`. *Takes* are the kinds of dtypes that the example of the",
         "method can be called with (bool; int: int8 to int64 and uint8 to uint64; float: float16, bfloat16,",
-        "float32, float64; fp8: e4m3 and e5m2); *gradient* is whether one flows back to its first tensor",
-        "(– where the result is no float). *Tests* are files that call it; all examples run in",
+        "float32, float64; fp8: e4m3 and e5m2). *Gradient* is what central differences in float64 say of the",
+        "gradient of the example's first tensor: *yes* where they agree, *flat* where the result does not",
+        "change with it, *no* where it does and there is none; – where the result is no float, or random, or",
+        "the example has no tensor to move. *Tests* are files that call it; all examples run in",
         "tests/tensor/test_doctests.py.",
         "",
         "| method | takes | gradient | tests |",
@@ -225,20 +365,15 @@ def coverage_page() -> str:
         p.stem.removeprefix("test_"): p.read_text("utf-8") for p in sorted(ROOT.glob("tests/test_*.py"))
     }
     for name, (function, others) in methods().items():
-        takes, gradient = [], "–"
-        for kind, names in KINDS.items():
-            answers = [tried(function, n) for n in names]
-            if all(a == "yes" for a, _ in answers):
-                takes.append(kind)
-            if kind == "float":
-                gradient = answers[2][1] or "–"
-            if answers[0][0] == "?":
-                takes, gradient = ["–"], "–"
-                break
+        if code_of(function, "float32") is None:
+            kinds = ["–"]
+        else:
+            kinds = [kind for kind, dtyped in KINDS.items() if all(takes(function, n) for n in dtyped)]
+        gradient = verified(function)
         called = re.compile(rf"[.\"'](?:{'|'.join(map(re.escape, [name, *others]))})[\"'(]")
         where = [stem for stem, text in texts.items() if called.search(text)]
         shown = ", ".join(where[:3]) + (", ..." if len(where) > 3 else "")
-        lines.append(f"| {name} | {', '.join(takes) or 'none'} | {gradient} | {shown or 'doctests'} |")
+        lines.append(f"| {name} | {', '.join(kinds) or 'none'} | {gradient} | {shown or 'doctests'} |")
     return "\n".join([*lines, "", *missing_lines()]).rstrip() + "\n"
 
 

@@ -29,7 +29,7 @@ _leave = _live.pop
 
 
 #: So many nodes of graphs are alive before a warning; each takes some 500 bytes.
-MOST_NODES = 1_000_000
+MOST_NODES = 250_000
 
 
 def register(tensor: TensorBase) -> None:

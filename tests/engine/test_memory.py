@@ -281,3 +281,15 @@ def test_a_graph_that_grows_for_ever_is_noticed(monkeypatch):
     (warning,) = caught
     assert "operations are recorded and not computed" in str(warning.message)
     assert (warning.filename, warning.lineno) == (__file__, line)
+
+
+def test_the_code_of_a_model_is_no_graph_that_grows():
+    """The graph of a step of a deep network is far below what is warned of."""
+    before = len(uop.nodes)
+    x = Tensor.ones(4, 8)
+    weights = [Tensor.ones(8, 8, requires_grad=True) for _ in range(50)]
+    for weight in weights:
+        x = (x @ weight).layernorm().gelu() + x
+    grads = x.sum().gradient(*weights)
+    assert len(grads) == 50
+    assert len(uop.nodes) - before < live.MOST_NODES / 10

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lazygrad import Function, Tensor
 from tests.helpers import ROOT, needs
 
 
@@ -41,3 +42,31 @@ def test_the_coverage_has_every_method() -> None:
 @pytest.mark.slow
 def test_the_coverage_is_current() -> None:
     assert rows(page("coverage.md")) == rows(generator().coverage_page()), "run: python docs/generate.py"
+
+
+def test_no_gradient_is_a_wrong_one() -> None:
+    assert not re.findall(r"^\| (\w+) \|[^|]*\| wrong \|", page("coverage.md"), re.M)
+
+
+@pytest.mark.parametrize(("factor", "answer"), [(3.0, "yes"), (2.0, "wrong")])
+def test_a_gradient_is_compared_with_differences(
+    factor: float, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cube(Function):
+        def forward(self, x: Tensor) -> Tensor:
+            self.save_for_backward(x)
+            return x * x * x
+
+        def backward(self, grad: Tensor) -> Tensor:
+            (x,) = self.saved_tensors
+            return grad * factor * x * x
+
+    def cubed(self: Tensor) -> Tensor:
+        """
+        >>> Tensor([1.0, 2.0]).cubed().tolist()
+        """
+        made: Tensor = Cube.apply(self)
+        return made
+
+    monkeypatch.setattr(Tensor, "cubed", cubed, raising=False)
+    assert generator().verified(cubed) == answer

@@ -10,58 +10,20 @@ import functools
 import itertools
 import platform
 import re
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Program, lock_across_fork
+from ..device import CompiledDevice, CompileError, Program
 from ..renderer import ProgramSpec
 from ..renderer.llvmir import LLVMRenderer, target
 from . import _replay, _scratch
 from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
+from ._llvm import CodeGenerator, apart, llvm_lock, llvmlite_binding, version_of
 from ._native import host_target, native_program, native_replay
-from ._processors import Processor
 
-#: One thread at a time uses LLVM. A fork waits for it: a child must not inherit a compile that never ends.
-_llvm_lock = lock_across_fork()
 #: Code that nobody calls any more, for the next who holds the lock to free.
 _unused: list[Any] = []
-
-
-def _apart(work: Callable[..., Any]) -> Callable[..., Any]:
-    """The same on a thread of its own, when the main thread asks: only that one has signals, and Ctrl-C
-    between two steps of llvmlite frees memory twice, or leaves its lock taken for ever. Who asked stops
-    waiting at once; the work is done to its end.
-    """
-
-    @functools.wraps(work)
-    def wait_for(*args: Any) -> Any:
-        if threading.current_thread() is not threading.main_thread():
-            return work(*args)
-        outcome: list[Any] = []
-        failed: list[BaseException] = []
-        ended = threading.Lock()
-
-        def run() -> None:
-            try:
-                outcome.append(work(*args))
-            except BaseException as error:
-                failed.append(error)
-            finally:
-                ended.release()
-
-        ended.acquire()
-        try:
-            threading.Thread(target=run, name="lazygrad LLVM").start()
-        except RuntimeError:  # the interpreter ends, or the system has no threads left
-            return work(*args)
-        ended.acquire()
-        if failed:
-            raise failed.pop()
-        return outcome.pop()
-
-    return wait_for
 
 
 class _Code:
@@ -74,39 +36,20 @@ class _Code:
         unused.append(self.loaded)
 
 
-class CodeGenerator(Compiler):
-    """LLVM IR text → the bytes of an object file."""
-
-    llvm: Any
-    machine: Any
-
-    @_apart
-    def compile(self, source: str) -> bytes:
-        with _llvm_lock:
-            code: bytes = self.machine.emit_object(_parsed(self.llvm, source))
-        return code
-
-    @_apart
-    def disassemble(self, source: str) -> str:
-        """The instructions that LLVM makes of the text."""
-        with _llvm_lock:
-            return str(self.machine.emit_assembly(_parsed(self.llvm, source)))
-
-
 class LLVMCompiler(CodeGenerator):
     """The one for this processor, which loads what it made."""
 
-    @_apart
+    @apart
     def __init__(self) -> None:
-        llvm = self.llvm = _llvmlite()
-        with _llvm_lock:
+        llvm = self.llvm = llvmlite_binding()
+        with llvm_lock:
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()
             self.cpu = llvm.get_host_cpu_name()
             found = llvm.get_host_cpu_features()
             self.features = frozenset(name for name, there in found.items() if there)
             #: What the code depends on: the processor's name, its features, LLVM's version.
-            self.arch = f"{self.cpu} {','.join(sorted(self.features))} {_version(llvm)}"
+            self.arch = f"{self.cpu} {','.join(sorted(self.features))} {version_of(llvm)}"
             self.triple = llvm.get_default_triple()
             self.machine = self._machine(found.flatten())
             #: Links object files into this process.
@@ -130,13 +73,13 @@ class LLVMCompiler(CodeGenerator):
         found: bytes | None = diskcache_get("native", key, level=2)
         return diskcache_put("native", key, self.compile(source), level=2) if found is None else found
 
-    @_apart
+    @apart
     def link(self, lib: bytes, symbol: str, source: str) -> tuple[int, Any]:
         """The address of a function of an object file, and what keeps its code in memory."""
         addresses, code = self.link_all(lib, (symbol,), source)
         return addresses[symbol], code
 
-    @_apart
+    @apart
     def link_all(self, lib: bytes, symbols: Sequence[str], source: str) -> tuple[dict[str, int], Any]:
         """The same for several."""
         library = self.llvm.JITLibraryBuilder().add_object_img(lib).add_current_process()
@@ -144,7 +87,7 @@ class LLVMCompiler(CodeGenerator):
             library.export_symbol(symbol)
         if f"@{_scratch.SYMBOL}(" in source and _scratch.SYMBOL not in symbols:
             library.import_symbol(_scratch.SYMBOL, self.scratch_address())
-        with _llvm_lock:
+        with llvm_lock:
             _unused.clear()
             try:
                 loaded = library.link(self.linker, f"kernel{next(self._libraries)}")
@@ -164,57 +107,6 @@ class LLVMCompiler(CodeGenerator):
         ctypes.CFUNCTYPE(None, ctypes.c_uint64)(found[_scratch.START])(_scratch.new_key())
         address: int = found[_scratch.SYMBOL]
         return address
-
-
-class CrossCompiler(CodeGenerator):
-    """The one for a processor that need not be here: its object files are not loaded."""
-
-    @_apart
-    def __init__(self, processor: Processor) -> None:
-        llvm = self.llvm = _llvmlite()
-        self.processor = processor
-        with _llvm_lock:
-            llvm.initialize_all_targets()
-            llvm.initialize_all_asmprinters()
-            try:
-                kind = llvm.Target.from_triple(processor.triple)
-            except RuntimeError as error:
-                raise DeviceError(
-                    f"this llvmlite ({_version(llvm)}) writes no code for {processor.triple}: {error}"
-                ) from None
-            self.machine = kind.create_target_machine(
-                cpu=processor.cpu, opt=2, reloc="pic", codemodel="small"
-            )
-
-    def version(self) -> str:
-        return f"{self.processor.triple} {self.processor.cpu} {_version(self.llvm)}"
-
-
-def _parsed(llvm: Any, source: str) -> Any:
-    """The module, verified. No pass over LLVM IR runs before code generation.
-
-    Our code comes unrolled, with vectors, with accumulators in registers, invariants outside of loops.
-    Measured on sums, softmax, exp, transposes: instcombine and GVN cost 10 to 20 % of compile time, the
-    pipelines O1 and O2 up to triple it; none makes a kernel faster, and softmax gets 15 % slower.
-    """
-    try:
-        module = llvm.parse_assembly(source)
-        module.verify()
-    except RuntimeError as error:
-        raise CompileError("LLVM refuses this kernel", source, str(error)) from None
-    return module
-
-
-def _version(llvm: Any) -> str:
-    return f"LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
-
-
-def _llvmlite() -> Any:
-    try:
-        import llvmlite.binding as llvm
-    except ImportError as error:
-        raise DeviceError(f"device CPU needs llvmlite ({error}): pip install llvmlite") from error
-    return llvm
 
 
 class CPUDevice(CompiledDevice):

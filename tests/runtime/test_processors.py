@@ -15,8 +15,8 @@ from lazygrad.codegen.opt import Opt, OptOps, choose
 from lazygrad.device import CompileError, DeviceError
 from lazygrad.engine.inspect import InspectedKernel
 from lazygrad.engine.targets import find_target
+from lazygrad.runtime._llvm import CrossCompiler
 from lazygrad.runtime._processors import PROCESSORS, Processor
-from lazygrad.runtime.cpu import CrossCompiler
 
 #: The registers that hold a processor's whole vectors, wider ones, how many there are, lanes of float32.
 VECTORS = {

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, dtypes
+from lazygrad.helpers import GlobalCounters
 from tests.helpers import require
 from tests.tensor.support import data, like_torch, value
 
@@ -258,3 +259,32 @@ def test_second_gradients(name: str, zeros: bool) -> None:
     found = ((ours(x) ** 3 * Tensor(weight)).sum().gradient(x)[0] ** 2).sum().gradient(x)[0]
     wide = np.abs(wanted.numpy()).max()
     np.testing.assert_allclose(found.numpy() / wide, wanted.numpy() / wide, rtol=1e-3, atol=1e-4)
+
+
+RUNNING = ["cumsum", "cumprod", "cummax", "cummin"]
+MOST_KERNELS: dict[str, tuple[Callable[[Tensor], Any], int]] = {
+    "sort": (lambda x: x.sort(0)[0], 3),
+    "argsort": (lambda x: x.argsort(1), 3),
+    "topk": (lambda x: x.topk(3)[0], 3),
+    "median": (lambda x: x.median(0)[0], 3),
+    "unique": (lambda x: x.unique(), 10),
+    "logcumsumexp": (lambda x: x.logcumsumexp(0), 2),
+    **{
+        f"{name} {axis}": (lambda x, n=name, a=axis: getattr(x, n)(a), 1)
+        for name in RUNNING
+        for axis in (0, 1)
+    },
+}
+
+
+@pytest.mark.parametrize("name", MOST_KERNELS)
+def test_kernels_do_not_grow_with_the_size(name: str) -> None:
+    call, most = MOST_KERNELS[name]
+    counts = []
+    for size in (20, 300):
+        x = Tensor(data(size, size)).realize()
+        before = GlobalCounters.kernel_count
+        call(x).realize()
+        counts.append(GlobalCounters.kernel_count - before)
+    assert counts[1] <= most
+    assert counts[0] <= most

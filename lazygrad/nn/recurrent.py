@@ -250,19 +250,28 @@ class _Recurrent:
         """One layer in one direction: what it gave at each time, and its last state."""
         # what the inputs give to the gates is one product for all times
         given = _projected(x, getattr(self, f"weight_ih{end}"), getattr(self, f"bias_ih{end}", None))
+        given = given.contiguous()
         weight, bias = getattr(self, f"weight_hh{end}"), getattr(self, f"bias_hh{end}", None)
         onto = getattr(self, f"weight_hr{end}", None)
         step, length = self._step(), x.shape[0]
         if not isinstance(length, int):
             raise NotImplementedError(f"{type(self).__name__} over a length that is symbolic: {length}")
         outputs: list[Tensor] = []
+        # What passes from step to step is stored, forwards and backwards: all steps are the same kernels.
+        state = self._stored(state)
         for time in reversed(range(length)) if backwards else range(length):
             hidden = state[0] if self.has_cell else state
-            state = step(given[time], _projected(hidden, weight, bias), state)
+            gates = _projected(hidden, weight, bias).contiguous_backward()
+            state = step(given[time], gates, state)
             if onto is not None:
                 state = (state[0].dot(onto.transpose(0, 1)), state[1])
+            state = self._stored(state)
             outputs.append(state[0] if self.has_cell else state)
-        return Tensor.stack(*(outputs[::-1] if backwards else outputs)), state
+        return Tensor.stack(*(outputs[::-1] if backwards else outputs)).contiguous_backward(), state
+
+    def _stored(self, state: State) -> State:
+        parts = [part.contiguous().contiguous_backward() for part in (state if self.has_cell else (state,))]
+        return tuple(parts) if self.has_cell else parts[0]
 
 
 class RNN(_Recurrent):

@@ -4,7 +4,7 @@ the order.
 A template names memory by reference, so that it can be bound to other buffers of the same structure:
     ("leaf", n)      node n of the walk           ("view", n, (size, byte offset), dtype)   a part of leaf n
     ("out", k, o)    output o of kernel k            ("bind", n)   the n-th bound Variable in sizes of the
-    walk
+    walk             ("value", b)   a bound Variable of the plan's own
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .held import is_held
 from .kernel import AstBuilder
 from .lift import nameable
 from .memory import inner_outputs
+from .offsets import shared
 from .placement import CONTINUES, Group, Indices, Placement, numel
 from .versions import device_name, device_of
 
@@ -102,6 +103,15 @@ def _target_of(roots: Sequence[UOp]) -> tuple[Target, Prices | None]:
         return Target(name), None  # it only holds data: whatever it cannot do fails when it is compiled
 
 
+def _share_places(kernels: Sequence[KernelTemplate]) -> None:
+    """Let kernels that differ in places of memory alone be one, called with these."""
+    common = shared(dict.fromkeys(kernel.ast for kernel in kernels if not kernel.binds))
+    for kernel in kernels:
+        if kernel.ast in common and not kernel.binds:
+            kernel.ast, binds = common[kernel.ast]
+            kernel.binds = [("value", bind) for bind in binds]
+
+
 class _Assembler:
     def __init__(self, order: Sequence[UOp], roots: Sequence[UOp], fuse: bool) -> None:
         self.order, self.roots = nameable(order), roots
@@ -144,6 +154,7 @@ class _Assembler:
             for number, output in enumerate(made):
                 self.sizes["out", self.position[group], number] = output.size
         kernels = [self._kernel(group, outputs[group]) for group in order]
+        _share_places(kernels)
         return Template(kernels, self._results())
 
     def _sorts(self) -> list[tuple[int, UOp]]:

@@ -263,7 +263,7 @@ def _bind(
             else:
                 targets.append(_node_of(output.into, order, made))
         sources = [_node_of(ref, order, made) for ref in kernel.inputs]
-        binds = [sizes[ref[1]] if ref[0] == "bind" else order[ref[1]] for ref in kernel.binds]
+        binds = [_bound(ref, order, sizes) for ref in kernel.binds]
         known = {*sources, *targets}
         after = [made[earlier, 0] for earlier in kernel.after]
         for version in kernel.after_readers_of:
@@ -288,6 +288,13 @@ def _bind(
     with uninterrupted():  # a plan holds for all its results: one left out would be written once more
         for raw, held in results:
             set_becomes(raw, held)
+
+
+def _bound(ref: Ref, order: Sequence[UOp], sizes: Sequence[UOp]) -> UOp:
+    if ref[0] == "value":
+        found: UOp = ref[1]
+        return found
+    return sizes[ref[1]] if ref[0] == "bind" else order[ref[1]]
 
 
 def _node_of(ref: Ref, order: Sequence[UOp], made: dict[tuple[int, int], UOp]) -> UOp:

@@ -1,0 +1,91 @@
+"""The steps of a loop that was written out: kernels that differ only in where they begin to read are one.
+
+Step 7 of a recurrent network reads part 7 of what was computed for all steps, step 8 part 8. With the places
+written in, each is a kernel of its own to compile. Where enough kernels of a plan are otherwise the same, the
+places that differ become arguments, and the plan has one kernel that is called with many numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..dtype import dtypes
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..shape.tracker import ShapeTracker
+from ..shape.view import View
+
+#: Fewer kernels than this that differ are compiled each for its place: a place that is known is worth more.
+LEAST = 4
+
+
+def shared(asts: Iterable[UOp]) -> dict[UOp, tuple[UOp, tuple[UOp, ...]]]:
+    """Kernel → (the kernel that several share, its bound Variables), for those that share one."""
+    families: dict[Any, dict[UOp, tuple[int, ...]]] = {}
+    for ast in asts:
+        if ast.op is Ops.SINK:
+            key, places = _without_places(ast)
+            families.setdefault(key, {})[ast] = places
+    found = {}
+    for family in families.values():
+        if len(family) < LEAST:
+            continue
+        moving = [n for n, places in enumerate(zip(*family.values(), strict=True)) if len(set(places)) > 1]
+        if not moving:
+            continue
+        for ast, places in family.items():
+            found[ast] = _with_arguments(ast, moving, places)
+    return found
+
+
+def _place(node: UOp) -> View | None:
+    """The view through which memory is read or written, if its beginning is a number that may be another."""
+    if node.op not in (Ops.LOAD, Ops.STORE) or len(node.src[1].arg.views) != 1:
+        return None
+    view: View = node.src[1].arg.views[0]
+    plain = view.mask is None and all(type(n) is int for n in (*view.shape, *view.strides, view.offset))
+    return view if plain and node.src[0].op is Ops.DEFINE_GLOBAL else None
+
+
+def _without_places(ast: UOp) -> tuple[Any, tuple[int, ...]]:
+    """(a kernel's nodes with the beginnings of its views taken out, these)."""
+    number: dict[UOp, int] = {}
+    rows: list[Any] = []
+    places: list[int] = []
+    for node in ast.toposort():
+        if node.op is Ops.VIEW and not node.src:
+            continue  # written where it is used
+        number[node] = len(number)
+        view = _place(node)
+        src: list[Any] = [number.get(source, source) for source in node.src]
+        if view is not None:
+            src[1] = (view.shape, view.strides)
+            places.append(view.offset)  # type: ignore[arg-type]
+        # a constant by its node, which knows 0.0 and -0.0 apart
+        rows.append((node.op, node.dtype, node if node.op is Ops.CONST else node.arg, tuple(src)))
+    return tuple(rows), tuple(places)
+
+
+def _with_arguments(ast: UOp, moving: list[int], places: tuple[int, ...]) -> tuple[UOp, tuple[UOp, ...]]:
+    """A kernel whose moving places are Variables, and these bound to what the places were."""
+    made: dict[UOp, UOp] = {}
+    binds: list[UOp] = []
+    position = 0
+    for node in ast.toposort():
+        src = [made.get(source, source) for source in node.src]
+        view = _place(node)
+        if view is not None:
+            if position in moving:
+                name = f"offset{len(binds)}"
+                size = node.src[0].dtype.size  # type: ignore[attr-defined]
+                sizes: Any = zip(view.shape, view.strides, strict=True)
+                reach = sum((n - 1) * max(s, 0) for n, s in sizes)
+                variable = UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, 0, size - 1 - reach))
+                tracker = ShapeTracker((View.create(view.shape, view.strides, variable),))
+                src[1] = UOp(Ops.VIEW, dtypes.void, (), tracker)
+                value = UOp.const(dtypes.index, places[position])
+                binds.append(UOp(Ops.BIND, dtypes.index, (variable, value)))
+            position += 1
+        made[node] = node.replace(src=tuple(src)) if node.src else node
+    return made[ast], tuple(binds)

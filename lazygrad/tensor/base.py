@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..device import Buffer, Device
@@ -499,6 +499,26 @@ class TensorBase(metaclass=TrainingFlag):
         node = copied(self.uop, name) if Device.runs_kernels(self.device) else read_from(self.uop, name)
         return self._unary(node)
 
+    def shard(self, devices: Sequence[str], axis: int | None = None) -> Tensor:
+        """One tensor in parts on several devices, split along `axis`, or a copy on each where it is None.
+
+        On one device it is `to`. NotImplementedError for more: a tensor is in the memory of one.
+
+        >>> Tensor([1, 2]).shard(("CPU",)).tolist()
+        [1, 2]
+        """
+        names = [devices] if isinstance(devices, str) else list(devices)
+        if not names:
+            raise ValueError("shard needs at least one device")
+        found = [Device.canonicalize(name) for name in names]
+        if len(set(found)) > 1:
+            how = "copies" if axis is None else f"parts along axis {axis}"
+            raise NotImplementedError(
+                f"shard over {', '.join(found)}: a tensor whose {how} are in the memory of several devices "
+                "is not there yet; move parts by themselves with x.chunk(...)[i].to(device)"
+            )
+        return self.to(found[0])
+
     def to_(self, device: str | None) -> Self:
         """Move this tensor to another device, in place.
 
@@ -618,6 +638,8 @@ class TensorBase(metaclass=TrainingFlag):
                 leaves.setdefault(_place_in(below, tensor), []).append(tensor)
         found = gradient_of(self.uop, seed, list(leaves))
         for node, tensors in leaves.items():
+            if node not in found and node in below and 0 in shape_of(node):  # nothing flows to no elements
+                found[node] = broadcast_to(constant(0.0, node.dtype, self.device), shape_of(node))
             if node not in found:
                 continue
             for tensor in tensors:

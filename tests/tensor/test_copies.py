@@ -124,3 +124,19 @@ def test_training_goes_on_from_a_pickle():
     net, steps = runs[1]
     assert net.weight.dtype is dtypes.float
     assert net.weight.tolist() == model.weight.tolist()
+
+
+def test_shard_over_one_device_is_to() -> None:
+    assert Tensor([1, 2]).shard(("CPU",), axis=0).to("PYTHON").shard("PYTHON").device == "PYTHON"
+
+
+def test_shard_over_several_devices_says_what_is_missing() -> None:
+    x = Tensor([1, 2])
+    with pytest.raises(
+        NotImplementedError, match="shard over CPU, PYTHON: a tensor whose parts along axis 0 are"
+    ):
+        x.shard(("CPU", "PYTHON"), axis=0)
+    with pytest.raises(NotImplementedError, match="a tensor whose copies are in the memory of several"):
+        x.shard(("CPU", "PYTHON"))
+    with pytest.raises(ValueError, match="shard needs at least one device"):
+        x.shard(())

@@ -28,7 +28,7 @@ import numpy as np
 from lazygrad.engine.roofline import Roofline
 
 from .cases import Case, named
-from .peer import LIBRARIES
+from .peer import CLOCKS, LIBRARIES
 
 PEERS = [library for library in LIBRARIES if library != "lazygrad"]
 MODULES = {"torch.compile": "torch"}
@@ -81,7 +81,7 @@ class Peer:
 
 
 def measure(
-    case: Case, libraries: list[str], cores: list[int], rounds: int, seconds: float
+    case: Case, libraries: list[str], cores: list[int], rounds: int, seconds: float, clock: str = "wall"
 ) -> dict[str, dict[str, Any]]:
     """For each library "fastest" and "median" in seconds and "wrong", its error; or "error"."""
     found: dict[str, dict[str, Any]] = {}
@@ -100,7 +100,7 @@ def measure(
                 found[library]["wrong"] = _error(np.load(path), correct)
         for _ in range(rounds):
             for peer in peers:
-                answer = peer.ask(seconds=seconds)
+                answer = peer.ask(seconds=seconds, clock=clock)
                 held = found[peer.library]
                 for key, value in answer.items():
                     held[key] = min(held.get(key, value), value)
@@ -167,6 +167,9 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--rounds", type=int, default=5, help="turns of each library")
     parser.add_argument("--seconds", type=float, default=0.3, help="how long a turn is")
+    parser.add_argument(
+        "--clock", choices=list(CLOCKS), default="wall", help="cpu: processor time, where others work beside"
+    )
     parser.add_argument("--quick", action="store_true", help="one short turn each")
     parser.add_argument("--json", metavar="PATH", help="write all that was measured here too")
     given = parser.parse_args(arguments)
@@ -189,7 +192,7 @@ def main(arguments: list[str]) -> int:
     print(f"{'case':26} {'ms':>9} {'limit':>7}" + "".join(f"{library:>13}" for library in peers))
     results, wrong = {}, 0
     for case in cases:
-        found = measure(case, ["lazygrad", *peers], cores, rounds, seconds)
+        found = measure(case, ["lazygrad", *peers], cores, rounds, seconds, given.clock)
         results[case.name] = found
         ours = found["lazygrad"]
         wrong += "error" in ours or not ours.get("wrong", 0.0) <= case.tolerance

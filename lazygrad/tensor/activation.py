@@ -47,7 +47,7 @@ class ActivationMixin(SortingMixin):
         >>> Tensor([-1.0, 2.0, 9.0]).relu6().tolist()
         [0.0, 2.0, 6.0]
         """
-        return self.clamp(0, 6)
+        return self.hardtanh(0, 6)
 
     def sigmoid(self) -> Tensor:
         """1 / (1 + e^-x), without overflow and accurate on both sides.
@@ -75,7 +75,9 @@ class ActivationMixin(SortingMixin):
         >>> Tensor([-4.0, 0.5, 4.0]).hardtanh().tolist()
         [-1.0, 0.5, 1.0]
         """
-        return self.clamp(min_val, max_val)
+        # at the ends the slope is 0, where that of clamp is 1
+        outside = (self <= min_val) | (self >= max_val)
+        return outside.where(self.detach(), self).clamp(min_val, max_val)
 
     def hardswish(self) -> Tensor:
         """x · hardsigmoid(x).

@@ -638,8 +638,6 @@ class TensorBase(metaclass=TrainingFlag):
                 leaves.setdefault(_place_in(below, tensor), []).append(tensor)
         found = gradient_of(self.uop, seed, list(leaves))
         for node, tensors in leaves.items():
-            if node not in found and node in below and 0 in shape_of(node):  # nothing flows to no elements
-                found[node] = broadcast_to(constant(0.0, node.dtype, self.device), shape_of(node))
             if node not in found:
                 continue
             for tensor in tensors:

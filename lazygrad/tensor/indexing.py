@@ -2,9 +2,10 @@
 
 Slices are views, integer tensors computed addresses (gather, scatter).
 
-An integer index counts from the end where it is negative. A Python int out of range raises IndexError at
-the call. An index *in a tensor* is not looked at before it is used: a read out of range gives 0, and a
-write there is dropped. Where indices repeat, the last one in row-major order is what is stored.
+An integer index counts from the end where it is negative. What the host knows to be wrong raises
+IndexError at the call: an int, list or array out of range, a mask of another size than its axis. An index
+*in a tensor* is not looked at before it is used: a read out of range gives 0, and a write there is dropped.
+Where indices repeat, the last one in row-major order is what is stored.
 
 An int beside index tensors selects before they are looked at, as in PyTorch: `x[1, :, [0, 2]]` has the axes
 of `:` and of the list in this order. (numpy broadcasts the int with the list and moves both to the front.)
@@ -12,6 +13,7 @@ of `:` and of the list in this order. (numpy broadcasts the int with the list an
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -91,10 +93,19 @@ class IndexingMixin(RandomMixin):
         return part._window(axis, 0, 0)
 
     def _parse(self, key: Any) -> _Parsed:
-        entries = [self._entry(e) for e in (key if isinstance(key, tuple) else (key,))]
         flat: list[Any] = []
-        for entry in entries:
-            flat.extend(entry) if isinstance(entry, list) else flat.append(entry)
+        known: dict[int, tuple[str, int, int]] = {}  # of an index tensor: what it is, and the sizes it is for
+        for given in key if isinstance(key, tuple) else (key,):
+            entry = self._entry(given)
+            if isinstance(entry, list):
+                shape = _mask_shape(given)
+                known.update((id(t), ("a mask", size, size)) for t, size in zip(entry, shape, strict=True))
+                flat.extend(entry)
+                continue
+            if isinstance(entry, TensorBase) and entry is not given and entry.numel():
+                low, high = _extremes(given)
+                known[id(entry)] = ("an index", max(high + 1, -low), sys.maxsize)
+            flat.append(entry)
         used = sum(e is not None and e is not Ellipsis for e in flat)
         if sum(e is Ellipsis for e in flat) > 1:
             raise IndexError("an index has at most one Ellipsis (...)")
@@ -116,6 +127,7 @@ class IndexingMixin(RandomMixin):
                 parsed.spans[axis], parsed.steps[axis] = self._span(entry, axis)
                 parsed.kept.append(axis)
             elif isinstance(entry, TensorBase):
+                self._check_known(known.get(id(entry)), axis)
                 parsed.tensors.append((len(parsed.kept), entry))
                 parsed.kept.append(axis)
             else:
@@ -123,6 +135,15 @@ class IndexingMixin(RandomMixin):
                 parsed.spans[axis] = (begin, add(begin, 1))
             axis += 1
         return parsed
+
+    def _check_known(self, known: tuple[str, int, int] | None, axis: int) -> None:
+        """Refuse a mask of another size than its axis, and a list or array that points outside."""
+        size = self.shape[axis]
+        if known is None or not isinstance(size, int) or known[1] <= size <= known[2]:
+            return
+        if known[0] == "a mask":
+            raise IndexError(f"a mask of size {known[1]} for axis {axis} with size {size}")
+        raise IndexError(f"an index of the list is out of bounds for axis {axis} with size {size}")
 
     def _entry(self, entry: Any) -> Any:
         """One part of an index: itself, or tensors for arrays, lists and masks."""
@@ -275,7 +296,7 @@ class IndexingMixin(RandomMixin):
                 return
         whole = _Parsed([(0, size) for size in self.shape], [1] * self.ndim, [], [])
         if (
-            any(a is None for a in parsed.kept)
+            parsed.kept != list(range(self.ndim))
             or parsed.spans != whole.spans
             or any(s != 1 for s in parsed.steps)
         ):
@@ -552,6 +573,22 @@ class IndexingMixin(RandomMixin):
 
 #: Where a bare False stood in an index.
 _BOOL = object()
+
+
+def _mask_shape(mask: Any) -> tuple[int, ...]:
+    """The shape of a mask: a tensor, an array or nested lists."""
+    import numpy as np
+
+    shape: tuple[int, ...] = mask.shape if hasattr(mask, "shape") else np.shape(mask)
+    return shape
+
+
+def _extremes(indices: Any) -> tuple[int, int]:
+    """The least and the greatest of some indices that the host holds."""
+    import numpy as np
+
+    array = np.asarray(indices)
+    return int(array.min()), int(array.max())
 
 
 def _bare_bools(key: Any) -> tuple[Any, bool | None]:

@@ -41,6 +41,7 @@ class NamesMixin(Base):
     less_equal = Base.le
     multiply = Base.mul
     not_equal = Base.ne
+    pinverse = Base.pinv
     sgn = Base.sign
     subtract = Base.sub
     true_divide = Base.div

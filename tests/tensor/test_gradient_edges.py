@@ -120,3 +120,10 @@ def test_what_padding_divides_by_zero_stays_out():
     averages = x.avg_pool2d(3, padding=1, count_include_pad=False).realize()
     averages.square().sum().backward()
     assert x.grad.numpy()[0, 0, 0].tolist() == pytest.approx([1.75, 1.75, 2, 2, 2, 0])
+
+
+@pytest.mark.parametrize(("name", "ends"), [("hardtanh", (-1.0, 1.0)), ("relu6", (0.0, 6.0))])
+def test_the_slope_at_the_ends_is_zero(name, ends):
+    x = Tensor([ends[0] - 1, ends[0], 0.5, ends[1], ends[1] + 1], requires_grad=True)
+    getattr(x, name)().sum().backward()
+    assert x.grad.tolist() == [0, 0, 1, 0, 0]

@@ -35,3 +35,36 @@ def test_repeat_interleave_by_counts() -> None:
     np.testing.assert_array_equal(Tensor(x).repeat_interleave(Tensor(counts), 0).numpy(), x.repeat(counts, 0))
     with pytest.raises(ValueError, match=r"repeat_interleave along axis 0 of shape \(3, 4\) needs a number"):
         Tensor(x).repeat_interleave(Tensor([1, 2]), 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "index"),
+    [((1, 4), (0, [2, -3])), ((1, 4, 2), (-1, [3, 1])), ((4, 1, 1), ([[3, -3], [0, -2]], -1, [0, 0]))],
+)
+def test_writing_drops_axes_of_size_one(shape, index):
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    tensor = Tensor(array)
+    value = -np.arange(array[index].size, dtype=np.float32).reshape(array[index].shape)
+    tensor[index] = Tensor(value)
+    array[index] = value
+    assert tensor.tolist() == array.tolist()
+
+
+OUTSIDE = [
+    ([3], r"an index of the list is out of bounds for axis 0 with size 2"),
+    ((..., [0, -4]), r"an index of the list is out of bounds for axis 1 with size 3"),
+    ((slice(None), range(4)), r"an index of the list is out of bounds for axis 1 with size 3"),
+    (([0], np.array([[3]])), r"an index of the list is out of bounds for axis 1 with size 3"),
+    ([True, False, True], r"a mask of size 3 for axis 0 with size 2"),
+    ((..., [True, False]), r"a mask of size 2 for axis 1 with size 3"),
+    ((slice(None), Tensor([True])), r"a mask of size 1 for axis 1 with size 3"),
+]
+
+
+@pytest.mark.parametrize(("index", "text"), OUTSIDE, ids=range(len(OUTSIDE)))
+def test_what_the_host_knows_to_be_outside_is_refused(index, text):
+    tensor = Tensor.zeros(2, 3).contiguous()
+    with pytest.raises(IndexError, match=text):
+        tensor[index]
+    with pytest.raises(IndexError, match=text):
+        tensor[index] = 1

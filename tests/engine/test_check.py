@@ -16,7 +16,7 @@ from lazygrad.config import CHECK
 from lazygrad.device import Device
 from lazygrad.engine import programs
 from lazygrad.engine.check import CheckError
-from lazygrad.nn.layers import BatchNorm, Linear
+from lazygrad.nn import BatchNorm, Linear
 from lazygrad.nn.optim import Adam
 from tests.test_programs import play
 

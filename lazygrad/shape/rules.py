@@ -31,7 +31,7 @@ def _one_after_another(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
     for other in shapes[1:-1]:
         if other[1:] != rest:
             texts = f"{shape_text(first)} and {shape_text(other)}"
-            raise ValueError(f"{u.op} puts values one after another that differ in their first size, not {texts}")
+            raise ValueError(f"{u.op} joins values of one shape but for the first size, not {texts}")
         length = add(length, other[0])
     return (length, *rest)
 

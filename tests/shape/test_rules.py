@@ -103,3 +103,11 @@ def test_a_long_chain_needs_no_recursion() -> None:
     for _ in range(20_000):
         node = UOp(Ops.NEG, dtypes.float, (node,))
     assert shape_of(node) == (2, 3)
+
+
+def test_values_one_after_another_differ_in_their_first_size_only():
+    line = UOp(Ops.RESHAPE, dtypes.float, (X,), (6,))
+    with pytest.raises(
+        ValueError, match=r"joins values of one shape but for the first size, not \(2, 3\) and \(6,\)"
+    ):
+        shape_of(UOp(Ops.COPY, dtypes.float, (X, line, DEVICE)))

@@ -95,6 +95,8 @@ def load_state_dict(
 
     Everything is checked before the first tensor is written.
     """
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(f"a state dict is a dict of Tensors by name, not a {type(state_dict).__name__}")
     targets = get_state_dict(model)
     missing = [name for name in targets if name not in state_dict]
     unknown = [name for name in state_dict if name not in targets]
@@ -188,6 +190,11 @@ def safe_save(
     for key, text in (metadata or {}).items():
         if not (isinstance(key, str) and isinstance(text, str)):
             raise TypeError(f"metadata holds texts, not {key!r}: {text!r}")
+    target = pathlib.Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"no folder {target.parent} to write {target.name} into")
+    if not isinstance(tensors, Mapping):
+        raise TypeError(f"tensors are saved by name, from a dict, not from a {type(tensors).__name__}")
     arrays: dict[str, Any] = {}  # held until the file is written: the library reads their memory
     specs: dict[str, Any] = {}
     for name, tensor in tensors.items():
@@ -200,7 +207,6 @@ def safe_save(
         specs[name] = TensorSpec(
             dtype=kind, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes
         )
-    target = pathlib.Path(path)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         serialize_file(specs, part, metadata=dict(metadata) if metadata else None)

@@ -213,8 +213,8 @@ class HostMixin(TensorBase):
     def from_numpy(cls, array: np.ndarray[Any, Any]) -> Tensor:
         """A CPU tensor that shares the array's memory: writes through either are seen by both.
 
-        What may only be read (an array of `bytes`, a file mapped for reading) is never written: an assignment moves
-        the tensor to memory of its own.
+        What may only be read (an array of `bytes`, a file mapped for reading) is never written: an assignment
+        moves the tensor to memory of its own.
 
         >>> Tensor.from_numpy(Tensor([1, 2]).numpy()).tolist()
         [1, 2]

@@ -69,6 +69,8 @@ def node_of(data: Any, device: str, device_given: bool, dtype: DType | None) -> 
             return UOp(Ops.CAST, dtype or default_int(), (data,))
         return data if dtype is None or dtype is data.dtype else UOp(Ops.CAST, dtype, (data,))
     if isinstance(data, (bool, int, float)):
+        if dtype is None and isinstance(data, int):
+            _check_fits_default(data)
         return constant(data, dtype or dtypes.from_py(data), device)
     if data is None:
         return empty_buffer(device, 0, dtype or default_float())
@@ -86,6 +88,12 @@ def node_of(data: Any, device: str, device_given: bool, dtype: DType | None) -> 
 
         return _array_node(np.asarray(data), device, dtype)
     raise TypeError(f"cannot make a Tensor from {data!r} of type {type(data).__name__}")
+
+
+def _check_fits_default(value: int) -> None:
+    kind = default_int()
+    if not dtypes.min(kind) <= value <= dtypes.max(kind):
+        raise OverflowError(f"{value} does not fit into {kind}; give another dtype=")
 
 
 def _list_node(data: Sequence[Any], device: str, dtype: DType | None) -> UOp:

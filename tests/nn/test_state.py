@@ -322,3 +322,12 @@ def test_a_file_with_any_bytes_changed_is_read_within_its_bounds_or_refused(tmp_
         return
     for t in loaded.values():
         assert t.to("CPU").numpy().shape == t.shape
+
+
+def test_what_is_no_dict_or_folder_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no folder .*nowhere to write x into"):
+        safe_save({"a": Tensor([1])}, tmp_path / "nowhere" / "x")
+    with pytest.raises(TypeError, match="saved by name, from a dict, not from a list"):
+        safe_save([Tensor([1])], tmp_path / "x")
+    with pytest.raises(TypeError, match="a state dict is a dict of Tensors by name, not a int"):
+        load_state_dict({}, 3)

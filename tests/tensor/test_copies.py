@@ -140,3 +140,11 @@ def test_shard_over_several_devices_says_what_is_missing() -> None:
         x.shard(("CPU", "PYTHON"))
     with pytest.raises(ValueError, match="shard needs at least one device"):
         x.shard(())
+
+
+def test_a_number_that_does_not_fit_is_refused():
+    with pytest.raises(
+        OverflowError, match=r"1099511627776 does not fit into dtypes\.int; give another dtype="
+    ):
+        Tensor(2**40)
+    assert Tensor(2**40, dtype="long").item() == 2**40

@@ -82,7 +82,7 @@ def windows(value: UOp, loops: Iterable[UOp], fresh: int) -> Windows | None:
 
 def span(group: Iterable[UOp]) -> int:
     """How many places a group of loops walks together."""
-    return 1 + sum(r.src[0].arg - 1 for r in group)
+    return 1 + sum(int(r.src[0].arg) - 1 for r in group)
 
 
 def _only_where(value: UOp, conditions: list[UOp]) -> UOp:

@@ -75,6 +75,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         random.Random(seed).shuffle(items)
 
 
+@pytest.fixture(autouse=True)
+def nothing_writes_into_python():
+    """CPython keeps one object for each byte: who writes into the memory of a `bytes` changes it for all."""
+    yield
+    assert all(bytes([n])[0] == n and ord(chr(n)) == n for n in range(256)), "a byte's own object was written"
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         for driver in mark.args:

@@ -98,6 +98,7 @@ from .normalization import (
     InstanceNorm2d,
     InstanceNorm3d,
     LayerNorm,
+    LayerNorm2d,
     LocalResponseNorm,
     RMSNorm,
 )
@@ -203,6 +204,7 @@ __all__ = [
     "LPPool3d",
     "LSTMCell",
     "LayerNorm",
+    "LayerNorm2d",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",

@@ -121,6 +121,20 @@ class LayerNorm:
         return x if self.bias is None else x + self.bias
 
 
+class LayerNorm2d(LayerNorm):
+    """A LayerNorm over the channels, axis 1, of images (batch, channels, height, width).
+
+    >>> nn.LayerNorm2d(2)(Tensor([[[[1.0]], [[3.0]]]])).round(decimals=2).flatten().tolist()
+    [-1.0, 1.0]
+    """
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The images normalized, in the shape they came."""
+        if x.ndim != 4:
+            raise ValueError(f"LayerNorm2d needs (batch, channels, height, width), not {shape_text(x.shape)}")
+        return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
 class RMSNorm:
     """Each sample divided by the root of its mean square over the last axes, then times weight.
 

@@ -536,7 +536,8 @@ def _rebound(moves: Moves, binds: dict[str, int]) -> Moves:
         if not isinstance(argument, UOp):
             return argument
         mapping = {
-            bind: bind.src[0].bind(binds.get(bind.src[0].arg[0], bind.src[1].arg)) for bind in _binds_of(argument)
+            bind: bind.src[0].bind(binds.get(bind.src[0].arg[0], bind.src[1].arg))
+            for bind in _binds_of(argument)
         }
         return substitute([argument], mapping)[argument]
 

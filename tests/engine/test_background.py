@@ -62,7 +62,7 @@ def test_jobs_are_done_in_order_on_one_other_thread():
     for job in jobs:
         assert job.done.wait(10)
     assert [number for number, _ in log] == list(range(20))
-    assert len({thread for _, thread in log}) == 1
+    assert {thread.name for _, thread in log} == {"lazygrad compile"}  # another one, if it rested in between
     assert threading.current_thread() not in {thread for _, thread in log}
 
 

@@ -236,3 +236,14 @@ def test_mistakes_are_named_with_their_values(mistake, error, message):
 def test_layers_follow_the_default_dtype_of_the_input():
     x = Tensor.ones(2, 3, dtype=dtypes.float64)
     assert nn.Linear(3, 2)(x).dtype is dtypes.float64
+
+
+def test_layernorm2d_is_over_the_channels():
+    x = Tensor.randn(2, 3, 4, 5)
+    layer = nn.LayerNorm2d(3)
+    expected = nn.LayerNorm(3)(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+    assert np.allclose(layer(x).numpy(), expected.numpy(), atol=1e-6)
+    with pytest.raises(
+        ValueError, match=r"LayerNorm2d needs \(batch, channels, height, width\), not \(3, 4\)"
+    ):
+        layer(Tensor.ones(3, 4))

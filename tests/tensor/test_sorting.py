@@ -261,7 +261,7 @@ def test_second_gradients(name: str, zeros: bool) -> None:
     np.testing.assert_allclose(found.numpy() / wide, wanted.numpy() / wide, rtol=1e-3, atol=1e-4)
 
 
-RUNNING = ["cumsum", "cumprod", "cummax", "cummin"]
+ALONG_AN_AXIS = ["cumsum", "cumprod", "cummax", "cummin"]
 MOST_KERNELS: dict[str, tuple[Callable[[Tensor], Any], int]] = {
     "sort": (lambda x: x.sort(0)[0], 3),
     "argsort": (lambda x: x.argsort(1), 3),
@@ -271,7 +271,7 @@ MOST_KERNELS: dict[str, tuple[Callable[[Tensor], Any], int]] = {
     "logcumsumexp": (lambda x: x.logcumsumexp(0), 2),
     **{
         f"{name} {axis}": (lambda x, n=name, a=axis: getattr(x, n)(a), 1)
-        for name in RUNNING
+        for name in ALONG_AN_AXIS
         for axis in (0, 1)
     },
 }

@@ -39,6 +39,10 @@ class CompileError(RuntimeError):
 # *** facts about a device
 
 
+#: Bytes that are kept of a row where the sizes of caches are not known.
+MOST_KEPT = 32 << 10
+
+
 @dataclass(frozen=True)
 class Target:
     """What a device has. The compiler asks these facts and never a device's name.
@@ -81,6 +85,16 @@ class Target:
     converted_dtypes: frozenset[DType] = frozenset()
     native_ops: frozenset[Ops] = frozenset()
     has_fma: bool = False
+
+    @property
+    def row_bytes(self) -> int:
+        """How much of a row a kernel may keep in memory of its own between two loops along it; 0 = none.
+
+        Half of the second cache. A grid keeps none: its threads share no row, and have no room for one.
+        """
+        if self.grid or self.vector_bytes == 0:
+            return 0
+        return self.caches[1] // 2 if len(self.caches) > 1 else MOST_KEPT
 
 
 # *** accounting

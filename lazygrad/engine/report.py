@@ -184,17 +184,25 @@ def _print_loops(ast: UOp, runner: Runner, device: CompiledDevice) -> None:
 
 def reasons(item: ScheduleItem) -> list[str]:
     """Why a kernel ends where it does: for each output the rule, what its trip through memory costs, and who
-    asked for it.
+    asked for it. And what goes on in it where it might have ended: rows that are kept for several loops.
     """
     lines = []
     for buffer, boundary in zip(item.outputs, item.kernel.facts.get("boundaries", ()), strict=False):
         readers = boundary.readers
         read = f", read by {readers} kernel{'s' if readers > 1 else ''}" if readers else ""
         trip = f"{buffer.nbytes * (1 + readers):,} bytes{read}"
-        asked = boundary.origin
-        by = "" if asked is None else f" ({asked.name}{', ' + asked.line if asked.line else ''})"
+        by = _asked_by(boundary.origin)
         lines.append(f"stores {buffer.size:,} {buffer.dtype!r}: {boundary.reason}; {trip}{by}")
+    for kept in item.kernel.facts.get("kept", ()):
+        by = _asked_by(kept.origin)
+        lines.append(f"kept in the kernel, a row of {kept.nbytes:,} bytes: several loops need it{by}")
     return lines
+
+
+def _asked_by(origin: Any) -> str:
+    if origin is None:
+        return ""
+    return f" ({origin.name}{', ' + origin.line if origin.line else ''})"
 
 
 def refusals(ast: UOp, spec: ProgramSpec, device: CompiledDevice) -> list[str]:

@@ -24,11 +24,12 @@ from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import below_movement, binds_in_args, binds_of, plain, toposort_effective
 from .held import is_held
+from .indices import CONTINUES, Indices
 from .kernel import AstBuilder
 from .lift import nameable
 from .memory import inner_outputs
 from .offsets import shared
-from .placement import CONTINUES, Group, Indices, Placement, numel
+from .placement import Group, Placement, numel
 from .versions import device_name, device_of
 
 Ref = tuple[Any, ...]
@@ -59,10 +60,17 @@ class Boundary(NamedTuple):
     origin: Any
 
 
+class Kept(NamedTuple):
+    """A value of which a kernel keeps a row, of so many bytes, and the user's call that made it."""
+
+    nbytes: int
+    origin: Any
+
+
 @dataclass
 class KernelTemplate:
     """A kernel whose buffers are references. `after`: kernels that must run before it, beyond those it
-    reads from. `boundaries`: one for each output.
+    reads from. `boundaries`: one for each output. `kept`: what it computes once for several loops.
     """
 
     ast: UOp
@@ -73,6 +81,7 @@ class KernelTemplate:
     after: list[int] = field(default_factory=list)
     after_readers_of: list[int] = field(default_factory=list)
     boundaries: tuple[Boundary, ...] = ()
+    kept: tuple[Kept, ...] = ()
 
 
 @dataclass
@@ -382,6 +391,9 @@ class _Assembler:
         made.after = sorted(self.position[earlier] for earlier in self.before[number])
         made.after_readers_of = self.readers_of.get(number, [])
         made.boundaries = tuple([self._boundary(group, *target) for target in targets])
+        if group is not None:
+            rows = group.rows.really_kept(self.plan.home)
+            made.kept = tuple([Kept(size, node.facts.get("origin")) for node, size in rows.items()])
         return made
 
     def _boundary(self, group: Group | None, node: UOp, assign: UOp | None) -> Boundary:

@@ -276,6 +276,7 @@ def _bind(
             made[number, position] = assign
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
         node.facts["boundaries"] = kernel.boundaries
+        node.facts["kept"] = kernel.kept
     results = []
     for position, kernel_number, output_number in template.results:
         raw = back.get(order[position], order[position])

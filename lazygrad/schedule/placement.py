@@ -1,4 +1,5 @@
-"""Where does a value live? INLINE, recomputed where used, or STORE, written to a buffer: a kernel boundary.
+"""Where does a value live? INLINE, recomputed where used; STAGE, a row of it kept in the kernel (`rows.py`);
+or STORE, written to a buffer: a kernel boundary.
 
 The graph is walked from its results down. Every node comes with the *index tuples* at which its consumers
 need it: the same index expressions that lowering will make, so that "how often is this computed" is counted
@@ -21,11 +22,10 @@ from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
-from ..shape.tracker import ShapeTracker
 from .graph import below_movement, is_generated
 from .held import is_held
-
-Indices = tuple[UOp, ...]
+from .indices import ANYWHERE, CONTINUES, Indices, free_ranges, size_of, through
+from .rows import Rows
 
 # The cost model, in simple vector operations per element. A trip through memory (write, then read) of 4-byte
 # elements costs about as much as 24 of them on a CPU core (8 bytes at some 20 GB/s against 32 to 64
@@ -47,9 +47,6 @@ SHORT_REDUCE = 8
 
 #: What is computed once for each of its elements, or stored.
 _ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
-#: Instead of index tuples: read at places that only the data knows; and not read, but written further.
-ANYWHERE: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "anywhere"),)
-CONTINUES: Indices = (UOp(Ops.NOOP, const(0).dtype, (), "continues"),)
 
 
 class Group:
@@ -65,6 +62,7 @@ class Group:
         "order",
         "ranges",
         "reads",
+        "rows",
         "scanned",
         "shape",
         "stores",
@@ -89,6 +87,7 @@ class Group:
         #: the loop that SCANs of this kernel run along, inside of all others
         self.scanned: UOp | None = None
         self.heavy = 0
+        self.rows = Rows(self.ranges)
         #: how many operations, and which memory, what it stores asks for
         self.ops, self.reads = 0, frozenset[UOp]()
         self.downstream = 1 << number
@@ -180,6 +179,9 @@ class Placement:
                     self._store(node, reason)
                 else:
                     for group, tuples in self.uses[node].items():
+                        axis = self._row(node, group, tuples)
+                        if axis is not None:
+                            tuples = self._keep(node, group, axis, tuples)
                         for indices, times in list(tuples.items()):
                             self._use_sources(node, group, indices, times)
         return Plan(self.groups, self.home, self.reasons, self.uses)
@@ -323,7 +325,10 @@ class Placement:
         if any(len(tuples) > MAX_TUPLES for tuples in uses.values()):
             return f"it is needed at more than {MAX_TUPLES} different places of one kernel"
         count = numel(node)
-        evaluations = sum(sum(tuples.values()) for tuples in uses.values())
+        evaluations = 0
+        for group, tuples in uses.items():
+            kept = self._row(node, group, tuples) is not None
+            evaluations += max(tuples.values()) if kept else sum(tuples.values())
         if evaluations <= count or _widens_memory(node):
             return ""
         if self.cost[node] <= LOAD_COST and not self.weight[node][1]:  # reading it again would cost as much
@@ -347,12 +352,14 @@ class Placement:
             return "this reduce is needed at different indices"
         ((indices, times),) = tuples.items()
         count = numel(node)
-        free = _free_ranges(indices)
+        free = free_ranges(indices)
+        if not free.isdisjoint(group.rows.fillings):
+            return "a row is kept of what is made of this reduce"
         outputs = frozenset(r for r in group.ranges if r.op is Ops.RANGE)
         work = count * (numel_of_source(node) // max(count, 1))
         points = 1
         for r in free:
-            points *= _most(_size(r))
+            points *= _most(size_of(r))
         computed = points if free <= outputs else times  # loops that only some values need go inside
         if computed > count:
             return f"this reduce would be computed {computed / max(count, 1):.3g} times per element"
@@ -399,6 +406,22 @@ class Placement:
             return "its kernel has a reduce outside of the loop that the scan runs along"
         return ""
 
+    # *** rows that are kept
+
+    def _row(self, node: UOp, group: Group, tuples: dict[Indices, int]) -> int | None:
+        """The axis along which a kernel computes a value once and keeps a row; None where it does not."""
+        if len(tuples) < 2 or group.kind != "kernel" or group.scanned is not None:
+            return None
+        return group.rows.axis(node, tuples, self.target, self.must)
+
+    def _keep(self, node: UOp, group: Group, axis: int, tuples: dict[Indices, int]) -> dict[Indices, int]:
+        """Let a kernel keep rows of a value; where, and how often, the loop that fills them computes it."""
+        ((at, times), *_) = tuples.items()
+        self.counter += 1
+        filling = UOp(Ops.RANGE, at[axis].dtype, at[axis].src, RangeArg(-self.counter, AxisType.LOOP))
+        group.order[filling] = times
+        return {group.rows.keep(node, at, axis, filling): times}
+
     def _claim(self, group: Group, along: UOp) -> None:
         """The loop that a scan runs along is the innermost."""
         if along.op is Ops.RANGE and group.scanned is None:
@@ -412,7 +435,7 @@ class Placement:
         )
         times = 1
         for r in ranges:
-            times *= _most(_size(r))
+            times *= _most(size_of(r))
             group.order[r] = times
 
     # *** storing
@@ -437,7 +460,7 @@ class Placement:
         times = 1
         for r in group.ranges:
             if r.op is Ops.RANGE:
-                times *= _most(_size(r))
+                times *= _most(size_of(r))
                 group.order[r] = times
         self.groups.append(group)
         self._take(node, group)
@@ -548,7 +571,7 @@ class Placement:
         elif source is base:
             at = indices
         else:
-            at = _through(tracker, indices, shape_of(base))
+            at = through(tracker, indices, shape_of(base))
             if not held:
                 times = min(times, self._times_at(group, at, times))
         tuples = self.uses.setdefault(base, {}).setdefault(group, {})
@@ -558,14 +581,14 @@ class Placement:
     def _times_at(self, group: Group, indices: Indices, times: int) -> int:
         """How often what depends on these indices runs: the product of the loops down to the deepest."""
         deepest = 1
-        for r in _free_ranges(indices):
+        for r in free_ranges(indices):
             deepest = max(deepest, group.order.get(r, times))
         return deepest
 
     def _enter_reduce(self, node: UOp, group: Group, indices: Indices) -> tuple[Indices, int]:
         """The indices at which a reduce reads its source: fresh ranges on the reduced axes."""
         outer = 1
-        for r in _free_ranges(indices):
+        for r in free_ranges(indices):
             outer = max(outer, group.order.get(r, 1))
         inside = list(indices)
         for axis in node.arg.axes:
@@ -584,53 +607,8 @@ def numel_of_source(node: UOp) -> int:
     return numel(node.src[0])
 
 
-def _size(r: UOp) -> sint:
-    size = r.src[0]
-    return size.arg if size.op is Ops.CONST else size
-
-
 def _widens_memory(node: UOp) -> bool:
     """Whether a value is a 16-bit float in memory, made wider: who reads it many times packs it converted."""
     if node.op is not Ops.CAST or not dtypes.is_float(node.src[0].dtype) or not dtypes.is_float(node.dtype):
         return False
     return node.src[0].dtype.itemsize == 2 < node.dtype.itemsize and is_held(below_movement(node.src[0]))
-
-
-def _free_ranges(indices: Indices) -> frozenset[UOp]:
-    found: set[UOp] = set()
-    for at in indices:
-        if at.op is Ops.RANGE:
-            found.add(at)
-        elif at.op is not Ops.CONST:
-            found |= ranges_below(at)
-    return frozenset(found)
-
-
-def ranges_below(node: UOp) -> frozenset[UOp]:
-    """The ranges that an index expression depends on, cached on it."""
-    known = node.facts.get("ranges_below")
-    if known is None:
-        known = frozenset(n for n in node.toposort() if n.op is Ops.RANGE)
-        node.facts["ranges_below"] = known
-    return known
-
-
-def _through(tracker: ShapeTracker, indices: Indices, shape: tuple[sint, ...]) -> Indices:
-    """The indices of the base at which a view is read."""
-    flat, _ = tracker.indexed(indices)
-    result: list[UOp] = []
-    rest = flat
-    for size in reversed(shape):
-        if size == 1:
-            result.append(const(0))
-            continue
-        whole = as_index(size)
-        result.append(rest % whole)
-        rest = rest // whole
-    if result and shape[0] != 1:
-        # the first axis needs no remainder: what is left is its index
-        outermost = flat
-        for size in reversed(shape[1:]):
-            outermost = outermost // as_index(size)
-        result[-1] = outermost
-    return tuple(reversed(result))

@@ -60,12 +60,13 @@ class Facts:
     element_bytes: int = 1
 
     @staticmethod
-    def of(loops: Loops) -> Facts:
+    def of(loops: Loops, filling: bool = False) -> Facts:
+        """The facts of some loops; `filling`: the loops that fill STAGEs too."""
         facts = Facts(loops)
         number_of = {r: axis.number for axis in loops.axes for r in axis.ranges}
         nodes = loops.sink.toposort()
         copied = toposort(store for node in nodes if node.op is Ops.STAGE for store in stage_stores(node))
-        nodes = [node for node in nodes if node not in copied]
+        nodes = [node for node in nodes if filling or node not in copied]
         inside_of = reduces_around(nodes)
         addresses = index_nodes(nodes)
         for node in nodes:

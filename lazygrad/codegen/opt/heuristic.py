@@ -22,7 +22,7 @@ from ...ir.uop import UOp
 from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels
 from .facts import MAX_COST, SHORT, WORTHWHILE, Facts, size_of
-from .keep import computed_twice
+from .keep import DEAR, computed_twice, with_kept
 from .loops import Axis, Loops, is_computed, largest_power_of_two, typical
 
 #: The same, after short reductions were written out.
@@ -34,9 +34,6 @@ SUMS = 4
 STRIP = 1 / 2
 #: Operations per element up to which an elementwise loop does two vectors at once.
 CHEAP = 6
-#: Operations from which on a value is kept that two loops along a row need, and bytes that are kept of a row
-#: where the sizes of caches are not known.
-DEAR, MOST_KEPT = 8, 32 << 10
 #: From this size on an axis may be rounded up to a multiple of a tile's side.
 LONG = 16
 #: The least and the greatest side of the square in which a transpose reads and writes.
@@ -71,7 +68,8 @@ class _Plan:
         self.amounts: dict[int, int] = {}
         self.padded: dict[int, int] = {}
         self.blocks: dict[int, int] = {}
-        self.kept: Axis | None = None
+        #: the axis that values are kept along, as often as one is
+        self.kept: list[Axis] = []
         self.width = target.vector_bytes // facts.element_bytes
 
     def opts(self) -> list[Opt]:
@@ -99,8 +97,8 @@ class _Plan:
                 found.append(Opt(OptOps.UPCAST, axis.number, amount))
             else:
                 found.append(Opt(OptOps.UNROLL, axis.reduce, amount))
-        if self.kept is not None:
-            found.insert(len(self.padded), Opt(OptOps.STAGE, self.kept.number, 0))
+        for axis in self.kept:
+            found.insert(len(self.padded), Opt(OptOps.STAGE, axis.number, 0))
         found += [Opt(OptOps.TILE, number, amount) for number, amount in self.blocks.items()]
         return found
 
@@ -263,6 +261,8 @@ class _Plan:
         if lanes.output:
             self.widen(lanes, SUMS)
             self.keep(lanes)
+            if self.kept and self.amounts[lanes.number] == self.width:  # what is kept is not written twice
+                self.widen(lanes, SUMS)
             return
         sums = 1
         served: set[UOp] = set()
@@ -277,15 +277,25 @@ class _Plan:
             self.widen(lanes, SUMS // sums)
 
     def keep(self, lanes: Axis) -> None:
-        """Keep a row of what two loops along it compute alike, if that is dear and half a cache holds it."""
+        """Keep rows of what two loops along them compute alike, if that is dear and there is room for them.
+
+        `schedule/placement.py` relies on it: it leaves values in a kernel which this keeps.
+        """
         size = size_of(lanes)
         if size is None or size <= self.amounts.get(lanes.number, 1):
             return  # it is written out: nothing is computed twice
-        room = self.target.caches[1] // 2 if len(self.target.caches) > 1 else MOST_KEPT
-        kept = computed_twice(self.facts.loops, lanes)
-        cheap = self.target.has_masks or lanes.number not in self.padded
-        if kept is not None and cheap and kept.cost >= DEAR and kept.nbytes <= room:
-            self.kept = lanes
+        if lanes.number in self.padded and not self.target.has_masks:
+            return
+        room, loops = self.target.row_bytes, self.facts.loops
+        while True:
+            axis = loops.axes[lanes.number]
+            kept = computed_twice(loops, axis)
+            if kept is None or kept.cost < DEAR or kept.nbytes > room:
+                return
+            self.kept.append(lanes)
+            room -= kept.nbytes
+            loops = with_kept(loops, axis, kept)
+            self.facts = Facts.of(loops, filling=True)
 
     def next_side(self, lanes: Axis, served: set[UOp]) -> tuple[Axis | None, int]:
         """The output axis along which most loads that are not served yet are the same, and how much of it."""

@@ -23,6 +23,9 @@ from ...ir.ops import ELEMENTWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
 from .loops import Axis, Loops, index_nodes, make_range, substitute_ranges
 
+#: Operations from which on a value that two loops along a row need is kept: writing and reading it cost less.
+DEAR = 8
+
 
 class Kept(NamedTuple):
     """A value as each of some loops along an axis computes it, and what that costs for one element."""

@@ -62,7 +62,7 @@ class CreationMixin(FunctionMixin):
         [7, 7]
         """
         if not hasattr(fill_value, "__float__"):
-            raise TypeError(f"full takes a number to fill with, not {fill_value!r}")
+            raise TypeError(f"{fill_value!r} is a {type(fill_value).__name__}, not a number to fill with")
         chosen = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)
         sizes = checked_shape(shape if isinstance(shape, (tuple, list)) else (shape,))
         scalar = constant(fill_value, chosen, Device.canonicalize(device))

@@ -75,6 +75,8 @@ class ActivationMixin(SortingMixin):
         >>> Tensor([-4.0, 0.5, 4.0]).hardtanh().tolist()
         [-1.0, 0.5, 1.0]
         """
+        if min_val > max_val:
+            raise ValueError(f"hardtanh needs min_val <= max_val, not {min_val!r} and {max_val!r}")
         # at the ends the slope is 0, where that of clamp is 1
         outside = (self <= min_val) | (self >= max_val)
         return outside.where(self.detach(), self).clamp(min_val, max_val)

@@ -275,6 +275,7 @@ class ArrangingMixin(FloatsMixin):
         >>> Tensor.tril_indices(2, 2).tolist()
         [[0, 1, 1], [0, 0, 1]]
         """
+        _check_sizes("tril_indices", row, col)
         found = [(i, j) for i in range(row) for j in range(col) if j <= i + offset]
         return cls._places(found, device)
 
@@ -285,6 +286,7 @@ class ArrangingMixin(FloatsMixin):
         >>> Tensor.triu_indices(2, 2).tolist()
         [[0, 0, 1], [0, 1, 1]]
         """
+        _check_sizes("triu_indices", row, col)
         found = [(i, j) for i in range(row) for j in range(col) if j >= i + offset]
         return cls._places(found, device)
 
@@ -571,3 +573,8 @@ def _solve_group(formula: str, group: list[str], size: Any, known: dict[str, Any
         known[unknown[0]] = size if rest == 1 else size // rest
     elif not resolve_equal(rest, size):
         raise ValueError(f"rearrange {formula!r}: ({' '.join(group)}) has size {rest}, the axis has {size}")
+
+
+def _check_sizes(name: str, row: int, col: int) -> None:
+    if row < 0 or col < 0:
+        raise ValueError(f"{name} needs sizes that are not negative, not {row!r} and {col!r}")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 from .bits import resized
 from .live import live_tensors, register
-from .modes import TestMode, TrainingFlag, TrainingMode, mode
+from .modes import TestMode, TrainingFlag, TrainingMode, inference_mode, mode, no_grad
 from .sources import constant, copied, node_of, read_from
 from .trace import note_line
 
@@ -60,6 +60,8 @@ class TensorBase(metaclass=TrainingFlag):
     grad: Tensor | None
     train: ClassVar[type[TrainingMode]] = TrainingMode
     test: ClassVar[type[TestMode]] = TestMode
+    no_grad: ClassVar[type[no_grad]] = no_grad
+    inference_mode: ClassVar[type[inference_mode]] = inference_mode
 
     def __init__(
         self,
@@ -461,11 +463,13 @@ class TensorBase(metaclass=TrainingFlag):
         return self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (node,)))
 
     def clone(self) -> Tensor:
-        """A copy in memory of its own.
+        """A copy in memory of its own; of a tensor on disk, in that of the default device.
 
         >>> Tensor([1]).clone().tolist()
         [1]
         """
+        if not Device.runs_kernels(self.device):
+            return self.to(Device.DEFAULT).clone()
         return self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,), "clone"))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:

@@ -61,6 +61,8 @@ class CreationMixin(FunctionMixin):
         >>> Tensor.full((2,), 7).tolist()
         [7, 7]
         """
+        if not hasattr(fill_value, "__float__"):
+            raise TypeError(f"{fill_value!r} is a {type(fill_value).__name__}, not a number to fill with")
         chosen = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)
         sizes = checked_shape(shape if isinstance(shape, (tuple, list)) else (shape,))
         scalar = constant(fill_value, chosen, Device.canonicalize(device))

@@ -289,6 +289,8 @@ class DistributionsMixin(DecompositionsMixin):
         >>> Tensor.zeros(3).bernoulli_(1.0).tolist()
         [1.0, 1.0, 1.0]
         """
+        if not 0 <= p <= 1:
+            raise ValueError(f"bernoulli_ needs a probability in [0, 1], not {p!r}")
         chance = self.rand(*self.shape, device=self.device) < p
         return self.assign(chance.cast(self.dtype))
 

@@ -232,14 +232,18 @@ class ElementwiseMixin(CastMixin):
         return (exact | (quotient >= 0)).where(quotient, quotient + 1)
 
     def floor_divide(self, other: Any, reverse: bool = False) -> Tensor:
-        """Elementwise quotient rounded down; integers divided by 0 give 0.
+        """Elementwise quotient rounded down; integers divided by 0 give 0, an infinity by a number NaN.
 
         >>> Tensor([7, -7]).floor_divide(2).tolist()
         [3, -4]
         """
         a, b = self._ordered(other, reverse)
         if dtypes.is_float(a.dtype):
-            return (a / b).floor()
+            quotient = a / b
+            # a quotient that is rounded to -0 lies below 0; an infinity has no multiple that is nearest
+            below = (quotient == 0) & (a != 0) & ((a < 0) != (b < 0))
+            rounded = below.where(-1.0, quotient.floor())
+            return ((a.abs() == math.inf) & (b != 0)).where(math.nan, rounded)
         return a._binary(Ops.IDIV, b, dtype=default_int() if dtypes.is_bool(a.dtype) else None)
 
     def idiv(self, other: Any) -> Tensor:
@@ -392,27 +396,21 @@ class ElementwiseMixin(CastMixin):
         return (self < 0).where(-self, (self == 0).where(self._filled(0.0), self))
 
     def sign(self) -> Tensor:
-        """-1, 0 or 1; NaN stays NaN. The slope is 0 everywhere.
+        """-1, 0 or 1; 0 of NaN, as in PyTorch. The slope is 0 everywhere.
 
         >>> Tensor([-2.0, 0.0, 5.0]).sign().tolist()
         [-1.0, 0.0, 1.0]
         """
         if dtypes.is_unsigned(self.dtype) or dtypes.is_bool(self.dtype):
             return (self != 0).cast(self.dtype)
-        return (self < 0).where(self._filled(-1), (self > 0).where(self._filled(1), self * 0))
+        # +0.0 also of -0.0 and of NaN, through which a gradient of 0 flows
+        nothing = (self == 0).where(self * self * 0, 0.0) if dtypes.is_float(self.dtype) else self * 0
+        return (self < 0).where(self._filled(-1), (self > 0).where(self._filled(1), nothing))
 
-    def copysign(self, other: Any) -> Tensor:
-        """|self| with the sign of `other`, that of zeros included.
-
-        >>> Tensor([1.0, 2.0]).copysign(Tensor([-0.0, 1.0])).tolist()
-        [-1.0, 2.0]
-        """
-        x = self._float()
-        right = x._operand(other).cast(x.dtype)
+    def _below_zero(self) -> Tensor:
+        """Where the sign is minus, that of -0.0 included, but not that of NaN."""
         # 1/(-0.0) is -inf: the one comparison that sees the sign of a zero
-        negative = (right < 0) | ((right == 0) & (right.reciprocal() < 0))
-        magnitude = x.abs()
-        return negative.where(-magnitude, magnitude)
+        return (self < 0) | ((self == 0) & (self.reciprocal() < 0))
 
     # *** rounding
 
@@ -457,7 +455,7 @@ class ElementwiseMixin(CastMixin):
         rest = (self - whole).abs()  # exact
         odd = (whole * 0.5).trunc() * 2 != whole
         away = (rest > 0.5) | ((rest == 0.5) & odd)
-        return away.where(whole + self.sign(), whole)
+        return away.where(whole + (self < 0).where(-1.0, 1.0), whole)
 
     def frac(self) -> Tensor:
         """What truncation drops.

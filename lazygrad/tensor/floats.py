@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..dtype import DType, dtypes, least_upper_dtype
+from ..shape import broadcast_shapes
 from .function import Function
 from .special import SpecialMixin
 
@@ -32,6 +33,18 @@ class FloatsMixin(SpecialMixin):
         if not dtypes.is_float(self.dtype):
             return self < 0
         return self.bitcast(_SIGNED[self.dtype.itemsize]) < 0
+
+    def copysign(self, other: Any) -> Tensor:
+        """|self| with the sign of `other`, that of zeros included; the slope in `other` is 0.
+
+        >>> Tensor([1.0, 2.0]).copysign(Tensor([-0.0, 1.0])).tolist()
+        [-1.0, 2.0]
+        """
+        x = self._float()
+        right = x._operand(other).cast(x.dtype)
+        shape = broadcast_shapes(x.shape, right.shape)
+        made: Tensor = _Copysign.apply(x.expand(shape), right.expand(shape))
+        return made
 
     def isposinf(self) -> Tensor:
         """Whether an element is +inf.
@@ -86,7 +99,8 @@ class FloatsMixin(SpecialMixin):
         bits = x.bitcast(whole)
         away = (y > x) == (x > 0)  # the size grows: the bits of a float count up with it
         stepped = bits + away.where(1, -1).cast(whole)
-        first = (y > x).where(1, (1 << (common.itemsize * 8 - 1)) * -1 + 1).cast(whole)
+        least = x._filled(1 - (1 << (common.itemsize * 8 - 1)), whole)  # the bits of -0.0, and one more
+        first = (y > x).where(x._filled(1, whole), least)
         moved = (x == 0).where(first, stepped).bitcast(common)
         return (x.isnan() | y.isnan()).where(math.nan, (x == y).where(y, moved))
 
@@ -264,6 +278,18 @@ class FloatsMixin(SpecialMixin):
         a, b, _ = self._whole_pair(other, "lcm")
         divisor = a.gcd(b)
         return a // (divisor == 0).where(1, divisor) * b
+
+
+class _Copysign(Function):
+    def forward(self, x: Tensor, other: Tensor) -> Tensor:
+        self.save_for_backward(x, other)
+        magnitude = x.abs()
+        return other._below_zero().where(-magnitude, magnitude)
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+        x, other = self.saved_tensors
+        slope = other._below_zero().where(-x.sign(), x.sign())
+        return grad * slope, other._filled(0.0)
 
 
 class _StoredGradient(Function):

@@ -187,7 +187,7 @@ class FunctionMixin(ElementwiseMixin):
         return negative.where(-angle, angle)
 
     def atan2(self, other: Any) -> Tensor:
-        """The angle of the point (other, self), in [-π, π].
+        """The angle of the point (other, self), in [-π, π], with the sign of self, also where that is -0.0.
 
         >>> Tensor([0.0]).atan2(Tensor([1.0])).tolist()
         [0.0]
@@ -210,6 +210,9 @@ class FunctionMixin(ElementwiseMixin):
         >>> Tensor([0.0]).sinh().tolist()
         [0.0]
         """
+        return self._sloped(_Sinh)
+
+    def _sinh_value(self) -> Tensor:
         x = self._float()
         e = x.expm1()
         # (e^x - e^-x) / 2 without cancellation: with m = e^x - 1 it is (m + m/(m+1)) / 2
@@ -224,8 +227,7 @@ class FunctionMixin(ElementwiseMixin):
         >>> Tensor([0.0]).cosh().tolist()
         [1.0]
         """
-        x = self._float()
-        return (x.exp() + (-x).exp()) * 0.5
+        return self._sloped(_Cosh)
 
     def tanh(self) -> Tensor:
         """Hyperbolic tangent.
@@ -359,6 +361,22 @@ class _Atan(_Sloped):
         return (x * x + 1.0).reciprocal()
 
 
+class _Sinh(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return x._sinh_value()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.cosh()
+
+
+class _Cosh(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return (x.exp() + (-x).exp()) * 0.5
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.sinh()
+
+
 class _Asinh(_Sloped):
     def value(self, x: Tensor) -> Tensor:
         return x._asinh_value()
@@ -386,10 +404,13 @@ class _Atanh(_Sloped):
 class _Atan2(Function):
     def forward(self, y: Tensor, x: Tensor) -> Tensor:
         self.save_for_backward(y, x)
-        angle = (y / x)._atan_value()
-        turned = (y < 0).where(angle - math.pi, angle + math.pi)
-        at_zero = (y > 0).where(y._filled(math.pi / 2), (y < 0).where(y._filled(-math.pi / 2), y * 0))
-        return (x > 0).where(angle, (x < 0).where(turned, at_zero))
+        # in the first quadrant, then turned by the signs, those of zeros included (as C's atan2)
+        rise, run = y.abs(), x.abs()
+        diagonal = (rise == math.inf) & (run == math.inf)
+        ratio = diagonal.where(1.0, ((rise == 0) & (run == 0)).where(0.0, rise / run))
+        angle = ratio._atan_value()
+        angle = x._below_zero().where(math.pi - angle, angle)
+        return y._below_zero().where(-angle, angle)
 
     def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
         y, x = self.saved_tensors

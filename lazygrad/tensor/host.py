@@ -223,6 +223,10 @@ class HostMixin(TensorBase):
 
     @classmethod
     def _adopt(cls, array: np.ndarray[Any, Any]) -> Tensor:
+        if not hasattr(array, "flags"):
+            raise TypeError(
+                f"from_numpy takes a numpy array, not {array!r}; Tensor() takes numbers and lists"
+            )
         if not array.flags.c_contiguous:
             raise ValueError(
                 "only a contiguous array can be shared without a copy; use Tensor(array) to copy it"

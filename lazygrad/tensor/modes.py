@@ -20,12 +20,22 @@ mode = _Mode()
 
 
 class no_grad(contextlib.ContextDecorator):
-    """Within it (or within a function it decorates) nothing is recorded for gradients."""
+    """Within it (or within a function it decorates) nothing is recorded for gradients.
+
+    A decorator with or without parentheses.
+    """
 
     enabled = False
 
+    def __new__(cls, function: Any = None) -> Any:
+        return cls()(function) if callable(function) else super().__new__(cls)
+
     def __init__(self) -> None:
         self._outer: list[bool] = []
+
+    def _recreate_cm(self) -> Self:  # a decorated function may run in several threads at once
+        made: Self = type(self)()
+        return made
 
     def __enter__(self) -> Self:
         self._outer.append(mode.grad)
@@ -40,6 +50,26 @@ class enable_grad(no_grad):
     """The opposite of `no_grad`."""
 
     enabled = True
+
+
+class inference_mode(no_grad):
+    """`no_grad` by PyTorch's other name; with False nothing changes. What it made may be trained later."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        return super().__new__(cls, mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.wanted = bool(mode)
+
+    def _recreate_cm(self) -> Self:
+        made: Self = type(self)(self.wanted)
+        return made
+
+    def __enter__(self) -> Self:
+        self._outer.append(mode.grad)
+        mode.grad = mode.grad and not self.wanted
+        return self
 
 
 class TrainingMode(contextlib.ContextDecorator):

@@ -25,6 +25,8 @@ from .sorting import SortingMixin
 if TYPE_CHECKING:
     from .. import Tensor
 
+#: The greatest order of `polygamma`: its factor 170! is the last factorial that a float64 holds.
+MAX_POLYGAMMA = 170
 #: The Bernoulli numbers B2, B4, ...
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
 TWO_BY_SQRT_PI = 2.0 / math.sqrt(math.pi)
@@ -192,13 +194,17 @@ class SpecialMixin(SortingMixin):
     def polygamma(self, n: int) -> Tensor:
         """The n-th derivative of `digamma`; called as `x.polygamma(n)`.
 
-        For n > 2 and x below 0 it is NaN.
+        For n > 2 and x below 0 it is NaN. NotImplementedError for n > 170, whose factorial no float holds.
 
         >>> round(Tensor([1.0]).polygamma(1).item(), 6)
         1.644934
         """
         if not isinstance(n, int) or n < 0:
             raise ValueError(f"polygamma's order is a whole number from 0 on, not {n!r}")
+        if n > MAX_POLYGAMMA:
+            raise NotImplementedError(
+                f"polygamma of order {n}: {MAX_POLYGAMMA}! is the last factorial that a float64 holds"
+            )
         return self.digamma() if n == 0 else self._special(_Polygamma, n)
 
     def multigammaln(self, p: int) -> Tensor:
@@ -209,10 +215,9 @@ class SpecialMixin(SortingMixin):
         """
         if not isinstance(p, int) or p < 1:
             raise ValueError(f"multigammaln takes a dimension from 1 on, not {p!r}")
-        total = self._float() * 0.0 + p * (p - 1) / 4 * math.log(math.pi)
-        for j in range(p):
-            total = total + (self._float() - j / 2).lgamma()
-        return total
+        x = self._float()
+        halves = self.arange(p, dtype=x.dtype, device=x.device) * 0.5
+        return (x.unsqueeze(-1) - halves).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
     def mvlgamma(self, p: int) -> Tensor:
         """`multigammaln` by PyTorch's older name.

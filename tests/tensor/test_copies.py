@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from lazygrad import Tensor, dtypes
+from lazygrad import Device, Tensor, dtypes
 from lazygrad.nn import Linear
 from lazygrad.nn.optim import Adam
 from lazygrad.nn.state import get_parameters
@@ -44,6 +44,19 @@ def test_a_shallow_copy_shares_the_memory():
     twins = copy.copy(held), copy.copy(value)
     held.assign(Tensor([5.0, 6.0]))
     assert [twin.tolist() for twin in twins] == [[5.0, 6.0], [2.0, 3.0]]
+
+
+def test_a_copy_of_a_tensor_on_disk_is_in_memory(tmp_path):
+    path = tmp_path / "numbers"
+    path.write_bytes(bytes([1, 2, 3]))
+    held = Tensor(path)
+    cloned, twin = held.clone().realize(), copy.deepcopy(held)
+    assert (held.device.split(":")[0], cloned.device, twin.device) == ("DISK", Device.DEFAULT, Device.DEFAULT)
+    cloned.assign(cloned * 2).realize()
+    twin.assign(twin * 3).realize()
+    assert (cloned.tolist(), twin.tolist(), path.read_bytes()) == ([2, 4, 6], [3, 6, 9], bytes([1, 2, 3]))
+    path.write_bytes(bytes([7, 7, 7]))
+    assert (cloned.tolist(), twin.tolist()) == ([2, 4, 6], [3, 6, 9])
 
 
 # *** pickles

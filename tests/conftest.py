@@ -14,6 +14,7 @@ import contextlib
 import os
 import random
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -46,6 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check LAZYGRAD_REQUIRE; give the run, its worker processes included, a disk cache of its own."""
     helpers.required_drivers()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background job starts
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         directory = tempfile.mkdtemp(prefix="lazygrad-tests-")
         os.environ["CACHEDB"] = os.path.join(directory, "cache.db")

@@ -133,7 +133,7 @@ def require(driver: str) -> Any:
         reason = f"{driver} is missing: {DRIVERS[driver].install}"
         if driver in required_drivers():
             pytest.fail(f"{reason} (LAZYGRAD_REQUIRE names it)", pytrace=False)
-        pytest.skip(reason)
+        pytest.skip(reason, allow_module_level=True)
     return found
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.ir import Ops, UOp
+from tests.helpers import needs
 
 from .support import rows, run_file
 
@@ -35,6 +36,7 @@ def test_C10_both_paths_of_the_nodes():
     assert tinygrad.ops.UOp is tinygrad.uop.ops.UOp is UOp
 
 
+@needs("clang")
 def test_C12_a_device_is_printed_as_it_was_asked_for():
     for name in ("CLANG", "CPU"):
         shown = rows(run_file("add", DEBUG=2, **{name: 1}))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import needs
+
 from .support import SCRIPTS, on_cpu, rows, run_file
 from .test_kernel_creation import SHOWN
 
@@ -21,6 +23,7 @@ def test_S146_dot_product():
     assert run_file("dot_product") == "11\n"
 
 
+@needs("clang")
 def test_S146_dot_product_in_the_older_style():
     """DEBUG=5 NOOPT=1: the tree, the table, the code, the row, the result, in this order."""
     out = run_file("dot_product", DEBUG=5, NOOPT=1, DEBUG_STYLE="classic", CLANG=1)

@@ -94,6 +94,7 @@ DRIVERS = {
     "clang": Driver(_c_compiler, "apt-get install clang (or any C compiler, named by CC)"),
     "cl": Driver(_opencl, 'pip install "lazygrad[cl]" and apt-get install pocl-opencl-icd'),
     "cuda": Driver(_cuda, 'pip install "lazygrad[cuda]" on a machine with an NVIDIA GPU and its driver'),
+    "g++": Driver(lambda: shutil.which("g++"), "apt-get install g++"),
     "metal": Driver(_module("Metal"), 'pip install "lazygrad[metal]" on macOS'),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
     "nvrtc": Driver(_nvrtc, 'pip install "lazygrad[cuda]"'),

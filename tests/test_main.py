@@ -11,6 +11,7 @@ from lazygrad.__main__ import main
 from lazygrad.device import CompiledDevice
 from lazygrad.nn import demo
 from lazygrad.runtime._host import HostAllocator
+from tests.helpers import needs
 
 
 @pytest.fixture
@@ -46,10 +47,8 @@ def test_the_same_seed_gives_the_same_to_the_bit(quick, capsys):
     assert texts[0] != texts[2]
 
 
-@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=[pytest.mark.slow, needs("clang")])])
 def test_the_demo_runs_where_it_is_told_to(device, quick, capsys, monkeypatch):
-    if Device.status()[device]:
-        pytest.skip(Device.status()[device])
     before = Device.DEFAULT
     try:
         assert main(["demo", "--epochs", "1", "--device", device.lower()]) == 0

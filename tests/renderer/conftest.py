@@ -28,12 +28,13 @@ from .support import (
 @pytest.fixture(params=list(RENDERERS))
 def language(request: pytest.FixtureRequest) -> str:
     name: str = request.param
-    compiler = "g++" if name in GPU_RENDERERS else name
     if name == "opencl":
         require("cl")
-    elif name != "llvm" and not shutil.which(compiler):
+    elif name in GPU_RENDERERS:
+        require("g++")
+    elif name != "llvm" and not shutil.which(name):
         require("clang")
-        pytest.skip(f"{compiler} is missing: apt-get install {compiler}")
+        pytest.skip(f"{name} is missing: apt-get install {name}")
     return name
 
 

@@ -14,6 +14,7 @@ from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops, UOp
 from lazygrad.renderer.cstyle import CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer
 from lazygrad.renderer.dialects import cuda_target
+from tests.helpers import require
 
 from .support import (
     GPU_RENDERERS,
@@ -302,8 +303,7 @@ def test_add_in_c(golden) -> None:  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("program", [add_4_4, add_16, dot_program])
 @pytest.mark.parametrize("language", GPU_RENDERERS)
 def test_gpu_texts_run_as_cpp(tmp_path: Path, program: Callable[[], list[UOp]], language: str) -> None:
-    if not shutil.which("g++"):
-        pytest.skip("g++ is missing: apt-get install g++")
+    require("g++")
     uops = program()
     kind = numpy.int32 if program is dot_program else numpy.float32
     out, a, b = numpy.zeros(16, kind), numpy.arange(16).astype(kind), numpy.ones(16, kind) * 3
@@ -312,8 +312,9 @@ def test_gpu_texts_run_as_cpp(tmp_path: Path, program: Callable[[], list[UOp]], 
 
 
 def test_opencl_is_accepted_by_clang(tmp_path: Path) -> None:
-    if not shutil.which("clang"):
-        pytest.skip("clang is missing: apt-get install clang")
+    if not shutil.which("clang"):  # any other C compiler serves elsewhere, but knows no OpenCL
+        require("clang")
+        pytest.skip("clang itself is missing: apt-get install clang")
     x, y, z = (load(at(data(n, dtypes.float32, 4), const(0))) for n in (1, 2, 3))
     out = at(data(0, dtypes.float32, 4), const(0))
     several = x.maximum(y).cast(dtypes.int).cast(dtypes.float) + x.bitcast(dtypes.uint).bitcast(dtypes.float)

@@ -5,7 +5,6 @@ interpreter does. A small header in gpu/ gives the words of the languages a mean
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops
 from lazygrad.renderer import ProgramSpec, parameters
 from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer
+from tests.helpers import require
 
 from .support import GPU_RENDERERS, GPU_WORDS, numpy_dtype
 from .test_kernels import KERNELS, MISSING, ast_of
@@ -120,8 +120,7 @@ def interpreted(
 @pytest.mark.parametrize("language", GPU_RENDERERS)
 def test_texts_do_what_their_programs_mean(language: str, tmp_path: Path) -> None:
     """One test for all kernels of a language, since the compiler runs once."""
-    if not shutil.which("g++"):
-        pytest.skip("g++ is missing: apt-get install g++")
+    require("g++")
     entries = library(language, tmp_path)
     wrong = [name for name in NAMES if can_run(language, name) and not agrees(entries, language, name)]
     assert not wrong, "\n".join(spec_of(language, name).src for name in wrong)

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..config import CACHELEVEL, CHECK, DEBUG, FUSE, TRACEMETA
+from ..config import CACHELEVEL, CHECK, FUSE
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
@@ -201,6 +201,7 @@ def structure_key(
     binds = binds_in_args(order)
     rows: list[Any] = [FUSE.value]
     numbers: list[Any] = []
+    calls: list[Any] = []
     for node in order:
         op = node.op
         if op is Ops.CONST or (op in MOVEMENT and constant_below(node) is not None):
@@ -214,6 +215,7 @@ def structure_key(
         if op is Ops.BIND:
             rows.append((op, node.src[0].arg))
             continue
+        calls.append(node.facts.get("origin"))
         src: list[Any] = []
         for source in node.src:
             if "becomes" in source.facts:
@@ -233,10 +235,7 @@ def structure_key(
     rows.append(tuple(bind.src[0].arg for bind in binds))
     if waiting:
         rows.append(tuple((number.get(v), len(w)) for v, w in waiting.items()))
-    if (
-        TRACEMETA.value >= 2 or CHECK.value or DEBUG.value >= 3
-    ):  # a kernel names its own lines, and no other's
-        rows.append(tuple([node.facts.get("origin") for node in order]))
+    rows.append(tuple(calls))  # a kernel names its own, and no other's
     return tuple(rows), tuple(numbers)
 
 

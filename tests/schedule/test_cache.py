@@ -43,6 +43,16 @@ def test_other_buffers_are_the_same_structure(plans):
     assert len(plans) == 1
 
 
+def test_a_kernel_names_its_own_call():
+    a = memory([1.0, 2.0])
+    calls = (lambda: a * 3, lambda: a.mul(3), lambda: a * 3)
+    assert [[str(m) for m in call().schedule()[0].metadata] for call in calls] == [
+        ["__mul__"],
+        ["mul"],
+        ["__mul__"],
+    ]
+
+
 def test_one_buffer_twice_is_another_structure_than_two(plans):
     a, b = memory([1.0, 2.0]), memory([3.0, 4.0])
     plans.clear()

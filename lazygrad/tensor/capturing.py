@@ -9,37 +9,33 @@ nothing else; then the version can stay as it is, which reference counts tell in
 from __future__ import annotations
 
 import struct
-import sys
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from ..device import Buffer
-from ..dtype import DType, dtypes
+from ..dtype import DType
 from ..engine.capture import Changed, JitError, Mismatch, unrecorded
 from ..engine.realize import allocate_empty
 from ..engine.realize import realize as realize_nodes
 from ..engine.structure import TensorSpec, binds_in, unbound
 from ..engine.tensors import Moves, Output, Session, TensorLayer, Watched, install
-from ..ir.index import substitute
-from ..ir.ops import MOVEMENT, Ops
-from ..ir.uop import UOp, new_node
+from ..ir.ops import Ops
+from ..ir.uop import UOp
 from ..schedule.kernelize import planning
-from ..schedule.versions import buffer_of, effective, in_shape, new_buffer, peel, version_on
-from ..shape import shape_of, shape_text
+from ..schedule.versions import buffer_of, in_shape, peel, version_on
+from ..shape import shape_text
 from ..shape.movement import base_and_tracker, reshape
 from . import random
 from .base import TensorBase, keep_old_values, pending_nodes
 from .live import live_tensors
 from .modes import mode
+from .results import Results, moved, moves_of, tensor_on
 from .storage import Storage, base_of, has_pad
+from .watching import WatchedMemory, is_alone, readers_of
 
 #: Up to this many elements a constant argument is filled by the host; a larger one by a kernel.
 FILLED_BY_HOST = 4096
-#: So many results of earlier calls are kept, to be handed out again when nobody holds them any more.
-KEPT_RESULTS = 2
-#: So many calls in a row make new results without looking for old ones, where the caller keeps them.
-LONGEST_REST = 8
 _IN_MEMORY = (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.CONST)
 
 
@@ -138,7 +134,7 @@ class Tensors(TensorLayer):
         versions = {storage.version for storage in storages}
         for version in versions:
             keep_old_values(version)
-        readers = _readers_of(versions)
+        readers = readers_of(versions)
         if readers:
             realize_nodes(readers, pending_nodes)
         for storage in storages:
@@ -163,7 +159,7 @@ class Tensors(TensorLayer):
         return Results(like, parts)
 
     def view(self, kind: Any, storage: Storage, moves: Moves) -> TensorBase:
-        made: TensorBase = _tensor_on(kind, storage, moved(storage.version, moves))
+        made: TensorBase = tensor_on(kind, storage, moved(storage.version, moves))
         return made
 
     def part(self, kind: Any, tensor: TensorBase, size: int, moves: Moves) -> TensorBase:
@@ -327,223 +323,6 @@ class TensorSession(Session):
         return found
 
 
-# *** results
-
-
-class WatchedMemory(Watched):
-    """Looks at reference counts: a quarter of a microsecond for each storage.
-
-    A place is [storage, version, its tensor's node, the tensor, the Buffer, the counts of version and node].
-    """
-
-    def __init__(self, storages: Sequence[Storage]) -> None:
-        self.places: list[list[Any]] = [[s, None, None, None, None, 0, 0] for s in storages]
-
-    def disturbed(self) -> list[Any]:
-        found = []
-        count = sys.getrefcount
-        for place in self.places:
-            storage, version, node, tensor, buffer, versions, nodes = place
-            if (
-                storage.version is not version
-                or tensor._uop is not node
-                or count(version) != versions
-                or count(node) != nodes
-                or buffer.exported
-            ):
-                found.append(place)
-        if not found:
-            return found
-        version = node = tensor = None
-        return [place[0] for place in found if not self._learn(place)]
-
-    def _learn(self, place: list[Any]) -> bool:
-        """Note how memory looks that is alone now."""
-        storage = place[0]
-        place[1:] = None, None, None, None, 0, 0
-        if not is_alone(storage, known=1):
-            return False
-        (tensor,) = storage.views()
-        version, node = storage.version, tensor._uop
-        seen = _holders(storage)  # here two variables hold the nodes, in `disturbed` the place does
-        if seen is None:
-            return False
-        noted = node is not version and "base_and_tracker" in node.facts
-        place[1:] = version, node, tensor, buffer_of(version).base, seen[0] + noted, seen[-1]
-        return True
-
-
-class Results(Output):
-    """The tensors on one output. Those of an earlier call that nobody holds any more are handed out again.
-
-    Who keeps its results has no use for that: then few calls look for free ones, or note what they made.
-    """
-
-    def __init__(self, like: Buffer, parts: Sequence[tuple[Any, Moves]]) -> None:
-        self.like = Buffer(like.device, like.size, like.dtype)
-        self.place = UOp(Ops.DEVICE, arg=like.device)
-        self.parts = parts
-        self.symbolic = any(_binds_of(argument) for _, moves in parts for _, argument in moves)
-        version = version_on(self.place, like)
-        self.views = [] if self.symbolic else [View(version, kind, moves) for kind, moves in parts]
-        self.kept: list[Kept] = []
-        self.rest = 0  #: calls that do not look for free results
-        self.longest = 0  #: how long the last such rest was
-
-    def take(self, binds: dict[str, int]) -> tuple[Buffer, list[Any]]:
-        if self.symbolic:
-            buffer, _, made = self._fresh(binds)
-            return buffer, made
-        if self.rest:
-            self.rest -= 1
-            buffer, _, made = self._fresh(binds)
-            return buffer, made
-        for number, kept in enumerate(self.kept):
-            if kept.is_free():
-                self.kept.append(self.kept.pop(number))  # the next call finds the other one first
-                self.longest = 0
-                return kept.buffer, kept.tensors
-        if len(self.kept) >= KEPT_RESULTS:
-            self.kept.pop(0)
-            self.rest = self.longest = min(self.longest + 1, LONGEST_REST)
-        self.kept.append(Kept(*self._fresh(binds)))
-        kept = self.kept[-1]
-        kept.learn()
-        return kept.buffer, kept.tensors
-
-    def _fresh(self, binds: dict[str, int]) -> tuple[Buffer, Storage, list[Any]]:
-        buffer = self.like.fresh()
-        node = version_on(self.place, buffer)
-        storage = Storage(node)
-        made: list[Any] = []
-        if self.symbolic:
-            for kind, moves in self.parts:
-                made.append(_tensor_on(kind, storage, moved(node, _rebound(moves, binds))))
-        else:
-            for view in self.views:
-                made.append(_tensor_on(view.kind, storage, view.of(node)))
-        return buffer, storage, made
-
-
-class View:
-    """The movements of one result, for one version after the other: what is known of one holds for all."""
-
-    __slots__ = ("kind", "shape", "steps", "tracker")
-
-    def __init__(self, version: UOp, kind: Any, moves: Moves) -> None:
-        self.kind, self.shape = kind, shape_of(version)
-        self.steps = []
-        node = version
-        for op, argument in moves:
-            node = UOp(op, node.dtype, (node,), argument)
-            self.steps.append((op, node.dtype, argument, shape_of(node)))
-        self.tracker = base_and_tracker(node)[1]
-
-    def of(self, version: UOp) -> UOp:
-        node = version
-        node.facts["shape"] = self.shape
-        for op, dtype, argument, shape in self.steps:
-            node = new_node(op, dtype, (node,), argument)
-            node.facts["shape"] = shape
-        if node is not version:
-            node.facts["base_and_tracker"] = version, self.tracker
-        return node
-
-
-def _tensor_on(kind: Any, storage: Storage, node: UOp) -> Any:
-    """A tensor that looks at a storage's memory."""
-    made = object.__new__(kind)
-    made._setup(node, False, leaf=True)
-    made._storage = storage
-    storage.add(made)
-    return made
-
-
-class Kept:
-    """The results of one call on one output; its reference counts tell when nobody else holds them."""
-
-    __slots__ = (
-        "_buffer",
-        "_nodes",
-        "_tensors",
-        "_version",
-        "buffer",
-        "nodes",
-        "storage",
-        "tensors",
-        "version",
-    )
-
-    def __init__(self, buffer: Buffer, storage: Storage, tensors: list[Any]) -> None:
-        self.buffer, self.tensors, self.storage = buffer, tensors, storage
-        self.version = storage.version
-        self.nodes = [tensor._uop for tensor in tensors]
-
-    def learn(self) -> None:
-        """Note the counts: nobody else holds anything of it yet."""
-        count = sys.getrefcount
-        self._buffer, self._version = count(self.buffer), count(self.version)
-        self._tensors = [count(self.tensors[n]) for n in range(len(self.tensors))]
-        self._nodes = [count(self.nodes[n]) for n in range(len(self.nodes))]
-
-    def is_free(self) -> bool:
-        """Whether the caller let go of everything, and all is as it was made."""
-        count, storage = sys.getrefcount, self.storage
-        if count(self.buffer) != self._buffer or count(self.version) != self._version:
-            return False
-        if self.buffer.exported or storage.version is not self.version:
-            return False
-        for n in range(len(self.tensors)):
-            if count(self.tensors[n]) != self._tensors[n] or count(self.nodes[n]) != self._nodes[n]:
-                return False
-            tensor = self.tensors[n]
-            if tensor._uop is not self.nodes[n] or tensor._storage is not storage:
-                return False
-            if tensor.grad is not None or tensor._requires_grad or not tensor._leaf:
-                return False
-        return True
-
-
-def moves_of(node: UOp) -> Moves:
-    """The movements from a node down to its base, the innermost first."""
-    found = []
-    while node.op in MOVEMENT:
-        found.append((node.op, node.arg))
-        node = node.src[0]
-    return tuple(reversed(found))
-
-
-def moved(node: UOp, moves: Moves) -> UOp:
-    """The same movements on another base."""
-    for op, argument in moves:
-        node = UOp(op, node.dtype, (node,), argument)
-    return node
-
-
-def _binds_of(argument: Any) -> list[UOp]:
-    """The bound Variables in a movement's argument."""
-    if isinstance(argument, tuple):
-        return [bind for part in argument for bind in _binds_of(part)]
-    return binds_in((argument,)) if isinstance(argument, UOp) else []
-
-
-def _rebound(moves: Moves, binds: dict[str, int]) -> Moves:
-    """The movements with the values that Variables have in this call."""
-
-    def replaced(argument: Any) -> Any:
-        if isinstance(argument, tuple):
-            return tuple(replaced(part) for part in argument)
-        if not isinstance(argument, UOp):
-            return argument
-        mapping = {
-            bind: bind.src[0].bind(binds.get(bind.src[0].arg[0], bind.src[1].arg))
-            for bind in _binds_of(argument)
-        }
-        return substitute([argument], mapping)[argument]
-
-    return tuple((op, replaced(argument)) for op, argument in moves)
-
-
 # *** memory
 
 
@@ -608,77 +387,6 @@ def _unlike(tensor: TensorBase, spec: TensorSpec) -> str:
 
 def _short(dtype: DType) -> str:
     return repr(dtype)[len("dtypes.") :]
-
-
-# *** who still looks at memory
-
-
-def is_alone(storage: Storage, known: int = 0) -> bool:
-    """Whether one tensor looks at a storage's memory, directly or in another shape, and nothing else does.
-
-    known  how many references to the version the caller has
-    """
-    if buffer_of(storage.version).base.exported:
-        return False
-    if not _alone:
-        _alone.update(filter(None, map(_of_a_new_tensor, ((4,), (2, 2)))))
-    return _holders(storage, known) in _alone
-
-
-#: The reference counts of memory that one tensor looks at.
-_alone: set[tuple[int, ...]] = set()
-
-
-def _holders(storage: Storage, known: int = 0) -> tuple[int, ...] | None:
-    """The references to a version, and to its one tensor's node if that is another; None for several."""
-    views = storage.views()
-    if len(views) != 1:
-        return None
-    node, version = views[0]._uop, storage.version
-    if node is version:
-        return (sys.getrefcount(version) - known,)
-    if node.op is not Ops.RESHAPE or node.src[0] is not version:
-        return None
-    noted = "base_and_tracker" in node.facts  # which names the base once more
-    return sys.getrefcount(version) - known - noted, sys.getrefcount(node)
-
-
-def _of_a_new_tensor(shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """What `_holders` says of a tensor that nobody else can know: it differs between versions of Python."""
-    tensor: TensorBase = object.__new__(TensorBase)
-    tensor._setup(in_shape(new_buffer("CPU", 4, dtypes.float32), shape), False, leaf=True)
-    tensor._claim_memory()
-    return None if tensor._storage is None else _holders(tensor._storage)
-
-
-def _readers_of(versions: set[UOp]) -> list[UOp]:
-    """The values that somebody holds, that are not computed yet, and that read one of these versions."""
-    reads: dict[UOp, bool] = {}
-    found = []
-    for root in pending_nodes():
-        base = base_of(root)
-        if _reads(effective(base), versions, reads):
-            found.append(root)
-    return found
-
-
-def _reads(root: UOp, versions: set[UOp], known: dict[UOp, bool]) -> bool:
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        if node in known:
-            stack.pop()
-            continue
-        if node in versions or node.op is Ops.BUFFER:
-            known[node] = node in versions
-            continue
-        sources = [effective(source) for source in node.src]
-        waiting = [source for source in sources if source not in known]
-        if waiting:
-            stack.extend(waiting)
-        else:
-            known[node] = any(known[source] for source in sources)
-    return known[root]
 
 
 install(Tensors())

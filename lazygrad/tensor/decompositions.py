@@ -3,26 +3,20 @@
 Their steps depend on each other and on the data (pivots, convergence), so they are not kernels: the matrices
 are read, LAPACK computes on the host in float32 or float64, and the results go back to the device. So these
 methods run when they are called, and no jit captures them. The gradients are graphs of products and of
-further methods of this page, so they have gradients too.
-
-Gradients: Giles, Collected matrix derivative results for forward and reverse mode algorithmic differentiation
-(2008); for `qr` Walter and Lehmann (2012), for `pinv` Golub and Pereyra (1973).
+further methods of this page, so they have gradients too: `matrix_functions` has them, and their sources.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dtype import dtypes, least_upper_dtype
 from ..shape import shape_text, vmax
+from . import matrix_functions as functions
 from .fourier import FourierMixin
-from .function import Function
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from .. import Tensor
 
 
@@ -96,7 +90,7 @@ class DecompositionsMixin(FourierMixin):
         >>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()
         [[0.5, 0.0], [0.0, 0.25]]
         """
-        made: Tensor = _Inverse.apply(self._matrices("inv", True))
+        made: Tensor = functions.Inverse.apply(self._matrices("inv", True))
         return made.cast(self._float().dtype)
 
     def inverse(self) -> Tensor:
@@ -128,7 +122,7 @@ class DecompositionsMixin(FourierMixin):
                 f"solve of matrices of shape {shape_text(self.shape)} does not take shape "
                 f"{shape_text(right.shape)} on the right"
             )
-        made: Tensor = _Solve.apply(*_batched(a, columns))
+        made: Tensor = functions.Solve.apply(*functions.batched(a, columns))
         return made.squeeze(-1) if line else made
 
     def solve_triangular(
@@ -167,7 +161,7 @@ class DecompositionsMixin(FourierMixin):
         >>> Tensor([[2.0], [0.0]]).pinv().round(5).tolist()
         [[0.5, 0.0]]
         """
-        made: Tensor = _PseudoInverse.apply(self._matrices("pinv"), rtol)
+        made: Tensor = functions.PseudoInverse.apply(self._matrices("pinv"), rtol)
         return made.cast(self._float().dtype)
 
     def lstsq(self, B: Any, rcond: float | None = None) -> LeastSquares:
@@ -207,7 +201,7 @@ class DecompositionsMixin(FourierMixin):
         >>> round(Tensor([[1.0, 2.0], [3.0, 4.0]]).det().item(), 5)
         -2.0
         """
-        made: Tensor = _Determinant.apply(self._matrices("det", True))
+        made: Tensor = functions.Determinant.apply(self._matrices("det", True))
         return made.cast(self._float().dtype)
 
     def slogdet(self) -> SignLog:
@@ -216,7 +210,7 @@ class DecompositionsMixin(FourierMixin):
         >>> [round(t.item(), 5) for t in Tensor([[0.0, 1.0], [1.0, 0.0]]).slogdet()]
         [-1.0, 0.0]
         """
-        return SignLog(*_SignLog.apply(self._matrices("slogdet", True)))
+        return SignLog(*functions.SignLog.apply(self._matrices("slogdet", True)))
 
     def logdet(self) -> Tensor:
         """The logarithm of the determinant: NaN where it is negative.
@@ -238,7 +232,7 @@ class DecompositionsMixin(FourierMixin):
         >>> Tensor([[4.0, 0.0], [2.0, 2.0]]).cholesky().tolist()
         [[2.0, 0.0], [1.0, 1.0]]
         """
-        lower: Tensor = _Cholesky.apply(self._matrices("cholesky", True))
+        lower: Tensor = functions.Cholesky.apply(self._matrices("cholesky", True))
         made = lower.transpose(-2, -1) if upper else lower
         return made.cast(self._float().dtype)
 
@@ -275,8 +269,8 @@ class DecompositionsMixin(FourierMixin):
         a = self._matrices("qr")
         if mode == "complete" and vmax(a.shape[-2]) > vmax(a.shape[-1]):
             why = "of tall matrices: their last columns of Q are free; mode 'reduced' has one"
-            return QR(*_WithoutGradient.apply(a, "qr('complete')", why, _complete_qr))
-        q, r = _QR.apply(a)
+            return QR(*functions.WithoutGradient.apply(a, "qr('complete')", why, functions.complete_qr))
+        q, r = functions.QR.apply(a)
         return QR(self.zeros(0, dtype=a.dtype, device=a.device) if mode == "r" else q, r)
 
     def svd(self, full_matrices: bool = True) -> SVD:
@@ -293,9 +287,9 @@ class DecompositionsMixin(FourierMixin):
         a = self._matrices("svd")
         if full_matrices and a.shape[-2] != a.shape[-1]:
             why = "for U and Vh of matrices that are not square; full_matrices=False has one"
-            u, vh = _WithoutGradient.apply(a, "svd(full_matrices=True)", why, _full_svd)
+            u, vh = functions.WithoutGradient.apply(a, "svd(full_matrices=True)", why, functions.full_svd)
             return SVD(u, a.svdvals(), vh)
-        return SVD(*_SVD.apply(a))
+        return SVD(*functions.SVD.apply(a))
 
     def svdvals(self) -> Tensor:
         """The singular values, from the greatest on.
@@ -303,7 +297,7 @@ class DecompositionsMixin(FourierMixin):
         >>> Tensor([[0.0, 2.0], [3.0, 0.0]]).svdvals().tolist()
         [3.0, 2.0]
         """
-        values: Tensor = _SVD.apply(self._matrices("svdvals"))[1]
+        values: Tensor = functions.SVD.apply(self._matrices("svdvals"))[1]
         return values
 
     def eigh(self, UPLO: str = "L") -> Eigh:
@@ -317,7 +311,7 @@ class DecompositionsMixin(FourierMixin):
         """
         if UPLO not in ("L", "U"):
             raise ValueError(f"eigh's UPLO is 'L' or 'U', not {UPLO!r}")
-        return Eigh(*_Eigh.apply(self._matrices("eigh", True), UPLO))
+        return Eigh(*functions.Eigh.apply(self._matrices("eigh", True), UPLO))
 
     def eigvalsh(self, UPLO: str = "L") -> Tensor:
         """The eigenvalues of symmetric matrices, from the least on.
@@ -335,7 +329,7 @@ class DecompositionsMixin(FourierMixin):
         >>> [t.tolist() for t in Tensor([[0.0, 2.0], [3.0, 0.0]]).lu()][2]
         [[3.0, 0.0], [0.0, 2.0]]
         """
-        return LU(*_LU.apply(self._matrices("lu")))
+        return LU(*functions.LU.apply(self._matrices("lu")))
 
     # *** numbers
 
@@ -383,280 +377,3 @@ class DecompositionsMixin(FourierMixin):
             values = self._matrices("cond").svdvals()
             return values.max(-1) / values.min(-1)
         return self.matrix_norm(p) * self.inv().matrix_norm(p)
-
-
-# *** the host
-
-
-def _numpy() -> Any:
-    import numpy
-
-    return numpy
-
-
-def _on_host(name: str, compute: Callable[..., Any], *tensors: Tensor) -> tuple[Tensor, ...]:
-    """The arrays that a function makes of the values of tensors, on their device again."""
-    arrays = [t.numpy() for t in tensors]
-    try:
-        made = compute(*arrays)
-    except _numpy().linalg.LinAlgError as e:
-        reason = (
-            "is not positive definite"
-            if name == "cholesky"
-            else ("is singular" if "ingular" in str(e) else f"did not converge: {e}")
-        )
-        raise ValueError(f"{name}: a matrix of shape {shape_text(tensors[0].shape)} {reason}") from None
-    kind: Any = type(tensors[0])
-    parts = made if isinstance(made, tuple) else (made,)
-    return tuple(
-        kind(_numpy().asarray(part, dtype=arrays[0].dtype, order="C"), device=tensors[0].device)
-        for part in parts
-    )
-
-
-def _t(x: Tensor) -> Tensor:
-    return x.transpose(-2, -1)
-
-
-def _batched(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Both with the same axes before the last two."""
-    np = _numpy()
-    try:
-        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except ValueError:
-        raise ValueError(
-            f"batches of shapes {shape_text(a.shape)} and {shape_text(b.shape)} do not broadcast"
-        ) from None
-    return a.expand(*lead, *a.shape[-2:]), b.expand(*lead, *b.shape[-2:])
-
-
-class _WithoutGradient(Function):
-    """What has a value and no gradient (yet): an error says so where one is asked for."""
-
-    def forward(self, a: Tensor, name: str, why: str, compute: Callable[..., Any]) -> Any:
-        self.message = f"{name} of shape {shape_text(a.shape)} has no gradient {why}"
-        made = _on_host(name, compute, a)
-        return made if len(made) > 1 else made[0]
-
-    def backward(self, *grads: Tensor) -> Any:
-        raise NotImplementedError(self.message)
-
-
-def _complete_qr(x: np.ndarray[Any, Any]) -> Any:
-    return tuple(_numpy().linalg.qr(x, "complete"))
-
-
-def _full_svd(x: np.ndarray[Any, Any]) -> Any:
-    u, _, vh = _numpy().linalg.svd(x, full_matrices=True)
-    return u, vh
-
-
-class _Inverse(Function):
-    def forward(self, a: Tensor) -> Tensor:
-        (result,) = _on_host("inv", _numpy().linalg.inv, a)
-        self.save_for_backward(result)
-        return result
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (result,) = self.saved_tensors
-        return -_t(result).dot(grad).dot(_t(result))
-
-
-class _Solve(Function):
-    def forward(self, a: Tensor, b: Tensor) -> Tensor:
-        (x,) = _on_host("solve", _numpy().linalg.solve, a, b)
-        self.save_for_backward(a, x)
-        return x
-
-    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
-        a, x = self.saved_tensors
-        below = _t(a).solve(grad)
-        return -below.dot(_t(x)), below
-
-
-class _PseudoInverse(Function):
-    def forward(self, a: Tensor, rtol: float | None) -> Tensor:
-        limit = max(map(vmax, a.shape[-2:])) * dtypes.finfo(a.dtype).eps if rtol is None else rtol
-        (p,) = _on_host("pinv", lambda x: _numpy().linalg.pinv(x, limit), a)
-        self.save_for_backward(a, p)
-        return p
-
-    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
-        a, p = self.saved_tensors
-        g, pt = _t(grad), _t(p)
-        gp, pg = g.dot(p), p.dot(g)
-        made = -pt.dot(grad).dot(pt)
-        made = made + (gp - a.dot(p.dot(gp))).dot(pt)
-        return made + pt.dot(pg - pg.dot(p).dot(a)), None
-
-
-class _Determinant(Function):
-    def forward(self, a: Tensor) -> Tensor:
-        (result,) = _on_host("det", _numpy().linalg.det, a)
-        (least,) = _on_host("det", lambda x: _numpy().min(_svd_ratio(x), initial=1.0), a)
-        self.singular = float(least.item()) < 4 * dtypes.finfo(a.dtype).eps
-        self.save_for_backward(a, result)
-        return result
-
-    def backward(self, grad: Tensor) -> Tensor:
-        a, result = self.saved_tensors
-        wide = grad.unsqueeze(-1).unsqueeze(-1)
-        if self.singular:
-            why = "of a second order, where a matrix is singular"
-            return wide * _WithoutGradient.apply(a, "det", why, _cofactors)  # type: ignore[no-any-return]
-        return wide * result.unsqueeze(-1).unsqueeze(-1) * _t(a.inv())  # type: ignore[no-any-return]
-
-
-def _svd_ratio(a: np.ndarray[Any, Any]) -> Any:
-    """The least singular value by the greatest."""
-    if 0 in a.shape:
-        return _numpy().ones(1, a.dtype)
-    values = _numpy().linalg.svd(a, compute_uv=False)
-    return values[..., -1] / _numpy().maximum(values[..., 0], _numpy().finfo(a.dtype).tiny)
-
-
-def _cofactors(a: np.ndarray[Any, Any]) -> Any:
-    """The slope of the determinant, also of singular matrices: det U · det V · U diag(Π of other s) Vᵀ."""
-    np = _numpy()
-    u, s, vh = np.linalg.svd(a)
-    n = s.shape[-1]
-    others = np.stack([np.prod(np.delete(s, i, -1), axis=-1) for i in range(n)], axis=-1)
-    sign = np.linalg.det(u) * np.linalg.det(vh)
-    return sign[..., None, None] * (u * others[..., None, :]) @ vh
-
-
-class _SignLog(Function):
-    def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
-        self.save_for_backward(a)
-        sign, size = _on_host("slogdet", lambda x: tuple(_numpy().linalg.slogdet(x)), a)
-        return sign, size
-
-    def backward(self, grad_sign: Tensor, grad: Tensor) -> Tensor:
-        (a,) = self.saved_tensors
-        return grad.unsqueeze(-1).unsqueeze(-1) * _t(a.inv())
-
-
-class _Cholesky(Function):
-    def forward(self, a: Tensor) -> Tensor:
-        (lower,) = _on_host("cholesky", _numpy().linalg.cholesky, a)
-        self.save_for_backward(lower)
-        return lower
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (lower,) = self.saved_tensors
-        phi = _t(lower).dot(grad)
-        phi = (phi.tril() + phi.tril(-1)) * 0.5
-        inverse = lower.inv()
-        made = _t(inverse).dot(phi).dot(inverse)
-        return (made + _t(made)) * 0.5
-
-
-class _QR(Function):
-    def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
-        q, r = _on_host("qr", lambda x: tuple(_numpy().linalg.qr(x)), a)
-        self.save_for_backward(a, q, r)
-        return q, r
-
-    def backward(self, grad_q: Tensor, grad_r: Tensor) -> Tensor:
-        a, q, r = self.saved_tensors
-        k, n = vmax(r.shape[-2]), vmax(r.shape[-1])
-        if n > k:  # a wide matrix: its first columns as a square one, the others are Q @ (the rest of R)
-            rest, grad_rest = a._window(a.ndim - 1, k, n), grad_r._window(r.ndim - 1, k, n)
-            grad_q = grad_q + rest.dot(_t(grad_rest))
-            first = self._tall(q, r._window(r.ndim - 1, 0, k), grad_q, grad_r._window(r.ndim - 1, 0, k))
-            return first.cat(q.dot(grad_rest), dim=-1)
-        return self._tall(q, r, grad_q, grad_r)
-
-    @staticmethod
-    def _tall(q: Tensor, r: Tensor, grad_q: Tensor, grad_r: Tensor) -> Tensor:
-        m = r.dot(_t(grad_r)) - _t(grad_q).dot(q)
-        mirrored = m.tril() + _t(m.tril(-1))
-        return _t(r.solve(_t(grad_q + q.dot(mirrored))))
-
-
-class _SVD(Function):
-    def forward(self, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        u, s, vh = _on_host("svd", lambda x: tuple(_numpy().linalg.svd(x, full_matrices=False)), a)
-        self.save_for_backward(u, s, vh)
-        return u, s, vh
-
-    def backward(self, grad_u: Tensor, grad_s: Tensor, grad_vh: Tensor) -> Tensor:
-        u, s, vh = self.saved_tensors
-        square = s * s
-        gap = square.unsqueeze(-2) - square.unsqueeze(-1)
-        same = gap == 0
-        inverse_gap = same.where(0.0, same.where(1.0, gap).reciprocal())
-        skew_u, skew_v = _t(u).dot(grad_u), vh.dot(_t(grad_vh))
-        inner = (skew_u - _t(skew_u)) * inverse_gap * s.unsqueeze(-2)
-        inner = inner + (skew_v - _t(skew_v)) * inverse_gap * s.unsqueeze(-1) + grad_s.diag_embed()
-        made = u.dot(inner)
-        inverse = (s == 0).where(0.0, (s == 0).where(1.0, s).reciprocal())
-        if u.shape[-2] > u.shape[-1]:
-            scaled = grad_u * inverse.unsqueeze(-2)
-            made = made + scaled - u.dot(_t(u).dot(scaled))
-        result = made.dot(vh)
-        if vh.shape[-1] > vh.shape[-2]:
-            scaled = inverse.unsqueeze(-1) * grad_vh
-            result = result + u.dot(scaled - scaled.dot(_t(vh)).dot(vh))
-        return result  # type: ignore[no-any-return]
-
-
-class _Eigh(Function):
-    def forward(self, a: Tensor, uplo: str) -> tuple[Tensor, Tensor]:
-        values, vectors = _on_host("eigh", lambda x: tuple(_numpy().linalg.eigh(x, uplo)), a)
-        self.save_for_backward(values, vectors)
-        return values, vectors
-
-    def backward(self, grad_values: Tensor, grad_vectors: Tensor) -> tuple[Tensor, None]:
-        values, vectors = self.saved_tensors
-        gap = values.unsqueeze(-2) - values.unsqueeze(-1)
-        same = gap == 0
-        inverse_gap = same.where(0.0, same.where(1.0, gap).reciprocal())
-        inner = _t(vectors).dot(grad_vectors) * inverse_gap + grad_values.diag_embed()
-        return vectors.dot(inner).dot(_t(vectors)), None
-
-
-class _LU(Function):
-    def forward(self, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        p, lower, upper = _on_host("lu", _lu, a)
-        self.save_for_backward(p, lower, upper)
-        return p, lower, upper
-
-    def backward(self, grad_p: Tensor, grad_l: Tensor, grad_u: Tensor) -> Tensor:
-        p, lower, upper = self.saved_tensors
-        if lower.shape[-2] != upper.shape[-1]:
-            raise NotImplementedError(
-                f"lu has no gradient of matrices that are not square, {lower.shape[-2]}×{upper.shape[-1]}"
-            )
-        inner = _t(lower).dot(grad_l).tril(-1) + grad_u.dot(_t(upper)).triu()
-        left = _t(lower).solve(inner)
-        return p.dot(_t(upper.solve(_t(left))))  # type: ignore[no-any-return]
-
-
-def _lu(a: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
-    """LU of a batch of matrices, column by column: each step is one operation on all matrices."""
-    np = _numpy()
-    rows, columns = a.shape[-2:]
-    work = a.reshape(math.prod(a.shape[:-2]), rows, columns).copy()
-    batch = np.arange(len(work))
-    order = np.tile(np.arange(rows), (len(work), 1))
-    for k in range(min(rows, columns)):
-        pivot = np.abs(work[:, k:, k]).argmax(-1) + k
-        for array in (work, order):
-            held = array[batch, pivot].copy()
-            array[batch, pivot] = array[:, k]
-            array[:, k] = held
-        top = work[:, k, k, None]
-        factor = np.divide(work[:, k + 1 :, k], top, out=np.zeros_like(work[:, k + 1 :, k]), where=top != 0)
-        work[:, k + 1 :, k] = factor
-        work[:, k + 1 :, k + 1 :] -= factor[:, :, None] * work[:, None, k, k + 1 :]
-    size = min(rows, columns)
-    lower = np.tril(work[:, :, :size], -1) + np.eye(rows, size, dtype=a.dtype)
-    upper = np.triu(work[:, :size])
-    p = (order[:, None, :] == np.arange(rows)[None, :, None]).astype(a.dtype)
-    lead = a.shape[:-2]
-    return (
-        p.reshape(*lead, rows, rows),
-        lower.reshape(*lead, rows, size),
-        upper.reshape(*lead, size, columns),
-    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..dtype import DType, dtypes, least_upper_dtype
 from ..shape import broadcast_shapes
 from .function import Function
-from .special import SpecialMixin
+from .gamma import GammaMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -19,7 +19,7 @@ _SIGNED = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 _EUCLID_STEPS = {8: 12, 16: 24, 32: 47, 64: 93}
 
 
-class FloatsMixin(SpecialMixin):
+class FloatsMixin(GammaMixin):
     """Signs, neighbours and exponents of floats, element by element."""
 
     __slots__ = ()
@@ -61,6 +61,14 @@ class FloatsMixin(SpecialMixin):
         [False, True, False]
         """
         return self.isinf(False, True)
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a float.
+
+        >>> Tensor([1]).is_floating_point()
+        False
+        """
+        return dtypes.is_float(self.dtype)
 
     def isreal(self) -> Tensor:
         """True everywhere: there are no complex dtypes.

@@ -9,14 +9,14 @@ from ..dtype import dtypes, least_upper_dtype
 from ..gradient import cosine
 from ..ir.ops import Ops
 from ..shape import broadcast_shapes
-from .elementwise import ElementwiseMixin
 from .function import Function
+from .rounding import RoundingMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
 
 
-class FunctionMixin(ElementwiseMixin):
+class FunctionMixin(RoundingMixin):
     """Mathematical functions, element by element."""
 
     __slots__ = ()

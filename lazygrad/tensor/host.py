@@ -15,6 +15,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.versions import buffer_of, mark_buffer, new_buffer, peel
 from ..shape.movement import base_and_tracker, reshape
+from .backward import BackwardMixin
 from .base import TensorBase, pending_nodes
 from .storage import base_of
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from . import Tensor
 
 
-class HostMixin(TensorBase):
+class HostMixin(BackwardMixin):
     """Methods that compute a tensor and hand its elements to Python."""
 
     __slots__ = ()

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..dtype import DType, default_int, dtypes
-from ..gradient import expanded, filled, gather, scatter
+from ..dtype import default_int, dtypes
+from ..gradient import filled, gather, scatter
 from ..ir.index import sint
-from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import broadcast_shapes, broadcast_to, movement, resolve_equal, shape_of, shape_text, vmax
-from ..shape.sizes import add, as_size, mul, sub, vmin
+from ..shape.sizes import add, as_size, sub, vmin
+from .addresses import aligned, counting_dtype, every, number, strides_of, wrapped
 from .base import TensorBase
 from .creation import iota
 from .modes import mode
@@ -219,7 +219,7 @@ class IndexingMixin(RandomMixin):
         node = movement.flip(node, back)
         for axis, step in enumerate(parsed.steps):
             if abs(step) > 1:
-                node = _every(node, axis, abs(step))
+                node = every(node, axis, abs(step))
         shape = shape_of(node)
         final = tuple(1 if axis is None else shape[axis] for axis in parsed.kept)
         return self._unary(movement.reshape(node, final))
@@ -247,28 +247,40 @@ class IndexingMixin(RandomMixin):
         before = [] if between else [axis for axis in others if axis < lines[0]]
         behind = [axis for axis in others if axis not in before]
         shape = tuple(self.shape[a] for a in before) + common + tuple(self.shape[a] for a in behind)
-        counting = dtypes.int32 if vmax(self.numel()) <= dtypes.max(dtypes.int32) else dtypes.int64
-        strides = _strides(self.shape)
+        counting = counting_dtype(self.numel())
+        strides = strides_of(self.shape)
         total: UOp | None = None
         valid: UOp | None = None
         for place, t in zip(places, indices, strict=True):
             size = self.shape[place]
-            position = _aligned(t.uop, len(before), rank, len(behind))
-            position, inside = _wrapped(position, size, counting)
-            position = broadcast_to(position * _number(strides[place], shape_of(position), counting), shape)
+            position = aligned(t.uop, len(before), rank, len(behind))
+            position, inside = wrapped(position, size, counting)
+            position = broadcast_to(position * number(strides[place], shape_of(position), counting), shape)
             inside = broadcast_to(inside, shape)
             total = position if total is None else total + position
             valid = inside if valid is None else valid & inside
-        for number, axis in enumerate(before + behind):
-            where = number if number < len(before) else number + rank
+        for place, axis in enumerate(before + behind):
+            where = place if place < len(before) else place + rank
             line = iota(self.shape[axis], counting, self.device)
-            line = line * _number(strides[axis], (self.shape[axis],), counting)
+            line = line * number(strides[axis], (self.shape[axis],), counting)
             unit = tuple(self.shape[axis] if i == where else 1 for i in range(len(shape)))
             line = broadcast_to(movement.reshape(line, unit), shape)
             total = line if total is None else total + line
         if total is None or valid is None:
             raise RuntimeError("an index without tensors has no addresses")
         return valid.where(total, filled(shape, counting, -1)), shape
+
+    def masked_select(self, mask: Any) -> Tensor:
+        """The elements where a mask holds, in one line. It runs, to know how many there are.
+
+        >>> Tensor([1, 2]).masked_select(Tensor([False, True])).tolist()
+        [2]
+        """
+        if not dtypes.is_bool(mask.dtype):
+            raise TypeError(f"masked_select needs a bool mask, not {mask.dtype}")
+        shape = broadcast_shapes(self.shape, mask.shape)
+        wide = mask.expand(shape)
+        return self.expand(shape).flatten()[self._mask_positions(wide.flatten())[0]]
 
     # *** writing
 
@@ -345,7 +357,7 @@ class IndexingMixin(RandomMixin):
 
         The flat places of the part, taken from a tensor of all places.
         """
-        counting = dtypes.int32 if vmax(self.numel()) <= dtypes.max(dtypes.int32) else dtypes.int64
+        counting = counting_dtype(self.numel())
         places: Any = self._make(movement.reshape(iota(self.numel(), counting, self.device), self.shape))
         view = places._sliced(parsed)
         if parsed.tensors:
@@ -373,202 +385,6 @@ class IndexingMixin(RandomMixin):
             return
         parsed = self._parse(mask)
         self._scatter_to(self, parsed.tensors, source)
-
-    # *** gather and scatter along an axis
-
-    def _index_along(self, dim: int, index: Any, shape: tuple[sint, ...], method: str) -> UOp:
-        """Flat places of x[..., index, ...] along an axis, for an index with as many axes as the tensor."""
-        axis = self._axis(dim)
-        if index.ndim != self.ndim:
-            raise ValueError(
-                f"{method} needs an index with {self.ndim} axes, as the tensor has, "
-                f"not shape {shape_text(index.shape)}"
-            )
-        if not dtypes.is_int(index.dtype):
-            raise TypeError(f"{method} needs an index of integers, not of {index.dtype}")
-        for i, (a, b) in enumerate(zip(index.shape, self.shape, strict=True)):
-            if i != axis and vmax(sub(a, b)) > 0:
-                raise ValueError(
-                    f"{method} along axis {axis}: the index of shape {shape_text(index.shape)} "
-                    f"is larger on axis {i} than the tensor of shape {shape_text(self.shape)}"
-                )
-        counting = dtypes.int32 if vmax(self.numel()) <= dtypes.max(dtypes.int32) else dtypes.int64
-        strides = _strides(self.shape)
-        position, inside = _wrapped(index.uop, self.shape[axis], counting)
-        total = position * _number(strides[axis], shape, counting)
-        for i, size in enumerate(shape):
-            if i != axis:
-                line = iota(size, counting, self.device) * _number(strides[i], (size,), counting)
-                unit = tuple(size if j == i else 1 for j in range(len(shape)))
-                total = total + broadcast_to(movement.reshape(line, unit), shape)
-        return inside.where(total, filled(shape, counting, -1))
-
-    def gather(self, dim: int, index: TensorBase) -> Tensor:
-        """Elements picked along an axis: result[i][j] = self[index[i][j]][j] for axis 0.
-
-        An index out of range gives 0.
-
-        index  integers, with as many axes as the tensor, on the others no larger; the result has its shape
-
-        >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[1], [0]])).tolist()
-        [[2], [3]]
-        """
-        if self.ndim == 0 and index.ndim == 0:
-            return self.reshape(1).gather(0, index.reshape((1,))).reshape(())  # type: ignore[attr-defined]
-        node = self._index_along(dim, index, index.shape, "gather")
-        flat = movement.reshape(self.uop, (self.numel(),))
-        return self._make(gather(flat, node), self)
-
-    def take_along_dim(self, indices: Any, dim: int | None = None) -> Tensor:
-        """`gather` with an index that broadcasts on the other axes; of the flattened tensor without `dim`.
-
-        >>> Tensor([[1, 2], [3, 4]]).take_along_dim(Tensor([[1], [0]]), 1).tolist()
-        [[2], [3]]
-        """
-        if dim is None:
-            return self.flatten().gather(0, indices.flatten())
-        axis = self._axis(dim)
-        whole = broadcast_shapes(
-            tuple(1 if i == axis else s for i, s in enumerate(self.shape)),
-            tuple(1 if i == axis else s for i, s in enumerate(indices.shape)),
-        )
-        source = self.expand(tuple(self.shape[axis] if i == axis else s for i, s in enumerate(whole)))
-        return source.gather(
-            axis, indices.expand(tuple(indices.shape[axis] if i == axis else s for i, s in enumerate(whole)))
-        )
-
-    def scatter(self, dim: int, index: Any, src: Any, reduce: str | None = None) -> Tensor:
-        """A copy with values stored along an axis: result[index[i][j]][j] = src[i][j] for axis 0.
-
-        reduce  None (the last of equal places stays), "add" or "multiply"
-
-        >>> Tensor([0, 0]).scatter(0, Tensor([1]), Tensor([5])).tolist()
-        [0, 5]
-        """
-        if reduce not in (None, "add", "multiply"):
-            raise ValueError(f"scatter's reduce is None, 'add' or 'multiply', not {reduce!r}")
-        op = {None: None, "add": Ops.ADD, "multiply": Ops.MUL}[reduce]
-        return self._scattered(dim, index, src, op, "scatter")
-
-    def scatter_add(self, dim: int, index: Any, src: Any) -> Tensor:
-        """A copy with values added along an axis, where places repeat too.
-
-        >>> Tensor([0, 1]).scatter_add(0, Tensor([1, 1]), Tensor([5, 6])).tolist()
-        [0, 12]
-        """
-        return self._scattered(dim, index, src, Ops.ADD, "scatter_add")
-
-    def _scattered(self, dim: int, index: Any, src: Any, op: Ops | None, method: str) -> Tensor:
-        if not isinstance(src, TensorBase):
-            src = self._make(filled(index.shape, self.dtype, src))
-        if src.dtype is not self.dtype:
-            raise TypeError(f"{method} needs values of {self.dtype}, not of {src.dtype}; cast them first")
-        fits = src.ndim == index.ndim and all(
-            vmax(sub(a, b)) <= 0 for a, b in zip(index.shape, src.shape, strict=True)
-        )
-        if not fits:
-            raise ValueError(
-                f"{method} needs an index that is no larger than the values, not {shape_text(index.shape)} "
-                f"for values of shape {shape_text(src.shape)}"
-            )
-        places = self._index_along(dim, index, index.shape, method)
-        values = src.shrink(tuple((0, size) for size in index.shape))
-        flat = movement.reshape(self.uop, (self.numel(),))
-        node = scatter(flat, places, values.uop, op)
-        return self._make(movement.reshape(node, self.shape), self, values)
-
-    def scatter_reduce(
-        self, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
-    ) -> Tensor:
-        """A copy with values combined along an axis: reduce is sum, prod, mean, amax or amin.
-
-        include_self  whether the element that was there takes part
-
-        >>> Tensor([4, 1]).scatter_reduce(0, Tensor([0, 1]), Tensor([3, 3]), "amax").tolist()
-        [4, 3]
-        """
-        ops = {"sum": Ops.ADD, "mean": Ops.ADD, "prod": Ops.MUL, "amax": Ops.MAX, "amin": Ops.MIN}
-        if reduce not in ops:
-            raise ValueError(f"scatter_reduce's reduce is one of {', '.join(ops)}, not {reduce!r}")
-        op = ops[reduce]
-        base: Any = self
-        if not include_self:
-            identity = {
-                Ops.ADD: 0,
-                Ops.MUL: 1,
-                Ops.MAX: dtypes.min(self.dtype),
-                Ops.MIN: dtypes.max(self.dtype),
-            }[op]
-            base = self._scattered(dim, index, identity, None, "scatter_reduce")
-        result: Tensor = base._scattered(dim, index, src, op, "scatter_reduce")
-        if reduce == "mean":
-            counts = self._filled(1 if include_self else 0, default_int())
-            counts = counts.scatter_add(dim, index, counts._make(filled(index.shape, default_int(), 1)))
-            counts = counts.maximum(1)
-            result = result / counts if dtypes.is_float(self.dtype) else result // counts
-        return result
-
-    def index_select(self, dim: int, index: Any) -> Tensor:
-        """The slices of an axis that a line of integers names.
-
-        >>> Tensor([[1, 2], [3, 4]]).index_select(1, Tensor([1])).tolist()
-        [[2], [4]]
-        """
-        if index.ndim > 1:
-            raise ValueError(f"index_select needs a line of integers, not shape {shape_text(index.shape)}")
-        return self[(slice(None),) * self._axis(dim) + (index.reshape((index.numel(),)),)]
-
-    def select(self, dim: int, index: int) -> Tensor:
-        """One slice of an axis, without it.
-
-        >>> Tensor([[1, 2], [3, 4]]).select(1, 0).tolist()
-        [1, 3]
-        """
-        return self[(slice(None),) * self._axis(dim) + (index,)]
-
-    def take(self, index: Any) -> Tensor:
-        """Elements of the flattened tensor; the result has the shape of the index.
-
-        >>> Tensor([[1, 2], [3, 4]]).take(Tensor([3, 0])).tolist()
-        [4, 1]
-        """
-        return self.flatten()[index]
-
-    def masked_select(self, mask: Any) -> Tensor:
-        """The elements where a mask holds, in one line. It runs, to know how many there are.
-
-        >>> Tensor([1, 2]).masked_select(Tensor([False, True])).tolist()
-        [2]
-        """
-        if not dtypes.is_bool(mask.dtype):
-            raise TypeError(f"masked_select needs a bool mask, not {mask.dtype}")
-        shape = broadcast_shapes(self.shape, mask.shape)
-        wide = mask.expand(shape)
-        return self.expand(shape).flatten()[self._mask_positions(wide.flatten())[0]]
-
-    @overload
-    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor: ...
-
-    @overload
-    def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
-
-    def nonzero(self, *, as_tuple: bool = False) -> Any:
-        """The indices of the elements other than 0, a row for each. It runs, to know how many there are.
-
-        as_tuple  a line of indices for each axis instead: what `x[...]` takes
-
-        >>> Tensor([0, 7, 8]).nonzero().tolist()
-        [[1], [2]]
-        """
-        import numpy as np
-
-        if as_tuple:
-            line = self.reshape(1) if self.ndim == 0 else self
-            return tuple(place.cast(default_int()) for place in line._mask_positions(line))
-
-        found = np.stack(np.nonzero(self.numpy()), axis=1) if self.ndim else np.zeros((int(bool(self)), 0))
-        made: Any = type(self)(found.astype(np.int64), device=self.device)
-        return made.cast(default_int())
 
 
 #: Where a bare False stood in an index.
@@ -616,9 +432,6 @@ def _bare_bool(entry: Any) -> bool | None:
     return None
 
 
-# *** addresses
-
-
 def _is_bool(entry: Any) -> bool:
     return str(entry.dtype) in ("bool", "dtypes.bool")
 
@@ -630,65 +443,3 @@ def _slice_part(part: Any) -> Any:
     if hasattr(part, "__index__"):
         return int(part.__index__())
     raise TypeError(f"slices take ints, Variables or None, not {part!r}")
-
-
-def _strides(shape: Sequence[sint]) -> list[sint]:
-    strides: list[sint] = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = mul(strides[axis + 1], shape[axis + 1])
-    return strides
-
-
-def _number(value: sint, shape: tuple[sint, ...], dtype: DType) -> UOp:
-    """A size as a value of this shape."""
-    if isinstance(value, int):
-        return filled(shape, dtype, value)
-    return expanded(UOp(Ops.CAST, dtype, (value,)), shape)
-
-
-def _wrapped(position: UOp, size: sint, counting: DType) -> tuple[UOp, UOp]:
-    """(indices with negative ones counted from the end, whether they are in range)."""
-    shape = shape_of(position)
-    unsigned = dtypes.is_unsigned(position.dtype)
-    wide = counting if position.dtype.itemsize <= counting.itemsize and not unsigned else dtypes.int64
-    position = position.cast(wide)
-    limit, zero = _number(size, shape, wide), filled(shape, wide, 0)
-    if not unsigned:
-        position = (position < zero).where(position + limit, position)
-    inside = (zero <= position) & (position < limit)
-    return position.cast(counting), inside
-
-
-def _aligned(node: UOp, before: int, rank: int, behind: int) -> UOp:
-    """A node broadcast against axes in the middle of a shape: size 1 elsewhere."""
-    shape = shape_of(node)
-    return movement.reshape(node, (1,) * (before + rank - len(shape)) + shape + (1,) * behind)
-
-
-def _every(node: UOp, axis: int, step: int) -> UOp:
-    """Every step-th place of an axis: as rows of `step` places, of which the first is kept."""
-    shape = shape_of(node)
-    size = shape[axis]
-    if not isinstance(size, int):
-        raise NotImplementedError(f"a slice with step {step} along an axis of symbolic size")
-    count = -(-size // step)
-    if count <= 1:
-        return movement.shrink(node, tuple((0, count) if i == axis else (0, s) for i, s in enumerate(shape)))
-    missing = count * step - size
-    if missing and node.op is Ops.SHRINK:
-        # rather than padding, take the places that follow in the source
-        source, spans = node.src[0], node.arg
-        begin, end = spans[axis]
-        longest = shape_of(source)[axis]
-        if isinstance(end, int) and isinstance(longest, int) and end + missing <= longest:
-            node = movement.shrink(
-                source, tuple((begin, end + missing) if i == axis else s for i, s in enumerate(spans))
-            )
-            missing = 0
-    if missing:
-        node = movement.pad(node, tuple((0, missing) if i == axis else (0, 0) for i in range(len(shape))))
-    rows = movement.reshape(node, shape[:axis] + (count, step) + shape[axis + 1 :])
-    first = movement.shrink(
-        rows, tuple((0, 1) if i == axis + 1 else (0, s) for i, s in enumerate(shape_of(rows)))
-    )
-    return movement.reshape(first, shape[:axis] + (count,) + shape[axis + 1 :])

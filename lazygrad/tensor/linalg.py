@@ -13,13 +13,13 @@ from ..dtype import DType, dtypes, least_upper_dtype, sum_acc_dtype, to_dtype
 from ..ir.ops import Ops
 from ..shape import prod, resolve_equal, shape_text
 from .base import TensorBase
-from .reduce import ReduceMixin
+from .running import RunningMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
 
 
-class LinalgMixin(ReduceMixin):
+class LinalgMixin(RunningMixin):
     """Contractions."""
 
     __slots__ = ()

@@ -13,7 +13,7 @@ from ..dtype import default_int, dtypes
 from ..shape import prod, shape_text
 from .base import TensorBase
 from .creation import iota
-from .pooling import PoolingMixin
+from .folding import FoldingMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -25,7 +25,7 @@ _AXES_OF = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 CUBIC = -0.75
 
 
-class ResizingMixin(PoolingMixin):
+class ResizingMixin(FoldingMixin):
     """Methods that resample images."""
 
     __slots__ = ()

@@ -17,7 +17,7 @@ from ..ir.uop import UOp
 from ..shape import broadcast_to, movement, prod, shape_of, shape_text, vmax
 from .creation import iota
 from .function import Function
-from .indexing import IndexingMixin
+from .gathering import GatheringMixin
 from .random import words
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def sort_keys(x: UOp, descending: bool) -> UOp:
     return keys ^ greatest if descending else keys
 
 
-class SortingMixin(IndexingMixin):
+class SortingMixin(GatheringMixin):
     """Methods that order elements along an axis."""
 
     __slots__ = ()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtype import dtypes, least_upper_dtype
 from ..shape import broadcast_shapes
-from .chebyshev import ERFCX, ERFINV, I0_FAR, I0_NEAR, I1_FAR, I1_NEAR, LGAMMA, terms_of
+from .chebyshev import ERFCX, ERFINV, terms_of
 from .function import Function
 from .sorting import SortingMixin
 
@@ -170,105 +170,6 @@ class SpecialMixin(SortingMixin):
         """
         return (self._float() * 2.0 - 1.0).erfinv() * math.sqrt(2.0)
 
-    # *** the gamma function
-
-    def lgamma(self) -> Tensor:
-        """log |Γ(x)|: infinite at 0 and the negative integers.
-
-        On [1, 2] a fit of lgamma(x) / ((x - 1)(x - 2)), whose zeros stay exact; up to 8 by Γ(x + 1) = x·Γ(x);
-        above Stirling's series; below 0 by reflection, log π - log|sin πx| - lgamma(1 - x).
-
-        >>> Tensor([1.0, 2.0, 3.0, 0.0]).lgamma().exp().tolist()
-        [1.0, 1.0, 2.0, inf]
-        """
-        return self._special(_Lgamma)
-
-    def digamma(self) -> Tensor:
-        """The slope of `lgamma`: ψ(x); NaN at the negative integers, -inf at 0.
-
-        >>> round(Tensor([1.0]).digamma().item(), 6)
-        -0.577216
-        """
-        return self._special(_Digamma)
-
-    def polygamma(self, n: int) -> Tensor:
-        """The n-th derivative of `digamma`; called as `x.polygamma(n)`.
-
-        For n > 2 and x below 0 it is NaN. NotImplementedError for n > 170, whose factorial no float holds.
-
-        >>> round(Tensor([1.0]).polygamma(1).item(), 6)
-        1.644934
-        """
-        if not isinstance(n, int) or n < 0:
-            raise ValueError(f"polygamma's order is a whole number from 0 on, not {n!r}")
-        if n > MAX_POLYGAMMA:
-            raise NotImplementedError(
-                f"polygamma of order {n}: {MAX_POLYGAMMA}! is the last factorial that a float64 holds"
-            )
-        return self.digamma() if n == 0 else self._special(_Polygamma, n)
-
-    def multigammaln(self, p: int) -> Tensor:
-        """The logarithm of the multivariate gamma function of p dimensions, for x > (p - 1) / 2.
-
-        >>> round(Tensor([3.0]).multigammaln(1).item(), 6)
-        0.693147
-        """
-        if not isinstance(p, int) or p < 1:
-            raise ValueError(f"multigammaln takes a dimension from 1 on, not {p!r}")
-        x = self._float()
-        halves = self.arange(p, dtype=x.dtype, device=x.device) * 0.5
-        return (x.unsqueeze(-1) - halves).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
-
-    def mvlgamma(self, p: int) -> Tensor:
-        """`multigammaln` by PyTorch's older name.
-
-        >>> round(Tensor([3.0]).mvlgamma(1).item(), 6)
-        0.693147
-        """
-        return self.multigammaln(p)
-
-    # *** Bessel functions
-
-    def i0(self) -> Tensor:
-        """The modified Bessel function of the first kind of order 0.
-
-        >>> Tensor([0.0]).i0().tolist()
-        [1.0]
-        """
-        return self.i0e() * self._float().abs().exp()
-
-    def i0e(self) -> Tensor:
-        """exp(-|x|)·i0(x).
-
-        >>> Tensor([0.0]).i0e().tolist()
-        [1.0]
-        """
-        return self._special(_I0e)
-
-    def i1(self) -> Tensor:
-        """The modified Bessel function of the first kind of order 1.
-
-        >>> Tensor([0.0]).i1().tolist()
-        [0.0]
-        """
-        return self.i1e() * self._float().abs().exp()
-
-    def i1e(self) -> Tensor:
-        """exp(-|x|)·i1(x).
-
-        >>> Tensor([0.0]).i1e().tolist()
-        [0.0]
-        """
-        return self._special(_I1e)
-
-    def sinc(self) -> Tensor:
-        """sin(πx) / (πx), 1 at 0.
-
-        >>> Tensor([0.0, 1.0]).sinc().tolist()
-        [1.0, 0.0]
-        """
-        return self._special(_Sinc, 0)
-
     def _sin_pi(self) -> Tensor:
         """sin(πx), exactly 0 at whole numbers: the whole part is taken off before π comes in."""
         whole = self.detach().round()
@@ -277,7 +178,7 @@ class SpecialMixin(SortingMixin):
         return odd.where(-sine, sine)
 
 
-def _series(t: Tensor, coefficients: Sequence[float]) -> Tensor:
+def chebyshev_series(t: Tensor, coefficients: Sequence[float]) -> Tensor:
     """A Chebyshev series at t in [-1, 1] (Clenshaw)."""
     terms = terms_of(coefficients, t.dtype)
     after, last = t._filled(0.0), t._filled(terms[-1])
@@ -307,7 +208,7 @@ class _Hypot(Function):
 def _erfcx_positive(x: Tensor) -> Tensor:
     """exp(x²)·erfc(x) for x >= 0: a fit of (1 + 2x)·erfcx(x)."""
     t = ((x - 3.75) / (x + 3.75)).where(x < math.inf, 1.0)
-    return _series(t, ERFCX) / (x * 2.0 + 1.0)
+    return chebyshev_series(t, ERFCX) / (x * 2.0 + 1.0)
 
 
 def _exp_minus_square(x: Tensor) -> Tensor:
@@ -354,7 +255,7 @@ class _Erfinv(Function):
         rest = 1.0 - bounded  # exact from 1/2 on
         # a fit of erfinv(x) / x in sqrt(1 - log(1 - x²)), then a step of Halley's method
         root = (1.0 - (rest * (bounded + 1.0)).log()).sqrt()
-        guess = bounded * _series((root - 1.0) * (2.0 / 5.15) - 1.0, ERFINV)
+        guess = bounded * chebyshev_series((root - 1.0) * (2.0 / 5.15) - 1.0, ERFINV)
         far = bounded > 0.5
         error = far.where(rest - guess.erfc(), guess.erf() - bounded)
         step = error * (guess * guess).exp() / TWO_BY_SQRT_PI
@@ -368,189 +269,3 @@ class _Erfinv(Function):
     def backward(self, grad: Tensor) -> Tensor:
         (result,) = self.saved_tensors
         return grad * (result * result).exp() / TWO_BY_SQRT_PI  # type: ignore[no-any-return]
-
-
-class _Lgamma(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        self.save_for_backward(x)
-        below = x < 0.5
-        positive = below.where(1.0 - x, x)  # from 1/2 on
-        value = _lgamma_positive(positive)
-        small = x.abs() < 0.25
-        # around 0 the reflection loses digits: there Γ(x) = Γ(x + 1) / x
-        above = _lgamma_positive(small.where(x + 1.0, 1.0)) - small.where(x.abs(), 1.0).log()
-        sine = x._sin_pi().abs()
-        mirrored = (math.pi / sine).log() - value
-        whole = (x <= 0) & ((x == x.trunc()) | (x == -math.inf))
-        return whole.where(math.inf, small.where(above, below.where(mirrored, value)))
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (x,) = self.saved_tensors
-        return grad * x.digamma()  # type: ignore[no-any-return]
-
-
-def _lgamma_positive(x: Tensor) -> Tensor:
-    """lgamma for x >= 1/2."""
-    far = x >= 8.0
-    near = far.where(1.5, x)
-    product = near._filled(1.0)
-    y = near
-    for _ in range(6):
-        large = y >= 2.0
-        y = large.where(y - 1.0, y)
-        product = large.where(product * y, product)
-    low = near < 1.0
-    # lgamma(x + 1) = x·(x - 1)·fit for x < 1: near + 1 would be rounded
-    first, second = low.where(near, y - 1.0), low.where(near - 1.0, y - 2.0)
-    base = first * second * _series(first * 2.0 - 1.0, LGAMMA)
-    value = base + low.where(-near.log(), product.log())
-    large_x = far.where(x, 8.0)
-    inverse = large_x.reciprocal()
-    square = inverse * inverse
-    series = square._filled(0.0)
-    for k in range(len(BERNOULLI) - 1, -1, -1):
-        series = series * square + BERNOULLI[k] / ((2 * k + 2) * (2 * k + 1))
-    stirling = (large_x - 0.5) * (large_x.log() - 1.0) + (0.5 * math.log(2.0 * math.pi) - 0.5)
-    stirling = (large_x == math.inf).where(math.inf, stirling + series * inverse)
-    return far.where(stirling, value)
-
-
-class _Digamma(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        self.save_for_backward(x)
-        below = x < 0
-        positive = below.where(1.0 - x, x)
-        # ψ(x) = ψ(x + 1) - 1/x, until the asymptotic series holds
-        y, total = positive, positive._filled(0.0)
-        for _ in range(10):
-            small = y < 10.0
-            total = total - small.where(small.where(y, 1.0).reciprocal(), 0.0)
-            y = small.where(y + 1.0, y)
-        inverse = y.reciprocal()
-        square = inverse * inverse
-        series = square._filled(0.0)
-        for k in range(len(BERNOULLI) - 1, -1, -1):
-            series = (series + BERNOULLI[k] / (2 * k + 2)) * square
-        value = y.log() - inverse * 0.5 - series + total
-        fraction = x - x.trunc()
-        cotangent = math.pi / (below.where(fraction, 0.25) * math.pi).tan()
-        mirrored = (fraction == 0.0).where(math.nan, value - cotangent)
-        return (x == 0).where(-(x.reciprocal()), below.where(mirrored, value))
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (x,) = self.saved_tensors
-        return grad * x.polygamma(1)  # type: ignore[no-any-return]
-
-
-class _Polygamma(Function):
-    """(-1)^(n+1) n! ζ(n + 1, x), ζ by Euler's and Maclaurin's formula from x + 10 on."""
-
-    def forward(self, x: Tensor, n: int) -> Tensor:
-        self.save_for_backward(x)
-        self.order = n
-        sign = -1.0 if n % 2 == 0 else 1.0
-        below = x <= 0
-        positive = below.where(1.0 - x, x)
-        value = _zeta(positive, n + 1) * (sign * math.factorial(n))
-        sine = x._sin_pi()
-        if n == 2:
-            cotangent = (x * math.pi).cos() / sine
-            return below.where(value - cotangent / (sine * sine) * (2.0 * math.pi**3), value)
-        if n > 2:
-            return below.where((x == x.trunc()).where(math.inf * sign, math.nan), value)
-        return below.where((math.pi * math.pi) / (sine * sine) - value, value)
-
-    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
-        (x,) = self.saved_tensors
-        return grad * x.polygamma(self.order + 1), None
-
-
-def _zeta(x: Tensor, s: int) -> Tensor:
-    """Hurwitz' zeta function of a whole s > 1, for x > 0."""
-    total = x._filled(0.0)
-    for k in range(10):
-        total = total + (x + float(k)).pow(-s)
-    far = x + 10.0
-    power = far.pow(-s)
-    total = total + power * far / float(s - 1) + power * 0.5
-    factor, term = float(s), power / far
-    square = (far * far).reciprocal()
-    for k, bernoulli in enumerate(BERNOULLI):
-        total = total + term * (bernoulli / math.factorial(2 * k + 2) * factor)
-        factor *= (s + 2 * k + 1) * (s + 2 * k + 2)
-        term = term * square
-    return total
-
-
-class _I0e(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        result = _bessel(x, I0_NEAR, I0_FAR)
-        self.save_for_backward(x, result)
-        return result
-
-    def backward(self, grad: Tensor) -> Tensor:
-        x, result = self.saved_tensors
-        return grad * (x.i1e() - x.sign() * result)  # type: ignore[no-any-return]
-
-
-class _I1e(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        size = x.abs()
-        value = (size <= 8.0).where(size, 1.0) * _bessel(x, I1_NEAR, I1_FAR)
-        result = (x < 0).where(-value, value)
-        self.save_for_backward(x, result)
-        return result
-
-    def backward(self, grad: Tensor) -> Tensor:
-        x, result = self.saved_tensors
-        origin = x == 0
-        slope = x.i0e() - result * (x.sign() + origin.where(1.0, x).reciprocal())
-        return grad * origin.where(0.5, slope)  # type: ignore[no-any-return]
-
-
-def _bessel(x: Tensor, near: Sequence[float], far: Sequence[float]) -> Tensor:
-    """A scaled Bessel function of |x|: two fits that meet at 8; I1's near one is of I1(x) / x."""
-    size = x.abs()
-    close = size <= 8.0
-    below, above = close.where(size, 0.0), close.where(8.0, size)
-    inner = _series(below * 0.25 - 1.0, near)
-    outer = _series(16.0 / above - 1.0, far) * above.rsqrt()
-    return close.where(inner, outer)
-
-
-class _Sinc(Function):
-    """The derivative of a certain order of sin(πx) / (πx); near 0 by its power series."""
-
-    def forward(self, x: Tensor, order: int) -> Tensor:
-        self.save_for_backward(x)
-        self.order = order
-        origin = x == 0
-        safe = origin.where(1.0, x)
-        if order == 0:
-            return origin.where(1.0, safe._sin_pi() / (safe * math.pi))
-        if order == 1:
-            small = x.abs() < 0.3
-            y = small.where(1.0, x)
-            usual = ((y * math.pi).cos() - y._sin_pi() / (y * math.pi)) / y
-            return small.where(_sinc_series(x, 1), usual)
-        small = x.abs() < 0.6
-        y = small.where(1.0, x)
-        sine, cosine = y._sin_pi() / (y * math.pi), (y * math.pi).cos()
-        usual = (sine * 2.0 - cosine * 2.0) / (y * y) - sine * (math.pi * math.pi)
-        return small.where(_sinc_series(x, 2), usual)
-
-    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
-        (x,) = self.saved_tensors
-        if self.order == 2:
-            raise NotImplementedError("the third derivative of sinc is not there yet")
-        return grad * x._special(_Sinc, self.order + 1), None
-
-
-def _sinc_series(x: Tensor, order: int) -> Tensor:
-    """The derivative of Σ (-1)^k (πx)^(2k) / (2k + 1)!."""
-    square = x * x
-    total = square._filled(0.0)
-    for k in range(10, 0, -1):
-        falling = math.prod(2 * k - i for i in range(order))
-        total = total * square + (-1.0) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) * falling
-    return total * x if order == 1 else total

@@ -13,15 +13,15 @@ from ..dtype import ConstType, default_int, dtypes
 from ..gradient import scatter
 from ..ir.ops import Ops
 from ..shape import broadcast_shapes, movement, shape_text, vmax
-from .arranging import ArrangingMixin
 from .base import TensorBase
 from .creation import iota
+from .likeness import LikenessMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
 
 
-class WritingMixin(ArrangingMixin):
+class WritingMixin(LikenessMixin):
     """Methods that give a copy with parts replaced."""
 
     __slots__ = ()

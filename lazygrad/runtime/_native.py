@@ -27,7 +27,7 @@ def native_program(
 ) -> Program:
     """The program whose entry is at `address`. `keep_alive` holds the code.
 
-    A kernel of several pieces runs on the worker pool, which `llvm()`, the compiler of device CPU, can make;
+    A kernel of several pieces runs on the worker pool, which `llvm()`, the LLVM of this process, can make;
     `program.region` is then what a native caller needs: the address of `run_region`, the pieces.
 
     Addresses and integers are packed into two `bytes`, which C reads as its tables: a call takes

@@ -320,7 +320,7 @@ class Pool:
         self._state = 0
 
     def start(self, llvm: Callable[[], Any]) -> bool:
-        """Have the native code, made by `llvm()`, the compiler of device CPU; whether there is a pool."""
+        """Have the native code, made by `llvm()`, the LLVM of this process; whether there is a pool."""
         if not available():
             return False
         with self._lock:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..config import CC
-from ..device import CompiledDevice, CompileError, Compiler, Device, DeviceError, Program
+from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Program
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import FLAGS as TEXT_FLAGS
 from ..renderer.cstyle import CStyleRenderer
@@ -20,6 +20,7 @@ from ..renderer.dialects import c_target
 from . import _replay
 from ._host import HostAllocator
 from ._native import host_features, host_name, host_target, native_program, native_replay
+from .cpu import host_compiler
 
 #: How to compile; TEXT_FLAGS are those without which the text would mean something else.
 FLAGS = " ".join(("-O2 -march=native -shared -fPIC", *TEXT_FLAGS))
@@ -119,12 +120,7 @@ class ClangDevice(CompiledDevice):
             raise CompileError(f"the library has no function {symbol}", spec.src) from None
         address = ctypes.cast(function, ctypes.c_void_p).value
         assert address is not None  # a function that was found has an address
-        return native_program(spec, address, library, _llvm)
-
-
-def _llvm() -> Any:
-    """The compiler of device CPU, which makes the worker pool."""
-    return Device["CPU"].compiler
+        return native_program(spec, address, library, host_compiler)
 
 
 def _load_library(lib: bytes, source: str) -> Any:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..device import CompiledDevice, CompileError, Program
+from ..device import CompiledDevice, CompileError, Program, lock_across_fork
 from ..renderer import ProgramSpec
 from ..renderer.llvmir import LLVMRenderer, target
 from . import _replay, _scratch
@@ -109,19 +109,31 @@ class LLVMCompiler(CodeGenerator):
         return address
 
 
+_compiler_lock = lock_across_fork()
+_compilers: list[LLVMCompiler] = []
+
+
+def host_compiler() -> LLVMCompiler:
+    """The one of this process: of every device CPU, and of whoever needs native code and no device."""
+    with _compiler_lock:
+        if not _compilers:
+            _compilers.append(LLVMCompiler())
+        return _compilers[0]
+
+
 class CPUDevice(CompiledDevice):
     """This machine's processor."""
 
     compiler: LLVMCompiler
 
     def __init__(self, name: str) -> None:
-        compiler = LLVMCompiler()
+        compiler = host_compiler()
         facts = host_target(target(), compiler.cpu, compiler.features | _always())
         super().__init__(name, HostAllocator(name), LLVMRenderer(facts), compiler)
 
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
         address, loaded = self.compiler.link(lib, f"{spec.function_name}_entry", spec.src)
-        return native_program(spec, address, loaded, lambda: self.compiler)
+        return native_program(spec, address, loaded, host_compiler)
 
     @functools.cache  # noqa: B019  a device lives as long as the process
     def replayer(self) -> Callable[[bytes], None]:

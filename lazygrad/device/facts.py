@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..dtype import DType
-from ..ir.ops import Ops
 from ..locks import lock_across_fork
 
 # *** errors
@@ -61,7 +60,6 @@ class Target:
     max_ops, max_args how large one kernel should get
     native_dtypes     the types it computes in; the others are emulated by `legalize`
     converted_dtypes  the types that it only converts, from float32 and back, by instructions
-    native_ops        ops beyond the common ones that it has as instructions or exact functions
     has_fma           whether MULACC is one instruction
     """
 
@@ -83,7 +81,6 @@ class Target:
     max_args: int = 1000
     native_dtypes: frozenset[DType] = frozenset()
     converted_dtypes: frozenset[DType] = frozenset()
-    native_ops: frozenset[Ops] = frozenset()
     has_fma: bool = False
 
     @property

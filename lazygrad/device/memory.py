@@ -92,10 +92,6 @@ class Allocator:
         """A handle on a part of a handle's memory; it keeps the whole alive."""
         raise NotImplementedError(f"{self.name} has no views of memory")
 
-    def _transfer(self, target: Any, source: Any, source_allocator: Allocator) -> bool:
-        """Copy between two devices without the host; False where that is not possible."""
-        return False
-
     # what Buffer asks
 
     def _rounded(self, nbytes: int) -> int:

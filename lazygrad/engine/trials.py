@@ -27,7 +27,6 @@ class Trials:
     def __init__(self, device: str) -> None:
         self.device = device
         self._child: Any = None
-        self._killed = False
 
     def time(
         self, spec: ProgramSpec, memory: Memory, values: tuple[int, ...], limit: float, best: float | None

@@ -178,7 +178,6 @@ def target(arch: str = "") -> Target:
         arch,
         vector_bytes=16,
         native_dtypes=frozenset(ALL_DTYPES),
-        native_ops=ELEMENTWISE,
         has_fma=True,
     )
 

@@ -99,12 +99,6 @@ class HostAllocator(Allocator):
     def _offset(self, handle: Memory, nbytes: int, offset: int) -> Memory:
         return Memory(handle.address + offset, handle.bytes[offset : offset + nbytes], nbytes, handle)
 
-    def _transfer(self, target: Memory, source: Any, source_allocator: Allocator) -> bool:
-        if not isinstance(source, Memory):
-            return False
-        self._copyin(target, source.bytes[: source.nbytes])
-        return True
-
 
 def _ask_for_huge_pages(store: mmap.mmap, start: int, nbytes: int) -> None:
     """A wish that Linux alone knows, and may have no room for."""

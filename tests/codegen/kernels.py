@@ -13,7 +13,7 @@ from lazygrad.codegen.compile import compile_kernel
 from lazygrad.device import Buffer, CompiledDevice, Device, Target
 from lazygrad.dtype import ALL_DTYPES, DType, cast_value, dtypes
 from lazygrad.ir.args import ReduceArg
-from lazygrad.ir.ops import ELEMENTWISE, Ops
+from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp, Variable
 from lazygrad.renderer.python import PythonRenderer
 from lazygrad.runtime.python import PythonDevice
@@ -162,7 +162,7 @@ def random_contents(ast: UOp, seed: int = 0, low: int = -4, high: int = 5) -> li
 #: The interpreter as a device with a grid: threads in workgroups, vectors only in memory.
 GRID = Target(
     "PYTHON", load_bytes=16, grid=True, has_local=True, local_bytes=1 << 14, group_threads=256,
-    native_dtypes=frozenset(ALL_DTYPES), native_ops=ELEMENTWISE, has_fma=True,
+    native_dtypes=frozenset(ALL_DTYPES), has_fma=True,
 )  # fmt: skip
 
 

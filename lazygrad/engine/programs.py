@@ -80,7 +80,8 @@ class Build:
         self.drop()
 
     def drop(self) -> None:
-        _builds.pop(self.key, None)
+        if _builds.get(self.key) is self:
+            del _builds[self.key]
         self.done.set()
 
     def wait(self) -> Runner:
@@ -171,7 +172,10 @@ def values_for(runner: Runner, var_vals: dict[UOp, int]) -> tuple[int, ...]:
 
 
 def clear_programs() -> None:
-    """Forget every compiled program."""
+    """Forget every compiled program, and keep none of those that the compile thread has in hand."""
+    for build in list(_builds.values()):
+        build.keeps = False
+    _builds.clear()
     _compiled.clear()
     method_cache.clear()
 

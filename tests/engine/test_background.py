@@ -190,6 +190,27 @@ def test_what_cannot_be_lowered_says_so_when_it_is_to_run(monkeypatch):
     assert second.tolist() == [4] * 6
 
 
+@two_cores
+def test_what_is_forgotten_while_it_compiles_is_not_kept(monkeypatch):
+    device, go_on = Device["CPU"], threading.Event()
+    compile_one = type(device).compile
+
+    def waiting(self, spec):
+        go_on.wait(20)
+        return compile_one(self, spec)
+
+    values = three_kernels(Tensor.ones(4, 6).contiguous().realize())
+    with monkeypatch.context() as patch:
+        patch.setattr(type(device), "compile", waiting)
+        programs.prepare([(item.bufs[0].device, item.ast) for item in Tensor.schedule(*values)])
+        clear_programs()
+        go_on.set()
+        wait_for_end(background)
+    assert programs.method_cache == {}
+    Tensor.realize(*values)
+    assert values[1].tolist() == [4] * 6
+
+
 def test_two_threads_at_once():
     x, results = Tensor.ones(4, 6).contiguous().realize(), []
 
@@ -218,8 +239,9 @@ device = Device["CPU"]
 compile_one = type(device).compile
 x = Tensor.ones(4, 6).contiguous().realize()
 values = [x + n if n % 2 else x * n for n in range(2, 8)] + [x.sum(n % 2) * n for n in range(2, 8)]
+in_time = threading.Event()
 def slowly(self, spec):
-    time.sleep(SECONDS)
+    in_time.wait(SECONDS)
     return compile_one(self, spec)
 type(device).compile = slowly
 """
@@ -249,13 +271,12 @@ try:
     Tensor.realize(*values)
     print("not interrupted")
 except KeyboardInterrupt:
-    print("interrupted", time.monotonic() - start < 1.5)
-SECONDS = 0
-type(device).compile = compile_one
+    print("interrupted", time.monotonic() - start < 20)
+in_time.set()
 Tensor.realize(*values)
 print(values[0].tolist()[0][0], values[-1].tolist())
 """,
-        1.0,
+        30.0,
     )
     assert done.stdout == "interrupted True\n2.0 [42.0, 42.0, 42.0, 42.0]\n"
     assert done.stderr == ""
@@ -265,10 +286,10 @@ print(values[0].tolist()[0][0], values[-1].tolist())
 @two_cores
 def test_the_end_does_not_wait_for_what_nobody_will_run():
     start = time.monotonic()
-    done = run(PREPARE + "1 / 0", 1.0)
+    done = run(PREPARE + "1 / 0", 2.0)
     assert done.returncode == 1
     assert done.stderr.strip().endswith("ZeroDivisionError: division by zero")
-    assert time.monotonic() - start < 6
+    assert time.monotonic() - start < 15  # and not the 24 of all the kernels
 
 
 @two_cores

@@ -11,6 +11,7 @@ How to run them, beyond plain `pytest`, which takes all cores:
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import random
 import shutil
@@ -76,6 +77,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
     if seed := config.getoption("--shuffle"):
         random.Random(seed).shuffle(items)
+
+
+@pytest.fixture
+def undisturbed() -> Iterator[None]:
+    """For tests that count memory or nodes: what earlier tests left is gone before, and no garbage is
+    collected while they run unless they ask for it.
+    """
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

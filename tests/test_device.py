@@ -336,6 +336,7 @@ def test_nolru_memory_goes_back_at_once():
         assert allocator.kept_bytes == kept
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_mem_used_counts_what_is_held():
     before = GlobalCounters.mem_used
     buffer = Buffer("CPU", 1000, dtypes.float64).allocate()
@@ -415,6 +416,7 @@ def test_exported_memory_is_never_given_to_another():
     assert not lost.any(), "the buffer lives as long as the array"
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_foreign_memory_is_adopted_without_a_copy():
     array = np.arange(6, dtype=np.float32)
     before = GlobalCounters.mem_used
@@ -487,6 +489,7 @@ class SmallAllocator(HostAllocator):
         self.taken -= len(handle.bytes)
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_out_of_memory_frees_the_cache_and_tries_again():
     allocator = SmallAllocator("SMALL", 1000 * 64)
     first = allocator.alloc(600 * 64)
@@ -534,6 +537,7 @@ def test_an_allocator_says_what_it_cannot_do():
 # ---- threads ----
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_threads_allocate_and_free_at_the_same_time():
     errors: list[BaseException] = []
     gc.collect()  # what other tests left goes now, not in the middle
@@ -565,6 +569,7 @@ def test_threads_allocate_and_free_at_the_same_time():
     assert GlobalCounters.mem_used == before
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_threads_allocate_one_buffer_once():
     before = GlobalCounters.mem_used
     for _ in range(30):

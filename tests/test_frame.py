@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import re
@@ -130,3 +131,20 @@ def test_random_numbers_offer_their_state():
         rng = importlib.import_module("lazygrad.tensor.random")
         assert hasattr(rng, "get_state"), "tests/conftest.py keeps the state of the random numbers"
         assert hasattr(rng, "set_state"), "tests/conftest.py restores the state of the random numbers"
+
+
+#: What earlier tests change when what they left is collected.
+COUNTED = re.compile(r"\b(mem_used|mem_peak|live_nodes|lazygrad\.memory|uop\.nodes)\b")
+
+
+def test_tests_that_count_memory_are_undisturbed():
+    """Garbage of other tests that is collected meanwhile would be counted too."""
+    missing = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.parse(text).body if COUNTED.search(text) else ():
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                decorators = " ".join(ast.unparse(each) for each in node.decorator_list)
+                if COUNTED.search(ast.unparse(node)) and "undisturbed" not in decorators:
+                    missing.append(f"{path.name}: {node.name}")
+    assert missing == []

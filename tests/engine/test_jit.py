@@ -103,6 +103,7 @@ def test_results_are_reused_when_nobody_holds_them():
     assert len(addresses) <= 2
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_memory_is_steady():
     w = numbers(16, 16)
     state = Tensor.zeros(16, 16).contiguous().realize()
@@ -609,6 +610,7 @@ def test_an_exception_in_a_capture_leaves_it_usable():
     assert (x + 1).tolist() == [2.0, 3.0], "nothing is recorded any more"
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_reset_frees():
     f = TinyJit(lambda x: ((x @ x).softmax() @ x).contiguous() + 1)
     x = numbers(64, 64)
@@ -703,6 +705,7 @@ def test_a_method_of_a_class_with_slots():
             np.testing.assert_array_equal(model.forward(x).numpy(), x.numpy() * model.w.numpy())
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_a_model_with_a_jit_is_freed():
     model = Model(0)
     x = numbers(2, 4)

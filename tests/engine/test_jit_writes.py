@@ -430,6 +430,7 @@ def test_a_seed_set_after_drawing_from_it_is_refused():
 LONG = {"marks": pytest.mark.slow}
 
 
+@pytest.mark.usefixtures("undisturbed")
 @pytest.mark.parametrize(
     ("jitted", "steps"),
     [(True, 1000), (False, 100), pytest.param(True, 10_000, **LONG), pytest.param(False, 10_000, **LONG)],

@@ -241,6 +241,7 @@ def test_a_second_device_of_a_kind_reuses_the_binary():
 
 
 def test_noopt_is_another_program():
+    programs.clear_programs()  # another test may have made both
     a = memory([float(n) for n in range(64)])
     plain = (a * 31).numpy()
     compiled = len(programs.method_cache)
@@ -297,6 +298,7 @@ def test_counters():
     assert GlobalCounters.global_mem == 1600
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_memory_goes_back_when_tensors_die():
     before = GlobalCounters.mem_used
     a = Tensor.ones(1000).contiguous().realize()

@@ -142,6 +142,7 @@ def test_a_shared_graph_is_walked_once():
     assert len(node.toposort()) == 501
 
 
+@pytest.mark.usefixtures("undisturbed")
 @pytest.mark.parametrize("length", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_a_long_chain_builds_prints_and_is_freed(length):
     gc.collect()
@@ -158,6 +159,7 @@ def test_a_long_chain_builds_prints_and_is_freed(length):
     assert live_nodes() <= before
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_the_table_holds_nodes_weakly():
     gc.collect()
     before = live_nodes()

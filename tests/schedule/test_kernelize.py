@@ -21,6 +21,7 @@ def ran() -> int:
 # ---- what kernelize makes
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_kernelize_runs_nothing_and_allocates_nothing():
     a = memory([1, 2, 3])
     out = a * 2 + 1
@@ -164,6 +165,7 @@ def test_a_bare_constant_is_stored():
     assert zero.item() == 4.0
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_the_graph_of_what_ran_is_freed():
     a = Tensor.ones(1024).contiguous().realize()
     used = GlobalCounters.mem_used

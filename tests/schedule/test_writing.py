@@ -388,6 +388,7 @@ def test_data_from_lists_and_arrays_is_a_snapshot():
     assert a.tolist() == [1, 2]
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_a_write_does_not_keep_its_old_values_alive():
     a = memory([0.0] * 256)
     before = GlobalCounters.mem_used

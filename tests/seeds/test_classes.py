@@ -123,6 +123,7 @@ def test_S122_options():
     assert spec == BufferSpec()
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_S123_memory_comes_from_the_device_and_goes_back():
     used = GlobalCounters.mem_used
     buffer = Buffer("CPU", 100, dtypes.float).allocate()

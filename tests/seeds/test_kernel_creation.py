@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lazygrad import Tensor
 from lazygrad.device import GlobalCounters
 from lazygrad.ir import Ops
@@ -124,6 +126,7 @@ def test_S21_ops_of_the_page():
     assert all(isinstance(Ops[name], Ops) for name in names.split())
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_S22_kernelize_runs_nothing_and_allocates_nothing():
     a, b, c = small()
     before = GlobalCounters.kernel_count, GlobalCounters.mem_used

@@ -23,6 +23,7 @@ def test_S2_dtypes_of_data():
     assert dtypes.float is dtypes.float32
 
 
+@pytest.mark.usefixtures("undisturbed")
 @pytest.mark.parametrize("read", ["tolist", "numpy", "realize", "data"])
 def test_S3_lazy_until_read(read):
     before, used = GlobalCounters.kernel_count, GlobalCounters.mem_used

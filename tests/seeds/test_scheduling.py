@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lazygrad import Tensor
 from lazygrad.device import GlobalCounters
 from lazygrad.ir import Ops
@@ -49,6 +51,7 @@ def test_S103_what_is_realized():
     assert [item.ast.op for item in (a + b).to("PYTHON").schedule()] == [Ops.SINK, Ops.COPY]
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_S104_a_pad_is_a_masked_load():
     a = Tensor([1.0, 2.0]).realize()
     used = GlobalCounters.mem_used

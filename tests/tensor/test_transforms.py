@@ -182,6 +182,7 @@ def test_a_checkpoint_changes_no_gradient() -> None:
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_a_checkpoint_lowers_the_peak_of_memory() -> None:
     def peak(again: bool) -> tuple[int, float]:
         parts, x = layers(6, 16), Tensor(data(512, 16)).realize()

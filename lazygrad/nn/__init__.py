@@ -7,12 +7,6 @@ from .activation import (
     GELU,
     GLU,
     SELU,
-    AlphaDropout,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
     Hardshrink,
     Hardsigmoid,
     Hardswish,
@@ -36,16 +30,7 @@ from .activation import (
     Tanhshrink,
     Threshold,
 )
-from .attention import (
-    MultiheadAttention,
-    RotaryEmbedding,
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-    causal_mask,
-)
+from .attention import MultiheadAttention, causal_mask
 from .convolution import (
     Conv1d,
     Conv2d,
@@ -54,15 +39,24 @@ from .convolution import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
-from .layers import (
-    Bilinear,
-    Embedding,
-    EmbeddingBag,
-    Flatten,
-    Identity,
-    Linear,
-    Unflatten,
+from .dropout import (
+    AlphaDropout,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
 )
+from .embedding import Embedding, EmbeddingBag
+from .images import (
+    ChannelShuffle,
+    Fold,
+    PixelShuffle,
+    PixelUnshuffle,
+    Unfold,
+    Upsample,
+)
+from .layers import Bilinear, Flatten, Identity, Linear, Unflatten
 from .losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -112,8 +106,6 @@ from .pooling import (
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
-    ChannelShuffle,
-    Fold,
     LPPool1d,
     LPPool2d,
     LPPool3d,
@@ -123,10 +115,6 @@ from .pooling import (
     MaxUnpool1d,
     MaxUnpool2d,
     MaxUnpool3d,
-    PixelShuffle,
-    PixelUnshuffle,
-    Unfold,
-    Upsample,
 )
 from .recurrent import (
     GRU,
@@ -135,6 +123,14 @@ from .recurrent import (
     GRUCell,
     LSTMCell,
     RNNCell,
+)
+from .rotary import RotaryEmbedding
+from .transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
 )
 
 __all__ = [

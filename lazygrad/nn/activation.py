@@ -1,16 +1,13 @@
-"""Activations and dropout as layers: what they are given stays in them, `layer(x)` calls the method."""
+"""Activations as layers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ..tensor import Tensor
-from .layers import parameter
-
-
-def _checked(p: float) -> None:
-    if not 0 <= p <= 1:
-        raise ValueError(f"p is a probability, in [0, 1], not {p}")
+from . import functional
+from .function_layer import FunctionOfOne
+from .parameters import parameter
 
 
 class PReLU:
@@ -30,447 +27,307 @@ class PReLU:
         return x.prelu(self.weight)
 
 
-@dataclass(eq=False)
-class ReLU:
+class ReLU(FunctionOfOne):
     """max(x, 0).
 
     >>> nn.ReLU()(Tensor([-1.0, 2.0])).tolist()
     [0.0, 2.0]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.relu()
+    function = Tensor.relu
 
 
-@dataclass(eq=False)
-class ReLU6:
+class ReLU6(FunctionOfOne):
     """min(max(x, 0), 6).
 
     >>> nn.ReLU6()(Tensor([-1.0, 9.0])).tolist()
     [0.0, 6.0]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.relu6()
+    function = Tensor.relu6
 
 
-@dataclass(eq=False)
-class Sigmoid:
+class Sigmoid(FunctionOfOne):
     """1 / (1 + e^-x).
 
     >>> nn.Sigmoid()(Tensor([0.0])).tolist()
     [0.5]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.sigmoid()
+    function = Tensor.sigmoid
 
 
-@dataclass(eq=False)
-class Hardsigmoid:
+class Hardsigmoid(FunctionOfOne):
     """min(max(x/6 + 1/2, 0), 1).
 
     >>> nn.Hardsigmoid()(Tensor([0.0])).tolist()
     [0.5]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.hardsigmoid()
+    function = Tensor.hardsigmoid
 
 
-@dataclass(eq=False)
-class LogSigmoid:
+class LogSigmoid(FunctionOfOne):
     """log(sigmoid(x)).
 
     >>> nn.LogSigmoid()(Tensor([90.0])).round().tolist()
     [-0.0]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.logsigmoid()
+    function = Tensor.logsigmoid
 
 
-@dataclass(eq=False)
-class Tanh:
+class Tanh(FunctionOfOne):
     """Hyperbolic tangent.
 
     >>> nn.Tanh()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.tanh()
+    function = Tensor.tanh
 
 
 @dataclass(eq=False)
-class Hardtanh:
+class Hardtanh(FunctionOfOne):
     """Limited to [min_val, max_val].
 
     >>> nn.Hardtanh()(Tensor([-4.0, 0.5])).tolist()
     [-1.0, 0.5]
     """
 
+    function = Tensor.hardtanh
+
     min_val: float = -1.0
     max_val: float = 1.0
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.hardtanh(self.min_val, self.max_val)
 
-
-@dataclass(eq=False)
-class Tanhshrink:
+class Tanhshrink(FunctionOfOne):
     """x - tanh(x).
 
     >>> nn.Tanhshrink()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.tanhshrink()
+    function = Tensor.tanhshrink
 
 
-@dataclass(eq=False)
-class Hardswish:
+class Hardswish(FunctionOfOne):
     """x · hardsigmoid(x).
 
     >>> nn.Hardswish()(Tensor([0.0, 4.0])).tolist()
     [0.0, 4.0]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.hardswish()
+    function = Tensor.hardswish
 
 
-@dataclass(eq=False)
-class SiLU:
+class SiLU(FunctionOfOne):
     """x · sigmoid(x).
 
     >>> nn.SiLU()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.silu()
+    function = Tensor.silu
 
 
-@dataclass(eq=False)
-class Mish:
+class Mish(FunctionOfOne):
     """x · tanh(softplus(x)).
 
     >>> nn.Mish()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.mish()
+    function = Tensor.mish
 
 
 @dataclass(eq=False)
-class GELU:
+class GELU(FunctionOfOne):
     """x · Φ(x), exactly or by tanh.
 
     >>> nn.GELU()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    approximate: str = "none"
+    function = functional.gelu
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.gelu(self.approximate)
+    approximate: str = "none"
 
 
 @dataclass(eq=False)
-class ELU:
+class ELU(FunctionOfOne):
     """x, and alpha·(e^x - 1) where x is negative.
 
     >>> nn.ELU()(Tensor([2.0])).tolist()
     [2.0]
     """
 
-    alpha: float = 1.0
+    function = Tensor.elu
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.elu(self.alpha)
+    alpha: float = 1.0
 
 
 @dataclass(eq=False)
-class CELU:
+class CELU(FunctionOfOne):
     """x, and alpha·(e^(x/alpha) - 1) where x is negative.
 
     >>> nn.CELU()(Tensor([2.0])).tolist()
     [2.0]
     """
 
+    function = Tensor.celu
+
     alpha: float = 1.0
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.celu(self.alpha)
 
-
-@dataclass(eq=False)
-class SELU:
+class SELU(FunctionOfOne):
     """The scaled elu of self-normalizing networks.
 
     >>> nn.SELU()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.selu()
+    function = Tensor.selu
 
 
 @dataclass(eq=False)
-class LeakyReLU:
+class LeakyReLU(FunctionOfOne):
     """x, and negative_slope·x where x is negative.
 
     >>> nn.LeakyReLU(0.25)(Tensor([-8.0, 2.0])).tolist()
     [-2.0, 2.0]
     """
 
-    negative_slope: float = 0.01
+    function = Tensor.leaky_relu
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.leaky_relu(self.negative_slope)
+    negative_slope: float = 0.01
 
 
 @dataclass(eq=False)
-class RReLU:
+class RReLU(FunctionOfOne):
     """x, and a·x where x is negative: a is random in training.
 
     >>> nn.RReLU(0.25, 0.75)(Tensor([-8.0, 2.0])).tolist()
     [-4.0, 2.0]
     """
 
+    function = Tensor.rrelu
+
     lower: float = 1.0 / 8
     upper: float = 1.0 / 3
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.rrelu(self.lower, self.upper)
-
 
 @dataclass(eq=False)
-class GLU:
+class GLU(FunctionOfOne):
     """The first half of an axis, times the sigmoid of the second.
 
     >>> nn.GLU()(Tensor([3.0, 0.0])).tolist()
     [1.5]
     """
 
-    dim: int = -1
+    function = Tensor.glu
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.glu(self.dim)
+    dim: int = -1
 
 
 @dataclass(eq=False)
-class Hardshrink:
+class Hardshrink(FunctionOfOne):
     """0 within [-lambd, lambd], x elsewhere.
 
     >>> nn.Hardshrink()(Tensor([0.25, 2.0])).tolist()
     [0.0, 2.0]
     """
 
-    lambd: float = 0.5
+    function = Tensor.hardshrink
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.hardshrink(self.lambd)
+    lambd: float = 0.5
 
 
 @dataclass(eq=False)
-class Softshrink:
+class Softshrink(FunctionOfOne):
     """x moved towards 0 by `lambd`.
 
     >>> nn.Softshrink()(Tensor([0.25, 2.0])).tolist()
     [0.0, 1.5]
     """
 
-    lambd: float = 0.5
+    function = Tensor.softshrink
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.softshrink(self.lambd)
+    lambd: float = 0.5
 
 
 @dataclass(eq=False)
-class Threshold:
+class Threshold(FunctionOfOne):
     """x where it is greater than `threshold`, `value` elsewhere.
 
     >>> nn.Threshold(1.5, -1.0)(Tensor([1.0, 2.0])).tolist()
     [-1.0, 2.0]
     """
 
+    function = Tensor.threshold
+
     threshold: float
     value: float
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.threshold(self.threshold, self.value)
-
 
 @dataclass(eq=False)
-class Softplus:
+class Softplus(FunctionOfOne):
     """log(1 + e^(beta·x)) / beta, and x itself where beta·x is above the threshold.
 
     >>> nn.Softplus()(Tensor([30.0])).tolist()
     [30.0]
     """
 
+    function = functional.softplus
+
     beta: float = 1.0
     threshold: float = 20.0
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.softplus(self.beta, self.threshold)
 
-
-@dataclass(eq=False)
-class Softsign:
+class Softsign(FunctionOfOne):
     """x / (1 + |x|).
 
     >>> nn.Softsign()(Tensor([3.0])).tolist()
     [0.75]
     """
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.softsign()
+    function = Tensor.softsign
 
 
 @dataclass(eq=False)
-class Softmax:
+class Softmax(FunctionOfOne):
     """e^x divided by the sum of e^x along an axis.
 
     >>> nn.Softmax()(Tensor([1.0, 1.0])).tolist()
     [0.5, 0.5]
     """
 
-    dim: int = -1
+    function = Tensor.softmax
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.softmax(self.dim)
+    dim: int = -1
 
 
 @dataclass(eq=False)
-class Softmin:
+class Softmin(FunctionOfOne):
     """The softmax of -x.
 
     >>> nn.Softmin()(Tensor([1.0, 1.0])).tolist()
     [0.5, 0.5]
     """
 
-    dim: int = -1
+    function = Tensor.softmin
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.softmin(self.dim)
+    dim: int = -1
 
 
 @dataclass(eq=False)
-class LogSoftmax:
+class LogSoftmax(FunctionOfOne):
     """The logarithm of the softmax.
 
     >>> nn.LogSoftmax()(Tensor([7.0])).tolist()
     [0.0]
     """
 
+    function = Tensor.log_softmax
+
     dim: int = -1
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.log_softmax(self.dim)
-
-
-@dataclass(eq=False)
-class Dropout:
-    """While training, elements are 0 with probability p and the others divided by 1 - p; else all stay.
-
-    >>> nn.Dropout()(Tensor.ones(2, 3)).sum().item()
-    6.0
-    """
-
-    p: float = 0.5
-
-    def __post_init__(self) -> None:
-        _checked(self.p)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.dropout(self.p)
-
-
-@dataclass(eq=False)
-class Dropout1d:
-    """`Dropout` of whole channels.
-
-    >>> nn.Dropout1d()(Tensor.ones(2, 3, 1)).sum().item()
-    6.0
-    """
-
-    p: float = 0.5
-
-    def __post_init__(self) -> None:
-        _checked(self.p)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.dropout1d(self.p)
-
-
-@dataclass(eq=False)
-class Dropout2d:
-    """`Dropout` of whole channels.
-
-    >>> nn.Dropout2d()(Tensor.ones(2, 3, 1, 1)).sum().item()
-    6.0
-    """
-
-    p: float = 0.5
-
-    def __post_init__(self) -> None:
-        _checked(self.p)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.dropout2d(self.p)
-
-
-@dataclass(eq=False)
-class Dropout3d:
-    """`Dropout` of whole channels.
-
-    >>> nn.Dropout3d()(Tensor.ones(2, 3, 1, 1, 1)).sum().item()
-    6.0
-    """
-
-    p: float = 0.5
-
-    def __post_init__(self) -> None:
-        _checked(self.p)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.dropout3d(self.p)
-
-
-@dataclass(eq=False)
-class AlphaDropout:
-    """Dropout that keeps mean 0 and variance 1, for networks with SELU.
-
-    >>> nn.AlphaDropout()(Tensor.ones(2, 3)).sum().item()
-    6.0
-    """
-
-    p: float = 0.5
-
-    def __post_init__(self) -> None:
-        _checked(self.p)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.alpha_dropout(self.p)
-
-
-@dataclass(eq=False)
-class FeatureAlphaDropout:
-    """`AlphaDropout` of whole channels.
-
-    >>> nn.FeatureAlphaDropout()(Tensor.ones(2, 3)).sum().item()
-    6.0
-    """
-
-    p: float = 0.5
-
-    def __post_init__(self) -> None:
-        _checked(self.p)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.feature_alpha_dropout(self.p)

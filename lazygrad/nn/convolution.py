@@ -8,26 +8,56 @@ from typing import Any
 
 from ..shape import shape_text
 from ..tensor import Tensor
-from .layers import Sizes, count, counts, uniform
+from ..tensor.convolution import each, named_padding
+from .parameters import Sizes, count, counts, uniform
 
-#: PyTorch's names of what stands around an image, and those of `Tensor.pad`.
-PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
+#: What may stand around a sample.
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 #: The axes of a sample, by how many there are.
 _AXES = ("", "length", "height, width", "depth, height, width")
 
 
-def _need_channels(layer: Any, x: Tensor) -> None:
-    if x.ndim not in (layer.axes + 1, layer.axes + 2) or x.shape[-layer.axes - 1] != layer.in_channels:
-        raise ValueError(
-            f"{type(layer).__name__}({layer.in_channels}, {layer.out_channels}, ...) needs shape "
-            f"(batch, {layer.in_channels}, {_AXES[layer.axes]}), not {shape_text(x.shape)}"
-        )
-
-
-class _Convolution:
-    """A convolution over as many axes as `axes` says."""
+class _Windows:
+    """What a convolution and its transpose have in common: sizes and weights, over `axes` axes."""
 
     axes = 0
+    transposed = False
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes,
+        dilation: Sizes,
+        groups: int,
+        bias: bool,
+    ) -> None:
+        self.in_channels = count("in_channels", in_channels)
+        self.out_channels = count("out_channels", out_channels)
+        self.groups = count("groups", groups)
+        for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+            if channels % groups:
+                raise ValueError(f"{groups} groups do not divide {name}={channels}")
+        self.kernel_size = counts("kernel_size", kernel_size, self.axes)
+        self.stride = counts("stride", stride, self.axes)
+        self.dilation = counts("dilation", dilation, self.axes)
+        first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
+        # PyTorch's, from the second axis of the weight for both
+        fan_in = second // groups * math.prod(self.kernel_size)
+        self.weight = uniform(first, second // groups, *self.kernel_size, fan_in=fan_in)
+        self.bias = uniform(out_channels, fan_in=fan_in) if bias else None
+
+    def _need_channels(self, x: Tensor) -> None:
+        if x.ndim not in (self.axes + 1, self.axes + 2) or x.shape[-self.axes - 1] != self.in_channels:
+            raise ValueError(
+                f"{type(self).__name__}({self.in_channels}, {self.out_channels}, ...) needs shape "
+                f"(batch, {self.in_channels}, {_AXES[self.axes]}), not {shape_text(x.shape)}"
+            )
+
+
+class _Convolution(_Windows):
+    """A convolution over as many axes as `axes` says."""
 
     def __init__(
         self,
@@ -41,45 +71,27 @@ class _Convolution:
         bias: bool = True,
         padding_mode: str = "zeros",
     ) -> None:
-        self.in_channels = count("in_channels", in_channels)
-        self.out_channels = count("out_channels", out_channels)
-        self.groups = count("groups", groups)
-        for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
-            if channels % groups:
-                raise ValueError(f"{groups} groups do not divide {name}={channels}")
-        self.kernel_size = counts("kernel_size", kernel_size, self.axes)
-        self.stride = counts("stride", stride, self.axes)
-        self.dilation = counts("dilation", dilation, self.axes)
+        super().__init__(in_channels, out_channels, kernel_size, stride, dilation, groups, bias)
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ValueError(f"padding is a number, one for each axis, 'same' or 'valid', not {padding!r}")
         if padding == "same" and any(step != 1 for step in self.stride):
             raise ValueError(f"padding 'same' is for a stride of 1, not {stride!r}")
-        if padding_mode not in PADDING_MODES:
-            raise ValueError(f"padding_mode is one of {', '.join(PADDING_MODES)}, not {padding_mode!r}")
-        self.padding, self.padding_mode = padding, padding_mode
-        inner = in_channels // groups
-        fan_in = inner * math.prod(self.kernel_size)
-        self.weight = uniform(out_channels, inner, *self.kernel_size, fan_in=fan_in)
-        self.bias = uniform(out_channels, fan_in=fan_in) if bias else None
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(f"padding_mode is one of {', '.join(_PADDING_MODES)}, not {padding_mode!r}")
+        self.padding = padding if isinstance(padding, str) else each(padding, self.axes, "padding")
+        self.padding_mode = padding_mode
 
     def __call__(self, x: Tensor) -> Tensor:
-        _need_channels(self, x)
+        self._need_channels(x)
         padding = self.padding
         if self.padding_mode != "zeros":
-            x = x.pad(self._amounts(), PADDING_MODES[self.padding_mode])
-            padding = 0
+            x = x.pad(self._amounts(), self.padding_mode)
+            padding = "valid"
         return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, padding)
 
     def _amounts(self) -> tuple[int, ...]:
         """What is added before and behind each axis, from the last on."""
-        if self.padding == "valid":
-            return (0, 0) * self.axes
-        if isinstance(self.padding, str):
-            whole = [d * (k - 1) for k, d in zip(self.kernel_size, self.dilation, strict=True)]
-            pairs = [(n // 2, n - n // 2) for n in whole]
-        else:
-            given = (self.padding,) * self.axes if isinstance(self.padding, int) else self.padding
-            pairs = [(n, n) for n in given]
+        pairs = named_padding(self.padding, self.kernel_size, self.stride, self.dilation)
         return tuple(n for pair in reversed(pairs) for n in pair)
 
 
@@ -119,10 +131,10 @@ class Conv3d(_Convolution):
     axes = 3
 
 
-class _Transposed:
+class _Transposed(_Windows):
     """The transpose of a convolution over as many axes as `axes` says."""
 
-    axes = 0
+    transposed = True
 
     def __init__(
         self,
@@ -136,46 +148,28 @@ class _Transposed:
         bias: bool = True,
         dilation: Sizes = 1,
     ) -> None:
-        self.in_channels = count("in_channels", in_channels)
-        self.out_channels = count("out_channels", out_channels)
-        self.groups = count("groups", groups)
-        for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
-            if channels % groups:
-                raise ValueError(f"{groups} groups do not divide {name}={channels}")
-        self.kernel_size = counts("kernel_size", kernel_size, self.axes)
-        self.stride = counts("stride", stride, self.axes)
-        self.dilation = counts("dilation", dilation, self.axes)
-        self.padding, self.output_padding = padding, output_padding
-        each = out_channels // groups
-        fan_in = each * math.prod(self.kernel_size)  # PyTorch's, from the weight's second axis
-        self.weight = uniform(in_channels, each, *self.kernel_size, fan_in=fan_in)
-        self.bias = uniform(out_channels, fan_in=fan_in) if bias else None
+        super().__init__(in_channels, out_channels, kernel_size, stride, dilation, groups, bias)
+        self.padding = each(padding, self.axes, "padding")
+        self.output_padding = each(output_padding, self.axes, "output_padding")
 
     def __call__(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """The result; `output_size` chooses among the sizes that the stride leaves open."""
-        _need_channels(self, x)
+        self._need_channels(x)
         more = self.output_padding if output_size is None else self._missing(x, tuple(output_size))
         return x.conv_transpose2d(
             self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding, more
         )
 
     def _missing(self, x: Tensor, output_size: tuple[int, ...]) -> tuple[int, ...]:
-        wanted = output_size[-self.axes :]
-        around = (self.padding,) * self.axes if isinstance(self.padding, int) else tuple(self.padding)
+        """What is to be added behind each axis to reach a size."""
         more = []
-        for i, size in enumerate(wanted):
+        for i, size in enumerate(output_size[-self.axes :]):
             inner: Any = x.shape[x.ndim - self.axes + i]
-            least = (
-                (inner - 1) * self.stride[i]
-                - 2 * around[i]
-                + self.dilation[i] * (self.kernel_size[i] - 1)
-                + 1
-            )
-            if not 0 <= size - least < max(self.stride[i], self.dilation[i]):
-                raise ValueError(
-                    f"output_size {output_size}: axis {i} has a size from {least} to "
-                    f"{least + max(self.stride[i], self.dilation[i]) - 1}"
-                )
+            kept = (inner - 1) * self.stride[i] - 2 * self.padding[i]
+            least = kept + self.dilation[i] * (self.kernel_size[i] - 1) + 1
+            most = least + max(self.stride[i], self.dilation[i]) - 1
+            if not least <= size <= most:
+                raise ValueError(f"output_size {output_size}: axis {i} has a size from {least} to {most}")
             more.append(size - least)
         return tuple(more)
 

@@ -16,9 +16,9 @@ from ..ir.ops import Ops
 from ..schedule.items import ScheduleItem
 from ..shape import shape_text
 from ..tensor import Tensor
-from .activation import Dropout
 from .convolution import Conv2d
 from .datasets import digits
+from .dropout import Dropout
 from .layers import Linear
 from .normalization import BatchNorm
 from .optim import AdamW, Optimizer

@@ -1,4 +1,4 @@
-"""Losses as layers: what they are given stays in them, `loss(prediction, target)` computes.
+"""Losses as layers: `loss(prediction, target)` computes, what they are given stays in them.
 
 `reduction` is "mean", "sum" or "none".
 """
@@ -10,250 +10,251 @@ from dataclasses import dataclass
 
 from ..tensor import Tensor
 from . import functional
+from .function_layer import FunctionLayer
 
 Lengths = Tensor | Sequence[int]
 
 
 @dataclass(eq=False)
-class MSELoss:
+class _Loss(FunctionLayer):
+    """What is lost by a prediction instead of the target."""
+
+    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
+        return self._called(x, target)
+
+
+@dataclass(eq=False)
+class MSELoss(_Loss):
     """The squared distance to the target.
 
     >>> nn.MSELoss()(Tensor([1.0]), Tensor([3.0])).item()
     4.0
     """
 
-    reduction: str = "mean"
+    function = Tensor.mse_loss
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.mse_loss(target, self.reduction)
+    reduction: str = "mean"
 
 
 @dataclass(eq=False)
-class L1Loss:
+class L1Loss(_Loss):
     """The distance to the target.
 
     >>> nn.L1Loss()(Tensor([1.0]), Tensor([3.0])).item()
     2.0
     """
 
-    reduction: str = "mean"
+    function = Tensor.l1_loss
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.l1_loss(target, self.reduction)
+    reduction: str = "mean"
 
 
 @dataclass(eq=False)
-class SmoothL1Loss:
+class SmoothL1Loss(_Loss):
     """Squared within `beta` of the target, linear beyond.
 
     >>> nn.SmoothL1Loss()(Tensor([1.0]), Tensor([3.0])).item()
     1.5
     """
 
+    function = Tensor.smooth_l1_loss
+
     reduction: str = "mean"
     beta: float = 1.0
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.smooth_l1_loss(target, self.reduction, self.beta)
-
 
 @dataclass(eq=False)
-class HuberLoss:
+class HuberLoss(_Loss):
     """Squared within `delta` of the target, linear beyond.
 
     >>> nn.HuberLoss()(Tensor([1.0]), Tensor([3.0])).item()
     1.5
     """
 
+    function = Tensor.huber_loss
+
     reduction: str = "mean"
     delta: float = 1.0
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.huber_loss(target, self.reduction, self.delta)
-
 
 @dataclass(eq=False)
-class CrossEntropyLoss:
+class CrossEntropyLoss(_Loss):
     """The cross entropy of logits with class numbers or probabilities; see `Tensor.cross_entropy`.
 
     >>> nn.CrossEntropyLoss()(Tensor([[0.0, 0.0]]), Tensor([1])).item()
     0.6931471824645996
     """
 
+    function = functional.cross_entropy
+
     weight: Tensor | None = None
     ignore_index: int = -100
     reduction: str = "mean"
     label_smoothing: float = 0.0
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.cross_entropy(
-            target, self.reduction, self.label_smoothing, weight=self.weight, ignore_index=self.ignore_index
-        )
-
 
 @dataclass(eq=False)
-class NLLLoss:
+class NLLLoss(_Loss):
     """Minus the log probability of the class that the target names.
 
     >>> nn.NLLLoss()(Tensor([[-1.0, -2.0]]), Tensor([1])).item()
     2.0
     """
 
+    function = functional.nll_loss
+
     weight: Tensor | None = None
     ignore_index: int = -100
     reduction: str = "mean"
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.nll_loss(target, self.weight, self.ignore_index, self.reduction)
-
 
 @dataclass(eq=False)
-class BCELoss:
+class BCELoss(_Loss):
     """The cross entropy of probabilities with probabilities.
 
     >>> nn.BCELoss()(Tensor([0.5]), Tensor([1.0])).item()
     0.6931471824645996
     """
 
+    function = functional.binary_cross_entropy
+
     weight: Tensor | None = None
     reduction: str = "mean"
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return functional.binary_cross_entropy(x, target, self.weight, reduction=self.reduction)
-
 
 @dataclass(eq=False)
-class BCEWithLogitsLoss:
+class BCEWithLogitsLoss(_Loss):
     """The cross entropy of logits with probabilities, without overflow.
 
     >>> nn.BCEWithLogitsLoss()(Tensor([0.0]), Tensor([1.0])).item()
     0.6931471824645996
     """
 
+    function = functional.binary_cross_entropy_with_logits
+
     weight: Tensor | None = None
     reduction: str = "mean"
     pos_weight: Tensor | None = None
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return functional.binary_cross_entropy_with_logits(
-            x, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
-        )
-
 
 @dataclass(eq=False)
-class KLDivLoss:
+class KLDivLoss(_Loss):
     """target · (log target - x), where x holds log probabilities.
 
     >>> nn.KLDivLoss()(Tensor([0.0]), Tensor([1.0])).item()
     0.0
     """
 
+    function = Tensor.kl_div
+
     reduction: str = "mean"
     log_target: bool = False
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.kl_div(target, self.reduction, self.log_target)
-
 
 @dataclass(eq=False)
-class PoissonNLLLoss:
+class PoissonNLLLoss(_Loss):
     """Minus the log probability of counts by a Poisson distribution.
 
     >>> nn.PoissonNLLLoss()(Tensor([0.0]), Tensor([2.0])).item()
     1.0
     """
 
+    function = Tensor.poisson_nll_loss
+
     log_input: bool = True
     full: bool = False
     eps: float = 1e-8
     reduction: str = "mean"
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.poisson_nll_loss(target, self.log_input, self.full, self.eps, self.reduction)
-
 
 @dataclass(eq=False)
-class GaussianNLLLoss:
+class GaussianNLLLoss(FunctionLayer):
     """Minus the log probability by normal distributions.
 
     >>> nn.GaussianNLLLoss()(Tensor([1.0]), Tensor([3.0]), Tensor([1.0])).item()
     2.0
     """
 
+    function = Tensor.gaussian_nll_loss
+
     full: bool = False
     eps: float = 1e-6
     reduction: str = "mean"
 
     def __call__(self, x: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        return x.gaussian_nll_loss(target, var, self.full, self.eps, self.reduction)
+        return self._called(x, target, var)
 
 
 @dataclass(eq=False)
-class SoftMarginLoss:
+class SoftMarginLoss(_Loss):
     """log(1 + e^(-target·x)), where the target is 1 or -1.
 
     >>> nn.SoftMarginLoss()(Tensor([0.0]), Tensor([1.0])).item()
     0.6931471824645996
     """
 
-    reduction: str = "mean"
+    function = Tensor.soft_margin_loss
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.soft_margin_loss(target, self.reduction)
+    reduction: str = "mean"
 
 
 @dataclass(eq=False)
-class HingeEmbeddingLoss:
+class HingeEmbeddingLoss(_Loss):
     """x where the target is 1, max(0, margin - x) where it is -1.
 
     >>> nn.HingeEmbeddingLoss()(Tensor([0.25]), Tensor([-1.0])).item()
     0.75
     """
 
+    function = Tensor.hinge_embedding_loss
+
     margin: float = 1.0
     reduction: str = "mean"
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.hinge_embedding_loss(target, self.margin, self.reduction)
-
 
 @dataclass(eq=False)
-class MarginRankingLoss:
+class MarginRankingLoss(FunctionLayer):
     """max(0, margin - target·(x1 - x2)).
 
     >>> nn.MarginRankingLoss()(Tensor([1.0]), Tensor([3.0]), Tensor([1.0])).item()
     2.0
     """
 
+    function = Tensor.margin_ranking_loss
+
     margin: float = 0.0
     reduction: str = "mean"
 
     def __call__(self, x1: Tensor, x2: Tensor, target: Tensor) -> Tensor:
-        return x1.margin_ranking_loss(x2, target, self.margin, self.reduction)
+        return self._called(x1, x2, target)
 
 
 @dataclass(eq=False)
-class CosineEmbeddingLoss:
+class CosineEmbeddingLoss(FunctionLayer):
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1.
 
     >>> nn.CosineEmbeddingLoss()(Tensor([1.0]), Tensor([3.0]), Tensor(-1)).item()
     1.0
     """
 
+    function = Tensor.cosine_embedding_loss
+
     margin: float = 0.0
     reduction: str = "mean"
 
     def __call__(self, x1: Tensor, x2: Tensor, target: Tensor) -> Tensor:
-        return x1.cosine_embedding_loss(x2, target, self.margin, self.reduction)
+        return self._called(x1, x2, target)
 
 
 @dataclass(eq=False)
-class TripletMarginLoss:
+class TripletMarginLoss(FunctionLayer):
     """max(0, margin + |anchor - positive| - |anchor - negative|).
 
     >>> nn.TripletMarginLoss()(Tensor([[0.0]]), Tensor([[3.0]]), Tensor([[1.0]])).item()
     3.0
     """
+
+    function = Tensor.triplet_margin_loss
 
     margin: float = 1.0
     p: float = 2.0
@@ -262,101 +263,100 @@ class TripletMarginLoss:
     reduction: str = "mean"
 
     def __call__(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return anchor.triplet_margin_loss(
-            positive, negative, self.margin, self.p, self.eps, self.swap, self.reduction
-        )
+        return self._called(anchor, positive, negative)
 
 
 @dataclass(eq=False)
-class MultiMarginLoss:
+class MultiMarginLoss(_Loss):
     """Σ max(0, margin - x[y] + x[i])^p over all classes i but y, divided by their number.
 
     >>> nn.MultiMarginLoss()(Tensor([[0.0, 1.0]]), Tensor([0])).item()
     1.0
     """
 
+    function = Tensor.multi_margin_loss
+
     p: int = 1
     margin: float = 1.0
     weight: Tensor | None = None
     reduction: str = "mean"
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.multi_margin_loss(target, self.p, self.margin, self.weight, self.reduction)
-
 
 @dataclass(eq=False)
-class MultiLabelMarginLoss:
+class MultiLabelMarginLoss(_Loss):
     """Hinges between all wanted classes and all others; see `Tensor.multilabel_margin_loss`.
 
     >>> nn.MultiLabelMarginLoss()(Tensor([[0.0, 1.0]]), Tensor([[0, -1]])).item()
     1.0
     """
 
-    reduction: str = "mean"
+    function = Tensor.multilabel_margin_loss
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.multilabel_margin_loss(target, self.reduction)
+    reduction: str = "mean"
 
 
 @dataclass(eq=False)
-class MultiLabelSoftMarginLoss:
+class MultiLabelSoftMarginLoss(_Loss):
     """The mean over classes of the cross entropy of logits with 0 or 1.
 
     >>> nn.MultiLabelSoftMarginLoss()(Tensor([[0.0]]), Tensor([[1.0]])).item()
     0.6931471824645996
     """
 
+    function = Tensor.multilabel_soft_margin_loss
+
     weight: Tensor | None = None
     reduction: str = "mean"
 
-    def __call__(self, x: Tensor, target: Tensor) -> Tensor:
-        return x.multilabel_soft_margin_loss(target, self.weight, self.reduction)
-
 
 @dataclass(eq=False)
-class CTCLoss:
+class CTCLoss(FunctionLayer):
     """Minus the log probability of texts, over all their alignments; see `Tensor.ctc_loss`.
 
     >>> round(nn.CTCLoss()(Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log(), Tensor([[1]]), [2], [1]).item(), 4)
     0.2877
     """
 
+    function = Tensor.ctc_loss
+
     blank: int = 0
     reduction: str = "mean"
     zero_infinity: bool = False
 
     def __call__(self, x: Tensor, targets: Tensor, input_lengths: Lengths, target_lengths: Lengths) -> Tensor:
-        return x.ctc_loss(
-            targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
-        )
+        return self._called(x, targets, input_lengths, target_lengths)
 
 
 @dataclass(eq=False)
-class CosineSimilarity:
+class CosineSimilarity(FunctionLayer):
     """The cosine of the angle between lines along an axis.
 
     >>> nn.CosineSimilarity()(Tensor([[1.0, 0.0]]), Tensor([[0.0, 1.0]])).tolist()
     [0.0]
     """
 
+    function = Tensor.cosine_similarity
+
     dim: int = 1
     eps: float = 1e-8
 
     def __call__(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return x1.cosine_similarity(x2, self.dim, self.eps)
+        return self._called(x1, x2)
 
 
 @dataclass(eq=False)
-class PairwiseDistance:
+class PairwiseDistance(FunctionLayer):
     """The p-norm of x1 - x2 + eps along the last axis.
 
     >>> nn.PairwiseDistance(eps=0.0)(Tensor([[3.0, 4.0]]), Tensor([[0.0, 0.0]])).tolist()
     [5.0]
     """
 
+    function = Tensor.pairwise_distance
+
     p: float = 2.0
     eps: float = 1e-6
     keepdim: bool = False
 
     def __call__(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return x1.pairwise_distance(x2, self.p, self.eps, self.keepdim)
+        return self._called(x1, x2)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 from typing import Any
 
 from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
 from . import functional
-from .layers import Sizes, buffer, count, parameter
+from .function_layer import FunctionOfOne
+from .parameters import Sizes, buffer, count, parameter
 
 
 class BatchNorm:
@@ -45,43 +46,23 @@ class BatchNorm:
         )
 
     def __call__(self, x: Tensor) -> Tensor:
-        if x.ndim < 2 or x.shape[1] != self.num_features:
-            raise ValueError(
-                f"BatchNorm({self.num_features}) needs shape (batch, {self.num_features}, ...), "
-                f"not {shape_text(x.shape)}"
-            )
-        if self.running_mean is not None and self.running_var is not None and not Tensor.training:
-            mean, variance = self.running_mean, self.running_var
-        else:
-            mean, variance = self._statistics(x)
-        return x.batchnorm(self.weight, self.bias, mean, (variance + self.eps).rsqrt())
+        _need_channels(self, x, self.num_features, 2)
+        by_batch = Tensor.training or self.running_mean is None
+        return functional.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, by_batch, self._move(), self.eps
+        )
 
-    def _statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance of this batch; in training they move the running ones."""
-        axes = (0, *range(2, x.ndim))
-        mean = x.mean(axes)
-        away = x - mean.reshape(1, -1, *((1,) * (x.ndim - 2)))
-        variance = (away * away).mean(axes)
-        if Tensor.training and self.running_mean is not None:
-            self._track(mean.detach(), variance.detach(), math.prod(x.shape[axis] for axis in axes))
-        return mean, variance
-
-    def _track(self, mean: Tensor, variance: Tensor, size: int) -> None:
-        """Move the running statistics towards those of a batch of `size` values for each channel."""
-        running_mean, running_var, batches = self.running_mean, self.running_var, self.num_batches_tracked
-        if running_mean is None or running_var is None or batches is None:
-            return
-        if size == 1:
-            raise ValueError("in training BatchNorm needs more than one value for each channel")
-        if not running_mean.is_realized:
+    def _move(self) -> Any:
+        """What a batch counts in the running statistics. In training the batch is counted first."""
+        batches = self.num_batches_tracked
+        if batches is None or not Tensor.training:
+            return self.momentum or 0.0
+        if self.running_mean is not None and not self.running_mean.is_realized:
             # Nobody asked for the last update. Done now, a long loop makes no endless graph.
-            running_mean.realize(running_var, batches)
+            Tensor.realize(*(t for t in (self.running_mean, self.running_var, batches) if t is not None))
         if self.counts_batches:
             batches.assign(batches + 1)
-        move: Any = 1.0 / batches.cast(mean.dtype) if self.momentum is None else self.momentum
-        unbiased = variance * (size / (size - 1))
-        running_mean.assign((running_mean + (mean - running_mean) * move).cast(running_mean.dtype))
-        running_var.assign((running_var + (unbiased - running_var) * move).cast(running_var.dtype))
+        return 1.0 / batches.cast(dtypes.float32) if self.momentum is None else self.momentum
 
 
 #: The same under the names that say how many axes a sample has.
@@ -100,25 +81,13 @@ class LayerNorm:
     def __init__(
         self, normalized_shape: Sizes, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True
     ) -> None:
-        sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        if not sizes:
-            raise ValueError("normalized_shape has at least one axis")
-        self.normalized_shape = tuple(count("normalized_shape", size) for size in sizes)
+        sizes = self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
         self.weight = parameter(Tensor.ones(*sizes)) if elementwise_affine else None
         self.bias = parameter(Tensor.zeros(*sizes)) if elementwise_affine and bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        sizes = self.normalized_shape
-        if x.shape[-len(sizes) :] != sizes:
-            raise ValueError(
-                f"LayerNorm({shape_text(sizes)}) needs shape (..., {', '.join(map(str, sizes))}), "
-                f"not {shape_text(x.shape)}"
-            )
-        x = x.layernorm(tuple(range(-len(sizes), 0)), self.eps)
-        if self.weight is not None:
-            x = x * self.weight
-        return x if self.bias is None else x + self.bias
+        return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
 class LayerNorm2d(LayerNorm):
@@ -148,8 +117,7 @@ class RMSNorm:
     def __init__(
         self, normalized_shape: Sizes, eps: float | None = None, elementwise_affine: bool = True
     ) -> None:
-        sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape = tuple(count("normalized_shape", size) for size in sizes)
+        sizes = self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
         self.weight = parameter(Tensor.ones(*sizes)) if elementwise_affine else None
 
@@ -178,11 +146,7 @@ class GroupNorm:
         self.bias = parameter(Tensor.zeros(num_channels)) if affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        if x.ndim < 2 or x.shape[1] != self.num_channels:
-            raise ValueError(
-                f"GroupNorm({self.num_groups}, {self.num_channels}) needs shape "
-                f"(batch, {self.num_channels}, ...), not {shape_text(x.shape)}"
-            )
+        _need_channels(self, x, self.num_channels, 2)
         return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
 
 
@@ -208,35 +172,48 @@ class InstanceNorm(BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
 
     def __call__(self, x: Tensor) -> Tensor:
-        if x.ndim < 3 or x.shape[1] != self.num_features:
-            raise ValueError(
-                f"InstanceNorm({self.num_features}) needs shape (batch, {self.num_features}, ...), "
-                f"not {shape_text(x.shape)}"
-            )
-        if self.running_mean is not None and self.running_var is not None:
-            if not Tensor.training:
-                invstd = (self.running_var + self.eps).rsqrt()
-                return x.batchnorm(self.weight, self.bias, self.running_mean, invstd)
-            size: Any = math.prod(x.shape[2:])
-            axes = tuple(range(2, x.ndim))
-            still = x.detach()
-            self._track(still.mean(axes).mean(0), still.var(axes, correction=0).mean(0), size)
-        return x.instance_norm(self.weight, self.bias, self.eps)
+        _need_channels(self, x, self.num_features, 3)
+        by_input = Tensor.training or self.running_mean is None
+        return functional.instance_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, by_input, self._move(), self.eps
+        )
 
 
 #: The same under the names that say how many axes a sample has.
 InstanceNorm1d = InstanceNorm2d = InstanceNorm3d = InstanceNorm
 
 
-class LocalResponseNorm:
+@dataclass(eq=False)
+class LocalResponseNorm(FunctionOfOne):
     """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta.
 
     >>> nn.LocalResponseNorm(2)(Tensor.ones(1, 3, 4)).shape
     (1, 3, 4)
     """
 
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        self.size, self.alpha, self.beta, self.k = count("size", size), alpha, beta, k
+    function = Tensor.local_response_norm
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.local_response_norm(self.size, self.alpha, self.beta, self.k)
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
+
+    def __post_init__(self) -> None:
+        count("size", self.size)
+
+
+def _need_channels(layer: Any, x: Tensor, channels: int, axes: int) -> None:
+    """Channels are axis 1 of at least so many."""
+    if x.ndim < axes or x.shape[1] != channels:
+        groups = f"{layer.num_groups}, " if isinstance(layer, GroupNorm) else ""
+        raise ValueError(
+            f"{type(layer).__name__}({groups}{channels}) needs shape (batch, {channels}, ...), "
+            f"not {shape_text(x.shape)}"
+        )
+
+
+def _sizes(normalized_shape: Sizes) -> tuple[int, ...]:
+    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not sizes:
+        raise ValueError("normalized_shape has at least one axis")
+    return tuple(count("normalized_shape", size) for size in sizes)

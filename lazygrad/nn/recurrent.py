@@ -10,7 +10,7 @@ from typing import Any
 
 from ..shape import shape_text
 from ..tensor import Tensor
-from .layers import count, uniform
+from .parameters import count, probability, uniform
 
 State = Any  # a Tensor, or (h, c)
 #: (what the input gives, what the state gives, state) → the next state.
@@ -162,8 +162,7 @@ class _Recurrent:
             count("hidden_size", hidden_size),
         )
         self.num_layers, self.bias = count("num_layers", num_layers), bias
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"dropout is a probability, in [0, 1], not {dropout}")
+        probability("dropout", dropout)
         if proj_size and not (self.has_cell and 0 < proj_size < hidden_size):
             raise ValueError(f"proj_size is for LSTM, and smaller than its hidden_size, not {proj_size}")
         self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional

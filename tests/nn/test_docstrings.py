@@ -16,15 +16,23 @@ from lazygrad.nn import (
     activation,
     attention,
     convolution,
-    functional,
+    dropout,
+    embedding,
+    images,
     init,
     layers,
     normalization,
     pooling,
     recurrent,
+    rotary,
+    transformer,
 )
 from lazygrad.nn import losses as loss_layers
-from lazygrad.nn.optim import adam, adaptive, gradients, schedule, sgd
+from lazygrad.nn.functional import activation as activation_functions
+from lazygrad.nn.functional import axes, lookup, products
+from lazygrad.nn.functional import losses as loss_functions
+from lazygrad.nn.functional import normalization as normalization_functions
+from lazygrad.nn.optim import adam, adaptive, combined, cycles, gradients, plateau, schedule, sgd
 from lazygrad.tensor import activation as activations
 from lazygrad.tensor import attention as attentions
 from lazygrad.tensor import class_losses, losses, neural, resizing, transforms
@@ -33,9 +41,10 @@ from lazygrad.tensor import normalization as normalizations
 from lazygrad.tensor import pooling as poolings
 
 MODULES: list[ModuleType] = [
-    *(activation, attention, convolution, functional, init, layers, normalization, pooling, recurrent),
-    loss_layers,
-    *(adam, adaptive, gradients, schedule, sgd),
+    *(activation, attention, convolution, dropout, embedding, images, init, layers, normalization, pooling),
+    *(recurrent, rotary, transformer, loss_layers),
+    *(activation_functions, axes, lookup, loss_functions, normalization_functions, products),
+    *(adam, adaptive, combined, cycles, gradients, plateau, schedule, sgd),
     *(activations, attentions, class_losses, losses, neural, resizing, transforms),
     *(convolutions, normalizations, poolings),
 ]
@@ -72,7 +81,7 @@ def public(module: Any) -> list[tuple[str, Any]]:
 
 #: helpers and bases, which are no examples of anything
 PLAIN = {
-    "counts", "count", "uniform", "buffer", "parameter", "checked_symbol", "LRScheduler", "least_float",
+    "over_axes", "checked_symbol", "LRScheduler", "GroupsLR", "other_defaults", "least_float",
     "each", "paddings", "named_padding", "checked_probability",
 }  # fmt: skip
 

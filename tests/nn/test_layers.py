@@ -216,7 +216,7 @@ MISTAKES = [
     (
         lambda: nn.LayerNorm((3, 4))(Tensor.ones(4)),
         ValueError,
-        r"LayerNorm\(\(3, 4\)\) needs shape \(..., 3, 4\), not \(4,\)",
+        r"layer_norm over \(3, 4\) needs shape \(..., 3, 4\), not \(4,\)",
     ),
     (
         lambda: nn.Embedding(3, 4)(Tensor.ones(2)),

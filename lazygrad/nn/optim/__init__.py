@@ -2,24 +2,20 @@
 
 from .adam import LAMB, Adam, Adamax, AdamW, NAdam, RAdam
 from .adaptive import Adadelta, Adafactor, Adagrad, RMSprop
+from .combined import ChainedScheduler, SequentialLR
+from .cycles import CosineAnnealingLR, CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .gradients import EMA, GradScaler, clip_grad_norm_, clip_grad_value_
 from .optimizer import Group, Optimizer
+from .plateau import ReduceLROnPlateau
 from .schedule import (
-    ChainedScheduler,
     ConstantLR,
-    CosineAnnealingLR,
-    CosineAnnealingWarmRestarts,
-    CyclicLR,
     ExponentialLR,
     LambdaLR,
     LinearLR,
     LRScheduler,
     MultiplicativeLR,
     MultiStepLR,
-    OneCycleLR,
     PolynomialLR,
-    ReduceLROnPlateau,
-    SequentialLR,
     StepLR,
 )
 from .sgd import LARS, SGD, Lion, Muon

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from typing import Any
+import types
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ...tensor import Tensor
 from .optimizer import Optimizer, Params, not_negative
@@ -43,23 +46,21 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
         *,
         betas: tuple[float, float] | None = None,
-        **more: Any,
     ) -> None:
-        if betas is not None:
-            b1, b2 = betas
-        self.b1: Any = not_negative("b1", b1, 1.0)  # a Tensor, once a schedule moves it
-        self.b2 = not_negative("b2", b2, 1.0)
-        not_negative("eps", eps)
-        not_negative("weight_decay", weight_decay)
-        super().__init__(params, lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay, **more)
+        if isinstance(b1, (tuple, list)):
+            raise TypeError(f"betas are given by name: betas={b1!r}")
+        b1, b2 = (b1, b2) if betas is None else betas
+        self.b1: Any = b1  # a Tensor, once a schedule moves it
+        self.b2 = b2
+        super().__init__(params, lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay)
+
+    def _remember(self) -> None:
         self.c1, self.c2 = self._number(0.0), self._number(0.0)
         self.m, self.v = self._moments(), self._moments()
-        Tensor.realize(self.c1, self.c2, *self.m, *self.v)
 
-    def _begin(self) -> list[Tensor]:
+    def _begin(self) -> None:
         self._write(self.c1, self.b1 * self.c1 + (1.0 - self.b1))
         self._write(self.c2, self.b2 * self.c2 + (1.0 - self.b2))
-        return [self.c1, self.c2, *self.m, *self.v]
 
     def _averaged(self, i: int, p: Tensor, g: Tensor, lr: Tensor, weight_decay: float) -> tuple[Tensor, ...]:
         """(p after a decoupled decay, gradient, m, v), the last two written."""
@@ -78,6 +79,27 @@ class Adam(Optimizer):
         return p - lr * (m / self.c1) / ((v / self.c2).sqrt() + options["eps"])
 
 
+Kind = TypeVar("Kind", bound=type[Adam])
+
+
+def other_defaults(**values: float) -> Callable[[Kind], Kind]:
+    """A decorator of classes: the constructor of the base, with some other defaults."""
+
+    def given(kind: Kind) -> Kind:
+        base: Any = kind.__init__
+        made = types.FunctionType(base.__code__, base.__globals__, "__init__", closure=base.__closure__)
+        known = inspect.signature(base).parameters.values()
+        defaults = [values.get(p.name, p.default) for p in known if p.kind is p.POSITIONAL_OR_KEYWORD]
+        made.__defaults__ = tuple(value for value in defaults if value is not inspect.Parameter.empty)
+        made.__kwdefaults__, made.__annotations__ = base.__kwdefaults__, base.__annotations__
+        made.__module__, made.__qualname__ = kind.__module__, f"{kind.__qualname__}.__init__"
+        kind.__init__ = made  # type: ignore[method-assign]
+        return kind
+
+    return given
+
+
+@other_defaults(weight_decay=0.01)
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov, Hutter 2017): first p shrinks by lr · weight_decay.
 
@@ -86,19 +108,6 @@ class AdamW(Adam):
     """
 
     decoupled = True
-
-    def __init__(
-        self,
-        params: Params,
-        lr: float | Tensor = 0.001,
-        b1: float = 0.9,
-        b2: float = 0.999,
-        eps: float = 1e-8,
-        weight_decay: float = 0.01,
-        *,
-        betas: tuple[float, float] | None = None,
-    ) -> None:
-        super().__init__(params, lr, b1, b2, eps, weight_decay, betas=betas)
 
 
 class NAdam(Adam):
@@ -124,14 +133,17 @@ class NAdam(Adam):
         betas: tuple[float, float] | None = None,
     ) -> None:
         super().__init__(params, lr, b1, b2, eps, weight_decay, betas=betas)
+        not_negative("momentum_decay", momentum_decay)
         self.momentum_decay = momentum_decay
-        self.t, self.product = self._number(0.0), self._number(1.0)
-        Tensor.realize(self.t, self.product)
 
-    def _begin(self) -> list[Tensor]:
+    def _remember(self) -> None:
+        super()._remember()
+        self.t, self.product = self._number(0.0), self._number(1.0)
+
+    def _begin(self) -> None:
+        super()._begin()
         self._write(self.t, self.t + 1.0)
         self._write(self.product, self.product * self._mu(0))
-        return [*super()._begin(), self.t, self.product]
 
     def _mu(self, later: int) -> Tensor:
         power = (self.t + float(later)) * (self.momentum_decay * math.log(0.96))
@@ -156,14 +168,13 @@ class RAdam(Adam):
     0.5
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def _remember(self) -> None:
+        super()._remember()
         self.t = self._number(0.0)
-        Tensor.realize(self.t)
 
-    def _begin(self) -> list[Tensor]:
+    def _begin(self) -> None:
+        super()._begin()
         self._write(self.t, self.t + 1.0)
-        return [*super()._begin(), self.t]
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         p, _, m, v = self._averaged(i, p, g, lr, options["weight_decay"])
@@ -176,6 +187,7 @@ class RAdam(Adam):
         return p - lr * (m / self.c1) * ready.where(adapted, 1.0)
 
 
+@other_defaults(lr=0.002)
 class Adamax(Adam):
     """Adam with the greatest gradient instead of the mean square (Kingma, Ba 2014).
 
@@ -184,9 +196,6 @@ class Adamax(Adam):
     >>> nn.optim.Adamax([Tensor([3.0], requires_grad=True)], lr=0.5).lr.item()
     0.5
     """
-
-    def __init__(self, params: Params, lr: float | Tensor = 0.002, *args: Any, **options: Any) -> None:
-        super().__init__(params, lr, *args, **options)
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         if options["weight_decay"]:
@@ -198,6 +207,7 @@ class Adamax(Adam):
         return p - lr / self.c1 * m / v
 
 
+@other_defaults(eps=1e-6)
 class LAMB(Adam):
     """Adam whose rate is fitted to each parameter, for large batches (You et al. 2019).
 
@@ -207,19 +217,6 @@ class LAMB(Adam):
     >>> nn.optim.LAMB([Tensor([3.0], requires_grad=True)], lr=0.5).lr.item()
     0.5
     """
-
-    def __init__(
-        self,
-        params: Params,
-        lr: float | Tensor = 0.001,
-        b1: float = 0.9,
-        b2: float = 0.999,
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
-        *,
-        betas: tuple[float, float] | None = None,
-    ) -> None:
-        super().__init__(params, lr, b1, b2, eps, weight_decay, betas=betas)
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         p, _, m, v = self._averaged(i, p, g, lr, 0.0)

@@ -6,7 +6,6 @@ from typing import Any
 
 from ...dtype import dtypes, least_upper_dtype
 from ...tensor import Tensor
-from ..layers import buffer
 from .optimizer import Optimizer, Params, not_negative
 
 
@@ -30,19 +29,14 @@ class RMSprop(Optimizer):
         momentum: float = 0.0,
         centered: bool = False,
     ) -> None:
-        not_negative("alpha", alpha)
-        not_negative("weight_decay", weight_decay)
-        not_negative("momentum", momentum)
         super().__init__(
             params, lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered
         )
+
+    def _remember(self) -> None:
         self.v = self._moments()
         self.a = self._moments() if any(group["centered"] for group in self.param_groups) else []
         self.b = self._moments() if any(group["momentum"] for group in self.param_groups) else []
-        Tensor.realize(*self.v, *self.a, *self.b)
-
-    def _begin(self) -> list[Tensor]:
-        return [*self.v, *self.a, *self.b]
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         alpha = options["alpha"]
@@ -79,16 +73,15 @@ class Adagrad(Optimizer):
         initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
     ) -> None:
-        not_negative("lr_decay", lr_decay)
-        not_negative("weight_decay", weight_decay)
         not_negative("initial_accumulator_value", initial_accumulator_value)
+        self.initial_accumulator_value = initial_accumulator_value
         super().__init__(params, lr, lr_decay=lr_decay, weight_decay=weight_decay, eps=eps)
-        self.v, self.t = self._moments(initial_accumulator_value), self._number(0.0)
-        Tensor.realize(self.t, *self.v)
 
-    def _begin(self) -> list[Tensor]:
+    def _remember(self) -> None:
+        self.v, self.t = self._moments(self.initial_accumulator_value), self._number(0.0)
+
+    def _begin(self) -> None:
         self._write(self.t, self.t + 1.0)
-        return [self.t, *self.v]
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         if options["weight_decay"]:
@@ -117,14 +110,10 @@ class Adadelta(Optimizer):
         eps: float = 1e-6,
         weight_decay: float = 0.0,
     ) -> None:
-        not_negative("rho", rho, 1.0)
-        not_negative("weight_decay", weight_decay)
         super().__init__(params, lr, rho=rho, eps=eps, weight_decay=weight_decay)
-        self.v, self.u = self._moments(), self._moments()
-        Tensor.realize(*self.v, *self.u)
 
-    def _begin(self) -> list[Tensor]:
-        return [*self.v, *self.u]
+    def _remember(self) -> None:
+        self.v, self.u = self._moments(), self._moments()
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         rho, eps = options["rho"], options["eps"]
@@ -171,30 +160,26 @@ class Adafactor(Optimizer):
         if not d >= 1:
             raise ValueError(f"d, the greatest root mean square of a step, is at least 1, not {d!r}")
         least, floor = 1e-30 if eps[0] is None else eps[0], eps[1]
-        not_negative("eps[0]", least)
-        not_negative("eps[1]", floor)
-        not_negative("weight_decay", weight_decay)
         super().__init__(
             params, lr, beta2_decay=beta2_decay, eps=(least, floor), d=d, weight_decay=weight_decay
         )
+
+    def _remember(self) -> None:
         self.t = self._number(0.0)
         self.r = [self._mean_square(p, -1) for p in self.params]
         self.c = [self._mean_square(p, -2) for p in self.params if p.ndim > 1]
         #: which of `c` belongs to a parameter: vectors have none
         self._column = [sum(q.ndim > 1 for q in self.params[:i]) for i in range(len(self.params))]
-        Tensor.realize(self.t, *self.r, *self.c)
 
     def _mean_square(self, p: Tensor, axis: int) -> Tensor:
         """Memory for the mean squares over an axis of a matrix; for each square of a vector."""
         shape = list(p.shape)
         if p.ndim > 1:
             shape[axis] = 1
-        dtype = least_upper_dtype(p.dtype, dtypes.float32)
-        return buffer(Tensor.zeros(*shape, dtype=dtype, device=self.device))
+        return self._memory(*shape, dtype=p.dtype)
 
-    def _begin(self) -> list[Tensor]:
+    def _begin(self) -> None:
         self._write(self.t, self.t + 1.0)
-        return [self.t, *self.r, *self.c]
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         least, floor = options["eps"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...dtype import dtypes
 from ...tensor import Tensor, no_grad
-from ..layers import buffer
+from ..parameters import buffer
 from ..state import get_state_dict
 from .optimizer import Optimizer, as_data
 

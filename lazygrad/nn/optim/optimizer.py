@@ -7,14 +7,15 @@ compiles nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...dtype import ConstType, dtypes, least_upper_dtype
+from ...dtype import ConstType, DType, dtypes, least_upper_dtype
 from ...shape import shape_text
 from ...tensor import Tensor, no_grad
 from ...tensor.trace import called
-from ..layers import buffer
+from ..parameters import buffer
 from ..state import Hidden
 
 #: Tensors, or groups of them: {"params": tensors, and options that differ}.
@@ -40,6 +41,7 @@ class Group:
         if key == "lr":
             _write_rate(self._items["lr"], value)
         else:
+            _check_option(key, value)
             self._items[key] = value
 
     def get(self, key: str) -> Any:
@@ -85,9 +87,13 @@ class Optimizer:
     shared: tuple[str, ...] = ()
 
     def __init__(self, params: Params, lr: float | Tensor, **options: Any) -> None:
+        for name, value in options.items():
+            _check_option(name, value)
         groups = _grouped(params, options, self.shared)
         self.params = _checked([param for tensors, _ in groups for param in tensors])
         self.device = self.params[0].device
+        #: all memory but that of the parameters
+        self._kept: Any = _Groups()
         rates = [self._number(0.0) for _ in groups]
         # Beside the property of the same name, so that a state dict has the first as `lr`.
         vars(self)["lr"] = rates[0]
@@ -101,7 +107,11 @@ class Optimizer:
             self.param_groups.append(group)
             self._group_of.extend([group] * len(tensors))
         self._only_if: Any = _Groups()
-        Tensor.realize(*self.params, *rates)
+        self._remember()
+        Tensor.realize(*self.params, *self._kept)
+
+    def _remember(self) -> None:
+        """Make what is remembered from step to step: `_number`, `_moments`, `_memory`."""
 
     @property
     def lr(self) -> Tensor:
@@ -114,20 +124,20 @@ class Optimizer:
         for group in self.param_groups:
             group["lr"] = value
 
+    def _memory(self, *shape: Any, value: float = 0.0, dtype: DType = dtypes.float32) -> Tensor:
+        """Memory of the optimizer's own; float32 where the dtype is narrower."""
+        wide = least_upper_dtype(dtype, dtypes.float32)
+        self._kept.append(buffer(Tensor.full(shape, value, dtype=wide, device=self.device)))
+        made: Tensor = self._kept[-1]
+        return made
+
     def _number(self, value: float) -> Tensor:
-        """A number in memory of its own."""
-        return buffer(Tensor.full((), value, dtype=dtypes.float32, device=self.device))
+        """A number in memory."""
+        return self._memory(value=value)
 
     def _moments(self, value: float = 0.0) -> list[Tensor]:
-        """A number in the shapes of the parameters; float32 where those are narrower."""
-        return [
-            buffer(
-                Tensor.full(
-                    p.shape, value, dtype=least_upper_dtype(p.dtype, dtypes.float32), device=self.device
-                )
-            )
-            for p in self.params
-        ]
+        """Memory in the shapes of the parameters, filled with a number."""
+        return [self._memory(*p.shape, value=value, dtype=p.dtype) for p in self.params]
 
     def has_momentum(self) -> bool:
         """Whether there is a momentum for schedules to move: `momentum`, or the b1 of Adam and others."""
@@ -165,10 +175,10 @@ class Optimizer:
         grads = self._gradients()
         self._only_if[:] = [] if only_if is None else [only_if]
         with no_grad(), called(type(self).__name__):
-            extra = self._step(grads)
+            self._step(grads)
         self._only_if.clear()
         # The last layers first: their gradients are done first, and what these read is then free.
-        return [*reversed(self.params), *(group["lr"] for group in self.param_groups), *extra]
+        return [*reversed(self.params), *self._kept]
 
     def _gradients(self) -> list[Tensor]:
         missing = [i for i, param in enumerate(self.params) if param.grad is None]
@@ -187,17 +197,15 @@ class Optimizer:
         value = value.cast(memory.dtype)
         memory.assign(self._only_if[0].where(value, memory) if self._only_if else value)
 
-    def _step(self, grads: Sequence[Tensor]) -> list[Tensor]:
-        """Write the new values of the parameters and of the optimizer's own state, and return the latter."""
-        kept = self._begin()
+    def _step(self, grads: Sequence[Tensor]) -> None:
+        """Write the new values of the parameters and of what is remembered."""
+        self._begin()
         for i, (param, grad) in enumerate(zip(self.params, grads, strict=True)):
             group = self._group_of[i]
             self._write(param, self._moved(i, param, grad, group["lr"], **group.options()))
-        return kept
 
-    def _begin(self) -> list[Tensor]:
-        """Write what is counted once a step; all of the optimizer's own memory."""
-        return []
+    def _begin(self) -> None:
+        """Write what is counted once a step."""
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         """Where parameter i goes by its gradient. Its moments are written on the way."""
@@ -227,6 +235,7 @@ def _grouped(
                 raise ValueError(f"group {number}: no option {key!r}; there are lr, {', '.join(options)}")
             if key in shared and own[key] != options[key]:
                 raise ValueError(f"group {number}: {key} is one for all groups")
+            _check_option(key, own[key])
         tensors = entry["params"]
         groups.append(([tensors] if isinstance(tensors, Tensor) else list(tensors), own))
     return groups
@@ -260,8 +269,22 @@ def _checked(params: Iterable[Tensor]) -> list[Tensor]:
     return found
 
 
-def not_negative(name: str, value: float, below: float = float("inf")) -> float:
+#: What options of these names are less than; none is negative.
+_BELOW = {"b1": 1.0, "b2": 1.0, "rho": 1.0, "momentum": math.inf, "weight_decay": math.inf}
+_BELOW |= {"alpha": math.inf, "eps": math.inf, "lr_decay": math.inf, "momentum_decay": math.inf}
+
+
+def _check_option(name: str, value: Any) -> None:
+    if name not in _BELOW or isinstance(value, Tensor):
+        return
+    parts = {f"{name}[{i}]": v for i, v in enumerate(value)} if isinstance(value, tuple) else {name: value}
+    for part, number in parts.items():
+        if not isinstance(number, (int, float)):
+            raise TypeError(f"{part} is a number, not {number!r}")
+        not_negative(part, number, _BELOW[name])
+
+
+def not_negative(name: str, value: float, below: float = math.inf) -> None:
     if not 0 <= value < below:
-        limit = "is not negative" if below == float("inf") else f"is in [0, {below:g})"
+        limit = "is not negative" if below == math.inf else f"is in [0, {below:g})"
         raise ValueError(f"{name} {limit}; it was given as {value!r}")
-    return value

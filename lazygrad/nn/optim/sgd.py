@@ -7,7 +7,7 @@ from typing import Any
 
 from ...shape import shape_text
 from ...tensor import Tensor
-from .optimizer import Optimizer, Params, not_negative
+from .optimizer import Optimizer, Params
 
 
 class SGD(Optimizer):
@@ -39,16 +39,15 @@ class SGD(Optimizer):
     ) -> None:
         if nesterov and (not momentum or dampening):
             raise ValueError("nesterov needs momentum, and no dampening")
-        not_negative("momentum", momentum)
-        not_negative("weight_decay", weight_decay)
         super().__init__(
             params, lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov, dampening=dampening
         )
-        self.b = self._moments() if any(group["momentum"] for group in self.param_groups) else []
         self.dampening = dampening
+
+    def _remember(self) -> None:
+        self.b = self._moments() if any(group["momentum"] for group in self.param_groups) else []
         #: what a gradient is multiplied by on its way into b: 1 in the first step
         self.intake = self._number(1.0)
-        Tensor.realize(self.intake, *self.b)
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         momentum, weight_decay = options["momentum"], options["weight_decay"]
@@ -59,11 +58,10 @@ class SGD(Optimizer):
             move = move + momentum * b if options["nesterov"] else b
         return p - lr * move
 
-    def _step(self, grads: Any) -> list[Tensor]:
-        kept = super()._step(grads)
+    def _step(self, grads: Any) -> None:
+        super()._step(grads)
         if self.b and self.dampening:  # behind the moves, which read what it was
             self._write(self.intake, self.intake * 0.0 + (1.0 - self.dampening))
-        return [*kept, self.intake, *self.b]
 
 
 class LARS(Optimizer):
@@ -87,16 +85,12 @@ class LARS(Optimizer):
         tcoef: float = 0.001,
         eps: float = 0.0,
     ) -> None:
-        not_negative("momentum", momentum)
-        not_negative("weight_decay", weight_decay)
         super().__init__(
             params, lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov, tcoef=tcoef, eps=eps
         )
-        self.b = self._moments()
-        Tensor.realize(*self.b)
 
-    def _begin(self) -> list[Tensor]:
-        return self.b
+    def _remember(self) -> None:
+        self.b = self._moments()
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         weight_decay, momentum = options["weight_decay"], options["momentum"]
@@ -127,15 +121,10 @@ class Lion(Optimizer):
         b2: float = 0.99,
         weight_decay: float = 0.0,
     ) -> None:
-        not_negative("b1", b1, 1.0)
-        not_negative("b2", b2, 1.0)
-        not_negative("weight_decay", weight_decay)
         super().__init__(params, lr, b1=b1, b2=b2, weight_decay=weight_decay)
-        self.m = self._moments()
-        Tensor.realize(*self.m)
 
-    def _begin(self) -> list[Tensor]:
-        return self.m
+    def _remember(self) -> None:
+        self.m = self._moments()
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         b1, b2, m = options["b1"], options["b2"], self.m[i]
@@ -179,8 +168,6 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        not_negative("momentum", momentum)
-        not_negative("weight_decay", weight_decay)
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"adjust_lr_fn is 'original' or 'match_rms_adamw', not {adjust_lr_fn!r}")
         if len(ns_coefficients) != 3 or ns_steps < 1:
@@ -205,11 +192,9 @@ class Muon(Optimizer):
                     f"Muon takes matrices; parameter {i} has shape {shape_text(param.shape)}: "
                     "give it to another optimizer, AdamW for example"
                 )
-        self.b = self._moments()
-        Tensor.realize(*self.b)
 
-    def _begin(self) -> list[Tensor]:
-        return self.b
+    def _remember(self) -> None:
+        self.b = self._moments()
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         momentum = options["momentum"]

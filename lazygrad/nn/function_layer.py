@@ -1,0 +1,32 @@
+"""Layers without weights: a function, and the options it is called with.
+
+A subclass is a dataclass that names the function. Its fields are the options, by the names that the function
+has for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from ..tensor import Tensor
+
+
+@dataclass(eq=False)
+class FunctionLayer:
+    """A function with its options; a subclass says what it is called with."""
+
+    function: ClassVar[Callable[..., Tensor]]
+
+    def _called(self, *inputs: Any) -> Tensor:
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        return type(self).function(*inputs, **options)
+
+
+@dataclass(eq=False)
+class FunctionOfOne(FunctionLayer):
+    """`layer(x)` is `function(x, option=..., ...)`."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._called(x)

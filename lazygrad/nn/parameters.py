@@ -1,0 +1,55 @@
+"""What all layers share: the memory of their weights, and the sizes that a user gives.
+
+Weights begin as in PyTorch. They have memory of their own from the start, so that loading weights and
+training write in place; nothing is computed before it is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..tensor import Tensor
+
+Sizes = int | Sequence[int]
+
+
+def parameter(value: Tensor) -> Tensor:
+    """Memory of its own that begins with `value` and is trained."""
+    return buffer(value).requires_grad_()
+
+
+def buffer(value: Tensor) -> Tensor:
+    """Memory of its own that begins with `value`: part of a layer's state, and not trained."""
+    return Tensor.empty(*value.shape, dtype=value.dtype, device=value.device).assign(value)
+
+
+def uniform(*shape: int, fan_in: int) -> Tensor:
+    """Uniform in ±1/sqrt(fan_in): PyTorch's weights (kaiming_uniform with a = sqrt(5)) and biases."""
+    bound = 1.0 / math.sqrt(fan_in) if fan_in else 0.0
+    return parameter(Tensor.uniform(*shape, low=-bound, high=bound))
+
+
+def count(name: str, value: Any) -> int:
+    """A size that a user gave: a positive whole number."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a whole number, not {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} is at least 1, not {value}")
+    return value
+
+
+def counts(name: str, value: Sizes, number: int) -> tuple[int, ...]:
+    """One positive whole number for each of `number` axes."""
+    values = (value,) * number if isinstance(value, int) else tuple(value)
+    if len(values) != number:
+        raise ValueError(f"{name} is one number or {number} of them, not {value!r}")
+    return tuple(count(name, v) for v in values)
+
+
+def probability(name: str, value: float) -> float:
+    """A probability that a user gave."""
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} is a probability, in [0, 1], not {value}")
+    return value

@@ -34,8 +34,8 @@ from lazygrad.nn.functional import losses as loss_functions
 from lazygrad.nn.functional import normalization as normalization_functions
 from lazygrad.nn.optim import adam, adaptive, combined, cycles, gradients, plateau, schedule, sgd
 from lazygrad.tensor import activation as activations
+from lazygrad.tensor import adaptive_pooling, class_losses, folding, losses, neural, resizing, transforms
 from lazygrad.tensor import attention as attentions
-from lazygrad.tensor import class_losses, losses, neural, resizing, transforms
 from lazygrad.tensor import convolution as convolutions
 from lazygrad.tensor import normalization as normalizations
 from lazygrad.tensor import pooling as poolings
@@ -46,7 +46,7 @@ MODULES: list[ModuleType] = [
     *(activation_functions, axes, lookup, loss_functions, normalization_functions, products),
     *(adam, adaptive, combined, cycles, gradients, plateau, schedule, sgd),
     *(activations, attentions, class_losses, losses, neural, resizing, transforms),
-    *(convolutions, normalizations, poolings),
+    *(adaptive_pooling, convolutions, folding, normalizations, poolings),
 ]
 #: The function of the same name hides the module.
 MODULES.append(sys.modules["lazygrad.tensor.checkpoint"])
@@ -82,7 +82,7 @@ def public(module: Any) -> list[tuple[str, Any]]:
 #: helpers and bases, which are no examples of anything
 PLAIN = {
     "over_axes", "checked_symbol", "LRScheduler", "GroupsLR", "other_defaults", "least_float",
-    "each", "paddings", "named_padding", "checked_probability",
+    "each", "greatest", "paddings", "named_padding", "checked_probability",
 }  # fmt: skip
 
 

@@ -114,15 +114,24 @@ def golden(request: pytest.FixtureRequest) -> helpers.Golden:
 
 @pytest.fixture(autouse=True)
 def same_state_after() -> Iterator[None]:
-    """Flags and random numbers are after each test what they were before it, so that order never matters."""
+    """Flags and random numbers are after each test what they were before it, so that order never matters;
+    and the compile thread has nothing left to do of it.
+    """
     config = sys.modules.get("lazygrad.config")
     rng = sys.modules.get("lazygrad.tensor.random")
     rng_state = rng.get_state() if hasattr(rng, "get_state") else None
     flags = {flag: flag.value for flag in config.ContextVar.all.values()} if config else {}
     with config.Context() if config else contextlib.nullcontext():
         yield
+    compiling = sys.modules.get("lazygrad.engine.background")
+    thread = compiling.background._thread if compiling else None
+    if thread is not None:
+        thread.join(60)
     for flag, value in flags.items():
         flag.set_default(value)
+    if config and flags:
+        for name in set(config.ContextVar.all) - {flag.name for flag in flags}:
+            del config.ContextVar.all[name]  # a flag that a test has made
     if rng_state is not None:
         rng.set_state(rng_state)
 

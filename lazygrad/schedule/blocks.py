@@ -22,13 +22,12 @@ from collections.abc import Sequence
 
 from ..device import Target
 from ..dtype import dtypes
-from ..ir.args import ReduceArg
-from ..ir.index import sint
-from ..ir.ops import MOVEMENT, Ops
+from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape import base_and_tracker, permute, prod, reshape, shape_of, vmax
+from ..shape import base_and_tracker, prod, shape_of, vmax
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View, ranges_over
+from .parts import sum_of_sums
 
 #: Vectors side by side in a panel that has to fit half of the second cache: sums longer than the fewer allow
 #: are cut, into blocks that fit the more, or at least the fewer.
@@ -40,11 +39,8 @@ SHORTEST = 4
 
 
 def in_blocks(node: UOp, target: Target) -> UOp:
-    """The plain value of a reduction, or of movements on one, in blocks where it is long; else itself."""
-    if node.op in MOVEMENT:
-        below = in_blocks(node.src[0], target)
-        return node if below is node.src[0] else UOp(node.op, node.dtype, (below,), node.arg)
-    if node.op is not Ops.REDUCE_AXIS or node.arg.op is not Ops.ADD or not dtypes.is_float(node.dtype):
+    """A reduction (REDUCE_AXIS) in blocks where it is a long sum of products; else itself."""
+    if node.arg.op is not Ops.ADD or not dtypes.is_float(node.dtype):
         return node
     if target.grid or target.vector_bytes == 0 or len(target.caches) < 2:
         return node
@@ -62,7 +58,8 @@ def in_blocks(node: UOp, target: Target) -> UOp:
         blocks = _cut(reduced, most)
         count = math.prod(blocks)
         if count * outputs <= STORED * read and math.prod(reduced) * SHORTEST >= count * most:
-            return _sum_of_sums(node, dict(zip(axes, blocks, strict=True)))
+            lengths = [size // number for size, number in zip(reduced, blocks, strict=True)]
+            return sum_of_sums(node, dict(zip(axes, zip(blocks, lengths, strict=True), strict=True)))
     return node
 
 
@@ -104,22 +101,3 @@ def _cut(sizes: Sequence[int], most: int) -> list[int]:
         parts = range(min(size, most // inner), 0, -1)
         blocks.append(size // next((part for part in parts if size % part == 0), 1))
     return blocks
-
-
-def _sum_of_sums(node: UOp, blocks: dict[int, int]) -> UOp:
-    """The reduction, first within the blocks and then over them. The blocks' axes are the slowest."""
-    source = node.src[0]
-    shape: list[sint] = []
-    outer: list[int] = []
-    for axis, size in enumerate(shape_of(source)):
-        if blocks.get(axis, 1) > 1:
-            outer.append(len(shape))
-            shape += [blocks[axis], size // blocks[axis]]
-        else:
-            shape.append(size)
-    rest = [axis for axis in range(len(shape)) if axis not in outer]
-    cut = permute(reshape(source, tuple(shape)), (*outer, *rest))
-    within = tuple(len(outer) + axis for axis in node.arg.axes)
-    inner = UOp(Ops.REDUCE_AXIS, node.dtype, (cut,), ReduceArg(Ops.ADD, within))
-    over = UOp(Ops.REDUCE_AXIS, node.dtype, (inner,), ReduceArg(Ops.ADD, tuple(range(len(outer)))))
-    return reshape(over, shape_of(node))

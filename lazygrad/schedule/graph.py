@@ -16,6 +16,7 @@ from ..shape.tracker import ShapeTracker, unbound
 from .blocks import in_blocks
 from .held import HELD, in_order, is_held
 from .joins import joined
+from .parts import in_parts
 from .reduces import Chains, improved
 from .versions import effective
 
@@ -90,12 +91,23 @@ def plain(order: Sequence[UOp], roots: Sequence[UOp], target: Target) -> PlainGr
         links = chains.below(node)
         made = improved(links, value) if links else None
         if made is not None or node.op is Ops.REDUCE_AXIS:
-            made = in_blocks(made or _plain_node(node, src), target)
+            made = _cut(made or _plain_node(node, src), target)
         else:
             made = _plain_node(node, src)
         _keep_origin(node, made)
         value[node] = made
     return graph
+
+
+def _cut(node: UOp, target: Target) -> UOp:
+    """A reduction, or movements on one, as two reductions where that pays."""
+    if node.op in MOVEMENT:
+        below = _cut(node.src[0], target)
+        return node if below is node.src[0] else UOp(node.op, node.dtype, (below,), node.arg)
+    if node.op is not Ops.REDUCE_AXIS:
+        return node
+    made = in_blocks(node, target)
+    return in_parts(node, target) if made is node else made
 
 
 def _plain_assign(graph: PlainGraph, node: UOp, before: UOp, written: UOp) -> None:

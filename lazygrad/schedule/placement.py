@@ -375,8 +375,11 @@ class Placement:
                     return "its kernel has a large reduce already"
                 group.heavy += 1
             return ""
-        if points < MIN_PARALLEL and work > SERIAL_WORK:
-            return f"only {points} rows of {work // max(points, 1):,} steps: the rest would wait for them"
+        if points < MIN_PARALLEL:
+            if work > SERIAL_WORK:
+                return f"only {points} rows of {work // max(points, 1):,} steps: the rest would wait for them"
+            if max(group.order.values(), default=0) > SERIAL_WORK:
+                return f"only {points} rows: the pieces of a long kernel would wait for them"
         if not all(free <= other or other <= free for other in group.fused):
             return "its loops do not nest with those of another reduce of the kernel"
         if group.heavy:

@@ -165,6 +165,9 @@ KERNELS = {
     "matmul": lambda d: [(x(d, 300, 310) @ x(d, 310, 301, seed=1)).numpy()],
     "convolution": conv_step,
     "padded": lambda d: [x(d, 512, 1024).pad(((1, 2), (3, 4))).exp().numpy()],
+    "one sum": lambda d: [x(d, *s).sum((0, 1), keepdim=True).numpy() for s in ((1 << 20, 2), (1999, 777))],
+    "long rows": lambda d: [x(d, 3, 700_001).sum(1).numpy(), x(d, 3, 700_001).var(1).numpy()],
+    "long columns": lambda d: [x(d, 700_001, 3).sum(0).numpy(), x(d, 700_001, 3).argmax(0).numpy()],
     "transpose": lambda d: [x(d, 512, 1024).T.contiguous().numpy()],
 }
 

@@ -519,6 +519,13 @@ class _Function:
             self.emit(f"store {kind} {stored}, ptr {self.address(index)}, align {align}")
             return
         valid = index.src[2]
+        lane = _only_lane(valid)
+        if lane is not None:
+            element, kind = kind, _memory_type(dtype.scalar_type)
+            one = self.let("alu", f"extractelement {element} {stored}, i32 {lane}")
+            place = self.let("ptr", f"getelementptr {kind}, ptr {self.address(index)}, i64 {lane}")
+            self.emit(f"store {kind} {one}, ptr {place}, align {align}")
+            return
         if valid.dtype.count > 1:
             arguments = [
                 (kind, stored), ("ptr", self.address(index)), ("i32", str(align)),
@@ -750,6 +757,16 @@ def _memory_type(dtype: DType) -> str:
 def _mangled(dtype: DType, memory: bool = False) -> str:
     scalar = (_memory_type if memory else _type)(dtype.scalar_type)
     return (f"v{dtype.count}" if dtype.count > 1 else "") + _MANGLED.get(scalar, scalar)
+
+
+def _only_lane(mask: UOp) -> int | None:
+    """The lane of a mask in which alone it holds; None where there are others, or it is no constant.
+
+    LLVM 22 makes a masked store of one lane a store of a scalar, and forgets there that its value was
+    truncated: a byte is written as four, three of them beside it. So such a store is written without a mask.
+    """
+    lanes = [n for n, holds in enumerate(mask.arg) if holds] if isinstance(mask.arg, tuple) else []
+    return lanes[0] if mask.op is Ops.CONST and len(lanes) == 1 else None
 
 
 def _splat(text: str, dtype: DType) -> str:

@@ -78,7 +78,8 @@ def test_waiting_gives_seconds(device):
     opened = Device[device]
     spec = ProgramSpec.of("k", opened.renderer, add_program())
     program = opened.load(spec, opened.compile(spec))
-    handles = tuple(Buffer(device, 16, dtypes.float32).allocate()._buf for _ in range(3))
+    buffers = [Buffer(device, 16, dtypes.float32).allocate() for _ in range(3)]
+    handles = tuple(buffer._buf for buffer in buffers)
     assert program(handles, ()) is None
     seconds = program(handles, (), wait=True)
     assert isinstance(seconds, float)

@@ -121,8 +121,8 @@ REPLAYED = """
 """
 
 PROGRAMS = """
-    @settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None)
-    @settings(suppress_health_check=CHECKS)
+    same = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": CHECKS}
+    @settings(max_examples=EXAMPLES, **same)
     @given(st.data())
     def programs(data):
         play(data, "GUARDED", 10)

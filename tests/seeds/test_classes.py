@@ -8,10 +8,12 @@ import pathlib
 import numpy as np
 import pytest
 
-from lazygrad import Context, Function, Tensor, dtypes
+from lazygrad import Context, Function, Tensor, TinyJit, dtypes
+from lazygrad.codegen.compile import compile_kernel
 from lazygrad.device import Buffer, BufferSpec, Device, DeviceError, GlobalCounters
 from lazygrad.dtype import ImageDType
 from lazygrad.ir import UOp
+from tests.helpers import needs
 
 from .support import run_script
 
@@ -222,3 +224,30 @@ def test_S125_clang_is_the_cpu_through_c():
 def test_S105_image_types_are_a_name_only():
     with pytest.raises(NotImplementedError, match=r"image dtypes .* are not supported yet"):
         ImageDType((4, 4))
+
+
+def test_S92_images_are_refused_and_nothing_is_noted_of_them(capsys):
+    with Context(DEBUG=3):
+        with pytest.raises(NotImplementedError, match=r"image dtypes .* are not supported yet"):
+            ImageDType((4, 4))
+        (Tensor([1.0]).realize() + 1).realize()
+    assert "image" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name", ["CPU", pytest.param("CLANG", marks=needs("clang")), pytest.param("CL", marks=needs("cl"))]
+)
+def test_S139_from_a_device_over_a_library_to_a_function_and_a_list_of_launches(name, capsys):
+    device = Device[name]
+    x = Tensor([1.0, 2.0, 3.0], device=name).realize()
+    (item,) = (x * 3).schedule()
+    spec = compile_kernel(item.ast, device.renderer)
+    library = device.compile(spec)
+    function = device.load(spec, library)
+    out = Buffer(name, 3, dtypes.float).allocate()
+    assert function((out._buf, item.inputs[0].ensure_allocated()._buf), wait=True) >= 0
+    assert out.numpy().tolist() == [3.0, 6.0, 9.0]
+    launches = TinyJit(lambda x: ((x * 3).contiguous() + 1).contiguous() * 2)
+    with Context(DEBUG=1):
+        assert [launches(x).tolist() for _ in range(3)] == [[8.0, 14.0, 20.0]] * 3
+    assert f"JIT GRAPHing batch with 3 kernels on device {name}\n" in capsys.readouterr().out

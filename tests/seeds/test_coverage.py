@@ -7,9 +7,6 @@ from pathlib import Path
 
 #: Lines without a test, and what they wait for.
 WAITING = {
-    92: "the notice about image types needs image types (105)",
-    106: "replaced: a store has the loops of its kernel",
-    139: "a story about how GPU runtimes are built; no behaviour",
     147: "the example that chats with a language model",
 }
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.device import GlobalCounters
+from lazygrad.codegen.compile import stages
+from lazygrad.device import Device, GlobalCounters
 from lazygrad.ir import Ops
+from lazygrad.ir.text import loops_text
 from lazygrad.schedule.items import ScheduleItem
 
 
@@ -58,6 +60,22 @@ def test_S104_a_pad_is_a_masked_load():
     (item,) = (a.pad(((1, 1),)) + 1).schedule()
     assert [buffer.size for buffer in item.inputs] == [2]
     assert GlobalCounters.mem_used == used
+
+
+def test_S106_a_store_uses_the_loops_that_its_kernel_has():
+    x = Tensor.empty(4, 6).realize()
+    total = x.sum(1)
+    (item,) = Tensor.schedule(total, x / total.reshape(4, 1))
+    lowered = dict(stages(item.ast, Device["CPU"].renderer, []))["lower"]
+    assert loops_text(lowered).splitlines() == [
+        "for gidx0 in 0..4   GLOBAL",
+        "  acc0 = 0.0",
+        "  for ridx0 in 0..6   REDUCE",
+        "    acc0 += data2[gidx0*6+ridx0]",
+        "  for gidx1 in 0..6   LOOP",
+        "    data0[gidx0*6+gidx1] = data2[gidx0*6+gidx1] / acc0",
+        "  data1[gidx0] = acc0",
+    ]
 
 
 def test_S107_shared_parts_are_visited_once():

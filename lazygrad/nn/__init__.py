@@ -1,5 +1,7 @@
 """What networks are built with and trained by: layers, `functional`, `init`, `optim`, `state`, `datasets`."""
 
+from typing import TYPE_CHECKING, Any
+
 from . import datasets, functional, init, optim, state
 from .activation import (
     CELU,
@@ -80,6 +82,7 @@ from .losses import (
     SmoothL1Loss,
     SoftMarginLoss,
     TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
 from .normalization import (
     BatchNorm,
@@ -95,6 +98,23 @@ from .normalization import (
     LayerNorm2d,
     LocalResponseNorm,
     RMSNorm,
+)
+from .padding import (
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
 )
 from .pooling import (
     AdaptiveAvgPool1d,
@@ -125,6 +145,7 @@ from .recurrent import (
     RNNCell,
 )
 from .rotary import RotaryEmbedding
+from .sequential import Sequential
 from .transformer import (
     Transformer,
     TransformerDecoder,
@@ -132,6 +153,7 @@ from .transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from .unknown import unknown_layer
 
 __all__ = [
     "CELU",
@@ -161,6 +183,12 @@ __all__ = [
     "Bilinear",
     "CTCLoss",
     "ChannelShuffle",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -230,7 +258,14 @@ __all__ = [
     "RReLU",
     "ReLU",
     "ReLU6",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
     "RotaryEmbedding",
+    "Sequential",
     "SiLU",
     "Sigmoid",
     "SmoothL1Loss",
@@ -249,9 +284,13 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
     "Upsample",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
     "causal_mask",
     "datasets",
     "functional",
@@ -259,3 +298,8 @@ __all__ = [
     "optim",
     "state",
 ]
+
+if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
+
+    def __getattr__(name: str) -> Any:
+        raise AttributeError(unknown_layer(name, __all__))

@@ -1,4 +1,8 @@
-"""Activations as layers."""
+"""Activations as layers.
+
+`inplace` is there because PyTorch has it, and changes nothing: what comes out is a new tensor, and what came
+in stays as it was.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +31,7 @@ class PReLU:
         return x.prelu(self.weight)
 
 
+@dataclass(eq=False)
 class ReLU(FunctionOfOne):
     """max(x, 0).
 
@@ -36,7 +41,10 @@ class ReLU(FunctionOfOne):
 
     function = Tensor.relu
 
+    inplace: bool = False
 
+
+@dataclass(eq=False)
 class ReLU6(FunctionOfOne):
     """min(max(x, 0), 6).
 
@@ -45,6 +53,8 @@ class ReLU6(FunctionOfOne):
     """
 
     function = Tensor.relu6
+
+    inplace: bool = False
 
 
 class Sigmoid(FunctionOfOne):
@@ -57,6 +67,7 @@ class Sigmoid(FunctionOfOne):
     function = Tensor.sigmoid
 
 
+@dataclass(eq=False)
 class Hardsigmoid(FunctionOfOne):
     """min(max(x/6 + 1/2, 0), 1).
 
@@ -65,6 +76,8 @@ class Hardsigmoid(FunctionOfOne):
     """
 
     function = Tensor.hardsigmoid
+
+    inplace: bool = False
 
 
 class LogSigmoid(FunctionOfOne):
@@ -99,6 +112,7 @@ class Hardtanh(FunctionOfOne):
 
     min_val: float = -1.0
     max_val: float = 1.0
+    inplace: bool = False
 
 
 class Tanhshrink(FunctionOfOne):
@@ -111,6 +125,7 @@ class Tanhshrink(FunctionOfOne):
     function = Tensor.tanhshrink
 
 
+@dataclass(eq=False)
 class Hardswish(FunctionOfOne):
     """x · hardsigmoid(x).
 
@@ -120,7 +135,10 @@ class Hardswish(FunctionOfOne):
 
     function = Tensor.hardswish
 
+    inplace: bool = False
 
+
+@dataclass(eq=False)
 class SiLU(FunctionOfOne):
     """x · sigmoid(x).
 
@@ -130,7 +148,10 @@ class SiLU(FunctionOfOne):
 
     function = Tensor.silu
 
+    inplace: bool = False
 
+
+@dataclass(eq=False)
 class Mish(FunctionOfOne):
     """x · tanh(softplus(x)).
 
@@ -139,6 +160,8 @@ class Mish(FunctionOfOne):
     """
 
     function = Tensor.mish
+
+    inplace: bool = False
 
 
 @dataclass(eq=False)
@@ -165,6 +188,7 @@ class ELU(FunctionOfOne):
     function = Tensor.elu
 
     alpha: float = 1.0
+    inplace: bool = False
 
 
 @dataclass(eq=False)
@@ -178,8 +202,10 @@ class CELU(FunctionOfOne):
     function = Tensor.celu
 
     alpha: float = 1.0
+    inplace: bool = False
 
 
+@dataclass(eq=False)
 class SELU(FunctionOfOne):
     """The scaled elu of self-normalizing networks.
 
@@ -188,6 +214,8 @@ class SELU(FunctionOfOne):
     """
 
     function = Tensor.selu
+
+    inplace: bool = False
 
 
 @dataclass(eq=False)
@@ -201,6 +229,7 @@ class LeakyReLU(FunctionOfOne):
     function = Tensor.leaky_relu
 
     negative_slope: float = 0.01
+    inplace: bool = False
 
 
 @dataclass(eq=False)
@@ -215,6 +244,7 @@ class RReLU(FunctionOfOne):
 
     lower: float = 1.0 / 8
     upper: float = 1.0 / 3
+    inplace: bool = False
 
 
 @dataclass(eq=False)
@@ -268,6 +298,7 @@ class Threshold(FunctionOfOne):
 
     threshold: float
     value: float
+    inplace: bool = False
 
 
 @dataclass(eq=False)

@@ -1,4 +1,7 @@
-"""Dropout as layers: they act while training (`Tensor.training`)."""
+"""Dropout as layers: they act while training (`Tensor.training`).
+
+`inplace` changes nothing, see `activation`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from .parameters import probability
 @dataclass(eq=False)
 class _Dropout(FunctionOfOne):
     p: float = 0.5
+    inplace: bool = False
 
     def __post_init__(self) -> None:
         probability("p", self.p)

@@ -1,7 +1,7 @@
 """Layers without weights: a function, and the options it is called with.
 
 A subclass is a dataclass that names the function. Its fields are the options, by the names that the function
-has for them.
+has for them, but `inplace`, which no function here has a use for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class FunctionLayer:
     function: ClassVar[Callable[..., Tensor]]
 
     def _called(self, *inputs: Any) -> Tensor:
-        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        options = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "inplace"}
         return type(self).function(*inputs, **options)
 
 

@@ -96,3 +96,4 @@ class Upsample(FunctionOfOne):
     scale_factor: float | Sequence[float] | None = None
     mode: str = "nearest"
     align_corners: bool | None = None
+    recompute_scale_factor: bool | None = None

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..tensor import Tensor
@@ -259,6 +259,25 @@ class TripletMarginLoss(FunctionLayer):
     margin: float = 1.0
     p: float = 2.0
     eps: float = 1e-6
+    swap: bool = False
+    reduction: str = "mean"
+
+    def __call__(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        return self._called(anchor, positive, negative)
+
+
+@dataclass(eq=False)
+class TripletMarginWithDistanceLoss(FunctionLayer):
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)) by any distance d.
+
+    >>> nn.TripletMarginWithDistanceLoss()(Tensor([[0.0]]), Tensor([[3.0]]), Tensor([[1.0]])).item()
+    3.0
+    """
+
+    function = functional.triplet_margin_with_distance_loss
+
+    distance_function: Callable[[Tensor, Tensor], Tensor] = functional.pairwise_distance
+    margin: float = 1.0
     swap: bool = False
     reduction: str = "mean"
 

@@ -284,9 +284,17 @@ class RNN(_Recurrent):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", **more: Any
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
     ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, **more)
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
         _activation(nonlinearity)
         self.nonlinearity = nonlinearity
 

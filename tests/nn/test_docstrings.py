@@ -22,9 +22,11 @@ from lazygrad.nn import (
     init,
     layers,
     normalization,
+    padding,
     pooling,
     recurrent,
     rotary,
+    sequential,
     transformer,
 )
 from lazygrad.nn import losses as loss_layers
@@ -42,7 +44,7 @@ from lazygrad.tensor import pooling as poolings
 
 MODULES: list[ModuleType] = [
     *(activation, attention, convolution, dropout, embedding, images, init, layers, normalization, pooling),
-    *(recurrent, rotary, transformer, loss_layers),
+    *(padding, recurrent, rotary, sequential, transformer, loss_layers),
     *(activation_functions, axes, lookup, loss_functions, normalization_functions, products),
     *(adam, adaptive, combined, cycles, gradients, plateau, schedule, sgd),
     *(activations, attentions, class_losses, losses, neural, resizing, transforms),

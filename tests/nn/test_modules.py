@@ -269,6 +269,8 @@ MISTAKES = [
     ),
     (lambda: nn.RotaryEmbedding(5), "dim is even, not 5"),
     (lambda: nn.MaxPool2d(2, padding=2)(Tensor.ones(1, 4, 4)), "the padding of a pool is at most half"),
+    (lambda: nn.ZeroPad2d((1, 2)), r"padding is one number or 4 of them, not \(1, 2\)"),
+    (lambda: nn.Conv2d(1, 1, 3, padding=(1, 1, 1)), r"padding is one number or 2 of them, not \(1, 1, 1\)"),
     (lambda: nn.Fold(4, 3)(Tensor.ones(1, 9, 5)), r"fold to \(4, 4\) has 4 windows, not the 5"),
     (lambda: nn.AdaptiveAvgPool2d(2)(Tensor.ones(4, 4)), r"takes \(batch, channels\) and 2 axes"),
     (lambda: nn.PixelShuffle(2)(Tensor.ones(3, 2, 2)), "with channels that 4 divides"),
@@ -293,3 +295,28 @@ def test_mistakes_are_named(number: int) -> None:
     make, message = MISTAKES[number]
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_layers_in_a_row_are_a_list_and_one_layer() -> None:
+    row = nn.Sequential(nn.Linear(3, 2), Tensor.relu)
+    row.append(nn.Linear(2, 1))
+    assert list(get_state_dict(row)) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert row(Tensor.ones(4, 3)).shape == (4, 1)
+    with pytest.raises(TypeError, match="one after another; number 0 is 3"):
+        nn.Sequential(3)  # type: ignore[arg-type]
+
+
+def test_a_layer_that_is_not_there_says_what_is() -> None:
+    with pytest.raises(AttributeError, match="nn has no Module: any class is a model; write __call__"):
+        nn.Module  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="nn has no 'Conv2D'; did you mean Conv2d"):
+        nn.Conv2D  # type: ignore[attr-defined]
+
+
+def test_functions_take_their_arguments_by_pytorchs_names() -> None:
+    functional = nn.functional
+    assert functional.mse_loss(input=Tensor([3.0]), target=Tensor([1.0])).item() == 4.0  # type: ignore[call-arg]
+    assert functional.pad(Tensor([[1.0]]), pad=(0, 1)).tolist() == [[1.0, 0.0]]  # type: ignore[call-arg]
+    x = Tensor([-1.0, 2.0])
+    assert functional.leaky_relu(x, 0.5, inplace=True).tolist() == [-0.5, 2.0]
+    assert x.tolist() == [-1.0, 2.0]

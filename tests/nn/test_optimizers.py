@@ -208,6 +208,7 @@ SCHEDULES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "cyclic, own": ("CyclicLR", (0.1, 0.9), {"step_size_up": 2, "scale_fn": lambda cycle: 1 / cycle}),
     "one cycle": ("OneCycleLR", (2.0, 12), {"pct_start": 0.4}),
     "three phases": ("OneCycleLR", (2.0, 12), {"anneal_strategy": "linear", "three_phase": True}),
+    "epochs": ("OneCycleLR", (2.0,), {"epochs": 3, "steps_per_epoch": 4}),
 }
 
 
@@ -221,9 +222,6 @@ def test_a_schedule_is_pytorchs(name: str) -> None:
     schedule = getattr(optim, kind)(optimizer, *args, **options)
     if kind in ("OneCycleLR", "CyclicLR"):
         options = {**options, "cycle_momentum": False}
-    if kind == "OneCycleLR":
-        args = (args[0],)
-        options["total_steps"] = 12
     wanted = getattr(torch.optim.lr_scheduler, kind)(theirs, *args, **options)
     for _ in range(11):
         np.testing.assert_allclose(schedule.get_last_lr(), wanted.get_last_lr(), rtol=1e-6, atol=1e-12)
@@ -315,6 +313,19 @@ def test_a_plateau_is_pytorchs(options: dict[str, Any]) -> None:
         mine.step(metric)
         wanted.step(metric)
         assert mine.get_last_lr() == [group["lr"] for group in theirs.param_groups]
+
+
+def test_a_plateau_goes_on_from_its_state_dict() -> None:
+    _, optimizer = weight_and_sgd(1.0)
+    first = optim.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+    for metric in (3.0, 4.0):
+        first.step(metric)
+    _, other = weight_and_sgd(9.0)
+    second = optim.ReduceLROnPlateau(other, factor=0.5, patience=0)
+    second.load_state_dict(first.state_dict())
+    assert other.lr.item() == 0.5
+    second.step(3.5)
+    assert other.lr.item() == 0.25
 
 
 def test_schedules_follow_each_other_and_plan_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -450,11 +461,17 @@ MISTAKES: list[tuple[Callable[[list[Tensor]], Any], type[Exception], str]] = [
     (lambda p: optim.StepLR(optim.SGD(p), 0), ValueError, "step_size is at least 1, not 0"),
     (lambda p: optim.LambdaLR(optim.SGD(p), []), ValueError, "one function or 1 of them, not 0"),
     (lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, 2).rate(1.0, 2), ValueError, "has 2 steps"),
-    (lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, 2, 1.5), ValueError, "pct_start is a share"),
+    (lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, 2, pct_start=1.5), ValueError, "pct_start is a share"),
     (
         lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, 2, cycle_momentum=True),
         ValueError,
         "no momentum to cycle",
+    ),
+    (lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, epochs=2), ValueError, "total_steps, or epochs and steps"),
+    (
+        lambda p: optim.ReduceLROnPlateau(optim.SGD(p)).load_state_dict({"rates": []}),
+        ValueError,
+        "the state dict is of 0 groups, the optimizer has 1",
     ),
     (lambda p: optim.CyclicLR(optim.SGD(p), 0.1, 1.0, mode="square"), ValueError, "mode is triangular,"),
     (lambda p: optim.CyclicLR(optim.SGD(p), 0.1, 1.0, 0), ValueError, "at least 1 step, not 0 and 0"),

@@ -7,9 +7,14 @@ arguments PyTorch orders otherwise than the method does, or whose defaults diffe
 from ...tensor import Tensor
 from .activation import alpha_dropout as alpha_dropout
 from .activation import dropout as dropout
+from .activation import elu as elu
 from .activation import feature_alpha_dropout as feature_alpha_dropout
 from .activation import gelu as gelu
+from .activation import leaky_relu as leaky_relu
+from .activation import relu as relu
+from .activation import relu6 as relu6
 from .activation import rrelu as rrelu
+from .activation import silu as silu
 from .activation import softplus as softplus
 from .axes import avg_pool1d as avg_pool1d
 from .axes import avg_pool2d as avg_pool2d
@@ -33,6 +38,7 @@ from .losses import binary_cross_entropy_with_logits as binary_cross_entropy_wit
 from .losses import cross_entropy as cross_entropy
 from .losses import nll_loss as nll_loss
 from .losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
+from .methods import function_of
 from .normalization import batch_norm as batch_norm
 from .normalization import instance_norm as instance_norm
 from .normalization import layer_norm as layer_norm
@@ -43,81 +49,76 @@ from .products import scaled_dot_product_attention as scaled_dot_product_attenti
 
 # *** activations
 
-celu = Tensor.celu
-elu = Tensor.elu
-glu = Tensor.glu
-gumbel_softmax = Tensor.gumbel_softmax
-hardshrink = Tensor.hardshrink
-hardsigmoid = Tensor.hardsigmoid
-hardswish = Tensor.hardswish
-hardtanh = Tensor.hardtanh
-leaky_relu = Tensor.leaky_relu
-log_softmax = Tensor.log_softmax
-logsigmoid = Tensor.logsigmoid
-mish = Tensor.mish
-prelu = Tensor.prelu
-relu = Tensor.relu
-relu6 = Tensor.relu6
-selu = Tensor.selu
-sigmoid = Tensor.sigmoid
-silu = Tensor.silu
-softmax = Tensor.softmax
-softmin = Tensor.softmin
-softshrink = Tensor.softshrink
-softsign = Tensor.softsign
-tanh = Tensor.tanh
-tanhshrink = Tensor.tanhshrink
-threshold = Tensor.threshold
+celu = function_of(Tensor.celu)
+glu = function_of(Tensor.glu)
+gumbel_softmax = function_of(Tensor.gumbel_softmax, "logits")
+hardshrink = function_of(Tensor.hardshrink)
+hardsigmoid = function_of(Tensor.hardsigmoid)
+hardswish = function_of(Tensor.hardswish)
+hardtanh = function_of(Tensor.hardtanh)
+log_softmax = function_of(Tensor.log_softmax)
+logsigmoid = function_of(Tensor.logsigmoid)
+mish = function_of(Tensor.mish)
+prelu = function_of(Tensor.prelu)
+selu = function_of(Tensor.selu)
+sigmoid = function_of(Tensor.sigmoid)
+softmax = function_of(Tensor.softmax)
+softmin = function_of(Tensor.softmin)
+softshrink = function_of(Tensor.softshrink)
+softsign = function_of(Tensor.softsign)
+tanh = function_of(Tensor.tanh)
+tanhshrink = function_of(Tensor.tanhshrink)
+threshold = function_of(Tensor.threshold)
 
 # *** windows and images
 
-adaptive_avg_pool1d = Tensor.adaptive_avg_pool1d
-adaptive_avg_pool2d = Tensor.adaptive_avg_pool2d
-adaptive_avg_pool3d = Tensor.adaptive_avg_pool3d
-adaptive_max_pool1d = Tensor.adaptive_max_pool1d
-adaptive_max_pool2d = Tensor.adaptive_max_pool2d
-adaptive_max_pool3d = Tensor.adaptive_max_pool3d
-affine_grid = Tensor.affine_grid
-channel_shuffle = Tensor.channel_shuffle
-fold = Tensor.fold
-grid_sample = Tensor.grid_sample
-interpolate = Tensor.interpolate
-lp_pool1d = Tensor.lp_pool1d
-lp_pool2d = Tensor.lp_pool2d
-lp_pool3d = Tensor.lp_pool3d
-max_unpool1d = Tensor.max_unpool1d
-max_unpool2d = Tensor.max_unpool2d
-max_unpool3d = Tensor.max_unpool3d
-pad = Tensor.pad
-pixel_shuffle = Tensor.pixel_shuffle
-pixel_unshuffle = Tensor.pixel_unshuffle
-unfold = Tensor.im2col
-upsample = Tensor.upsample
+adaptive_avg_pool1d = function_of(Tensor.adaptive_avg_pool1d)
+adaptive_avg_pool2d = function_of(Tensor.adaptive_avg_pool2d)
+adaptive_avg_pool3d = function_of(Tensor.adaptive_avg_pool3d)
+adaptive_max_pool1d = function_of(Tensor.adaptive_max_pool1d)
+adaptive_max_pool2d = function_of(Tensor.adaptive_max_pool2d)
+adaptive_max_pool3d = function_of(Tensor.adaptive_max_pool3d)
+affine_grid = function_of(Tensor.affine_grid, "theta")
+channel_shuffle = function_of(Tensor.channel_shuffle)
+fold = function_of(Tensor.fold)
+grid_sample = function_of(Tensor.grid_sample)
+interpolate = function_of(Tensor.interpolate)
+lp_pool1d = function_of(Tensor.lp_pool1d)
+lp_pool2d = function_of(Tensor.lp_pool2d)
+lp_pool3d = function_of(Tensor.lp_pool3d)
+max_unpool1d = function_of(Tensor.max_unpool1d)
+max_unpool2d = function_of(Tensor.max_unpool2d)
+max_unpool3d = function_of(Tensor.max_unpool3d)
+pad = function_of(Tensor.pad, padding="pad")
+pixel_shuffle = function_of(Tensor.pixel_shuffle)
+pixel_unshuffle = function_of(Tensor.pixel_unshuffle)
+unfold = function_of(Tensor.im2col)
+upsample = function_of(Tensor.upsample)
 
 # *** normalization, distances, symbols
 
-cosine_similarity = Tensor.cosine_similarity
-group_norm = Tensor.group_norm
-local_response_norm = Tensor.local_response_norm
-normalize = Tensor.normalize
-one_hot = Tensor.one_hot
-pairwise_distance = Tensor.pairwise_distance
+cosine_similarity = function_of(Tensor.cosine_similarity, "x1")
+group_norm = function_of(Tensor.group_norm)
+local_response_norm = function_of(Tensor.local_response_norm)
+normalize = function_of(Tensor.normalize)
+one_hot = function_of(Tensor.one_hot)
+pairwise_distance = function_of(Tensor.pairwise_distance, "x1")
 
 # *** losses
 
-cosine_embedding_loss = Tensor.cosine_embedding_loss
-ctc_loss = Tensor.ctc_loss
-gaussian_nll_loss = Tensor.gaussian_nll_loss
-hinge_embedding_loss = Tensor.hinge_embedding_loss
-huber_loss = Tensor.huber_loss
-kl_div = Tensor.kl_div
-l1_loss = Tensor.l1_loss
-margin_ranking_loss = Tensor.margin_ranking_loss
-mse_loss = Tensor.mse_loss
-multi_margin_loss = Tensor.multi_margin_loss
-multilabel_margin_loss = Tensor.multilabel_margin_loss
-multilabel_soft_margin_loss = Tensor.multilabel_soft_margin_loss
-poisson_nll_loss = Tensor.poisson_nll_loss
-smooth_l1_loss = Tensor.smooth_l1_loss
-soft_margin_loss = Tensor.soft_margin_loss
-triplet_margin_loss = Tensor.triplet_margin_loss
+cosine_embedding_loss = function_of(Tensor.cosine_embedding_loss, "input1")
+ctc_loss = function_of(Tensor.ctc_loss, "log_probs")
+gaussian_nll_loss = function_of(Tensor.gaussian_nll_loss)
+hinge_embedding_loss = function_of(Tensor.hinge_embedding_loss)
+huber_loss = function_of(Tensor.huber_loss)
+kl_div = function_of(Tensor.kl_div)
+l1_loss = function_of(Tensor.l1_loss)
+margin_ranking_loss = function_of(Tensor.margin_ranking_loss, "input1")
+mse_loss = function_of(Tensor.mse_loss)
+multi_margin_loss = function_of(Tensor.multi_margin_loss)
+multilabel_margin_loss = function_of(Tensor.multilabel_margin_loss)
+multilabel_soft_margin_loss = function_of(Tensor.multilabel_soft_margin_loss)
+poisson_nll_loss = function_of(Tensor.poisson_nll_loss)
+smooth_l1_loss = function_of(Tensor.smooth_l1_loss)
+soft_margin_loss = function_of(Tensor.soft_margin_loss)
+triplet_margin_loss = function_of(Tensor.triplet_margin_loss, "anchor")

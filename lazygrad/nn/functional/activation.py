@@ -1,8 +1,57 @@
-"""Activations and dropout whose arguments or defaults PyTorch's functions have otherwise than the methods."""
+"""Activations and dropout whose arguments or defaults PyTorch's functions have otherwise than the methods.
+
+`inplace` is there because PyTorch has it, and changes nothing: what comes out is a new tensor, and what came
+in stays as it was.
+"""
 
 from __future__ import annotations
 
 from ...tensor import Tensor
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0).
+
+    >>> nn.functional.relu(Tensor([-1.0, 2.0]), inplace=True).tolist()
+    [0.0, 2.0]
+    """
+    return input.relu()
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x, 0), 6).
+
+    >>> nn.functional.relu6(Tensor([-1.0, 9.0])).tolist()
+    [0.0, 6.0]
+    """
+    return input.relu6()
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x · sigmoid(x).
+
+    >>> nn.functional.silu(Tensor([0.0])).tolist()
+    [0.0]
+    """
+    return input.silu()
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x, and alpha·(e^x - 1) where x is negative.
+
+    >>> nn.functional.elu(Tensor([2.0])).tolist()
+    [2.0]
+    """
+    return input.elu(alpha)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x, and `negative_slope`·x where x is negative.
+
+    >>> nn.functional.leaky_relu(Tensor([-8.0, 2.0]), 0.25).tolist()
+    [-2.0, 2.0]
+    """
+    return input.leaky_relu(negative_slope)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -23,7 +72,13 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return input.softplus(beta, threshold)
 
 
-def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
     """x, and a·x where x is negative: a is random in [lower, upper] in training, else their mean.
 
     >>> nn.functional.rrelu(Tensor([-8.0, 2.0]), 0.25, 0.75).tolist()
@@ -32,7 +87,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
     return input.rrelu(lower, upper, training)
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Elements are 0 with probability p and the others divided by 1 - p, where `training`.
 
     >>> nn.functional.dropout(Tensor([1.0, 2.0]), training=False).tolist()
@@ -41,7 +96,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     return input.dropout(p, training)
 
 
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean 0 and variance 1 (see `Tensor.alpha_dropout`), where `training`.
 
     >>> nn.functional.alpha_dropout(Tensor([1.0, 2.0])).tolist()
@@ -50,7 +105,9 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False) -> Tens
     return input.alpha_dropout(p, training)
 
 
-def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """`alpha_dropout` of whole channels.
 
     >>> nn.functional.feature_alpha_dropout(Tensor.ones(1, 2, 3)).sum().item()

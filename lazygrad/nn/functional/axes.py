@@ -142,7 +142,9 @@ avg_pool1d, avg_pool2d, avg_pool3d = _avg_pool
 
 
 @over_axes
-def _dropout(axes: int, input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+def _dropout(
+    axes: int, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """`dropout` of whole channels: (batch, channels, *{n} sizes), or without batch.
 
     >>> nn.functional.dropout{n}d(Tensor.ones(1, 2{ones}), 1.0).sum().item()

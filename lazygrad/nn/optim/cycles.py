@@ -52,6 +52,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 class OneCycleLR(LRScheduler):
     """Up from max_lr / div_factor to max_lr, then down to 1 / final_div_factor of the start (Smith 2017).
 
+    total_steps      how many steps there are; epochs · steps_per_epoch, if not given
     pct_start        the share of the steps that go up
     anneal_strategy  "cos" or "linear"
     three_phase      down to the start as fast as up, and then further down
@@ -68,16 +69,22 @@ class OneCycleLR(LRScheduler):
         self,
         optimizer: Optimizer,
         max_lr: float,
-        total_steps: int,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
         pct_start: float = 0.3,
         anneal_strategy: str = "cos",
-        div_factor: float = 25.0,
-        final_div_factor: float = 1e4,
-        three_phase: bool = False,
         cycle_momentum: bool | None = None,
         base_momentum: float = 0.85,
         max_momentum: float = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
     ) -> None:
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise ValueError("OneCycleLR takes total_steps, or epochs and steps_per_epoch")
+            total_steps = epochs * steps_per_epoch
         if total_steps < 1:
             raise ValueError(f"total_steps is at least 1, not {total_steps}")
         if not 0 <= pct_start <= 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from .optimizer import Optimizer
@@ -74,6 +75,22 @@ class ReduceLROnPlateau:
             if self.rates[i] - lower > self.eps:
                 self.rates[i] = lower
                 group["lr"] = lower
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the schedule is: numbers that `load_state_dict` takes."""
+        own = {name: getattr(self, name) for name in ("best", "waited", "cooling")}
+        return {"rates": list(self.rates), **own}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from where another schedule of the same kind was, and write its rates."""
+        if len(state_dict["rates"]) != len(self.rates):
+            raise ValueError(
+                f"the state dict is of {len(state_dict['rates'])} groups, the optimizer has {len(self.rates)}"
+            )
+        self.rates, self.best = list(state_dict["rates"]), state_dict["best"]
+        self.waited, self.cooling = state_dict["waited"], state_dict["cooling"]
+        for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
+            group["lr"] = rate
 
     def get_last_lr(self) -> list[float]:
         """The rates of the groups now."""

@@ -142,8 +142,7 @@ def test_an_opened_device_is_announced_once():
     assert len(run_python(script).splitlines()) == 1
 
 
-def test_threads_open_a_device_once(monkeypatch):
-    monkeypatch.setattr(Device, "_registered", {})
+def test_threads_open_a_device_once():
     opened = []
 
     def make(name: str) -> CompiledDevice:
@@ -157,6 +156,7 @@ def test_threads_open_a_device_once(monkeypatch):
         t.start()
     for t in threads:
         t.join()
+    Device.unregister("slowopen")
     assert opened == ["SLOWOPEN"]
 
 

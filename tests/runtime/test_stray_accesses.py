@@ -89,8 +89,8 @@ EVERY_KIND = """
             if n > begin:
                 line[begin:] = line[begin:] + 1
                 (line[begin:] * line[:-begin]).sum().realize()
-        size = Variable("size", 1, 100).bind(n)
-        (memory(100)[:size].exp().sum()).realize()
+        size = Variable("size", 1, 300).bind(n)
+        (memory(300)[:size].exp().sum()).realize()
     images = memory(2, 3, 9, 9)
     nn.Conv2d(3, 5, 3)(images).max_pool2d().sum().backward()
 """

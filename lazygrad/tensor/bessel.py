@@ -36,7 +36,7 @@ class BesselMixin(SpecialMixin):
         >>> Tensor([0.0]).i0e().tolist()
         [1.0]
         """
-        return self._special(_I0e)
+        return self._sloped(_I0e)
 
     def i1(self) -> Tensor:
         """The modified Bessel function of the first kind of order 1.
@@ -52,7 +52,7 @@ class BesselMixin(SpecialMixin):
         >>> Tensor([0.0]).i1e().tolist()
         [0.0]
         """
-        return self._special(_I1e)
+        return self._sloped(_I1e)
 
     def sinc(self) -> Tensor:
         """sin(πx) / (πx), 1 at 0.
@@ -60,7 +60,7 @@ class BesselMixin(SpecialMixin):
         >>> Tensor([0.0, 1.0]).sinc().tolist()
         [1.0, 0.0]
         """
-        return self._special(_Sinc, 0)
+        return self._sloped(_Sinc, 0)
 
 
 class _I0e(Function):
@@ -100,38 +100,35 @@ def _bessel(x: Tensor, near: Sequence[float], far: Sequence[float]) -> Tensor:
 
 
 class _Sinc(Function):
-    """The derivative of a certain order of sin(πx) / (πx); near 0 by its power series."""
+    """The derivative of a certain order of sin(πx) / (πx); near 0 by its power series.
+
+    Elsewhere from those of lower order: x times it is sin(πx) / π, whose n-th derivative is
+    x·f⁽ⁿ⁾ + n·f⁽ⁿ⁻¹⁾.
+    """
 
     def forward(self, x: Tensor, order: int) -> Tensor:
         self.save_for_backward(x)
         self.order = order
-        origin = x == 0
-        safe = origin.where(1.0, x)
-        if order == 0:
-            return origin.where(1.0, safe._sin_pi() / (safe * math.pi))
-        if order == 1:
-            small = x.abs() < 0.3
-            y = small.where(1.0, x)
-            usual = ((y * math.pi).cos() - y._sin_pi() / (y * math.pi)) / y
-            return small.where(_sinc_series(x, 1), usual)
-        small = x.abs() < 0.6
+        small = (x == 0) if order == 0 else x.abs() < 0.3 * order
         y = small.where(1.0, x)
-        sine, cosine = y._sin_pi() / (y * math.pi), (y * math.pi).cos()
-        usual = (sine * 2.0 - cosine * 2.0) / (y * y) - sine * (math.pi * math.pi)
-        return small.where(_sinc_series(x, 2), usual)
+        sine, cosine = y._sin_pi(), (y * math.pi).cos()
+        found = sine / (y * math.pi)
+        for n in range(1, order + 1):
+            turned = (sine, cosine, -sine, -cosine)[n % 4]
+            found = (turned * math.pi ** (n - 1) - found * n) / y
+        return small.where(_sinc_series(x, order) if order else 1.0, found)
 
     def backward(self, grad: Tensor) -> tuple[Tensor, None]:
         (x,) = self.saved_tensors
-        if self.order == 2:
-            raise NotImplementedError("the third derivative of sinc is not there yet")
-        return grad * x._special(_Sinc, self.order + 1), None
+        return grad * x._sloped(_Sinc, self.order + 1), None
 
 
 def _sinc_series(x: Tensor, order: int) -> Tensor:
     """The derivative of Σ (-1)^k (πx)^(2k) / (2k + 1)!."""
     square = x * x
     total = square._filled(0.0)
-    for k in range(10, 0, -1):
-        falling = math.prod(2 * k - i for i in range(order))
+    first = (order + 1) // 2
+    for k in range(first + order + 8, first - 1, -1):
+        falling = math.perm(2 * k, order)
         total = total * square + (-1.0) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) * falling
-    return total * x if order == 1 else total
+    return total * x if order % 2 else total

@@ -276,8 +276,8 @@ class DecompositionsMixin(FourierMixin):
     def svd(self, full_matrices: bool = True) -> SVD:
         """U @ diag(S) @ Vh = self, the singular values S from the greatest on.
 
-        full_matrices  U (m, m) and Vh (n, n); else U (m, k) and Vh (k, n), k the less of both. Of matrices
-                       that are not square, only the latter have gradients for U and Vh.
+        full_matrices  U (m, m) and Vh (n, n); else U (m, k) and Vh (k, n), k the less of both. Nothing flows
+                       through the columns of U and rows of Vh after the first k, which may be any basis.
 
         Gradients of U and Vh need singular values that differ.
 
@@ -285,11 +285,7 @@ class DecompositionsMixin(FourierMixin):
         [3.0, 2.0]
         """
         a = self._matrices("svd")
-        if full_matrices and a.shape[-2] != a.shape[-1]:
-            why = "for U and Vh of matrices that are not square; full_matrices=False has one"
-            u, vh = functions.WithoutGradient.apply(a, "svd(full_matrices=True)", why, functions.full_svd)
-            return SVD(u, a.svdvals(), vh)
-        return SVD(*functions.SVD.apply(a))
+        return SVD(*functions.SVD.apply(a, full_matrices))
 
     def svdvals(self) -> Tensor:
         """The singular values, from the greatest on.
@@ -297,7 +293,7 @@ class DecompositionsMixin(FourierMixin):
         >>> Tensor([[0.0, 2.0], [3.0, 0.0]]).svdvals().tolist()
         [3.0, 2.0]
         """
-        values: Tensor = functions.SVD.apply(self._matrices("svdvals"))[1]
+        values: Tensor = functions.SVD.apply(self._matrices("svdvals"), False)[1]
         return values
 
     def eigh(self, UPLO: str = "L") -> Eigh:
@@ -324,7 +320,7 @@ class DecompositionsMixin(FourierMixin):
     def lu(self) -> LU:
         """P @ L @ U = self: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
 
-        Columns are pivoted by the greatest element. Only square matrices have a gradient.
+        Columns are pivoted by the greatest element.
 
         >>> [t.tolist() for t in Tensor([[0.0, 2.0], [3.0, 0.0]]).lu()][2]
         [[3.0, 0.0], [0.0, 2.0]]

@@ -78,11 +78,6 @@ def complete_qr(x: np.ndarray[Any, Any]) -> Any:
     return tuple(_numpy().linalg.qr(x, "complete"))
 
 
-def full_svd(x: np.ndarray[Any, Any]) -> Any:
-    u, _, vh = _numpy().linalg.svd(x, full_matrices=True)
-    return u, vh
-
-
 class Inverse(Function):
     def forward(self, a: Tensor) -> Tensor:
         (result,) = _on_host("inv", _numpy().linalg.inv, a)
@@ -134,8 +129,7 @@ class Determinant(Function):
         a, result = self.saved_tensors
         wide = grad.unsqueeze(-1).unsqueeze(-1)
         if self.singular:
-            why = "of a second order, where a matrix is singular"
-            return wide * WithoutGradient.apply(a, "det", why, _cofactors)  # type: ignore[no-any-return]
+            return wide * _Cofactors.apply(a)  # type: ignore[no-any-return]
         return wide * result.unsqueeze(-1).unsqueeze(-1) * _t(a.inv())  # type: ignore[no-any-return]
 
 
@@ -155,6 +149,31 @@ def _cofactors(a: np.ndarray[Any, Any]) -> Any:
     others = np.stack([np.prod(np.delete(s, i, -1), axis=-1) for i in range(n)], axis=-1)
     sign = np.linalg.det(u) * np.linalg.det(vh)
     return sign[..., None, None] * (u * others[..., None, :]) @ vh
+
+
+class _Cofactors(Function):
+    """The slope of the determinant, also of singular matrices; its own by a formula without inverses."""
+
+    def forward(self, a: Tensor) -> Tensor:
+        self.save_for_backward(a)
+        return _on_host("det", _cofactors, a)[0]
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (a,) = self.saved_tensors
+        return _t(_adjugate(a)).gradient(a, gradient=grad)[0]
+
+
+def _adjugate(a: Tensor) -> Tensor:
+    """The transpose of the cofactors as a polynomial of the matrix (Faddeev and LeVerrier): with M₁ = I,
+    cₖ = -tr(A Mₖ) / k and Mₖ₊₁ = A Mₖ + cₖ I it is (-1)ⁿ⁻¹ Mₙ."""
+    size = vmax(a.shape[-1])
+    identity = a.eye(size, dtype=a.dtype, device=a.device).expand(a.shape)
+    m: Tensor = identity + a * 0.0  # of a 1×1 matrix it is 1, whose slope is 0
+    for k in range(1, size):
+        product = a.dot(m)
+        trace = product.diagonal(dim1=-2, dim2=-1).sum(-1)
+        m = product - (trace / k).unsqueeze(-1).unsqueeze(-1) * identity
+    return m if size % 2 else -m
 
 
 class SignLog(Function):
@@ -207,13 +226,16 @@ class QR(Function):
 
 
 class SVD(Function):
-    def forward(self, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        u, s, vh = _on_host("svd", lambda x: tuple(_numpy().linalg.svd(x, full_matrices=False)), a)
+    def forward(self, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+        u, s, vh = _on_host("svd", lambda x: tuple(_numpy().linalg.svd(x, full_matrices=full)), a)
         self.save_for_backward(u, s, vh)
         return u, s, vh
 
-    def backward(self, grad_u: Tensor, grad_s: Tensor, grad_vh: Tensor) -> Tensor:
+    def backward(self, grad_u: Tensor, grad_s: Tensor, grad_vh: Tensor) -> tuple[Tensor, None]:
         u, s, vh = self.saved_tensors
+        count = vmax(s.shape[-1])  # further columns of U and rows of Vh are any basis: nothing flows
+        u, grad_u = (x._window(x.ndim - 1, 0, count) for x in (u, grad_u))
+        vh, grad_vh = (x._window(x.ndim - 2, 0, count) for x in (vh, grad_vh))
         square = s * s
         gap = square.unsqueeze(-2) - square.unsqueeze(-1)
         same = gap == 0
@@ -230,7 +252,7 @@ class SVD(Function):
         if vh.shape[-1] > vh.shape[-2]:
             scaled = inverse.unsqueeze(-1) * grad_vh
             result = result + u.dot(scaled - scaled.dot(_t(vh)).dot(vh))
-        return result  # type: ignore[no-any-return]
+        return result, None
 
 
 class Eigh(Function):
@@ -255,14 +277,30 @@ class LU(Function):
         return p, lower, upper
 
     def backward(self, grad_p: Tensor, grad_l: Tensor, grad_u: Tensor) -> Tensor:
+        """From Pᵀ dA = dL U + L dU. What is beyond a square block follows from it: the columns L⁻¹ Pᵀ A of U
+        in a wide matrix, the rows Pᵀ A U⁻¹ of L in a tall one; their gradients flow through the block."""
         p, lower, upper = self.saved_tensors
-        if lower.shape[-2] != upper.shape[-1]:
-            raise NotImplementedError(
-                f"lu has no gradient of matrices that are not square, {lower.shape[-2]}×{upper.shape[-1]}"
-            )
-        inner = _t(lower).dot(grad_l).tril(-1) + grad_u.dot(_t(upper)).triu()
-        left = _t(lower).solve(inner)
-        return p.dot(_t(upper.solve(_t(left))))  # type: ignore[no-any-return]
+        rows, columns = vmax(lower.shape[-2]), vmax(upper.shape[-1])
+        size = min(rows, columns)
+        first = lower.ndim - 2
+        block_l, block_u = lower._window(first, 0, size), upper._window(first + 1, 0, size)
+        grad_block_l, grad_block_u = grad_l._window(first, 0, size), grad_u._window(first + 1, 0, size)
+        beside = below = None
+        if columns > size:
+            right = grad_u._window(first + 1, size, columns)
+            beside = _t(block_l).solve(right)
+            grad_block_l = grad_block_l - beside.dot(_t(upper._window(first + 1, size, columns)))
+        if rows > size:
+            under = grad_l._window(first, size, rows)
+            below = _t(block_u.solve(_t(under)))
+            grad_block_u = grad_block_u - _t(lower._window(first, size, rows)).dot(below)
+        inner = _t(block_l).dot(grad_block_l).tril(-1) + grad_block_u.dot(_t(block_u)).triu()
+        made = _t(block_u.solve(_t(_t(block_l).solve(inner))))
+        if beside is not None:
+            made = made.cat(beside, dim=-1)
+        if below is not None:
+            made = made.cat(below, dim=-2)
+        return p.dot(made)  # type: ignore[no-any-return]
 
 
 def _lu(a: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:

@@ -87,7 +87,7 @@ class ActivationMixin(SortingMixin):
         >>> Tensor([0.0, 1.5, 4.0]).hardswish().tolist()
         [0.0, 1.125, 4.0]
         """
-        return self * (self + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0)
+        return self * ((self + 3.0).clamp(0.0, 6.0) * (1.0 / 6.0))
 
     def silu(self) -> Tensor:
         """x · sigmoid(x).

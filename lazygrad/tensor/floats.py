@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..dtype import DType, dtypes, least_upper_dtype
-from ..shape import broadcast_shapes
 from .function import Function
 from .gamma import GammaMixin
 
@@ -40,11 +39,7 @@ class FloatsMixin(GammaMixin):
         >>> Tensor([1.0, 2.0]).copysign(Tensor([-0.0, 1.0])).tolist()
         [-1.0, 2.0]
         """
-        x = self._float()
-        right = x._operand(other).cast(x.dtype)
-        shape = broadcast_shapes(x.shape, right.shape)
-        made: Tensor = _Copysign.apply(x.expand(shape), right.expand(shape))
-        return made
+        return self._sloped_pair(_Copysign, other)
 
     def isposinf(self) -> Tensor:
         """Whether an element is +inf.
@@ -142,7 +137,10 @@ class FloatsMixin(GammaMixin):
         >>> Tensor([0.5, 3.0]).ldexp(Tensor([4, -1])).tolist()
         [8.0, 1.5]
         """
-        return self._scaled(self._float(), self._operand(other))
+        exponent = self._operand(other)
+        if dtypes.is_float(exponent.dtype):  # far beyond any float's range, an infinity has halves
+            exponent = exponent.clamp(-9999.0, 9999.0)
+        return self._scaled(self._float(), exponent)
 
     def heaviside(self, values: Any) -> Tensor:
         """0 below 0, 1 above, `values` at 0; NaN gives 0, as in PyTorch.

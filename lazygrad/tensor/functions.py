@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..dtype import dtypes, least_upper_dtype
+from ..dtype import dtypes
 from ..gradient import cosine
 from ..ir.ops import Ops
-from ..shape import broadcast_shapes
 from .function import Function
 from .rounding import RoundingMixin
 
@@ -75,7 +74,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([1.0]).log10().tolist()
         [0.0]
         """
-        return self._function(Ops.LOG) * (1.0 / math.log(10.0))
+        return (self._wide().log() * (1.0 / math.log(10.0))).cast(self._float().dtype)
 
     def log1p(self) -> Tensor:
         """log(1 + x), accurate near 0: the error of 1 + x is divided out.
@@ -85,11 +84,6 @@ class FunctionMixin(RoundingMixin):
         """
         return self._sloped(_Log1p)
 
-    def _log1p_value(self) -> Tensor:
-        x = self._float()
-        u = x + 1.0
-        return ((u == 1.0) | (u == math.inf)).where((u == 1.0).where(x, u), u.log() * (x / (u - 1.0)))
-
     def expm1(self) -> Tensor:
         """exp(x) - 1, accurate near 0.
 
@@ -97,13 +91,6 @@ class FunctionMixin(RoundingMixin):
         [0.0]
         """
         return self._sloped(_Expm1)
-
-    def _expm1_value(self) -> Tensor:
-        x = self._float()
-        half = (x * 0.5).tanh()
-        # exp(x) - 1 = 2t / (1 - t) with t = tanh(x/2); far out the plain form is accurate
-        near = (x > -1.0) & (x < 1.0)
-        return near.where(half * 2.0 / (1.0 - half), x.exp() - 1.0)
 
     def sin(self) -> Tensor:
         """Sine of radians.
@@ -128,7 +115,8 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([0.0]).tan().tolist()
         [0.0]
         """
-        return self.sin() / self.cos()
+        x = self._wide()
+        return (x.sin() / x.cos()).cast(self._float().dtype)
 
     def asin(self) -> Tensor:
         """The angle in [-π/2, π/2] whose sine is x.
@@ -138,11 +126,6 @@ class FunctionMixin(RoundingMixin):
         """
         return self._sloped(_Asin)
 
-    def _asin_value(self) -> Tensor:
-        x = self._float()
-        # sin φ = x  ⇒  tan φ = x / sqrt((1 - x)(1 + x))
-        return (x / ((1.0 - x) * (1.0 + x)).sqrt()).atan()
-
     def acos(self) -> Tensor:
         """The angle in [0, π] whose cosine is x.
 
@@ -150,11 +133,6 @@ class FunctionMixin(RoundingMixin):
         [0.0]
         """
         return self._sloped(_Acos)
-
-    def _acos_value(self) -> Tensor:
-        x = self._float()
-        # tan(φ/2) = sqrt((1 - x) / (1 + x))
-        return ((1.0 - x) / (1.0 + x)).sqrt().atan() * 2.0
 
     def atan(self) -> Tensor:
         """The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series.
@@ -164,45 +142,13 @@ class FunctionMixin(RoundingMixin):
         """
         return self._sloped(_Atan)
 
-    def _atan_value(self) -> Tensor:
-        x = self._float()
-        return x._atan(24 if x.dtype is dtypes.float64 else 11)
-
-    def _atan(self, terms: int) -> Tensor:
-        negative = self < 0
-        size = negative.where(-self, self)
-        large = size > 1.0
-        inner = large.where(1.0 / large.where(size, 1.0), size)
-        # atan(x) = π/6 + atan((x·√3 - 1) / (√3 + x)) brings [tan(π/12), 1] to [-tan(π/12), tan(π/12)]
-        middle = inner > math.tan(math.pi / 12)
-        root = math.sqrt(3.0)
-        reduced = middle.where((inner * root - 1.0) / (inner + root), inner)
-        square = reduced * reduced
-        series = square._filled((-1.0) ** (terms - 1) / (2 * terms - 1))
-        for n in range(terms - 2, -1, -1):
-            series = series * square + (-1.0) ** n / (2 * n + 1)
-        angle = reduced * series
-        angle = middle.where(angle + math.pi / 6, angle)
-        angle = large.where(math.pi / 2 - angle, angle)
-        return negative.where(-angle, angle)
-
     def atan2(self, other: Any) -> Tensor:
         """The angle of the point (other, self), in [-π, π], with the sign of self, also where that is -0.0.
 
         >>> Tensor([0.0]).atan2(Tensor([1.0])).tolist()
         [0.0]
         """
-        y = self._float()
-        right = y._operand(other)
-        common = least_upper_dtype(y.dtype, right.dtype)
-        shape = broadcast_shapes(y.shape, right.shape)
-        made: Tensor = _Atan2.apply(y.cast(common).expand(shape), right.cast(common).expand(shape))
-        return made
-
-    def _sloped(self, function: type[Function]) -> Tensor:
-        """A function whose slope is written down, of floats."""
-        made: Tensor = function.apply(self._float())
-        return made
+        return self._sloped_pair(_Atan2, other)
 
     def sinh(self) -> Tensor:
         """Hyperbolic sine.
@@ -211,15 +157,6 @@ class FunctionMixin(RoundingMixin):
         [0.0]
         """
         return self._sloped(_Sinh)
-
-    def _sinh_value(self) -> Tensor:
-        x = self._float()
-        e = x.expm1()
-        # (e^x - e^-x) / 2 without cancellation: with m = e^x - 1 it is (m + m/(m+1)) / 2
-        near = (x > -1.0) & (x < 1.0)
-        return near.where(
-            (e + e / (e + 1.0)) * 0.5, (x * 0.5).exp() * (x * 0.5).exp() * 0.5 - (-x).exp() * 0.5
-        )
 
     def cosh(self) -> Tensor:
         """Hyperbolic cosine.
@@ -245,15 +182,6 @@ class FunctionMixin(RoundingMixin):
         """
         return self._sloped(_Asinh)
 
-    def _asinh_value(self) -> Tensor:
-        x = self._float()
-        size = (x < 0).where(-x, x)
-        root = (size * size + 1.0).sqrt()
-        # log(|x| + sqrt(x² + 1)) as log1p, accurate near 0; for huge |x| it is log(2|x|)
-        far = size > 1e9
-        value = far.where(size.log() + math.log(2.0), (size + size * size / (root + 1.0)).log1p())
-        return (x < 0).where(-value, value)
-
     def acosh(self) -> Tensor:
         """The number >= 0 whose hyperbolic cosine is x.
 
@@ -262,12 +190,6 @@ class FunctionMixin(RoundingMixin):
         """
         return self._sloped(_Acosh)
 
-    def _acosh_value(self) -> Tensor:
-        x = self._float()
-        far = x > 1e9
-        rest = x - 1.0
-        return far.where(x.log() + math.log(2.0), (rest + (rest * (x + 1.0)).sqrt()).log1p())
-
     def atanh(self) -> Tensor:
         """The number whose hyperbolic tangent is x.
 
@@ -275,10 +197,6 @@ class FunctionMixin(RoundingMixin):
         [0.0]
         """
         return self._sloped(_Atanh)
-
-    def _atanh_value(self) -> Tensor:
-        x = self._float()
-        return (x.log1p() - (-x).log1p()) * 0.5
 
     def erf(self) -> Tensor:
         """The error function.
@@ -294,10 +212,15 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([-math.inf]).logaddexp(0.0).tolist()
         [0.0]
         """
-        a, b = self._float(), self._operand(other)._float()
-        common, shape = least_upper_dtype(a.dtype, b.dtype), broadcast_shapes(a.shape, b.shape)
-        made: Tensor = _LogAddExp.apply(a.cast(common).expand(shape), b.cast(common).expand(shape))
-        return made
+        return self._sloped_pair(_LogAddExp, other, 1.0)
+
+    def logaddexp2(self, other: Any) -> Tensor:
+        """log2(2^self + 2^other), without overflow.
+
+        >>> Tensor([1000.0]).logaddexp2(1000.0).tolist()
+        [1001.0]
+        """
+        return self._sloped_pair(_LogAddExp, other, math.log(2.0))
 
 
 # *** functions whose slopes are written down: shorter than those of their formulas, and right at the ends
@@ -321,9 +244,15 @@ class _Sloped(Function):
         raise NotImplementedError(f"{type(self).__name__} has no slope")
 
 
+def odd(x: Tensor, value: Tensor) -> Tensor:
+    """An odd function of x, from its value at |x| (which is 0 at 0): with the sign of x, that of -0.0 too."""
+    return (x > 0).where(value, (x < 0).where(-value, x))
+
+
 class _Log1p(_Sloped):
     def value(self, x: Tensor) -> Tensor:
-        return x._log1p_value()
+        u = x + 1.0
+        return ((u == 1.0) | (u == math.inf)).where((u == 1.0).where(x, u), u.log() * (x / (u - 1.0)))
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
         return (x + 1.0).reciprocal()
@@ -331,7 +260,10 @@ class _Log1p(_Sloped):
 
 class _Expm1(_Sloped):
     def value(self, x: Tensor) -> Tensor:
-        return x._expm1_value()
+        half = (x * 0.5).tanh()
+        # exp(x) - 1 = 2t / (1 - t) with t = tanh(x/2); far out the plain form is accurate
+        near = (x > -1.0) & (x < 1.0)
+        return near.where(half * 2.0 / (1.0 - half), x.exp() - 1.0)
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
         return y + 1.0
@@ -339,7 +271,8 @@ class _Expm1(_Sloped):
 
 class _Asin(_Sloped):
     def value(self, x: Tensor) -> Tensor:
-        return x._asin_value()
+        # sin φ = x  ⇒  tan φ = x / sqrt((1 - x)(1 + x))
+        return (x / ((1.0 - x) * (1.0 + x)).sqrt()).atan()
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
         return ((1.0 - x) * (1.0 + x)).rsqrt()
@@ -347,15 +280,37 @@ class _Asin(_Sloped):
 
 class _Acos(_Sloped):
     def value(self, x: Tensor) -> Tensor:
-        return x._acos_value()
+        # tan(φ/2) = sqrt((1 - x) / (1 + x))
+        return ((1.0 - x) / (1.0 + x)).sqrt().atan() * 2.0
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
         return -((1.0 - x) * (1.0 + x)).rsqrt()
 
 
+def _arctangent(x: Tensor) -> Tensor:
+    """Reduced to |x| <= tan(π/12), then a series."""
+    terms = 24 if x.dtype is dtypes.float64 else 11
+    negative = x < 0
+    size = negative.where(-x, x)
+    large = size > 1.0
+    inner = large.where(1.0 / large.where(size, 1.0), size)
+    # atan(x) = π/6 + atan((x·√3 - 1) / (√3 + x)) brings [tan(π/12), 1] to [-tan(π/12), tan(π/12)]
+    middle = inner > math.tan(math.pi / 12)
+    root = math.sqrt(3.0)
+    reduced = middle.where((inner * root - 1.0) / (inner + root), inner)
+    square = reduced * reduced
+    series = square._filled((-1.0) ** (terms - 1) / (2 * terms - 1))
+    for n in range(terms - 2, -1, -1):
+        series = series * square + (-1.0) ** n / (2 * n + 1)
+    angle = reduced * series
+    angle = middle.where(angle + math.pi / 6, angle)
+    angle = large.where(math.pi / 2 - angle, angle)
+    return negative.where(-angle, angle)
+
+
 class _Atan(_Sloped):
     def value(self, x: Tensor) -> Tensor:
-        return x._atan_value()
+        return _arctangent(x)
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
         return (x * x + 1.0).reciprocal()
@@ -363,7 +318,11 @@ class _Atan(_Sloped):
 
 class _Sinh(_Sloped):
     def value(self, x: Tensor) -> Tensor:
-        return x._sinh_value()
+        size = x.abs()
+        e, root = size.expm1(), (size * 0.5).exp()  # e^|x| overflows before sinh does
+        # (e^x - e^-x) / 2 without cancellation: with m = e^x - 1 it is (m + m/(m+1)) / 2
+        near = (e + e / (e + 1.0)) * 0.5
+        return odd(x, (size < 1.0).where(near, root * 0.5 * root - (-size).exp() * 0.5))
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
         return x.cosh()
@@ -371,7 +330,9 @@ class _Sinh(_Sloped):
 
 class _Cosh(_Sloped):
     def value(self, x: Tensor) -> Tensor:
-        return (x.exp() + (-x).exp()) * 0.5
+        size = x.abs()
+        root = (size * 0.5).exp()  # e^|x| overflows before cosh does
+        return root * 0.5 * root + (-size).exp() * 0.5
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
         return x.sinh()
@@ -379,7 +340,12 @@ class _Cosh(_Sloped):
 
 class _Asinh(_Sloped):
     def value(self, x: Tensor) -> Tensor:
-        return x._asinh_value()
+        size = (x < 0).where(-x, x)
+        root = (size * size + 1.0).sqrt()
+        # log(|x| + sqrt(x² + 1)) as log1p, accurate near 0; for huge |x| it is log(2|x|)
+        far = size > 1e9
+        value = far.where(size.log() + math.log(2.0), (size + size * size / (root + 1.0)).log1p())
+        return odd(x, value)
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
         return (x * x + 1.0).rsqrt()
@@ -387,7 +353,10 @@ class _Asinh(_Sloped):
 
 class _Acosh(_Sloped):
     def value(self, x: Tensor) -> Tensor:
-        return x._acosh_value()
+        far = x > 1e9
+        rest = x - 1.0
+        near = (rest + (rest * (x + 1.0)).sqrt()).log1p()
+        return (x < 1.0).where(math.nan, far.where(x.log() + math.log(2.0), near))
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
         return ((x - 1.0) * (x + 1.0)).rsqrt()
@@ -395,7 +364,7 @@ class _Acosh(_Sloped):
 
 class _Atanh(_Sloped):
     def value(self, x: Tensor) -> Tensor:
-        return x._atanh_value()
+        return (x.log1p() - (-x).log1p()) * 0.5
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
         return ((1.0 - x) * (1.0 + x)).reciprocal()
@@ -408,7 +377,7 @@ class _Atan2(Function):
         rise, run = y.abs(), x.abs()
         diagonal = (rise == math.inf) & (run == math.inf)
         ratio = diagonal.where(1.0, ((rise == 0) & (run == 0)).where(0.0, rise / run))
-        angle = ratio._atan_value()
+        angle = _arctangent(ratio)
         angle = x._below_zero().where(math.pi - angle, angle)
         return y._below_zero().where(-angle, angle)
 
@@ -421,12 +390,14 @@ class _Atan2(Function):
 
 
 class _LogAddExp(Function):
-    def forward(self, a: Tensor, b: Tensor) -> Tensor:
-        self.save_for_backward(a, b)
-        greatest = a.maximum(b)
-        safe = greatest.isinf().where(greatest._filled(0.0), greatest)
-        return safe + ((a - safe).exp() + (b - safe).exp()).log()
+    """log(b^x + b^y) to the base b, whose natural logarithm is `scale`."""
 
-    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
-        a, b = self.saved_tensors
-        return grad * (a - b).sigmoid(), grad * (b - a).sigmoid()
+    def forward(self, x: Tensor, y: Tensor, scale: float) -> Tensor:
+        self.save_for_backward(x, y)
+        self.scale = scale
+        distance = (x == y).where(0.0, (x - y).abs())  # equal infinities have none
+        return x.maximum(y) + (distance * -scale).exp().log1p() * (1.0 / scale)
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        x, y = self.saved_tensors
+        return grad * ((x - y) * self.scale).sigmoid(), grad * ((y - x) * self.scale).sigmoid(), None

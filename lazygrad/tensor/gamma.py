@@ -35,7 +35,7 @@ class GammaMixin(BesselMixin):
         >>> Tensor([1.0, 2.0, 3.0, 0.0]).lgamma().exp().tolist()
         [1.0, 1.0, 2.0, inf]
         """
-        return self._special(_Lgamma)
+        return self._sloped(_Lgamma)
 
     def digamma(self) -> Tensor:
         """The slope of `lgamma`: ψ(x); NaN at the negative integers, -inf at 0.
@@ -43,7 +43,7 @@ class GammaMixin(BesselMixin):
         >>> round(Tensor([1.0]).digamma().item(), 6)
         -0.577216
         """
-        return self._special(_Digamma)
+        return self._sloped(_Digamma)
 
     def polygamma(self, n: int) -> Tensor:
         """The n-th derivative of `digamma`; called as `x.polygamma(n)`.
@@ -59,7 +59,7 @@ class GammaMixin(BesselMixin):
             raise NotImplementedError(
                 f"polygamma of order {n}: {MAX_POLYGAMMA}! is the last factorial that a float64 holds"
             )
-        return self.digamma() if n == 0 else self._special(_Polygamma, n)
+        return self.digamma() if n == 0 else self._sloped(_Polygamma, n)
 
     def multigammaln(self, p: int) -> Tensor:
         """The logarithm of the multivariate gamma function of p dimensions, for x > (p - 1) / 2.
@@ -144,7 +144,7 @@ class _Digamma(Function):
         for k in range(len(BERNOULLI) - 1, -1, -1):
             series = (series + BERNOULLI[k] / (2 * k + 2)) * square
         value = y.log() - inverse * 0.5 - series + total
-        fraction = x - x.trunc()
+        fraction = x - x.round()  # the tangent has period 1, and is accurate near its zeros alone
         cotangent = math.pi / (below.where(fraction, 0.25) * math.pi).tan()
         mirrored = (fraction == 0.0).where(math.nan, value - cotangent)
         return (x == 0).where(-(x.reciprocal()), below.where(mirrored, value))

@@ -15,6 +15,7 @@ from ..ir.uop import UOp
 from ..shape import broadcast_shapes, broadcast_to
 from .base import TensorBase
 from .casting import CastingMixin
+from .function import Function
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -76,6 +77,25 @@ class OperandsMixin(CastingMixin):
     def _float(self) -> Tensor:
         """This tensor in a float dtype: integers and bools become the default float."""
         return self.cast(self.dtype if dtypes.is_float(self.dtype) else default_float())
+
+    def _wide(self) -> Tensor:
+        """This tensor in a float dtype of 32 bits at least: for formulas of several steps."""
+        x = self._float()
+        return x if x.dtype.itemsize >= 4 else x.cast(dtypes.float32)
+
+    def _sloped(self, function: type[Function], *more: Any) -> Tensor:
+        """A function of one variable whose slope is written down."""
+        made: Tensor = function.apply(self._wide(), *more)
+        return made.cast(self._float().dtype)
+
+    def _sloped_pair(self, function: type[Function], other: Any, *more: Any) -> Tensor:
+        """A function of two variables whose slopes are written down, met in one float dtype and shape."""
+        a, b = self._float(), self._operand(other)._float()
+        common, shape = least_upper_dtype(a.dtype, b.dtype), broadcast_shapes(a.shape, b.shape)
+        self._check_device(b)
+        a, b = a.cast(common)._wide(), b.cast(common)._wide()
+        made: Tensor = function.apply(a.expand(shape), b.expand(shape), *more)
+        return made.cast(common)
 
     def _function(self, op: Ops) -> Tensor:
         """A function of one variable, on floats."""

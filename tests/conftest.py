@@ -114,8 +114,8 @@ def golden(request: pytest.FixtureRequest) -> helpers.Golden:
 
 @pytest.fixture(autouse=True)
 def same_state_after() -> Iterator[None]:
-    """Flags and random numbers are after each test what they were before it, so that order never matters;
-    and the compile thread has nothing left to do of it.
+    """Flags, kinds of devices and random numbers are after each test what they were before it, so that order
+    never matters; and the compile thread has nothing left to do of it.
     """
     config = sys.modules.get("lazygrad.config")
     rng = sys.modules.get("lazygrad.tensor.random")
@@ -132,8 +132,20 @@ def same_state_after() -> Iterator[None]:
     if config and flags:
         for name in set(config.ContextVar.all) - {flag.name for flag in flags}:
             del config.ContextVar.all[name]  # a flag that a test has made
+    device = sys.modules.get("lazygrad.device")
+    if device:
+        forget_devices_of_tests(device.Device)
     if rng_state is not None:
         rng.set_state(rng_state)
+
+
+def forget_devices_of_tests(devices: Any) -> None:
+    for kind in list(devices._registered):
+        devices.unregister(kind)
+    known = devices.known()
+    for name in [name for name in devices.opened() if name.partition(":")[0] not in known]:
+        del devices._open[name]
+        devices._canonical.clear()
 
 
 @pytest.fixture

@@ -126,6 +126,17 @@ def test_flags_are_restored():
     assert (config.DEBUG.value, config.NOOPT.value) == (before, 1 - noopt)
 
 
+def test_devices_of_tests_are_forgotten():
+    from lazygrad.device import Device
+    from tests.conftest import forget_devices_of_tests
+
+    Device.register("visitor", lambda name: type(Device["NPY"])(name))
+    assert Device["visitor:2"].name == "VISITOR:2"
+    forget_devices_of_tests(Device)
+    assert "VISITOR" not in Device.known()
+    assert "VISITOR:2" not in Device.opened()
+
+
 def test_random_numbers_offer_their_state():
     if (ROOT / "lazygrad" / "tensor" / "random.py").exists():
         rng = importlib.import_module("lazygrad.tensor.random")

@@ -44,7 +44,9 @@ def test_reading_a_value_inside_is_refused_with_the_line(read, said):
         return total
 
     f(numbers(3))
-    message = rf"test_jit_methods\.py:\d+: {said} reads a tensor's value while <TinyJit of .*return the tensor"
+    message = (
+        rf"test_jit_methods\.py:\d+: {said} reads a tensor's value while <TinyJit of .*return the tensor"
+    )
     for _ in range(2):
         with pytest.raises(JitError, match=message):
             f(numbers(3))

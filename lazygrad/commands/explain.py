@@ -19,7 +19,7 @@ from ..schedule.kernelize import plan_observers
 from ..viz import Rewrite, pages, plain, record
 from ..viz.record import noting
 from ..viz.walk import in_terminal
-from .script import run_script, script_argument
+from .script import name_of, run_script, script_argument
 from .words import positive
 
 HELP = "a kernel of a script through every form, each rewrite with its rule, forwards and backwards"
@@ -73,7 +73,7 @@ def run(given: argparse.Namespace) -> int:
     status = 0
     try:
         with observe_kernels(search.ran), observe(noting(search.rewrites)):
-            status = run_script(given.script, given.words)
+            status = run_script(given)
     except _Enough:
         pass
     finally:
@@ -81,7 +81,7 @@ def run(given: argparse.Namespace) -> int:
     if search.found is None:
         if status == 0:
             count = f"only {len(search.met)} different kernels" if search.met else "no kernel"
-            print(f"lazygrad explain: {given.script} runs {count}", file=sys.stderr)
+            print(f"lazygrad explain: {name_of(given)} runs {count}", file=sys.stderr)
         return status or 1
     item, asked, planning = search.found
     renderer = Device[item.bufs[0].device].renderer

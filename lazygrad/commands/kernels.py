@@ -13,7 +13,7 @@ from ..device import CompileError, Device, DeviceError
 from ..engine.inspect import FORMS, InspectedKernel, inspect
 from ..engine.realize import observe_kernels
 from ..engine.targets import TARGETS, find_target
-from .script import run_script, script_argument
+from .script import name_of, run_script, script_argument
 from .seen import Seen
 
 HELP = "the kernels that a script runs, written for a target that need not be here"
@@ -36,14 +36,14 @@ def run(given: argparse.Namespace) -> int:
     seen = Seen()
     with Context(TRACEMETA=2):
         with _played_by_the_cpu() as absent, observe_kernels(seen.note):
-            status = run_script(given.script, given.words)
+            status = run_script(given)
         try:
             _show(seen, given, absent)
         except (NotImplementedError, CompileError, DeviceError, KernelOptError) as error:
             print(f"lazygrad kernels: {error}", file=sys.stderr)
             return 1
     if not seen.items and status == 0:
-        print(f"lazygrad kernels: {given.script} runs no kernel", file=sys.stderr)
+        print(f"lazygrad kernels: {name_of(given)} runs no kernel", file=sys.stderr)
     return status
 
 

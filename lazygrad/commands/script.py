@@ -1,35 +1,58 @@
-"""A Python script run by a command, as Python itself would run it; what goes wrong shows its own lines."""
+"""A Python script or module run by a command, as Python itself would; what goes wrong shows its own lines."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
 import runpy
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Iterator
 
 _HERE = os.path.abspath(__file__)
 
 
 def script_argument(parser: argparse.ArgumentParser) -> None:
     """Declare the script of a command."""
-    parser.add_argument("script", help="a Python script; words after -- are its own")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "script", nargs="?", help="a Python script, or - for stdin; words after -- are its own"
+    )
+    which.add_argument("-m", dest="module", metavar="MODULE", help="a module, as python -m runs it")
     parser.epilog = "What the script prints goes to stderr."
 
 
-def run_script(path: str, words: Sequence[str]) -> int:
-    """Run a script to its end; its exit status. What it prints goes to stderr, stdout is the command's.
+def name_of(given: argparse.Namespace) -> str:
+    """What is run, as its user called it."""
+    names = {None: f"module {given.module}", "-": "stdin"}
+    return names.get(given.script, str(given.script))
+
+
+def run_script(given: argparse.Namespace) -> int:
+    """Run a command's script to its end; its exit status. What it prints goes to stderr, stdout is the
+    command's.
 
     An exception ends it with its traceback and status 1; Ctrl-C raises here.
     """
-    if not os.path.isfile(path):
+    path, module = given.script, given.module
+    if path is None and not _is_module(module):
+        print(f"there is no module {module!r}", file=sys.stderr)
+        return 2
+    if path not in (None, "-") and not os.path.isfile(path):
         print(f"there is no script {path!r}", file=sys.stderr)
         return 2
+    folder = os.path.dirname(os.path.abspath(path)) if path not in (None, "-") else ""
     try:
-        with _as_main(path, words), contextlib.redirect_stdout(sys.stderr):
-            runpy.run_path(path, run_name="__main__")
+        with _as_main([path or module, *given.words], folder), contextlib.redirect_stdout(sys.stderr):
+            if path is None:
+                runpy.run_module(module, run_name="__main__", alter_sys=True)
+            elif path == "-":
+                _run_stdin()
+            else:
+                runpy.run_path(path, run_name="__main__")
     except SystemExit as stopped:
         return _status(stopped.code)
     except Exception as error:
@@ -38,11 +61,26 @@ def run_script(path: str, words: Sequence[str]) -> int:
     return 0
 
 
+def _is_module(name: str) -> bool:
+    with contextlib.suppress(ModuleNotFoundError, ValueError), _as_main([name], ""):
+        return importlib.util.find_spec(name) is not None
+    return False
+
+
+def _run_stdin() -> None:
+    main, before = types.ModuleType("__main__"), sys.modules["__main__"]
+    sys.modules["__main__"] = main
+    try:
+        exec(compile(sys.stdin.read(), "<stdin>", "exec"), vars(main))
+    finally:
+        sys.modules["__main__"] = before
+
+
 @contextlib.contextmanager
-def _as_main(path: str, words: Sequence[str]) -> Iterator[None]:
+def _as_main(words: list[str], folder: str) -> Iterator[None]:
     argv, places = sys.argv, list(sys.path)
-    sys.argv = [path, *words]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    sys.argv = words
+    sys.path.insert(0, folder)
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ from ..device import Device
 from ..engine.realize import observe_kernels
 from ..engine.report import time_text
 from ..engine.tuning import Tuned, tune
-from .script import run_script, script_argument
+from .script import name_of, run_script, script_argument
 from .seen import Seen
 from .words import positive
 
@@ -30,10 +30,10 @@ def run(given: argparse.Namespace) -> int:
     width = given.beam or max(BEAM.value, 0) or WIDTH
     seen = Seen()
     with Context(BEAM=0), observe_kernels(seen.note):
-        status = run_script(given.script, given.words)
+        status = run_script(given)
     if status or not seen.items:
         if not status:
-            print(f"lazygrad tune: {given.script} runs no kernel", file=sys.stderr)
+            print(f"lazygrad tune: {name_of(given)} runs no kernel", file=sys.stderr)
         return status
     order = sorted(seen.items, key=lambda ast: -seen.seconds[ast])
     print(f"{'kernel':32} {'runs':>5} {'heuristic':>11} {'best':>11} {'times':>6}  opts")

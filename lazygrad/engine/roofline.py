@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..config import CHECK, NOOPT, THREADS, Context
+from ..config import BEAM, CHECK, NOOPT, THREADS, Context
 from ..device import BufferSpec, CompiledDevice, CompileError, Device, DeviceError, GlobalCounters
 from ..dtype import dtypes
 from ..ir.ops import Ops
@@ -81,7 +81,7 @@ def _kept_or_measured(device: CompiledDevice) -> Roofline | None:
 def _measured(device: CompiledDevice) -> Any:
     """[operations per second, [[bytes, bytes per second], ...]]; [] where running takes no time."""
     before = GlobalCounters.mem_peak
-    with Context(DEBUG=0, **{CHECK.name: 0, NOOPT.name: 0}):
+    with Context(DEBUG=0, **{flag.name: 0 for flag in (BEAM, CHECK, NOOPT)}):
         try:
             bandwidth: list[list[float]] = []
             for size in SIZES:

@@ -116,4 +116,6 @@ def llvmlite_binding() -> Any:
         import llvmlite.binding as llvm
     except ImportError as error:
         raise DeviceError(f"device CPU needs llvmlite ({error}): pip install llvmlite") from error
+    except OSError as error:  # it is there, and its library does not fit into memory, or lacks another
+        raise DeviceError(f"device CPU needs llvmlite, which cannot be loaded: {error}") from error
     return llvm

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import re
+import sys
+
 import pytest
 
 from lazygrad import Device
@@ -134,6 +138,37 @@ def test_a_form_that_is_not_there(script, capsys):
 def test_a_script_that_is_not_there(capsys):
     assert main(["kernels", "nowhere.py"]) == 2
     assert "there is no script 'nowhere.py'" in capsys.readouterr().err
+
+
+def test_a_script_from_stdin(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(MATMUL))
+    assert main(["kernels", "-", "--target", "c", "--", "one"]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith("the words ['one'] __main__\n")
+    assert out.startswith("kernel 1: r_2_2_2 for c, run 3 times\n")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1 / 0"))
+    assert main(["kernels", "-"]) == 1
+    assert capsys.readouterr().err.splitlines()[1] == '  File "<stdin>", line 1, in <module>'
+
+
+def test_a_module(capsys, monkeypatch, tmp_path):
+    (tmp_path / "some_package").mkdir()
+    (tmp_path / "some_package" / "inner.py").write_text("import sys\nprint(sys.argv[1:], __name__)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["kernels", "-m", "some_package.inner", "--", "one"]) == 0
+    assert capsys.readouterr().err == (
+        "['one'] __main__\nlazygrad kernels: module some_package.inner runs no kernel\n"
+    )
+    for name in ("some_package.other", "no_such_package.inner"):
+        assert main(["kernels", "-m", name]) == 2
+        assert capsys.readouterr().err == f"there is no module {name!r}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["-m", "some_package", "script.py"]])
+def test_a_script_or_a_module(words, capsys):
+    with pytest.raises(SystemExit):
+        main(["kernels", *words])
+    assert re.search("one of the arguments script -m is required|not allowed with", capsys.readouterr().err)
 
 
 def test_a_script_without_kernels(script, capsys):

@@ -172,6 +172,7 @@ def test_a_refused_kernel_raises_with_its_source(monkeypatch):
     assert values[2].tolist() == [[3] * 6] * 4
 
 
+@two_cores
 def test_what_cannot_be_lowered_says_so_when_it_is_to_run(monkeypatch):
     lowered, compile_kernel = [], programs.compile_kernel
 

@@ -16,13 +16,15 @@ import pytest
 
 from lazygrad import Device, Tensor, TinyJit
 from lazygrad.codegen.opt import OptOps
-from lazygrad.config import Context
+from lazygrad.config import Context, usable_cores
 from lazygrad.engine.programs import clear_programs, method_cache
 from lazygrad.runtime import _pool
 from lazygrad.runtime._pool import Pool, pool
 from tests.helpers import ROOT, needs
 
 pytestmark = pytest.mark.skipif(not _pool.available(), reason="the pool is there on 64-bit Linux")
+
+several_cores = pytest.mark.skipif(usable_cores() < 2, reason="on one core kernels stay whole")
 
 #: An entry that adds 1 to element `piece` of its buffer, vals[0] times.
 COUNT = """
@@ -172,6 +174,7 @@ KERNELS = {
 }
 
 
+@several_cores
 @pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
 @pytest.mark.parametrize("name", KERNELS)
 def test_results_are_the_same_for_every_number_of_threads(name, device, anew):
@@ -200,6 +203,7 @@ def test_small_kernels_stay_whole(anew):
     assert not any(hasattr(runner.program, "region") for runner in method_cache.values())
 
 
+@several_cores
 def test_pieces_depend_on_shapes_alone(anew):
     found = set()
     for threads in (1, 2, 64):
@@ -212,12 +216,14 @@ def test_pieces_depend_on_shapes_alone(anew):
     assert len(found) == 1
 
 
+@several_cores
 def test_native_callers_know_the_region(anew):
     (x("CPU", 1 << 20).realize() + 1).realize()
     (runner,) = method_cache.values()
     assert runner.program.region[:2] == (pool.address, runner.spec.pieces)
 
 
+@several_cores
 @pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
 def test_replays_are_the_same_for_every_number_of_threads(device, anew):
     weight = x(device, 310, 301, seed=1).realize()
@@ -242,6 +248,7 @@ def test_replays_are_the_same_for_every_number_of_threads(device, anew):
                 assert np.array_equal(a.view(np.uint8), b.view(np.uint8))
 
 
+@several_cores
 def test_a_replay_uses_as_many_threads_as_the_flag_says(anew):
     double = TinyJit(lambda x: x * 2)
     big = x("CPU", 1 << 20).realize()
@@ -279,18 +286,21 @@ def run(code: str, **flags: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@several_cores
 @needs("clang")
 def test_threads_of_another_device_open_no_cpu():
     done = run("from lazygrad import Device; print('CPU' in Device.opened())", DEV="CLANG")
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "False\n")
 
 
+@several_cores
 def test_the_interpreter_ends():
     for end in ("", "sys.exit(0)", "threading.Thread(target=lambda: [good() for _ in range(20)]).start()"):
         done = run(end)
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@several_cores
 def test_the_interpreter_ends_while_a_daemon_thread_is_in_a_region():
     done = run(
         "threading.Thread(target=lambda: [good() for _ in iter(int, 1)], daemon=True).start()\n"
@@ -299,6 +309,7 @@ def test_the_interpreter_ends_while_a_daemon_thread_is_in_a_region():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@several_cores
 def test_a_forked_child_has_workers_of_its_own():
     done = run("""
 for _ in range(5):
@@ -314,6 +325,7 @@ for _ in range(5):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@several_cores
 def test_a_forked_child_has_memory_of_its_own():
     """Pages too, which a buffer of this size is made of."""
     done = run("""
@@ -329,6 +341,7 @@ assert np.array_equal(np.asarray(y), before)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@several_cores
 def test_a_fork_while_another_thread_is_in_a_region():
     done = run("""
 stop = threading.Event()
@@ -350,6 +363,7 @@ assert good()
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@several_cores
 def test_without_threads_the_caller_runs_all():
     done = run("""
 import resource
@@ -365,6 +379,7 @@ assert os.waitpid(pid, 0)[1] == 0
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@several_cores
 def test_signals_reach_python():
     done = run("""
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import signal
 import threading
@@ -15,6 +16,7 @@ from lazygrad.device import Buffer, CompileError, Device, DeviceError
 from lazygrad.dtype import DType, dtypes, from_numpy_name
 from lazygrad.ir import Ops, UOp
 from lazygrad.renderer import ProgramSpec
+from lazygrad.runtime._llvm import llvmlite_binding
 from tests.helpers import needs
 from tests.renderer.support import add_program, at, const, data, dot_program, end, listed, load, loop, store
 
@@ -190,6 +192,26 @@ def test_the_main_thread_never_enters_llvm(monkeypatch):
     opened.compiler.disassemble(spec.src)
     assert threads
     assert threading.main_thread() not in threads
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ImportError("no llvmlite"), r"device CPU needs llvmlite \(no llvmlite\): pip install llvmlite"),
+        (OSError("no room"), "device CPU needs llvmlite, which cannot be loaded: no room"),
+    ],
+)
+def test_what_keeps_llvmlite_from_being_loaded_is_said(error, message, monkeypatch):
+    plain = builtins.__import__
+
+    def refuse(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "llvmlite.binding":
+            raise error
+        return plain(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(DeviceError, match=message):
+        llvmlite_binding()
 
 
 @pytest.mark.parametrize("device", RUNNING)

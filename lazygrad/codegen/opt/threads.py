@@ -1,6 +1,7 @@
 """Which kernels are cut into pieces for the cores of a CPU, and into how many: by their work alone.
 
-How many cores there are has no say in it, so that a kernel is the same code for every THREADS.
+How many cores there are, if there are several, has no say in it, so that a kernel is the same code for every
+THREADS.
 """
 
 from __future__ import annotations

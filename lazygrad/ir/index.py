@@ -9,6 +9,7 @@ their bounds instead of by search.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Iterable
@@ -21,10 +22,13 @@ Monomial = tuple[UOp, ...]
 Terms = dict[Monomial, int]
 #: Sums with more pairs of terms than this are not multiplied out.
 MAX_PRODUCT = 64
+#: So many constants are found without asking the table of all nodes.
+CACHED = 4096
 TRUE, FALSE = UOp.const(dtypes.bool, True), UOp.const(dtypes.bool, False)
 sint = int | UOp
 
 
+@functools.lru_cache(CACHED)
 def const(value: int) -> UOp:
     """A constant index."""
     return UOp(Ops.CONST, dtypes.index, (), value)

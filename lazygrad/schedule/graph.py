@@ -233,4 +233,7 @@ def below_movement(node: UOp) -> UOp:
 
 def is_generated(node: UOp) -> bool:
     """Whether a node is made from nothing in memory: constants, counters, bound Variables."""
-    return node.op in (Ops.CONST, Ops.IOTA, Ops.BIND, Ops.DEFINE_VAR) or node.dtype is dtypes.index
+    return node.op in _GENERATED or node.dtype is dtypes.index
+
+
+_GENERATED = frozenset((Ops.CONST, Ops.IOTA, Ops.BIND, Ops.DEFINE_VAR))

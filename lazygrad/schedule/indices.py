@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from ..ir.index import as_index, const, sint
+import functools
+
+from ..ir.index import as_index, bounds, const, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.tracker import ShapeTracker
+from ..shape.view import CACHED, strides_of
 
 Indices = tuple[UOp, ...]
 
@@ -42,6 +45,11 @@ def _ranges_below(node: UOp) -> frozenset[UOp]:
 
 def through(tracker: ShapeTracker, indices: Indices, shape: tuple[sint, ...]) -> Indices:
     """The indices of the base at which a view is read."""
+    axes = _axes_of(tracker, shape)
+    if axes is not None:
+        found = tuple([const(0) if axis is None else indices[axis] for axis in axes])
+        if all(_is_within(at, size) for at, size in zip(found, shape, strict=True)):
+            return found
     flat, _ = tracker.indexed(indices)
     result: list[UOp] = []
     rest = flat
@@ -59,3 +67,23 @@ def through(tracker: ShapeTracker, indices: Indices, shape: tuple[sint, ...]) ->
             outermost = outermost // as_index(size)
         result[-1] = outermost
     return tuple(reversed(result))
+
+
+def _is_within(at: UOp, size: sint) -> bool:
+    low, high = bounds(at)
+    return low >= 0 and high < size  # type: ignore[operator]
+
+
+@functools.lru_cache(CACHED)
+def _axes_of(tracker: ShapeTracker, shape: tuple[sint, ...]) -> tuple[int | None, ...] | None:
+    """For each axis of the base the axis that walks it, None where it stays at 0; None where a view does
+    more than put axes in another order, repeat and cut off what is behind.
+    """
+    view = tracker.views[0]
+    sizes = (*view.shape, *view.strides, view.offset, *shape)
+    if len(tracker.views) > 1 or view.mask is not None or not all(isinstance(size, int) for size in sizes):
+        return None
+    walking = {step: axis for axis, step in enumerate(view.strides) if step != 0}
+    found = tuple([walking.get(step) for step in strides_of(shape)])
+    moving, matched = len(view.strides) - view.strides.count(0), sum(axis is not None for axis in found)
+    return found if moving == matched and view.offset == 0 else None

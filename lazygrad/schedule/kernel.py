@@ -11,6 +11,7 @@ from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
+from .graph import below_movement
 from .held import is_held
 from .lift import argument_name, with_constants
 from .placement import Group
@@ -89,8 +90,7 @@ class AstBuilder:
 
     def _fill(self, source: UOp) -> None:
         """Build every inline node below, sources first; no recursion."""
-        base, _ = base_and_tracker(source)
-        stack = [base]
+        stack = [below_movement(source)]
         while stack:
             node = stack[-1]
             if node in self.values or not self._is_inline(node):
@@ -98,7 +98,7 @@ class AstBuilder:
                 continue
             waiting = []
             for below in node.src[1:] if node.op is Ops.ASSIGN else node.src:
-                under, _ = base_and_tracker(below)
+                under = below_movement(below)
                 if under not in self.values and self._is_inline(under):
                     waiting.append(under)
             if waiting:

@@ -174,14 +174,14 @@ class Placement:
             if node in self.must:
                 self._store(node, self.must[node])
             elif node in self.uses:
-                reason = self._why_store(node)
+                rows = self._rows(node)
+                reason = self._why_store(node, rows)
                 if reason:
                     self._store(node, reason)
                 else:
                     for group, tuples in self.uses[node].items():
-                        axis = self._row(node, group, tuples)
-                        if axis is not None:
-                            tuples = self._keep(node, group, axis, tuples)
+                        if group in rows:
+                            tuples = self._keep(node, group, rows[group], tuples)
                         for indices, times in list(tuples.items()):
                             self._use_sources(node, group, indices, times)
         return Plan(self.groups, self.home, self.reasons, self.uses)
@@ -280,10 +280,12 @@ class Placement:
                 stack.append(base)
         return total
 
-    def _exact_cost(self, node: UOp) -> int:
-        """What computing an element costs with shared nodes counted once: `self.cost` counts them per use."""
+    def _exact_cost(self, node: UOp, limit: int) -> int:
+        """What computing an element costs with shared nodes counted once (`self.cost` counts them per use);
+        stops past the limit.
+        """
         known, seen, stack, total = self.cost[node], {node}, [node], 0
-        while stack and total < known:
+        while stack and total < known and total <= limit:
             top = stack.pop()
             if top is not node and (top in self.must or top.op in _ONCE or is_held(top)):
                 total += LOAD_COST
@@ -315,8 +317,8 @@ class Placement:
 
     # *** decisions, top-down
 
-    def _why_store(self, node: UOp) -> str:
-        """The reason to store a node; empty where it is inlined."""
+    def _why_store(self, node: UOp, rows: dict[Group, int]) -> str:
+        """The reason to store a node of which kernels could keep rows; empty where it is inlined."""
         uses = self.uses[node]
         if node.op is Ops.REDUCE_AXIS:
             return self._why_store_reduce(node, uses)
@@ -327,8 +329,7 @@ class Placement:
         count = numel(node)
         evaluations = 0
         for group, tuples in uses.items():
-            kept = self._row(node, group, tuples) is not None
-            evaluations += max(tuples.values()) if kept else sum(tuples.values())
+            evaluations += max(tuples.values()) if group in rows else sum(tuples.values())
         if evaluations <= count or _widens_memory(node):
             return ""
         if self.cost[node] <= LOAD_COST and not self.weight[node][1]:  # reading it again would cost as much
@@ -336,10 +337,10 @@ class Placement:
         trip = count * STORE_COST + KERNEL_COST
         extra = (evaluations - count) * self.cost[node]
         if extra > trip:
-            extra = (evaluations - count) * self._exact_cost(node)
+            extra = (evaluations - count) * self._exact_cost(node, trip // (evaluations - count))
         if extra > trip:
             return (
-                f"recomputing costs {extra:,} operations "
+                f"recomputing costs at least {extra:,} operations "
                 f"({evaluations / max(count, 1):.3g} times each element), storing {trip:,}"
             )
         return ""
@@ -411,11 +412,15 @@ class Placement:
 
     # *** rows that are kept
 
-    def _row(self, node: UOp, group: Group, tuples: dict[Indices, int]) -> int | None:
-        """The axis along which a kernel computes a value once and keeps a row; None where it does not."""
-        if len(tuples) < 2 or group.kind != "kernel" or group.scanned is not None:
-            return None
-        return group.rows.axis(node, tuples, self.target, self.must)
+    def _rows(self, node: UOp) -> dict[Group, int]:
+        """The kernels that would compute a value once and keep a row of it, and along which axis."""
+        found: dict[Group, int] = {}
+        for group, tuples in self.uses[node].items():
+            if len(tuples) > 1 and group.kind == "kernel" and group.scanned is None:
+                axis = group.rows.axis(node, tuples, self.target, self.must)
+                if axis is not None:
+                    found[group] = axis
+        return found
 
     def _keep(self, node: UOp, group: Group, axis: int, tuples: dict[Indices, int]) -> dict[Indices, int]:
         """Let a kernel keep rows of a value; where, and how often, the loop that fills them computes it."""

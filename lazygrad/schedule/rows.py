@@ -18,7 +18,7 @@ from ..ir.ops import ELEMENTWISE, OPS, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
-from .graph import is_generated
+from .graph import below_movement, is_generated
 from .held import is_held
 from .indices import Indices, free_ranges, through
 
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 class Rows:
     """What one kernel keeps: `kept` by value. `ranges`: the loops of its results."""
 
-    __slots__ = ("found", "kept", "outer", "own")
+    __slots__ = ("fillings", "found", "kept", "outer", "own")
 
     def __init__(self, ranges: Indices) -> None:
         loops = [r for r in ranges if r.op is Ops.RANGE]
@@ -43,11 +43,7 @@ class Rows:
         self.outer = frozenset(loops[:-1])
         self.kept: dict[UOp, Row] = {}
         self.found: dict[UOp, Work | None] = {}
-
-    @property
-    def fillings(self) -> frozenset[UOp]:
-        """The loops that fill rows."""
-        return frozenset(row.filling for row in self.kept.values())
+        self.fillings: set[UOp] = set()  # the loops that fill rows
 
     def axis(
         self, node: UOp, tuples: Mapping[Indices, int], target: Target, stored: Container[UOp]
@@ -77,15 +73,16 @@ class Rows:
             at[axis] in self.outer for at in tuples
         ):
             return None
-        if node not in self.found:  # asked once more when the value is left in the kernel
-            self.found[node] = work(node, first, first[axis], stored)
-        needed = self.found[node]
+        if not _may_be_dear(node, stored):
+            return None
+        needed = self.found[node] = work(node, first, first[axis], stored)
         return axis if needed is not None and needed.cost >= DEAR else None
 
     def keep(self, node: UOp, at: Indices, axis: int, filling: UOp) -> Indices:
         """Keep rows of a value; returns where the loop `filling` computes it."""
         place = (*at[:axis], filling, *at[axis + 1 :])
         nbytes, found = filling.src[0].arg * node.dtype.itemsize, self.found[node]
+        self.fillings.add(filling)
         self.kept[node] = Row(place, filling, nbytes, found.nodes if found is not None else frozenset())
         return place
 
@@ -102,6 +99,19 @@ class Rows:
 
 def _without(indices: Indices, axis: int) -> Indices:
     return (*indices[:axis], *indices[axis + 1 :])
+
+
+def _may_be_dear(node: UOp, stored: Container[UOp]) -> bool:
+    """Whether a value could take so much work: a few steps, without the places at which it is computed."""
+    cost, stack = 0, [node]
+    while stack and cost < DEAR:
+        top = stack.pop()
+        cost += max(OPS[top.op].cost, 1)
+        for source in top.src:
+            base = below_movement(source)
+            if base.op in ELEMENTWISE and base not in stored and not is_generated(base):
+                stack.append(base)
+    return cost >= DEAR
 
 
 class Work(NamedTuple):

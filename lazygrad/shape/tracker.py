@@ -54,6 +54,8 @@ class ShapeTracker:
     @staticmethod
     def from_shape(shape: Sequence[sint], strides: Sequence[sint] | None = None) -> ShapeTracker:
         """All of a buffer in row-major order (or with other strides)."""
+        if strides is None:
+            return _in_order(tuple(shape))
         return ShapeTracker((View.create(shape, strides),))
 
     def __hash__(self) -> int:
@@ -173,6 +175,11 @@ class ShapeTracker:
         if len(self.views) == 1:
             return ShapeTracker((view,))
         return ShapeTracker(_stacked(self.views[:-1], view))
+
+
+@functools.lru_cache(CACHED)
+def _in_order(shape: Shape) -> ShapeTracker:
+    return ShapeTracker((View.create(shape),))
 
 
 # *** through a view by the number of an element

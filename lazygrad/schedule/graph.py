@@ -18,6 +18,7 @@ from .held import HELD, in_order, is_held
 from .joins import joined
 from .parts import in_parts
 from .reduces import Chains, improved
+from .repeats import without_repeats
 from .versions import effective
 
 #: What a walk does not look below: memory, and what a Variable is bound to, which is no part of the
@@ -78,7 +79,7 @@ def plain(order: Sequence[UOp], roots: Sequence[UOp], target: Target) -> PlainGr
     """
     graph = PlainGraph({}, {}, {})
     value = graph.value
-    chains = Chains(order, roots)
+    chains, wanted = Chains(order, roots), set(roots)
     for node in order:
         if is_held(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
             value[node] = node
@@ -91,12 +92,22 @@ def plain(order: Sequence[UOp], roots: Sequence[UOp], target: Target) -> PlainGr
         links = chains.below(node)
         made = improved(links, value) if links else None
         if made is not None or node.op is Ops.REDUCE_AXIS:
-            made = _cut(made or _plain_node(node, src), target)
+            made = _reduction(made or _plain_node(node, src), target, node in wanted)
         else:
             made = _plain_node(node, src)
         _keep_origin(node, made)
         value[node] = made
     return graph
+
+
+def _reduction(node: UOp, target: Target, is_result: bool) -> UOp:
+    """A reduction that repeats nothing, cut in two where that pays."""
+    made = without_repeats(node)
+    if made is node:
+        return _cut(node, target)
+    if is_result and made.op in MOVEMENT:  # it has memory of its own, and no more than it needs
+        return UOp(Ops.CONTIGUOUS, node.dtype, (made,))
+    return made
 
 
 def _cut(node: UOp, target: Target) -> UOp:

@@ -71,7 +71,7 @@ def through(tracker: ShapeTracker, indices: Indices, shape: tuple[sint, ...]) ->
 
 def _is_within(at: UOp, size: sint) -> bool:
     low, high = bounds(at)
-    return low >= 0 and high < size  # type: ignore[operator]
+    return low >= 0 and high < bounds(as_index(size))[0]
 
 
 @functools.lru_cache(CACHED)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..dtype import ConstType, DType, cast_value, default_int, dtypes, sum_acc_dtype, to_dtype
-from ..gradient import expanded, filled, reduce_axes
+from ..dtype import ConstType, DType, default_int, dtypes, sum_acc_dtype, to_dtype
+from ..gradient import filled, reduce_axes
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -21,10 +21,6 @@ from .movement import Axis
 
 if TYPE_CHECKING:
     from .. import Tensor
-
-
-#: From so many elements on, which no loop passes, one repeated number is reduced by arithmetic.
-MANY = 2**32
 
 
 class ReduceMixin(CreationMixin):
@@ -49,8 +45,7 @@ class ReduceMixin(CreationMixin):
             if self.requires_grad:  # nothing flows to no elements, but the result depends on them
                 node = node + _first_of_nothing(self.uop, axes)
         else:
-            known = None if self.requires_grad else _of_a_number(self.uop, op, axes, kept)
-            node = known or reduce_axes(self.uop, op, axes)
+            node = reduce_axes(self.uop, op, axes)
         if not keepdim:
             node = movement.reshape(node, tuple(size for i, size in enumerate(shape) if i not in axes))
         return self._make(node, self, view=False)  # also where every reduced axis has size 1
@@ -423,37 +418,3 @@ def _first_of_nothing(node: UOp, axes: tuple[int, ...]) -> UOp:
     ends = tuple((0, 1) if i in axes and not resolve_equal(n, 0) else (0, n) for i, n in enumerate(shape))
     padding = tuple((0, 1 if i in axes and resolve_equal(n, 0) else 0) for i, n in enumerate(shape))
     return movement.pad(movement.shrink(node, ends), padding)
-
-
-def _of_a_number(node: UOp, op: Ops, axes: tuple[int, ...], shape: tuple[sint, ...]) -> UOp | None:
-    """The reduction of one number repeated very often, without a loop; None for every other tensor."""
-    dtype, sizes = node.dtype, shape_of(node)
-    count = prod(sizes[i] for i in axes)
-    if not isinstance(count, int) or count < MANY:
-        return None
-    casts: list[DType] = []
-    while node.op in (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.CAST):
-        casts += [node.dtype] if node.op is Ops.CAST else []
-        node = node.src[0]
-    if node.op is not Ops.CONST:
-        return None
-    value = node.arg
-    for each in reversed(casts):
-        value = cast_value(value, each)
-    if op is Ops.ADD:
-        value = value * count
-    elif op is Ops.MUL:
-        value = _power(value, count, dtype)
-    elif op not in (Ops.MAX, Ops.MIN):
-        return None
-    return expanded(UOp(Ops.CONST, dtype, node.src, cast_value(value, dtype)), shape)
-
-
-def _power(value: ConstType, count: int, dtype: DType) -> ConstType:
-    if not dtypes.is_float(dtype):
-        return pow(int(value), count, 1 << (dtype.itemsize * 8))
-    if abs(value) > 1:  # so many factors leave the range of every float, or stay just at 1
-        exponent = count * math.log(abs(value))
-        size = math.inf if exponent > 709 else math.exp(exponent)
-        return -size if value < 0 and count % 2 else size
-    return float(value) ** count

@@ -10,7 +10,6 @@ number stays with its axis: after a split it names what is left of the outer par
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -385,14 +384,24 @@ def stride(expression: UOp, r: UOp) -> int | None:
 
 
 def _stride_by_differencing(expression: UOp, r: UOp) -> int | None:
-    """Where the range stands inside a division or a loaded value: compare its first few places."""
-    size = r.src[0]
-    if size.op is not Ops.CONST or size.arg > 64 or is_computed(expression):
-        return None
-    places = [at(expression, r, k) for k in range(size.arg)]
-    steps = {index.sub(after, before) for before, after in itertools.pairwise(places)}
-    only = steps.pop() if len(steps) == 1 else None
-    return only.arg if only is not None and only.op is Ops.CONST else None
+    """Where the range stands inside a division or a loaded value: compare its few places. Cached."""
+    known: dict[UOp, int | None] = expression.facts.setdefault("steps", {})
+    if r not in known:
+        size = r.src[0]
+        few = size.op is Ops.CONST and size.arg <= 64 and not is_computed(expression)
+        known[r] = _step_of_places(expression, r) if few else None
+    return known[r]
+
+
+def _step_of_places(expression: UOp, r: UOp) -> int | None:
+    step, before = None, at(expression, r, 0)
+    for place in range(1, r.src[0].arg):
+        after = at(expression, r, place)
+        difference = index.sub(after, before)
+        if difference.op is not Ops.CONST or step not in (None, difference.arg):
+            return None
+        step, before = difference.arg, after
+    return step
 
 
 def is_computed(expression: UOp) -> bool:

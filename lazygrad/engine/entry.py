@@ -10,9 +10,10 @@ from ..device import Buffer, Device
 from ..dtype import default_float, default_int
 from ..locks import uninterrupted
 from . import tensors
+from .actions import Roles
 from .capture import Capture, Changed
 from .guards import Watch
-from .replay import Replay, Roles
+from .replay import Replay
 from .results import Nest
 from .structure import Call, ObjectSpec, PlainSpec, SameSpec, Spec, TensorSpec, note_bind
 

@@ -9,20 +9,17 @@ tenth of a microsecond.
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
 import gc
-import os
 import sys
-import sysconfig
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..ir.uop import UOp
 from . import tensors
-from .capture import PACKAGE
+from .bytecode import chains_of, is_user_code, names_of, parameters_of
 from .structure import (
     MISSING,
     PLAIN,
@@ -36,98 +33,6 @@ from .structure import (
     is_instance,
     is_library,
 )
-
-# *** names in bytecode
-
-
-class Chain(NamedTuple):
-    """`root.attribute.attribute`: the root is a name of kind global, free (a closure cell) or param."""
-
-    kind: str
-    root: str
-    attributes: tuple[str, ...]
-
-
-_KEEPS = frozenset(("COPY", "PUSH_NULL", "NOP", "CACHE", "EXTENDED_ARG", "RESUME", "PRECALL"))
-
-
-@functools.lru_cache(4096)
-def chains_of(code: types.CodeType) -> tuple[Chain, ...]:
-    """The chains that a function and the functions written in it read or set."""
-    found: dict[Chain, None] = {}
-    roots = {name: ("param", name) for name in parameters_of(code)}
-    roots.update({name: ("free", name) for name in code.co_freevars})
-    todo = [(code, roots)]
-    while todo:
-        current, known = todo.pop()
-        _scan(current, known, found)
-        for inner in current.co_consts:
-            if isinstance(inner, types.CodeType):
-                todo.append((inner, {name: known[name] for name in inner.co_freevars if name in known}))
-    return tuple(found)
-
-
-def parameters_of(code: types.CodeType) -> tuple[str, ...]:
-    """The names of a function's parameters, without *args and **kwargs."""
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-
-def _scan(code: types.CodeType, roots: Mapping[str, tuple[str, str]], found: dict[Chain, None]) -> None:
-    current: Chain | None = None
-    for step in dis.get_instructions(code):
-        op, name = step.opname, step.argval
-        if op in _KEEPS:
-            continue
-        if isinstance(name, tuple) and name:  # two loads in one instruction: the last is on top
-            name = name[-1]
-        if op in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"):
-            current = Chain("global", name, ())
-        elif op.startswith("LOAD_FAST") or op in _CELLS:
-            current = Chain(*roots[name], ()) if name in roots else None
-        elif op in ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR") and current is not None:
-            current = current._replace(attributes=(*current.attributes, name))
-        else:
-            current = None
-        if current is not None and (current.kind != "param" or current.attributes):
-            found[current] = None
-        if op.startswith(("STORE_", "DELETE_")):
-            current = None
-
-
-_CELLS = frozenset(
-    ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "STORE_DEREF", "DELETE_DEREF")
-)
-
-
-@functools.lru_cache(4096)
-def names_of(code: types.CodeType) -> frozenset[str]:
-    """Every name in a function's bytecode, and in that of the functions written in it."""
-    found = set(code.co_names)
-    todo = [code]
-    while todo:
-        for inner in todo.pop().co_consts:
-            if isinstance(inner, types.CodeType):
-                found.update(inner.co_names)
-                todo.append(inner)
-    return frozenset(found)
-
-
-_STDLIB = sysconfig.get_path("stdlib") + os.sep
-_SITE = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-
-
-@functools.lru_cache(65536)
-def is_user_code(code: types.CodeType) -> bool:
-    """Whether a function is the user's: not lazygrad's, the standard library's, numpy's or llvmlite's."""
-    file = code.co_filename
-    if file.startswith((PACKAGE, "<frozen", "<__array_function__")):
-        return False
-    if any(part in file for part in _SITE):
-        return not any(f"{part}{name}{os.sep}" in file for part in _SITE for name in ("numpy", "llvmlite"))
-    return not file.startswith(_STDLIB)
-
-
-# *** entries
 
 
 class Entry:

@@ -12,86 +12,31 @@ import ctypes
 import struct
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..config import CHECK, DEBUG, JIT, THREADS
 from ..device import Buffer, Device, GlobalCounters
 from ..dtype import dtypes
-from ..ir.ops import Ops
-from ..ir.uop import UOp
-from ..schedule.items import ScheduleItem, output_count, variables_of
-from ..schedule.lift import argument_name
+from ..schedule.items import ScheduleItem
 from ..schedule.memory import arrange
 from . import report
+from .actions import (
+    Action,
+    Batch,
+    Roles,
+    actions_of,
+    batches_of,
+    launch_values,
+    needed,
+    run_copy,
+    without_constant_copies,
+)
 from .check import Checker
-from .programs import Runner, get_runner
-from .realize import copy_one_after_another, number_of, observers, report_run
+from .programs import Runner
+from .realize import observers, report_run
 
 #: What an integer of a launch is, by the Variable's name and value, if it changes: a key; else None.
 Source = Callable[[str, int], Hashable | None]
-
-
-@dataclass
-class Roles:
-    """What the memory of a recorded list is, by its base Buffer. The rest is memory from outside.
-
-    arguments  memory of the call's arguments → its number
-    outputs    memory that is handed out → its number
-    fresh      memory whose first use was a kernel that wrote it
-    zeroed     memory whose first use was reading zeros
-    """
-
-    arguments: dict[Buffer, int] = field(default_factory=dict)
-    outputs: dict[Buffer, int] = field(default_factory=dict)
-    fresh: set[Buffer] = field(default_factory=set)
-    zeroed: set[Buffer] = field(default_factory=set)
-
-
-@dataclass
-class Action:
-    """One thing of the list: a kernel, a copy between devices, or clearing memory."""
-
-    kind: str
-    device: str
-    bufs: tuple[Buffer, ...]
-    outputs: int
-    item: ScheduleItem
-    runner: Runner | None = None
-    places: tuple[int, ...] = ()
-    values: tuple[int, ...] = ()
-    ops: int = 0
-    accessed: int = 0
-
-    def forget_memory(self) -> None:
-        """Let go of the memory that it ran on when it was recorded."""
-        self.bufs = tuple([Buffer(b.device, b.size, b.dtype) for b in self.bufs])
-        self.item = ScheduleItem(
-            self.item.ast, self.bufs, self.item.metadata, self.item.var_vals, self.item.ast
-        )
-
-    @property
-    def reads(self) -> set[Buffer]:
-        return {b.base for b in self.bufs[self.outputs :]}
-
-    @property
-    def writes(self) -> set[Buffer]:
-        return {b.base for b in self.bufs[: self.outputs]}
-
-
-def launch_values(item: ScheduleItem) -> list[tuple[UOp, UOp, int]]:
-    """The integers of a launch: (the kernel's Variable, the Variable that was bound, its value)."""
-    own = {v.arg[0]: v for v in variables_of(item.ast)}
-    found = []
-    taken: list[str] = []
-    for bind in item.kernel.src:
-        if bind.op is Ops.BIND:
-            variable, value = bind.unbind()
-            name = argument_name(variable.arg[0], taken)
-            taken.append(name)
-            if name in own:
-                found.append((own[name], variable, value))
-    return found
 
 
 class Replay:
@@ -104,11 +49,11 @@ class Replay:
     """
 
     def __init__(self, recorded: Sequence[ScheduleItem], roles: Roles, source: Source) -> None:
-        actions = _without_constant_copies(_needed(_actions(recorded), roles), roles)
+        actions = without_constant_copies(needed(actions_of(recorded), roles), roles)
         self.constants = actions.constants
-        self.batches = _batches(actions.actions)
+        self.batches = batches_of(actions.actions)
         #: how many batches there would be without changing the order
-        self.unordered = len(_batches(actions.actions, in_order=True))
+        self.unordered = len(batches_of(actions.actions, in_order=True))
         ordered = [action for batch in self.batches for action in batch.actions]
         self.kernels = sum(a.kind != "clear" for a in ordered)
         self.written = {
@@ -377,7 +322,7 @@ class Replay:
                 target._clear(handles[0])
                 return
             if len(action.item.ast.src) > 2:
-                _copy(action, _looked_at(action, handles))
+                run_copy(action, _looked_at(action, handles))
             else:
                 source = Device[action.bufs[1].device].allocator
                 seen = source._as_buffer(handles[1])
@@ -437,131 +382,9 @@ def _looked_at(action: Action, handles: Sequence[Any]) -> list[Buffer]:
     return [Buffer(like.device, like.size, like.dtype).look_at(handle) for like, handle in pairs]
 
 
-def _copy(action: Action, memory: Sequence[Buffer]) -> None:
-    for buffer in memory:
-        buffer.ensure_allocated()
-    copy_one_after_another(action.item.ast, memory[0], memory[1:])
-
-
 def _checker(action: Action, runner: Runner, handles: Sequence[Any], values: Sequence[int]) -> Checker:
     """What looks at a kernel of this replay (CHECK): the same item, on the memory of now."""
     numbers = dict(zip(runner.vars, values, strict=True))
     memory = tuple(_looked_at(action, handles))
     item = ScheduleItem(action.item.ast, memory, action.item.metadata, numbers, action.item.kernel)
     return Checker(item, runner)
-
-
-# *** from the record to the list
-
-
-def _actions(recorded: Sequence[ScheduleItem]) -> list[Action]:
-    found = []
-    for item in recorded:
-        ast = item.ast
-        device = item.bufs[0].device
-        if ast.op is Ops.COPY:
-            found.append(Action("copy", device, item.bufs, 1, item, accessed=item.bufs[0].nbytes))
-            continue
-        runner = get_runner(device, ast)
-        estimates = runner.spec.estimates
-        ops, accessed = (number_of(n, item.var_vals) for n in (estimates.ops, estimates.bytes))
-        found.append(
-            Action("kernel", device, item.bufs, output_count(ast), item, runner, ops=ops, accessed=accessed)
-        )
-    return found
-
-
-def _needed(actions: list[Action], roles: Roles) -> list[Action]:
-    """Without what nobody reads: values that only a tensor outside of the function held."""
-    wanted = set(roles.outputs)
-    kept = []
-    for action in reversed(actions):
-        if any(b in wanted or not (b in roles.fresh or b in roles.zeroed) for b in action.writes):
-            kept.append(action)
-            wanted |= action.reads | action.writes
-    kept.reverse()
-    return kept
-
-
-@dataclass
-class _Constants:
-    actions: list[Action]
-    constants: dict[Buffer, Buffer]
-
-
-def _stays(buffer: Buffer) -> bool:
-    """Whether memory is a private snapshot of host data, which nobody writes."""
-    return buffer.options is not None and buffer.options.private
-
-
-def _without_constant_copies(actions: list[Action], roles: Roles) -> _Constants:
-    """Make copies of unchanging host data once. Clear what must begin with zeros, if it is written."""
-    writers: dict[Buffer, int] = {}
-    for action in actions:
-        for base in action.writes:
-            writers[base] = writers.get(base, 0) + 1
-    constants: dict[Buffer, Buffer] = {}
-    kept = []
-    cleared: set[Buffer] = set()
-    for action in actions:
-        target = action.bufs[0].base
-        if (
-            action.kind == "copy"
-            and writers[target] == 1
-            and target in roles.fresh
-            and target not in roles.outputs
-        ):
-            if all(_stays(source) and source.base not in roles.arguments for source in action.bufs[1:]):
-                made = constants[target] = Buffer(target.device, target.size, target.dtype)
-                made.allocate_uncleared()
-                _copy(action, [made, *action.bufs[1:]])
-                continue
-        for base in sorted({b.base for b in action.bufs} & roles.zeroed - cleared, key=id):
-            cleared.add(base)
-            if base in writers:
-                kept.append(Action("clear", base.device, (base,), 1, action.item))
-        kept.append(action)
-    return _Constants(kept, constants)
-
-
-@dataclass
-class Batch:
-    """Consecutive kernels that a device runs as one, by a native call or a graph; or one thing by itself."""
-
-    device: str
-    native: Any
-    actions: list[Action]
-    as_one: bool
-    desc: bytes = b""
-    graph: Any = None
-
-
-def _batches(actions: list[Action], in_order: bool = False) -> list[Batch]:
-    """Group the list. A kernel that depends on nothing in between joins an earlier batch of its device.
-
-    in_order  only the last batch is joined, so that nothing moves
-    """
-    batches: list[Batch] = []
-    last_write: dict[Buffer, int] = {}
-    last_use: dict[Buffer, int] = {}
-    for action in actions:
-        device = Device[action.device]
-        native = device.replayer() if action.kind == "kernel" else None
-        as_one = native is not None or (action.kind == "kernel" and device.has_graphs)
-        earliest = max((last_write.get(b, 0) for b in action.reads), default=0)
-        earliest = max([earliest, *(last_use.get(b, 0) for b in action.writes)])
-        joins = None
-        if as_one:
-            places = range(max(earliest, len(batches) - 1) if in_order else earliest, len(batches))
-            joins = next(
-                (n for n in places if batches[n].as_one and batches[n].device == action.device), None
-            )
-        if joins is None:
-            joins = len(batches)
-            batches.append(Batch(action.device, native, [], as_one))
-        batches[joins].actions.append(action)
-        for base in action.writes:
-            last_write[base] = max(joins, last_write.get(base, 0))
-        for base in action.reads | action.writes:
-            last_use[base] = max(joins, last_use.get(base, 0))
-    return batches

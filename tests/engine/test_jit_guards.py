@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, JitError, Tensor, TinyJit, dtypes
-from lazygrad.engine.guards import chains_of, is_user_code
+from lazygrad.engine.bytecode import chains_of, is_user_code
 from tests.engine.jit_support import captures, numbers
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -1,9 +1,11 @@
-"""Writes docs/tensor.md and docs/coverage.md from the code: `python docs/generate.py`.
+"""Writes docs/tensor.md, docs/coverage.md and a stub from the code: `python docs/generate.py`.
 
 tensor.md    every public method of Tensor, from its signature and docstring
 coverage.md  what each takes, found by calling its example, and its gradient, by central differences; which
              tests name it;
              and what PyTorch's Tensor has beyond it (needs PyTorch)
+
+lazygrad/tensor/spellings.pyi  the second names of arguments, for type checkers (docs/spellings.py says how)
 
 tests/tensor/test_generated_docs.py says when a page is no longer what this file writes.
 """
@@ -20,9 +22,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]  # the checkout's, wherever this is run
 
-from lazygrad import Tensor, dtypes  # noqa: E402  the checkout's, wherever this is run
+from spellings import stub  # noqa: E402
+
+from lazygrad import Tensor, dtypes  # noqa: E402
 
 # ---- what there is ----
 
@@ -67,8 +71,8 @@ def tensor_page() -> str:
         "# The methods of Tensor",
         "",
         "Written by `python docs/generate.py` from the docstrings, whose examples run as tests. An",
-        "argument `dim` may be given as `axis`, `keepdim` as `keepdims`, and the reverse. `docs/coverage.md`",
-        "says which dtypes and gradients each has.",
+        "argument `dim` may be given as `axis`, `keepdim` as `keepdims`, and the reverse: type checkers know",
+        "it from `lazygrad/tensor/spellings.pyi`. `docs/coverage.md` says which dtypes and gradients each has.",
         "",
     ]
     family = ""
@@ -424,9 +428,20 @@ def missing_lines() -> list[str]:
     return [*lines, f"| nobody has asked yet | {', '.join(rest)} |"]
 
 
-PAGES = {"tensor.md": tensor_page, "coverage.md": coverage_page}
+def spellings_stub() -> str:
+    return stub(
+        [(name, f) for name in dir(Tensor) if name[0] != "_" and (f := function_of(name)) is not None]
+    )
+
+
+#: What is written where.
+PAGES = {
+    "docs/tensor.md": tensor_page,
+    "docs/coverage.md": coverage_page,
+    "lazygrad/tensor/spellings.pyi": spellings_stub,
+}
 
 if __name__ == "__main__":
     for page, write in PAGES.items():
-        (ROOT / "docs" / page).write_text(write(), "utf-8")
-        print(f"docs/{page}")
+        (ROOT / page).write_text(write(), "utf-8")
+        print(page)

@@ -97,6 +97,7 @@ DRIVERS = {
     "g++": Driver(lambda: shutil.which("g++"), "apt-get install g++"),
     "metal": Driver(_module("Metal"), 'pip install "lazygrad[metal]" on macOS'),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
+    "mypy": Driver(_module("mypy"), 'pip install "lazygrad[dev]"'),
     "nvrtc": Driver(_nvrtc, 'pip install "lazygrad[cuda]"'),
     "onnx": Driver(_module("onnx"), 'pip install "lazygrad[onnx]"'),
     "torch": Driver(_module("torch"), "pip install torch"),

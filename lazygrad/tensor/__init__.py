@@ -6,8 +6,8 @@ from .checkpoint import checkpoint
 from .function import Function
 from .holders import memory
 from .modes import enable_grad, no_grad
-from .names import NamesMixin, take_either_name
-from .neural import NeuralMixin
+from .names import take_either_name
+from .spellings import SpellingsMixin
 from .trace import trace_methods
 from .transforms import grad, gradcheck, hessian, jacobian, jvp, value_and_grad, vjp, vmap
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-class Tensor(NeuralMixin, NamesMixin):
+class Tensor(SpellingsMixin):
     __doc__ = TensorBase.__doc__
 
 

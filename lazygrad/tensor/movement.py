@@ -222,15 +222,17 @@ class MovementMixin(HostMixin):
         """The last two axes exchanged: the transpose of every matrix of a batch."""
         return self.transpose(-2, -1)
 
-    def flip(self, *axis: Any, dims: Sequence[int] | None = None) -> Tensor:
+    def flip(self, *axes: Any, dims: Axis = None, dim: Axis = None, axis: Axis = None) -> Tensor:
         """These axes run backwards; all of them if none is named.
 
         >>> Tensor([1, 2, 3]).flip(0).tolist()
         [3, 2, 1]
         """
-        named = sizes_of(axis) if dims is None else tuple(dims)
-        axes = self._axes(named) if named or self.ndim == 0 else tuple(range(self.ndim))
-        return self._unary(movement.flip(self.uop, axes))
+        given = [names for names in (sizes_of(axes) or None, dims, dim, axis) if names is not None]
+        if len(given) > 1:
+            raise TypeError("flip: give the axes once; dims, dim and axis are the same")
+        places = self._axes(given[0] if given else None)
+        return self._unary(movement.flip(self.uop, places))
 
     def roll(self, shifts: int | Sequence[int], dims: Axis = None, *, axis: Axis = None) -> Tensor:
         """Elements moved along axes by `shifts` places, those that leave enter again on the other side.

@@ -64,14 +64,23 @@ def take_either_name(cls: type) -> None:
             found = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
             if not isinstance(found, types.FunctionType):
                 continue
-            known = inspect.signature(found).parameters
-            if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values()):
-                continue
-            renamed = {new: old for new, old in EITHER.items() if old in known and new not in known}
+            renamed = renamed_arguments(found)
             if renamed:
                 made: Any = _with_names(found, renamed)
                 kind = type(member)
                 setattr(base, name, kind(made) if kind in (classmethod, staticmethod) else made)
+
+
+def renamed_arguments(function: Callable[..., Any]) -> dict[str, str]:
+    """The second names of a method's arguments, where it does not say them itself: {second: its own}."""
+    known = inspect.signature(function).parameters
+    kinds = {name: p.kind for name, p in known.items()}
+    if inspect.Parameter.VAR_KEYWORD in kinds.values():
+        return {}
+    several = inspect.Parameter.VAR_POSITIONAL
+    return {
+        new: old for new, old in EITHER.items() if new not in known and kinds.get(old, several) is not several
+    }
 
 
 def _with_names(function: Callable[..., Any], renamed: dict[str, str]) -> Callable[..., Any]:

@@ -29,6 +29,11 @@ def test_the_methods_are_those_of_the_code() -> None:
     assert page("tensor.md") == generator().tensor_page(), "run: python docs/generate.py"
 
 
+def test_type_checkers_know_both_names_of_arguments() -> None:
+    stub = (ROOT / "lazygrad" / "tensor" / "spellings.pyi").read_text("utf-8")
+    assert stub == generator().spellings_stub(), "run: python docs/generate.py"
+
+
 def rows(text: str) -> list[str]:
     """The rows of methods, without the tests that call them."""
     return re.findall(r"^\| (\w+ \| [^|]* \| [^|]*) \| [^|]* \|$", text, re.M)

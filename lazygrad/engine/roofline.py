@@ -50,16 +50,20 @@ class Roofline(NamedTuple):
         return f"{100 * touched / seconds / bandwidth:.0f}% of {bandwidth * 1e-9:.1f} GB/s"
 
 
-_known: dict[str, Roofline | None] = {}
+#: (kind of device, number of threads) → what was measured.
+_known: dict[tuple[str, int], Roofline | None] = {}
 
 
 def roofline(name: str) -> Roofline | None:
-    """The roofline of a device, measured when first asked for and kept on disk; None where nothing runs."""
+    """The roofline of a device with the threads of now, measured when first asked for and kept on disk; None
+    where nothing runs.
+    """
     device = Device[name]
+    key = device.kind, THREADS.value
     with planning:
-        if device.kind not in _known:
-            _known[device.kind] = _kept_or_measured(device)
-        return _known[device.kind]
+        if key not in _known:
+            _known[key] = _kept_or_measured(device)
+        return _known[key]
 
 
 def forget() -> None:

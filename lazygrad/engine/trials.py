@@ -106,12 +106,13 @@ class Trials:
 
 #: What the child may take to start: Python, lazygrad, the device.
 START_S = 30.0
-_open: dict[str, Trials] = {}
+#: (device, number of threads) → the child.
+_open: dict[tuple[str, int], Trials] = {}
 
 
 def trials_on(device: str) -> Trials:
-    """The child for a device, the same for every search of this process."""
-    return _open.setdefault(device, Trials(device))
+    """The child for a device and as many threads as kernels now have, the same for every such search."""
+    return _open.setdefault((device, THREADS.value), Trials(device))
 
 
 if hasattr(os, "register_at_fork"):

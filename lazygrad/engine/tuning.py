@@ -20,7 +20,7 @@ from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
 from ..codegen.predict import predict
 from ..codegen.sort import sort_keys
-from ..config import BEAM, BEAM_TIMEOUT_SEC, DEBUG, NOOPT
+from ..config import BEAM, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
 from ..device import Buffer, CompiledDevice
 from ..dtype import DTYPES_BY_NAME
 from ..ir.ops import Ops
@@ -116,7 +116,7 @@ class _Search:
         version = None if compiler is None else compiler.version()
         with contextlib.suppress(Unlasting):
             target = f"{type(self.device.renderer).__name__} {target_text(self.target)}"
-            return f"{VERSION}\n{version}\n{target}\n{digest(self.ast)}"
+            return f"{VERSION}\n{version}\n{target}\n{THREADS.value} threads\n{digest(self.ast)}"
         return None
 
     def _recall(self, what: str) -> Any:

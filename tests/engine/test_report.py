@@ -13,6 +13,7 @@ import pytest
 from lazygrad import Context, Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
+from lazygrad.config import THREADS
 from lazygrad.device import Device, GlobalCounters
 from lazygrad.engine import report, roofline
 from lazygrad.engine.programs import clear_programs
@@ -156,6 +157,16 @@ def test_a_roofline_is_measured_outside_of_all_books(capsys):
     assert found.ops > 1e8
     assert all(rate > 1e8 for _, rate in found.bandwidth)
     assert roofline.roofline("CPU") is found
+    roofline.forget()
+
+
+def test_a_roofline_is_that_of_as_many_threads(monkeypatch):
+    roofline.forget()
+    monkeypatch.setattr(roofline, "_measured", lambda device: [1e9 * THREADS.value, [[1 << 10, 1e9]]])
+    with Context(CACHELEVEL=0, THREADS=1):
+        assert roofline.roofline("CPU").ops == 1e9
+    with Context(CACHELEVEL=0, THREADS=2):
+        assert roofline.roofline("CPU").ops == 2e9
     roofline.forget()
 
 

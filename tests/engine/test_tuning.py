@@ -275,5 +275,18 @@ def test_debug_shows_the_rounds(made_up, capsys):
     assert re.search(r"^ +\d+\.\d\ds: from +[12] -> +1 actions \[", capsys.readouterr().out, re.MULTILINE)
 
 
-def test_the_child_is_shared():
-    assert trials_on("CPU") is trials_on("CPU")
+def test_the_child_is_shared_by_what_has_as_many_threads():
+    with Context(THREADS=1):
+        alone = trials_on("CPU")
+        assert trials_on("CPU") is alone
+    with Context(THREADS=2):
+        assert trials_on("CPU") is not alone
+
+
+def test_what_is_found_holds_for_as_many_threads(made_up):
+    with Context(THREADS=1):
+        tune()
+    made_up.clear()
+    with Context(THREADS=2):
+        tune()
+    assert made_up

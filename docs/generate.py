@@ -72,7 +72,7 @@ def tensor_page() -> str:
         "",
         "Written by `python docs/generate.py` from the docstrings, whose examples run as tests. An",
         "argument `dim` may be given as `axis`, `keepdim` as `keepdims`, and the reverse: type checkers know",
-        "it from `lazygrad/tensor/spellings.pyi`. `docs/coverage.md` says which dtypes and gradients each has.",
+        "it from `lazygrad/tensor/spellings.pyi`. `docs/coverage.md` has the dtypes and gradients of each.",
         "",
     ]
     family = ""

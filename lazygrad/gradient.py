@@ -96,6 +96,8 @@ def device_of(node: UOp) -> UOp | None:
             return below
         if below.op is Ops.COPY:
             return below.src[-1]
+        if below.op is Ops.MULTI:
+            return UOp(Ops.DEVICE, arg=below.arg.devices)
         if below not in seen:
             seen.add(below)
             stack.extend(reversed(below.src))
@@ -357,11 +359,20 @@ def _assign(grad: UOp, node: UOp) -> Grads:
     return None, grad
 
 
-def _missing(what: str) -> Rule:
-    def rule(grad: UOp, node: UOp) -> Grads:
-        raise NotImplementedError(f"the gradient of {what} is not there yet")
-
-    return rule
+def _multi(grad: UOp, node: UOp) -> Grads:
+    """The gradient of each part, on its device; of copies, which are equal, the first one has it all."""
+    axis, devices = node.arg
+    targets = [UOp(Ops.DEVICE, arg=name) for name in devices]
+    if axis is None:
+        return (UOp(Ops.COPY, grad.dtype, (grad, targets[0])), *[None] * (len(devices) - 1))
+    parts: list[UOp | None] = []
+    begin: sint = 0
+    for part, target in zip(node.src, targets, strict=True):
+        end = add(begin, shape_of(part)[axis])
+        spans = tuple((begin, end) if i == axis else (0, size) for i, size in enumerate(shape_of(node)))
+        parts.append(UOp(Ops.COPY, grad.dtype, (movement.shrink(grad, spans), target)))
+        begin = end
+    return tuple(parts)
 
 
 LN2, TWO_BY_SQRT_PI = math.log(2.0), 2.0 / math.sqrt(math.pi)
@@ -406,7 +417,7 @@ GRADIENTS: dict[Ops, Rule] = {
     Ops.COPY: _copy,
     Ops.CONTIGUOUS: lambda grad, node: (grad,),
     Ops.ASSIGN: _assign,
-    Ops.MULTI: _missing("a sharded tensor"),
+    Ops.MULTI: _multi,
     # the first source is the value; its gradient is what the author of the Function says
     Ops.FUNCTION: lambda grad, node: node.arg.gradients(grad, node),
     # nothing flows through these

@@ -177,6 +177,55 @@ class Program:
             assert tensor.numpy().tolist() == model.values.tolist()
 
 
+class ShardedProgram(Program):
+    """The same on two devices: every tensor begins in parts along some axis, or copied."""
+
+    DEVICES = ("CPU", "CPU:1")
+
+    def __init__(self, data) -> None:
+        super().__init__(data, self.DEVICES)
+
+    def new(self) -> None:
+        super().new()
+        tensor, model = self.pool.pop()
+        axes = [axis for axis, size in enumerate(tensor.shape) if size >= len(self.DEVICES)]
+        sharded = tensor.shard(self.DEVICES, self.draw(st.sampled_from([None, *axes])))
+        placed = Model(model.values.copy())
+        if self.draw(st.booleans()):
+            sharded.realize()
+            placed.settle()
+        self.pool.append((sharded, placed))
+
+    def reshard(self) -> None:
+        x, m = self.pick()
+        axes = [axis for axis, size in enumerate(x.shape) if size >= len(self.DEVICES)]
+        self.add(x.shard(self.DEVICES, self.draw(st.sampled_from([None, *axes]))) + 0, Model(m.values.copy()))
+
+    def gather(self) -> None:
+        x, m = self.pick()
+        self.add(x.to("CPU").shard(self.DEVICES) + 0, Model(m.values.copy()))
+
+    def join(self) -> None:
+        (x, mx), (y, my) = self.pick(), self.pick()
+        if x.shape != y.shape:
+            y, my = x, mx
+        axis = self.draw(st.integers(0, x.ndim - 1))
+        self.add(x.cat(y, dim=axis), Model(np.concatenate([mx.values, my.values], axis)))
+
+    def scan(self) -> None:
+        x, m = self.pick()
+        axis = self.draw(st.integers(0, x.ndim - 1))
+        self.add(x.cumsum(axis), Model(m.values.cumsum(axis, dtype=np.int32)))
+
+    def take(self) -> None:
+        x, m = self.pick()
+        index = np.array(self.draw(st.lists(st.integers(0, x.shape[0] - 1), min_size=2, max_size=3)))
+        places = Tensor(index).shard(self.DEVICES, self.draw(st.sampled_from([None, 0])))
+        self.add(x[places], Model(m.values[index]))
+
+    STEPS = (*Program.STEPS[:-3], Program.run, Program.run, new, reshard, gather, join, scan, take)
+
+
 def play(data, device: str, steps: int) -> None:
     Program(data, device).play(data.draw(st.integers(1, steps)))
 
@@ -188,6 +237,19 @@ CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_ba
 @given(st.data())
 def test_random_programs_on_cpu(data):
     play(data, "CPU", 12)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=CHECKS)
+@given(st.data())
+def test_random_programs_on_two_devices(data):
+    ShardedProgram(data).play(data.draw(st.integers(1, 10)))
+
+
+@pytest.mark.slow
+@settings(max_examples=1000, deadline=None, suppress_health_check=CHECKS)
+@given(st.data())
+def test_many_random_programs_on_two_devices(data):
+    ShardedProgram(data).play(data.draw(st.integers(1, 20)))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=CHECKS)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..device import Buffer
+from ..device import Buffer, Devices
 from ..dtype import dtypes
 from ..ir.index import bounds, sint
 from ..ir.ops import Ops
@@ -54,7 +54,7 @@ def size(node: UOp) -> sint:
     return prod(shape_of(node))
 
 
-def device(node: UOp) -> str | None:
+def device(node: UOp) -> Devices | None:
     return device_of(node)
 
 

@@ -16,7 +16,7 @@ from .facts import (
     Target,
 )
 from .memory import Allocator, BufferSpec, flat_bytes
-from .registry import CompiledDevice, Compiler, Device, Graph, Launch, Program
+from .registry import CompiledDevice, Compiler, Device, Devices, Graph, Launch, Program
 
 __all__ = [
     "Allocator",
@@ -28,6 +28,7 @@ __all__ = [
     "Compiler",
     "Device",
     "DeviceError",
+    "Devices",
     "GlobalCounters",
     "Graph",
     "Launch",

@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..config import DEBUG, DEV
 from .facts import DeviceError, MissingDeviceError, Target, open_lock
@@ -14,6 +14,9 @@ from .memory import Allocator
 
 if TYPE_CHECKING:
     from ..renderer import ProgramSpec, Renderer
+
+#: The name of one device, or the names of several that hold one tensor in parts or copies.
+Devices = str | tuple[str, ...]
 
 # *** a device
 
@@ -165,14 +168,35 @@ class _Devices:
             del self._open[name]
         self._canonical.clear()
 
-    def canonicalize(self, name: str | None) -> str:
+    @overload
+    def canonicalize(self, name: str | None) -> str: ...
+
+    @overload
+    def canonicalize(self, name: Devices | None) -> Devices: ...
+
+    def canonicalize(self, name: Devices | None) -> Devices:
         """Upper case, without `:0`; None is the default. What follows `DISK:` is a path and stays so."""
         if name is None:
             return self.DEFAULT
+        if isinstance(name, tuple):
+            return self._several(name)
         found = self._canonical.get(name)
         if found is None:
             found = self._canonical[name] = self._canonicalize(name)
         return found
+
+    def _several(self, names: tuple[str, ...]) -> Devices:
+        """The canonical names of devices that hold one tensor together; of one device, its name."""
+        found = tuple([self.canonicalize(name) for name in names])
+        for name in found:
+            if found.count(name) > 1:
+                names_text = ", ".join(found)
+                raise ValueError(f"{names_text} names {name} twice; a device holds one part of a tensor")
+            if not self.runs_kernels(name):
+                raise ValueError(f"{name} holds data and runs no kernels: it cannot hold a part of a tensor")
+        if not found:
+            raise ValueError("a tensor is on at least one device, not on ()")
+        return found if len(found) > 1 else found[0]
 
     def _canonicalize(self, name: str) -> str:
         if not isinstance(name, str):
@@ -194,9 +218,9 @@ class _Devices:
             raise DeviceError(f"{name!r}: after {kind}: comes the number of the device, as in {kind}:1")
         return f"{kind}:{int(rest)}" if rest and int(rest) else kind
 
-    def runs_kernels(self, name: str) -> bool:
-        """Whether a device computes: DISK and NPY only hold data."""
-        return name.partition(":")[0] not in _DATA_ONLY
+    def runs_kernels(self, name: Devices) -> bool:
+        """Whether a device computes: DISK and NPY only hold data. Those that hold a tensor together do."""
+        return isinstance(name, tuple) or name.partition(":")[0] not in _DATA_ONLY
 
     def __getitem__(self, name: str) -> CompiledDevice:
         device = self._open.get(name)
@@ -228,7 +252,7 @@ class _Devices:
     @property
     def DEFAULT(self) -> str:
         """DEV, or CPU=1 and the like in the environment, or a real GPU that works, or CPU."""
-        asked = DEV.value
+        asked: str | None = DEV.value
         if asked:
             return self.canonicalize(asked)
         if self._chosen is None:

@@ -35,6 +35,13 @@ class ReduceArg(NamedTuple):
         return f"({self.op}, {tuple(self.axes)})"
 
 
+class MultiArg(NamedTuple):
+    """How a MULTI is sharded: split along an axis over devices, in their order; axis None: a copy on each."""
+
+    axis: int | None
+    devices: tuple[str, ...]
+
+
 class RangeArg(NamedTuple):
     """Which loop a RANGE is: a number unique in its kernel, and its kind."""
 

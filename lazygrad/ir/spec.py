@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..dtype import DType, PtrDType, dtypes
-from .args import AxisType, RangeArg, ReduceArg
+from .args import AxisType, MultiArg, RangeArg, ReduceArg
 from .nest import closed_ranges, scan_ranges, scan_values, stage_stores
 from .ops import ALU, COMPARISONS, ELEMENTWISE, OPS, REDUCTIONS, SCANS, Ops
 from .text import linear_text, uop_text
@@ -244,6 +244,14 @@ def _copy(u: UOp) -> str | None:
     return None if wrong is None else f"its dtype is that of its sources, {wrong}, not {u.dtype}"
 
 
+def _multi(u: UOp) -> str | None:
+    """A part for each device, all of one dtype."""
+    if not isinstance(u.arg, MultiArg) or len(u.arg.devices) != len(u.src):
+        return f"it has a part for each device, not {len(u.src)} for {u.arg!r}"
+    wrong = next((s.dtype for s in u.src if s.dtype is not u.dtype), None)
+    return None if wrong is None else f"its dtype is that of its parts, {wrong}, not {u.dtype}"
+
+
 def _tensor_const(u: UOp) -> str | None:
     return sources(Ops.DEVICE, least=0)(u) or const(u)
 
@@ -282,7 +290,7 @@ TENSOR = Spec(
         Ops.CONTIGUOUS: _keeps_dtype(1),
         Ops.DETACH: _keeps_dtype(1),
         Ops.FUNCTION: sources(None, more=True),
-        Ops.MULTI: ok,
+        Ops.MULTI: _multi,
         Ops.ASSIGN: sources(None, None, more=True),
         Ops.KERNEL: void,
         Ops.BIND: sources(Ops.DEFINE_VAR, Ops.CONST),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ..device import Devices
 from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
@@ -149,7 +150,7 @@ def _added(mask: Tensor, like: Tensor) -> Tensor:
     return mask.where(-math.inf, 0.0).cast(like.dtype) if dtypes.is_bool(mask.dtype) else mask
 
 
-def causal_mask(size: int, device: str | None = None) -> Tensor:
+def causal_mask(size: int, device: Devices | None = None) -> Tensor:
     """-inf above the diagonal, 0 elsewhere: each place sees itself and those before it.
 
     >>> nn.causal_mask(2).tolist()

@@ -9,6 +9,7 @@ import os
 import pathlib
 from typing import TYPE_CHECKING, Any
 
+from ..device import Devices
 from ..tensor import Tensor
 from .files import fetch
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def digits(seed: int = 0, device: str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def digits(seed: int = 0, device: Devices | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The 1,797 handwritten digits that scikit-learn carries: (x_train, y_train, x_test, y_test).
 
     x     images (count, 1, 8, 8), float32 in [0, 1]        y   the digits that they show (count,), int32
@@ -65,7 +66,7 @@ _MNIST_FILES = {
 
 
 def mnist(
-    folder: str | os.PathLike[str] | None = None, device: str | None = None, fashion: bool = False
+    folder: str | os.PathLike[str] | None = None, device: Devices | None = None, fashion: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The 70,000 handwritten digits of LeCun, Cortes and Burges: (x_train, y_train, x_test, y_test).
 

@@ -22,7 +22,7 @@ def parameter(value: Tensor) -> Tensor:
 
 def buffer(value: Tensor) -> Tensor:
     """Memory of its own that begins with `value`: part of a layer's state, and not trained."""
-    return Tensor.empty(*value.shape, dtype=value.dtype, device=value.device).assign(value)
+    return value.empty_like().assign(value)
 
 
 def uniform(*shape: int, fan_in: int) -> Tensor:

@@ -15,6 +15,7 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..device import Device
 from ..dtype import DType, dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -114,7 +115,7 @@ def load_state_dict(
 
     for name in names:
         value = state_dict.pop(name) if consume else state_dict[name]
-        targets[name].assign(value.detach().to(targets[name].device))
+        targets[name].assign(value.detach().shard_like(targets[name]))
     quiet = None if verbose else True  # None: no bar where stderr is no terminal
     with tqdm(total=len(names), desc="loading weights", unit="tensor", leave=False, disable=quiet) as bar:
         for begin in range(0, len(names), TOGETHER):
@@ -144,7 +145,7 @@ def _check_fits(name: str, target: Tensor, value: Any) -> None:
         raise TypeError(
             f"{name}: the model has {target.dtype}, the state dict {value.dtype}; cast one of them first"
         )
-    if value.device != target.device and value.device.partition(":")[0] not in ("DISK", "NPY"):
+    if value.device != target.device and Device.runs_kernels(value.device):
         raise ValueError(
             f"{name}: the model is on {target.device}, the state dict on {value.device}; "
             "move one of them with .to()"
@@ -218,7 +219,7 @@ def safe_save(
 def _bits(tensor: Tensor) -> Tensor:
     """The tensor in a dtype that numpy has, not on disk: bfloat16 and fp8 as the integers of their bits."""
     here = tensor.detach()
-    if here.device.startswith("DISK"):
+    if not Device.runs_kernels(here.device):
         here = here.to("CPU")
     return here if here.dtype.fmt is not None else here.bitcast(_INTEGERS[here.dtype.itemsize])
 

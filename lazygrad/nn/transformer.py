@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from ..device import Devices
 from ..shape import shape_text
 from ..tensor import Tensor
 from .attention import MultiheadAttention, causal_mask
@@ -271,7 +272,7 @@ class Transformer:
         return result
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: str | None = None) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Devices | None = None) -> Tensor:
         """`nn.causal_mask` by PyTorch's name.
 
         >>> nn.Transformer.generate_square_subsequent_mask(2).tolist()

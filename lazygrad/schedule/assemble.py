@@ -104,7 +104,7 @@ def plan(order: Sequence[UOp], roots: Sequence[UOp], fuse: bool) -> Template:
 
 def _target_of(roots: Sequence[UOp]) -> tuple[Target, Prices | None]:
     """What the kernels are for, and what operations cost there."""
-    name = next((d for d in map(device_of, roots) if d is not None), Device.DEFAULT)
+    name = next((device_name(root) for root in roots if device_of(root) is not None), Device.DEFAULT)
     try:
         device = Device[name]
         return device.target, None if device.renderer is None else prices_for(device.renderer)
@@ -172,7 +172,7 @@ class _Assembler:
     def _working_memory(self, node: UOp) -> Output:
         """What a SORT needs besides its result: one more output, which nobody reads."""
         plan = SortPlan.of(shape_of(node), node.src[0].dtype)  # type: ignore[arg-type]
-        return Output(None, device_of(node) or Device.DEFAULT, plan.words, WORD)
+        return Output(None, _device_of(node), plan.words, WORD)
 
     def _results(self) -> list[tuple[int, int, int]]:
         found: list[tuple[int, int, int]] = []
@@ -360,7 +360,7 @@ class _Assembler:
                 self._where_is(below_movement(node.src[0])), device_name(node), numel(node), node.dtype
             )
         count = numel(node.src[1]) if node.op is Ops.ASSIGN and not is_held(node) else numel(node)
-        return Output(None, device_of(node) or Device.DEFAULT, count, node.dtype)
+        return Output(None, _device_of(node), count, node.dtype)
 
     def _where_is(self, node: UOp, kernel: int = -1) -> Ref:
         """The reference under which a kernel finds a node's value in memory."""
@@ -483,6 +483,13 @@ class _Assembler:
         store = UOp(Ops.STORE, dtypes.void, (write, views[1], load))
         references = [self._bind_reference(bind) for bind in binds]
         return KernelTemplate(UOp.sink(store), [output], [reference], references, ())
+
+
+def _device_of(node: UOp) -> str:
+    """Where a value is stored; numbers that a SCATTER begins with, where its indices are."""
+    if node.op is Ops.CONTIGUOUS and isinstance(node.arg, tuple) and device_of(node) is None:
+        node = next((source for source in node.arg[1:3] if device_of(source) is not None), node)
+    return Device.DEFAULT if device_of(node) is None else device_name(node)
 
 
 def _flat_size(node: UOp) -> int:

@@ -14,7 +14,7 @@ from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.tracker import ShapeTracker, unbound
 from .blocks import in_blocks
-from .held import HELD, in_order, is_held
+from .held import HELD, in_order, is_held, is_whole
 from .joins import joined
 from .parts import in_parts
 from .reduces import Chains, improved
@@ -124,7 +124,7 @@ def _cut(node: UOp, target: Target) -> UOp:
 def _plain_assign(graph: PlainGraph, node: UOp, before: UOp, written: UOp) -> None:
     target = graph.version.get(before, before)
     base, tracker = base_and_tracker(written)
-    whole = node.arg is None and tracker.contiguous
+    whole = node.arg is None and is_whole(base, tracker)
     computed = whole and not is_held(base) and not is_generated(base) and base.op is not Ops.ASSIGN
     if computed and target in graph.stored:
         del graph.stored[target], graph.version[before]  # never made: nobody reads that version from memory

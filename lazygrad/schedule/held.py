@@ -6,6 +6,8 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.rules import shape_of
+from ..shape.sizes import prod, resolve_equal
+from ..shape.tracker import ShapeTracker
 
 #: Memory that is there, or will be when the kernels planned earlier have run.
 HELD = frozenset((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.KERNEL))
@@ -27,16 +29,14 @@ def is_copied_as_it_is(node: UOp) -> bool:
     """Whether a COPY of several takes a node without a kernel: a number, or what lies in memory in order."""
     base, tracker = base_and_tracker(node)
     if base.op in (Ops.COPY, Ops.CONTIGUOUS):
-        return tracker.contiguous
+        return is_whole(base, tracker)
     return is_number(node) or (is_held(base) and in_order(node).op is not Ops.CONTIGUOUS)
 
 
 def in_order(node: UOp) -> UOp:
     """What a COPY or SORT can read: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
     base, tracker = base_and_tracker(node)
-    if is_held(base) and tracker.contiguous and tracker.size == shape_of(base)[0]:
-        return node
-    if base.op in (Ops.COPY, Ops.CONTIGUOUS) and tracker.contiguous:
+    if (is_held(base) or base.op in (Ops.COPY, Ops.CONTIGUOUS)) and is_whole(base, tracker):
         return node
     if is_held(base) and len(tracker.views) == 1:
         view = tracker.views[0]
@@ -46,6 +46,11 @@ def in_order(node: UOp) -> UOp:
             part = UOp(Ops.BUFFER_VIEW, base.dtype, (base,), (size, offset * base.dtype.itemsize))
             return reshape(part, tracker.shape)
     return UOp(Ops.CONTIGUOUS, node.dtype, (node,))
+
+
+def is_whole(base: UOp, tracker: ShapeTracker) -> bool:
+    """Whether a tracker is all of a base, in its order."""
+    return tracker.contiguous and resolve_equal(tracker.size, prod(shape_of(base)))
 
 
 def _is_packed(view: object) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..device import Buffer
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
+from .graph import below_movement
 from .lift import argument_name
 from .versions import buffer_of, effective
 
@@ -77,11 +78,15 @@ def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
     """The kernels below planned roots that have not run yet, each after what it needs."""
     done: set[UOp] = set()
     items: list[ScheduleItem] = []
-    stack = []
+    stack: list[UOp] = []
     for root in reversed(roots):
         while root.op in MOVEMENT or root.op is Ops.DETACH:
             root = root.src[0]
-        stack.append(effective(root))
+        root = effective(root)
+        if root.op is Ops.MULTI:
+            stack.extend(effective(below_movement(part)) for part in reversed(root.src))
+        else:
+            stack.append(root)
     while stack:
         node = stack[-1]
         if node in done or node.op not in (Ops.ASSIGN, Ops.KERNEL):

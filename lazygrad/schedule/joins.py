@@ -18,7 +18,7 @@ from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, expand, pad, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import add, mul, prod
-from .held import in_order, is_held, is_number
+from .held import in_order, is_copied_as_it_is, is_held, is_number, is_whole
 from .versions import device_of
 
 #: Up to so many values are joined by a choice among them for each element: code grows with them.
@@ -64,7 +64,7 @@ class _Alike:
         bases: list[UOp] = []
         for part in parts:
             base, tracker = base_and_tracker(part)
-            if (bases and base.op is not bases[0].op) or not tracker.contiguous:
+            if (bases and base.op is not bases[0].op) or not is_whole(base, tracker):
                 return None
             bases.append(base)
         like = bases[0]
@@ -89,14 +89,6 @@ def _repeated(part: UOp, times: int) -> UOp:
     size, *rest = shape_of(part)
     turns = expand(reshape(part, (1, size, *rest)), (times, size, *rest))
     return reshape(turns, (mul(times, size), *rest))
-
-
-def is_copied_as_it_is(part: UOp) -> bool:
-    """Whether a COPY of several takes a value without a kernel: a number, or what lies in memory in order."""
-    base, tracker = base_and_tracker(part)
-    if base.op in (Ops.COPY, Ops.CONTIGUOUS):
-        return tracker.contiguous
-    return is_number(part) or (is_held(base) and in_order(part).op is not Ops.CONTIGUOUS)
 
 
 def _copy(parts: Sequence[UOp], device: UOp) -> UOp:

@@ -21,7 +21,7 @@ from ..ir.uop import UOp
 from ..locks import uninterrupted
 from ..shape.rules import shape_of
 from .assemble import Ref, Template, plan
-from .graph import binds_in_args, open_arg, toposort_effective
+from .graph import below_movement, binds_in_args, open_arg, toposort_effective
 from .held import is_held
 from .kernel import Kernel
 from .lift import (
@@ -34,6 +34,7 @@ from .lift import (
     open_sources,
     open_value,
 )
+from .multi import in_place, separated
 from .versions import check_alive, device_of, effective, in_shape, latest, new_buffer, set_becomes
 
 Pending = Callable[[], Iterable[UOp]]
@@ -63,6 +64,7 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
             observer(wanted)
         if CHECK == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
+        wanted = separated(wanted)
         walked: set[UOp] = set()
         order = toposort_effective(wanted, walked)
         ended, known = _ended_versions(order), set[UOp]()
@@ -70,6 +72,8 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
         while ended != known:  # the readers that join the plan may write too
             known = ended
             readers, waiting = _readers_of_ended(order, wanted, ended, pending)
+            asked = set(wanted)
+            readers = [reader for reader in separated(readers) if reader not in asked]
             if readers:
                 wanted += readers
                 order += toposort_effective(readers, walked)
@@ -121,7 +125,10 @@ def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
         base = node
         while base.op in _LOOKS:
             base = base.src[0]
-        if not is_held(base) and base.op is not Ops.CONST:
+        if base.op is Ops.MULTI and in_place(base):
+            for part in base.src:
+                check_alive(below_movement(part))
+        elif not is_held(base) and base.op is not Ops.CONST:
             found[base] = None
         elif base.op is Ops.BUFFER:
             check_alive(base)
@@ -151,7 +158,7 @@ def _readers_of_ended(
 
     Returns them, and version → kernels planned earlier that read it and have not run.
     """
-    others = [base for base in (_open_or_planned(latest(p)) for p in pending()) if base is not None]
+    others = [base for p in pending() for base in _open_or_planned(latest(p))]
     everything = order + toposort_effective(others, set(order))
     reads: dict[UOp, bool] = {}
     waiting: dict[UOp, list[UOp]] = {}
@@ -171,7 +178,7 @@ def _readers_of_ended(
     for node in everything:
         touched = node in ended
         if not touched and not is_held(node):
-            continues = node.op is Ops.ASSIGN and effective(node.src[0]).op is Ops.ASSIGN
+            continues = node.op is Ops.ASSIGN and _is_written(effective(node.src[0]))
             sources = node.src[1:] if node.op is Ops.ASSIGN and not continues else node.src
             touched = any(reads.get(effective(s) if "becomes" in s.facts else s, False) for s in sources)
         reads[node] = touched
@@ -180,10 +187,20 @@ def _readers_of_ended(
     return list(readers), waiting
 
 
-def _open_or_planned(node: UOp) -> UOp | None:
+def _open_or_planned(node: UOp) -> list[UOp]:
+    """What a value is computed from that is not in memory: of one that several devices hold, its parts."""
     while node.op in _LOOKS:
         node = node.src[0]
-    return None if node.op in (Ops.BUFFER, Ops.CONST) else node
+    if node.op is Ops.MULTI:
+        return [below for part in node.src for below in _open_or_planned(part)]
+    return [] if node.op in (Ops.BUFFER, Ops.CONST) else [node]
+
+
+def _is_written(memory: UOp) -> bool:
+    """Whether a version of memory is what an ASSIGN will write."""
+    if memory.op is Ops.MULTI:
+        return any(_is_written(below_movement(part)) for part in memory.src)
+    return memory.op is Ops.ASSIGN
 
 
 # *** structure

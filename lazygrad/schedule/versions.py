@@ -12,11 +12,13 @@ from __future__ import annotations
 import itertools
 import weakref
 
-from ..device import Buffer, Device
+from ..device import Buffer, Device, Devices
 from ..dtype import DType, dtypes
+from ..ir.args import MultiArg
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, new_node
+from ..locks import uninterrupted
 from ..shape.movement import reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
@@ -48,8 +50,14 @@ def version_on(place: UOp, buffer: Buffer) -> UOp:
     return node
 
 
-def empty_buffer(device: str, size: int, dtype: DType) -> UOp:
-    """A BUFFER node whose memory reads zeros; it is allocated when it is first read."""
+def empty_buffer(device: Devices, size: int, dtype: DType) -> UOp:
+    """A BUFFER node whose memory reads zeros; it is allocated when it is first read.
+
+    On several devices it is one on each.
+    """
+    if isinstance(device, tuple):
+        copies = tuple([empty_buffer(name, size, dtype) for name in device])
+        return UOp(Ops.MULTI, dtype, copies, MultiArg(None, device))
     return mark_buffer(new_buffer(device, size, dtype), Buffer(device, size, dtype))
 
 
@@ -115,15 +123,18 @@ def check_alive(node: UOp) -> None:
 
 
 def device_name(node: UOp) -> str:
-    """The device of a node that is known to have one."""
+    """The device of a node that is known to be on one."""
     name = device_of(node)
-    if name is None:
-        raise RuntimeError(f"{node.op} has no device")
+    if not isinstance(name, str):
+        raise RuntimeError(f"{node.op} is not on one device but on {name}")
     return name
 
 
-def device_of(node: UOp) -> str | None:
-    """Where a node's value lives: the device of the first source that has one; None for bare constants."""
+def device_of(node: UOp) -> Devices | None:
+    """Where a node's value lives: the device of the first source that has one; None for bare constants.
+
+    A tuple of devices for what is sharded over them, or copied on each.
+    """
     if "device" in node.facts:
         return node.facts["device"]  # type: ignore[no-any-return]
     stack = [node]
@@ -134,11 +145,14 @@ def device_of(node: UOp) -> str | None:
         elif top.op is Ops.DEVICE:
             top.facts["device"] = top.arg
             stack.pop()
+        elif top.op is Ops.MULTI:
+            top.facts["device"] = top.arg.devices
+            stack.pop()
         elif top.op is Ops.COPY:
             top.facts["device"] = top.src[-1].arg
             stack.pop()
         else:
-            answer: str | None = None
+            answer: Devices | None = None
             for source in top.src:
                 if "device" not in source.facts:
                     stack.append(source)
@@ -152,6 +166,26 @@ def device_of(node: UOp) -> str | None:
                 top.facts["device"] = answer
                 stack.pop()
     return node.facts["device"]  # type: ignore[no-any-return]
+
+
+def placed(node: UOp, device: Devices) -> UOp:
+    """A value that is on no device, being made of numbers alone, as one that is on this device."""
+    if device_of(node) is not None:
+        return node
+    made: dict[UOp, UOp] = {}
+    place = UOp(Ops.DEVICE, arg=device)
+    for below in node.toposort():
+        if below.op in (Ops.CONST, Ops.IOTA) and not below.src:
+            made[below] = below.replace(src=(place,))
+        elif below.op in _NUMBERS:
+            made[below] = below
+        else:
+            made[below] = below.replace(src=tuple([made[source] for source in below.src]))
+    return made[node]
+
+
+#: Their sources are no values: a bound Variable, and what it is bound to.
+_NUMBERS = frozenset((Ops.BIND, Ops.DEFINE_VAR))
 
 
 def set_becomes(node: UOp, replacement: UOp) -> None:
@@ -168,6 +202,8 @@ def effective(node: UOp) -> UOp:
     """What this very node has become, to the end."""
     while True:
         replacement = node.facts.get("becomes")
+        if replacement is None and node.op is Ops.MULTI:
+            replacement = renewed(node)
         if replacement is None:
             return node
         node = latest(replacement) if replacement.op in MOVEMENT else replacement
@@ -182,11 +218,41 @@ def latest(node: UOp) -> UOp:
             chain.append(base)
             base = base.src[0]
         replacement: UOp | None = base.facts.get("becomes")
+        if replacement is None and base.op is Ops.MULTI:
+            replacement = renewed(base)
         if replacement is None:
             return node
         node = replacement
         for move in reversed(chain):
             node = move.replace(src=(node,))
+
+
+def renewed(multi: UOp) -> UOp | None:
+    """A MULTI of what its parts have become, which it then becomes; None where they have become nothing."""
+    parts = tuple([latest(part) for part in multi.src])
+    if parts == multi.src:
+        return None
+    made = multi.replace(src=parts)
+    with uninterrupted():
+        set_becomes(multi, made)
+        for ref in multi.facts.get("values", ()):  # let go of what the parts were computed from
+            node = ref()
+            if node is not None:
+                set_becomes(node, rebased(node.facts["becomes"], made))
+    return made
+
+
+def has_become(base: UOp) -> bool:
+    """Whether a node that is no movement stands for something else by now."""
+    if "becomes" in base.facts:
+        return True
+    return base.op is Ops.MULTI and any(has_become(_below_looks(part)) for part in base.src)
+
+
+def _below_looks(node: UOp) -> UOp:
+    while node.op in MOVEMENT or node.op is Ops.DETACH:
+        node = node.src[0]
+    return node
 
 
 def in_shape(memory: UOp, shape: tuple[sint, ...]) -> UOp:

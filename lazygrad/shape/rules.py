@@ -36,6 +36,18 @@ def _one_after_another(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
     return (length, *rest)
 
 
+def _of_parts(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+    """Parts along an axis make up the whole; copies are the whole each."""
+    axis = u.arg.axis
+    first: Shape = shapes[0]
+    if axis is None:
+        return first
+    length = first[axis]
+    for other in shapes[1:]:
+        length = add(length, other[axis])
+    return (*first[:axis], length, *first[axis + 1 :])
+
+
 def _second(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
     return shapes[1]  # type: ignore[no-any-return]
 
@@ -106,7 +118,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.CONTIGUOUS: _first,
     Ops.DETACH: _first,
     Ops.FUNCTION: _first,
-    Ops.MULTI: NO_SHAPE,
+    Ops.MULTI: _of_parts,
     Ops.ASSIGN: _first,
     Ops.KERNEL: NO_SHAPE,
     Ops.BIND: _scalar,

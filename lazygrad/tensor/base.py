@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ..device import Buffer, Device
+from ..device import Buffer, Device, Devices
 from ..dtype import (
     ConstType,
     DType,
@@ -22,16 +22,18 @@ from ..dtype import (
 )
 from ..engine.inspect import InspectedKernel, inspect
 from ..engine.realize import realize as realize_nodes
+from ..gradient import GRADIENTS, filled
 from ..ir.index import bounds, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.kernelize import kernelize as kernelize_nodes
-from ..schedule.versions import device_of, latest, new_buffer, peel
+from ..schedule.multi import laid_like, new_memory, sharded, value_of
+from ..schedule.versions import device_name, device_of, has_become, latest, new_buffer, peel, placed
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
-from ..shape.sizes import shape_text
-from .storage import Storage, base_of, has_pad, is_view
+from ..shape.sizes import prod, shape_text
+from .storage import Storage, base_of, chain_to, has_pad, is_in_memory, is_view
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -65,7 +67,7 @@ class TensorBase(metaclass=TrainingFlag):
     def __init__(
         self,
         data: Any = None,
-        device: str | None = None,
+        device: Devices | None = None,
         dtype: DType | str | None = None,
         requires_grad: bool | None = None,
     ) -> None:
@@ -122,7 +124,9 @@ class TensorBase(metaclass=TrainingFlag):
     @property
     def uop(self) -> UOp:
         """The node of the tensor graph that this tensor stands for now."""
-        if "becomes" in base_of(self._uop).facts and not (self._requires_grad and not self._leaf):
+        base = base_of(self._uop)
+        changed = "becomes" in base.facts or (base.op is Ops.MULTI and has_become(base))
+        if changed and not (self._requires_grad and not self._leaf):
             self._uop = latest(self._uop)
             if self._storage is None:
                 self._note_reader()
@@ -131,7 +135,7 @@ class TensorBase(metaclass=TrainingFlag):
     def _note_reader(self) -> None:
         """Be known to the version of memory that this value is read from without being a view of it."""
         base = base_of(self._uop)
-        if base.op in (Ops.BUFFER, Ops.ASSIGN):
+        if base.op in (Ops.BUFFER, Ops.ASSIGN, Ops.MULTI):
             readers = [ref for ref in base.facts.get("readers", ()) if ref() is not None]
             base.facts["readers"] = [*readers, weakref.ref(self)]
 
@@ -176,7 +180,7 @@ class TensorBase(metaclass=TrainingFlag):
         return self._uop.dtype
 
     @property
-    def device(self) -> str:
+    def device(self) -> Devices:
         return device_of(self._uop) or Device.DEFAULT
 
     @property
@@ -263,6 +267,8 @@ class TensorBase(metaclass=TrainingFlag):
         grad = self.grad.uop if self.grad is not None else None
         shape = shape_text(self.shape)
         short = repr(self.dtype)[len("dtypes.") :]
+        if base.op is Ops.MULTI:
+            held = f"axis={base.arg.axis}"
         node_text = f"<UOp {self.device} {shape} {short} ({base.op!r}, {held})>"
         return f"<Tensor {node_text} on {self.device} with grad {grad}>"
 
@@ -328,7 +334,7 @@ class TensorBase(metaclass=TrainingFlag):
     def is_realized(self) -> bool:
         """Whether its memory holds its values already."""
         base = base_of(self._value())
-        return base.op is Ops.BUFFER or base.op is Ops.CONST
+        return base.op is Ops.CONST or is_in_memory(base)
 
     # *** writing
 
@@ -368,7 +374,8 @@ class TensorBase(metaclass=TrainingFlag):
             return self
         if source.device != self.device and source._device_known():
             raise ValueError(
-                f"assign needs a value on {self.device}, not on {source.device}; move it with .to()"
+                f"assign needs a value on {devices_text(self.device)}, not on {devices_text(source.device)}; "
+                f"{meeting(self.device, source.device, 'it')}"
             )
         if source.dtype is not self.dtype:
             raise TypeError(f"assign needs a value of {self.dtype}, not {source.dtype}; cast it first")
@@ -384,7 +391,8 @@ class TensorBase(metaclass=TrainingFlag):
             node = UOp(Ops.DETACH, node.dtype, (node,))
         storage = self._memory()
         if storage is None:
-            self._set(node)
+            node = placed(node, self.device)
+            self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)
         else:
             self._write(storage, node)
         return self
@@ -393,20 +401,27 @@ class TensorBase(metaclass=TrainingFlag):
         return device_of(self._uop) is not None
 
     @staticmethod
-    def _flat_size(version: UOp) -> int:
+    def _memory_like(version: UOp) -> UOp:
+        """New memory where that of a version is, as large."""
         while version.op is Ops.ASSIGN:
             version = version.src[0]
-        size: int = version.arg
-        return size
+        if version.op is Ops.MULTI:
+            return new_memory(version)
+        return new_buffer(device_name(version), version.arg, version.dtype)
 
     def _into_memory(self) -> Storage:
         """Give a tensor that is not in memory yet a buffer that it will be stored in."""
         storage = self._memory()
         if storage is None:
-            shape = self.shape
-            buffer = new_buffer(self.device, self._static_numel(), self.dtype)
-            value = reshape(self.uop, (self.numel(),))
-            self._uop = reshape(UOp(Ops.ASSIGN, self.dtype, (buffer, value)), shape)
+            device = self.device
+            if isinstance(device, tuple):
+                value = value_of(self.uop)
+                self._uop = UOp(Ops.ASSIGN, self.dtype, (new_memory(value), value))
+            else:
+                shape = self.shape
+                buffer = new_buffer(device, self._static_numel(), self.dtype)
+                value = reshape(self.uop, (self.numel(),))
+                self._uop = reshape(UOp(Ops.ASSIGN, self.dtype, (buffer, value)), shape)
             self._claim_memory()
             storage = self._storage
             if storage is None:
@@ -430,16 +445,17 @@ class TensorBase(metaclass=TrainingFlag):
                 f"cannot write to an expanded tensor of shape {self.shape}: several elements share memory"
             )
         keep_old_values(version)
-        size = shape_of(version)[0]
-        whole = tracker.contiguous and tracker.size == size
+        whole = tracker.contiguous and tracker.size == prod(shape_of(version))
+        if not whole and isinstance(device_of(version), tuple):  # each device writes all of its part
+            node, whole = _put_back(chain_to(peel(self.uop)), node, version), True
         if storage.is_shared() or _is_held(version):  # others go on reading the old memory
-            target = new_buffer(self.device, self._flat_size(version), self.dtype)
+            target = self._memory_like(version)
             if not whole:
                 target = UOp(Ops.ASSIGN, self.dtype, (target, version))
         else:
             target = version
         if whole:
-            written = UOp(Ops.ASSIGN, self.dtype, (target, reshape(node, (tracker.size,))))
+            written = UOp(Ops.ASSIGN, self.dtype, (target, reshape(node, shape_of(version))))
         else:
             written = UOp(Ops.ASSIGN, self.dtype, (target, node), tracker)
         storage.move_to(written)
@@ -490,8 +506,10 @@ class TensorBase(metaclass=TrainingFlag):
         made._requires_grad = False
         return made
 
-    def to(self, device: str | None) -> Tensor:
+    def to(self, device: Devices | None) -> Tensor:
         """A copy on another device; the tensor itself if it is there already.
+
+        Of a sharded tensor the parts are gathered; several devices take a copy each (`shard`).
 
         >>> Tensor([1]).to("CPU").device
         'CPU'
@@ -499,30 +517,76 @@ class TensorBase(metaclass=TrainingFlag):
         name = Device.canonicalize(device)
         if name == self.device:
             return self  # type: ignore[return-value]
+        if isinstance(name, tuple):
+            return self.shard(name)
         node = copied(self.uop, name) if Device.runs_kernels(self.device) else read_from(self.uop, name)
         return self._unary(node)
 
-    def shard(self, devices: Sequence[str], axis: int | None = None) -> Tensor:
-        """One tensor in parts on several devices, split along `axis`, or a copy on each where it is None.
+    def shard(self, devices: Sequence[str] | Devices, axis: int | None = None) -> Tensor:
+        """One tensor on several devices: in parts along `axis`, or a copy on each where it is None.
 
-        On one device it is `to`. NotImplementedError for more: a tensor is in the memory of one.
+        The first parts are larger by one element where the axis does not divide; an axis has at least one
+        element for each device. On one device it is `to`.
 
-        >>> Tensor([1, 2]).shard(("CPU",)).tolist()
-        [1, 2]
+        >>> Tensor([1, 2, 3]).shard(("CPU", "CPU:1"), axis=0).mul(2).tolist()
+        [2, 4, 6]
         """
-        names = [devices] if isinstance(devices, str) else list(devices)
-        if not names:
-            raise ValueError("shard needs at least one device")
-        found = [Device.canonicalize(name) for name in names]
-        if len(set(found)) > 1:
-            how = "copies" if axis is None else f"parts along axis {axis}"
+        if not isinstance(devices, Iterable):
+            raise TypeError(f"shard takes the names of devices, not {devices!r}")
+        names = Device.canonicalize(devices if isinstance(devices, str) else tuple(devices))
+        place = None if axis is None else self._shard_place(axis)
+        if isinstance(names, str):
+            return self.to(names)
+        if self.device == names and self.shard_axis == place:
+            return self  # type: ignore[return-value]
+        size = 0 if place is None else self.shape[place]
+        if isinstance(size, UOp):
             raise NotImplementedError(
-                f"shard over {', '.join(found)}: a tensor whose {how} are in the memory of several devices "
-                "is not there yet; move parts by themselves with x.chunk(...)[i].to(device)"
+                f"shard along axis {axis} of shape {shape_text(self.shape)}, whose size is symbolic"
             )
-        return self.to(found[0])
+        if place is not None and size < len(names):
+            raise ValueError(
+                f"shard along axis {axis} of shape {shape_text(self.shape)}: {size} elements for "
+                f"{len(names)} devices; name fewer devices, another axis, or no axis for a copy on each"
+            )
+        source = self if Device.runs_kernels(self.device) else self.to(names[0])
+        return self._unary(sharded(source.uop, place, names))
 
-    def to_(self, device: str | None) -> Self:
+    def _shard_place(self, axis: Any) -> int:
+        if not hasattr(axis, "__index__"):
+            raise TypeError(f"shard's axis is an int or None, not {axis!r}")
+        if not -self.ndim <= axis < self.ndim:
+            axes = f"its axes are from {-self.ndim} to {self.ndim - 1}" if self.ndim else "leave out the axis"
+            raise IndexError(
+                f"shard along axis {axis}: a tensor of shape {shape_text(self.shape)} has none; {axes}"
+            )
+        return int(axis) % self.ndim
+
+    @property
+    def shard_axis(self) -> int | None:
+        """The axis along which the tensor is in parts on several devices; None for copies, or one device."""
+        return value_of(self.uop).arg.axis if isinstance(self.device, tuple) else None
+
+    def shard_like(self, other: TensorBase) -> Tensor:
+        """This tensor on the devices of another, split along the same axis or copied as that is.
+
+        >>> Tensor([1, 2]).shard_like(Tensor([3, 4]).shard(("CPU", "CPU:1"), axis=0)).shard_axis
+        0
+        """
+        return self.shard(other.device, other.shard_axis)
+
+    def shard_(self, devices: Sequence[str] | Devices, axis: int | None = None) -> Self:
+        """`shard` in place: for the parameters of a model.
+
+        >>> Tensor([1, 2]).shard_(("CPU", "CPU:1"), axis=0).device
+        ('CPU', 'CPU:1')
+        """
+        moved = self.shard(devices, axis)
+        if moved is not self:
+            self._set(moved.uop)
+        return self
+
+    def to_(self, device: Devices | None) -> Self:
         """Move this tensor to another device, in place.
 
         >>> Tensor([1]).to_("CPU").device
@@ -581,8 +645,23 @@ class TensorBase(metaclass=TrainingFlag):
         return mine if dtypes.is_int(mine) else default_int()
 
 
+def devices_text(device: Devices) -> str:
+    return device if isinstance(device, str) else f"({', '.join(device)})"
+
+
+def meeting(first: Devices, second: Devices, moved: str = "one") -> str:
+    """What to do so that tensors on these devices meet; `moved`: which of them are to move."""
+    if isinstance(first, str) and isinstance(second, str):
+        return f"move {moved} with .to()"
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return "shard both over the same devices in the same order"
+    one = first if isinstance(first, str) else second
+    return f"shard the one on {one} with .shard_like(other), or gather the other with .to({one!r})"
+
+
 _MAY_SHARE = frozenset(
-    (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.SHRINK, Ops.FLIP, Ops.DETACH, Ops.BUFFER, Ops.ASSIGN)
+    (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.SHRINK, Ops.FLIP)
+    + (Ops.DETACH, Ops.BUFFER, Ops.MULTI, Ops.ASSIGN)
 )
 
 
@@ -604,7 +683,23 @@ def pending_nodes() -> list[UOp]:
 
     It only looks: they may be tensors of other threads.
     """
-    return [node for node in (latest(t._uop) for t in live_tensors()) if base_of(node).op is not Ops.BUFFER]
+    return [node for node in (latest(t._uop) for t in live_tensors()) if not is_in_memory(base_of(node))]
+
+
+def _put_back(chain: Sequence[UOp], node: UOp, memory: UOp) -> UOp:
+    """All of the memory, with a value where a chain of movements on it looks."""
+    chosen = filled(shape_of(node), dtypes.bool, True)
+    for move in chain:
+        node, chosen = _taken_back(move, node), _taken_back(move, chosen)
+    return chosen.where(node, memory)
+
+
+def _taken_back(move: UOp, node: UOp) -> UOp:
+    """What lies before a movement other than an expand, from what lies after it; zeros where that is not."""
+    before = GRADIENTS[move.op](node, move)[0]
+    if before is None:
+        raise RuntimeError(f"{move.op} is no movement")
+    return before
 
 
 def keep_old_values(version: UOp) -> None:

@@ -200,10 +200,11 @@ class TensorSession(Session):
         return ref is not None and ref() is tensor
 
     def prepare(self, tensor: TensorBase, spec: TensorSpec) -> Buffer:
+        _one_device(tensor)
         put_into_memory(tensor)
         shape = tensor.shape
         spec.shape, spec.symbolic = unbound(shape), bool(binds_in(shape))
-        spec.dtype, spec.device, spec.grad = tensor.dtype, tensor.device, tensor._requires_grad
+        spec.dtype, spec.device, spec.grad = tensor.dtype, _one_device(tensor), tensor._requires_grad
         value = peel(tensor._value())
         base = base_of(value)
         saved = tensor, tensor._uop, tensor._storage, tensor._leaf
@@ -255,6 +256,8 @@ class TensorSession(Session):
                 self._gradients[id(tensor)] = tensor.grad
 
     def finish(self, results: Sequence[TensorBase]) -> None:
+        for tensor in results:
+            _one_device(tensor)
         wanted = [tensor._needs_memory() for tensor in results]
         made = [tensor for tensor in results if not self.existed(tensor)]
         for tensor in live_tensors():
@@ -337,6 +340,17 @@ def _memory_of(tensor: TensorBase) -> tuple[UOp, Buffer]:
     return node, buffer_of(node).ensure_allocated()
 
 
+def _one_device(tensor: TensorBase) -> str:
+    """The device of an argument or a result."""
+    device = tensor.device
+    if isinstance(device, tuple):
+        raise NotImplementedError(
+            f"an argument or a result of a jitted function that is sharded over {', '.join(device)}: "
+            "shard inside of the function, and gather results with .to()"
+        )
+    return device
+
+
 def put_into_memory(tensor: TensorBase) -> None:
     """Compute a tensor; constants are written by the host, so that another number compiles nothing."""
     node = base_of(tensor._value())
@@ -354,7 +368,7 @@ def put_into_memory(tensor: TensorBase) -> None:
     if fmt is None:
         tensor.realize()
         return
-    buffer = Buffer(tensor.device, count, node.dtype).allocate_uncleared()
+    buffer = Buffer(_one_device(tensor), count, node.dtype).allocate_uncleared()
     buffer.copyin(struct.pack(f"{count}{fmt}", *[node.arg] * count))
     tensor._set(in_shape(_on(buffer), tensor.shape))
     tensor._claim_memory()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..device import Device
+from ..device import Device, Devices
 from ..dtype import ConstType, DType, default_float, default_int, dtypes, to_dtype
 from ..gradient import expanded
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..schedule.multi import empty_memory, value_of
 from ..schedule.versions import empty_buffer
 from ..shape import movement, shape_text, vmax, vmin
 from ..shape.sizes import as_size, prod
@@ -31,7 +32,7 @@ def checked_shape(sizes: Any) -> tuple[sint, ...]:
     return shape
 
 
-def iota(count: sint, dtype: DType, device: str) -> UOp:
+def iota(count: sint, dtype: DType, device: Devices) -> UOp:
     """The node 0, 1, 2, ..., count - 1."""
     return UOp(Ops.IOTA, dtype, (UOp(Ops.DEVICE, arg=device),), count)
 
@@ -53,7 +54,7 @@ class CreationMixin(FunctionMixin):
         fill_value: ConstType,
         *,
         dtype: DType | str | None = None,
-        device: str | None = None,
+        device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
         """A tensor of one value; its dtype is that of the number if not given.
@@ -91,7 +92,7 @@ class CreationMixin(FunctionMixin):
         cls,
         *shape: Any,
         dtype: DType | str | None = None,
-        device: str | None = None,
+        device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
         """Memory of its own. It reads zeros until it is written.
@@ -111,7 +112,7 @@ class CreationMixin(FunctionMixin):
             node = movement.shrink(node, ((0, whole),))
         return cls._created(movement.reshape(node, sizes), requires_grad)
 
-    def _like(self, dtype: DType | str | None, device: str | None) -> dict[str, Any]:
+    def _like(self, dtype: DType | str | None, device: Devices | None) -> dict[str, Any]:
         return {"dtype": self.dtype if dtype is None else dtype, "device": device or self.device}
 
     def full_like(
@@ -119,7 +120,7 @@ class CreationMixin(FunctionMixin):
         fill_value: ConstType,
         *,
         dtype: DType | str | None = None,
-        device: str | None = None,
+        device: Devices | None = None,
         **more: Any,
     ) -> Tensor:
         """One value, in the shape, dtype and place of this tensor.
@@ -130,7 +131,7 @@ class CreationMixin(FunctionMixin):
         return self.full(self.shape, fill_value, **self._like(dtype, device), **more)
 
     def zeros_like(
-        self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
+        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
     ) -> Tensor:
         """Zeros in the shape, dtype and place of this tensor.
 
@@ -140,7 +141,7 @@ class CreationMixin(FunctionMixin):
         return self.full(self.shape, 0, **self._like(dtype, device), **more)
 
     def ones_like(
-        self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
+        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
     ) -> Tensor:
         """Ones in the shape, dtype and place of this tensor.
 
@@ -150,13 +151,16 @@ class CreationMixin(FunctionMixin):
         return self.full(self.shape, 1, **self._like(dtype, device), **more)
 
     def empty_like(
-        self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
+        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
     ) -> Tensor:
         """Memory of its own in the shape, dtype and place of this tensor; it reads zeros.
 
         >>> Tensor([1, 2]).empty_like().shape
         (2,)
         """
+        if device is None and isinstance(self.device, tuple):
+            made = empty_memory(value_of(self.uop), self.dtype if dtype is None else to_dtype(dtype))
+            return self._created(made, more.get("requires_grad"))
         return self.empty(*self.shape, **self._like(dtype, device), **more)
 
     @classmethod
@@ -167,7 +171,7 @@ class CreationMixin(FunctionMixin):
         step: ConstType = 1,
         *,
         dtype: DType | str | None = None,
-        device: str | None = None,
+        device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
         """start, start + step, ... up to stop, which is not included; `arange(n)` counts from 0.
@@ -210,7 +214,7 @@ class CreationMixin(FunctionMixin):
         stop: Any,
         step: Any,
         dtype: DType | str | None,
-        device: str,
+        device: Devices,
         requires_grad: bool | None,
     ) -> Tensor:
         if step != 1:
@@ -231,7 +235,7 @@ class CreationMixin(FunctionMixin):
         steps: int,
         *,
         dtype: DType | str | None = None,
-        device: str | None = None,
+        device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
         """`steps` numbers from start to stop, both included, equally far apart.
@@ -275,7 +279,7 @@ class CreationMixin(FunctionMixin):
         m: int | None = None,
         *,
         dtype: DType | str | None = None,
-        device: str | None = None,
+        device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
         """Ones on the diagonal of an n×m (n×n) matrix.
@@ -341,7 +345,7 @@ class CreationMixin(FunctionMixin):
         return (column == row + left - above).where(line, line._filled(0))
 
 
-def _progression(count: int, start: ConstType, step: ConstType, dtype: DType, device: str) -> UOp:
+def _progression(count: int, start: ConstType, step: ConstType, dtype: DType, device: Devices) -> UOp:
     """start + i·step: counted exactly in integers, scaled in the dtype (at least float32 for floats)."""
     if dtypes.is_float(dtype):
         work = dtype if dtype.itemsize >= 4 else dtypes.float32

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..device import Devices
 from ..dtype import default_int, dtypes
 from ..shape import shape_text
 from .creation import iota
@@ -46,7 +47,7 @@ class DiagonalsMixin(StackingMixin):
         return self.flatten().diag_embed(offset)
 
     @classmethod
-    def tril_indices(cls, row: int, col: int, offset: int = 0, *, device: str | None = None) -> Tensor:
+    def tril_indices(cls, row: int, col: int, offset: int = 0, *, device: Devices | None = None) -> Tensor:
         """The places of the lower triangle of a matrix: a row of rows and a row of columns.
 
         >>> Tensor.tril_indices(2, 2).tolist()
@@ -57,7 +58,7 @@ class DiagonalsMixin(StackingMixin):
         return cls._places(found, device)
 
     @classmethod
-    def triu_indices(cls, row: int, col: int, offset: int = 0, *, device: str | None = None) -> Tensor:
+    def triu_indices(cls, row: int, col: int, offset: int = 0, *, device: Devices | None = None) -> Tensor:
         """The places of the upper triangle of a matrix: a row of rows and a row of columns.
 
         >>> Tensor.triu_indices(2, 2).tolist()
@@ -68,7 +69,7 @@ class DiagonalsMixin(StackingMixin):
         return cls._places(found, device)
 
     @classmethod
-    def _places(cls, found: list[tuple[int, int]], device: str | None) -> Tensor:
+    def _places(cls, found: list[tuple[int, int]], device: Devices | None) -> Tensor:
         if not found:
             return cls.zeros(2, 0, dtype=default_int(), device=device)
         made: Any = cls([[i for i, _ in found], [j for _, j in found]], device=device, dtype=default_int())

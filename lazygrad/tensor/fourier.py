@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..device import Devices
 from ..dtype import DType, default_float, dtypes, numpy_name, to_dtype
 from ..shape import shape_text, vmax
 from .movement import checked_axis
@@ -203,7 +204,7 @@ class FourierMixin(ProductsMixin):
 
     @classmethod
     def fftfreq(
-        cls, n: int, d: float = 1.0, *, dtype: DType | str | None = None, device: str | None = None
+        cls, n: int, d: float = 1.0, *, dtype: DType | str | None = None, device: Devices | None = None
     ) -> Tensor:
         """The frequencies that the numbers of `fft` belong to, for samples d apart.
 
@@ -216,7 +217,7 @@ class FourierMixin(ProductsMixin):
 
     @classmethod
     def rfftfreq(
-        cls, n: int, d: float = 1.0, *, dtype: DType | str | None = None, device: str | None = None
+        cls, n: int, d: float = 1.0, *, dtype: DType | str | None = None, device: Devices | None = None
     ) -> Tensor:
         """The frequencies that the numbers of `rfft` belong to, for samples d apart.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..device import Buffer, Device
+from ..device import Buffer, Device, Devices
 from ..dtype import ConstType, DType, dtypes, from_numpy_name, numpy_name
 from ..engine.capture import refuse_host_read
 from ..engine.realize import allocate_empty, bytes_on_host
@@ -90,7 +90,9 @@ class HostMixin(BackwardMixin):
         return buffer.ensure_allocated(), tracker
 
     def _readable(self) -> HostMixin:
-        """This tensor, or a copy on the CPU where its device could not bring the elements into order."""
+        """This tensor on one device; on the CPU where its own could not bring the elements into order."""
+        if isinstance(self.device, tuple):
+            return self.to(self.device[0])
         if Device.runs_kernels(self.device):
             return self
         value = self._value()
@@ -196,7 +198,7 @@ class HostMixin(BackwardMixin):
         The copy is a tensor that was made and not computed: what it was computed from stays here.
         """
         values = self._host_array()
-        fields = (self.dtype, self.device, self._requires_grad, self.grad)
+        fields = (self.dtype, self.device, self._requires_grad, self.grad, self.shard_axis)
         return (_of_pickle, (type(self), values.copy(), *fields), vars_of(self) or None)
 
     @classmethod
@@ -261,14 +263,16 @@ def _of_pickle(
     cls: type[HostMixin],
     values: np.ndarray[Any, Any],
     dtype: DType,
-    device: str,
+    device: Devices,
     requires_grad: bool,
     grad: Tensor | None,
+    shard_axis: int | None = None,
 ) -> Tensor:
     """The tensor that a pickle holds."""
     made: Tensor = cls._of_array(values, dtype)
-    if device != "CPU" and not device.startswith("DISK"):  # the values of a file travel without the file
-        made = made.to(device).realize()
+    on_disk = isinstance(device, str) and device.startswith("DISK")
+    if device != "CPU" and not on_disk:  # the values of a file travel without the file
+        made = made.shard(device, shard_axis).realize()
     made._requires_grad, made._leaf, made.grad = requires_grad, True, grad
     return made
 

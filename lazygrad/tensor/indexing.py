@@ -24,7 +24,7 @@ from ..ir.uop import UOp
 from ..shape import broadcast_shapes, broadcast_to, movement, resolve_equal, shape_of, shape_text, vmax
 from ..shape.sizes import add, as_size, sub, vmin
 from .addresses import aligned, counting_dtype, every, number, strides_of, wrapped
-from .base import TensorBase
+from .base import TensorBase, devices_text, meeting
 from .creation import iota
 from .modes import mode
 from .random import RandomMixin
@@ -234,7 +234,10 @@ class IndexingMixin(RandomMixin):
         lines = [place for place, t in tensors if t.ndim] or places[:1]  # a 0-d index is like an int
         for t in indices:
             if t.device != self.device and t._device_known() and self._device_known():
-                raise ValueError(f"an index on {t.device} for a tensor on {self.device}; move it with .to()")
+                raise ValueError(
+                    f"an index on {devices_text(t.device)} for a tensor on {devices_text(self.device)}; "
+                    f"{meeting(t.device, self.device, 'it')}"
+                )
         try:
             common = broadcast_shapes(*[t.shape for t in indices])
         except ValueError as e:

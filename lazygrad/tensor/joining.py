@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..device import Devices
 from ..dtype import least_upper_dtype
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.joins import MAX_CHOICES, choice
 from ..shape import Shape, movement, resolve_equal, shape_of, shape_text
 from ..shape.sizes import mul
-from .base import TensorBase
+from .base import TensorBase, devices_text, meeting
 from .movement import MovementMixin, checked_axis
 
 if TYPE_CHECKING:
@@ -35,12 +36,11 @@ class JoiningMixin(MovementMixin):
         for tensor in tensors:
             if not isinstance(tensor, TensorBase):
                 raise TypeError(f"{method} takes tensors, not {tensor!r}")
-        devices = {t.device for t in tensors if t._device_known()}
+        devices = list(dict.fromkeys(t.device for t in tensors if t._device_known()))
         if len(devices) > 1:
-            raise ValueError(
-                f"{method} of tensors on different devices: {', '.join(sorted(devices))}; "
-                "move them with .to()"
-            )
+            texts = ", ".join(sorted(map(devices_text, devices)))
+            step = meeting(devices[0], devices[1], "them")
+            raise ValueError(f"{method} of tensors on different devices: {texts}; {step}")
         dtype = least_upper_dtype(*[t.dtype for t in tensors])
         return [t.cast(dtype) for t in tensors]
 
@@ -124,7 +124,7 @@ def _joined_nodes(tensors: Sequence[TensorBase], nodes: Sequence[UOp], axis: int
     return type(tensors[0])._make(node, *tensors)
 
 
-def _in_memory(nodes: Sequence[UOp], axis: int, device: str) -> UOp:
+def _in_memory(nodes: Sequence[UOp], axis: int, device: Devices) -> UOp:
     """Many values, one after another in one memory; where their axis cannot come first, in groups."""
     shapes = [shape_of(node) for node in nodes]
     size, before, behind = shapes[0][axis], shapes[0][:axis], shapes[0][axis + 1 :]

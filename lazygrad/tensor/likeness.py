@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..device import Device
+from ..device import Device, Devices
 from ..dtype import ConstType, DType, dtypes, to_dtype
 from .arranging import ArrangingMixin
 from .movement import sizes_of
@@ -62,7 +62,9 @@ class LikenessMixin(ArrangingMixin):
         """
         return self.empty(*sizes_of(size), **{"dtype": self.dtype, "device": self.device, **more})
 
-    def new_tensor(self, data: Any, *, dtype: DType | str | None = None, device: str | None = None) -> Tensor:
+    def new_tensor(
+        self, data: Any, *, dtype: DType | str | None = None, device: Devices | None = None
+    ) -> Tensor:
         """Data as a tensor in the dtype and on the device of this one.
 
         >>> Tensor([1.0]).new_tensor([2, 3]).tolist()

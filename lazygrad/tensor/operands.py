@@ -13,7 +13,7 @@ from ..gradient import filled
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import broadcast_shapes, broadcast_to
-from .base import TensorBase
+from .base import TensorBase, devices_text, meeting
 from .casting import CastingMixin
 from .function import Function
 
@@ -65,7 +65,10 @@ class OperandsMixin(CastingMixin):
 
     def _check_device(self, right: TensorBase) -> None:
         if self.device != right.device and self._device_known() and right._device_known():
-            raise ValueError(f"tensors on {self.device} and {right.device} do not meet; move one with .to()")
+            first, second = devices_text(self.device), devices_text(right.device)
+            raise ValueError(
+                f"tensors on {first} and {second} do not meet; {meeting(self.device, right.device)}"
+            )
 
     def _ordered(self, other: Any, reverse: bool) -> tuple[Tensor, Tensor]:
         """(dividend, divisor) in their common dtype."""

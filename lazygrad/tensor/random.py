@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..device import Device
+from ..device import Device, Devices
 from ..dtype import DType, default_float, default_int, dtypes, to_dtype
 from ..engine.capture import capturing
 from ..gradient import expanded, filled
@@ -120,7 +120,7 @@ def fork_random() -> Iterator[None]:
         set_state(state)
 
 
-def words(count: Any, device: str) -> tuple[UOp, UOp]:
+def words(count: Any, device: Devices) -> tuple[UOp, UOp]:
     """Two random uint32 words for each of the next `count` numbers."""
     seed, base = _stream.take(vmax(count))
     shape, u32, u64 = (count,), dtypes.uint32, dtypes.uint64
@@ -160,7 +160,7 @@ def _fraction(word: UOp, dtype: DType, bits: int) -> UOp:
     return whole * filled(shape, dtype, 2.0**-bits)
 
 
-def _uniform(count: Any, dtype: DType, device: str) -> UOp:
+def _uniform(count: Any, dtype: DType, device: Devices) -> UOp:
     """Numbers in [0, 1), each a multiple of 2^-(bits of the mantissa)."""
     high, low = words(count, device)
     bits = dtypes.finfo(dtype).mantissa_bits + 1
@@ -193,7 +193,7 @@ class RandomMixin(LinalgMixin):
         cls,
         *shape: Any,
         dtype: DType | str | None = None,
-        device: str | None = None,
+        device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
         """Uniform numbers in [0, 1).
@@ -210,7 +210,7 @@ class RandomMixin(LinalgMixin):
         cls,
         *shape: Any,
         dtype: DType | str | None = None,
-        device: str | None = None,
+        device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
         """Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).
@@ -234,7 +234,7 @@ class RandomMixin(LinalgMixin):
         low: int = 0,
         high: int = 10,
         dtype: DType | str | None = None,
-        device: str | None = None,
+        device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
         """Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).
@@ -333,7 +333,7 @@ class RandomMixin(LinalgMixin):
         return cls.normal(*sizes, std=std, requires_grad=requires_grad, **more)
 
     def rand_like(
-        self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
+        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
     ) -> Tensor:
         """Uniform numbers in the shape, dtype and place of this tensor.
 
@@ -343,7 +343,7 @@ class RandomMixin(LinalgMixin):
         return self.rand(*self.shape, **self._like(dtype, device), **more)
 
     def randn_like(
-        self, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
+        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
     ) -> Tensor:
         """Normally distributed numbers in the shape, dtype and place of this tensor.
 

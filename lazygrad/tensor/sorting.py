@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..device import Device
+from ..device import Device, Devices
 from ..dtype import DType, default_int, dtypes, to_dtype
 from ..gradient import filled, gather
 from ..ir.ops import Ops
@@ -196,7 +196,7 @@ class SortingMixin(GatheringMixin):
 
     @classmethod
     def randperm(
-        cls, n: int, *, dtype: DType | str | None = None, device: str | None = None, **more: Any
+        cls, n: int, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
     ) -> Tensor:
         """A random order of 0 ... n - 1: the order of as many random keys.
 

@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from ..device import Buffer, BufferSpec, Device
+from ..device import Buffer, BufferSpec, Device, Devices
 from ..dtype import ConstType, DType, default_float, default_int, dtypes, from_numpy_name, numpy_name
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -24,19 +24,19 @@ class Graphed(Protocol):
     def uop(self) -> UOp: ...
 
     @property
-    def device(self) -> str: ...
+    def device(self) -> Devices: ...
 
 
-def constant(value: ConstType, dtype: DType, device: str) -> UOp:
+def constant(value: ConstType, dtype: DType, device: Devices) -> UOp:
     """A 0-d constant on a device."""
     return UOp(Ops.CONST, dtype, (UOp(Ops.DEVICE, arg=device),), value)
 
 
-def copied(node: UOp, device: str) -> UOp:
+def copied(node: UOp, device: Devices) -> UOp:
     return UOp(Ops.COPY, node.dtype, (node, UOp(Ops.DEVICE, arg=device)))
 
 
-def read_from(node: UOp, device: str) -> UOp:
+def read_from(node: UOp, device: Devices) -> UOp:
     """A copy of what a device holds that runs no kernels, as DISK.
 
     It gives what lies in memory one after the other; movements that change the order are made on `device`.
@@ -58,7 +58,7 @@ def place_in_order(node: UOp) -> tuple[UOp, int] | None:
     return (base, view.offset) if packed and isinstance(view.offset, int) else None
 
 
-def node_of(data: Any, device: str, device_given: bool, dtype: DType | None) -> UOp:
+def node_of(data: Any, device: Devices, device_given: bool, dtype: DType | None) -> UOp:
     if isinstance(data, Graphed):
         node = data.uop
         if device_given and data.device != device:
@@ -96,7 +96,7 @@ def _check_fits_default(value: int) -> None:
         raise OverflowError(f"{value} does not fit into {kind}; give another dtype=")
 
 
-def _list_node(data: Sequence[Any], device: str, dtype: DType | None) -> UOp:
+def _list_node(data: Sequence[Any], device: Devices, dtype: DType | None) -> UOp:
     import numpy as np
 
     leaves: list[Any] = []
@@ -151,7 +151,7 @@ def _check_rectangular(data: Sequence[Any]) -> None:
         raise ValueError("a nested list must be rectangular; numbers and lists stand side by side")
 
 
-def _array_node(array: Any, device: str, dtype: DType | None) -> UOp:
+def _array_node(array: Any, device: Devices, dtype: DType | None) -> UOp:
     """A private copy of the array on device NPY, and the COPY of it to `device`."""
     import numpy as np
 

@@ -117,7 +117,16 @@ def is_view(node: UOp) -> bool:
         if node.op is Ops.PAD:
             return False
         node = node.src[0]
+    if node.op is Ops.MULTI:
+        return all(map(is_view, node.src))
     return node.op in (Ops.BUFFER, Ops.ASSIGN)
+
+
+def is_in_memory(base: UOp) -> bool:
+    """Whether a node that is no movement is memory that holds its values."""
+    if base.op is Ops.MULTI:
+        return all(is_in_memory(base_of(part)) for part in base.src)
+    return base.op is Ops.BUFFER
 
 
 def has_pad(node: UOp) -> bool:

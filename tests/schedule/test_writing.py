@@ -409,3 +409,12 @@ def test_a_part_of_memory_that_is_planned_is_copied_after_it_was_computed():
     x = Tensor([1, 2, 3, 4])
     x.kernelize()
     assert x[1:].to("NPY").to(x.device).tolist() == [2, 3, 4]
+
+
+def test_the_first_part_of_a_computed_value_is_written_alone():
+    x = memory([1])
+    x.assign((memory([5, 6]) * 2)[:1])
+    *_, kernel = x.schedule()
+    _, view, _ = kernel.ast.src[0].src
+    assert view.arg.shape == (1,)
+    assert x.tolist() == [10]

@@ -214,6 +214,8 @@ def _value(node: UOp, sources: list[Any]) -> Any:
         return gathered(*sources)
     if op is Ops.SCATTER:
         return scattered(*sources, node.arg)
+    if op is Ops.MULTI:
+        return sources[0] if node.arg.axis is None else np.concatenate(sources, node.arg.axis)
     if op is Ops.ASSIGN and node.arg is None:
         return sources[1]
     if op in UNARY:

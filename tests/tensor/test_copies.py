@@ -139,25 +139,24 @@ def test_training_goes_on_from_a_pickle():
     assert net.weight.tolist() == model.weight.tolist()
 
 
-def test_shard_over_one_device_is_to() -> None:
-    assert Tensor([1, 2]).shard(("CPU",), axis=0).to("PYTHON").shard("PYTHON").device == "PYTHON"
-
-
-def test_shard_over_several_devices_says_what_is_missing() -> None:
-    x = Tensor([1, 2])
-    with pytest.raises(
-        NotImplementedError, match="shard over CPU, PYTHON: a tensor whose parts along axis 0 are"
-    ):
-        x.shard(("CPU", "PYTHON"), axis=0)
-    with pytest.raises(NotImplementedError, match="a tensor whose copies are in the memory of several"):
-        x.shard(("CPU", "PYTHON"))
-    with pytest.raises(ValueError, match="shard needs at least one device"):
-        x.shard(())
-
-
 def test_a_number_that_does_not_fit_is_refused():
     with pytest.raises(
         OverflowError, match=r"1099511627776 does not fit into dtypes\.int; give another dtype="
     ):
         Tensor(2**40)
     assert Tensor(2**40, dtype="long").item() == 2**40
+
+
+def test_a_part_of_a_copy_is_copied() -> None:
+    assert Tensor([1, 2]).to("CPU:1")[:1].to("CPU").tolist() == [1]
+
+
+def test_zeros_stay_on_the_device() -> None:
+    assert Tensor([1, 2], device="CPU:1").zero_().device == "CPU:1"
+
+
+def test_gradients_of_an_index_on_another_device() -> None:
+    x = Tensor([1.0, 2.0], device="CPU:1", requires_grad=True)
+    x[Tensor([0], device="CPU:1")].sum().backward()
+    assert x.grad is not None
+    assert (x.grad.device, x.grad.tolist()) == ("CPU:1", [1.0, 0.0])

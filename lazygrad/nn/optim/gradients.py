@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from ...device import Devices
 from ...dtype import dtypes
 from ...tensor import Tensor, no_grad
 from ..parameters import buffer
@@ -102,7 +103,7 @@ class GradScaler:
         growth_factor: float = 2.0,
         backoff_factor: float = 0.5,
         growth_interval: int = 2000,
-        device: str | None = None,
+        device: Devices | None = None,
     ) -> None:
         if growth_factor <= 1 or not 0 < backoff_factor < 1:
             raise ValueError(

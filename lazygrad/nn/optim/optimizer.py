@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...device import Devices
 from ...dtype import ConstType, DType, dtypes, least_upper_dtype
 from ...shape import shape_text
 from ...tensor import Tensor, no_grad
@@ -69,7 +70,7 @@ def _write_rate(memory: Tensor, value: float | Tensor) -> None:
         raise ValueError(f"a learning rate is a number that is not negative, or a Tensor, not {value!r}")
 
 
-def as_data(value: ConstType, device: str) -> Tensor:
+def as_data(value: ConstType, device: Devices) -> Tensor:
     """A number that arrives as data, not as a constant of a kernel: another one compiles nothing new."""
     return Tensor([value], dtype=dtypes.float32, device=device).reshape(())
 
@@ -124,10 +125,17 @@ class Optimizer:
         for group in self.param_groups:
             group["lr"] = value
 
-    def _memory(self, *shape: Any, value: float = 0.0, dtype: DType = dtypes.float32) -> Tensor:
-        """Memory of the optimizer's own; float32 where the dtype is narrower."""
+    def _memory(
+        self,
+        *shape: Any,
+        value: float = 0.0,
+        dtype: DType = dtypes.float32,
+        like: Tensor | None = None,
+    ) -> Tensor:
+        """Memory of the optimizer's own; float32 where the dtype is narrower. `like`: sharded as it is."""
         wide = least_upper_dtype(dtype, dtypes.float32)
-        self._kept.append(buffer(Tensor.full(shape, value, dtype=wide, device=self.device)))
+        filled = Tensor.full(shape, value, dtype=wide, device=self.device)
+        self._kept.append(buffer(filled if like is None else filled.shard_like(like)))
         made: Tensor = self._kept[-1]
         return made
 
@@ -137,7 +145,7 @@ class Optimizer:
 
     def _moments(self, value: float = 0.0) -> list[Tensor]:
         """Memory in the shapes of the parameters, filled with a number."""
-        return [self._memory(*p.shape, value=value, dtype=p.dtype) for p in self.params]
+        return [self._memory(*p.shape, value=value, dtype=p.dtype, like=p) for p in self.params]
 
     def has_momentum(self) -> bool:
         """Whether there is a momentum for schedules to move: `momentum`, or the b1 of Adam and others."""

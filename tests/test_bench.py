@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from bench import latency
+from bench.speed.run import Peer
 
 from .helpers import ROOT, needs
 
@@ -78,14 +79,34 @@ def test_what_cores_are_worth():
 
 def test_speed_runs_beside_numpy_and_is_right(tmp_path):
     path = tmp_path / "speed.json"
-    done = run_bench("--quick", "--cases", "matmul 127", "gather", "--peers", "numpy", "--json", str(path))
+    cases = ["--cases", "matmul 127", "gather", "--kernels"]
+    done = run_bench("--quick", *cases, "--peers", "numpy", "--json", str(path))
     assert done.returncode == 0, done.stdout + done.stderr
     head, *rows = done.stdout.splitlines()[1:]
     assert head.split() == ["case", "ms", "limit", "numpy"]
-    assert [row.split()[0] for row in rows] == ["gather", "matmul"]
-    found = json.loads(path.read_text())["cases"]["matmul 127"]
+    assert [row.split()[0] for row in rows if row[0] != " "] == ["gather", "matmul"]
+    assert "GFLOP/s" in rows[-1]
+    assert "UPCAST" in rows[-1]
+    (run,) = json.loads(path.read_text())["runs"]
+    found = run["cases"]["matmul 127"]
+    assert run["threads"] == 1
     assert 0 < found["lazygrad"]["fastest"] <= found["lazygrad"]["median"]
+    assert found["lazygrad"]["kernels"][0]["seconds"] > 0
     assert found["numpy"]["fastest"] > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="processes do not choose their cores here")
+def test_a_library_that_hangs_or_dies_has_no_time_and_another_process_next():
+    cores = sorted(os.sched_getaffinity(0))[:1]
+    peer = Peer("numpy", cores, patience=0.0)
+    assert peer.ask(case=None) == {"error": "numpy took longer than 0 s"}
+    assert peer.process is None
+    peer.patience = 60.0
+    assert peer.ask(case=None) == {}
+    peer.process.kill()
+    peer.process.wait()
+    assert peer.ask(case=None) == {"error": "the process of numpy died: exit status -9"}
+    peer.close()
 
 
 def test_speed_names_the_cases_there_are():

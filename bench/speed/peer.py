@@ -2,6 +2,8 @@
 
 {"case": NAME, "dtype": D, "save": PATH}   makes the case, computes it a few times, saves its first result
 {"roofline": true}                         lazygrad only: what the machine can do at most, measured now
+{"case": null}                             lets go of it
+{"kernels": S}                             lazygrad only: the kernels of the case, timed for about S seconds
 {"seconds": S, "clock": "cpu" or "wall"}   computes it for about S seconds, three times at least
 """
 
@@ -43,7 +45,9 @@ def serve(library: str, threads: int) -> None:
                 answer = module.measured_roofline()
             elif "case" in request:
                 run = None  # the memory of the case before
-                run, answer = _prepare(module, maker, request)
+                run, answer = _prepare(module, maker, request) if request["case"] else (None, {})
+            elif "kernels" in request:
+                answer = {"kernels": module.kernels_of(run, request["kernels"])}
             else:
                 answer = _timed(run, request["seconds"], CLOCKS[request.get("clock", "wall")])
         except Exception as error:

@@ -2,14 +2,18 @@
 
     python -m bench                        all cases on one core
     python -m bench --threads 2            on two
+    python -m bench --threads 1 2 --json speed.json    on one and then on two, and all that was measured
     python -m bench --cases matmul sort    those with these words in their names
+    python -m bench --kernels              the kernels of each case, their times and Opts
     python -m bench --quick                each briefly: that it runs and is right, not how fast it is
 
 Each library has a process of its own on the same cores, and they take turns, so that what disturbs one
 disturbs all. Everything is warm (compiled, captured, caches filled), outputs are checked against PyTorch's in
 float64. Times are the fastest of all; a ratio is lazygrad's time over the other's (below 1: faster).
 `limit` is lazygrad's time over that of the roofline measured in the same run: FLOPs over the peak of
-multiply-adds, or bytes over the bandwidth, whichever takes longer.
+multiply-adds, or bytes over the bandwidth, whichever takes longer. A library that fails, dies or takes longer
+than --patience over something has no time, and a new process for the next case; what was measured is written
+after each case.
 """
 
 from __future__ import annotations
@@ -18,9 +22,13 @@ import argparse
 import importlib.util
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -32,92 +40,121 @@ from .peer import CLOCKS, LIBRARIES
 
 PEERS = [library for library in LIBRARIES if library != "lazygrad"]
 MODULES = {"torch.compile": "torch"}
+#: Kernels with less of a case's time are not listed.
+SHOWN = 0.03
 
 
 class Peer:
-    """A library's process, bound to some cores."""
+    """A library's process, bound to some cores; a new one after it failed."""
 
-    def __init__(self, library: str, cores: list[int]) -> None:
-        self.library = library
+    def __init__(self, library: str, cores: list[int], patience: float) -> None:
+        self.library, self.cores, self.patience = library, cores, patience
+        self.process: subprocess.Popen[str] | None = None
+
+    def _start(self) -> subprocess.Popen[str]:
         self.noise = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed with the process
-        count = str(len(cores))
+        count = str(len(self.cores))
         threads = dict.fromkeys(
             ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "THREADS"), count
         )
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "bench.speed.peer", library, count],
+        return subprocess.Popen(
+            [sys.executable, "-m", "bench.speed.peer", self.library, count],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.noise,
             text=True,
             env={**os.environ, **threads},
-            preexec_fn=lambda: os.sched_setaffinity(0, cores),
+            preexec_fn=lambda: os.sched_setaffinity(0, self.cores),
         )
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """Its answer; one with "error" if it fails or dies."""
-        assert self.process.stdin is not None  # both are pipes
-        assert self.process.stdout is not None
+        """Its answer; one with "error" if it fails, dies or takes too long."""
+        if self.process is None:
+            self.process = self._start()
+        process = self.process
+        assert process.stdin is not None  # both are pipes
+        assert process.stdout is not None
+        line = ""
         try:
-            print(json.dumps(request), file=self.process.stdin, flush=True)
-            line = self.process.stdout.readline()
+            print(json.dumps(request), file=process.stdin, flush=True)
+            if not select.select([process.stdout], [], [], self.patience)[0]:
+                self.close()
+                return {"error": f"{self.library} took longer than {self.patience:.0f} s"}
+            line = process.stdout.readline()
         except BrokenPipeError:
-            line = ""
-        return (
-            json.loads(line)
-            if line
-            else {"error": f"the process of {self.library} died: {self._last_words()}"}
-        )
+            pass
+        if not line:
+            answer = {"error": f"the process of {self.library} died: {self._last_words(process)}"}
+            self.close()
+            return answer
+        found: dict[str, Any] = json.loads(line)
+        return found
 
-    def _last_words(self) -> str:
+    def _last_words(self, process: subprocess.Popen[str]) -> str:
+        status = process.wait()
         self.noise.seek(0)
         lines = self.noise.read().strip().splitlines()
-        return lines[-1] if lines else f"exit status {self.process.wait()}"
+        return lines[-1] if lines else f"exit status {status}"
 
     def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.noise.close()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.noise.close()
+            self.process = None
+
+
+@contextmanager
+def started(libraries: list[str], cores: list[int], patience: float) -> Iterator[dict[str, Peer]]:
+    """The processes of libraries, and that of the reference where PyTorch is installed: `reference`."""
+    peers = {library: Peer(library, cores, patience) for library in libraries}
+    if _installed("torch"):
+        peers["reference"] = Peer("torch", cores, patience)
+    try:
+        yield peers
+    finally:
+        for peer in peers.values():
+            peer.close()
 
 
 def measure(
-    case: Case, libraries: list[str], cores: list[int], rounds: int, seconds: float, clock: str = "wall"
+    case: Case, peers: dict[str, Peer], rounds: int, seconds: float, clock: str = "wall"
 ) -> dict[str, dict[str, Any]]:
-    """For each library "fastest" and "median" in seconds and "wrong", its error; or "error"."""
+    """For each library "fastest" and "median" in seconds and "wrong", its error; or "error".
+
+    For lazygrad also "kernels": the name, seconds, operations, bytes and Opts of each.
+    """
     found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        correct = _reference(case, cores, os.path.join(folder, "reference.npy"))
-        peers = []
-        for library in libraries:
-            peer = Peer(library, cores)
+        correct = _reference(case, peers, os.path.join(folder, "reference.npy"))
+        for library, peer in peers.items():
+            if library == "reference":
+                continue
             path = os.path.join(folder, f"{library}.npy")
             found[library] = peer.ask(case=case.name, dtype=case.dtype, save=path, warm=True)
-            if "error" in found[library]:
-                peer.close()
-                continue
-            peers.append(peer)
-            if correct is not None:
+            if "error" not in found[library] and correct is not None:
                 found[library]["wrong"] = _error(np.load(path), correct)
-        for _ in range(rounds):
-            for peer in peers:
-                answer = peer.ask(seconds=seconds, clock=clock)
-                held = found[peer.library]
-                for key, value in answer.items():
-                    held[key] = min(held.get(key, value), value)
-        for peer in peers:
-            peer.close()
+    for _ in range(rounds):
+        for library, held in found.items():
+            if "error" in held:
+                continue
+            for key, value in peers[library].ask(seconds=seconds, clock=clock).items():
+                held[key] = min(held.get(key, value), value)
+    if "fastest" in found.get("lazygrad", {}):
+        found["lazygrad"].update(peers["lazygrad"].ask(kernels=seconds))
+    for library in found:
+        peers[library].ask(case=None)  # its memory
     return found
 
 
-def _reference(case: Case, cores: list[int], path: str) -> np.ndarray | None:
+def _reference(case: Case, peers: dict[str, Peer], path: str) -> np.ndarray | None:
     """The result in float64; None without PyTorch."""
-    if not _installed("torch"):
+    if "reference" not in peers:
         return None
-    peer = Peer("torch", cores)
-    answer = peer.ask(case=case.name, dtype="float64", save=path, warm=False)
-    peer.close()
+    answer = peers["reference"].ask(case=case.name, dtype="float64", save=path, warm=False)
     if "error" in answer:
         raise RuntimeError(f"{case.name}: the reference failed: {answer['error']}")
+    peers["reference"].ask(case=None)
     return np.load(path)
 
 
@@ -128,11 +165,9 @@ def _error(found: np.ndarray, correct: np.ndarray) -> float:
     return float(np.abs(found.astype(np.float64) - correct).max() / max(np.abs(correct).max(), 1e-30))
 
 
-def _roofline(cores: list[int]) -> Roofline:
+def _roofline(peer: Peer) -> Roofline:
     """What these cores can do at most, measured by lazygrad's process now."""
-    peer = Peer("lazygrad", cores)
     answer = peer.ask(roofline=True)
-    peer.close()
     if "error" in answer:
         raise RuntimeError(f"the roofline could not be measured: {answer['error']}")
     return Roofline(answer["ops"], tuple(map(tuple, answer["bandwidth"])))
@@ -150,17 +185,37 @@ def _row(case: Case, found: dict[str, dict[str, Any]], roofline: Roofline, peers
     cells = []
     for library in peers:
         theirs = found.get(library, {})
-        cells.append(f"{time / theirs['fastest']:13.2f}" if "fastest" in theirs else f"{'-':>13}")
+        cells.append(f"{time / theirs['fastest']:14.2f}" if "fastest" in theirs else f"{'-':>14}")
     wrong = "" if ours.get("wrong", 0.0) <= case.tolerance else f"  WRONG by {ours['wrong']:.1e}"
     limit = max(case.flops / roofline.ops, case.moved / roofline.bytes_per_second(int(case.moved)))
     return f"{case.name:26} {time * 1e3:9.3f} {time / limit:7.2f}" + "".join(cells) + wrong
+
+
+def _kernel_rows(ours: dict[str, Any]) -> Iterator[str]:
+    """The kernels that take a share of the time: milliseconds, share, what they reach, and their Opts."""
+    kernels = ours.get("kernels", [])
+    total = sum(kernel["seconds"] for kernel in kernels)
+    for kernel in kernels:
+        seconds = max(kernel["seconds"], 1e-9)
+        if seconds >= SHOWN * total:
+            reached = (
+                f"{kernel['ops'] / seconds * 1e-9:6.0f} GFLOP/s {kernel['bytes'] / seconds * 1e-9:6.1f} GB/s"
+            )
+            share = f"{100 * seconds / total:4.0f}%"
+            yield f"  {seconds * 1e3:9.3f} ms {share} {reached}  {kernel['name']}  {kernel['opts']}"
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         "python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--threads", type=int, default=1, help="cores that each library may use")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        nargs="+",
+        default=[1],
+        help="cores that each library may use; one run for each",
+    )
     parser.add_argument("--cases", nargs="*", default=[], help="words: cases with one of them in their names")
     parser.add_argument(
         "--peers", nargs="*", default=PEERS, choices=PEERS, help="the libraries beside lazygrad"
@@ -171,6 +226,8 @@ def main(arguments: list[str]) -> int:
         "--clock", choices=list(CLOCKS), default="wall", help="cpu: processor time, where others work beside"
     )
     parser.add_argument("--quick", action="store_true", help="one short turn each")
+    parser.add_argument("--kernels", action="store_true", help="list the kernels of each case")
+    parser.add_argument("--patience", type=float, default=120, help="seconds that one answer may take")
     parser.add_argument("--json", metavar="PATH", help="write all that was measured here too")
     given = parser.parse_args(arguments)
     try:
@@ -178,28 +235,47 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         parser.error(str(error))
     cores = sorted(os.sched_getaffinity(0))
-    if not 1 <= given.threads <= len(cores):
-        parser.error(f"--threads {given.threads}: this process may use {len(cores)} cores")
-    rounds, seconds = (1, 0.0) if given.quick else (given.rounds, given.seconds)
-    peers = [library for library in given.peers if _installed(library)]
+    for threads in given.threads:
+        if not 1 <= threads <= len(cores):
+            parser.error(f"--threads {threads}: this process may use {len(cores)} cores")
+    libraries = [library for library in given.peers if _installed(library)]
     for library in given.peers:
-        if library not in peers:
+        if library not in libraries:
             print(f"{library} is not installed: pip install {MODULES.get(library, library)}")
-    cores = cores[: given.threads]
-    roofline = _roofline(cores)
-    ops, rate = roofline.ops * 1e-9, roofline.bytes_per_second(1 << 40) * 1e-9
-    print(f"{given.threads} of {os.cpu_count()} cores: {ops:.0f} GFLOP/s, {rate:.1f} GB/s")
-    print(f"{'case':26} {'ms':>9} {'limit':>7}" + "".join(f"{library:>13}" for library in peers))
-    results, wrong = {}, 0
-    for case in cases:
-        found = measure(case, ["lazygrad", *peers], cores, rounds, seconds, given.clock)
-        results[case.name] = found
-        ours = found["lazygrad"]
-        wrong += "error" in ours or not ours.get("wrong", 0.0) <= case.tolerance
-        print(_row(case, found, roofline, peers), flush=True)
-    if given.json:
-        with open(given.json, "w") as file:
-            json.dump(
-                {"threads": given.threads, "roofline": roofline._asdict(), "cases": results}, file, indent=1
-            )
+    runs: list[dict[str, Any]] = []
+    wrong = 0
+    for threads in given.threads:
+        with started(["lazygrad", *libraries], cores[:threads], given.patience) as peers:
+            for run, failed in _run(cases, peers, threads, given):
+                wrong += failed
+                if given.json:
+                    with open(given.json, "w") as file:
+                        json.dump({"runs": [*runs, run]}, file, indent=1)
+            runs.append(run)
     return 1 if wrong else 0
+
+
+def _run(
+    cases: list[Case], peers: dict[str, Peer], threads: int, given: argparse.Namespace
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """After each case: all that was measured on so many cores until then, and whether lazygrad failed."""
+    begin = time.perf_counter()
+    rounds, seconds = (1, 0.0) if given.quick else (given.rounds, given.seconds)
+    roofline = _roofline(peers["lazygrad"])
+    ops, rate = roofline.ops * 1e-9, roofline.bytes_per_second(1 << 40) * 1e-9
+    libraries = [library for library in peers if library not in ("lazygrad", "reference")]
+    print(f"{threads} of {os.cpu_count()} cores: {ops:.0f} GFLOP/s, {rate:.1f} GB/s")
+    print(f"{'case':26} {'ms':>9} {'limit':>7}" + "".join(f"{library:>14}" for library in libraries))
+    results: dict[str, dict[str, dict[str, Any]]] = {}
+    for case in cases:
+        found = results[case.name] = measure(case, peers, rounds, seconds, given.clock)
+        print(_row(case, found, roofline, libraries), flush=True)
+        if given.kernels:
+            for row in _kernel_rows(found["lazygrad"]):
+                print(row, flush=True)
+        ours = found["lazygrad"]
+        took = time.perf_counter() - begin
+        yield (
+            {"threads": threads, "seconds": took, "roofline": roofline._asdict(), "cases": results},
+            "error" in ours or not ours.get("wrong", 0.0) <= case.tolerance,
+        )

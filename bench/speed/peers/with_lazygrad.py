@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from lazygrad import Context, Device, Tensor, TinyJit, dtypes
+from lazygrad.engine.programs import get_runner
+from lazygrad.engine.realize import observe_kernels
 from lazygrad.engine.roofline import forget, roofline
+from lazygrad.ir.ops import Ops
 from lazygrad.nn.optim import Adam
+from lazygrad.schedule.items import ScheduleItem
 
 from ..cases import DECODE_CACHE, DECODE_LAYERS, Arrays, Case
 
@@ -135,6 +140,26 @@ def measured_roofline() -> dict[str, Any]:
     if found is None:
         raise NotImplementedError(f"{Device.DEFAULT} has no roofline")
     return found._asdict()
+
+
+def kernels_of(run: Callable[[], Any], budget: float) -> list[dict[str, Any]]:
+    """What one call runs, each timed by itself on the same memory: the least of about `budget` seconds."""
+    calls: list[list[tuple[ScheduleItem, str, float, int, int]]] = []
+    end = time.perf_counter() + budget
+    while len(calls) < 3 or time.perf_counter() < end:
+        calls.append([])
+        with observe_kernels(lambda item, name, s, ops, n: calls[-1].append((item, name, s or 0.0, ops, n))):
+            run()
+    found = []
+    for same in zip(*calls, strict=True):
+        item, name, _, ops, nbytes = same[0]
+        opts: Any = ()
+        if item.ast.op is Ops.SINK:
+            opts = get_runner(item.bufs[0].device, item.ast).spec.applied_opts
+        seconds = min(call[2] for call in same)
+        text = ", ".join(f"{o.op.name} {o.axis} {o.amount}" for o in opts)
+        found.append({"name": name, "seconds": seconds, "ops": ops, "bytes": nbytes, "opts": text})
+    return found
 
 
 def numpy_of(result: Any) -> np.ndarray:

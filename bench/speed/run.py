@@ -165,12 +165,16 @@ def _error(found: np.ndarray, correct: np.ndarray) -> float:
     return float(np.abs(found.astype(np.float64) - correct).max() / max(np.abs(correct).max(), 1e-30))
 
 
-def _roofline(peer: Peer) -> Roofline:
-    """What these cores can do at most, measured by lazygrad's process now."""
+def _roofline(peer: Peer, before: Roofline | None = None) -> Roofline:
+    """What these cores can do at most, measured by lazygrad's process now, or what was better before."""
     answer = peer.ask(roofline=True)
     if "error" in answer:
         raise RuntimeError(f"the roofline could not be measured: {answer['error']}")
-    return Roofline(answer["ops"], tuple(map(tuple, answer["bandwidth"])))
+    now = Roofline(answer["ops"], tuple(map(tuple, answer["bandwidth"])))
+    if before is None:
+        return now
+    best = tuple((size, max(rate, before.bytes_per_second(size))) for size, rate in now.bandwidth)
+    return Roofline(max(now.ops, before.ops), best)
 
 
 def _installed(library: str) -> bool:
@@ -269,6 +273,7 @@ def _run(
     results: dict[str, dict[str, dict[str, Any]]] = {}
     for case in cases:
         found = results[case.name] = measure(case, peers, rounds, seconds, given.clock)
+        roofline = _roofline(peers["lazygrad"], roofline)  # something may have disturbed the first
         print(_row(case, found, roofline, libraries), flush=True)
         if given.kernels:
             for row in _kernel_rows(found["lazygrad"]):

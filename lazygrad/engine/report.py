@@ -21,7 +21,7 @@ from ..renderer import ProgramSpec
 from ..schedule.items import ScheduleItem
 from ..schedule.kernelize import plan_observers
 from .programs import Runner, linear_program
-from .roofline import roofline
+from .roofline import reached
 
 _COLORS = {
     "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "white": 37,
@@ -127,8 +127,7 @@ def row(
     if metadata:
         text += f" {[str(m) for m in metadata]}"
     if seconds is not None and kernel:
-        reached = roofline(device)
-        share = "" if reached is None else reached.share(seconds, ops, accessed)
+        share = reached(device, seconds, ops, accessed)
         text += f" {share}" if share else ""
     return text
 

@@ -177,6 +177,35 @@ def test_where_nothing_runs_there_is_no_roofline(capsys):
     assert row.endswith("['__add__']")
 
 
+def test_the_best_of_several_processes_is_kept(monkeypatch):
+    kept: dict[str, object] = {}
+    monkeypatch.setattr(roofline, "diskcache_get", lambda table, key: kept.get(table))
+    monkeypatch.setattr(roofline, "diskcache_put", lambda table, key, value: kept.update({table: value}))
+    found = iter([[9e9, [[10, 2e9]]], [8e9, [[10, 3e9]]], *[[1e9, [[10, 1e9]]]] * 9])
+    monkeypatch.setattr(roofline, "_measured", lambda device: next(found))
+    seen = []
+    for _ in range(roofline.TIMES + 2):  # each a process
+        roofline.forget()
+        seen.append(roofline.roofline("CPU"))
+    assert seen == [Roofline(9e9, ((10, 2e9),)), *[Roofline(9e9, ((10, 3e9),))] * (roofline.TIMES + 1)]
+    assert len(list(found)) == 11 - roofline.TIMES
+    roofline.forget()
+
+
+def test_a_kernel_that_exceeds_the_peak_has_it_measured_once_more(monkeypatch):
+    kept: dict[str, object] = {roofline.TABLE: [roofline.TIMES, [1e9, [[10, 1e9]]]]}
+    monkeypatch.setattr(roofline, "diskcache_get", lambda table, key: kept.get(table))
+    monkeypatch.setattr(roofline, "diskcache_put", lambda table, key, value: kept.update({table: value}))
+    found = iter([[4e9, [[10, 1e9]]]])
+    monkeypatch.setattr(roofline, "_measured", lambda device: next(found))
+    roofline.forget()
+    assert roofline.reached("CPU", 1.0, 10**9, 0) == "100% of 1.0 GFLOPS"
+    assert roofline.reached("CPU", 0.5, 10**9, 0) == "50% of 4.0 GFLOPS"
+    assert roofline.reached("CPU", 0.1, 10**9, 0) == "250% of 4.0 GFLOPS"  # once in a process
+    assert kept[roofline.TABLE] == [roofline.TIMES + 1, [4e9, [[10, 1e9]]]]
+    roofline.forget()
+
+
 def test_below_debug_2_nothing_is_measured(monkeypatch):
     monkeypatch.setattr(roofline, "_measured", lambda device: pytest.fail("measured"))
     roofline.forget()

@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 
 from . import compile as compile_times
-from . import cores, latency
+from . import cores, latency, odd
 from .speed import run as speed
 
 MEASUREMENTS: dict[str, ModuleType] = {
@@ -14,6 +14,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "compile": compile_times,
     "latency": latency,
     "cores": cores,
+    "odd": odd,
 }
 
 

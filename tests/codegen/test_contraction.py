@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lazygrad import Tensor
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, contraction
@@ -93,6 +94,24 @@ def test_windows_with_a_border_are_copied_once(backward):
     filling, _, summing = text.partition("acc0 = 0.0")
     assert "temp0[gidx1*1632+gidx2*48+gidx3*16+uidx0] = (" in filling
     assert "?" not in summing
+
+
+def test_windows_some_steps_apart_are_copied_once_too():
+    """Lanes along a row would be every second element of the copy: they go along the filters."""
+    opts = chosen(convolution(4, 64, 56, 64, border=1, step=2))
+    assert opts[:2] == [Opt(OptOps.TILE, 0, 1), Opt(OptOps.STAGE, 0, 1)]
+    assert Opt(OptOps.UPCAST, 1, 64) in opts
+    text = loops_text(apply_opts(Loops.of(lower(convolution(4, 64, 56, 64, border=1, step=2))), opts, CPU))
+    assert "?" not in text.partition("acc0 = 0.0")[2]
+
+
+def test_a_mask_for_each_row_costs_more_than_one_for_a_vector():
+    """The gradient of a convolution's input: its condition stays in the sum, so lanes go along the row."""
+    x, w = Tensor.empty(128, 32, 26, 26, requires_grad=True), Tensor.empty(64, 32, 3, 3)
+    y = x.conv2d(w)
+    (gradient,) = y.gradient(x, gradient=Tensor.empty(*y.shape))
+    opts = chosen(gradient.schedule()[-1].ast)
+    assert [opt.amount for opt in opts if opt.op is OptOps.UPCAST and opt.axis == 3] == [32]
 
 
 def test_the_lanes_are_those_that_fit():
@@ -196,8 +215,10 @@ def test_panels_of_more_than_the_stack_holds(device):
         convolution(1, 2, 12, 5),
         convolution(2, 2, 9, 5, border=1),
         convolution(2, 2, 9, 5, border=1, backward=True),
+        convolution(2, 2, 10, 17, border=1, step=2),
+        convolution(2, 2, 9, 17, border=2, backward=True, step=3),
     ],
-    ids=["plain", "T", "squares", "crossing", "gram", "conv", "border", "backward"],
+    ids=["plain", "T", "squares", "crossing", "gram", "conv", "border", "backward", "step", "steps back"],
 )
 def test_small_ones_packed_all_the_same(ast, device, monkeypatch):
     monkeypatch.setattr(contraction, "LEAST_WORK", 1)

@@ -63,17 +63,26 @@ def transposed(rows, columns):
     return sink(store(0, load(1, plain(columns, rows).permute((1, 0)))))
 
 
-def convolution(images, channels, size, filters, border=0, backward=False):
-    """3 x 3, with a border of zeros; `backward`: the filters' rows and columns are walked the other way."""
+def convolution(images, channels, size, filters, border=0, backward=False, step=1):
+    """3 x 3, with a border of zeros; `backward`: the filters' rows and columns are walked the other way.
+
+    step  only every so many windows of a row and of a column; it divides their number
+    """
     out = size + 2 * border - 2
-    shape = (images, filters, out, out, channels, 3, 3)
+    few = out // step
+    shape = (images, filters, few, few, channels, 3, 3)
     edge = (border, border)
     windows = plain(images, 1, channels, size, size)
     windows = windows.pad(((0, 0), (0, 0), (0, 0), edge, edge)) if border else windows
     for axis in (3, 5):  # (..., size, ...) seen as (..., out, 3, ...), moving by one each
         windows = _windows(windows, axis, out)
     x = windows.permute((0, 1, 3, 5, 2, 4, 6))
-    x = (x.flip((False, False, False, False, False, True, True)) if backward else x).expand(shape)
+    x = x.flip((False, False, False, False, False, True, True)) if backward else x
+    if step > 1:
+        x = x.reshape((images, 1, few, step, few, step, channels, 3, 3))
+        x = x.shrink(tuple((0, 1 if axis in (3, 5) else n) for axis, n in enumerate(x.shape)))
+        x = x.reshape((images, 1, few, few, channels, 3, 3))
+    x = x.expand(shape)
     w = plain(filters, channels, 3, 3).reshape((1, filters, 1, 1, channels, 3, 3)).expand(shape)
     product = load(1, x, size=images * channels * size * size) * load(2, w, size=filters * channels * 9)
     return sink(store(0, reduce(product, Ops.ADD, 4, 5, 6)))

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 from ...device import Target
 from ...ir.nest import ranges_of
-from ...ir.ops import Ops
+from ...ir.ops import ELEMENTWISE, Ops
+from ...ir.uop import UOp
 from .actions import MAX_UPCAST, Opt, OptOps, apply_opt
 from .facts import MAX_COST, Access, Facts, size_of
 from .loops import Axis, is_computed, is_parallel
@@ -41,6 +42,8 @@ COPIED, COPIED_MASKED, COPIED_IN_SQUARES, COPIED_SINGLY = 3.0, 5.0, 1.5, 6.0
 LATENCY, STEP = 4.0, 1.0
 #: What a step takes longer for each row where vectors are read from windows, across cache lines.
 UNPACKED = 0.25
+#: Cycles to make a mask in each step: one for each row or for each vector that its condition moves along.
+MASK_OF_ROW, MASK_OF_VECTOR = 1.5, 0.75
 #: Bytes that a cycle brings from beyond the second cache.
 FAR_BYTES = 8.0
 #: Cycles for a vector of products from which on other plans are better: half is the least.
@@ -126,7 +129,7 @@ def _windows(facts: Facts, target: Target) -> list[Opt]:
             continue
         number_of = {r: axis for axis in facts.loops.axes for r in axis.ranges}
         loops = [r for r in ranges_of(access.node) if r in number_of and access.step(number_of[r]) != 0]
-        groups = alike(access.node.src[0].src[1], loops)
+        groups = alike(access.node.src[0].src[1], loops, True)
         together = {r for group in groups for r in group}
         around = [number_of[r] for r in loops if r not in together and number_of[r].output]
         found = windows(access.node, (r for r in loops if number_of[r] not in around), NEW)
@@ -158,6 +161,8 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
         return None
     numbers = frozenset(map(_number, panels))
     copied = [access for access in panels if _number(access) >= 0 and not _overlaps(facts, access, lanes)]
+    if any(access.step(lanes) != 1 for access in panels if access not in copied):
+        return None  # lanes apart: each would be loaded by itself
     elsewhere = [access for access in facts.accesses if access not in panels]
     both = [a for a in elsewhere if a.node.op is Ops.LOAD and _number(a) in numbers]
     if both and not (len(copied) == len(panels) and all(a.reduced and a.step(rows) != 0 for a in both)):
@@ -173,6 +178,10 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
     packed = [access for access in packed if _number(access) not in unpacked]
     copies = frozenset(map(_number, copied))
     far = all(access.step(rows) not in (0, 1) for access in others if access.step(rows) != 0)
+    masks = [
+        (not inside.isdisjoint(rows.ranges), not inside.isdisjoint(lanes.ranges)) for inside in _masks(facts)
+    ]
+    products = _products(facts)
     best: Tile | None = None
     for vectors in VECTORS:
         for side in ROWS:
@@ -182,12 +191,16 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
             if (copied and turns < LEAST_TURNS) or (vectors > 1 and length <= (vectors - 1) * width):
                 continue
             work = turns * side * across * vectors * width / (height * length)
-            if height % side and height * length * steps < LONG_RUN:
+            if height % side and products < LONG_RUN:
                 work *= LAST_ROWS
             sums = side * vectors
             slowest = max(sums / 2, (side + vectors) / 2, LATENCY) + STEP
             if len(copied) < len(panels):
                 slowest += UNPACKED * side
+            slowest += sum(
+                MASK_OF_ROW * side * rowwise + MASK_OF_VECTOR * vectors * lanewise
+                for rowwise, lanewise in masks
+            )
             if steps * vectors * width * facts.element_bytes > _second_cache(target):
                 slowest = max(slowest, vectors * width * facts.element_bytes / FAR_BYTES)
             cycles = work * slowest / (sums * width)
@@ -237,9 +250,29 @@ def _served(facts: Facts, rows: Axis, lanes: Axis, copied: list[Access], one_blo
     if not one_block:
         return size_of(rows) or 1
     outputs = [axis for axis in facts.loops.axes if axis.output and axis.number != lanes.number]
-    same = [axis for axis in outputs if not any(access.step(axis) != 0 for access in copied)]
-    products = math.prod(size_of(axis) or 1 for axis in facts.loops.axes)
-    return math.prod(size_of(axis) or 1 for axis in same) / (PIECES if products >= IN_PIECES else 1)
+    moved = frozenset(r for access in copied for r in ranges_of(access.node))
+    same = [r for axis in outputs for r in (*axis.blocks, *axis.ranges) if r not in moved]
+    apart = any(r in moved for axis in outputs for r in axis.blocks)  # pieces have panels of their own
+    again = PIECES if _products(facts) >= IN_PIECES and not apart else 1
+    return float(math.prod(r.src[0].arg for r in same)) / again
+
+
+def _products(facts: Facts) -> int:
+    """How many there are in the whole kernel."""
+    return math.prod(r.src[0].arg for axis in facts.loops.axes for r in (*axis.blocks, *axis.ranges[:1]))
+
+
+def _masks(facts: Facts) -> list[frozenset[UOp]]:
+    """For each condition that stays in the reduction, outside of what it loads, the loops it depends on."""
+    found: dict[UOp, None] = {}
+    stack = [node.src[0] for node in facts.loops.sink.toposort() if node.op is Ops.REDUCE]
+    while stack:
+        node = stack.pop()
+        if node.op is Ops.WHERE:
+            found[node.src[0]] = None
+        if node.op in ELEMENTWISE:
+            stack += node.src[1:] if node.op is Ops.WHERE else node.src
+    return [ranges_of(condition) for condition in found]
 
 
 def _second_cache(target: Target) -> int:

@@ -4,6 +4,7 @@
 is
     for u in 0..28:  data1[26*u - 26]  if 1 <= u < 27          with u = y + ky
 
+Where one of them moves the place some times as far, as y does in a convolution with a stride, u = 2*y + ky.
 A copy of the windows holds each element once, and zeros around them; who reads it needs no conditions.
 """
 
@@ -20,6 +21,8 @@ from .loops import IN_REGISTERS, make_range, stride, substitute_ranges
 
 #: The last axis of a copy of windows has a multiple of so many places, so that vectors fill it.
 WHOLE = 16
+#: Windows are fewer steps apart.
+MOST = 8
 
 
 @dataclass(frozen=True)
@@ -35,14 +38,26 @@ def place_of(value: UOp) -> UOp:
     return next(node for node in toposort((value,)) if node.op is Ops.INDEX)
 
 
-def alike(place: UOp, loops: Iterable[UOp]) -> list[list[UOp]]:
-    """The loops of known sizes by how far a step moves a place, forth or back; several in one group."""
+def alike(place: UOp, loops: Iterable[UOp], strided: bool = False) -> list[list[UOp]]:
+    """The loops of known sizes by how far a step moves a place, forth or back; several in one group.
+
+    strided  those that move it some times as far too: by less than the loop of the least steps reaches, so
+             that windows overlap. That loop is the first of its group
+    """
+    steps = {r: stride(place, r) or 0 for r in loops if r.src[0].op is Ops.CONST}
     groups: dict[int, list[UOp]] = {}
-    for r in loops:
-        step = stride(place, r)
-        if step and r.src[0].op is Ops.CONST:
-            groups.setdefault(abs(step), []).append(r)
+    for r in sorted(steps, key=lambda r: (abs(steps[r]), steps[r] < 0, r.arg.id)):  # forth comes first
+        step = abs(steps[r])
+        if step:
+            least = next((n for n, group in groups.items() if _overlap(step, n, group[0], strided)), step)
+            groups.setdefault(least, []).append(r)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _overlap(step: int, least: int, first: UOp, strided: bool) -> bool:
+    if not strided:
+        return step == least
+    return step % least == 0 and step // least < min(int(first.src[0].arg), MOST)
 
 
 def windows(value: UOp, loops: Iterable[UOp], fresh: int) -> Windows | None:
@@ -52,25 +67,35 @@ def windows(value: UOp, loops: Iterable[UOp], fresh: int) -> Windows | None:
     """
     loops = list(loops)
     place = place_of(value).src[1]
-    groups = alike(place, loops)
-    if not groups or any(r.arg.kind in IN_REGISTERS for group in groups for r in group):
+    strided, plain = alike(place, loops, True), alike(place, loops)
+    found = _joined(value, loops, strided, fresh) if strided else None
+    if found is None and plain and plain != strided:
+        found = _joined(value, loops, plain, fresh)
+    return found
+
+
+def _joined(value: UOp, loops: list[UOp], groups: list[list[UOp]], fresh: int) -> Windows | None:
+    place = place_of(value).src[1]
+    if any(r.arg.kind in IN_REGISTERS for group in groups for r in group):
         return None
     forth: dict[UOp, UOp] = {}
     back: dict[UOp, UOp] = {}
     at = {r: r for r in loops}
     conditions = []
     for group in groups:
-        size = span(group)
-        whole = -(-size // WHOLE) * WHOLE if stride(place, group[0]) == 1 else size
+        first = stride(place, group[0]) or 1
+        times = {r: (stride(place, r) or 0) // first for r in group}
+        size = 1 + sum(abs(times[r]) * (int(r.src[0].arg) - 1) for r in group)
+        whole = -(-size // WHOLE) * WHOLE if first == 1 else size
         joint = make_range(whole, fresh, AxisType.LOOP)
         if whole > size:
             conditions.append(index.less(joint, index.const(size)))
         fresh += 1
         total = index.const(0)
         for r in group:
-            forward = stride(place, r) == stride(place, group[0])
-            total = total + r if forward else index.sub(total + (r.src[0].arg - 1), r)
-            forth[r] = index.const(0 if forward else r.src[0].arg - 1)
+            last = r.src[0].arg - 1
+            total = total + (r * times[r] if times[r] > 0 else index.sub(index.const(last), r) * -times[r])
+            forth[r] = index.const(0 if times[r] > 0 else last)
             del at[r]
         forth[group[0]] = joint
         back[joint] = at[joint] = total
@@ -78,11 +103,6 @@ def windows(value: UOp, loops: Iterable[UOp], fresh: int) -> Windows | None:
     if substitute_ranges(once, back) is not value:
         return None  # it depends on the loops apart
     return Windows(_only_where(once, conditions), at)
-
-
-def span(group: Iterable[UOp]) -> int:
-    """How many places a group of loops walks together."""
-    return 1 + sum(int(r.src[0].arg) - 1 for r in group)
 
 
 def _only_where(value: UOp, conditions: list[UOp]) -> UOp:

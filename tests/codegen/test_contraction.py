@@ -12,7 +12,7 @@ import pytest
 from lazygrad import Tensor
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
-from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, contraction
+from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, contraction, facts
 from lazygrad.codegen.opt.contraction import packed_panels
 from lazygrad.codegen.opt.facts import Facts
 from lazygrad.config import Context
@@ -130,6 +130,25 @@ def test_pieces_do_not_pack_the_same_again_and_again():
     assert [opt.amount for opt in no_block if opt.op is OptOps.THREAD] == [96]
 
 
+def test_an_operand_that_serves_few_rows_is_read_once_and_not_packed():
+    """All rows at once; where it comes from memory, four steps ask for it together."""
+    for rows, vectors in ((2, 8), (4, 4), (8, 2), (12, 2)):
+        ast = product(rows, 4096, 4096)
+        assert chosen(ast) == []
+        tile = [Opt(OptOps.UPCAST, 0, rows), Opt(OptOps.UPCAST, 1, 16 * vectors)]
+        assert choose(Loops.of(lower(ast)), CPU) == [*tile, Opt(OptOps.UNROLL, 0, 4)]
+    assert choose(Loops.of(lower(product(8, 512, 2048))), CPU) == [
+        Opt(OptOps.UPCAST, 0, 8),
+        Opt(OptOps.UPCAST, 1, 32),
+    ]
+    assert staged(chosen(product(16, 4096, 4096))) == [2]
+
+
+def test_a_matrix_times_few_columns_is_read_along_its_rows():
+    opts = choose(Loops.of(lower(product(4096, 4096, 2))), CPU)
+    assert opts == [Opt(OptOps.UPCAST, 0, 4), Opt(OptOps.UPCAST, 1, 2), Opt(OptOps.UNROLL, 0, 16)]
+
+
 @pytest.mark.parametrize(
     "ast", [row_sum(512, 4096), softmax_rows(512, 512), matmul(512, 512, 1), matmul(8, 8, 8)]
 )
@@ -185,6 +204,7 @@ SIZES = [(64, 64, 64), (66, 50, 70), (127, 33, 97), (17, 300, 130)]
 @pytest.mark.parametrize("order", [(False, False), (True, False), (False, True), (True, True)], ids=str)
 def test_products(size, order, device, monkeypatch):
     monkeypatch.setattr(contraction, "WORST", math.inf)
+    monkeypatch.setattr(facts, "FEW", 0)
     m, k, n = size
     ast = product(m, k, n, *order)
     contents = random_contents(ast)
@@ -223,6 +243,7 @@ def test_panels_of_more_than_the_stack_holds(device):
 def test_small_ones_packed_all_the_same(ast, device, monkeypatch):
     monkeypatch.setattr(contraction, "LEAST_WORK", 1)
     monkeypatch.setattr(contraction, "WORST", math.inf)
+    monkeypatch.setattr(facts, "FEW", 0)
     loops = Loops.of(lower(ast))
     opts = packed_panels(Facts.of(loops), Device[device].renderer.target)
     assert opts
@@ -301,6 +322,7 @@ def check_random_contractions(device, seeds):
 def test_random_contractions(device, count, monkeypatch):
     monkeypatch.setattr(contraction, "LEAST_WORK", 1)
     monkeypatch.setattr(contraction, "WORST", math.inf)
+    monkeypatch.setattr(facts, "FEW", 0)
     assert check_random_contractions(device, range(count)) > count // 8
 
 
@@ -309,4 +331,5 @@ def test_random_contractions(device, count, monkeypatch):
 def test_many_random_contractions(device, count, monkeypatch):
     monkeypatch.setattr(contraction, "LEAST_WORK", 1)
     monkeypatch.setattr(contraction, "WORST", math.inf)
+    monkeypatch.setattr(facts, "FEW", 0)
     assert check_random_contractions(device, range(1000, 1000 + count)) > count // 8

@@ -87,7 +87,7 @@ class Tile:
 
 def packed_panels(facts: Facts, target: Target) -> list[Opt]:
     """The Opts for a contraction that is worth packing; [] for anything else."""
-    if not _is_contraction(facts):
+    if not _is_contraction(facts) or facts.streamed(target.vector_bytes // facts.element_bytes):
         return []
     first = _windows(facts, target)
     if first:

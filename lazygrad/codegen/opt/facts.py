@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import OPS, Kind, Ops
 from ...ir.uop import UOp, toposort
@@ -18,6 +19,10 @@ MAX_COST = 800
 WORTHWHILE = 0.8
 #: A reduction of at most this many steps is written out.
 SHORT = 8
+#: An operand that serves so many rows is read once and in order, and not packed.
+FEW = 12
+#: Rows of a tile that share a gathered vector make it this many times cheaper each.
+ROWS, SHARED = 4, 3
 
 
 @dataclass(frozen=True)
@@ -150,16 +155,38 @@ class Facts:
         step = access.step(axis)
         if step in (0, 1, -1):
             return 1.0 / lanes
-        if access.node.op is Ops.LOAD and self._serves_others(access, axis):
-            return GATHERED / 3  # one gathered vector serves a few rows of a tile
-        return GATHERED
+        if access.node.op is not Ops.LOAD:
+            return GATHERED
+        return GATHERED / max(1.0, SHARED * self._served(access, axis) / ROWS)
 
-    def _serves_others(self, access: Access, lanes: Axis) -> bool:
-        """Whether several places of another output axis may share what is loaded in a reduction."""
-        others = (axis for axis in self.loops.axes if axis.output and axis.number != lanes.number)
-        return access.reduced and any(
-            axis.number in access.around and access.step(axis) == 0 for axis in others
-        )
+    def _served(self, access: Access, lanes: Axis) -> int:
+        """How many rows of a tile share what is loaded in a reduction: places of another output axis."""
+        if not access.reduced:
+            return 1
+        others = [axis for axis in self.loops.axes if axis.output and axis.number != lanes.number]
+        shared = [axis for axis in others if axis.number in access.around and access.step(axis) == 0]
+        return min(ROWS, max((typical(as_index(axis.size)) for axis in shared), default=1))
+
+    def streamed(self, width: int) -> tuple[Access, Axis, Axis] | None:
+        """What a plain product reads in order for a few rows only, as `x @ weights` reads the weights.
+
+        With the axis of vectors of `width` along which it is read, and that of the rows, which it serves
+        alone. Windows, conditions, and what is summed over more than one axis, are none of it.
+        """
+        inner = [axis for axis in self.loops.axes if not axis.output]
+        loads = [access for access in self.accesses if access.reduced and access.node.op is Ops.LOAD]
+        if len(inner) != 1 or len(loads) != 2 or self.scans:
+            return None
+        for access in loads:
+            (other,) = [each for each in loads if each is not access]
+            served = [axis for axis in self.loops.axes if axis.output and not access.step(axis)]
+            lanes = [axis for axis in self.loops.axes if axis.output and access.step(axis) == 1]
+            if len(served) != 1 or not lanes or len(access.node.src[0].src) > 2 or not access.step(inner[0]):
+                continue
+            few, many = size_of(served[0]), size_of(lanes[0])
+            if few and many and few <= FEW and many >= width and not other.step(lanes[0]):
+                return access, lanes[0], served[0]
+        return None
 
     def reused(self, axis: Axis, lanes: Axis) -> list[Access]:
         """The loads for the lanes of a reduction that would serve several places of this axis."""

@@ -21,7 +21,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels
-from .facts import MAX_COST, SHORT, WORTHWHILE, Facts, size_of
+from .facts import MAX_COST, SHORT, WORTHWHILE, Access, Facts, size_of
 from .keep import DEAR, computed_twice, with_kept
 from .loops import Axis, Loops, is_computed, largest_power_of_two, typical
 
@@ -32,6 +32,11 @@ SUMS = 4
 #: The share of the registers that hold sums side by side in a reduction down columns: longer parts of a row
 #: are read in order. Measured with column sums of 4096 x 4096.
 STRIP = 1 / 2
+#: The same for a few rows that share what is read.
+STREAM = 3 / 4
+#: Steps that are asked for together where an operand comes from memory; measured with 2, 4 and 8 rows times
+#: 4096 x 4096.
+AHEAD = 4
 #: Operations per element up to which an elementwise loop does two vectors at once.
 CHEAP = 6
 #: From this size on an axis may be rounded up to a multiple of a tile's side.
@@ -214,6 +219,10 @@ class _Plan:
     def beside_columns(self, lanes: Axis) -> None:
         """The lanes are an output's: a tile of accumulators, a strip of columns, or vectors of cheap work."""
         facts = self.facts
+        streamed = facts.streamed(self.width)
+        if streamed is not None and streamed[1].number == lanes.number:
+            self.stream(*streamed)
+            return
         reduces = any(access.reduced for access in facts.accesses)
         rows = [axis for axis in facts.loops.axes if axis.output and axis.number != lanes.number]
         best = max(rows, key=lambda axis: len(facts.reused(axis, lanes)), default=None)
@@ -223,6 +232,24 @@ class _Plan:
             self.widen(lanes, int(self.target.vector_registers * STRIP))
         elif facts.size_of_code({}) <= CHEAP:
             self.widen(lanes, 2)
+
+    def stream(self, access: Access, lanes: Axis, rows: Axis) -> None:
+        """All rows at once, by vectors that fill most of the registers with sums: an operand is read once.
+
+        Where it comes from memory, the next rows of it are asked for before they are needed.
+        """
+        side = size_of(rows) or 1
+        if side > 1 and self.fits(rows, side):
+            self.amounts[rows.number] = side
+        share = STRIP if side == 1 else STREAM
+        self.widen(lanes, int(self.target.vector_registers * share) // side)
+        (inner,) = [axis for axis in self.facts.loops.axes if not axis.output]
+        size = size_of(inner) or 1
+        nbytes = (size_of(lanes) or 1) * size * access.node.dtype.itemsize
+        ahead = largest_power_of_two(size, AHEAD)
+        if side > 1 and ahead > 1 and nbytes > max(self.target.caches, default=nbytes):
+            if self.fits(inner, ahead):
+                self.amounts[inner.number] = ahead
 
     def tile(self, rows: Axis, lanes: Axis) -> None:
         """A tile of `side` rows by one or two vectors, with room in the registers for what is loaded."""

@@ -137,8 +137,29 @@ def _extremum(below: Callable[[UOp, UOp], UOp]) -> Rule:
 
 
 def _where(grad: UOp, node: UOp) -> Grads:
+    if _is_join(node):  # each part is cut out of the gradient by its PAD
+        return None, grad, grad
     condition, zero = node.src[0], _like(grad, 0.0)
     return None, condition.where(grad, zero), condition.where(zero, grad)
+
+
+def _is_join(node: UOp) -> bool:
+    """Whether a WHERE is two values one behind the other: each padded by the size of the other, and True
+    padded as the first is.
+    """
+    condition, first, second = node.src
+    if any(source.op is not Ops.PAD for source in node.src) or condition.arg != first.arg:
+        return False
+    inner, size, other = (shape_of(source.src[0]) for source in node.src)
+    whole = condition.src[0]
+    while whole.op in MOVEMENT - {Ops.PAD}:
+        whole = whole.src[0]
+    if whole.op is not Ops.CONST or whole.arg is not True or inner != size:
+        return False
+    axes = [i for i, amounts in enumerate(first.arg) if amounts != (0, 0)]
+    behind = tuple((0, other[i]) if i in axes else (0, 0) for i in range(len(size)))
+    front = tuple((size[i], 0) if i in axes else (0, 0) for i in range(len(size)))
+    return len(axes) == 1 and first.arg == behind and second.arg == front
 
 
 def _cast(grad: UOp, node: UOp) -> Grads:
@@ -466,6 +487,8 @@ def _either(a: _Mask | None, b: _Mask | None) -> _Mask | None:
 def _mask_of_source(mask: _Mask | None, node: UOp, position: int) -> _Mask | None:
     """The mask of the gradient that a node sends to one of its sources."""
     op = node.op
+    if op is Ops.WHERE and _is_join(node):
+        return mask  # both parts are all there
     if op is Ops.WHERE:
         return _both(mask, node.src[0] if position == 1 else _negated(node.src[0]))
     if mask is None or op in ELEMENTWISE or op is Ops.CONTIGUOUS:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..shape import shape_text
 from ..tensor import Tensor
-from .parameters import count, probability, uniform
+from .parameters import buffer, count, probability, uniform
 
 State = Any  # a Tensor, or (h, c)
 #: (what the input gives, what the state gives, state) → the next state.
@@ -234,7 +234,9 @@ class _Recurrent:
         number, batch = self.num_layers * len(self._directions()), x.shape[1]
         widths = (self.proj_size or self.hidden_size, self.hidden_size)[: 2 if self.has_cell else 1]
         if state is None:
-            given = [Tensor.zeros(number, batch, w, dtype=x.dtype, device=x.device) for w in widths]
+            # zeros in memory, not as a constant: the first step is then the same kernels as all others
+            zeros = [Tensor.zeros(number, batch, w, dtype=x.dtype, device=x.device) for w in widths]
+            given = [buffer(tensor) for tensor in zeros]
         else:
             given = list(state) if self.has_cell else [state]
         for tensor, width in zip(given, widths, strict=True):

@@ -158,7 +158,9 @@ class TensorBase(metaclass=TrainingFlag):
     def _claim_memory(self) -> None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         node = self.uop
-        if self._storage is None and is_view(node):
+        if self._storage is not None:
+            self._storage.refresh()
+        elif is_view(node):
             self._storage = Storage(base_of(node))
             self._storage.add(self)
 

@@ -5,6 +5,7 @@ import pytest
 
 from lazygrad import Tensor, TinyJit, dtypes, vmap
 from lazygrad.helpers import GlobalCounters
+from lazygrad.ir.ops import Ops
 
 MANY = 70
 
@@ -191,3 +192,22 @@ def test_on_another_device():
 def test_a_view_of_other_width():
     parts = [Tensor([n, n + 1], dtype=dtypes.int16).realize() for n in range(MANY)]
     assert Tensor.cat([p[1:] for p in parts]).tolist() == [n + 1 for n in range(MANY)]
+
+
+def test_the_gradient_of_a_part_is_a_part_of_the_gradient():
+    """Nothing is chosen on the way back: what a part gets is read where it lies."""
+    a, b, c = (Tensor.ones(n, 2, requires_grad=True) for n in (1, 2, 3))
+    pull = Tensor(np.arange(12, dtype=np.float32).reshape(6, 2)).realize()
+    grads = (a.cat(b, c) * pull).sum().gradient(a, b, c)
+    assert not any(node.op is Ops.WHERE for grad in grads for node in grad.uop.toposort())
+    assert [grad.tolist() for grad in grads] == [pull[:1].tolist(), pull[1:3].tolist(), pull[3:].tolist()]
+
+
+def test_a_choice_that_is_no_join_still_cuts():
+    """Halves that overlap: the part that is not taken gets nothing."""
+    a, b = Tensor([1.0, 2.0], requires_grad=True), Tensor([3.0, 4.0, 5.0], requires_grad=True)
+    first = Tensor([True, True]).pad((0, 1))
+    grads = first.where(a.pad((0, 1)), b).sum().gradient(a, b)
+    assert [grad.tolist() for grad in grads] == [[1.0, 1.0], [0.0, 0.0, 1.0]]
+    taken = first.where(a.pad((0, 1)), b[:2].pad((1, 0))).sum().gradient(b)
+    assert taken[0].tolist() == [0.0, 1.0, 0.0]

@@ -1,0 +1,55 @@
+"""All steps of a recurrence are the same kernels, and so are all steps of training with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor, nn
+from lazygrad.engine.realize import observe_kernels
+from lazygrad.nn.state import get_parameters
+from lazygrad.schedule import kernelize
+
+
+def sequence(length: int) -> Tensor:
+    numbers = np.random.RandomState(length).randn(length, 2, 3).astype(np.float32)
+    return Tensor(numbers).realize()
+
+
+def trained(layer: Any, optimizer: Any, x: Tensor) -> None:
+    optimizer.zero_grad()
+    outputs, _ = layer(x)
+    outputs[-1].square().mean().backward()
+    optimizer.step()
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_a_longer_sequence_takes_hardly_more_programs(kind: Any) -> None:
+    counts = []
+    for length in (5, 10):
+        layer = kind(3, 5)
+        optimizer = nn.optim.SGD(get_parameters(layer), 0.1)
+        ran: list[Any] = []
+        with Tensor.train(), observe_kernels(lambda *kernel: ran.append(kernel)):
+            trained(layer, optimizer, sequence(length))
+        counts.append((len({item.ast for item, *_ in ran}), len(ran)))
+    (few, fewer), (programs, kernels) = counts
+    assert kernels > fewer + 10
+    assert programs <= few + 1
+
+
+def test_the_second_step_of_training_plans_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[int] = []
+    plan = kernelize.plan
+    monkeypatch.setattr(kernelize, "plan", lambda *args: plans.append(1) or plan(*args))
+    layer = nn.LSTM(3, 5)
+    optimizer = nn.optim.Adam(get_parameters(layer), 0.1)
+    x = sequence(3)
+    with Tensor.train():
+        trained(layer, optimizer, x)
+        plans.clear()
+        for _ in range(3):
+            trained(layer, optimizer, x)
+    assert not plans

@@ -25,17 +25,19 @@ def trained(layer: Any, optimizer: Any, x: Tensor) -> None:
     optimizer.step()
 
 
+def ran(kind: Any, length: int) -> tuple[int, int]:
+    """(programs, kernels) of a step of training."""
+    layer = kind(3, 5)
+    optimizer = nn.optim.SGD(get_parameters(layer), 0.1)
+    seen: list[Any] = []
+    with Tensor.train(), observe_kernels(lambda item, *_: seen.append(item.ast)):
+        trained(layer, optimizer, sequence(length))
+    return len(set(seen)), len(seen)
+
+
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 def test_a_longer_sequence_takes_hardly_more_programs(kind: Any) -> None:
-    counts = []
-    for length in (5, 10):
-        layer = kind(3, 5)
-        optimizer = nn.optim.SGD(get_parameters(layer), 0.1)
-        ran: list[Any] = []
-        with Tensor.train(), observe_kernels(lambda *kernel: ran.append(kernel)):
-            trained(layer, optimizer, sequence(length))
-        counts.append((len({item.ast for item, *_ in ran}), len(ran)))
-    (few, fewer), (programs, kernels) = counts
+    (few, fewer), (programs, kernels) = ran(kind, 5), ran(kind, 10)
     assert kernels > fewer + 10
     assert programs <= few + 1
 

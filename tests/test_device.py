@@ -593,6 +593,22 @@ def test_threads_allocate_one_buffer_once():
         assert GlobalCounters.mem_used == before
 
 
+def test_another_stands_in_for_a_device_that_is_not_here():
+    def make(name: str) -> CompiledDevice:
+        return CompiledDevice(name, HostAllocator(name))
+
+    with Device.stand_ins(["METAL", "CPU"], make) as absent:
+        assert repr(Device["metal:1"]) == "<device METAL:1>"
+        assert absent == ["METAL"]
+        for name in ("nonsense", "CPU:x", "DISK", "WEBGPU"):
+            with pytest.raises(DeviceError):
+                Device[name]
+        assert type(Device["CPU"]) is not CompiledDevice
+    assert not {"METAL", "METAL:1"} & set(Device.opened())
+    with pytest.raises(DeviceError, match="METAL"):
+        Device["METAL"]
+
+
 def test_a_registered_device_can_be_taken_away():
     Device.register("guest", lambda name: CompiledDevice(name, HostAllocator(name)))
     first = Device["guest:1"]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-from collections.abc import Iterator
 
 from ..codegen.opt import KernelOptError
 from ..config import Context
@@ -13,6 +11,7 @@ from ..device import CompileError, Device, DeviceError
 from ..engine.inspect import FORMS, InspectedKernel, inspect
 from ..engine.realize import observe_kernels
 from ..engine.targets import TARGETS, find_target
+from ..runtime.cpu import CPUDevice
 from .script import name_of, run_script, script_argument
 from .seen import Seen
 
@@ -35,7 +34,9 @@ def run(given: argparse.Namespace) -> int:
             return 2
     seen = Seen()
     with Context(TRACEMETA=2):
-        with _played_by_the_cpu() as absent, observe_kernels(seen.note):
+        # The CPU plays devices that are not here, for scripts that name them.
+        kinds = [kind for kind, _ in TARGETS.values()]
+        with Device.stand_ins(kinds, CPUDevice) as absent, observe_kernels(seen.note):
             status = run_script(given)
         try:
             _show(seen, given, absent)
@@ -45,23 +46,6 @@ def run(given: argparse.Namespace) -> int:
     if not seen.items and status == 0:
         print(f"lazygrad kernels: {name_of(given)} runs no kernel", file=sys.stderr)
     return status
-
-
-@contextlib.contextmanager
-def _played_by_the_cpu() -> Iterator[list[str]]:
-    """Within it the CPU plays devices that are not here, for scripts that name them; gives their kinds."""
-    cpu, absent = type(Device["CPU"]), []
-    for kind, _ in TARGETS.values():
-        try:
-            Device[kind]
-        except DeviceError:
-            Device.register(kind, cpu)
-            absent.append(kind)
-    try:
-        yield absent
-    finally:
-        for kind in absent:
-            Device.unregister(kind)
 
 
 def _show(seen: Seen, given: argparse.Namespace, absent: list[str]) -> None:

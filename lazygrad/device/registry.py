@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from ..config import DEBUG, DEV
@@ -132,6 +133,7 @@ class _Devices:
             str, str
         ] = {}  # after a fork: devices of the parent that this child must not touch
         self._chosen: str | None = None
+        self._stand_in: Callable[[str, DeviceError], CompiledDevice] | None = None
 
     def known(self) -> list[str]:
         """Every kind of device there is a name for."""
@@ -167,6 +169,32 @@ class _Devices:
         for name in [name for name in self._open if name.partition(":")[0] == kind.upper()]:
             del self._open[name]
         self._canonical.clear()
+
+    @contextlib.contextmanager
+    def stand_ins(self, kinds: Iterable[str], make: Callable[[str], CompiledDevice]) -> Iterator[list[str]]:
+        """Within the block `make(name)` opens a device of these kinds where the real one is not here.
+
+        Gives the kinds that it was needed for; their devices are closed at the end.
+        """
+        absent: list[str] = []
+
+        def stand_in(name: str, error: DeviceError) -> CompiledDevice:
+            kind = name.partition(":")[0]
+            if kind in kinds and name == kind and kind not in absent:
+                absent.append(kind)
+            elif kind in kinds:
+                self[kind]  # a number that a real device lacks is an error
+            if kind not in absent:
+                raise error
+            return make(name)
+
+        self._stand_in = stand_in
+        try:
+            yield absent
+        finally:
+            self._stand_in = None
+            for name in [name for name in self._open if name.partition(":")[0] in absent]:
+                del self._open[name]
 
     @overload
     def canonicalize(self, name: str | None) -> str: ...
@@ -232,7 +260,12 @@ class _Devices:
             if device is None:
                 if name in self._parents:
                     raise DeviceError(f"can only open device {name} from parent, not {self._parents[name]}")
-                device = self._make(name)
+                try:
+                    device = self._make(name)
+                except DeviceError as error:
+                    if self._stand_in is None:
+                        raise
+                    device = self._stand_in(name, error)
                 self._open[name] = device
                 if DEBUG >= 1:
                     print(f"opened device {name} from pid:{os.getpid()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
 import sys
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from lazygrad import Device
 from lazygrad.__main__ import main
 from lazygrad.device import DeviceError
+from tests.helpers import ROOT
 
 MATMUL = """
 import sys
@@ -89,6 +91,13 @@ def test_a_script_may_name_devices_that_are_not_here(script, capsys):
     assert "METAL" not in Device.opened()
     with pytest.raises(DeviceError, match="METAL"):
         Device["METAL"]
+
+
+def test_nothing_is_opened_that_the_script_does_not_name(script, capsys):
+    code = f"from lazygrad.__main__ import main; main(['kernels', {script('print(1)')!r}])\n"
+    code += "from lazygrad import Device; print(Device.opened())"
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout == "[]\n"
 
 
 def test_an_error_in_the_script_shows_its_lines_and_what_ran_before(script, capsys):

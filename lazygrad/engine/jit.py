@@ -132,6 +132,8 @@ class _State:
             self.moved: list[Any] = []
             #: why the last capture was not kept: the function changed an argument
             self.refused: Changed | None = None
+            #: the function works on tensors that several devices hold, so that every call is plain
+            self.on_several = False
             self.recaptures: dict[str, int] = {}
             self.warned: set[str] = set()
 
@@ -140,9 +142,9 @@ class _State:
             refuse_nested(self)
             return self.fxn(*args, **kwargs)
         with self.lock:
-            if self.calls >= 2 and JIT.value:
+            if self.calls >= 2 and JIT.value and not self.on_several:
                 return self._replay(args, kwargs)
-            if self.calls == 0 or not JIT.value:
+            if self.calls == 0 or self.on_several or not JIT.value:
                 result = self._plain(args, kwargs)
                 self.calls = max(self.calls, 1)
                 return result
@@ -191,6 +193,16 @@ class _State:
             )
         return self._plain(args, kwargs)
 
+    def _stay_plain(self) -> None:
+        """Every call is plain from here on; say so once."""
+        self.on_several = True
+        warnings.warn(
+            f"{self!r} runs without a capture: it takes, gives or keeps tensors that are sharded over "
+            "several devices, and replaying these is not there yet; what is sharded inside of it alone is replayed",
+            RuntimeWarning,
+            stacklevel=user_level(),
+        )
+
     # *** capturing
 
     def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -200,6 +212,9 @@ class _State:
         names = _argument_names(self.fxn, args)
         positional = [describer.describe(value, name) for value, name in zip(args, names, strict=True)]
         keywords = {key: describer.describe(value, f"argument `{key}`") for key, value in kwargs.items()}
+        if any(tensors.layer.on_several(tensor) for tensor, _ in describer.tensors):
+            self._stay_plain()
+            return self._plain(args, kwargs)
         call = Call()
         for bind in describer.binds:
             note_bind(call, bind, "an argument")
@@ -223,6 +238,10 @@ class _State:
                     result = self.fxn(*args, **kwargs)
                 nest = Nest(result, session.existed)
                 session.finish(nest.tensors)
+            used = {buffer.base for item in capture.items for buffer in item.bufs}
+            if session.uses_several(used):
+                self._stay_plain()
+                return nest.build(nest.tensors)
         finally:
             session.end()
         if not capture.items:

@@ -46,6 +46,10 @@ class Session:
         """Base Buffer → what joins the tensors that look at it."""
         raise NotImplementedError
 
+    def uses_several(self, used: set[Buffer]) -> bool:
+        """Whether a tensor on several devices has its parts in memory of these base Buffers."""
+        raise NotImplementedError
+
     def moved(self) -> list[Any]:
         """The storages that got other memory in the capture, since others hold the old."""
         raise NotImplementedError
@@ -82,6 +86,10 @@ class TensorLayer:
 
     def session(self) -> Session:
         """Begin a capture."""
+        raise NotImplementedError
+
+    def on_several(self, tensor: Any) -> bool:
+        """Whether several devices hold a tensor together."""
         raise NotImplementedError
 
     def argument(self, tensor: Any, spec: Any) -> Buffer:

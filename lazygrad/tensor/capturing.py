@@ -57,6 +57,9 @@ class Tensors(TensorLayer):
 
     # *** arguments
 
+    def on_several(self, tensor: TensorBase) -> bool:
+        return isinstance(tensor.device, tuple)
+
     def argument(self, tensor: TensorBase, spec: TensorSpec) -> Buffer:
         node = tensor._uop
         base = node.src[0] if node.op is Ops.RESHAPE else node
@@ -200,7 +203,6 @@ class TensorSession(Session):
         return ref is not None and ref() is tensor
 
     def prepare(self, tensor: TensorBase, spec: TensorSpec) -> Buffer:
-        _one_device(tensor)
         put_into_memory(tensor)
         shape = tensor.shape
         spec.shape, spec.symbolic = unbound(shape), bool(binds_in(shape))
@@ -256,8 +258,6 @@ class TensorSession(Session):
                 self._gradients[id(tensor)] = tensor.grad
 
     def finish(self, results: Sequence[TensorBase]) -> None:
-        for tensor in results:
-            _one_device(tensor)
         wanted = [tensor._needs_memory() for tensor in results]
         made = [tensor for tensor in results if not self.existed(tensor)]
         for tensor in live_tensors():
@@ -307,6 +307,11 @@ class TensorSession(Session):
                 found.setdefault(buffer_of(storage.version).base, {})[storage] = None
         return {buffer: list(storages) for buffer, storages in found.items()}
 
+    def uses_several(self, used: set[Buffer]) -> bool:
+        bases = [base_of(tensor._value()) for tensor in live_tensors() if isinstance(tensor.device, tuple)]
+        parts = [base_of(part) for base in bases if base.op is Ops.MULTI for part in base.src]
+        return any(part.op is Ops.BUFFER and buffer_of(part).base in used for part in parts)
+
     def moved(self) -> list[Any]:
         found = []
         for storage, buffer in self._memory.items():
@@ -341,13 +346,10 @@ def _memory_of(tensor: TensorBase) -> tuple[UOp, Buffer]:
 
 
 def _one_device(tensor: TensorBase) -> str:
-    """The device of an argument or a result."""
+    """The device of an argument: on several devices it is not captured."""
     device = tensor.device
     if isinstance(device, tuple):
-        raise NotImplementedError(
-            f"an argument or a result of a jitted function that is sharded over {', '.join(device)}: "
-            "shard inside of the function, and gather results with .to()"
-        )
+        raise RuntimeError("an argument on several devices in a capture")
     return device
 
 

@@ -92,6 +92,20 @@ def test_masked_loads_and_stores(run: Run, lanes: int, mask_of_lanes: bool, dtyp
     assert (few == numpy.where(stored, expected, 1)).all()
 
 
+@pytest.mark.parametrize("holds", [0, 5, 15])
+def test_a_store_of_one_lane_writes_nothing_beside_it(run: Run, holds: int) -> None:
+    """LLVM 22 would store a byte that was an int before as an int."""
+    out, x = data(0, dtypes.uint8, 64), data(1, dtypes.int32, 16)
+    mask = UOp.const(dtypes.bool.vec(16), tuple(n == holds for n in range(16)))
+    shifted = load(at(x, const(0)), 16).alu(Ops.SHR, UOp.const(dtypes.int32.vec(16), (16,) * 16))
+    program = listed(out, x, store(at(out, const(8), mask), shifted.cast(dtypes.uint8.vec(16))))
+    got, numbers = numpy.full(64, 32, numpy.uint8), numpy.arange(1, 17, dtype=numpy.int32) << 16
+    run(program, [got, numbers])
+    expected = numpy.full(64, 32, numpy.uint8)
+    expected[8 + holds] = 1 + holds
+    assert got.tolist() == expected.tolist()
+
+
 def test_a_masked_load_of_a_small_buffer_branches(run: Run) -> None:
     """Four lanes do not fit into two elements, so there is no safe address to read instead."""
     out, x, go = data(0, dtypes.float32, 4), data(1, dtypes.float32, 2), data(2, dtypes.int32, 1)

@@ -30,7 +30,7 @@ LATER = frozenset(
         Ops.SPECIAL,
     )
     + (Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.INDEX, Ops.STORE, Ops.LOAD, Ops.REDUCE)
-    + (Ops.VECTORIZE, Ops.GEP)
+    + (Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT)
 )
 
 

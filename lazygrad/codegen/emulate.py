@@ -43,6 +43,7 @@ class _Emulation:
 
     def __init__(self, emulated: set[DType], stored: set[DType]) -> None:
         self.emulated, self.stored = emulated, stored
+        self.loaded: dict[tuple[UOp, DType], UOp] = {}  #: a loaded number, and its type → its bits
 
     def walk(self, order: list[UOp]) -> UOp:
         done: dict[UOp, UOp] = {}
@@ -68,7 +69,9 @@ class _Emulation:
             return UOp(op, self.storage(dtype), src, node.arg)
         if op is Ops.LOAD:
             bits = UOp(op, src[0].dtype.base.vec(dtype.count), src, node.arg)
-            return self.decode(bits, scalar)
+            value = self.decode(bits, scalar)
+            self.loaded[value, scalar] = bits
+            return value
         if op is Ops.STORE:
             return self.store(node, src)
         if op is Ops.CAST:
@@ -96,6 +99,8 @@ class _Emulation:
     def encode(self, value: UOp, scalar: DType) -> UOp:
         if scalar not in self.emulated:
             return value
+        if (value, scalar) in self.loaded:
+            return self.loaded[value, scalar]
         return value.cast(scalar) if scalar in self.stored else encode(value, scalar)
 
     def rounded(self, value: UOp, scalar: DType) -> UOp:

@@ -22,6 +22,8 @@ What `legalize` asks of a renderer, `renderer.supports(op, dtype)`, with the sca
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -29,7 +31,7 @@ from typing import Any, Protocol
 from ..dtype import ConstType, DType, dtypes
 from ..ir.index import bounds
 from ..ir.nest import scan_values
-from ..ir.ops import ELEMENTWISE, Ops, execute
+from ..ir.ops import ELEMENTWISE, LANEWISE, Ops, execute
 from ..ir.rewrite import notify, watched
 from ..ir.uop import UOp
 from .emulate import emulate_narrow_floats
@@ -51,6 +53,7 @@ def legalize(sink: UOp, renderer: Capabilities, *, multiply_add: bool = True) ->
     Each step is one walk. `multiply_add=False` keeps products and sums apart also where they could fuse.
     """
     sink = choose_widths(sink)
+    sink = pack_bits(sink)
     sink = emulate_narrow_floats(sink, renderer)
     sink = decompose(sink, renderer)
     if renderer.target.vector_bytes == 0:
@@ -477,7 +480,7 @@ def split_lanes(sink: UOp, renderer: Capabilities) -> UOp:
             src = tuple([made for s in node.src for made in stores.get(s, (done[s],))])
         else:
             src = tuple([done[s] for s in node.src])
-        if node.dtype.count > 1 and (node.op in ELEMENTWISE or node.op in (Ops.REDUCE, Ops.SCAN)):
+        if node.dtype.count > 1 and (node.op in LANEWISE or node.op in (Ops.REDUCE, Ops.SCAN)):
             made = _split(node, src)
         elif node.op is Ops.GEP:
             lanes = tuple([lane_of(src[0], i) for i in node.arg])
@@ -655,11 +658,45 @@ def is_masked_product(value: UOp) -> bool:
     return all(x == 0 for x in zero.arg) if isinstance(zero.arg, tuple) else bool(zero.arg == 0)
 
 
+# *** sums of products of packed numbers
+
+
+def pack_bits(sink: UOp) -> UOp:
+    """PACK as what it does to the bits of its sources: each shifted to its place."""
+    order = sink.toposort()
+    if not any(node.op is Ops.PACK for node in order):
+        return sink
+    done: dict[UOp, UOp] = {}
+    for node in order:
+        src = tuple([done[s] for s in node.src])
+        if node.op is Ops.PACK:
+            done[node] = _packed(node.dtype, src)
+        else:
+            done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+    return done[sink]
+
+
+def _packed(dtype: DType, parts: tuple[UOp, ...]) -> UOp:
+    nbytes = parts[0].dtype.scalar_type.itemsize
+    narrow = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32}[nbytes].vec(dtype.count)
+    words = [part.bitcast(narrow).cast(dtype) << 8 * nbytes * i for i, part in enumerate(parts)]
+    return functools.reduce(operator.or_, words)
+
+
+def is_first_dot(value: UOp) -> bool:
+    """Whether a value is a DOT that adds to nothing yet: a sum of such may be added to instead."""
+    if value.op is not Ops.DOT or value.src[2].op is not Ops.CONST:
+        return False
+    return not any(lane_values(value.src[2]))
+
+
 def accumulate(op: Ops, accumulator: UOp, value: UOp, renderer: Capabilities, *, shared: bool = False) -> UOp:
     """`accumulator op value`, for who turns a REDUCE into its loop: an unshared product is fused in.
 
     A product that counts where a condition holds is fused there: elsewhere the accumulator stays as it is.
     """
+    if op is Ops.ADD and not shared and is_first_dot(value):
+        return UOp(Ops.DOT, value.dtype, (*value.src[:2], accumulator), value.arg)
     if op is Ops.ADD and not shared and renderer.supports(Ops.MULACC, value.dtype.scalar_type):
         if value.op is Ops.MUL or is_masked_product(value):
             return _multiplied_and_added(value, accumulator)

@@ -24,7 +24,7 @@ from ..ir.nest import Block, loop_nest, scan_ranges, scan_values
 from ..ir.ops import Ops, start_value
 from ..ir.uop import UOp
 from .guards import Guard, guard_first_thread
-from .legalize import accumulate, is_masked_product
+from .legalize import accumulate, is_first_dot, is_masked_product
 
 #: Where each kind of declaration stands at the head of the list.
 _HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
@@ -194,7 +194,7 @@ class _Writer:
     def unwritten(self, value: UOp) -> UOp:
         """A product to fuse, or where it counts, in terms of what is written."""
         src = [self.unwritten(s) if s in self.fused else self.read(s) for s in value.src]
-        return UOp(value.op, value.dtype, tuple(src))
+        return UOp(value.op, value.dtype, tuple(src), value.arg)
 
     def carry(self, scan: UOp) -> None:
         """What the next turn of a SCAN begins with: most often this turn uses it, and it is written."""
@@ -236,11 +236,12 @@ class _Writer:
         summed = [node.src[0] for node in nodes if node.op is Ops.REDUCE and node.arg is Ops.ADD]
         found = {value: value for value in summed if value.op is Ops.MUL}
         found |= {value: value.src[1] for value in summed if is_masked_product(value)}
+        found |= {value: value for value in summed if is_first_dot(value)}
         asked = {*found, *found.values()}
         uses = Counter(source for node in nodes for source in node.src if source in asked)
         fused: set[UOp] = set()
         for value, product in found.items():
-            native = self.renderer.supports(Ops.MULACC, product.dtype.scalar())
+            native = product.op is Ops.DOT or self.renderer.supports(Ops.MULACC, product.dtype.scalar())
             if native and uses[value] == uses[product] == 1:
                 fused |= {value, product}
         return fused

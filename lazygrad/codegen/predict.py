@@ -15,7 +15,7 @@ from ..device import Target
 from ..dtype import PtrDType, dtypes
 from ..ir.args import AxisType
 from ..ir.index import bounds
-from ..ir.ops import ELEMENTWISE, OPS, Ops, execute
+from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.uop import UOp
 
 #: Instructions that start in a cycle, cycles until a sum can be added to, instructions of a loop's turn.
@@ -130,7 +130,7 @@ def _walk(uops: Sequence[UOp], target: Target, top: _Loop) -> list[_Loop]:
                 if local:
                     now.issued += _uncoalesced(strides, local.get("lidx0"), value, target)
                 _note(now, place.src[0], float(value.dtype.itemsize), strides)
-        elif u.op in ELEMENTWISE or u.op in (Ops.VECTORIZE, Ops.GEP):
+        elif u.op in LANEWISE or u.op in (Ops.VECTORIZE, Ops.GEP):
             now.issued += _price(u, target)
     return loops
 

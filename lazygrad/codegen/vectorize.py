@@ -20,7 +20,7 @@ from ..dtype import dtypes
 from ..ir import index
 from ..ir.index import FALSE, TRUE
 from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values, stage_stores
-from ..ir.ops import ELEMENTWISE, Ops
+from ..ir.ops import LANEWISE, Ops
 from ..ir.uop import UOp
 from .lanes import (
     Access,
@@ -118,7 +118,7 @@ def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int]) -> dict[UOp, f
     saved = dict.fromkeys(widths, 0.0)
     for node in nodes:
         is_access = node.op in (Ops.LOAD, Ops.STORE)
-        is_value = is_access or node.op is Ops.REDUCE or (node.op in ELEMENTWISE and node not in addresses)
+        is_value = is_access or node.op is Ops.REDUCE or (node.op in LANEWISE and node not in addresses)
         if node.op is Ops.SCAN:
             for r in scan_ranges(node):
                 if r in widths:  # its fastest turns may be lanes, combined with twice the reach each time

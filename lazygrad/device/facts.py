@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..dtype import DType
+from ..dtype import DType, dtypes
 from ..locks import lock_across_fork
 
 # *** errors
@@ -43,6 +43,25 @@ MOST_KEPT = 32 << 10
 
 
 @dataclass(frozen=True)
+class Dot:
+    """An instruction for sums of products: to each sum it adds a few of narrow numbers, in every lane.
+
+    element  the type of the factors, which are packed side by side in unsigned integers: its `word`
+    count    how many products it adds to a sum
+    total    the type of the sums
+    """
+
+    element: DType
+    count: int
+    total: DType
+
+    @property
+    def word(self) -> DType:
+        """The integer that holds `count` elements."""
+        return {2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}[self.element.itemsize * self.count]
+
+
+@dataclass(frozen=True)
 class Target:
     """What a device has. The compiler asks these facts and never a device's name.
 
@@ -61,6 +80,7 @@ class Target:
     native_dtypes     the types it computes in; the others are emulated by `legalize`
     converted_dtypes  the types that it only converts, from float32 and back, by instructions
     has_fma           whether MULACC is one instruction
+    dots              its instructions for sums of products of narrow numbers
     """
 
     name: str
@@ -82,6 +102,7 @@ class Target:
     native_dtypes: frozenset[DType] = frozenset()
     converted_dtypes: frozenset[DType] = frozenset()
     has_fma: bool = False
+    dots: tuple[Dot, ...] = ()
 
     @property
     def row_bytes(self) -> int:

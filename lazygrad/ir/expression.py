@@ -225,6 +225,9 @@ def _named(node: UOp, texts: dict[UOp, str]) -> str:
     inside = [texts[s] for s in src]
     if op is Ops.NEG:
         return f"not({inside[0]})"
+    if op is Ops.DOT:
+        added = src[2].op is not Ops.CONST or src[2].arg != 0
+        return f"dot_{arg.name}({', '.join(inside if added else inside[:2])})"
     if arg is not None and op not in (Ops.VIEW,):
         inside.append(_value_text(arg))
     return f"{op.name.lower()}({', '.join(inside)})"

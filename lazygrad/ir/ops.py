@@ -109,6 +109,9 @@ class Ops(enum.IntEnum):
     # elementwise, three sources
     WHERE = 83
     MULACC = 84
+    # in every lane, sums of products by one instruction
+    PACK = 85
+    DOT = 86
     # names of older documents
     SUM = 52  # an alias: a sum is REDUCE_AXIS with ADD
     EMPTY = 23  # an alias: empty memory is a BUFFER
@@ -391,6 +394,8 @@ OPS: dict[Ops, OpInfo] = {
             Ops.INDEX,
             Ops.VECTORIZE,
             Ops.GEP,
+            Ops.PACK,
+            Ops.DOT,
         ),
         _DATA,
     ),
@@ -419,6 +424,10 @@ def _of_kind(kind: Kind) -> frozenset[Ops]:
 
 ELEMENTWISE = _of_kind(Kind.ELEMENTWISE)
 MOVEMENT = _of_kind(Kind.MOVEMENT)
+#: What is done in every lane of a vector alike. PACK makes an unsigned integer of narrow numbers, the first
+#: in its low bits. DOT(a, b, c) adds to c the products of the numbers in two of them, of the type in its arg,
+#: the last ones first, each with one rounding; where an instruction does it, subnormals may count as zero.
+LANEWISE = ELEMENTWISE | {Ops.PACK, Ops.DOT}
 #: Arithmetic whose result depends only on values, not on dtypes alone: all but the casts.
 ALU = ELEMENTWISE - {Ops.CAST, Ops.BITCAST}
 COMPARISONS = frozenset((Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE))

@@ -482,6 +482,32 @@ def _gep(u: UOp) -> str | None:
     return None if u.dtype is expected else f"its dtype is {expected}, not {u.dtype}"
 
 
+def _pack(u: UOp) -> str | None:
+    if len({s.dtype for s in u.src}) != 1:
+        return f"its sources have one dtype, not {', '.join(repr(s.dtype) for s in u.src)}"
+    bits = sum(s.dtype.scalar_type.itemsize for s in u.src)
+    if u.src[0].dtype.count != u.dtype.count or not dtypes.is_unsigned(u.dtype):
+        return f"it is an unsigned integer in each of {u.src[0].dtype.count} lanes, not {u.dtype}"
+    held = u.dtype.scalar_type.itemsize
+    return None if bits == held else f"it packs {bits} bytes into {held}"
+
+
+def _dot(u: UOp) -> str | None:
+    first, second, total = u.src
+    if total.dtype is not u.dtype:
+        return f"its dtype is that of its sum, {total.dtype}, not {u.dtype}"
+    if first.dtype is not second.dtype or not dtypes.is_unsigned(first.dtype):
+        return f"its factors are packed numbers, not {first.dtype} and {second.dtype}"
+    if first.dtype.count != u.dtype.count:
+        return f"it has {u.dtype.count} lanes and its factors have {first.dtype.count}"
+    return None if isinstance(u.arg, DType) else f"its arg is the type of what is packed, not {u.arg!r}"
+
+
+_DOTS: dict[Ops, Check] = {
+    Ops.PACK: both(sources(None, None, more=True), _pack),
+    Ops.DOT: both(sources(None, None, None), _dot),
+}
+
 _BUFFERS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.STAGE)
 
 _loops: dict[Ops, Check] = {
@@ -501,7 +527,7 @@ _loops: dict[Ops, Check] = {
     **dict.fromkeys(ELEMENTWISE, one_lane(elementwise)),
 }
 LOOPS = Spec(3, "loops", _loops)
-SCHEDULED = Spec(4, "scheduled loops", {**_loops, Ops.BARRIER: ok})
+SCHEDULED = Spec(4, "scheduled loops", {**_loops, **_DOTS, Ops.BARRIER: ok})
 _vectors: dict[Ops, Check] = {
     **SCHEDULED.checks,
     Ops.RANGE: both(sources(None), _range, _not_in_registers),
@@ -519,6 +545,7 @@ TARGET = Spec(
     {
         op: no_index(both(sources(_BUFFERS, None, None, least=2), _index) if op is Ops.INDEX else check)
         for op, check in _vectors.items()
+        if op is not Ops.PACK
     },
 )
 

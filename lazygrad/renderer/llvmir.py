@@ -42,6 +42,11 @@ _SIGNED_OPS = {
     Ops.AND: "and", Ops.OR: "or", Ops.XOR: "xor",
 }  # fmt: skip
 _UNSIGNED_OPS = {**_SIGNED_OPS, Ops.IDIV: "udiv", Ops.MOD: "urem"}
+#: Of packed numbers of a type: what its sums of products are called, and how their factors are typed.
+_DOTS = {
+    dtypes.bfloat16: ("llvm.x86.avx512bf16.dpbf16ps", "bfloat"),
+    dtypes.int16: ("llvm.x86.avx512.vpdpwssd", "i16"),
+}
 #: Arithmetic on bools is logic.
 _BOOL_OPS = {
     Ops.ADD: "or", Ops.SUB: "xor", Ops.MUL: "and", Ops.MAX: "or", Ops.MIN: "and",
@@ -75,6 +80,8 @@ class LLVMRenderer(Renderer):
             return op in _CONVERTED
         if scalar not in _TYPES or scalar not in self.target.native_dtypes | {dtypes.bool}:
             return False
+        if op is Ops.DOT:
+            return any(scalar is dot.total for dot in self.target.dots)
         if op is Ops.MULACC:
             return self.target.has_fma and scalar in (dtypes.float32, dtypes.float64)
         if dtypes.is_float(scalar):
@@ -316,6 +323,35 @@ class _Function:
         if half:
             result = self.let("cast", f"fptrunc {kind} {result} to {_type(node.dtype)}")
         self.value[node] = result
+
+    def dot(self, node: UOp) -> None:
+        """Sums of products; lanes that are too few for the instruction's registers are filled up."""
+        name, element = _DOTS[node.arg]
+        total, count = node.dtype.scalar_type, node.dtype.count
+        lanes = next(lanes for lanes in (4, 8, 16) if lanes >= count)
+        first, second, before = (self._widened(self.of(s), s.dtype, lanes) for s in node.src)
+        kind, word = _type(total.vec(lanes)), _type(node.src[0].dtype.scalar_type.vec(lanes))
+        packed = f"<{2 * lanes} x {element}>"
+        factors = [self.let("cast", f"bitcast {word} {value} to {packed}") for value in (first, second)]
+        arguments = [(kind, before), *((packed, factor) for factor in factors)]
+        made = self.call("alu", f"{name}.{32 * lanes}", kind, arguments)
+        if count == 1:
+            made = self.let("alu", f"extractelement {kind} {made}, i32 0")
+        elif count < lanes:
+            mask = ", ".join(f"i32 {lane}" for lane in range(count))
+            made = self.let("alu", f"shufflevector {kind} {made}, {kind} poison, <{count} x i32> <{mask}>")
+        self.value[node] = made
+
+    def _widened(self, value: str, dtype: DType, lanes: int) -> str:
+        """A value as the first of so many lanes; what is in the others does not matter."""
+        if dtype.count == lanes:
+            return value
+        if dtype.count == 1:
+            kind = _type(dtype.vec(lanes))
+            return self.let("alu", f"insertelement {kind} poison, {_type(dtype)} {value}, i32 0")
+        mask = ", ".join(f"i32 {lane}" if lane < dtype.count else "i32 poison" for lane in range(lanes))
+        kind = _type(dtype)
+        return self.let("alu", f"shufflevector {kind} {value}, {kind} poison, <{lanes} x i32> <{mask}>")
 
     def where(self, node: UOp) -> None:
         condition, yes, no = node.src
@@ -713,6 +749,7 @@ _WRITERS: dict[Ops, Writer] = {
     Ops.NEG: _Function.negate,
     Ops.RECIP: _Function.reciprocal,
     Ops.WHERE: _Function.where,
+    Ops.DOT: _Function.dot,
     Ops.CAST: _Function.cast,
     Ops.BITCAST: _Function.bitcast,
     Ops.VECTORIZE: _Function.vectorize,

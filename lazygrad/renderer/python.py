@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..device import Target
+from ..device import Dot, Target
 from ..dtype import ALL_DTYPES, DTYPES_BY_NAME, ConstType, DType, dtypes, storage_fmt, truncate
 from ..ir.ops import COMPARISONS, ELEMENTWISE, Ops, execute, from_bits, to_bits
 from ..ir.uop import UOp
@@ -86,6 +86,8 @@ def meaning(name: str) -> Callable[..., Any]:
         return functools.lru_cache(1 << 16)(lambda bits: from_bits(bits, dtype))
     if verb == "encode":
         return lambda value: to_bits(value, dtype)
+    if verb == "dot":
+        return functools.partial(_dot, DTYPES_BY_NAME[names[1]], source, dtype)
     op = Ops[verb.upper()]
     result = dtypes.bool if op in COMPARISONS else dtype
     text = expression(op, result, source)
@@ -97,6 +99,15 @@ def meaning(name: str) -> Callable[..., Any]:
         )
         return function
     return lambda *values: execute(op, result, values, source)
+
+
+def _dot(word: DType, element: DType, total: DType, a: int, b: int, c: ConstType) -> ConstType:
+    """c and the products of the elements of two words, the last ones first, each added with one rounding."""
+    bits = 8 * element.itemsize
+    for place in reversed(range(0, 8 * word.itemsize, bits)):
+        x, y = (from_bits(value >> place & (1 << bits) - 1, element) for value in (a, b))
+        c = execute(Ops.MULACC, total, (x, y, c), total)
+    return c
 
 
 # *** memory
@@ -171,6 +182,13 @@ class PythonRenderer(Renderer):
         return _Function(name, uops).text()
 
 
+#: The instructions that the interpreter knows: those of any machine.
+DOTS = (
+    Dot(dtypes.bfloat16, 2, dtypes.float32),
+    Dot(dtypes.int16, 2, dtypes.int32),
+)
+
+
 def target(arch: str = "") -> Target:
     """An interpreter: it has every dtype and op, and short vectors, so that vector code is tested on it."""
     return Target(
@@ -179,6 +197,7 @@ def target(arch: str = "") -> Target:
         vector_bytes=16,
         native_dtypes=frozenset(ALL_DTYPES),
         has_fma=True,
+        dots=DOTS,
     )
 
 
@@ -297,6 +316,9 @@ class _Function:
         elif op is Ops.VECTORIZE:
             parts = [f"*{self._of(s)}" if s.dtype.count > 1 else self._of(s) for s in u.src]
             self._value(u, f"({', '.join(parts)},)")
+        elif op is Ops.DOT:
+            word, element, total = (d.scalar_type.name for d in (u.src[0].dtype, u.arg, u.dtype))
+            self._value(u, self._in_lanes(u, f"dot_{total}_{word}_{element}"))
         elif op is Ops.GEP:
             self._value(u, self._gep(u))
         elif op is Ops.DEFINE_LOCAL:
@@ -327,12 +349,15 @@ class _Function:
         dtype, source, count = u.dtype.scalar_type, u.src[-1].dtype.scalar_type, u.dtype.count
         if count == 1:
             template = expression(u.op, dtype, source)
-            names = [self._of(s) for s in u.src]
             if template is not None:
-                return template.format(*names)
-            return f"{function_for(u.op, dtype, source)}({', '.join(names)})"
-        lanes = ", ".join(self._lanes(s, count) for s in u.src)
-        return f"tuple(map({function_for(u.op, dtype, source)}, {lanes}))"
+                return template.format(*[self._of(s) for s in u.src])
+        return self._in_lanes(u, function_for(u.op, dtype, source))
+
+    def _in_lanes(self, u: UOp, function: str) -> str:
+        """A function called in every lane."""
+        count = u.dtype.count
+        values = ", ".join(self._lanes(s, count) for s in u.src)
+        return f"{function}({values})" if count == 1 else f"tuple(map({function}, {values}))"
 
     def _gep(self, u: UOp) -> str:
         source, lanes = self._of(u.src[0]), u.arg if isinstance(u.arg, tuple) else (u.arg,)

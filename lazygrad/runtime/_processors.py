@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..device import Target
+from ..device import Dot, Target
 from ..dtype import dtypes
 
+#: Instructions for sums of products, by the names that LLVM and Linux have for them.
+DOTS = {
+    frozenset(("avx512bf16", "avx512_bf16")): Dot(dtypes.bfloat16, 2, dtypes.float32),
+    frozenset(("avx512vnni", "avx512_vnni")): Dot(dtypes.int16, 2, dtypes.int32),
+}
 _NEON = frozenset(("neon", "asimd"))
 
 
@@ -28,6 +33,7 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
         has_masks="avx512f" in features,
         has_fma=arm or "fma" in features,
         converted_dtypes=frozenset((dtypes.float16,)) if halves else frozenset(),
+        dots=tuple(dot for names, dot in DOTS.items() if features & names),
     )
 
 

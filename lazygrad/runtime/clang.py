@@ -9,6 +9,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ..config import CC
@@ -17,7 +18,7 @@ from ..renderer import ProgramSpec
 from ..renderer.cstyle import FLAGS as TEXT_FLAGS
 from ..renderer.cstyle import CStyleRenderer
 from ..renderer.dialects import c_target
-from . import _replay
+from . import _replay, _scratch
 from ._host import HostAllocator
 from ._native import host_features, host_name, host_target, native_program, native_replay
 from .cpu import host_compiler
@@ -98,6 +99,7 @@ class ClangDevice(CompiledDevice):
 
     def __init__(self, name: str) -> None:
         target = host_target(c_target(), "native", host_features())
+        target = replace(target, dots=())  # C has no words for these instructions
         super().__init__(name, HostAllocator(name), CStyleRenderer(target), CCompiler())
 
     def check(self) -> None:
@@ -106,21 +108,32 @@ class ClangDevice(CompiledDevice):
     @functools.cache  # noqa: B019  a device lives as long as the process
     def replayer(self) -> Callable[[bytes], None]:
         library = _load_library(self.compiler.compile(_replay.C), _replay.C)
-        function = getattr(library, _replay.SYMBOL)
-        address = ctypes.cast(function, ctypes.c_void_p).value
-        assert address is not None  # a function that was found has an address
-        return native_replay(address, library)
+        return native_replay(_address(library, _replay.SYMBOL), library)
 
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
         library = _load_library(lib, spec.src)
         symbol = f"{spec.function_name}_entry"
-        try:
-            function = getattr(library, symbol)
-        except AttributeError:
-            raise CompileError(f"the library has no function {symbol}", spec.src) from None
-        address = ctypes.cast(function, ctypes.c_void_p).value
-        assert address is not None  # a function that was found has an address
-        return native_program(spec, address, library, host_compiler)
+        if not hasattr(library, symbol):
+            raise CompileError(f"the library has no function {symbol}", spec.src)
+        if f"{_scratch.SYMBOL}(" in spec.src:
+            ctypes.c_void_p.in_dll(library, _scratch.SYMBOL).value = _address(self.scratch(), _scratch.SYMBOL)
+        return native_program(spec, _address(library, symbol), library, host_compiler)
+
+    @functools.cache  # noqa: B019  a device lives as long as the process
+    def scratch(self) -> Any:
+        """The library whose function gives a thread the memory that it keeps for kernels."""
+        library = _load_library(self.compiler.compile(_scratch.C), _scratch.C)
+        start = getattr(library, _scratch.START)
+        start.argtypes = [ctypes.c_ulong]
+        start(_scratch.new_key())
+        return library
+
+
+def _address(library: Any, symbol: str) -> int:
+    """Where a function of a library is."""
+    address = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+    assert address is not None  # a function that was found has an address
+    return address
 
 
 def _load_library(lib: bytes, source: str) -> Any:

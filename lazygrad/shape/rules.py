@@ -157,6 +157,8 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.REDUCE: NO_SHAPE,
     Ops.VECTORIZE: NO_SHAPE,
     Ops.GEP: NO_SHAPE,
+    Ops.PACK: NO_SHAPE,
+    Ops.DOT: NO_SHAPE,
     # elementwise: the one shape of the sources
     **{op: _elementwise for op, info in OPS.items() if info.kind is Kind.ELEMENTWISE},
 }

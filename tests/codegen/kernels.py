@@ -13,9 +13,9 @@ from lazygrad.codegen.compile import compile_kernel
 from lazygrad.device import Buffer, CompiledDevice, Device, Target
 from lazygrad.dtype import ALL_DTYPES, DType, cast_value, dtypes
 from lazygrad.ir.args import ReduceArg
-from lazygrad.ir.ops import Ops
+from lazygrad.ir.ops import Ops, to_bits
 from lazygrad.ir.uop import UOp, Variable
-from lazygrad.renderer.python import PythonRenderer
+from lazygrad.renderer.python import DOTS, PythonRenderer
 from lazygrad.runtime.python import PythonDevice
 from lazygrad.shape import ShapeTracker, shape_of, vmax
 
@@ -162,7 +162,7 @@ def random_contents(ast: UOp, seed: int = 0, low: int = -4, high: int = 5) -> li
 #: The interpreter as a device with a grid: threads in workgroups, vectors only in memory.
 GRID = Target(
     "PYTHON", load_bytes=16, grid=True, has_local=True, local_bytes=1 << 14, group_threads=256,
-    native_dtypes=frozenset(ALL_DTYPES), has_fma=True,
+    native_dtypes=frozenset(ALL_DTYPES), has_fma=True, dots=DOTS,
 )  # fmt: skip
 
 
@@ -185,7 +185,7 @@ def run(
     buffers = []
     for node, values in zip(buffers_of(ast), contents, strict=True):
         buffer = Buffer(there.name, node.dtype.size, node.dtype.base).allocate()
-        numbers = np.array(values, numpy_type(node.dtype.base))
+        numbers = in_memory(values, node.dtype.base)
         buffer.copyin(memoryview(numbers).cast("B"))
         buffers.append(buffer)
     values = tuple((variables or {})[v.arg[0]] for v in spec.vars)
@@ -194,8 +194,11 @@ def run(
     return [buffers[number].numpy().reshape(-1).tolist() for number in written]
 
 
-def numpy_type(dtype: DType) -> Any:
-    return {"bool": np.bool_}.get(dtype.name) or np.dtype(dtype.fmt)
+def in_memory(values: Sequence[Any], dtype: DType) -> Any:
+    """Numbers as they lie in a buffer: of bfloat16 and fp8 their bits."""
+    if dtype.fmt is None:
+        return np.array([to_bits(value, dtype) for value in values], f"uint{8 * dtype.itemsize}")
+    return np.array(values, np.bool_ if dtype is dtypes.bool else np.dtype(dtype.fmt))
 
 
 def equal(a: Sequence[Any], b: Sequence[Any], tolerance: float = 0.0) -> bool:

@@ -7,6 +7,7 @@ from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
 from .groups import Group, GroupTop
 from .loops import Axis, Loops
 from .stage import Stage
+from .tensor_core import TensorCore
 from .threads import choose
 from .tile import Tile
 
@@ -20,6 +21,7 @@ __all__ = [
     "Opt",
     "OptOps",
     "Stage",
+    "TensorCore",
     "Tile",
     "apply_opt",
     "apply_opts",

@@ -12,6 +12,10 @@ one, I, the rest, the *rows*. So a loaded panel serves all of I and a row all of
 Rows are read one element at a time. They are packed too (in blocks of I that fit a cache) where they would be
 read from a new page in each step, behind a condition, or converted.
 
+Where the target has an instruction for sums of products of such numbers (TC), a step is one of it, and all
+of this holds for words of packed numbers: panels are packed so, and rows that lie in memory as words are read
+as they are.
+
 Which axes are I and J, and the tile's sides, is what costs least by a simple count of cycles.
 """
 
@@ -21,10 +25,11 @@ import math
 from dataclasses import dataclass
 
 from ...device import Target
+from ...ir import index
 from ...ir.nest import ranges_of
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp
-from .actions import MAX_UPCAST, Opt, OptOps, apply_opt
+from .actions import MAX_UPCAST, KernelOptError, Opt, OptOps, apply_opt
 from .facts import MAX_COST, Access, Facts, size_of
 from .loops import Axis, is_computed, is_parallel
 from .stage import SQUARE, staged_values
@@ -44,6 +49,8 @@ LATENCY, STEP = 4.0, 1.0
 UNPACKED = 0.25
 #: Cycles to make a mask in each step: one for each row or for each vector that its condition moves along.
 MASK_OF_ROW, MASK_OF_VECTOR = 1.5, 0.75
+#: Cycles to pack a vector in the registers.
+PACKING = 2.0
 #: Bytes that a cycle brings from beyond the second cache.
 FAR_BYTES = 8.0
 #: Cycles for a vector of products from which on other plans are better: half is the least.
@@ -71,7 +78,7 @@ CACHE = 1 << 19
 
 @dataclass(frozen=True)
 class Tile:
-    """Which axes are I and J, and how much of each is computed at once; `cycles` for each product."""
+    """Which axes are I and J, and how much of each is computed at once."""
 
     rows: Axis
     lanes: Axis
@@ -82,25 +89,59 @@ class Tile:
     packed_rows: frozenset[int]
     block: int  # how much of I is packed at once; 0: all
     far: bool  # whether no row is beside the one before
-    cycles: float
+    cycles: float  # for each step of each element
 
 
 def packed_panels(facts: Facts, target: Target) -> list[Opt]:
     """The Opts for a contraction that is worth packing; [] for anything else."""
     if not _is_contraction(facts) or facts.streamed(target.vector_bytes // facts.element_bytes):
         return []
-    first = _windows(facts, target)
+    plans = [_plan(facts, target, _windows(facts, target))]
+    dots = _dots(facts, target)
+    if dots:
+        plans.append(_plan(facts, target, dots, int(dots[-1].amount or 1)))
+    return min(plans, key=lambda plan: plan[0])[1]
+
+
+def _plan(facts: Facts, target: Target, first: list[Opt], products: int = 1) -> tuple[float, list[Opt]]:
+    """The best Opts that begin with these, of which a step then does so many products; cycles for each."""
     if first:
         loops = facts.loops
         for opt in first:
             loops = apply_opt(loops, opt, target)
         facts = Facts.of(loops)
     outputs = [axis for axis in facts.loops.axes if axis.output]
-    found = [_tile(facts, target, rows, lanes) for lanes in outputs for rows in outputs if rows is not lanes]
+    pairs = [(rows, lanes) for lanes in outputs for rows in outputs if rows is not lanes]
+    found = [_tile(facts, target, rows, lanes, products) for rows, lanes in pairs]
     tiles = [tile for tile in found if tile is not None]
     if not tiles:
+        return math.inf, []
+    best = min(tiles, key=lambda tile: (tile.cycles, tile.far))
+    return best.cycles / products, first + _opts(facts, target, best)
+
+
+def _dots(facts: Facts, target: Target) -> list[Opt]:
+    """The Opts after which the target's instruction for sums of products does it; [] where it has none.
+
+    Along the longest reduction of whole steps; if there is none, the longest is padded.
+    """
+    axes = [axis for axis in facts.loops.reduce_axes if axis.ranges]
+    loads = [access.node for access in facts.accesses if access.node.op is Ops.LOAD and access.reduced]
+    if not target.dots or any(len(node.src[0].src) > 2 for node in loads):
         return []
-    return first + _opts(facts, target, min(tiles, key=lambda tile: (tile.cycles, tile.far)))
+    for count in sorted({dot.count for dot in target.dots}, reverse=True):
+        for axis in sorted(axes, key=lambda axis: ((size_of(axis) or 0) % count > 0, -(size_of(axis) or 0))):
+            whole = (size_of(axis) or 0) % count == 0
+            opts = [] if whole else [Opt(OptOps.PADTO, axis.number, count)]
+            opts.append(Opt(OptOps.TC, axis.reduce, count))
+            loops = facts.loops
+            try:
+                for opt in opts:
+                    loops = apply_opt(loops, opt, target)
+            except KernelOptError:
+                continue
+            return opts
+    return []
 
 
 def _is_contraction(facts: Facts) -> bool:
@@ -150,8 +191,11 @@ def _number(access: Access) -> int:
     return int(memory.arg) if memory.op is Ops.DEFINE_GLOBAL else -1 - int(memory.src[0].arg)
 
 
-def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
-    """The best tile with these axes as I and J; None where nothing is shared along them."""
+def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis, products: int) -> Tile | None:
+    """The best tile with these axes as I and J, where a step does so many products of each element.
+
+    None where nothing is shared along them.
+    """
     loads = [access for access in facts.accesses if access.reduced and access.node.op is Ops.LOAD]
     panels = [access for access in loads if access.step(lanes) != 0]
     others = [access for access in loads if access.step(lanes) == 0]
@@ -196,7 +240,7 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
             sums = side * vectors
             slowest = max(sums / 2, (side + vectors) / 2, LATENCY) + STEP
             if len(copied) < len(panels):
-                slowest += UNPACKED * side
+                slowest += UNPACKED * side + (PACKING * vectors if products > 1 else 0.0)
             slowest += sum(
                 MASK_OF_ROW * side * rowwise + MASK_OF_VECTOR * vectors * lanewise
                 for rowwise, lanewise in masks
@@ -215,7 +259,7 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis) -> Tile | None:
                 served = block or height
                 cycles += sum(_copying(facts, access, rows, 4) for access in packed) / length
             cycles += sum(_copying(facts, access, lanes, width) for access in copied) / served
-            if cycles * width > WORST:
+            if cycles * width > WORST * products:
                 continue
             for access in elsewhere:
                 if not access.reduced and access.step(lanes) not in (0, 1):
@@ -318,11 +362,25 @@ def _hard_to_read(facts: Facts, access: Access) -> bool:
     """Whether rows are converted, read behind a condition, or far apart from step to step."""
     if len(access.node.src[0].src) > 2:
         return True
-    values = staged_values(facts.loops.sink, _number(access))
-    if any(value.dtype is not access.node.dtype for value in values):
-        return True
     inner = [axis for axis in facts.loops.axes if not axis.output]
-    return bool(inner) and access.step(inner[-1]) not in (0, 1, -1)
+    near: tuple[int, ...] = (0, 1, -1)
+    for value in staged_values(facts.loops.sink, _number(access)):
+        if access.node not in value.toposort():
+            continue
+        if _lies_packed(value):
+            near = (0, len(value.src), -len(value.src))
+        elif value.dtype is not access.node.dtype:
+            return True
+    return bool(inner) and access.step(inner[-1]) not in near
+
+
+def _lies_packed(value: UOp) -> bool:
+    """Whether what is packed lies in memory like that: its parts one after the other."""
+    if value.op is not Ops.PACK or any(part.op is not Ops.LOAD for part in value.src):
+        return False
+    first, *others = (part.src[0].src[1] for part in value.src)
+    apart = [index.sub(place, first) for place in others]
+    return all(gap.op is Ops.CONST and gap.arg == number for number, gap in enumerate(apart, 1))
 
 
 def _most_rows(target: Target, height: int, length: int, steps: int, facts: Facts) -> int:

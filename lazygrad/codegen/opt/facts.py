@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
-from ...ir.ops import OPS, Kind, Ops
+from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
 from .loops import ACROSS, GATHERED, Axis, Loops, index_nodes, reduces_around, stride, typical
 
@@ -85,7 +85,7 @@ class Facts:
                 facts.scans.append((steps, along))
                 if node.arg is Ops.MULACC:
                     facts.in_turn |= along
-            is_value = is_access or node.op is Ops.REDUCE or info.kind is Kind.ELEMENTWISE
+            is_value = is_access or node.op is Ops.REDUCE or node.op in LANEWISE
             if not is_value or node in addresses:
                 continue
             outside = [ranges_of(reduce).union(reduce.src[1:]) for reduce in inside_of.get(node, ())]

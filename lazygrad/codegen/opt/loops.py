@@ -130,6 +130,10 @@ class Loops:
         left = replace(axis, size=amount, ranges=inside, blocks=(*axis.blocks, block))
         return self._with(substitute_ranges(self.sink, {r: place}), left)
 
+    def shortened(self, axis: Axis, size: sint, ranges: Iterable[UOp], sink: UOp) -> Loops:
+        """The kernel in which each step along an axis does what several did."""
+        return self._with(sink, replace(axis, size=size, ranges=tuple(ranges)))
+
     def retype(self, axis: Axis, kind: AxisType) -> Loops:
         """The axis with its outermost ranges of another kind."""
         mapping = {r: make_range(as_sint(r.src[0]), r.arg.id, kind) for r in axis.outermost}

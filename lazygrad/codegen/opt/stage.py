@@ -89,7 +89,10 @@ def loops_around(loops: Loops, axis: Axis) -> frozenset[UOp]:
 
 
 def staged_values(sink: UOp, number: int) -> list[UOp]:
-    """The values made of what is loaded from an input and of nothing else; not those in a STAGE."""
+    """The values made of what is loaded from an input and of nothing else; not those in a STAGE.
+
+    What is packed is one value.
+    """
     nodes = sink.toposort()
     users: dict[UOp, list[UOp]] = {}
     for node in nodes:
@@ -103,7 +106,17 @@ def staged_values(sink: UOp, number: int) -> list[UOp]:
             continue
         if node.src[0].src[0].arg == number and node.dtype is not dtypes.index:
             found.append(_converted(node, users, addresses))
-    return found
+    return _packed(found, users)
+
+
+def _packed(values: list[UOp], users: dict[UOp, list[UOp]]) -> list[UOp]:
+    """The values, and in the place of those that nothing but one PACK asks for, that PACK."""
+    found: dict[UOp, None] = {}
+    for value in values:
+        (user, *others) = users[value]
+        whole = not others and user.op is Ops.PACK and all(source in values for source in user.src)
+        found[user if whole else value] = None
+    return list(found)
 
 
 def _converted(value: UOp, users: dict[UOp, list[UOp]], addresses: set[UOp]) -> UOp:

@@ -66,6 +66,8 @@ def windows(value: UOp, loops: Iterable[UOp], fresh: int) -> Windows | None:
     fresh  the first free number of a range
     """
     loops = list(loops)
+    if sum(node.op is Ops.INDEX for node in toposort((value,))) > 1:
+        return None
     place = place_of(value).src[1]
     strided, plain = alike(place, loops, True), alike(place, loops)
     found = _joined(value, loops, strided, fresh) if strided else None

@@ -1,0 +1,115 @@
+"""TC: sums of products of narrow numbers by the instructions that a target has for them.
+
+One of the legal moves; `actions` tells how they are applied. `Target.dots` says which instructions there are.
+"""
+
+from __future__ import annotations
+
+from ...device import Dot, Target
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.index import as_index, as_sint
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from .actions import OptOps, opt, require, require_shared_stages, require_whole_steps
+from .loops import Axis, Loops, make_range, substitute_ranges
+
+#: The types that another one holds all values of.
+_HELD = {
+    dtypes.bfloat16: (dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2),
+    dtypes.int16: (dtypes.int16, dtypes.int8, dtypes.uint8, dtypes.bool),
+}
+
+
+@opt(OptOps.TC)
+class TensorCore:
+    """Sum products by an instruction that adds `amount` of them at once; the axis is one of those reduced.
+
+        for k in 0..n:    acc += float(a[k]) * float(b[k])
+    becomes
+        for k in 0..n/2:  acc = dot(pack(a[2k], a[2k+1]), pack(b[2k], b[2k+1]), acc)
+
+    The factors have the type that the instruction takes, or are made it where it holds all their values.
+    A packed pair is one value from here on, which STAGE copies as such. Each product is added with one
+    rounding; what is subnormal, of the factors as of the sums, may count as zero (docs/numbers.md).
+    """
+
+    counts = "reduces"
+
+    def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
+        require(bool(target.dots), f"{target.name} has no instruction for sums of products")
+        require(not axis.output, "the axis is an output's too")
+        require(bool(axis.ranges), "no loop is left along the axis")
+        require_shared_stages(loops, axis)
+        for reduce in _reduces(loops, axis):
+            found = factors(reduce, target)
+            text = ", ".join(sorted({str(dot.element.name) for dot in target.dots}))
+            require(found is not None, f"what is summed is no product of numbers of {text}")
+            assert found is not None  # `require` has refused it
+            require(amount == found[0].count, f"the instruction adds {found[0].count} products")
+        require_whole_steps(axis, amount)
+
+    def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
+        rest = as_sint(index.floordiv(as_index(axis.size), index.const(amount)))
+        left = {r: make_range(rest, r.arg.id, r.arg.kind) if rest != 1 else None for r in axis.ranges}
+        done: dict[UOp, UOp] = {}
+        for node in loops.sink.toposort():
+            src = tuple([done[s] for s in node.src])
+            here = node if src == node.src else index.rebuild(node, src)
+            if node.op is Ops.REDUCE and not left.keys().isdisjoint(node.src[1:]):
+                here = _with_dot(here, left, amount, target)
+            done[node] = here
+        return loops.shortened(axis, rest, [r for r in left.values() if r is not None], done[loops.sink])
+
+
+def factors(reduce: UOp, target: Target) -> tuple[Dot, UOp, UOp] | None:
+    """The instruction for what a REDUCE sums, and the two numbers that are multiplied; None without one.
+
+    Where products count only under a condition, the factors are zero elsewhere.
+    """
+    value, condition = reduce.src[0], None
+    if reduce.arg is not Ops.ADD:
+        return None
+    if value.op is Ops.WHERE and value.src[2].op is Ops.CONST and value.src[2].arg == 0:
+        condition, value = value.src[:2]
+    if value.op is not Ops.MUL or any(s.op is not Ops.CAST for s in value.src):
+        return None
+    for dot in target.dots:
+        narrow = [s.src[0] for s in value.src]
+        if dot.total is reduce.dtype and all(s.dtype in _HELD[dot.element] for s in narrow):
+            first, second = (_where(condition, s.cast(dot.element)) for s in narrow)
+            return dot, first, second
+    return None
+
+
+def _where(condition: UOp | None, value: UOp) -> UOp:
+    return value if condition is None else condition.where(value, UOp.const(value.dtype, 0))
+
+
+def _reduces(loops: Loops, axis: Axis) -> list[UOp]:
+    """The REDUCEs along an axis."""
+    own = set(axis.ranges)
+    return [
+        node for node in loops.sink.toposort() if node.op is Ops.REDUCE and not own.isdisjoint(node.src[1:])
+    ]
+
+
+def _with_dot(reduce: UOp, left: dict[UOp, UOp | None], amount: int, target: Target) -> UOp:
+    """A REDUCE of `amount` products in each step; `left` is what is left of its loops, if anything."""
+    found = factors(reduce, target)
+    assert found is not None  # `check` has seen it
+    dot, *operands = found
+    packed = []
+    for operand in operands:
+        parts = []
+        for place in range(amount):
+            steps = {r: _step(loop, amount, place) for r, loop in left.items()}
+            parts.append(substitute_ranges(operand, steps))
+        packed.append(UOp(Ops.PACK, dot.word, tuple(parts)))
+    value = UOp(Ops.DOT, dot.total, (*packed, UOp.const(dot.total, 0)), dot.element)
+    closed = [r for r in (left.get(r, r) for r in reduce.src[1:]) if r is not None]
+    return UOp(Ops.REDUCE, reduce.dtype, (value, *closed), reduce.arg) if closed else value
+
+
+def _step(loop: UOp | None, amount: int, place: int) -> UOp:
+    return index.const(place) if loop is None else loop * amount + place

@@ -67,9 +67,10 @@ _BOOL_SYMBOLS = {
     Ops.MUL: "&", Ops.MIN: "&", Ops.AND: "&",
     Ops.SUB: "^", Ops.XOR: "^",
 }  # fmt: skip
-#: On a processor, local memory lives on the stack up to here; more is from the heap while the kernel runs.
+#: On a processor, local memory lives on the stack up to here; more is memory that the function SCRATCH gives,
+#: which the runtime provides when it loads the kernel.
 MAX_STACK = 64 << 10
-SCRATCH = "void* aligned_alloc(unsigned long, unsigned long); void free(void*);"
+SCRATCH = "lazygrad_scratch"
 #: What may leave the range of its type, as an operator.
 _OVERFLOWING = {Ops.ADD: "+", Ops.SUB: "-", Ops.MUL: "*", Ops.NEG: "-"}
 UNSIGNED = {4: dtypes.uint32, 8: dtypes.uint64}
@@ -142,7 +143,7 @@ class _Kernel:
         self.row, self.name, self.uops = dialect, name, uops
         self.functions = Functions(dialect)
         self.lines: list[str] = []
-        self.scratch: list[str] = []  # what is from the heap
+        self.scratch = 0  # bytes of tiles too large for the stack
         self.indent = 1
         self.names = Names()
         self.loop_names = loop_names(uops)
@@ -167,7 +168,7 @@ class _Kernel:
                 writer(self, node)
             else:
                 self.expression(node)
-        body = [*self.lines, *(f"  free({name});" for name in self.scratch), "}"]
+        body = [*self._taken_scratch(), *self.lines, "}"]
         head = self._head()
         return "\n".join([*self._preamble(), head, *body, *(self._entry() if self.row.entry else [])])
 
@@ -626,13 +627,19 @@ class _Kernel:
         self.value[node] = name
         kind, nbytes = self.type(node.dtype.base), node.dtype.size * node.dtype.base.itemsize
         if self.row.entry and nbytes > MAX_STACK:
-            self.functions.texts["scratch"] = SCRATCH
-            self.line(f"{kind}* {name} = ({kind}*)aligned_alloc(64, {-(-nbytes // 64) * 64});")
-            self.scratch.append(name)
+            self.line(f"{kind}*{self.row.restrict} {name} = ({kind}*)(scratch+{self.scratch});")
+            self.scratch += -(-nbytes // 64) * 64
             return
         aligned = " __attribute__((aligned(64)))" if self.row.vectors else ""
         qualifier = self.row.local_memory if node.dtype.local else ""
         self.line(f"{qualifier}{kind} {name}[{node.dtype.size}]{aligned};")
+
+    def _taken_scratch(self) -> list[str]:
+        """What takes the memory of all large tiles at once; the calling thread keeps it."""
+        if not self.scratch:
+            return []
+        self.functions.texts["scratch"] = f"void* (*{SCRATCH})(unsigned long);"
+        return [f"  char* scratch = {SCRATCH}({self.scratch});"]
 
     def define_acc(self, node: UOp) -> None:
         start = self.of(node.src[0])

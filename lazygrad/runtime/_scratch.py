@@ -1,4 +1,4 @@
-"""Memory that a thread keeps for kernels whose tiles are too large for its stack, in the language of CPU.
+"""Memory that a thread keeps for kernels whose tiles are too large for its stack, for CPU and CLANG.
 
 `lazygrad_scratch(nbytes)` gives the calling thread's memory, aligned to 64 bytes, larger if it must be; what
 it held is lost. So a kernel allocates nothing from its second run on. A thread that ends gives its own back.
@@ -46,6 +46,24 @@ done:
   %block = phi ptr [ %held, %look ], [ %made, %grow ]
   %memory = getelementptr i8, ptr %block, i64 64
   ret ptr %memory
+}}
+"""
+
+#: The same in C. A kernel has a pointer of the name SYMBOL, which its loader sets.
+C = f"""\
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_key_t key;
+void {START}(unsigned long given) {{ key = given; }}
+void* {SYMBOL}(unsigned long nbytes) {{
+  unsigned long* held = pthread_getspecific(key);
+  if (!held || *held < nbytes) {{
+    free(held);
+    held = aligned_alloc(64, nbytes + 64);
+    *held = nbytes;
+    pthread_setspecific(key, held);
+  }}
+  return (char*)held + 64;
 }}
 """
 

@@ -8,8 +8,13 @@ import threading
 import numpy as np
 
 from lazygrad import Tensor
+from lazygrad.codegen.compile import compile_kernel
+from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.device import Device
 from lazygrad.renderer.llvmir import MAX_STACK
+from tests.codegen.kernels import random_contents, run
+from tests.codegen.test_opt import matmul
+from tests.helpers import needs
 
 
 def test_a_thread_keeps_its_memory_and_has_its_own():
@@ -41,3 +46,32 @@ def test_large_tiles_come_from_it():
     assert "alloc" not in staged.source.replace("alloca ", "")
     for _ in range(2):
         np.testing.assert_allclose(staged.run(1).outputs[0].reshape(512, 512), a @ b, rtol=1e-3, atol=1e-3)
+
+
+@needs("clang")
+def test_kernels_in_c_have_theirs():
+    """A first kernel, one with larger tiles, and the first again, in two threads: none allocates."""
+    there = Device["CLANG"]
+    first, larger = matmul(2, 640, 64), matmul(2, 1280, 64)
+    opts = [Opt(OptOps.TILE, 1, 32), Opt(OptOps.UPCAST, 1, 32), Opt(OptOps.STAGE, 1, 2)]
+    source = compile_kernel(larger, there.renderer, opts).src
+    assert "char* scratch = lazygrad_scratch(163840);" in source
+    assert "alloc(" not in source
+    right: list[bool] = []
+
+    def check() -> None:
+        for ast in (first, larger, first):
+            contents = random_contents(ast)
+            _, a, b = (np.array(values) for values in contents)
+            right.append(
+                run(ast, "CLANG", contents, opts=opts)
+                == [(a.reshape(2, -1) @ b.reshape(-1, 64)).reshape(-1).tolist()]
+            )
+
+    threads = [threading.Thread(target=check) for _ in range(2)]
+    check()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert right == [True] * 9

@@ -1,0 +1,90 @@
+"""The text of a kernel while it is written: lines, names, and how a value is named as an operand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...dtype import DType, dtypes
+from ...ir.args import AxisType
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from .. import parameters
+from ..names import Names, carried_accumulators, loop_names
+from .places import only_in_addresses
+from .types import constant, type_text
+
+
+def kind_of(node: UOp) -> AxisType:
+    """What a RANGE is."""
+    kind: AxisType = node.arg.kind
+    return kind
+
+
+@dataclass
+class Loop:
+    """An open loop or branch: where it came from, and the accumulators that change inside."""
+
+    carried: list[UOp]
+    before: str
+    values: list[str]
+    head: str = ""
+    exit: str = ""
+    end: str = ""
+    guarded: bool = False
+    phis: list[tuple[int, str, str]] = field(default_factory=list)  # line, name, type
+
+
+class Text:
+    """What all that writes has in common."""
+
+    def __init__(self, name: str, uops: Sequence[UOp]) -> None:
+        self.name, self.uops = name, uops
+        self.lines: list[str] = []
+        self.allocas: list[str] = []
+        self.declared: dict[str, None] = {}
+        self.scratch: list[tuple[str, int]] = []  # tiles too large for the stack, and their bytes
+        self.names = Names()
+        self.loop_names = loop_names(uops)
+        self.carried = carried_accumulators(uops)
+        self.value: dict[UOp, str] = {}
+        self.open: list[Loop] = []
+        self.block = "entry"
+        #: Addresses that several accesses of a block count from: (block, buffer, index) → its name.
+        self.shared: dict[tuple[str, UOp, UOp], str] = {}
+        self.unwritten = only_in_addresses(uops)
+        buffers, variables = parameters(uops)
+        self.parameters = buffers + variables
+        self.threaded = any(u.op is Ops.RANGE and kind_of(u) is AxisType.THREAD for u in uops)
+
+    def emit(self, line: str) -> None:
+        self.lines.append("  " + line)
+
+    def let(self, prefix: str, instruction: str) -> str:
+        """One instruction with a fresh name."""
+        name = "%" + self.names.fresh(prefix)
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def of(self, node: UOp) -> str:
+        """The text of a value as an operand."""
+        return constant(node) if node.op is Ops.CONST else self.value[node]
+
+    def typed(self, node: UOp) -> str:
+        return f"{type_text(node.dtype)} {self.of(node)}"
+
+    def call(self, prefix: str, intrinsic: str, result: str, arguments: Sequence[tuple[str, str]]) -> str:
+        """Call an intrinsic on (type, value) pairs; it is declared once."""
+        self.declare(intrinsic, result, arguments)
+        return self.let(prefix, f"call {result} @{intrinsic}({', '.join(f'{t} {v}' for t, v in arguments)})")
+
+    def declare(self, intrinsic: str, result: str, arguments: Sequence[tuple[str, str]]) -> None:
+        self.declared[f"declare {result} @{intrinsic}({', '.join(t for t, _ in arguments)})"] = None
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    def select(self, condition: str, dtype: DType, yes: str, no: str, lanes: bool = True) -> str:
+        of_condition = type_text(dtypes.bool.vec(dtype.count)) if lanes else "i1"
+        return f"select {of_condition} {condition}, {type_text(dtype)} {yes}, {type_text(dtype)} {no}"

@@ -31,7 +31,7 @@ from ..device import (
 from ..dtype import dtypes
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import OpenCLRenderer
-from ..renderer.dialects import opencl_target
+from ..renderer.cstyle.dialects import opencl_target
 
 # *** memory
 

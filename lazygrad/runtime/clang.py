@@ -17,7 +17,7 @@ from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Progra
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import FLAGS as TEXT_FLAGS
 from ..renderer.cstyle import CStyleRenderer
-from ..renderer.dialects import c_target
+from ..renderer.cstyle.dialects import c_target
 from . import _replay, _scratch
 from ._host import HostAllocator
 from ._native import host_features, host_name, host_target, native_program, native_replay

@@ -8,7 +8,7 @@ from typing import Any
 from ..device import Allocator, BufferSpec, CompiledDevice, Compiler, Program
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import CStyleRenderer
-from ..renderer.dialects import c_target
+from ..renderer.cstyle.dialects import c_target
 
 
 class NullMemory:

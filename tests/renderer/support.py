@@ -16,7 +16,7 @@ from lazygrad.dtype import ALL_DTYPES, DType, dtypes, from_numpy_name, numpy_nam
 from lazygrad.ir import AxisType, Ops, RangeArg, UOp
 from lazygrad.renderer import ProgramSpec, Renderer, parameters
 from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer
-from lazygrad.renderer.dialects import cuda_target, metal_target, opencl_target
+from lazygrad.renderer.cstyle.dialects import cuda_target, metal_target, opencl_target
 from lazygrad.renderer.llvmir import LLVMRenderer
 
 LOOP, REDUCE, THREAD = AxisType.LOOP, AxisType.REDUCE, AxisType.THREAD

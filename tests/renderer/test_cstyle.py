@@ -13,7 +13,7 @@ import pytest
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops, UOp
 from lazygrad.renderer.cstyle import CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer
-from lazygrad.renderer.dialects import cuda_target
+from lazygrad.renderer.cstyle.dialects import cuda_target
 from tests.helpers import require
 
 from .support import (

@@ -6,8 +6,8 @@ vector extension; its comparisons give masks, lanes of 0 and -1.
 
 from __future__ import annotations
 
-from ..dtype import DType, dtypes
-from ..ir.ops import Ops
+from ...dtype import DType, dtypes
+from ...ir.ops import Ops
 from .dialects import Dialect
 
 _WORDS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir.ops import Ops
-from ..ir.uop import UOp
+from ...ir.ops import Ops
+from ...ir.uop import UOp
 
 #: Of 0, which every number divides.
 _ANY = 1 << 30

@@ -1,0 +1,104 @@
+"""A linear program (form 7) as text in a language that looks like C; dialects.py has a row for each.
+
+A value that is used zero or several times gets a name (`alu0`), so does every LOAD (`val0`) and what nests
+deeper than MAX_DEPTH; what is used once is written where it is used. One care is needed: an expression that
+reads an accumulator must not slip behind the accumulator's next assignment, so it is named just before.
+
+What ops mean here: exactly what the op table says, on every input, for all that `supports` says yes to; IDIV
+and MOD alone are C's truncating division (`legalize` writes them only on what is not negative, by what is not
+zero). What C has no expression for is a small function written above the kernel (functions.py). The text of C
+counts on FLAGS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...device import Target
+from ...dtype import DType, dtypes
+from ...ir.ops import COMPARISONS, Ops
+from ...ir.uop import UOp
+from .. import Renderer
+from . import dialects
+from .arithmetic import BITS
+from .dialects import Dialect
+from .kernel import Kernel
+
+#: What a C compiler must be told for the text to mean what the ops mean: integers wrap, a*b+c rounds twice,
+#: square roots set no errno, and memory is read under any type.
+FLAGS = (
+    "-fwrapv",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-strict-aliasing",
+    "-w",
+)
+
+_MEMORY = frozenset((Ops.LOAD, Ops.STORE, Ops.INDEX, Ops.VECTORIZE, Ops.GEP, Ops.CONST, Ops.DEFINE_ACC))
+_ANY = (
+    COMPARISONS
+    | {Ops.MAX, Ops.MIN, Ops.NEG, Ops.WHERE, Ops.CAST, Ops.BITCAST, Ops.ADD, Ops.SUB, Ops.MUL}
+    | _MEMORY
+)
+_INT_OPS = _ANY | BITS | {Ops.IDIV, Ops.MOD, Ops.SHL, Ops.SHR}
+_FLOAT_OPS = _ANY | {Ops.FDIV, Ops.RECIP, Ops.SQRT, Ops.TRUNC}
+_BOOL_OPS = _ANY | BITS
+
+
+class CStyleRenderer(Renderer):
+    """Linear program → C for a CPU, in the vector extension of gcc and clang, with the entry for a runtime.
+
+    Its subclasses are other dialects.
+    """
+
+    suffix = "c"
+    dialect: Dialect = dialects.C
+
+    def __init__(self, target: Target | None = None) -> None:
+        super().__init__(target or dialects.c_target())
+
+    def supports(self, op: Ops, dtype: DType) -> bool:
+        """Whether form 7 may hold `op` on `dtype`, the type that is computed on."""
+        scalar, row = dtype.scalar_type, self.dialect
+        if scalar not in row.types or scalar not in self.target.native_dtypes | {dtypes.bool}:
+            return False
+        if dtype.count > 1:
+            if dtype.count not in row.vector_lengths or scalar not in row.vector_types:
+                return False
+            if not row.vectors:
+                return op in _MEMORY
+        if op is Ops.MULACC:
+            return self.target.has_fma and scalar in (dtypes.float32, dtypes.float64)
+        if dtypes.is_float(scalar):
+            return op in _FLOAT_OPS
+        return op in (_BOOL_OPS if scalar is dtypes.bool else _INT_OPS)
+
+    def _render(self, name: str, uops: Sequence[UOp]) -> str:
+        return Kernel(self.dialect, name, uops).text()
+
+
+class OpenCLRenderer(CStyleRenderer):
+    suffix = "cl"
+    dialect = dialects.OPENCL
+
+    def __init__(self, target: Target | None = None) -> None:
+        super().__init__(target or dialects.opencl_target())
+
+
+class CUDARenderer(CStyleRenderer):
+    """CUDA C++ for an architecture: `CUDARenderer("sm_90")`."""
+
+    suffix = "cu"
+    dialect = dialects.CUDA
+
+    def __init__(self, target: Target | str) -> None:
+        super().__init__(target if isinstance(target, Target) else dialects.cuda_target(target))
+
+
+class MetalRenderer(CStyleRenderer):
+    suffix = "metal"
+    dialect = dialects.METAL
+
+    def __init__(self, target: Target | None = None) -> None:
+        super().__init__(target or dialects.metal_target())

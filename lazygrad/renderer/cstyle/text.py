@@ -1,0 +1,141 @@
+"""The text of a kernel while it is written: which values have names, and which stand where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dtype import ConstType, DType, dtypes
+from ...ir.args import AxisType
+from ...ir.ops import ELEMENTWISE, Ops
+from ...ir.uop import UOp
+from .. import parameters
+from ..names import Names, carried_accumulators, loop_names
+from .dialects import Dialect
+from .functions import Functions
+from .literals import float_literal, int_literal
+
+#: Compilers refuse, or crawl, when parentheses nest too deeply (clang stops at 256).
+MAX_DEPTH = 32
+#: A lane of a vector bool is a mask, 0 or -1, as wide as what was compared.
+MASKS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
+PREFIXES = {Ops.CAST: "cast", Ops.BITCAST: "cast", Ops.LOAD: "val"}
+
+
+class Text:
+    """What all that writes has in common."""
+
+    def __init__(self, dialect: Dialect, name: str, uops: Sequence[UOp]) -> None:
+        self.row, self.name, self.uops = dialect, name, uops
+        self.functions = Functions(dialect)
+        self.lines: list[str] = []
+        self.scratch = 0  # bytes of tiles too large for the stack
+        self.indent = 1
+        self.names = Names()
+        self.loop_names = loop_names(uops)
+        self.carried = carried_accumulators(uops)
+        self.uses = uses_of(uops)
+        #: The text of each value as an operand: a name, or the expression itself.
+        self.value: dict[UOp, str] = {}
+        self.depth: dict[UOp, int] = {}
+        #: Of arithmetic that was done on unsigned numbers: its text, and that without the cast back.
+        self.unsigned: dict[UOp, tuple[str, str]] = {}
+        #: Expressions not written yet, and the accumulators they read.
+        self.waiting: dict[UOp, frozenset[UOp]] = {}
+        #: Of each vector bool: the bytes of a lane of its mask.
+        self.mask: dict[UOp, int] = {}
+        self.buffers, self.variables = parameters(uops)
+        self.threaded = any(u.op is Ops.RANGE and u.arg.kind is AxisType.THREAD for u in uops)
+
+    def type(self, dtype: DType) -> str:
+        return self.functions.type(dtype)
+
+    def type_of(self, node: UOp) -> str:
+        """The type of the variable that holds a value: a vector bool is a mask."""
+        if node in self.mask:
+            return self.type(MASKS[self.mask[node]].vec(node.dtype.count))
+        return self.type(node.dtype)
+
+    def literal(self, value: ConstType | tuple[ConstType, ...], dtype: DType) -> str:
+        if isinstance(value, tuple):
+            lanes = ",".join(self.literal(lane, dtype.scalar_type) for lane in value)
+            return self.row.make_vector.format(type=self.type(dtype), lanes=lanes)
+        if dtype is dtypes.bool:
+            return str(int(value))
+        if dtypes.is_float(dtype):
+            text = float_literal(float(value), dtype)
+            return f"(({self.type(dtype)}){text})" if dtype is dtypes.float16 else text
+        return int_literal(int(value), dtype, self.row.long_suffix)
+
+    def of(self, node: UOp) -> str:
+        """The text of a value as an operand; a constant is written again at each use."""
+        if node.op is Ops.CONST and node not in self.value:
+            if node.dtype.scalar_type is dtypes.bool and node.dtype.count > 1:
+                self.mask[node] = 1
+                masks = dtypes.int8.vec(node.dtype.count)
+                self.value[node] = self.literal(tuple(-int(lane) for lane in node.arg), masks)
+            else:
+                self.value[node] = self.literal(node.arg, node.dtype)
+        return self.value[node]
+
+    def as_mask(self, node: UOp, nbytes: int) -> str:
+        """A vector bool as a mask with lanes of that many bytes."""
+        text = self.of(node)
+        if self.mask[node] == nbytes:
+            return text
+        return f"__builtin_convertvector({text}, {self.type(MASKS[nbytes].vec(node.dtype.count))})"
+
+    def wide(self, text: str, dtype: DType) -> str:
+        """A half as a float, where half is only stored."""
+        if dtype.count == 1:
+            return f"(float)({text})"
+        return f"__builtin_convertvector({text}, {self.type(dtypes.float32.vec(dtype.count))})"
+
+    def narrow(self, text: str, dtype: DType) -> str:
+        """A float as a half."""
+        if dtype.count == 1:
+            return f"((half)({text}))"
+        return f"__builtin_convertvector({text}, {self.type(dtype)})"
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " * self.indent + text)
+
+    def declare(self, node: UOp, prefix: str) -> None:
+        """Write the value's expression into a variable of its own."""
+        self.waiting.pop(node, None)
+        name = self.names.fresh(prefix)
+        self.line(f"{self.type_of(node)} {name} = {self.value[node]};")
+        self.value[node], self.depth[node] = name, 0
+
+    def keep(self, node: UOp, text: str, inline: bool = False) -> None:
+        """The value's expression is known: name it, or let it wait for its one use."""
+        self.value[node] = text
+        reads: frozenset[UOp] = frozenset()
+        depth = 0
+        for s in node.src:
+            reads |= self.waiting.pop(s, frozenset()) if not inline else self.waiting.get(s, frozenset())
+            if s.op is Ops.DEFINE_ACC:
+                reads |= {s}
+            depth = max(depth, self.depth.get(s, 0))
+        self.depth[node] = depth + 1
+        self.waiting[node] = reads
+        if not inline and (self.uses.get(node, 0) != 1 or depth >= MAX_DEPTH):
+            self.declare(node, PREFIXES.get(node.op, "alu"))
+
+    def settle(self, changing: Sequence[UOp], hoist: bool = False) -> None:
+        """Name what still waits and reads what will change now, or (`hoist`) would be repeated by a loop."""
+        for node, reads in list(self.waiting.items()):
+            costly = hoist and node.op in ELEMENTWISE and dtypes.is_float(node.dtype)
+            if node.op is not Ops.INDEX and (costly or not reads.isdisjoint(changing)):
+                self.declare(node, PREFIXES.get(node.op, "alu"))
+
+
+def uses_of(uops: Sequence[UOp]) -> dict[UOp, int]:
+    """How often each value will be written; what an address or a lane is made of, as often as that is."""
+    uses: dict[UOp, int] = {}
+    for node in reversed(uops):
+        times = uses.get(node, 0) if node.op is Ops.INDEX else 1
+        if node.op is Ops.GEP:
+            times = 2  # a lane can be taken of a name only
+        for s in node.src:
+            uses[s] = uses.get(s, 0) + times
+    return uses

@@ -10,6 +10,7 @@ from ..ir.index import TRUE
 from ..ir.nest import ranges_of
 from ..ir.ops import ALU, Ops, start_value
 from ..ir.uop import UOp
+from .constants import lane_of
 from .opt.loops import at, stride
 
 # *** vectors
@@ -22,17 +23,6 @@ def broadcast(value: UOp, lanes: int) -> UOp:
     if value.op is Ops.CONST:
         return UOp(Ops.CONST, value.dtype.vec(lanes), (), (value.arg,) * lanes)
     return UOp(Ops.VECTORIZE, value.dtype.vec(lanes), (value,) * lanes)
-
-
-def lane_of(value: UOp, number: int) -> UOp:
-    """One lane of a vector; a scalar is the same in all lanes."""
-    if value.dtype.count == 1:
-        return value
-    if value.op is Ops.VECTORIZE:
-        return value.src[number]
-    if value.op is Ops.CONST:
-        return UOp.const(value.dtype.scalar_type, value.arg[number])
-    return UOp(Ops.GEP, value.dtype.scalar_type, (value,), (number,))
 
 
 def gathered(values: list[UOp]) -> UOp:

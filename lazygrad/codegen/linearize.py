@@ -24,7 +24,7 @@ from ..ir.nest import Block, loop_nest, scan_ranges, scan_values
 from ..ir.ops import Ops, start_value
 from ..ir.uop import UOp
 from .guards import Guard, guard_first_thread
-from .legalize import accumulate, is_first_dot, is_masked_product
+from .products import accumulate, is_first_dot, is_masked_product
 
 #: Where each kind of declaration stands at the head of the list.
 _HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}

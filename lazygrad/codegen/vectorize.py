@@ -22,6 +22,7 @@ from ..ir.index import FALSE, TRUE
 from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values, stage_stores
 from ..ir.ops import LANEWISE, Ops
 from ..ir.uop import UOp
+from .constants import lane_of
 from .lanes import (
     Access,
     Arithmetic,
@@ -33,7 +34,6 @@ from .lanes import (
     broadcast,
     combined,
     gathered,
-    lane_of,
     linear_in,
     neutral_step,
     one_step,

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazygrad.codegen.legalize import accumulate, decompose, form_multiply_add, legalize, split_lanes
+from lazygrad.codegen.decompose import decompose
+from lazygrad.codegen.legalize import legalize
+from lazygrad.codegen.products import accumulate, form_multiply_add
+from lazygrad.codegen.split_lanes import split_lanes
 from lazygrad.codegen.widths import choose_widths
 from lazygrad.device import Target
 from lazygrad.dtype import ALL_DTYPES, DType, dtypes, truncate

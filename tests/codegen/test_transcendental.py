@@ -15,7 +15,9 @@ import pytest
 from scipy.special import erf
 
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.legalize import Lowering, form_multiply_add, legalize
+from lazygrad.codegen.decompose import Lowering
+from lazygrad.codegen.legalize import legalize
+from lazygrad.codegen.products import form_multiply_add
 from lazygrad.codegen.transcendental import BOUNDS, DECOMPOSITIONS
 from lazygrad.device import Buffer, Device, Target
 from lazygrad.dtype import DType, dtypes

@@ -67,7 +67,7 @@ def test_a_rewrite_names_its_rule_and_where_it_is_written():
     assert opt.rule == "Opt(op=OptOps.UNROLL, axis=0, amount=4)"
     (rewritten,) = (step for step in forms["legalize"].rewrites if step.before.op is Ops.EXP2)
     file, line = rewritten.place.rsplit(":", 1)
-    assert file == "lazygrad/codegen/legalize.py"
+    assert file == "lazygrad/codegen/decompose.py"
     source = (ROOT / file).read_text().splitlines()
     assert f"def {rewritten.rule}(" in source[int(line) - 1]
 

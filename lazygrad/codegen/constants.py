@@ -1,0 +1,34 @@
+"""Constants, their lanes, and one lane of a vector."""
+
+from __future__ import annotations
+
+from ..dtype import ConstType, DType
+from ..ir.ops import Ops, execute
+from ..ir.uop import UOp
+
+
+def lane_values(node: UOp) -> tuple[ConstType, ...]:
+    """The values of a CONST, one per lane."""
+    return node.arg if node.dtype.count > 1 else (node.arg,)
+
+
+def fold(op: Ops, dtype: DType, src: tuple[UOp, ...]) -> UOp | None:
+    """The constant that an op of constants is, exactly; None where a source is not constant."""
+    for s in src:
+        if s.op is not Ops.CONST:
+            return None
+    lanes = zip(*(lane_values(s) for s in src), strict=True)
+    scalar, source = dtype.scalar_type, src[-1].dtype.scalar_type
+    values = tuple([execute(op, scalar, lane, source) for lane in lanes])
+    return UOp(Ops.CONST, dtype, (), values if dtype.count > 1 else values[0])
+
+
+def lane_of(node: UOp, lane: int) -> UOp:
+    """One lane of a vector; a scalar is its own lane."""
+    if node.dtype.count == 1:
+        return node
+    if node.op is Ops.VECTORIZE:
+        return node.src[lane]
+    if node.op is Ops.CONST:
+        return UOp(Ops.CONST, node.dtype.scalar_type, (), node.arg[lane])
+    return UOp(Ops.GEP, node.dtype.scalar_type, (node,), (lane,))

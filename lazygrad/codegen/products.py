@@ -1,0 +1,142 @@
+"""Products that are added: MULACC and DOT, formed where a target has them. A part of `legalize`."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections import Counter
+from collections.abc import Sequence
+
+from ..dtype import DType, dtypes
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from .constants import fold, lane_values
+from .decompose import Capabilities, Lowering
+
+
+def form_multiply_add(sink: UOp, renderer: Capabilities) -> UOp:
+    """`a*b + c` becomes MULACC where the target has it, if that sum is the product's only use.
+
+    Of two products the left one is taken; `a*b - c` and `c - a*b` take a negation, which is exact. Within
+    the terms of a REDUCE a product may be masked: there `where(m, a*b, 0) + c` is `where(m, a*b + c, c)`.
+    """
+    order = sink.toposort()
+    uses = Counter([s for node in order for s in node.src if s.op in (Ops.MUL, Ops.WHERE, Ops.ADD)])
+    if not any(node.op is Ops.MUL for node in uses):
+        return sink
+    native = {node.dtype.scalar_type: False for node in uses}
+    native = {dtype: renderer.supports(Ops.MULACC, dtype) for dtype in native}
+    terms = _terms_of_reductions(order, uses)
+    done: dict[UOp, UOp] = {}
+    for node in order:
+        src = tuple([done[s] for s in node.src])
+        made = None
+        if node.op in (Ops.ADD, Ops.SUB) and native.get(node.dtype.scalar_type):
+            single = [
+                uses[s] == 1
+                and (s.op is Ops.MUL or (node in terms and is_masked_product(s) and uses[s.src[1]] == 1))
+                for s in node.src
+            ]
+            made = _fused(node.op, src, single)
+        if made is None:
+            made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+        done[node] = made
+    return done[sink]
+
+
+def _terms_of_reductions(order: Sequence[UOp], uses: Counter[UOp]) -> set[UOp]:
+    """The sums that only a REDUCE adds up: of a zero in them the sign does not matter."""
+    stack = [node.src[0] for node in order if node.op is Ops.REDUCE and node.arg is Ops.ADD]
+    found: set[UOp] = set()
+    while stack:
+        node = stack.pop()
+        if node.op is Ops.ADD and uses[node] == 1 and node not in found:
+            found.add(node)
+            stack.extend(node.src)
+    return found
+
+
+def _fused(op: Ops, src: tuple[UOp, ...], single: list[bool]) -> UOp | None:
+    left, right = src
+    if single[0]:
+        return _multiplied_and_added(left, _negative(right) if op is Ops.SUB else right)
+    if single[1]:
+        if op is Ops.SUB:
+            a, b = right.src
+            return UOp(Ops.MULACC, right.dtype, (_negative(a), b, left))
+        return _multiplied_and_added(right, left)
+    return None
+
+
+def _multiplied_and_added(product: UOp, other: UOp) -> UOp:
+    """`product + other`, where the product may be masked."""
+    if product.op is Ops.MUL:
+        return UOp(Ops.MULACC, product.dtype, (*product.src, other))
+    condition, inner, _ = product.src
+    added = UOp(Ops.MULACC, inner.dtype, (*inner.src, other))
+    return UOp(Ops.WHERE, product.dtype, (condition, added, other))
+
+
+def _negative(x: UOp) -> UOp:
+    return fold(Ops.NEG, x.dtype, (x,)) or -x
+
+
+def is_masked_product(value: UOp) -> bool:
+    """Whether a value is a product where a condition holds, and 0 elsewhere."""
+    if value.op is not Ops.WHERE or value.src[1].op is not Ops.MUL:
+        return False
+    zero = value.src[2]
+    while zero.op is Ops.VECTORIZE:
+        zero = zero.src[0]
+    if zero.op is not Ops.CONST:
+        return False
+    return all(x == 0 for x in zero.arg) if isinstance(zero.arg, tuple) else bool(zero.arg == 0)
+
+
+# *** sums of products of packed numbers
+
+
+def pack_bits(sink: UOp) -> UOp:
+    """PACK as what it does to the bits of its sources: each shifted to its place."""
+    order = sink.toposort()
+    if not any(node.op is Ops.PACK for node in order):
+        return sink
+    done: dict[UOp, UOp] = {}
+    for node in order:
+        src = tuple([done[s] for s in node.src])
+        if node.op is Ops.PACK:
+            done[node] = _packed(node.dtype, src)
+        else:
+            done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+    return done[sink]
+
+
+def _packed(dtype: DType, parts: tuple[UOp, ...]) -> UOp:
+    nbytes = parts[0].dtype.scalar_type.itemsize
+    narrow = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32}[nbytes].vec(dtype.count)
+    words = [part.bitcast(narrow).cast(dtype) << 8 * nbytes * i for i, part in enumerate(parts)]
+    return functools.reduce(operator.or_, words)
+
+
+def is_first_dot(value: UOp) -> bool:
+    """Whether a value is a DOT that adds to nothing yet: a sum of such may be added to instead."""
+    if value.op is not Ops.DOT or value.src[2].op is not Ops.CONST:
+        return False
+    return not any(lane_values(value.src[2]))
+
+
+def accumulate(op: Ops, accumulator: UOp, value: UOp, renderer: Capabilities, *, shared: bool = False) -> UOp:
+    """`accumulator op value`, for who turns a REDUCE into its loop: an unshared product is fused in.
+
+    A product that counts where a condition holds is fused there: elsewhere the accumulator stays as it is.
+    """
+    if op is Ops.ADD and not shared and is_first_dot(value):
+        return UOp(Ops.DOT, value.dtype, (*value.src[:2], accumulator), value.arg)
+    if op is Ops.ADD and not shared and renderer.supports(Ops.MULACC, value.dtype.scalar_type):
+        if value.op is Ops.MUL or is_masked_product(value):
+            return _multiplied_and_added(value, accumulator)
+    if op in (Ops.MAX, Ops.MIN) or value.dtype.scalar_type is dtypes.bool:
+        low = Lowering(renderer)
+        low.done.update({accumulator: accumulator, value: value})  # legal already, and not to be entered
+        return low.walk(UOp(op, value.dtype, (accumulator, value)))
+    return UOp(op, value.dtype, (accumulator, value))

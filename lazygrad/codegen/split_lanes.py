@@ -1,0 +1,106 @@
+"""Vectors only load and store: arithmetic on them is done lane by lane. A part of `legalize`."""
+
+from __future__ import annotations
+
+from ..dtype import DType
+from ..ir.index import bounds
+from ..ir.nest import scan_values
+from ..ir.ops import LANEWISE, Ops
+from ..ir.uop import UOp
+from .constants import fold, lane_of
+from .decompose import Capabilities, gathered
+
+
+def split_lanes(sink: UOp, renderer: Capabilities) -> UOp:
+    """Arithmetic on vectors lane by lane, gathered by VECTORIZE: where vectors only load and store.
+
+    Loads and stores of vectors that the target has not, or only some of whose lanes are valid, are split too.
+    """
+    done: dict[UOp, UOp] = {}
+    stores: dict[UOp, list[UOp]] = {}
+    for node in sink.toposort():
+        if node.op in (Ops.SINK, Ops.STAGE):
+            src = tuple([made for s in node.src for made in stores.get(s, (done[s],))])
+        else:
+            src = tuple([done[s] for s in node.src])
+        if node.dtype.count > 1 and (node.op in LANEWISE or node.op in (Ops.REDUCE, Ops.SCAN)):
+            made = _split(node, src)
+        elif node.op is Ops.GEP:
+            lanes = tuple([lane_of(src[0], i) for i in node.arg])
+            made = lanes[0] if len(lanes) == 1 else UOp(Ops.VECTORIZE, node.dtype, lanes)
+        else:
+            made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+        if node.op is Ops.LOAD and node.dtype.count > 1:
+            made = _split_load(made, renderer)
+        elif node.op is Ops.STORE and src[1].dtype.count > 1:
+            stores[node] = _split_store(made, renderer)
+        done[node] = made
+    return done[sink]
+
+
+def _widest_access(access: UOp, dtype: DType, renderer: Capabilities) -> int:
+    """How many lanes of an access to a vector are loaded or stored at once."""
+    count = dtype.count
+    if len(access.src) > 2 and access.src[2].dtype.count > 1:
+        return 1
+    while count > 1 and not renderer.supports(Ops.LOAD, dtype.scalar_type.vec(count)):
+        count //= 2
+    return count
+
+
+def _access_from(access: UOp, lane: int) -> UOp:
+    """The INDEX of an access to a vector, moved to one of its lanes."""
+    place, *valid = access.src[1:]
+    if lane:
+        least, greatest = bounds(place)
+        offset = lane
+        if place.op is Ops.ADD and place.src[1].op is Ops.CONST:
+            place, offset = place.src[0], place.src[1].arg + lane
+        amount = UOp.const(place.dtype, offset)
+        place = fold(Ops.ADD, place.dtype, (place, amount)) or UOp(Ops.ADD, place.dtype, (place, amount))
+        place.facts.setdefault("bounds", (least + lane, greatest + lane))
+    return UOp(
+        Ops.INDEX, access.dtype, (access.src[0], place, *[lane_of(v, lane) for v in valid]), access.arg
+    )
+
+
+def _lanes_from(value: UOp, lane: int, count: int) -> UOp:
+    lanes = tuple([lane_of(value, lane + i) for i in range(count)])
+    return lanes[0] if count == 1 else gathered(UOp(Ops.VECTORIZE, value.dtype.scalar_type.vec(count), lanes))
+
+
+def _split_load(load: UOp, renderer: Capabilities) -> UOp:
+    access, dtype = load.src[0], load.dtype
+    count = _widest_access(access, dtype, renderer)
+    if count == dtype.count:
+        return load
+    lanes: list[UOp] = []
+    for lane in range(0, dtype.count, count):
+        others = [_lanes_from(other, lane, count) for other in load.src[1:]]
+        part = UOp(Ops.LOAD, dtype.scalar_type.vec(count), (_access_from(access, lane), *others), load.arg)
+        lanes += [lane_of(part, i) for i in range(count)]
+    return UOp(Ops.VECTORIZE, dtype, tuple(lanes))
+
+
+def _split_store(store: UOp, renderer: Capabilities) -> list[UOp]:
+    access, value, *rest = store.src
+    count = _widest_access(access, value.dtype, renderer)
+    if count == value.dtype.count:
+        return [store]
+    return [
+        store.replace(src=(_access_from(access, lane), _lanes_from(value, lane, count), *rest))
+        for lane in range(0, value.dtype.count, count)
+    ]
+
+
+def _split(node: UOp, src: tuple[UOp, ...]) -> UOp:
+    scalar = node.dtype.scalar_type
+    vectors = src  # but for the ranges of a REDUCE or SCAN
+    if node.op in (Ops.REDUCE, Ops.SCAN):
+        vectors = src[:1] if node.op is Ops.REDUCE else scan_values(node.replace(src=src))
+    rest = src[len(vectors) :]
+    lanes = [
+        UOp(node.op, scalar, tuple([lane_of(s, i) for s in vectors]) + rest, node.arg)
+        for i in range(node.dtype.count)
+    ]
+    return UOp(Ops.VECTORIZE, node.dtype, tuple(lanes))

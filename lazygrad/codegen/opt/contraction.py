@@ -41,6 +41,9 @@ LEAST_WORK = 1 << 17
 LEAST_TURNS = 2
 #: The sides of a tile: places of I, and vectors along J, the preferred ones first.
 ROWS, VECTORS = (12, 10, 8, 7, 6, 5, 4, 3, 2), (4, 3, 2, 5, 6, 1)
+#: One in so many registers is for elements of rows: LLVM loads a few ahead, and what finds no room then, a sum,
+#: is stored and loaded again in each step (seen with 5 rows of 5 vectors in 32 registers).
+ROW_REGISTERS = 10
 #: Cycles to copy vectors, and vectors behind masks; an element that comes in squares, and one by one.
 COPIED, COPIED_MASKED, COPIED_IN_SQUARES, COPIED_SINGLY = 3.0, 5.0, 1.5, 6.0
 #: Cycles until a sum may be added to again, and those of a step's bookkeeping.
@@ -275,7 +278,8 @@ def _fits(
     """Whether the tile is held in registers, its code stays small, and a panel stays in a cache."""
     length = size_of(lanes) or 0
     product = 0 if target.has_fma else 1
-    if side * vectors + vectors + 1 + product > target.vector_registers or side > (size_of(rows) or 0):
+    others = vectors + max(1, target.vector_registers // ROW_REGISTERS) + product
+    if side * vectors + others > target.vector_registers or side > (size_of(rows) or 0):
         return False
     if -length % (vectors * width) > length or vectors * width > MAX_UPCAST:
         return False

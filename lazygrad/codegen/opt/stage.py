@@ -144,6 +144,8 @@ def staged(sink: UOp, value: UOp, inside: frozenset[UOp]) -> UOp:
     closed = sorted(at, key=_order)
     if found:  # as the source lies
         closed.sort(key=lambda r: -abs(stride(place_of(source).src[1], r) or 0))
+    else:
+        closed = _contiguous_last(closed, place_of(source).src[1])
     own, loops = _filling(closed, place_of(source).src[1], fresh + len(closed))
     size = math.prod(r.src[0].arg for r in closed)
     memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size), (), number)
@@ -157,6 +159,17 @@ def staged(sink: UOp, value: UOp, inside: frozenset[UOp]) -> UOp:
 def _order(r: UOp) -> tuple[int, int]:
     """The order of a copy: slowest first, lanes and registers last."""
     return r.arg.kind.value, r.arg.id
+
+
+def _contiguous_last(closed: list[UOp], place: UOp) -> list[UOp]:
+    """The order, with the loop along which the source is contiguous last, if no vectors read the copy.
+
+    What is computed at once and neither contiguous nor whole vectors is read one by one: rows of a tile.
+    """
+    lanes = [r for r in closed if r.arg.kind in IN_REGISTERS]
+    along = [r for r in closed if r not in lanes and stride(place, r) == 1 and r.src[0].arg % WHOLE == 0]
+    apart = all(stride(place, r) not in (0, 1, -1) and r.src[0].arg % SQUARE for r in lanes)
+    return [*(r for r in closed if r not in along), *along] if lanes and apart and len(along) == 1 else closed
 
 
 def _dense(ranges: list[UOp], at: dict[UOp, UOp]) -> UOp:

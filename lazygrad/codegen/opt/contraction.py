@@ -41,7 +41,7 @@ LEAST_WORK = 1 << 17
 LEAST_TURNS = 2
 #: The sides of a tile: places of I, and vectors along J, the preferred ones first.
 ROWS, VECTORS = (12, 10, 8, 7, 6, 5, 4, 3, 2), (4, 3, 2, 5, 6, 1)
-#: One in so many registers is for elements of rows: LLVM loads a few ahead, and what finds no room then, a sum,
+#: One in so many registers is for elements of rows: LLVM loads a few ahead, and a sum that finds no room then
 #: is stored and loaded again in each step (seen with 5 rows of 5 vectors in 32 registers).
 ROW_REGISTERS = 10
 #: Cycles to copy vectors, and vectors behind masks; an element that comes in squares, and one by one.

@@ -133,6 +133,9 @@ def test_an_odd_reduction_gets_it_too():
 
 def test_rows_that_lie_in_pairs_are_not_packed():
     assert staged(choose(Loops.of(lower(product(512, 512, 512, dtype=bf16))), CPU)) == [2]
+    shorter = product(512, 512, 512, transposed_b=True, dtype=dtypes.int8, summed=dtypes.int)
+    assert choose(Loops.of(lower(shorter)), CPU)[0] == TC
+    assert staged(choose(Loops.of(lower(shorter)), CPU)) == [2]
     transposed = product(512, 512, 512, transposed_a=True, dtype=bf16)
     assert staged(choose(Loops.of(lower(transposed)), CPU)) == [2, 1]
 

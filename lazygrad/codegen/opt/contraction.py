@@ -25,6 +25,7 @@ import math
 from dataclasses import dataclass
 
 from ...device import Target
+from ...dtype import dtypes
 from ...ir import index
 from ...ir.nest import ranges_of
 from ...ir.ops import ELEMENTWISE, Ops
@@ -106,7 +107,7 @@ def packed_panels(facts: Facts, target: Target) -> list[Opt]:
     return min(plans, key=lambda plan: plan[0])[1]
 
 
-def _plan(facts: Facts, target: Target, first: list[Opt], products: int = 1) -> tuple[float, list[Opt]]:
+def _plan(facts: Facts, target: Target, first: list[Opt], per_step: int = 1) -> tuple[float, list[Opt]]:
     """The best Opts that begin with these, of which a step then does so many products; cycles for each."""
     if first:
         loops = facts.loops
@@ -115,12 +116,12 @@ def _plan(facts: Facts, target: Target, first: list[Opt], products: int = 1) -> 
         facts = Facts.of(loops)
     outputs = [axis for axis in facts.loops.axes if axis.output]
     pairs = [(rows, lanes) for lanes in outputs for rows in outputs if rows is not lanes]
-    found = [_tile(facts, target, rows, lanes, products) for rows, lanes in pairs]
+    found = [_tile(facts, target, rows, lanes, per_step) for rows, lanes in pairs]
     tiles = [tile for tile in found if tile is not None]
     if not tiles:
         return math.inf, []
     best = min(tiles, key=lambda tile: (tile.cycles, tile.far))
-    return best.cycles / products, first + _opts(facts, target, best)
+    return best.cycles / per_step, first + _opts(facts, target, best)
 
 
 def _dots(facts: Facts, target: Target) -> list[Opt]:
@@ -194,7 +195,7 @@ def _number(access: Access) -> int:
     return int(memory.arg) if memory.op is Ops.DEFINE_GLOBAL else -1 - int(memory.src[0].arg)
 
 
-def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis, products: int) -> Tile | None:
+def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis, per_step: int) -> Tile | None:
     """The best tile with these axes as I and J, where a step does so many products of each element.
 
     None where nothing is shared along them.
@@ -243,7 +244,7 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis, products: int) 
             sums = side * vectors
             slowest = max(sums / 2, (side + vectors) / 2, LATENCY) + STEP
             if len(copied) < len(panels):
-                slowest += UNPACKED * side + (PACKING * vectors if products > 1 else 0.0)
+                slowest += UNPACKED * side + (PACKING * vectors if per_step > 1 else 0.0)
             slowest += sum(
                 MASK_OF_ROW * side * rowwise + MASK_OF_VECTOR * vectors * lanewise
                 for rowwise, lanewise in masks
@@ -260,9 +261,9 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis, products: int) 
                 if not block:
                     cycles += len(packed) / 2.0
                 served = block or height
-                cycles += sum(_copying(facts, access, rows, 4) for access in packed) / length
-            cycles += sum(_copying(facts, access, lanes, width) for access in copied) / served
-            if cycles * width > WORST * products:
+                cycles += sum(_copying(facts, access, rows, 4) for access in packed) / per_step / length
+            cycles += sum(_copying(facts, access, lanes, width) for access in copied) / per_step / served
+            if cycles * width > WORST * per_step:
                 continue
             for access in elsewhere:
                 if not access.reduced and access.step(lanes) not in (0, 1):
@@ -379,10 +380,14 @@ def _hard_to_read(facts: Facts, access: Access) -> bool:
 
 
 def _lies_packed(value: UOp) -> bool:
-    """Whether what is packed lies in memory like that: its parts one after the other."""
-    if value.op is not Ops.PACK or any(part.op is not Ops.LOAD for part in value.src):
+    """Whether what is packed lies in memory like that: its parts one after the other, or shorter integers."""
+    if value.op is not Ops.PACK:
         return False
-    first, *others = (part.src[0].src[1] for part in value.src)
+    whole = dtypes.is_int(value.src[0].dtype)
+    parts = [part.src[0] if whole and part.op is Ops.CAST else part for part in value.src]
+    if any(part.op is not Ops.LOAD for part in parts):
+        return False
+    first, *others = (part.src[0].src[1] for part in parts)
     apart = [index.sub(place, first) for place in others]
     return all(gap.op is Ops.CONST and gap.arg == number for number, gap in enumerate(apart, 1))
 

@@ -24,12 +24,12 @@ def as_size(value: object) -> sint:
         return value
     if isinstance(value, UOp):
         if value.dtype is not dtypes.index:
-            raise ValueError(f"a size is an integer or a Variable, not an expression of {value.dtype}")
+            raise TypeError(f"a size is an integer or a Variable, not an expression of {value.dtype}")
         return index.as_sint(value)
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ValueError(f"a size is an integer or a Variable, not {value!r}") from None
+        raise TypeError(f"a size is an integer or a Variable, not {value!r}") from None
 
 
 def add(a: sint, b: sint) -> sint:

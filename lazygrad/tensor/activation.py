@@ -179,6 +179,8 @@ class ActivationMixin(SortingMixin):
         >>> print(Tensor([-1.0, 2.0]).celu(2.0).numpy())
         [-0.78693867  2.        ]
         """
+        if alpha == 0:
+            raise ValueError("celu needs an alpha other than 0")
         x = self._float()
         positive = x > 0
         return positive.where(x, (positive.where(x._filled(0.0), x) / alpha).expm1() * alpha)

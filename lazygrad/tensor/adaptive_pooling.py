@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtype import default_int, dtypes
 from ..shape import shape_text
+from .arguments import at_most
 from .creation import iota
 from .pooling import PoolingMixin, greatest
 
 if TYPE_CHECKING:
     from .. import Tensor
+
+#: More windows than this are a mistake: each is laid out on the host.
+MOST_PARTS = 1 << 20
 
 Adaptive = int | Sequence[int | None]
 
@@ -37,6 +41,7 @@ class AdaptivePoolingMixin(PoolingMixin):
                     f"{name} over an axis of symbolic size, in {shape_text(self.shape)}"
                 )
             chosen.append(whole if size is None else size)
+            at_most(name, "windows along an axis", chosen[-1], MOST_PARTS)
             if chosen[-1] < 1:
                 raise ValueError(f"{name}'s output sizes are positive, not {output_size!r}")
         return tuple(chosen)

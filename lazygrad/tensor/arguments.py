@@ -1,72 +1,70 @@
 """What is said of an argument that a method cannot take, where the method itself did not look.
 
-A method checks what it can be given by mistake. Everything else fails somewhere below, in Python's words
-(`'str' object has no attribute 'shape'`); here that becomes an error about the argument.
+The annotations say what an argument may be (kinds.py); a method checks what else can be wrong. What still
+fails somewhere below, in Python's words (`'str' object has no attribute 'shape'`), becomes an error about the
+argument here.
 """
 
 from __future__ import annotations
 
+import difflib
 import dis
 import inspect
-import numbers
 import os
 import re
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .sources import Graphed
+from .kinds import Contract, is_tensor, shown
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _RAISE = dis.opmap["RAISE_VARARGS"]
 #: How a Tensor prints itself; in an error its shape says enough.
 _REPR = re.compile(r"<Tensor <UOp \S+ (\(.*?\)) .*?> on \S+ with grad .*?>", re.DOTALL)
+_UNKNOWN = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 #: What Python raises where a value is not what the code takes it for.
 FAILURES = (TypeError, AttributeError, IndexError, KeyError, ValueError, ZeroDivisionError, OverflowError)
-
-
-def is_tensor(value: Any) -> bool:
-    return isinstance(value, Graphed)
-
-
-#: Annotation → (what it says, whether a value is one).
-_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "TensorBase": ("a Tensor", is_tensor),
-    "Tensor": ("a Tensor", is_tensor),
-    "int": ("an int", lambda value: hasattr(value, "__index__")),
-    "float": ("a number", lambda value: isinstance(value, numbers.Real) or is_tensor(value)),
-    "str": ("a string", lambda value: isinstance(value, str)),
-}
 
 
 def explained(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception
 ) -> Exception | None:
     """The error to raise instead; None where the one that was raised speaks for itself."""
-    trace = error.__traceback__
+    trace, caller = error.__traceback__, None
     while trace is not None and trace.tb_next is not None:
+        caller = caller if trace.tb_frame.f_code.co_name == "wrapper" else trace
         trace = trace.tb_next
-    if trace is None or not trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+    if trace is None or not _is_ours(trace):
         return None
-    if _is_raised(trace):
+    missed = trace.tb_frame.f_code.co_name == "__getattr__" and caller is not None and _is_ours(caller)
+    if _is_raised(trace) and not (missed and function.__name__ != "__getattr__"):
         plain = _REPR.sub(r"a Tensor of shape \1", str(error))
         return type(error)(plain) if len(error.args) == 1 and plain != str(error) else None
-    name, signature = function.__name__, inspect.signature(function)
-    kind = TypeError if isinstance(error, (TypeError, AttributeError)) else ValueError
+    contract = Contract(function)
+    name, signature = contract.name, contract.signature
+    also = getattr(function, "also_named", {})
+    unknown = _UNKNOWN.search(str(error))
+    if unknown is not None and unknown[2] in kwargs:
+        return _unknown_argument(contract, args, unknown[1], unknown[2])
     try:
-        bound = signature.bind(*args, **kwargs)
+        bound = signature.bind(*args, **{also.get(key, key): value for key, value in kwargs.items()})
     except TypeError:
-        return TypeError(str(error).replace(function.__qualname__, f"Tensor.{name}"))
+        return _wrong_number(contract, args, kwargs)
     given = {key: value for key, value in bound.arguments.items() if key not in ("self", "cls")}
-    for key, value in given.items():
-        parameter = signature.parameters[key]
-        wanted = str(parameter.annotation)
-        what, holds = _KINDS.get(wanted.removesuffix(" | None"), ("", is_tensor))
-        for one in value if parameter.kind is parameter.VAR_POSITIONAL else (value,):
-            if what and not holds(one) and not (one is None and wanted.endswith("None")):
-                return TypeError(f"{name}: {key} is {what}, not {_shown(one)}")
-    text = ", ".join(f"{key}={_shown(value)}" for key, value in given.items())
-    return kind(f"{name} cannot take {text}: {error}") if text else None
+    more = next((key for key, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD), "")
+    given |= given.pop(more, {})
+    text = ", ".join(f"{key}={shown(value)}" for key, value in given.items())
+    own = None if name == "Tensor" else bound.arguments.get("self")
+    if "self" in bound.arguments and not is_tensor(bound.arguments["self"]):
+        return TypeError(f"{name} is a method of Tensors, not of {shown(own)}")
+    place = f" of {shown(own)}" if is_tensor(own) else ""
+    kind = TypeError if isinstance(error, (TypeError, AttributeError)) else ValueError
+    return kind(f"{name}{place} cannot take {text or 'this'}; help(Tensor.{name}) says what it takes")
+
+
+def _is_ours(trace: types.TracebackType) -> bool:
+    return trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)
 
 
 def _is_raised(trace: types.TracebackType) -> bool:
@@ -74,10 +72,64 @@ def _is_raised(trace: types.TracebackType) -> bool:
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE
 
 
-def _shown(value: Any) -> str:
-    if is_tensor(value):
-        return f"a Tensor of shape {value.shape}"
-    if isinstance(value, (tuple, list)) and any(map(is_tensor, value)):
-        return f"a {type(value).__name__} of {len(value)} tensors"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def at_most(name: str, what: str, number: int, most: int) -> int:
+    """A number that is looped over or laid out at the call; ValueError where that would never end."""
+    if number > most:
+        raise ValueError(f"{name} takes at most {most:,} {what}, not {number:,}")
+    return number
+
+
+def _names(signature: inspect.Signature, *kinds: Any) -> list[str]:
+    found = signature.parameters.items()
+    return [name for name, p in found if p.kind in kinds and name not in ("self", "cls")]
+
+
+def _unknown_argument(contract: Contract, args: tuple[Any, ...], refused_by: str, key: str) -> TypeError:
+    """`sum has no argument 'keepdm'; did you mean keepdim?`
+
+    The names are those of the function, and of the one that it hands the rest to.
+    """
+    parameter = inspect.Parameter
+    wanted = (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    known = _names(contract.signature, *wanted)
+    if refused_by != contract.name and args:
+        inner = getattr(args[0], refused_by, None)
+        if inner is not None:
+            signature = inspect.signature(inner)
+            optional = [
+                n
+                for n in _names(signature, *wanted)
+                if signature.parameters[n].default is not parameter.empty
+            ]
+            known += [name for name in optional if name not in known]
+    near = difflib.get_close_matches(key, known, 2, 0.6)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    takes = f"; it takes {', '.join(known)}" if known and not near else ""
+    return TypeError(f"{contract.name} has no argument {key!r}{hint}{takes}")
+
+
+def _wrong_number(contract: Contract, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TypeError:
+    """What is missing, or how many there are too many, or what is given twice."""
+    parameter, signature = inspect.Parameter, contract.signature
+    in_order = _names(signature, parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    own = 1 if next(iter(signature.parameters), "") in ("self", "cls") else 0
+    count = len(args) - own
+    if count > len(in_order) and not _names(signature, parameter.VAR_POSITIONAL):
+        by_name = _names(signature, parameter.KEYWORD_ONLY)
+        takes = [f"{', '.join(in_order)} in this order"] if in_order else []
+        takes += [f"{', '.join(by_name)} by name"] if by_name else []
+        given = "1 was given" if count == 1 else f"{count} were given"
+        return TypeError(f"{contract.name} takes {' and '.join(takes) or 'no arguments'}; {given} in order")
+    twice = [name for name in in_order[:count] if name in kwargs]
+    if twice:
+        return TypeError(f"{contract.name}: {twice[0]} is given twice, by its place and by its name")
+    missing = [
+        name
+        for place, (name, p) in enumerate(signature.parameters.items())
+        if p.default is parameter.empty
+        and p.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and place >= len(args)
+        and name not in kwargs
+    ]
+    needed = ["a Tensor" if name == "self" else name for name in missing]
+    return TypeError(f"{contract.name} needs {' and '.join(needed)}")

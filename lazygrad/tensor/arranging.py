@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtype import dtypes
 from ..shape import resolve_equal, shape_text
+from .arguments import at_most
 from .base import TensorBase
 from .creation import iota
 from .movement import sizes_of
@@ -16,6 +17,11 @@ from .rearranging import RearrangingMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
+
+#: More columns than this are a mistake: each is a value of its own.
+MOST_PARTS = 1 << 16
+#: More places than this are a mistake: they are listed on the host.
+MOST_PLACES = 1 << 26
 
 
 class ArrangingMixin(RearrangingMixin):
@@ -118,10 +124,15 @@ class ArrangingMixin(RearrangingMixin):
         """
         if self.ndim != 1:
             raise ValueError(f"combinations takes a line, not shape {shape_text(self.shape)}")
-        choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-        rows = list(choose(range(len(self)), r))
-        if not rows:
+        if r < 0:
+            raise ValueError(f"combinations needs a number of elements that is not negative, not {r}")
+        size = len(self)
+        choices = math.comb(size + r - 1, r) if with_replacement and size else math.comb(size, r)
+        at_most("combinations", "numbers in its rows", choices * r, MOST_PLACES)
+        if not choices:
             return self.zeros(0, r, dtype=self.dtype, device=self.device)
+        choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+        rows = list(choose(range(size), r))
         index: Any = type(self)(rows, device=self.device)
         return self[index]
 
@@ -134,6 +145,7 @@ class ArrangingMixin(RearrangingMixin):
         if self.ndim != 1:
             raise ValueError(f"vander takes a line, not shape {shape_text(self.shape)}")
         count = len(self) if N is None else N
+        at_most("vander", "columns", count, MOST_PARTS)
         columns = [self.pow(k) for k in range(count)]
         if not columns:
             return self.zeros(len(self), 0, dtype=self.dtype, device=self.device)

@@ -72,6 +72,8 @@ class BackwardMixin(TensorBase):
             )
         if gradient is None and self.numel() != 1:
             raise ValueError(f"backward() of a tensor of shape {self.shape} needs gradient=, of that shape")
+        if gradient is not None and gradient.shape != self.shape and gradient.numel() != 1:
+            raise ValueError(f"gradient= has shape {gradient.shape}, this tensor {self.shape}")
         seed = (
             broadcast_to(constant(1.0, self.dtype, self.device), self.shape)
             if gradient is None

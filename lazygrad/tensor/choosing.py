@@ -10,6 +10,7 @@ from ..ir.uop import UOp
 from ..shape import broadcast_shapes, broadcast_to
 from .base import TensorBase
 from .comparison import ComparisonMixin
+from .kinds import is_number
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -61,6 +62,8 @@ class ChoosingMixin(ComparisonMixin):
         """
         if not isinstance(mask, ChoosingMixin) or not dtypes.is_bool(mask.dtype):
             raise TypeError(f"masked_fill needs a bool mask, not {getattr(mask, 'dtype', mask)}")
+        if not is_number(value):
+            raise TypeError(f"masked_fill needs a number or a tensor to fill with, not {value!r}")
         filling = (
             value.cast(self.dtype)
             if isinstance(value, TensorBase)

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 REDUCTIONS = ("mean", "sum", "none")
 
 
+def _check_smoothing(share: float) -> None:
+    if not 0 <= share <= 1:
+        raise ValueError(f"label_smoothing is a share in [0, 1], not {share}")
+
+
 class ClassLossMixin(AttentionMixin):
     """Losses of class numbers and probabilities."""
 
@@ -37,6 +42,8 @@ class ClassLossMixin(AttentionMixin):
         """
         if not dtypes.is_int(self.dtype):
             raise TypeError(f"one_hot needs integers, not {self.dtype}")
+        if num_classes < -1:
+            raise ValueError(f"one_hot needs a number of classes, or -1 to count them, not {num_classes}")
         count = int(self.max().item()) + 1 if num_classes == -1 else num_classes
         return self._classes(count).cast(default_int())
 
@@ -82,6 +89,7 @@ class ClassLossMixin(AttentionMixin):
         >>> Tensor([[0.0, 0.0]]).cross_entropy(Tensor([1])).item()
         0.6931471824645996
         """
+        _check_smoothing(label_smoothing)
         axis = 1 if self.ndim > 1 else 0
         logs = self.log_softmax(axis)
         if resolve_equal(len(Y.shape), self.ndim) and dtypes.is_float(Y.dtype):
@@ -116,6 +124,7 @@ class ClassLossMixin(AttentionMixin):
         >>> Tensor([[-1.0, -2.0]]).nll_loss(Tensor([1])).item()
         2.0
         """
+        _check_smoothing(label_smoothing)
         if reduction not in REDUCTIONS:
             raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, not {reduction!r}")
         axis = 1 if self.ndim > 1 else 0
@@ -380,4 +389,6 @@ class ClassLossMixin(AttentionMixin):
 
 def _on_axis(weight: Any, axis: int, rank: int) -> Any:
     """A line of numbers for the classes, as an axis of a tensor of this rank."""
+    if weight.ndim != 1:
+        raise ValueError(f"weights of classes are a line, not shape {shape_text(weight.shape)}")
     return weight.reshape((1,) * axis + (weight.shape[0],) + (1,) * (rank - axis - 1))

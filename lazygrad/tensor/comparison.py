@@ -113,6 +113,8 @@ class ComparisonMixin(OperandsMixin):
         >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0, 2.1])).tolist()
         [True, False]
         """
+        if rtol < 0 or atol < 0:
+            raise ValueError(f"isclose needs tolerances that are not negative, not {rtol} and {atol}")
         right = self._operand(other)
         near = (right - self).abs() <= right.abs() * rtol + atol
         close = (self == right) | (near & self.isfinite() & right.isfinite())

@@ -158,6 +158,8 @@ class ConvolutionMixin(ActivationMixin):
         steps, gaps = each(stride, count, "stride"), each(dilation, count, "dilation")
         amounts, more = paddings(padding, count), each(output_padding, count, "output_padding")
         for extra, step, gap in zip(more, steps, gaps, strict=True):
+            if step < 1 or gap < 1:
+                raise ValueError(f"strides and dilations are positive, not {step} and {gap}")
             if extra and not 0 <= extra < max(step, gap):
                 raise ValueError(
                     f"output_padding is smaller than the stride or the dilation, not {extra} "

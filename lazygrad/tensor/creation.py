@@ -15,6 +15,7 @@ from ..schedule.multi import empty_memory, value_of
 from ..schedule.versions import empty_buffer
 from ..shape import movement, shape_text, vmax, vmin
 from ..shape.sizes import as_size, prod
+from .base import TensorBase
 from .functions import FunctionMixin
 from .movement import sizes_of
 from .sources import constant
@@ -23,12 +24,19 @@ if TYPE_CHECKING:
     from .. import Tensor
 
 
+MOST_ELEMENTS = (1 << 63) - 1
+
+
 def checked_shape(sizes: Any) -> tuple[sint, ...]:
     """Sizes that a user gave; negative ones raise."""
     shape = tuple(as_size(size) for size in sizes)
+    count = 1
     for size in shape:
         if vmin(size) < 0:
             raise ValueError(f"sizes are not negative, as in {shape_text(shape)}")
+        count *= vmax(size)
+    if count > MOST_ELEMENTS:
+        raise ValueError(f"a tensor has at most 2**63 - 1 elements, not those of shape {shape_text(shape)}")
     return shape
 
 
@@ -62,8 +70,8 @@ class CreationMixin(FunctionMixin):
         >>> Tensor.full((2,), 7).tolist()
         [7, 7]
         """
-        if not hasattr(fill_value, "__float__"):
-            raise TypeError(f"{fill_value!r} is a {type(fill_value).__name__}, not a number to fill with")
+        if not hasattr(fill_value, "__float__") or isinstance(fill_value, TensorBase):
+            raise TypeError(f"a tensor is filled with a number, not {fill_value!r}")
         chosen = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)
         sizes = checked_shape(shape if isinstance(shape, (tuple, list)) else (shape,))
         scalar = constant(fill_value, chosen, Device.canonicalize(device))
@@ -76,7 +84,7 @@ class CreationMixin(FunctionMixin):
         >>> Tensor.zeros(2).tolist()
         [0.0, 0.0]
         """
-        return cls.full(sizes_of(shape), 0.0, dtype=dtype or default_float(), **more)
+        return cls.full(sizes_of(shape), 0.0, dtype=default_float() if dtype is None else dtype, **more)
 
     @classmethod
     def ones(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor:
@@ -85,7 +93,7 @@ class CreationMixin(FunctionMixin):
         >>> Tensor.ones(2).tolist()
         [1.0, 1.0]
         """
-        return cls.full(sizes_of(shape), 1.0, dtype=dtype or default_float(), **more)
+        return cls.full(sizes_of(shape), 1.0, dtype=default_float() if dtype is None else dtype, **more)
 
     @classmethod
     def empty(
@@ -188,9 +196,12 @@ class CreationMixin(FunctionMixin):
         for value in (start, stop, step):
             if not isinstance(value, (int, float)):
                 raise TypeError(f"arange takes numbers, not {value!r}")
+            if not math.isfinite(value):
+                raise ValueError(f"arange takes finite numbers, not {start!r}, {stop!r} and {step!r}")
         if step == 0:
             raise ValueError("arange needs a step other than 0")
         count = max(0, math.ceil((stop - start) / step))
+        checked_shape((count,))
         if dtype is not None:
             chosen = to_dtype(dtype)
         elif any(isinstance(x, float) for x in (start, stop, step)):
@@ -314,7 +325,7 @@ class CreationMixin(FunctionMixin):
         >>> Tensor([[1, 2], [3, 4]]).tril().tolist()
         [[1, 0], [3, 4]]
         """
-        return self._at_or_below(_whole(diagonal)).where(self, self._filled(0))
+        return self._at_or_below(diagonal).where(self, self._filled(0))
 
     def triu(self, diagonal: int = 0) -> Tensor:
         """Zeros below a diagonal of the last two axes (0 is the main one).
@@ -322,7 +333,7 @@ class CreationMixin(FunctionMixin):
         >>> Tensor([[1, 2], [3, 4]]).triu().tolist()
         [[1, 2], [0, 4]]
         """
-        return self._at_or_below(_whole(diagonal) - 1).where(self._filled(0), self)
+        return self._at_or_below(diagonal - 1).where(self._filled(0), self)
 
     def diag(self, diagonal: int = 0) -> Tensor:
         """A line as the diagonal of a matrix; of a matrix its diagonal.
@@ -361,10 +372,3 @@ def _progression(count: int, start: ConstType, step: ConstType, dtype: DType, de
     if start != 0:
         node = node + expanded(UOp.const(work, start), shape)
     return node.cast(dtype)
-
-
-def _whole(diagonal: Any) -> Any:
-    """The number of a diagonal: an int or a Variable."""
-    if not (hasattr(diagonal, "__index__") or isinstance(diagonal, UOp)):
-        raise TypeError(f"a diagonal is named by an int, not {diagonal!r}")
-    return diagonal

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 from ..device import Devices
 from ..dtype import default_int, dtypes
 from ..shape import shape_text
+from .arguments import at_most
 from .creation import iota
 from .stacking import StackingMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
+
+#: More places than this are a mistake: they are listed on the host.
+MOST_PLACES = 1 << 26
 
 
 class DiagonalsMixin(StackingMixin):
@@ -35,8 +39,7 @@ class DiagonalsMixin(StackingMixin):
         row = self._make(iota(whole, dtypes.int32, self.device)).unsqueeze(1)
         column = self._make(iota(whole, dtypes.int32, self.device))
         made = (column == row + left - above).where(line, line._filled(0))
-        rank = self.ndim + 1
-        return made.movedim((-2, -1), (dim1 % rank, dim2 % rank))
+        return made.movedim((-2, -1), (dim1, dim2))
 
     def diagflat(self, offset: int = 0) -> Tensor:
         """All elements as the diagonal of a matrix.
@@ -77,5 +80,6 @@ class DiagonalsMixin(StackingMixin):
 
 
 def _check_sizes(name: str, row: int, col: int) -> None:
+    at_most(name, "places of a matrix", row * col, MOST_PLACES)
     if row < 0 or col < 0:
         raise ValueError(f"{name} needs sizes that are not negative, not {row!r} and {col!r}")

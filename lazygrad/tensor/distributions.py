@@ -248,6 +248,10 @@ class DistributionsMixin(DecompositionsMixin):
         >>> Tensor([5.0]).binomial(Tensor([1.0])).tolist()
         [5.0]
         """
+        if isinstance(prob, (int, float)) and not 0 <= prob <= 1:
+            raise ValueError(f"binomial needs a probability in [0, 1], not {prob}")
+        if count is not None and count < 0:
+            raise ValueError(f"binomial needs a count that is not negative, not {count}")
         trials = self.detach()._float()
         chance = trials._operand(prob).detach()
         most = int(trials.max().item()) if count is None else count
@@ -265,6 +269,8 @@ class DistributionsMixin(DecompositionsMixin):
         >>> Tensor.zeros(3).uniform_().shape
         (3,)
         """
+        if to < from_:
+            raise ValueError(f"uniform_ needs from_ <= to, not {from_} and {to}")
         return self.assign(self.rand_like() * (to - from_) + from_)
 
     def normal_(self, mean: float = 0.0, std: float = 1.0) -> Any:
@@ -273,6 +279,8 @@ class DistributionsMixin(DecompositionsMixin):
         >>> Tensor.zeros(3).normal_().shape
         (3,)
         """
+        if std < 0:
+            raise ValueError(f"normal_ needs a standard deviation that is not negative, not {std}")
         return self.assign(self.randn_like() * std + mean)
 
     def exponential_(self, lambd: float = 1.0) -> Any:

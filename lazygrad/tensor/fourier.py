@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..device import Devices
 from ..dtype import DType, default_float, dtypes, numpy_name, to_dtype
 from ..shape import shape_text, vmax
+from .arguments import at_most
 from .movement import checked_axis
 from .products import ProductsMixin
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from .. import Tensor
 
+#: A longer axis is a mistake: its factors alone would take gigabytes.
+MOST_SAMPLES = 1 << 26
 #: Sizes up to this one are one product with a matrix.
 SMALL = 32
 NORMS = ("backward", "ortho", "forward")
@@ -212,6 +215,8 @@ class FourierMixin(ProductsMixin):
         [0.0, 0.25, -0.5, -0.25]
         """
         chosen = default_float() if dtype is None else to_dtype(dtype)
+        if n < 0:
+            raise ValueError(f"fftfreq needs a number of samples that is not negative, not {n}")
         count = cls.arange(n, dtype=dtypes.int32, device=device)
         return ((count < (n + 1) // 2).where(count, count - n).cast(chosen)) / (n * d)
 
@@ -225,6 +230,8 @@ class FourierMixin(ProductsMixin):
         [0.0, 0.25, 0.5]
         """
         chosen = default_float() if dtype is None else to_dtype(dtype)
+        if n < 0:
+            raise ValueError(f"rfftfreq needs a number of samples that is not negative, not {n}")
         return cls.arange(n // 2 + 1, dtype=dtypes.int32, device=device).cast(chosen) / (n * d)
 
     # *** how
@@ -245,6 +252,8 @@ class FourierMixin(ProductsMixin):
             axes = tuple(checked_axis(a, rank, self.shape) for a in ((dim,) if isinstance(dim, int) else dim))
         if sizes is not None and len(sizes) != len(axes):
             raise ValueError(f"{name} needs a size for each axis, not {sizes} for {axes}")
+        if len(set(axes)) < len(axes):
+            raise ValueError(f"{name}: axes {axes} name an axis of shape {shape_text(self.shape)} twice")
         if not axes:
             raise ValueError(f"{name} needs an axis, not shape {shape_text(self.shape)}")
         return list(zip(axes, sizes or (None,) * len(axes), strict=True))
@@ -263,6 +272,7 @@ class FourierMixin(ProductsMixin):
         size = vmax(self.shape[axis]) if n is None else n
         if size < 1:
             raise ValueError(f"{name} needs a positive size, not {size} in shape {shape_text(self.shape)}")
+        at_most(name, "samples along an axis", size, MOST_SAMPLES)
         wide = self if self.dtype.itemsize >= 4 else self.cast(dtypes.float32)
         lines = wide._resized(axis, size).movedim(axis, -2)
         made = _dft(lines, size, inverse)

@@ -210,7 +210,13 @@ class HostMixin(BackwardMixin):
         """
         import numpy as np
 
-        return cls._adopt(np.from_dlpack(source))
+        if not hasattr(source, "__dlpack__"):
+            raise TypeError(f"from_dlpack takes an object with __dlpack__, such as an array, not {source!r}")
+        try:
+            array = np.from_dlpack(source)
+        except BufferError as error:
+            raise TypeError(f"from_dlpack cannot take this memory: {error}") from error
+        return cls._adopt(array)
 
     @classmethod
     def from_numpy(cls, array: np.ndarray[Any, Any]) -> Tensor:

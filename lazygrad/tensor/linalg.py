@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtype import DType, dtypes, least_upper_dtype, sum_acc_dtype, to_dtype
 from ..ir.ops import Ops
-from ..shape import prod, resolve_equal, shape_text
+from ..shape import broadcast_shapes, prod, resolve_equal, shape_text
 from .base import TensorBase
 from .running import RunningMixin
 
@@ -71,6 +71,14 @@ class LinalgMixin(RunningMixin):
         if self.ndim == 1:
             product = self.unsqueeze(1)._contracted(right, (right.ndim - 2,), dtype)
             return product._without((right.ndim - 2,))
+        if self.ndim > 2 and right.ndim > 2 and self.shape[:-2] != right.shape[:-2]:
+            try:
+                broadcast_shapes(self.shape[:-2], right.shape[:-2])
+            except ValueError as error:
+                raise ValueError(
+                    f"batches of matrices of shapes {shape_text(self.shape)} and {shape_text(right.shape)} "
+                    f"do not meet: {error}"
+                ) from None
         # (..., m, 1, k) · (..., 1, n, k) → (..., m, n, 1)
         left, columns = self.unsqueeze(-2), right.transpose(-1, -2).unsqueeze(-3)
         product = left._contracted(columns, (max(left.ndim, columns.ndim) - 1,), dtype)
@@ -168,6 +176,11 @@ class LinalgMixin(RunningMixin):
         """
         right = self._operand(other)
         if isinstance(dims, int):
+            if not 0 <= dims <= min(self.ndim, right.ndim):
+                raise ValueError(
+                    f"tensordot over {dims} axes of shapes {shape_text(self.shape)} and "
+                    f"{shape_text(right.shape)}"
+                )
             mine, theirs = tuple(range(self.ndim - dims, self.ndim)), tuple(range(dims))
         else:
             mine, theirs = self._axes(dims[0]), right._axes(dims[1])
@@ -210,6 +223,9 @@ class LinalgMixin(RunningMixin):
         tensors: list[Any] = list(
             operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
         )
+        for operand in tensors:
+            if not isinstance(operand, TensorBase):
+                raise TypeError(f"einsum takes tensors, not {operand!r}")
         inputs, output = _parsed(formula, tensors)
         letters = sorted(set("".join(inputs)))
         order = list(output) + [x for x in letters if x not in output]

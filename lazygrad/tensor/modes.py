@@ -28,7 +28,11 @@ class no_grad(contextlib.ContextDecorator):
     enabled = False
 
     def __new__(cls, function: Any = None) -> Any:
-        return cls()(function) if callable(function) else super().__new__(cls)
+        if callable(function):
+            return cls()(function)
+        if function is not None and not isinstance(function, bool):
+            raise TypeError(f"{cls.__name__} is a context, or decorates a function, not {function!r}")
+        return super().__new__(cls)
 
     def __init__(self) -> None:
         self._outer: list[bool] = []
@@ -78,6 +82,8 @@ class TrainingMode(contextlib.ContextDecorator):
     wanted = True
 
     def __init__(self, value: bool | None = None) -> None:
+        if value is not None and not isinstance(value, bool):
+            raise TypeError(f"the mode of training is True or False, not {value!r}")
         self.value = self.wanted if value is None else value
         self._outer: list[bool] = []
 

@@ -363,7 +363,8 @@ class MovementMixin(HostMixin):
         [2, 3]
         """
         spans = tuple((0, s) if span is None else span for span, s in zip(arg, self.shape, strict=False))
-        if len(spans) != len(tuple(arg)) or len(spans) != self.ndim:
+        pairs = all(isinstance(span, (tuple, list)) and len(span) == 2 for span in spans)
+        if len(spans) != len(tuple(arg)) or len(spans) != self.ndim or not pairs:
             raise ValueError(
                 f"shrink needs (begin, end) for each axis of {shape_text(self.shape)}, not {tuple(arg)}"
             )
@@ -382,6 +383,9 @@ class MovementMixin(HostMixin):
         axis = self._axis(dim)
         size = self.shape[axis]
         begin = start + size if start < 0 and isinstance(size, int) else start
+        whole = isinstance(begin, int) and isinstance(length, int) and isinstance(size, int)
+        if whole and not 0 <= begin <= begin + length <= size:
+            raise ValueError(f"narrow to {length} places from {start} on: axis {axis} has size {size}")
         return self._window(axis, begin, begin + length)
 
     def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
@@ -400,6 +404,8 @@ class MovementMixin(HostMixin):
             parts = [min(sizes, whole - begin) for begin in range(0, max(whole, 1), sizes)]
         else:
             parts = list(sizes)
+            if any(part < 0 for part in parts):
+                raise ValueError(f"split sizes are not negative, as in {tuple(parts)}")
             if sum(parts) != whole:
                 raise ValueError(
                     f"split sizes {tuple(parts)} add up to {sum(parts)}, axis {axis} has size {whole}"

@@ -93,4 +93,5 @@ def _with_names(function: Callable[..., Any], renamed: dict[str, str]) -> Callab
             kwargs[old] = kwargs.pop(new)
         return function(*args, **kwargs)
 
+    wrapper.also_named = renamed  # type: ignore[attr-defined]
     return wrapper

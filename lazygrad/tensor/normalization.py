@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..shape import shape_text
+from ..shape import prod, resolve_equal, shape_text
 from .base import TensorBase
 from .resizing import ResizingMixin
 
@@ -37,6 +37,11 @@ class NormalizationMixin(ResizingMixin):
 
         def fit(t: TensorBase) -> Tensor:
             line = self._operand(t)
+            if line.ndim <= len(axes) and not resolve_equal(prod(line.shape), prod(shape)):
+                raise ValueError(
+                    f"batchnorm along axis {axis} of shape {shape_text(self.shape)} takes "
+                    f"{prod(shape)} numbers each, not shape {shape_text(line.shape)}"
+                )
             return line.reshape(shape) if line.ndim <= len(axes) else line
 
         x = self - fit(mean)
@@ -76,9 +81,11 @@ class NormalizationMixin(ResizingMixin):
         >>> Tensor([[1.0, 3.0, 10.0, 30.0]]).group_norm(2, eps=0.0).tolist()
         [[-1.0, 1.0, -1.0, 1.0]]
         """
-        if self.ndim < 2 or (isinstance(self.shape[1], int) and self.shape[1] % num_groups):
+        channels = self.shape[1] if self.ndim > 1 else 0
+        if self.ndim < 2 or num_groups < 1 or (isinstance(channels, int) and channels % num_groups):
             raise ValueError(
-                f"{num_groups} groups of the channels (axis 1) of shape {shape_text(self.shape)}"
+                f"group_norm takes (batch, channels, ...) and a number of groups that divides the channels, "
+                f"not {num_groups} groups of shape {shape_text(self.shape)}"
             )
         x = self.reshape((self.shape[0], num_groups, -1)).layernorm(-1, eps).reshape(self.shape)
         shape = (1, self.shape[1], *((1,) * (self.ndim - 2)))

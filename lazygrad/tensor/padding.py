@@ -33,7 +33,10 @@ class PaddingMixin(JoiningMixin):
         """
         amounts = self._padding(padding)
         if mode not in ("constant", "reflect", "replicate", "circular"):
-            raise ValueError(f"pad mode is constant, reflect, replicate or circular, not {mode!r}")
+            raise ValueError(f"pad's mode is constant, reflect, replicate or circular, not {mode!r}")
+        for axis, ((b, a), s) in enumerate(zip(amounts, self.shape, strict=True)):
+            if all(isinstance(x, int) for x in (b, a, s)) and s + min(b, 0) + min(a, 0) < 0:
+                raise ValueError(f"pad by ({b}, {a}) takes more than axis {axis} of size {s} has")
         cut = self.shrink(
             tuple(
                 (max(-b, 0), s - max(-a, 0)) if min(a, b) < 0 else None
@@ -51,9 +54,12 @@ class PaddingMixin(JoiningMixin):
         return cut
 
     def _padding(self, padding: Any) -> tuple[tuple[Any, Any], ...]:
+        if not isinstance(padding, (tuple, list)):
+            raise TypeError(f"pad takes amounts (before, after, ...), not {padding!r}")
         given = tuple(padding)
         if any(pair is None or isinstance(pair, (tuple, list)) for pair in given):
-            if len(given) != self.ndim:
+            pairs = all(p is None or (isinstance(p, (tuple, list)) and len(p) == 2) for p in given)
+            if len(given) != self.ndim or not pairs:
                 raise ValueError(
                     f"pad needs (before, after) for each axis of {shape_text(self.shape)}, not {given}"
                 )
@@ -63,8 +69,8 @@ class PaddingMixin(JoiningMixin):
                 f"pad needs pairs (before, after) from the last axis on, at most {self.ndim} for shape "
                 f"{shape_text(self.shape)}, not {given}"
             )
-        pairs = tuple(zip(given[::2], given[1::2], strict=True))[::-1]
-        return ((0, 0),) * (self.ndim - len(pairs)) + pairs
+        taken = tuple(zip(given[::2], given[1::2], strict=True))[::-1]
+        return ((0, 0),) * (self.ndim - len(taken)) + taken
 
     def _pad_constant(self, amounts: Sequence[tuple[sint, sint]], value: ConstType) -> Tensor:
         node = movement.pad(self.uop, amounts)

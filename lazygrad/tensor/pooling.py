@@ -36,6 +36,8 @@ class PoolingMixin(ConvolutionMixin):
         With ceil_mode the padding behind grows to a last, partial window.
         """
         count = 2 if isinstance(kernel_size, int) else len(kernel_size)
+        if count == 0:
+            raise ValueError("a pool needs a kernel_size for at least one axis, not ()")
         kernel = each(kernel_size, count, "kernel_size")
         steps = kernel if stride is None else each(stride, count, "stride")
         gaps = each(dilation, count, "dilation")
@@ -176,6 +178,8 @@ class PoolingMixin(ConvolutionMixin):
     def _lp_pool(
         self, norm_type: float, kernel_size: Several, stride: Several | None, ceil_mode: bool, count: int
     ) -> Tensor:
+        if count == 0:
+            raise ValueError("a pool needs a kernel_size for at least one axis, not ()")
         kernel = each(kernel_size, count, "kernel_size")
         x = self._float()
         if norm_type <= 0:

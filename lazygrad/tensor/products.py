@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..dtype import dtypes
 from ..shape import resolve_equal, shape_text
+from .arguments import at_most
 from .movement import Axis
 from .searching import SearchingMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
+    from .base import TensorBase
+
+#: More steps than this are a mistake: each is recorded by itself.
+MOST_STEPS = 1 << 10
 
 
 class ProductsMixin(SearchingMixin):
@@ -29,7 +34,7 @@ class ProductsMixin(SearchingMixin):
             return scaled + self._filled(0)  # type: ignore[no-any-return]
         return (self if beta == 1 else self * beta) + scaled  # type: ignore[no-any-return]
 
-    def baddbmm(self, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    def baddbmm(self, batch1: TensorBase, batch2: TensorBase, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta·self + alpha·(batch1 @ batch2), of two batches of matrices.
 
         >>> Tensor.ones(1, 1, 1).baddbmm(Tensor([[[2.0]]]), Tensor([[[3.0]]])).tolist()
@@ -37,7 +42,7 @@ class ProductsMixin(SearchingMixin):
         """
         return self._mixed(self._operand(batch1).bmm(batch2), beta, alpha)
 
-    def addbmm(self, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    def addbmm(self, batch1: TensorBase, batch2: TensorBase, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta·self + alpha·(the sum of the products of two batches of matrices).
 
         >>> Tensor.zeros(1, 1).addbmm(Tensor.ones(2, 1, 1), Tensor.ones(2, 1, 1)).tolist()
@@ -45,7 +50,7 @@ class ProductsMixin(SearchingMixin):
         """
         return self._mixed(self._operand(batch1).bmm(batch2).sum(0), beta, alpha)
 
-    def addmv(self, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    def addmv(self, mat: TensorBase, vec: TensorBase, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta·self + alpha·(matrix @ line).
 
         >>> Tensor([1.0]).addmv(Tensor([[2.0, 3.0]]), Tensor([1.0, 1.0])).tolist()
@@ -53,7 +58,7 @@ class ProductsMixin(SearchingMixin):
         """
         return self._mixed(self._operand(mat).mv(vec), beta, alpha)
 
-    def addr(self, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    def addr(self, vec1: TensorBase, vec2: TensorBase, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta·self + alpha·(all products of two lines).
 
         >>> Tensor.zeros(1, 2).addr(Tensor([2.0]), Tensor([3.0, 4.0])).tolist()
@@ -101,7 +106,7 @@ class ProductsMixin(SearchingMixin):
                 )
         return self.roll(-1, axis) * right.roll(1, axis) - self.roll(1, axis) * right.roll(-1, axis)
 
-    def chain_matmul(self, *others: Any) -> Tensor:
+    def chain_matmul(self, *others: TensorBase) -> Tensor:
         """The product of several matrices, in the order that takes the fewest multiplications.
 
         >>> Tensor([[2]]).chain_matmul(Tensor([[3]]), Tensor([[4]])).tolist()
@@ -121,7 +126,7 @@ class ProductsMixin(SearchingMixin):
 
         return product(0, len(matrices) - 1)  # type: ignore[no-any-return]
 
-    def multi_dot(self, *others: Any) -> Tensor:
+    def multi_dot(self, *others: TensorBase) -> Tensor:
         """`chain_matmul` by its name in `linalg`.
 
         >>> Tensor([[2]]).multi_dot(Tensor([[3]])).tolist()
@@ -160,7 +165,7 @@ class ProductsMixin(SearchingMixin):
             raise ValueError(
                 f"cdist needs rows of one length, not {shape_text(self.shape)} and {shape_text(right.shape)}"
             )
-        if p < 0:
+        if not p >= 0:
             raise ValueError(f"cdist needs p that is not negative, not {p}")
         return (self._float().unsqueeze(-2) - right.unsqueeze(-3)).norm(p, -1)
 
@@ -251,6 +256,7 @@ class ProductsMixin(SearchingMixin):
         tall = bool(x.shape[-2] > x.shape[-1])
         x = x.transpose(-2, -1) if tall else x
         x = x / (x.norm(2, (-2, -1), keepdim=True) + eps)
+        at_most("newton_schulz", "steps", steps, MOST_STEPS)
         a, b, *rest = params
         for _ in range(steps):
             square = x.dot(x.transpose(-2, -1)).contiguous()

@@ -251,6 +251,10 @@ class RandomMixin(LinalgMixin):
         chosen = default_int() if dtype is None else to_dtype(dtype)
         if not dtypes.is_int(chosen):
             raise TypeError(f"randint makes integers, not {chosen}")
+        if low < dtypes.min(chosen) or high - 1 > dtypes.max(chosen):
+            raise ValueError(
+                f"randint from {low} to {high} leaves the numbers of {chosen}; give another dtype="
+            )
         sizes = checked_shape(sizes_of(shape))
         word = cls._make(words(prod(sizes), Device.canonicalize(device))[0])
         scaled = (word.cast(dtypes.uint64) * (high - low)) >> 32

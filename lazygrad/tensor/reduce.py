@@ -38,8 +38,9 @@ class ReduceMixin(CreationMixin):
         kept = tuple(1 if i in axes else size for i, size in enumerate(shape))
         if any(resolve_equal(shape[i], 0) for i in axes):
             if identity is None:
+                where = "an axis of" if axis is None else f"axis {axis} of"
                 raise ValueError(
-                    f"{op.name.lower()} over no elements: axis {axis} of shape {shape_text(shape)} has size 0"
+                    f"{op.name.lower()} over no elements: {where} shape {shape_text(shape)} has size 0"
                 )
             node = filled(kept, self.dtype, identity)
             if self.requires_grad:  # nothing flows to no elements, but the result depends on them

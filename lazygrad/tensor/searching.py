@@ -44,6 +44,8 @@ class SearchingMixin(StatisticsMixin):
         """
         if side not in (None, "left", "right"):
             raise ValueError(f"searchsorted's side is 'left' or 'right', not {side!r}")
+        if right and side == "left":
+            raise ValueError("searchsorted: right=True and side='left' contradict each other")
         wanted: Any = self._operand(values)
         if self.ndim == 0:
             raise ValueError("searchsorted needs a line or rows that are sorted, not shape ()")
@@ -233,7 +235,13 @@ class SearchingMixin(StatisticsMixin):
         [[1.0, 2.0], [0.0, 1.0, 4.0]]
         """
         x = self._float().flatten().detach()
+        if not isinstance(bins, int) and not hasattr(bins, "__len__"):
+            raise TypeError(f"histogram's bins are a number of them, or their edges, not {bins!r}")
+        if range is not None and (not isinstance(range, (tuple, list)) or len(range) != 2):
+            raise ValueError(f"histogram's range is (least, greatest), not {range!r}")
         if isinstance(bins, int):
+            if bins < 1:
+                raise ValueError(f"histogram needs a positive number of bins, not {bins}")
             low, high = range if range is not None else tuple(float(t.item()) for t in x.aminmax())
             if low == high:
                 low, high = low - 0.5, high + 0.5

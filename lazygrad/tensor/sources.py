@@ -27,6 +27,9 @@ class Graphed(Protocol):
     def device(self) -> Devices: ...
 
 
+MOST_AXES = 64  #: as numpy's arrays
+
+
 def constant(value: ConstType, dtype: DType, device: Devices) -> UOp:
     """A 0-d constant on a device."""
     return UOp(Ops.CONST, dtype, (UOp(Ops.DEVICE, arg=device),), value)
@@ -59,6 +62,8 @@ def place_in_order(node: UOp) -> tuple[UOp, int] | None:
 
 
 def node_of(data: Any, device: Devices, device_given: bool, dtype: DType | None) -> UOp:
+    if isinstance(data, type):
+        raise TypeError(f"cannot make a Tensor from the class {data.__name__}")
     if isinstance(data, Graphed):
         node = data.uop
         if device_given and data.device != device:
@@ -81,8 +86,8 @@ def node_of(data: Any, device: Devices, device_given: bool, dtype: DType | None)
 
         array = np.frombuffer(data, dtype=np.uint8)
         return _array_node(array, device, dtype or dtypes.uint8)
-    if isinstance(data, (list, tuple)):
-        return _list_node(data, device, dtype)
+    if isinstance(data, (list, tuple, range)):
+        return _list_node(list(data) if isinstance(data, range) else data, device, dtype)
     if type(data).__module__.partition(".")[0] == "numpy" or hasattr(data, "__array__"):
         import numpy as np
 
@@ -100,19 +105,22 @@ def _list_node(data: Sequence[Any], device: Devices, dtype: DType | None) -> UOp
     import numpy as np
 
     leaves: list[Any] = []
-    stack: list[Any] = [data]
+    stack: list[tuple[Sequence[Any], int]] = [(data, 1)]
     while stack:
-        value = stack.pop()
-        if isinstance(value, (list, tuple)):
-            stack.extend(value)
-        else:
-            leaves.append(value)
+        part, depth = stack.pop()
+        if depth > MOST_AXES:
+            raise ValueError(f"a list nested {MOST_AXES} times and more (or in itself) is no tensor")
+        for value in part:
+            if isinstance(value, (list, tuple)):
+                stack.append((value, depth + 1))
+            else:
+                leaves.append(value)
     kinds = {type(leaf): leaf for leaf in leaves}  # a long list has few types: each is looked at once
     for kind, leaf in kinds.items():
         if isinstance(leaf, Graphed):
             raise TypeError("a list of tensors becomes a tensor with Tensor.stack(tensors)")
         if not issubclass(kind, (bool, int, float, np.generic)):
-            raise TypeError(f"cannot make a Tensor from {leaf!r} of type {kind.__name__} in a list")
+            raise TypeError(f"cannot make a Tensor from {leaf!r} in a list")
     if dtype is None:
         if leaves and all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
             dtype = dtypes.bool
@@ -174,5 +182,7 @@ def _array_node(array: Any, device: Devices, dtype: DType | None) -> UOp:
 def _file_node(path: pathlib.Path, dtype: DType | None) -> UOp:
     if not path.exists():
         raise FileNotFoundError(f"no file {path}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory; a Tensor has the bytes of a file")
     node = empty_buffer(f"DISK:{path.resolve()}", path.stat().st_size, dtypes.uint8)
     return node if dtype is None else node.cast(dtype)

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..shape import shape_text
+from .arguments import at_most
 from .floats import FloatsMixin
 from .joining import JoiningMixin
 
 if TYPE_CHECKING:
     from .. import Tensor
+
+#: More parts than this are a mistake: each is a tensor of its own.
+MOST_PARTS = 1 << 20
 
 
 class StackingMixin(FloatsMixin):
@@ -131,6 +135,7 @@ class StackingMixin(FloatsMixin):
             count = indices_or_sections
             if count < 1:
                 raise ValueError(f"tensor_split needs a positive number of parts, not {count}")
+            at_most("tensor_split", "parts", count, MOST_PARTS)
             lengths = [size // count + (i < size % count) for i in range(count)]
             ends = list(itertools.accumulate(lengths))
             return tuple(self._window(axis, e - n, e) for e, n in zip(ends, lengths, strict=True))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..config import CHECK, DEBUG, TRACEMETA
 from ..ir.uop import UOp, origin
 from .arguments import FAILURES, explained
+from .kinds import Contract
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -52,14 +53,22 @@ def user_line() -> str:
 def traced(function: Callable[..., Any]) -> Callable[..., Any]:
     """The method, remembered by the nodes it makes (unless another traced method is running already)."""
     plain = Metadata(function.__name__)
+    contract: Contract | None = None
+    unchecked = 1  #: of so many arguments in order none is looked at, if the first is a tensor
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        nonlocal contract, unchecked
         if origin.current is not None:
             return function(*args, **kwargs)
         if TRACEMETA.value:
             origin.current = Metadata(function.__name__, user_line()) if _wants_lines() else plain
         try:
+            if kwargs or len(args) > unchecked or not args or not hasattr(args[0], "_uop"):
+                if contract is None:
+                    contract = Contract(function)
+                    unchecked = contract.unchecked
+                contract.check(args, kwargs)
             return function(*args, **kwargs)
         except FAILURES as error:
             better = explained(function, args, kwargs, error)
@@ -68,6 +77,30 @@ def traced(function: Callable[..., Any]) -> Callable[..., Any]:
             raise better from error
         finally:
             origin.current = None
+
+    return wrapper
+
+
+def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, made to say of a wrong argument what `traced` ones say; nodes remember what it calls."""
+    contract: Contract | None = None
+    unchecked = 1  #: of so many arguments in order none is looked at, if the first is a tensor
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        nonlocal contract, unchecked
+        try:
+            if kwargs or len(args) > unchecked or not args or not hasattr(args[0], "_uop"):
+                if contract is None:
+                    contract = Contract(function)
+                    unchecked = contract.unchecked
+                contract.check(args, kwargs)
+            return function(*args, **kwargs)
+        except FAILURES as error:
+            better = explained(function, args, kwargs, error)
+            if better is None:
+                raise
+            raise better from error
 
     return wrapper
 
@@ -136,11 +169,25 @@ def trace_methods(cls: type) -> None:
         if not base.__module__.startswith(__package__ or "lazygrad.tensor"):
             continue
         for name, member in list(vars(base).items()):
-            if name in _UNTRACED or (name.startswith("_") and not name.startswith("__")):
+            if (
+                name.startswith("_")
+                and (name in _UNTRACED or not name.startswith("__"))
+                and name != "__init__"
+            ):
                 continue
             if isinstance(member, types.FunctionType):
-                setattr(cls, name, traced(member))
+                setattr(cls, name, (checked if name in _UNTRACED else traced)(member))
             elif isinstance(member, staticmethod):
                 setattr(cls, name, staticmethod(traced(member.__func__)))
             elif isinstance(member, classmethod):
                 setattr(cls, name, classmethod(traced(member.__func__)))
+
+
+def check_functions(names: dict[str, Any]) -> None:
+    """Let every public function that a package's files make say what is wrong with its arguments."""
+    here = os.path.dirname(names["__file__"])
+    for name, member in list(names.items()):
+        own = isinstance(member, types.FunctionType) and member.__code__.co_filename.startswith(here)
+        if own and not name.startswith("_"):
+            member.__name__ = name  # `unfold`, though the method is `im2col`
+            names[name] = checked(member)

@@ -15,6 +15,7 @@ from ..ir.ops import Ops
 from ..shape import broadcast_shapes, movement, shape_text, vmax
 from .base import TensorBase
 from .creation import iota
+from .kinds import is_number, is_tensor
 from .likeness import LikenessMixin
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class WritingMixin(LikenessMixin):
         [9, 2, 9]
         """
         axis = self._axis(dim)
+        if not is_number(value):
+            raise TypeError(f"index_fill takes a number or a 0-d tensor, not {value!r}")
         filling: Any = (
             value.cast(self.dtype) if isinstance(value, TensorBase) else self._filled(value).flatten()
         )
@@ -237,7 +240,9 @@ class WritingMixin(LikenessMixin):
         >>> Tensor([1, 2]).fill_(3).tolist()
         [3, 3]
         """
-        return self.assign(self._filled(value))
+        if is_tensor(value) and value.shape != ():  # type: ignore[union-attr]
+            raise ValueError(f"fill_ takes a number, not a Tensor of shape {value.shape}")  # type: ignore[union-attr]
+        return self.assign(value if is_tensor(value) else self._filled(value))
 
     def zero_(self) -> Any:
         """Write zeros into this tensor's memory; returns the tensor.

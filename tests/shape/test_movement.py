@@ -173,7 +173,7 @@ def test_minus_one_is_worked_out(shape, new, expected) -> None:
     ],
 )
 def test_what_is_refused_and_why(call, message) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)) as error:
+    with pytest.raises((ValueError, TypeError), match=re.escape(message)) as error:
         call()
     assert str(error.value) == message
 

@@ -288,7 +288,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"shard along axis 1: a tensor of shape \(2,\) has none; its axes are from -1 to 0",
     ),
     "no axis": (lambda: sharded(1, 0), IndexError, r"of shape \(\) has none; leave out the axis"),
-    "what is no axis": (lambda: sharded([1], "x"), TypeError, "shard's axis is an int or None, not 'x'"),
+    "what is no axis": (lambda: sharded([1], "x"), TypeError, "shard: axis is an int, not 'x'"),
     "too few elements": (
         lambda: sharded([1]),
         ValueError,
@@ -305,7 +305,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "NPY holds data and runs no kernels: it cannot hold a part of a tensor",
     ),
-    "no names": (lambda: Tensor([1]).shard(3), TypeError, "shard takes the names of devices, not 3"),
+    "no names": (
+        lambda: Tensor([1]).shard(3),
+        TypeError,
+        "shard: devices is a string or a sequence of strings, not 3",
+    ),
 }
 
 

@@ -5,6 +5,7 @@ arguments PyTorch orders otherwise than the method does, or whose defaults diffe
 """
 
 from ...tensor import Tensor
+from ...tensor.trace import check_functions
 from .activation import alpha_dropout as alpha_dropout
 from .activation import dropout as dropout
 from .activation import elu as elu
@@ -122,3 +123,5 @@ poisson_nll_loss = function_of(Tensor.poisson_nll_loss)
 smooth_l1_loss = function_of(Tensor.smooth_l1_loss)
 soft_margin_loss = function_of(Tensor.soft_margin_loss)
 triplet_margin_loss = function_of(Tensor.triplet_margin_loss, "anchor")
+
+check_functions(globals())

@@ -26,7 +26,11 @@ def function_of(
     made: Any = functools.update_wrapper(function, method)
     new_name = {old: new for new, old in method_name.items()}
     known = inspect.signature(method)
+    own, *others = known.parameters.values()
     made.__signature__ = known.replace(
-        parameters=[p.replace(name=new_name.get(p.name, p.name)) for p in known.parameters.values()]
+        parameters=[
+            own.replace(name=first, annotation="TensorBase"),
+            *(p.replace(name=new_name.get(p.name, p.name)) for p in others),
+        ]
     )
     return function

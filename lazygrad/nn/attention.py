@@ -13,7 +13,7 @@ from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
 from .layers import Linear
-from .parameters import count, parameter
+from .parameters import count, need_tensors, parameter, probability
 
 
 class MultiheadAttention:
@@ -45,6 +45,7 @@ class MultiheadAttention:
         if embed_dim % num_heads:
             raise ValueError(f"{num_heads} heads do not divide embed_dim={embed_dim}")
         self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
+        probability("dropout", dropout)
         self.dropout, self.batch_first, self.add_zero_attn = dropout, batch_first, add_zero_attn
         if self.kdim == self.vdim == embed_dim:
             self.in_proj_weight = parameter(Tensor.glorot_uniform(3 * embed_dim, embed_dim))
@@ -78,12 +79,26 @@ class MultiheadAttention:
         attn_mask         (targets, sources), or (batch · heads, targets, sources)
         is_causal         a hint only, as in PyTorch: give the mask too
         """
+        need_tensors(self, query, key, value)
         if query.ndim not in (2, 3) or query.shape[-1] != self.embed_dim:
             raise ValueError(
                 f"MultiheadAttention({self.embed_dim}, {self.num_heads}) needs queries of shape "
                 f"(..., ..., {self.embed_dim}), not {shape_text(query.shape)}"
             )
-        alone = query.ndim == 2
+        alone, batch = query.ndim == 2, int(not self.batch_first)
+        for name, tensor, width in (("keys", key, self.kdim), ("values", value, self.vdim)):
+            if tensor.ndim != query.ndim or tensor.shape[-1] != width:
+                axes = "" if alone else "..., "
+                raise ValueError(
+                    f"MultiheadAttention needs {name} of shape (..., {axes}{width}), "
+                    f"not {shape_text(tensor.shape)}"
+                )
+        if key.shape[:-1] != value.shape[:-1] or (not alone and key.shape[batch] != query.shape[batch]):
+            raise ValueError(
+                "MultiheadAttention needs a value for each key, in one batch with the queries, not shapes "
+                f"{shape_text(query.shape)}, {shape_text(key.shape)} and {shape_text(value.shape)}"
+            )
+        self._check_masks(attn_mask, key_padding_mask, query, key)
         if is_causal and attn_mask is None:
             raise ValueError("is_causal needs the attn_mask that it is a hint for")
         if alone:
@@ -120,6 +135,28 @@ class MultiheadAttention:
         if alone:
             return result.squeeze(0), None if weights is None else weights.squeeze(0)
         return (result if self.batch_first else result.transpose(0, 1)), weights
+
+    def _check_masks(
+        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor, key: Tensor
+    ) -> None:
+        alone = query.ndim == 2
+        where = 0 if alone else int(self.batch_first)
+        targets, sources = query.shape[where], key.shape[where]
+        lead = () if alone else (query.shape[1 - where],)
+        heads = self.num_heads * lead[0] if lead else self.num_heads
+        if attn_mask is not None and attn_mask.shape not in (
+            (targets, sources),
+            (heads, targets, sources),
+        ):
+            raise ValueError(
+                f"attn_mask has shape {shape_text((targets, sources))} or "
+                f"{shape_text((heads, targets, sources))}, not {shape_text(attn_mask.shape)}"
+            )
+        if key_padding_mask is not None and key_padding_mask.shape != (*lead, sources):
+            raise ValueError(
+                f"key_padding_mask has shape {shape_text((*lead, sources))}, "
+                f"not {shape_text(key_padding_mask.shape)}"
+            )
 
     def _projections(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         if hasattr(self, "in_proj_weight"):

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..shape import shape_text
 from ..tensor import Tensor
-from ..tensor.convolution import each, named_padding
-from .parameters import Sizes, count, counts, uniform
+from ..tensor.convolution import named_padding
+from .parameters import Sizes, count, counts, need_tensors, uniform
 
 #: What may stand around a sample.
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
@@ -49,6 +49,7 @@ class _Windows:
         self.bias = uniform(out_channels, fan_in=fan_in) if bias else None
 
     def _need_channels(self, x: Tensor) -> None:
+        need_tensors(self, x)
         if x.ndim not in (self.axes + 1, self.axes + 2) or x.shape[-self.axes - 1] != self.in_channels:
             raise ValueError(
                 f"{type(self).__name__}({self.in_channels}, {self.out_channels}, ...) needs shape "
@@ -78,7 +79,7 @@ class _Convolution(_Windows):
             raise ValueError(f"padding 'same' is for a stride of 1, not {stride!r}")
         if padding_mode not in _PADDING_MODES:
             raise ValueError(f"padding_mode is one of {', '.join(_PADDING_MODES)}, not {padding_mode!r}")
-        self.padding = padding if isinstance(padding, str) else each(padding, self.axes, "padding")
+        self.padding = padding if isinstance(padding, str) else counts("padding", padding, self.axes, 0)
         self.padding_mode = padding_mode
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -149,8 +150,8 @@ class _Transposed(_Windows):
         dilation: Sizes = 1,
     ) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, dilation, groups, bias)
-        self.padding = each(padding, self.axes, "padding")
-        self.output_padding = each(output_padding, self.axes, "output_padding")
+        self.padding = counts("padding", padding, self.axes, 0)
+        self.output_padding = counts("output_padding", output_padding, self.axes, 0)
 
     def __call__(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """The result; `output_size` chooses among the sizes that the stride leaves open."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dtype import dtypes
 from ..tensor import Tensor
 from . import functional
-from .parameters import count, parameter
+from .parameters import count, need_tensors, parameter
 
 
 class Embedding:
@@ -35,6 +35,7 @@ class Embedding:
         self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx))
 
     def __call__(self, index: Tensor) -> Tensor:
+        need_tensors(self, index)
         if not dtypes.is_int(index.dtype):
             raise TypeError(f"Embedding takes integers, the numbers of symbols, not {index.dtype}")
         return functional.embedding(index, self.weight, self.padding_idx, self.max_norm, self.norm_type)

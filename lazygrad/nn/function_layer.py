@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from ..tensor import Tensor
+from .parameters import need_tensors
 
 
 @dataclass(eq=False)
@@ -20,6 +21,7 @@ class FunctionLayer:
     function: ClassVar[Callable[..., Tensor]]
 
     def _called(self, *inputs: Any) -> Tensor:
+        need_tensors(self, inputs[0])
         options = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "inplace"}
         return type(self).function(*inputs, **options)
 

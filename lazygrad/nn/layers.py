@@ -10,7 +10,7 @@ from ..shape import shape_text
 from ..tensor import Tensor
 from . import functional
 from .function_layer import FunctionOfOne
-from .parameters import count, uniform
+from .parameters import count, need_tensors, uniform
 
 
 class Linear:
@@ -31,6 +31,7 @@ class Linear:
         self.bias = uniform(out_features, fan_in=in_features) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
+        need_tensors(self, x)
         if x.ndim == 0 or x.shape[-1] != self.in_features:
             raise ValueError(
                 f"Linear({self.in_features}, {self.out_features}) needs {self.in_features} elements along "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..tensor import Tensor
 from . import functional
@@ -15,8 +16,18 @@ from .function_layer import FunctionLayer
 Lengths = Tensor | Sequence[int]
 
 
-@dataclass(eq=False)
-class _Loss(FunctionLayer):
+class _Reduced(FunctionLayer):
+    """A loss of which the mean or the sum is taken, or neither."""
+
+    reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
+    reduction: str
+
+    def __post_init__(self) -> None:
+        if self.reduction not in self.reductions:
+            raise ValueError(f"reduction is one of {', '.join(self.reductions)}, not {self.reduction!r}")
+
+
+class _Loss(_Reduced):
     """What is lost by a prediction instead of the target."""
 
     def __call__(self, x: Tensor, target: Tensor) -> Tensor:
@@ -146,6 +157,7 @@ class KLDivLoss(_Loss):
     """
 
     function = Tensor.kl_div
+    reductions = ("mean", "sum", "none", "batchmean")
 
     reduction: str = "mean"
     log_target: bool = False
@@ -168,7 +180,7 @@ class PoissonNLLLoss(_Loss):
 
 
 @dataclass(eq=False)
-class GaussianNLLLoss(FunctionLayer):
+class GaussianNLLLoss(_Reduced):
     """Minus the log probability by normal distributions.
 
     >>> nn.GaussianNLLLoss()(Tensor([1.0]), Tensor([3.0]), Tensor([1.0])).item()
@@ -213,7 +225,7 @@ class HingeEmbeddingLoss(_Loss):
 
 
 @dataclass(eq=False)
-class MarginRankingLoss(FunctionLayer):
+class MarginRankingLoss(_Reduced):
     """max(0, margin - target·(x1 - x2)).
 
     >>> nn.MarginRankingLoss()(Tensor([1.0]), Tensor([3.0]), Tensor([1.0])).item()
@@ -230,7 +242,7 @@ class MarginRankingLoss(FunctionLayer):
 
 
 @dataclass(eq=False)
-class CosineEmbeddingLoss(FunctionLayer):
+class CosineEmbeddingLoss(_Reduced):
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1.
 
     >>> nn.CosineEmbeddingLoss()(Tensor([1.0]), Tensor([3.0]), Tensor(-1)).item()
@@ -247,7 +259,7 @@ class CosineEmbeddingLoss(FunctionLayer):
 
 
 @dataclass(eq=False)
-class TripletMarginLoss(FunctionLayer):
+class TripletMarginLoss(_Reduced):
     """max(0, margin + |anchor - positive| - |anchor - negative|).
 
     >>> nn.TripletMarginLoss()(Tensor([[0.0]]), Tensor([[3.0]]), Tensor([[1.0]])).item()
@@ -267,7 +279,7 @@ class TripletMarginLoss(FunctionLayer):
 
 
 @dataclass(eq=False)
-class TripletMarginWithDistanceLoss(FunctionLayer):
+class TripletMarginWithDistanceLoss(_Reduced):
     """max(0, margin + d(anchor, positive) - d(anchor, negative)) by any distance d.
 
     >>> nn.TripletMarginWithDistanceLoss()(Tensor([[0.0]]), Tensor([[3.0]]), Tensor([[1.0]])).item()
@@ -329,7 +341,7 @@ class MultiLabelSoftMarginLoss(_Loss):
 
 
 @dataclass(eq=False)
-class CTCLoss(FunctionLayer):
+class CTCLoss(_Reduced):
     """Minus the log probability of texts, over all their alignments; see `Tensor.ctc_loss`.
 
     >>> round(nn.CTCLoss()(Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log(), Tensor([[1]]), [2], [1]).item(), 4)

@@ -10,7 +10,7 @@ from ..shape import shape_text
 from ..tensor import Tensor
 from . import functional
 from .function_layer import FunctionOfOne
-from .parameters import Sizes, buffer, count, parameter
+from .parameters import Sizes, buffer, count, need_tensors, parameter
 
 
 class BatchNorm:
@@ -204,6 +204,7 @@ class LocalResponseNorm(FunctionOfOne):
 
 def _need_channels(layer: Any, x: Tensor, channels: int, axes: int) -> None:
     """Channels are axis 1 of at least so many."""
+    need_tensors(layer, x)
     if x.ndim < axes or x.shape[1] != channels:
         groups = f"{layer.num_groups}, " if isinstance(layer, GroupNorm) else ""
         raise ValueError(

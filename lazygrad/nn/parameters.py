@@ -31,21 +31,29 @@ def uniform(*shape: int, fan_in: int) -> Tensor:
     return parameter(Tensor.uniform(*shape, low=-bound, high=bound))
 
 
-def count(name: str, value: Any) -> int:
-    """A size that a user gave: a positive whole number."""
+def count(name: str, value: Any, least: int = 1) -> int:
+    """A size that a user gave: a whole number."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} is a whole number, not {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} is at least 1, not {value}")
+    if value < least:
+        raise ValueError(f"{name} is at least {least}, not {value}")
     return value
 
 
-def counts(name: str, value: Sizes, number: int) -> tuple[int, ...]:
-    """One positive whole number for each of `number` axes."""
-    values = (value,) * number if isinstance(value, int) else tuple(value)
+def counts(name: str, value: Sizes, number: int, least: int = 1) -> tuple[int, ...]:
+    """One whole number for each of `number` axes."""
+    values = tuple(value) if isinstance(value, Sequence) else (value,) * number
     if len(values) != number:
         raise ValueError(f"{name} is one number or {number} of them, not {value!r}")
-    return tuple(count(name, v) for v in values)
+    return tuple(count(name, v, least) for v in values)
+
+
+def need_tensors(layer: Any, *values: Any) -> None:
+    """What a layer is called with are Tensors."""
+    for value in values:
+        if not isinstance(value, Tensor):
+            kind = type(value).__name__
+            raise TypeError(f"{type(layer).__name__} takes a Tensor, not {kind}: Tensor(x) makes one")
 
 
 def probability(name: str, value: float) -> float:

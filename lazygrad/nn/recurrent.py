@@ -10,7 +10,7 @@ from typing import Any
 
 from ..shape import shape_text
 from ..tensor import Tensor
-from .parameters import buffer, count, probability, uniform
+from .parameters import buffer, count, need_tensors, probability, uniform
 
 State = Any  # a Tensor, or (h, c)
 #: (what the input gives, what the state gives, state) → the next state.
@@ -72,6 +72,7 @@ class _Cell:
         raise NotImplementedError(f"{type(self).__name__} does not say how it steps")
 
     def __call__(self, x: Tensor, state: State = None) -> State:
+        need_tensors(self, x)
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             raise ValueError(
                 f"{type(self).__name__}({self.input_size}, {self.hidden_size}) needs shape "
@@ -80,6 +81,16 @@ class _Cell:
         if state is None:
             zeros = Tensor.zeros(*x.shape[:-1], self.hidden_size, dtype=x.dtype, device=x.device)
             state = (zeros, zeros) if self.has_cell else zeros
+        if self.has_cell and not (isinstance(state, (tuple, list)) and len(state) == 2):
+            raise TypeError(f"{type(self).__name__} takes a state (h, c), not {type(state).__name__}")
+        wanted = (*x.shape[:-1], self.hidden_size)
+        for part in state if self.has_cell else (state,):
+            need_tensors(self, part)
+            if part.shape != wanted:
+                raise ValueError(
+                    f"{type(self).__name__} needs a state of shape {shape_text(wanted)}, "
+                    f"not {shape_text(part.shape)}"
+                )
         hidden = state[0] if self.has_cell else state
         given = _projected(x, self.weight_ih, self.bias_ih)
         return self._step()(given, _projected(hidden, self.weight_hh, self.bias_hh), state)
@@ -195,6 +206,7 @@ class _Recurrent:
         x      (length, batch, input_size), (batch, length, input_size) with `batch_first`, or without batch
         state  (layers · directions, batch, hidden_size), for LSTM a pair of these; zeros if not given
         """
+        need_tensors(self, x)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             where = "(batch, length, " if self.batch_first else "(length, batch, "
             raise ValueError(

@@ -135,7 +135,8 @@ def _difference(missing: list[str], unknown: list[str]) -> str:
 
 def _check_fits(name: str, target: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
-        raise TypeError(f"{name}: a state dict holds Tensors, not {type(value).__name__}")
+        kind = f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
+        raise TypeError(f"{name}: a state dict holds Tensors, not {kind}; Tensor(value.numpy()) makes one")
     if value.shape != target.shape:
         raise ValueError(
             f"{name}: the model has shape {shape_text(target.shape)}, "

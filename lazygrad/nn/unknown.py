@@ -12,6 +12,7 @@ INSTEAD = {
     "ModuleDict": "a dict of layers is found as it is",
     "Parameter": "Tensor(..., requires_grad=True) is trained",
     "ParameterList": "a list of tensors is found as it is",
+    "utils": "clip_grad_norm_ and clip_grad_value_ stand in nn.optim",
     "ParameterDict": "a dict of tensors is found as it is",
 }
 

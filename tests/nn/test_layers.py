@@ -223,6 +223,23 @@ MISTAKES = [
         TypeError,
         "integers, the numbers of symbols, not dtypes.float",
     ),
+    (
+        lambda: nn.Linear(2, 3)(np.ones(2)),
+        TypeError,
+        r"Linear takes a Tensor, not ndarray: Tensor\(x",
+    ),
+    (lambda: nn.Conv2d(1, 1, 3)([1.0]), TypeError, "Conv2d takes a Tensor, not list"),
+    (lambda: nn.BatchNorm(1)([1.0]), TypeError, "BatchNorm takes a Tensor, not list"),
+    (lambda: nn.ReLU()(1.0), TypeError, "ReLU takes a Tensor, not float"),
+    (lambda: nn.Embedding(3, 4)([1]), TypeError, "Embedding takes a Tensor, not list"),
+    (lambda: nn.LSTM(3, 4)([1.0]), TypeError, "LSTM takes a Tensor, not list"),
+    (lambda: nn.Conv2d(1, 1, 3.0), TypeError, "kernel_size is a whole number, not 3.0"),
+    (lambda: nn.Conv2d(1, 1, 3, padding=1.5), TypeError, "padding is a whole number, not 1.5"),
+    (
+        lambda: nn.LSTMCell(3, 4)(Tensor.ones(2, 3), Tensor.ones(2, 4)),
+        TypeError,
+        r"state \(h, c\), not T",
+    ),
     (lambda: nn.Dropout(1.5), ValueError, r"p is a probability, in \[0, 1\], not 1.5"),
 ]
 

@@ -261,6 +261,25 @@ MISTAKES = [
     (lambda: nn.LSTMCell(3, 4)(Tensor.ones(2, 4)), r"needs shape \(batch, 3\), not \(2, 4\)"),
     (lambda: nn.MultiheadAttention(8, 3), "3 heads do not divide embed_dim=8"),
     (lambda: nn.MultiheadAttention(8, 2)(*[Tensor.ones(2, 7)] * 3), r"needs queries of shape"),
+    (lambda: nn.MultiheadAttention(8, 2, dropout=2.0), r"dropout is a probability, in \[0, 1\], not 2.0"),
+    (
+        lambda: nn.MultiheadAttention(8, 2)(Tensor(QUERY), Tensor(MEMORY[..., :6]), Tensor(MEMORY)),
+        r"needs keys of shape \(..., ..., 8\), not \(6, 2, 6\)",
+    ),
+    (
+        lambda: nn.MultiheadAttention(8, 2)(Tensor(QUERY), Tensor(MEMORY), Tensor(QUERY)),
+        r"a value for each key, in one batch with the queries, not shapes \(4, 2, 8\), \(6, 2, 8\) and",
+    ),
+    (
+        lambda: nn.MultiheadAttention(8, 2)(*[Tensor(QUERY)] * 3, attn_mask=Tensor.ones(5, 4)),
+        r"attn_mask has shape \(4, 4\) or \(4, 4, 4\), not \(5, 4\)",
+    ),
+    (
+        lambda: nn.MultiheadAttention(8, 2)(*[Tensor(QUERY)] * 3, key_padding_mask=Tensor.ones(4, 2)),
+        r"key_padding_mask has shape \(2, 4\), not \(4, 2\)",
+    ),
+    (lambda: nn.GRUCell(3, 4)(Tensor.ones(2, 3), Tensor.ones(3, 4)), r"state of shape \(2, 4\), not"),
+    (lambda: nn.Conv2d(1, 1, 3, padding=-1), "padding is at least 0, not -1"),
     (lambda: nn.TransformerEncoderLayer(4, 2, activation="cos"), "activation is relu, gelu or a function"),
     (lambda: nn.Transformer(4, 2, 1, 1, 8)(*[Tensor.ones(2, 5)] * 2), r"needs src of shape \(..., ..., 4\)"),
     (
@@ -278,7 +297,8 @@ MISTAKES = [
     (lambda: nn.GLU()(Tensor.ones(3)), r"axis 0 of shape \(3,\) has size 3"),
     (lambda: nn.PReLU(3)(Tensor.ones(2, 4)), "takes 4 weights, one for each channel, not 3"),
     (lambda: nn.HuberLoss(delta=0)(Tensor.ones(2), Tensor.ones(2)), "a positive delta, not 0"),
-    (lambda: nn.MSELoss("avg")(Tensor.ones(2), Tensor.ones(2)), "reduction is one of mean, sum"),
+    (lambda: nn.MSELoss("avg"), "reduction is one of mean, sum, none, not 'avg'"),
+    (lambda: nn.CTCLoss(reduction="batchmean"), "reduction is one of mean, sum, none, not 'batchmean'"),
     (lambda: nn.CTCLoss(9)(Tensor.ones(2, 1, 3), Tensor([[1]]), [2], [1]), "blank is one of 3 classes"),
     (lambda: nn.MultiMarginLoss(3)(Tensor.ones(2, 3), Tensor([1, 0])), "takes p = 1 or 2, not 3"),
     (lambda: nn.MultiMarginLoss()(Tensor.ones(2, 3), Tensor([1])), r"\(2,\) is needed"),

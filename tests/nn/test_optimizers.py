@@ -364,6 +364,30 @@ def test_clipping_norms_is_pytorchs(norm_type: float, most: float) -> None:
         np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy(), rtol=1e-5)  # type: ignore[union-attr]
 
 
+def test_a_norm_that_is_not_finite_raises_where_that_is_asked_for() -> None:
+    weight = Tensor([1.0], requires_grad=True)
+    (weight * float("inf")).sum().backward()
+    with pytest.raises(RuntimeError, match="the 2-norm of the gradients is inf"):
+        optim.clip_grad_norm_([weight], 1.0, error_if_nonfinite=True)
+
+
+def test_gradients_can_be_zeros_instead_of_none() -> None:
+    weight, optimizer = weight_and_sgd()
+    weight.square().sum().backward()
+    optimizer.zero_grad(set_to_none=False)
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [0.0]
+    optimizer.zero_grad(set_to_none=True)
+    assert weight.grad is None
+
+
+def test_an_optimizer_goes_through_its_state_dict() -> None:
+    (weight, first), (_, second) = weight_and_sgd(0.5), weight_and_sgd(0.25, 3.0)
+    second.load_state_dict(first.state_dict())
+    assert second.lr.item() == 0.5
+    assert second.params[0].item() == weight.item()
+
+
 def test_clipping_values() -> None:
     weight = Tensor([-3.0, 0.25, 5.0], requires_grad=True)
     weight.square().sum().backward()
@@ -409,7 +433,9 @@ def test_scaled_gradients_can_be_clipped_once_a_step() -> None:
             scaler.unscale_(optimizer)
         assert optim.clip_grad_norm_([weight], 1.0).item() == 16.0
         scaler.step(optimizer)
+        scaler.update()
     np.testing.assert_allclose(weight.numpy(), [7.0], rtol=1e-5)
+    assert scaler.get_scale() == 4.0
 
 
 def test_averages_follow_the_weights() -> None:
@@ -444,6 +470,12 @@ MISTAKES: list[tuple[Callable[[list[Tensor]], Any], type[Exception], str]] = [
     (lambda p: optim.Muon([p[0].reshape(4).detach().requires_grad_()]), ValueError, r"has shape \(4,\)"),
     (lambda p: optim.Muon(p, adjust_lr_fn="none"), ValueError, "'original' or 'match_rms_adamw', not 'none'"),
     (lambda p: optim.Adafactor(p, beta2_decay=0.5), ValueError, "beta2_decay is not positive"),
+    (
+        lambda p: optim.SGD(nn.Linear(1, 1)),
+        TypeError,
+        "a list of tensors, not a Linear: nn.state",
+    ),
+    (lambda p: optim.SGD({"weight": p[0]}), TypeError, "a list of tensors, not a dict"),
     (lambda p: optim.Adam(p, 0.1, (0.9, 0.99)), TypeError, r"by name: betas=\(0.9, 0.99\)"),
     (lambda p: optim.Adam(p, eps="small"), TypeError, "eps is a number, not 'small'"),
     (lambda p: optim.Adafactor(p, eps=(0.0, -1.0)), ValueError, r"eps\[1\] is not negative"),

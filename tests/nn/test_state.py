@@ -145,7 +145,11 @@ def test_consume_takes_the_tensors_out():
             ValueError,
             r"bias: the model is on \w+, the state dict on PYTHON; move one of them with .to\(\)",
         ),
-        ([1.0, 2.0], TypeError, "bias: a state dict holds Tensors, not list"),
+        (
+            [1.0, 2.0],
+            TypeError,
+            r"bias: a state dict holds Tensors, not list; Tensor\(value.numpy",
+        ),
     ],
     ids=["shape", "dtype", "device", "type"],
 )

@@ -19,8 +19,15 @@ def _with_gradients(params: Iterable[Tensor] | Tensor) -> list[Tensor]:
     return [param for param in given if param.grad is not None]
 
 
-def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float, norm_type: float = 2.0) -> Tensor:
+def clip_grad_norm_(
+    parameters: Iterable[Tensor] | Tensor,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+) -> Tensor:
     """Scale all gradients together so that their norm is at most `max_norm`; the norm before, lazy.
+
+    error_if_nonfinite  compute the norm now, and raise if it is infinite or NaN
 
     >>> weight = Tensor([3.0, 4.0], requires_grad=True)
     >>> _ = (weight * weight / 2).sum().backward()
@@ -41,6 +48,8 @@ def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float, norm
             total = together.max()
         else:
             total = together.sum() ** (1.0 / norm_type) if norm_type != 2 else together.sum().sqrt()
+        if error_if_nonfinite and not total.isfinite().item():
+            raise RuntimeError(f"the {norm_type:g}-norm of the gradients is {total.item()}")
         scale = (max_norm / (total + 1e-6)).clamp(max=1.0)
         for param in trained:
             grad = _grad(param)
@@ -137,6 +146,13 @@ class GradScaler:
         self._unscaled[id(optimizer)] = good
         result: Tensor = good
         return result
+
+    def get_scale(self) -> float:
+        """The scale now."""
+        return float(self.scale_factor.item())
+
+    def update(self) -> None:
+        """Nothing: `step` has adapted the scale. There because PyTorch asks for it."""
 
     def step(self, optimizer: Optimizer) -> None:
         """Step if all gradients are finite, and adapt the scale."""

@@ -17,7 +17,7 @@ from ...shape import shape_text
 from ...tensor import Tensor, no_grad
 from ...tensor.trace import called
 from ..parameters import buffer
-from ..state import Hidden
+from ..state import Hidden, get_state_dict, load_state_dict
 
 #: Tensors, or groups of them: {"params": tensors, and options that differ}.
 Params = Iterable[Tensor] | Iterable[Mapping[str, Any]]
@@ -162,10 +162,18 @@ class Optimizer:
                 group.keep("b1" if hasattr(self, "b1") else "momentum", number)
         number.assign(as_data(value, self.device)).realize()
 
-    def zero_grad(self) -> None:
-        """Forget the gradients: the next `backward` starts anew."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients, or make them zeros: the next `backward` starts anew."""
         for param in self.params:
-            param.grad = None
+            param.grad = None if set_to_none or param.grad is None else param.grad.zeros_like()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All memory of the optimizer by name, as `nn.state.get_state_dict` finds it."""
+        return get_state_dict(self)
+
+    def load_state_dict(self, state_dict: dict[str, Tensor]) -> None:
+        """Go on from where another optimizer of the same kind and parameters was."""
+        load_state_dict(self, state_dict, verbose=False)
 
     def step(self, only_if: Tensor | None = None) -> None:
         """Move the parameters once, by their gradients; see `schedule_step`."""
@@ -230,6 +238,11 @@ def _grouped(
     """(tensors, options of their own) of each group."""
     if isinstance(params, Tensor):
         raise TypeError("an optimizer takes a list of tensors, not one tensor: put it in a list")
+    if isinstance(params, Mapping) or not isinstance(params, Iterable):
+        kind = type(params).__name__
+        raise TypeError(
+            f"an optimizer takes a list of tensors, not a {kind}: nn.state.get_parameters finds them"
+        )
     given = list(params)
     if not any(isinstance(entry, Mapping) for entry in given):
         return [(given, {})]  # type: ignore[list-item]

@@ -1,0 +1,115 @@
+"""Which ranges become the lanes of vectors, cut to the width of the target's: a part of `vectorize`."""
+
+from __future__ import annotations
+
+import math
+
+from ..device import Target
+from ..dtype import dtypes
+from ..ir.nest import ranges_of, scan_ranges
+from ..ir.ops import LANEWISE, Ops
+from ..ir.uop import UOp
+from .opt.loops import (
+    ACROSS,
+    GATHERED,
+    IN_REGISTERS,
+    index_nodes,
+    largest_power_of_two,
+    make_range,
+    reduces_around,
+    stride,
+    substitute_ranges,
+    typical,
+)
+
+#: An element's part in loading a square by rows and exchanging its columns.
+SHUFFLED = 0.5
+
+
+def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
+    """The graph with its lane ranges cut to the width of vectors, and these ranges.
+
+    No two lane ranges are open at the same time, so that a vector has one range along its lanes.
+    """
+    widest = target.vector_bytes or target.load_bytes
+    nodes = sink.toposort()
+    found = [node for node in nodes if node.op is Ops.RANGE and node.arg.kind in IN_REGISTERS]
+    if widest == 0:
+        return sink, set()
+    widths = {r: largest_power_of_two(r.src[0].arg, widest // _element_bytes(nodes, r)) for r in found}
+    saved = _instructions_saved(nodes, widths)
+    chosen: list[UOp] = []
+    for r in sorted(found, key=lambda r: (-saved[r], r.arg.id)):
+        if saved[r] > 0 and not any(_meet(nodes, r, other) for other in chosen):
+            chosen.append(r)
+    lanes: set[UOp] = set()
+    mapping: dict[UOp, UOp] = {}
+    fresh = 1 + max(r.arg.id for r in nodes if r.op is Ops.RANGE)
+    for r in chosen:
+        width = widths[r]
+        if width == r.src[0].arg:
+            lanes.add(r)
+            continue
+        lane = make_range(width, fresh, r.arg.kind)
+        fresh += 1
+        mapping[r] = make_range(r.src[0].arg // width, r.arg.id, r.arg.kind) * width + lane
+        lanes.add(lane)
+    return (substitute_ranges(sink, mapping) if mapping else sink), lanes
+
+
+def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int]) -> dict[UOp, float]:
+    """How many instructions fewer run, roughly, if the lanes of vectors walk a range of registers."""
+    addresses = index_nodes(nodes)
+    around = reduces_around(nodes)
+    saved = dict.fromkeys(widths, 0.0)
+    for node in nodes:
+        is_access = node.op in (Ops.LOAD, Ops.STORE)
+        is_value = is_access or node.op is Ops.REDUCE or (node.op in LANEWISE and node not in addresses)
+        if node.op is Ops.SCAN:
+            for r in scan_ranges(node):
+                if r in widths:  # its fastest turns may be lanes, combined with twice the reach each time
+                    turns = math.prod(float(typical(other.src[0])) for other in ranges_of(node))
+                    steps = turns * (2 * math.log2(widths[r]) + 4) / widths[r]
+                    saved[r] -= steps if r is scan_ranges(node)[-1] else math.inf
+        if not is_value:
+            continue
+        own = ranges_of(node.src[0] if node.op is Ops.REDUCE else node)
+        loops = [ranges_of(reduce).union(reduce.src[1:]) for reduce in around.get(node, ())]
+        inside = own.union(*loops)
+        count = math.prod(float(typical(r.src[0])) for r in inside if r in own or r not in widths)
+        for r in own:
+            if r not in widths or widths[r] == 1:
+                continue
+            step = stride(node.src[0].src[1], r) if is_access else 0
+            share = 1 / widths[r] if step in (0, 1, -1) else GATHERED
+            if share == GATHERED and node.op is Ops.LOAD and _has_neighbours(node, r, widths):
+                share = SHUFFLED
+            saved[r] += count * (1 - share)
+            if node.op is Ops.REDUCE and r in node.src[1:]:
+                ends = math.prod(float(typical(r.src[0])) for r in ranges_of(node))
+                saved[r] -= ends * ACROSS
+    return saved
+
+
+def _has_neighbours(load: UOp, lanes: UOp, widths: dict[UOp, int]) -> bool:
+    """Whether what is far apart from lane to lane is the columns of a square that can be loaded by rows."""
+    place = load.src[0].src[1]
+    return any(
+        widths.get(r) == widths[lanes] and stride(place, r) == 1 for r in ranges_of(load) if r is not lanes
+    )
+
+
+def _meet(nodes: list[UOp], a: UOp, b: UOp) -> bool:
+    return any(a in ranges_of(node) and b in ranges_of(node) for node in nodes)
+
+
+def _element_bytes(nodes: list[UOp], r: UOp) -> int:
+    """The size of the largest element among the values that differ along `r`."""
+    sizes = [
+        node.dtype.itemsize
+        for node in nodes
+        if node.op not in (Ops.INDEX, Ops.STORE, Ops.SINK, Ops.RANGE, Ops.STAGE)
+        and node.dtype.scalar_type not in (dtypes.index, dtypes.void)
+        and r in ranges_of(node)
+    ]
+    return max(sizes, default=4)

@@ -78,6 +78,19 @@ def test_a_tile_fits_the_registers():
         assert 8 <= tile // (target.vector_bytes // 4) < target.vector_registers
 
 
+def test_sums_leave_registers_for_what_is_loaded():
+    """5 x 80 would fit, but 25 sums are slower than 24."""
+    for ast in (product(960, 960, 960), product(1024, 1024, 1024, transposed_a=True)):
+        rows, lanes = [opt.amount for opt in chosen(ast) if opt.op is OptOps.UPCAST]
+        assert rows * lanes <= 24 * 16
+
+
+def test_a_large_result_is_not_stored_across_its_rows():
+    """Lanes along the first operand's columns are no neighbours of a result: 16 MB of it come from memory."""
+    opts = chosen(product(2048, 2048, 2048, True, True))
+    assert [opt.axis for opt in opts if opt.op is OptOps.UPCAST and opt.amount > 16] == [1]
+
+
 def test_windows_are_read_where_they_lie():
     """A convolution's panel has nine places for each element: copying them costs more than it saves."""
     assert staged(chosen(convolution(4, 16, 34, 16))) == []
@@ -142,6 +155,13 @@ def test_an_operand_that_serves_few_rows_is_read_once_and_not_packed():
         Opt(OptOps.UPCAST, 1, 32),
     ]
     assert staged(chosen(product(16, 4096, 4096))) == [2]
+
+
+def test_odd_columns_are_summed_in_strips_too():
+    """A strip that is a little too long, with its last lanes left out, and not single vectors."""
+    for size, strip in ((1024, 256), (1021, 256), (127, 128), (300, 160)):
+        columns = sink(store(0, reduce(load(1, plain(1000, size).permute((1, 0))), Ops.ADD, 1)))
+        assert choose(Loops.of(lower(columns)), CPU)[-1] == Opt(OptOps.UPCAST, 0, strip)
 
 
 def test_a_matrix_times_few_columns_is_read_along_its_rows():

@@ -25,7 +25,7 @@ import math
 from dataclasses import dataclass
 
 from ...device import Target
-from ...dtype import dtypes
+from ...dtype import PtrDType, dtypes
 from ...ir import index
 from ...ir.nest import ranges_of
 from ...ir.ops import ELEMENTWISE, Ops
@@ -70,8 +70,11 @@ IN_PIECES = 1 << 22
 #: Pieces that pack the same are so few at least (`threads.py`).
 PIECES = 4
 #: Cycles to store an element of a tile whose lanes are not neighbours; where they are more than the first
-#: cache has ways for their addresses, so that a line is gone before its next element comes.
-SCATTERED, CONFLICTING = 2.0, 12.0
+#: cache has ways for their addresses, so that a line is gone before its next element comes; and where that
+#: comes from beyond the second then. Measured with A.T @ B.T of 2048.
+SCATTERED, CONFLICTING, FAR_CONFLICTING = 2.0, 12.0, 40.0
+#: The share of the registers that sums may take: with 25 of 32, 5 x 80, a tile is slower by a third.
+SUMS = 3 / 4
 #: The number of a loop that no kernel has.
 NEW = 1 << 20
 #: Addresses so many bytes apart share a set of the first cache.
@@ -282,6 +285,8 @@ def _fits(
     others = vectors + max(1, target.vector_registers // ROW_REGISTERS) + product
     if side * vectors + others > target.vector_registers or side > (size_of(rows) or 0):
         return False
+    if side * vectors > SUMS * target.vector_registers:
+        return False
     if -length % (vectors * width) > length or vectors * width > MAX_UPCAST:
         return False
     panel = steps * vectors * width * facts.element_bytes
@@ -360,7 +365,10 @@ def _scattering(target: Target, access: Access, lanes: Axis, count: int) -> floa
     """Cycles to load or store one of `count` elements outside of the reduction that are no neighbours."""
     sets = SET_BYTES // math.gcd((access.step(lanes) or 0) * access.node.src[0].dtype.itemsize, SET_BYTES)
     ways = max(1, min(target.caches, default=CACHE) // SET_BYTES)
-    return SCATTERED if count <= sets * ways else CONFLICTING
+    if count <= sets * ways:
+        return SCATTERED
+    memory: PtrDType = access.node.src[0].src[0].dtype  # type: ignore[assignment]
+    return FAR_CONFLICTING if memory.size * memory.base.itemsize > _second_cache(target) else CONFLICTING
 
 
 def _hard_to_read(facts: Facts, access: Access) -> bool:

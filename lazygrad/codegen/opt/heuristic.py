@@ -43,6 +43,8 @@ CHEAP = 6
 LONG = 16
 #: The least and the greatest side of the square in which a transpose reads and writes.
 SQUARE, LARGE_SQUARE = 8, 16
+#: A strip may be so much longer than an odd axis that it is for.
+PADDING = 1 / 12
 #: Axes along which addresses take divisions are written out if they have at most so many places together.
 PLACES = 64
 #: The sides of register tiles, best first.
@@ -344,7 +346,11 @@ class _Plan:
         if size is None or times < 2:
             return 0
         if axis.number in self.padded:
-            return times if size >= 4 * times * self.width and self.fits(axis, times * self.width) else 0
+            for count in range(times, 1, -1):
+                side = count * self.width
+                if -size % side <= PADDING * size and self.fits(axis, side):
+                    return count
+            return 0
         vectors = size // self.width
         for count in range(times, 1, -1):
             if vectors % count == 0 and self.fits(axis, count * self.width):

@@ -109,6 +109,20 @@ def test_a_library_that_hangs_or_dies_has_no_time_and_another_process_next():
     peer.close()
 
 
+def test_odd_sizes_stand_beside_round_ones():
+    done = run_bench("odd", "--quick", "--cases", "elementwise")
+    assert done.returncode == 0, done.stderr
+    head, *rows = [line.split() for line in done.stdout.splitlines()]
+    assert head == ["case", "size", "us", "ns", "each", "times"]
+    assert [row[:2] for row in rows] == [
+        ["elementwise", "1048576"],
+        ["elementwise", "1048573"],
+        ["elementwise", "1021x1021"],
+    ]
+    assert rows[0][4] == "1.00"
+    assert run_bench("odd", "--cases", "nothing").returncode == 2
+
+
 def test_speed_names_the_cases_there_are():
     done = run_bench("--cases", "matmull")
     assert done.returncode == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import io
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -35,6 +36,8 @@ COMMANDS: dict[str, Command] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; the exit status. Words after `--` are those of a script that the command runs."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")  # a terminal without a character shows `?`
     parser = _parser()
     if words and not words[0].startswith("-") and words[0] not in COMMANDS:
         near = difflib.get_close_matches(words[0], COMMANDS, 1, cutoff=0.4)

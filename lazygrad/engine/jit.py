@@ -31,6 +31,7 @@ from .capture import (
 )
 from .entry import Entry
 from .guards import Watch
+from .report import show
 from .results import Nest
 from .structure import Call, Describer, Spec, binds_in, note_bind
 
@@ -180,7 +181,7 @@ class _State:
         if count < MAX_RECAPTURES:
             self.recaptures[name] = count + 1
             if DEBUG >= 1:
-                print(f"JIT captures {describe_fn(self.fxn)} again: {changed}")
+                show(f"JIT captures {describe_fn(self.fxn)} again: {changed}")
             return self._capture(args, kwargs)
         if name not in self.warned:
             self.warned.add(name)
@@ -198,7 +199,8 @@ class _State:
         self.on_several = True
         warnings.warn(
             f"{self!r} runs without a capture: it takes, gives or keeps tensors that are sharded over "
-            "several devices, and replaying these is not there yet; what is sharded inside of it alone is replayed",
+            "several devices, and replaying these is not there yet; what is sharded inside of it alone is "
+            "replayed",
             RuntimeWarning,
             stacklevel=user_level(),
         )

@@ -237,7 +237,7 @@ def _report_view(part: Buffer) -> None:
     """A row for a part of memory that is read as it is: nothing runs."""
     GlobalCounters.kernel_count += 1
     name = f"view {report.size_text(part.nbytes)} @ {part.offset:<10d}"
-    print(report.row(part.device, report.colored(name, "yellow"), 2, None, 0, 0, 0, (), "yellow"))
+    report.show(report.row(part.device, report.colored(name, "yellow"), 2, None, 0, 0, 0, (), "yellow"))
 
 
 def _can_adopt(target: Buffer, source: Buffer) -> bool:
@@ -257,7 +257,7 @@ def allocate_empty(buffer: Buffer) -> None:
     if DEBUG.value >= 2 and buffer.size and not buffer.device.startswith("DISK"):
         GlobalCounters.kernel_count += 1
         name = f"empty {buffer.size:10d} {buffer.dtype!r}"
-        print(report.row(buffer.device, report.colored(name, "yellow"), 1, None, 0, 0, 0, (), "yellow"))
+        report.show(report.row(buffer.device, report.colored(name, "yellow"), 1, None, 0, 0, 0, (), "yellow"))
 
 
 def bytes_on_host(buffer: Buffer) -> memoryview:
@@ -273,7 +273,7 @@ def bytes_on_host(buffer: Buffer) -> memoryview:
             copied = report.copy_name(Buffer("CPU", buffer.size, buffer.dtype), buffer)
             name = report.colored(copied, "yellow")
             moved = buffer.nbytes
-            print(report.row("CPU", name, 2, seconds, 0, moved, moved, (), "yellow"))
+            report.show(report.row("CPU", name, 2, seconds, 0, moved, moved, (), "yellow"))
     return view
 
 
@@ -296,7 +296,7 @@ def report_run(
     if DEBUG.value >= 2:
         shown = report.colored(name, "yellow") if spec is None else report.shown_name(item.ast, spec)
         args, metadata, kernel = len(item.bufs), item.metadata, spec is not None
-        print(report.row(device, shown, args, seconds, ops, moved, accessed, metadata, head, kernel))
+        report.show(report.row(device, shown, args, seconds, ops, moved, accessed, metadata, head, kernel))
 
 
 def number_of(value: sint | Any, var_vals: dict[UOp, int]) -> int:

@@ -303,7 +303,7 @@ class Replay:
         args = len({place for a in actions for place in a.places})
         moved = sum(b.nbytes for a in actions for b in a.bufs)
         ops, accessed = sum(a.ops for a in actions), sum(a.accessed for a in actions)
-        print(report.row(batch.device, name, args, seconds, ops, moved, accessed, (), "cyan", True))
+        report.show(report.row(batch.device, name, args, seconds, ops, moved, accessed, (), "cyan", True))
 
     def _run_action(self, action: Action) -> None:
         handles = tuple([self.handles[place] for place in action.places])

@@ -49,6 +49,15 @@ def visible_width(text: str) -> int:
     return len(re.sub(r"\x1b\[[0-9;]*m", "", text))
 
 
+def show(text: str) -> None:
+    """Print. What the encoding of the output lacks becomes `?`: looking must not end what runs."""
+    try:
+        print(text)
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding
+        print(text.encode(encoding, "replace").decode(encoding))
+
+
 def time_text(seconds: float) -> str:
     """A duration in 9 columns: us, ms or s, the next unit from ten of it on."""
     if seconds > 10:
@@ -143,31 +152,31 @@ def print_forms(item: ScheduleItem, runner: Runner) -> None:
     device = Device[item.bufs[0].device]
     if DEBUG >= 3:
         for line in reasons(item):
-            print(line)
+            show(line)
     level_of_ast = 3 if DEBUG_STYLE == "classic" else 5
     if DEBUG.value >= level_of_ast:
-        print(styled(GRAPH, item.ast))
+        show(styled(GRAPH, item.ast))
     if DEBUG >= 3:
-        print(f"{shown_name(item.ast, spec)}: opts {list(spec.applied_opts)}")
+        show(f"{shown_name(item.ast, spec)}: opts {list(spec.applied_opts)}")
         for line in refusals(item.ast, spec, device):
-            print(line)
+            show(line)
     if DEBUG >= 5 and DEBUG_STYLE != "classic":
         _print_scheduled(item.ast, runner, device)
     if DEBUG >= 6:
         _print_loops(item.ast, runner, device)
     if DEBUG >= 5:
-        print(styled(LINEAR, linear_program(runner, item.bufs[0].device, item.ast)))
+        show(styled(LINEAR, linear_program(runner, item.bufs[0].device, item.ast)))
     if DEBUG >= 4:
-        print(spec.src)
+        show(spec.src)
     if DEBUG >= 7 and device.compiler is not None:
-        print(device.compiler.disassemble(spec.src))
+        show(device.compiler.disassemble(spec.src))
 
 
 def _print_scheduled(ast: UOp, runner: Runner, device: CompiledDevice) -> None:
     """The graph again, after the Opts: its SINK says how the kernel is called."""
     for name, form in stages(ast, device.renderer, runner.spec.applied_opts):
         if name == "apply opts":
-            print(styled(GRAPH, form))
+            show(styled(GRAPH, form))
             return
 
 
@@ -177,7 +186,7 @@ def _print_loops(ast: UOp, runner: Runner, device: CompiledDevice) -> None:
     for name, form in stages(ast, device.renderer, runner.spec.applied_opts):
         text = styled(LOOPS, form) if isinstance(form, UOp) else before
         if text != before:
-            print(f"after {name}\n{text}")
+            show(f"after {name}\n{text}")
         before = text
 
 
@@ -246,7 +255,7 @@ def print_graphs(roots: Sequence[UOp]) -> None:
     """With GRAPH=1, what is about to be planned, as the methods of Tensor recorded it."""
     if SHOW_GRAPH or VIZ:
         for root in roots:
-            print(styled(GRAPH, root))
+            show(styled(GRAPH, root))
 
 
 plan_observers.append(print_graphs)
@@ -255,7 +264,7 @@ plan_observers.append(print_graphs)
 def _summary() -> None:
     if DEBUG >= 3 and GlobalCounters.kernel_count:
         seconds = max(GlobalCounters.time_sum_s, 1e-12)
-        print(
+        show(
             f"avg: {GlobalCounters.global_ops / seconds * 1e-9:8.2f} GFLOPS "
             f"{GlobalCounters.global_mem / seconds * 1e-9:8.2f} GB/s   "
             f"total: {GlobalCounters.kernel_count:4d} kernels {GlobalCounters.global_ops * 1e-9:8.2f} GOPS "

@@ -132,6 +132,26 @@ def test_colours_on_a_terminal_only_and_never_with_no_color():
     assert "\x1b[" not in on_a_terminal(script, DEBUG="2", NO_COLOR="1")
 
 
+@pytest.mark.parametrize("style", ["", "classic"])
+def test_what_the_encoding_lacks_is_a_question_mark(style, tmp_path):
+    path = tmp_path / "script.py"
+    script = """
+        from lazygrad import Tensor, TinyJit
+        def größe(x):
+            return (x + 1).contiguous() * 2
+        jitted = TinyJit(größe)
+        for _ in range(3):
+            print(jitted(Tensor([1.0])).tolist())
+    """
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    env |= {"DEBUG": "5", "TRACEMETA": "2", "DEBUG_STYLE": style}
+    path.write_text(textwrap.dedent(script), encoding="utf-8")
+    done = subprocess.run([sys.executable, path], env=env, capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    assert done.stdout.count("[4.0]") == 3
+    assert ("?? STORE" in done.stdout) is (style == "classic")
+
+
 # ---- the roofline ----
 
 

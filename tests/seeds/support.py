@@ -36,8 +36,13 @@ def run_script(script: str, **flags: str | int) -> str:
 
 def _run(command: list[str], flags: dict[str, str | int]) -> str:
     env = {name: text for name, text in os.environ.items() if name not in FLAGS}
-    env |= {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", **{name: str(flag) for name, flag in flags.items()}}
-    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120)
+    env |= {
+        "PYTHONPATH": str(ROOT),
+        "NO_COLOR": "1",
+        "PYTHONIOENCODING": "utf-8",
+        **{name: str(flag) for name, flag in flags.items()},
+    }
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=env, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -68,7 +68,7 @@ def test_a_rewrite_names_its_rule_and_where_it_is_written():
     (rewritten,) = (step for step in forms["legalize"].rewrites if step.before.op is Ops.EXP2)
     file, line = rewritten.place.rsplit(":", 1)
     assert file == "lazygrad/codegen/decompose.py"
-    source = (ROOT / file).read_text().splitlines()
+    source = (ROOT / file).read_text(encoding="utf-8").splitlines()
     assert f"def {rewritten.rule}(" in source[int(line) - 1]
 
 

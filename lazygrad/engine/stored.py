@@ -118,6 +118,8 @@ def _text(arg: Any) -> str:
         return ", ".join(sorted([_text(part) for part in arg]))
     if isinstance(arg, DType):
         return repr(arg)
+    if dataclasses.is_dataclass(arg) and not isinstance(arg, type):
+        return f"{type(arg).__name__}{_text(tuple([getattr(arg, f.name) for f in dataclasses.fields(arg)]))}"
     raise Unlasting(type(arg).__name__)
 
 

@@ -19,6 +19,7 @@ from lazygrad.config import Context, ContextVar
 from lazygrad.device import CompiledDevice, Compiler
 from lazygrad.engine import stored
 from lazygrad.engine.programs import clear_programs, get_runner
+from lazygrad.engine.targets import TARGETS, find_target
 from lazygrad.nn import Conv2d, Linear, optim, state
 from lazygrad.runtime import _cache
 from lazygrad.schedule.kernelize import clear_templates
@@ -114,6 +115,12 @@ def test_digests_tell_kernels_apart():
 
 def test_a_kernel_met_again_has_the_same_digest():
     assert stored.digest(ast_of(ones(3, 4) + 1)) == stored.digest(ast_of(ones(3, 4) + 1))
+
+
+def test_every_target_has_a_text():
+    for name, (kind, _) in TARGETS.items():
+        target = find_target(name).renderer.target
+        assert stored.target_text(target) != stored.target_text(dataclasses.replace(target, max_ops=1)), kind
 
 
 def test_what_only_this_process_knows_has_no_digest():

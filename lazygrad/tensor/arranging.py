@@ -11,7 +11,7 @@ from ..dtype import dtypes
 from ..shape import resolve_equal, shape_text
 from .arguments import at_most
 from .base import TensorBase
-from .creation import iota
+from .creation import checked_shape, iota
 from .movement import sizes_of
 from .rearranging import RearrangingMixin
 
@@ -186,7 +186,7 @@ class ArrangingMixin(RearrangingMixin):
         >>> Tensor([[1, 2], [3, 4]]).sum_to_size(1, 2).tolist()
         [[4, 6]]
         """
-        wanted = sizes_of(size)
+        wanted = checked_shape(sizes_of(size))
         extra = self.ndim - len(wanted)
         fits = extra >= 0 and all(
             resolve_equal(w, 1) or resolve_equal(w, s)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..dtype import DType, dtypes, least_upper_dtype
 from .function import Function
 from .gamma import GammaMixin
+from .kinds import is_number
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -201,6 +202,8 @@ class FloatsMixin(GammaMixin):
         >>> Tensor([2]).float_power(-1).tolist()
         [0.5]
         """
+        if not is_number(exponent):
+            raise TypeError(f"float_power takes a number or a Tensor, not {exponent!r}")
         right = exponent.cast(dtypes.float64) if hasattr(exponent, "cast") else float(exponent)
         return self.cast(dtypes.float64).pow(right)
 

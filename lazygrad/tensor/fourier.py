@@ -103,7 +103,9 @@ class FourierMixin(ProductsMixin):
 
     # *** several axes
 
-    def fft2(self, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Tensor:
+    def fft2(
+        self, s: Sequence[int] | None = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
+    ) -> Tensor:
         """`fft` along two axes.
 
         >>> Tensor([[[1.0, 0.0]]]).fft2().tolist()
@@ -111,7 +113,9 @@ class FourierMixin(ProductsMixin):
         """
         return self.fftn(s, dim, norm)
 
-    def ifft2(self, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Tensor:
+    def ifft2(
+        self, s: Sequence[int] | None = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
+    ) -> Tensor:
         """The inverse of `fft2`.
 
         >>> Tensor([[[1.0, 0.0]]]).ifft2().tolist()
@@ -119,7 +123,9 @@ class FourierMixin(ProductsMixin):
         """
         return self.ifftn(s, dim, norm)
 
-    def rfft2(self, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Tensor:
+    def rfft2(
+        self, s: Sequence[int] | None = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
+    ) -> Tensor:
         """`fft2` of real numbers: half of the last axis.
 
         >>> Tensor([[1.0]]).rfft2().tolist()
@@ -127,7 +133,9 @@ class FourierMixin(ProductsMixin):
         """
         return self.rfftn(s, dim, norm)
 
-    def irfft2(self, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Tensor:
+    def irfft2(
+        self, s: Sequence[int] | None = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
+    ) -> Tensor:
         """The inverse of `rfft2`.
 
         >>> Tensor([[[1.0, 0.0], [1.0, 0.0]]]).irfft2().tolist()
@@ -135,7 +143,7 @@ class FourierMixin(ProductsMixin):
         """
         return self.irfftn(s, dim, norm)
 
-    def fftn(self, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    def fftn(self, s: Sequence[int] | None = None, dim: Any = None, norm: str | None = None) -> Tensor:
         """`fft` along several axes (all, if none are named); s are the sizes.
 
         >>> Tensor([[[1.0, 0.0]]]).fftn().tolist()
@@ -146,7 +154,7 @@ class FourierMixin(ProductsMixin):
             made = made.fft(size, axis, norm)
         return made  # type: ignore[no-any-return]
 
-    def ifftn(self, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    def ifftn(self, s: Sequence[int] | None = None, dim: Any = None, norm: str | None = None) -> Tensor:
         """The inverse of `fftn`.
 
         >>> Tensor([[[1.0, 0.0]]]).ifftn().tolist()
@@ -157,7 +165,7 @@ class FourierMixin(ProductsMixin):
             made = made.ifft(size, axis, norm)
         return made  # type: ignore[no-any-return]
 
-    def rfftn(self, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    def rfftn(self, s: Sequence[int] | None = None, dim: Any = None, norm: str | None = None) -> Tensor:
         """`fftn` of real numbers: half of the last axis that is named.
 
         >>> Tensor([[1.0]]).rfftn().tolist()
@@ -169,7 +177,7 @@ class FourierMixin(ProductsMixin):
             made = made.fft(count, axis, norm)
         return made
 
-    def irfftn(self, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    def irfftn(self, s: Sequence[int] | None = None, dim: Any = None, norm: str | None = None) -> Tensor:
         """The inverse of `rfftn`.
 
         >>> Tensor([[[1.0, 0.0], [1.0, 0.0]]]).irfftn().tolist()

@@ -72,25 +72,26 @@ class GatheringMixin(IndexingMixin):
         flat = movement.reshape(self.uop, (self.numel(),))
         return self._make(gather(flat, node), self)
 
-    def take_along_dim(self, indices: Any, dim: int | None = None) -> Tensor:
+    def take_along_dim(self, indices: TensorBase, dim: int | None = None) -> Tensor:
         """`gather` with an index that broadcasts on the other axes; of the flattened tensor without `dim`.
 
         >>> Tensor([[1, 2], [3, 4]]).take_along_dim(Tensor([[1], [0]]), 1).tolist()
         [[2], [3]]
         """
+        index: Any = indices
         if dim is None:
-            return self.flatten().gather(0, indices.flatten())
+            return self.flatten().gather(0, index.flatten())
         axis = self._axis(dim)
         whole = broadcast_shapes(
             tuple(1 if i == axis else s for i, s in enumerate(self.shape)),
-            tuple(1 if i == axis else s for i, s in enumerate(indices.shape)),
+            tuple(1 if i == axis else s for i, s in enumerate(index.shape)),
         )
         source = self.expand(tuple(self.shape[axis] if i == axis else s for i, s in enumerate(whole)))
         return source.gather(
-            axis, indices.expand(tuple(indices.shape[axis] if i == axis else s for i, s in enumerate(whole)))
+            axis, index.expand(tuple(index.shape[axis] if i == axis else s for i, s in enumerate(whole)))
         )
 
-    def scatter(self, dim: int, index: Any, src: Any, reduce: str | None = None) -> Tensor:
+    def scatter(self, dim: int, index: TensorBase, src: Any, reduce: str | None = None) -> Tensor:
         """A copy with values stored along an axis: result[index[i][j]][j] = src[i][j] for axis 0.
 
         reduce  None (the last of equal places stays), "add" or "multiply"
@@ -103,7 +104,7 @@ class GatheringMixin(IndexingMixin):
         op = {None: None, "add": Ops.ADD, "multiply": Ops.MUL}[reduce]
         return self._scattered(dim, index, src, op, "scatter")
 
-    def scatter_add(self, dim: int, index: Any, src: Any) -> Tensor:
+    def scatter_add(self, dim: int, index: TensorBase, src: Any) -> Tensor:
         """A copy with values added along an axis, where places repeat too.
 
         >>> Tensor([0, 1]).scatter_add(0, Tensor([1, 1]), Tensor([5, 6])).tolist()
@@ -131,7 +132,7 @@ class GatheringMixin(IndexingMixin):
         return self._make(movement.reshape(node, self.shape), self, values)
 
     def scatter_reduce(
-        self, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+        self, dim: int, index: TensorBase, src: Any, reduce: str, *, include_self: bool = True
     ) -> Tensor:
         """A copy with values combined along an axis: reduce is sum, prod, mean, amax or amin.
 
@@ -161,7 +162,7 @@ class GatheringMixin(IndexingMixin):
             result = result / counts if dtypes.is_float(self.dtype) else result // counts
         return result
 
-    def index_select(self, dim: int, index: Any) -> Tensor:
+    def index_select(self, dim: int, index: TensorBase) -> Tensor:
         """The slices of an axis that a line of integers names.
 
         >>> Tensor([[1, 2], [3, 4]]).index_select(1, Tensor([1])).tolist()
@@ -169,7 +170,8 @@ class GatheringMixin(IndexingMixin):
         """
         if index.ndim > 1:
             raise ValueError(f"index_select needs a line of integers, not shape {shape_text(index.shape)}")
-        return self[(slice(None),) * self._axis(dim) + (index.reshape((index.numel(),)),)]
+        line: Any = index
+        return self[(slice(None),) * self._axis(dim) + (line.reshape((line.numel(),)),)]
 
     def select(self, dim: int, index: int) -> Tensor:
         """One slice of an axis, without it.

@@ -273,7 +273,7 @@ class IndexingMixin(RandomMixin):
             raise RuntimeError("an index without tensors has no addresses")
         return valid.where(total, filled(shape, counting, -1)), shape
 
-    def masked_select(self, mask: Any) -> Tensor:
+    def masked_select(self, mask: TensorBase) -> Tensor:
         """The elements where a mask holds, in one line. It runs, to know how many there are.
 
         >>> Tensor([1, 2]).masked_select(Tensor([False, True])).tolist()
@@ -282,7 +282,7 @@ class IndexingMixin(RandomMixin):
         if not dtypes.is_bool(mask.dtype):
             raise TypeError(f"masked_select needs a bool mask, not {mask.dtype}")
         shape = broadcast_shapes(self.shape, mask.shape)
-        wide = mask.expand(shape)
+        wide = self._operand(mask).expand(shape)
         return self.expand(shape).flatten()[self._mask_positions(wide.flatten())[0]]
 
     # *** writing

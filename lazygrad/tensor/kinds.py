@@ -131,7 +131,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 class Contract:
     """What a function takes: looked at when it is first called with arguments, held at each call."""
 
-    __slots__ = ("by_name", "by_position", "is_method", "name", "rest", "signature", "unchecked")
+    __slots__ = ("by_name", "by_position", "is_method", "more", "name", "rest", "signature", "unchecked")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.name = function.__name__.replace("__init__", "Tensor")
@@ -141,6 +141,7 @@ class Contract:
         self.by_name: dict[str, Kind] = {}
         positional: list[tuple[str, Kind] | None] = []
         self.rest: tuple[str, Kind] | None = None
+        self.more: Kind | None = None
         for name, parameter in self.signature.parameters.items():
             kind = None if name in ("self", "cls") else kind_of(str(parameter.annotation), names)
             row = None if kind is None else (name, kind)
@@ -148,6 +149,8 @@ class Contract:
                 self.rest = row
             elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 positional.append(row)
+            if parameter.kind is parameter.VAR_KEYWORD:
+                self.more = kind
             if kind is not None and parameter.kind in _NAMED:
                 self.by_name[name] = kind
         while positional and positional[-1] is None and self.rest is None:
@@ -179,7 +182,7 @@ class Contract:
                 if one in kwargs and other in kwargs:
                     raise TypeError(f"{self.name}: give {one} or {other}, which are the same, not both")
         for name, value in kwargs.items():
-            kind = self.by_name.get(name)
+            kind = self.by_name.get(name, self.more)
             if kind is not None and type(value) not in kind.types and not kind.holds(value):
                 raise self.wrong(name, kind, value)
 

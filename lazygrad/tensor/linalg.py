@@ -182,6 +182,8 @@ class LinalgMixin(RunningMixin):
                     f"{shape_text(right.shape)}"
                 )
             mine, theirs = tuple(range(self.ndim - dims, self.ndim)), tuple(range(dims))
+        elif not isinstance(dims, (tuple, list)) or len(dims) != 2:
+            raise TypeError(f"tensordot's dims are a number of axes, or the axes of both, not {dims!r}")
         else:
             mine, theirs = self._axes(dims[0]), right._axes(dims[1])
         if len(mine) != len(theirs) or len(mine) > min(self.ndim, right.ndim):

@@ -407,7 +407,7 @@ def _float_dtype(name: str, dtype: DType | str | None) -> DType:
 
 
 def _weight_sizes(name: str, shape: Any) -> tuple[int, ...]:
-    sizes = tuple(sizes_of(shape))
+    sizes: Any = checked_shape(sizes_of(shape))
     if len(sizes) < 2:
         raise ValueError(f"{name} is for weights of shape (out, in, ...), not {sizes}")
-    return sizes
+    return sizes  # type: ignore[no-any-return]

@@ -193,7 +193,9 @@ class StatisticsMixin(WritingMixin):
 
     # *** differences and areas
 
-    def diff(self, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    def diff(
+        self, n: int = 1, dim: int = -1, prepend: TensorBase | None = None, append: TensorBase | None = None
+    ) -> Tensor:
         """The n-th differences of neighbours along an axis; of bools whether they differ.
 
         prepend, append  tensors that the axis is lengthened by first
@@ -206,7 +208,7 @@ class StatisticsMixin(WritingMixin):
         if n < 0:
             raise ValueError(f"diff's n is not negative, not {n}")
         axis = self._axis(dim)
-        ends = [t for t in (prepend, self, append) if t is not None]
+        ends: list[Any] = [t for t in (prepend, self, append) if t is not None]
         x: Any = ends[0].cat(*ends[1:], dim=axis) if len(ends) > 1 else self.reshape(self.shape)
         for _ in range(n):
             size = x.shape[axis]
@@ -216,7 +218,7 @@ class StatisticsMixin(WritingMixin):
             x = later ^ earlier if dtypes.is_bool(x.dtype) else later - earlier
         return x  # type: ignore[no-any-return]
 
-    def trapezoid(self, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    def trapezoid(self, x: TensorBase | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
         """The area below points along an axis, by the trapezoidal rule.
 
         x   where the points are: a line, or a tensor that broadcasts      dx  else their distance
@@ -226,7 +228,7 @@ class StatisticsMixin(WritingMixin):
         """
         return self._trapezoids(x, dx, dim).sum(dim)
 
-    def trapz(self, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    def trapz(self, x: TensorBase | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
         """`trapezoid` by its older name.
 
         >>> Tensor([1.0, 3.0]).trapz().item()
@@ -234,7 +236,7 @@ class StatisticsMixin(WritingMixin):
         """
         return self.trapezoid(x, dx=dx, dim=dim)
 
-    def cumulative_trapezoid(self, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    def cumulative_trapezoid(self, x: TensorBase | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
         """The running area below points along an axis.
 
         >>> Tensor([1.0, 3.0, 5.0]).cumulative_trapezoid().tolist()
@@ -255,7 +257,9 @@ class StatisticsMixin(WritingMixin):
 
     # *** rows of observations
 
-    def cov(self, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    def cov(
+        self, *, correction: int = 1, fweights: TensorBase | None = None, aweights: TensorBase | None = None
+    ) -> Tensor:
         """The covariances of variables: a row for each, a column for each observation.
 
         fweights  how often each observation counts (integers)      aweights  how much each weighs

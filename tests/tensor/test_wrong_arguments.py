@@ -30,6 +30,13 @@ ROWS: list[Row] = [
     ("sum", lambda: LINE.sum({0}), TypeError, "sum: axis is an int or a sequence of ints, not {0}"),
     ("gather", lambda: LINE.gather(axis="a", index=LINE), TypeError, "gather: axis is an int, not 'a'"),
     ("relu", lambda: LINE.dropout(object()), TypeError, "dropout: p is a number, not <object object>"),
+    ("take_along_dim", lambda: LINE.take_along_dim([0], 0), TypeError, "indices is a Tensor, not [0]"),
+    ("scatter", lambda: LINE.scatter(0, [0], 1.0), TypeError, "scatter: index is a Tensor, not [0]"),
+    ("masked_select", lambda: LINE.masked_select([True]), TypeError, "mask is a Tensor, not [True]"),
+    ("trapezoid", lambda: LINE.trapezoid([1.0]), TypeError, "trapezoid: x is a Tensor, not [1.0]"),
+    ("cov", lambda: LINE.cov(aweights=3), TypeError, "cov: aweights is a Tensor, not 3"),
+    ("fftn", lambda: LINE.fftn(4), TypeError, "fftn: s is a sequence of ints, not 4"),
+    ("rearrange", lambda: LINE.rearrange("(a b) -> a b", b="x"), TypeError, "b is an int, not 'x'"),
     # unknown, with the closest that is known
     ("sum", lambda: LINE.sum(foo=3), TypeError, "sum has no argument 'foo'; it takes axis, keepdim, dtype"),
     ("sum", lambda: LINE.sum(keepdm=True), TypeError, "'keepdm'; did you mean keepdim or keepdims?"),
@@ -96,6 +103,10 @@ ROWS: list[Row] = [
     # where the method itself has to look
     ("arange", lambda: Tensor.arange(LINE), TypeError, "arange takes numbers, not a Tensor of shape (3,)"),
     ("arange", lambda: Tensor.arange(object()), TypeError, "arange takes numbers, not <object object"),
+    ("float_power", lambda: LINE.float_power("a"), TypeError, "takes a number or a Tensor, not 'a'"),
+    ("tensordot", lambda: X.tensordot(X, None), TypeError, "the axes of both, not None"),
+    ("sum_to_size", lambda: X.sum_to_size("a"), TypeError, "a size is an integer or a Variable, not 'a'"),
+    ("glorot_uniform", lambda: Tensor.glorot_uniform("a", 2), TypeError, "a size is an integer"),
     (
         "index_put",
         lambda: LINE.index_put(3, LINE),

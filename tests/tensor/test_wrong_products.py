@@ -189,7 +189,7 @@ ROWS: list[Row] = [
         ValueError,
         "tensordot of shapes (2, 3) and (2, 3): axis 0 has size 2, axis 1 has 3",
     ),
-    ("tensordot", lambda: M.tensordot(M, "a"), TypeError, "an axis is an int, not 'a'"),
+    ("tensordot", lambda: M.tensordot(M, "a"), TypeError, "or the axes of both, not 'a'"),
     (
         "tensordot",
         lambda: M.tensordot(M, 10**12),

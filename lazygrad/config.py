@@ -202,7 +202,8 @@ class Context:
                 hint = f"; did you mean {near[0]}?" if near else ""
                 raise ValueError(f"{name} is not a flag{hint}; known: {', '.join(sorted(ContextVar.all))}")
             if not flag.accepts(value):
-                raise ValueError(f"{name} takes a {type(flag.default).__name__}, not {value!r}")
+                kind = "a string" if isinstance(flag.default, str) else "a whole number"
+                raise ValueError(f"{name} is {kind}, not {value!r}")
         self.flags = flags
         self._outer: list[dict[str, int | str]] = []
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from ..device import Buffer, Device, GlobalCounters
 from ..device import memory as device_memory
-from ..ir.ops import Ops
+from ..ir.uop import UOp
 from ..shape import shape_text
 from .base import TensorBase
 from .live import live_tensors
-from .storage import base_of
+from .storage import base_of, versions_of
 
 #: How many tensors an error lists.
 LISTED = 10
@@ -86,29 +86,28 @@ class MemoryReport(NamedTuple):
 
 def memory() -> MemoryReport:
     """What holds memory now; it prints as a table of the live tensors, largest first."""
-    blocks: dict[int, list[TensorBase]] = {}
+    blocks: dict[int, tuple[UOp, list[TensorBase]]] = {}
     for tensor in live_tensors():
-        base = base_of(tensor._value())
-        buffer = base.facts.get("buffer") if base.op is Ops.BUFFER else None
-        if (
-            buffer is not None
-            and buffer.is_allocated
-            and buffer.nbytes
-            and not buffer.device.startswith("DISK")
-        ):
-            blocks.setdefault(id(buffer.base), []).append(tensor)
-    rows = sorted(map(_holding, blocks.values()), key=lambda row: -row.nbytes)
+        for version in versions_of(base_of(tensor._value())):
+            buffer = version.facts.get("buffer")
+            if (
+                buffer is not None
+                and buffer.is_allocated
+                and buffer.nbytes
+                and not buffer.device.startswith("DISK")
+            ):
+                blocks.setdefault(id(buffer.base), (version, []))[1].append(tensor)
+    rows = sorted([_holding(*block) for block in blocks.values()], key=lambda row: -row.nbytes)
     kept = sum(Device[name].allocator.kept_bytes for name in Device.opened())
     return MemoryReport(GlobalCounters.mem_used, GlobalCounters.mem_peak, kept, tuple(rows))
 
 
-def _holding(tensors: list[TensorBase]) -> Holding:
-    """The row of a block that these tensors see."""
+def _holding(version: UOp, tensors: list[TensorBase]) -> Holding:
+    """The row of a block that these tensors, or parts of them, see."""
     largest = max(tensors, key=lambda tensor: tensor.nbytes())
-    base = base_of(largest._value())
-    block: Buffer = base.facts["buffer"].base
+    block: Buffer = version.facts["buffer"].base
     name = repr(largest.dtype).removeprefix("dtypes.")
-    made_by = str(base.facts.get("origin") or "Tensor")
+    made_by = str(version.facts.get("origin") or "Tensor")
     shape = shape_text(largest.shape)
     return Holding(block.nbytes, block.device, shape, name, len(tensors), made_by, block._owned)
 

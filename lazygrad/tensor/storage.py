@@ -129,6 +129,13 @@ def is_in_memory(base: UOp) -> bool:
     return base.op is Ops.BUFFER
 
 
+def versions_of(base: UOp) -> list[UOp]:
+    """The versions of memory that a node which is no movement stands for: of each part on several devices."""
+    if base.op is Ops.MULTI:
+        return [version for part in base.src for version in versions_of(base_of(part))]
+    return [base] if base.op is Ops.BUFFER else []
+
+
 def has_pad(node: UOp) -> bool:
     """Whether padding stands between a node and its base."""
     while node.op in LOOKS_AT:

@@ -19,7 +19,7 @@ from .base import TensorBase
 from .batching import batched
 from .function import Function
 from .modes import enable_grad
-from .storage import base_of
+from .storage import base_of, versions_of
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -259,7 +259,8 @@ def vmap(function: Function_, in_dims: Dims = 0, out_dims: int | Sequence[int] =
             raise ValueError("vmap: no argument is a Tensor with an axis of examples (in_dims)")
         result = function(*given)
         for one in made:
-            if one.uop not in examples or buffer_of(base_of(one.uop)).is_allocated:
+            memory = [buffer_of(version) for version in versions_of(base_of(one.uop))]
+            if one.uop not in examples or any(buffer.is_allocated for buffer in memory):
                 raise RuntimeError(
                     "vmap: the function read or wrote the values of an example (.item(), .numpy(), a branch "
                     "on a value, an assignment); it has to be written with Tensor operations alone"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, TinyJit
+from lazygrad import Tensor, TinyJit, jvp, memory, vmap
 from lazygrad.device import Device
 from lazygrad.schedule.graph import below_movement
 from lazygrad.schedule.multi import value_of
@@ -246,6 +246,20 @@ def test_what_was_expanded_is_sent_before_it_is_expanded() -> None:
     made = x.shard(TWO, 0) * w.shard(TWO, 1)
     copies = [item.bufs[0].size for item in made.schedule() if item.ast.op.name == "COPY"]
     assert max(copies) <= 64
+
+
+def test_memory_lists_the_part_on_each_device() -> None:
+    x = Tensor(np.ones((501, 3), np.float32)).shard(TWO, 0).realize()
+    found = [(row.device, row.nbytes) for row in memory().tensors if row.shape == "(501, 3)"]
+    assert found == [("CPU", 251 * 12), ("CPU:1", 250 * 12)]
+    del x
+
+
+def test_functional_transforms() -> None:
+    x = Tensor(X).shard(TWO, 0)
+    assert np.allclose(vmap(lambda row: row.exp().sum())(x).numpy(), np.exp(X).sum(1), rtol=1e-5)
+    _, slope = jvp(lambda value: value.sin(), (x,), (x.ones_like(),))
+    assert np.allclose(slope.numpy(), np.cos(X), rtol=1e-5, atol=1e-6)
 
 
 # *** errors

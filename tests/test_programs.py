@@ -220,7 +220,8 @@ class ShardedProgram(Program):
     def take(self) -> None:
         x, m = self.pick()
         index = np.array(self.draw(st.lists(st.integers(0, x.shape[0] - 1), min_size=2, max_size=3)))
-        places = Tensor(index).shard(self.DEVICES, self.draw(st.sampled_from([None, 0])))
+        axes = [None, 0] if len(index) >= len(self.DEVICES) else [None]
+        places = Tensor(index).shard(self.DEVICES, self.draw(st.sampled_from(axes)))
         self.add(x[places], Model(m.values[index]))
 
     STEPS = (*Program.STEPS[:-3], Program.run, Program.run, new, reshard, gather, join, scan, take)

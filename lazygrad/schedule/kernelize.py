@@ -34,7 +34,7 @@ from .lift import (
     open_sources,
     open_value,
 )
-from .multi import in_place, separated
+from .multi import in_place, on_several, separated
 from .versions import check_alive, device_of, effective, in_shape, latest, new_buffer, set_becomes
 
 Pending = Callable[[], Iterable[UOp]]
@@ -64,16 +64,19 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
             observer(wanted)
         if CHECK == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
-        wanted = separated(wanted)
         walked: set[UOp] = set()
         order = toposort_effective(wanted, walked)
+        if on_several(order):
+            wanted, walked = separated(wanted), set()
+            order = toposort_effective(wanted, walked)
         ended, known = _ended_versions(order), set[UOp]()
         waiting: dict[UOp, list[UOp]] = {}
         while ended != known:  # the readers that join the plan may write too
             known = ended
             readers, waiting = _readers_of_ended(order, wanted, ended, pending)
-            asked = set(wanted)
-            readers = [reader for reader in separated(readers) if reader not in asked]
+            if on_several(toposort_effective(readers)):
+                asked = set(wanted)
+                readers = [reader for reader in separated(readers) if reader not in asked]
             if readers:
                 wanted += readers
                 order += toposort_effective(readers, walked)

@@ -67,10 +67,7 @@ def separated(roots: Sequence[UOp]) -> list[UOp]:
     roots  no movements; the result has none either
     """
     roots = [effective(root) for root in roots]
-    order = toposort_effective(roots)
-    if not any(_is_on_several(node) for node in order):
-        return roots
-    separation = _Separation(order)
+    separation = _Separation(toposort_effective(roots))
     found: dict[UOp, None] = {}
     for root in roots:
         value = separation.keep(root)
@@ -136,10 +133,14 @@ def _most(shape: Iterable[sint]) -> int:
     return size
 
 
-def _is_on_several(node: UOp) -> bool:
-    if node.op is Ops.DEVICE:
-        return isinstance(node.arg, tuple)
-    return node.op is Ops.MULTI or (node.op is Ops.CONST and isinstance(device_of(node), tuple))
+def on_several(order: Iterable[UOp]) -> bool:
+    """Whether a walk met a value that several devices hold."""
+    for node in order:
+        op = node.op
+        place = node.src[0] if op is Ops.CONST and node.src else node
+        if op is Ops.MULTI or (place.op is Ops.DEVICE and type(place.arg) is tuple):
+            return True
+    return False
 
 
 class _Separation:

@@ -100,7 +100,7 @@ class ArithmeticMixin(LogicMixin):
         >>> Tensor([3]).square().tolist()
         [9]
         """
-        return self * self
+        return self.pow(2)
 
     def neg(self) -> Tensor:
         """-x; TypeError on bools.

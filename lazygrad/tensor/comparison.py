@@ -116,6 +116,10 @@ class ComparisonMixin(OperandsMixin):
         if rtol < 0 or atol < 0:
             raise ValueError(f"isclose needs tolerances that are not negative, not {rtol} and {atol}")
         right = self._operand(other)
+        if dtypes.is_bool(self.dtype) or dtypes.is_unsigned(
+            self.dtype
+        ):  # whose differences wrap, or are none
+            return self.cast(dtypes.int64).isclose(right, rtol, atol, equal_nan)
         near = (right - self).abs() <= right.abs() * rtol + atol
         close = (self == right) | (near & self.isfinite() & right.isfinite())
         return close | (self.isnan() & right.isnan()) if equal_nan else close

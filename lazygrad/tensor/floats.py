@@ -96,9 +96,8 @@ class FloatsMixin(GammaMixin):
         >>> Tensor([1.0, 0.0], dtype="float64").nextafter(2.0).tolist()
         [1.0000000000000002, 5e-324]
         """
-        x, y = self._float(), self._operand(other)
-        common = least_upper_dtype(x.dtype, y.dtype)
-        x, y = x.cast(common).detach(), y.cast(common).detach()
+        x, y = (t.detach() for t in self._in_common_float(other))
+        common = x.dtype
         whole = _SIGNED[common.itemsize]
         bits = x.bitcast(whole)
         away = (y > x) == (x > 0)  # the size grows: the bits of a float count up with it
@@ -139,9 +138,10 @@ class FloatsMixin(GammaMixin):
         [8.0, 1.5]
         """
         exponent = self._operand(other)
+        x, _ = self._in_common_float(exponent)
         if dtypes.is_float(exponent.dtype):  # far beyond any float's range, an infinity has halves
             exponent = exponent.clamp(-9999.0, 9999.0)
-        return self._scaled(self._float(), exponent)
+        return self._scaled(x, exponent)
 
     def heaviside(self, values: Any) -> Tensor:
         """0 below 0, 1 above, `values` at 0; NaN gives 0, as in PyTorch.

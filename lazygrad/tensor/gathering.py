@@ -66,8 +66,8 @@ class GatheringMixin(IndexingMixin):
         >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[1], [0]])).tolist()
         [[2], [3]]
         """
-        if self.ndim == 0 and index.ndim == 0:
-            return self.reshape(1).gather(0, index.reshape((1,))).reshape(())  # type: ignore[attr-defined]
+        if self.ndim < 2 and index.ndim == 0:
+            return self.reshape(-1).gather(dim, index.reshape((1,))).reshape(())  # type: ignore[attr-defined]
         node = self._index_along(dim, index, index.shape, "gather")
         flat = movement.reshape(self.uop, (self.numel(),))
         return self._make(gather(flat, node), self)
@@ -115,6 +115,9 @@ class GatheringMixin(IndexingMixin):
     def _scattered(self, dim: int, index: Any, src: Any, op: Ops | None, method: str) -> Tensor:
         if not isinstance(src, TensorBase):
             src = self._make(filled(index.shape, self.dtype, src))
+        if self.ndim < 2 and index.ndim == 0 and src.ndim == 0:
+            line = self.reshape(-1)._scattered(dim, index.reshape(1), src.reshape(1), op, method)
+            return line.reshape(self.shape)
         if src.dtype is not self.dtype:
             raise TypeError(f"{method} needs values of {self.dtype}, not of {src.dtype}; cast them first")
         fits = src.ndim == index.ndim and all(

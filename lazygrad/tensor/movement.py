@@ -50,9 +50,9 @@ class MovementMixin(HostMixin):
         """Several axes, each named once; None is all of them."""
         if axis is None:
             return tuple(range(self.ndim))
+        if self.ndim == 0 and axis in (0, -1, (0,), (-1,), [0], [-1]):  # as a line of one, as in PyTorch
+            return ()
         if not isinstance(axis, (tuple, list)):
-            if self.ndim == 0 and axis in (0, -1):  # a 0-d tensor passes as a line of one, as in PyTorch
-                return ()
             return (self._axis(axis),)
         axes = tuple(self._axis(a) for a in axis)
         if len(set(axes)) != len(axes):
@@ -170,6 +170,8 @@ class MovementMixin(HostMixin):
         >>> Tensor([[1, 2], [3, 4]]).transpose().tolist()
         [[1, 3], [2, 4]]
         """
+        if self.ndim == 0 and dim0 in (0, -1) and dim1 in (0, -1):
+            return self.reshape(())
         first, second = self._axis(dim0), self._axis(dim1)
         order = list(range(self.ndim))
         order[first], order[second] = order[second], order[first]
@@ -414,7 +416,7 @@ class MovementMixin(HostMixin):
         return tuple(self._window(axis, end - part, end) for part, end in zip(parts, ends, strict=True))
 
     def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-        """At most `chunks` pieces of equal size along an axis (the last may be smaller).
+        """At most `chunks` equal pieces of an axis (the last may be smaller); so many of an empty one.
 
         >>> [t.tolist() for t in Tensor([1, 2, 3]).chunk(2)]
         [[1, 2], [3]]
@@ -424,7 +426,7 @@ class MovementMixin(HostMixin):
         size = self.shape[self._axis(dim)]
         if not isinstance(size, int):
             raise NotImplementedError(f"chunk of an axis of symbolic size, in shape {shape_text(self.shape)}")
-        return self.split(max(1, -(-size // chunks)), dim)
+        return self.split(-(-size // chunks) if size else [0] * chunks, dim)
 
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, each without it.

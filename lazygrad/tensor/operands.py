@@ -81,6 +81,13 @@ class OperandsMixin(CastingMixin):
         """This tensor in a float dtype: integers and bools become the default float."""
         return self.cast(self.dtype if dtypes.is_float(self.dtype) else default_float())
 
+    def _in_common_float(self, other: Any) -> tuple[Tensor, Tensor]:
+        """Both in their common dtype, or the default float where that is none."""
+        right = self._operand(other)
+        common = least_upper_dtype(self.dtype, right.dtype)
+        common = common if dtypes.is_float(common) else default_float()
+        return self.cast(common), right.cast(common)
+
     def _wide(self) -> Tensor:
         """This tensor in a float dtype of 32 bits at least: for formulas of several steps."""
         x = self._float()
@@ -93,12 +100,11 @@ class OperandsMixin(CastingMixin):
 
     def _sloped_pair(self, function: type[Function], other: Any, *more: Any) -> Tensor:
         """A function of two variables whose slopes are written down, met in one float dtype and shape."""
-        a, b = self._float(), self._operand(other)._float()
-        common, shape = least_upper_dtype(a.dtype, b.dtype), broadcast_shapes(a.shape, b.shape)
+        a, b = self._in_common_float(other)
+        shape = broadcast_shapes(a.shape, b.shape)
         self._check_device(b)
-        a, b = a.cast(common)._wide(), b.cast(common)._wide()
-        made: Tensor = function.apply(a.expand(shape), b.expand(shape), *more)
-        return made.cast(common)
+        made: Tensor = function.apply(a._wide().expand(shape), b._wide().expand(shape), *more)
+        return made.cast(a.dtype)
 
     def _function(self, op: Ops) -> Tensor:
         """A function of one variable, on floats."""

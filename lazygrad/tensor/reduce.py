@@ -349,7 +349,10 @@ class ReduceMixin(CreationMixin):
 
         No gradient flows through it.
         """
-        return self.detach().max(axis, keepdim=True)
+        x = self.detach()
+        if any(resolve_equal(x.shape[i], 0) for i in x._axes(axis)):  # any number will do
+            return x.sum(axis, keepdim=True)
+        return x.max(axis, keepdim=True)
 
     def softmax(self, axis: int = -1, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
         """e^x divided by the sum of e^x along an axis.

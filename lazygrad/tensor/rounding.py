@@ -58,7 +58,7 @@ class RoundingMixin(DivisionMixin):
         rest = (self - whole).abs()  # exact
         odd = (whole * 0.5).trunc() * 2 != whole
         away = (rest > 0.5) | ((rest == 0.5) & odd)
-        return away.where(whole + (self < 0).where(-1.0, 1.0), whole)
+        return away.where(whole + (self < 0).where(self._filled(-1.0), 1.0), whole)
 
     def frac(self) -> Tensor:
         """What truncation drops.

@@ -7,6 +7,7 @@ back where they came from.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..device import Device, Devices
@@ -154,7 +155,8 @@ class SortingMixin(GatheringMixin):
     def median(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The value in the middle along an axis (the lower one of two), and where it was.
 
-        NaN if there is one. Without an axis the middle of all elements, alone; equals share its gradient.
+        NaN if there is one. Without an axis the middle of all elements, alone; equals share its gradient, and
+        of no elements it is NaN.
 
         >>> Tensor([3, 1, 2]).median().item()
         2
@@ -222,11 +224,15 @@ class Middle(Function):
 
     def forward(self, x: Tensor, numbers: bool = False) -> Tensor:
         flat = x.flatten()
+        if flat.shape == (0,) and dtypes.is_float(x.dtype):
+            return x.full((), math.nan, dtype=x.dtype, device=x.device)
         result: Tensor = (flat.nanmedian(0) if numbers else flat.median(0))[0]
         self.save_for_backward(x, result)
         return result
 
-    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(self, grad: Tensor) -> tuple[Tensor | None, None]:
+        if not self.saved_tensors:
+            return None, None
         x, result = (t.detach() for t in self.saved_tensors)
         hit = (x == result) | (x.isnan() & result.isnan())
         return hit.where(grad / hit.cast(grad.dtype).sum(), 0.0), None

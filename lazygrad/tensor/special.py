@@ -59,9 +59,9 @@ class SpecialMixin(SortingMixin):
         >>> Tensor([0.0, 1.0]).xlogy(Tensor([0.0, 1.0])).tolist()
         [0.0, 0.0]
         """
-        y = self._operand(other)._float()
-        empty = (self == 0) & ((y <= 0) | (y == math.inf))
-        return empty.where(0.0, self * empty.where(1.0, y).log())
+        x, y = self._in_common_float(other)
+        empty = (x == 0) & ((y <= 0) | (y == math.inf))
+        return empty.where(0.0, x * empty.where(1.0, y).log())
 
     def xlog1py(self, other: Any) -> Tensor:
         """x·log(1 + other), which is 0 where x is 0 (NaN stays).
@@ -69,9 +69,9 @@ class SpecialMixin(SortingMixin):
         >>> Tensor([0.0, 2.0]).xlog1py(Tensor([-1.0, 0.0])).tolist()
         [0.0, 0.0]
         """
-        y = self._operand(other)._float()
-        empty = (self == 0) & ((y <= -1) | (y == math.inf))
-        return empty.where(0.0, self * empty.where(0.0, y).log1p())
+        x, y = self._in_common_float(other)
+        empty = (x == 0) & ((y <= -1) | (y == math.inf))
+        return empty.where(0.0, x * empty.where(0.0, y).log1p())
 
     def entr(self) -> Tensor:
         """-x·log(x): 0 at 0, -inf below.

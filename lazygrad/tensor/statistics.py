@@ -87,6 +87,10 @@ class StatisticsMixin(WritingMixin):
         if self.ndim == 0:
             return self.sort(0)
         axis = self._axis(dim)
+        if resolve_equal(self.shape[axis], 0):
+            raise ValueError(
+                f"nanmedian over no elements: axis {axis} of shape {shape_text(self.shape)} has size 0"
+            )
         values, places = self.sort(axis)
         known = (~self.isnan()).cast(dtypes.int32).sum(axis, keepdim=True)
         middle = ((known - 1).maximum(0)).idiv(2)

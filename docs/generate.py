@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]  # the checkout's, wherever this 
 from spellings import stub  # noqa: E402
 
 from lazygrad import Tensor, dtypes  # noqa: E402
+from lazygrad.tensor import in_place  # noqa: E402
 
 # ---- what there is ----
 
@@ -40,10 +41,14 @@ def function_of(name: str) -> Any:
 
 @functools.cache
 def methods() -> dict[str, tuple[Any, list[str]]]:
-    """Name → (function, its other names), in order of the families and of the lines in a file."""
+    """Name → (function, its other names), in order of the families and of the lines in a file.
+
+    Those that write in place are left out: they are other methods with an underscore.
+    """
     groups: dict[Any, list[str]] = {}
     for name in dir(Tensor):
-        if not name.startswith("_") and (function := function_of(name)) is not None:
+        function = None if name.startswith("_") else function_of(name)
+        if function is not None and function.__module__ != in_place.__name__:
             groups.setdefault(function, []).append(name)
     rows = {}
     for function, names in groups.items():
@@ -85,6 +90,8 @@ def tensor_page() -> str:
         lines += [*_prose(inspect.getdoc(function) or ""), ""]
         if others:
             lines += [f"Also {', '.join(f'`{o}`' for o in others)}.", ""]
+    names = ", ".join(f"`{name}_`" for name in in_place.IN_PLACE.split())
+    lines += ["## in_place", "", *_prose(inspect.getdoc(in_place) or ""), "", f"{names}.", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

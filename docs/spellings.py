@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from lazygrad.tensor import in_place
 from lazygrad.tensor.names import renamed_arguments
 
 HEAD = (
@@ -27,7 +28,9 @@ def stub(functions: list[tuple[str, Callable[..., Any]]]) -> str:
     """The stub, for methods by name."""
     rows = [(name, function, renamed_arguments(function)) for name, function in functions]
     rows = [
-        (name, function, renamed) for name, function, renamed in sorted(rows, key=lambda r: r[0]) if renamed
+        (name, function, renamed)
+        for name, function, renamed in sorted(rows, key=lambda r: r[0])
+        if renamed or function.__module__ == in_place.__name__
     ]
     body: list[str] = []
     for name, function, renamed in rows:
@@ -36,7 +39,7 @@ def stub(functions: list[tuple[str, Callable[..., Any]]]) -> str:
             body += ["    @overload"] if len(shown) > 1 else []
             body += [f"    def {name}{text}: ..."]
     imports = _imports([function for _, function, _ in rows])
-    head = [HEAD, *imports, "", "class SpellingsMixin(NeuralMixin, NamesMixin):"]
+    head = [HEAD, *imports, "", "class SpellingsMixin(InPlaceMixin):"]
     return "\n".join([*head, *body]) + "\n"
 
 
@@ -73,27 +76,31 @@ def _text(parameters: list[inspect.Parameter], result: str) -> str:
 def _imports(functions: list[Callable[..., Any]]) -> list[str]:
     """Lines that import the names in the annotations from the modules that define them."""
     found: dict[str, set[str]] = {
-        "typing": {"overload"},
+        "typing": {"Self", "overload"},
         "lazygrad.tensor": {"Tensor"},
-        "lazygrad.tensor.names": {"NamesMixin"},
-        "lazygrad.tensor.neural": {"NeuralMixin"},
+        "lazygrad.tensor.in_place": {"InPlaceMixin"},
     }
     for function in functions:
         for annotation in inspect.get_annotations(function).values():
             for node in ast.walk(ast.parse(annotation)):
-                if isinstance(node, ast.Name) and node.id != "Tensor" and not hasattr(builtins, node.id):
-                    found.setdefault(_home_of(node.id, function), set()).add(node.id)
+                if (
+                    isinstance(node, ast.Name)
+                    and node.id not in ("Tensor", "Self")
+                    and not hasattr(builtins, node.id)
+                ):
+                    found.setdefault(_home_of(node.id), set()).add(node.id)
     return [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(found.items())]
 
 
-def _home_of(name: str, function: Callable[..., Any]) -> str:
-    """The module that defines a name which a function's module knows."""
-    value = function.__globals__[name]
-    known = getattr(value, "__module__", None)
-    if isinstance(value, type) and known:
-        return str(known)
-    for module in sorted(m for m in sys.modules if m.startswith("lazygrad.")):
-        source = sys.modules[module].__file__
-        if source and re.search(rf"^{name} = ", Path(source).read_text("utf-8"), re.M):
-            return module
-    return "typing" if known in ("typing", None) else str(known)
+def _home_of(name: str) -> str:
+    """The module that defines a name which the annotations of methods use."""
+    modules = [module for known, module in sorted(sys.modules.items()) if known.startswith("lazygrad.")]
+    family = [module for module in modules if module.__name__.startswith("lazygrad.tensor.")]
+    value = next(vars(module)[name] for module in family if name in vars(module))
+    home = getattr(value, "__module__", None)
+    if isinstance(value, type) and home:
+        return str(home)
+    for module in [*family, *modules]:
+        if module.__file__ and re.search(rf"^{name} = ", Path(module.__file__).read_text("utf-8"), re.M):
+            return module.__name__
+    return str(home or "typing")

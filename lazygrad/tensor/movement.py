@@ -426,7 +426,7 @@ class MovementMixin(HostMixin):
         size = self.shape[self._axis(dim)]
         if not isinstance(size, int):
             raise NotImplementedError(f"chunk of an axis of symbolic size, in shape {shape_text(self.shape)}")
-        return self.split(-(-size // chunks) if size else [0] * chunks, dim)
+        return self.split(-(-size // int(chunks)) if size else [0] * int(chunks), dim)
 
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, each without it.

@@ -1,16 +1,16 @@
-"""All methods, with both names of their arguments as type checkers see them.
+"""All methods, as type checkers see them: with both names of their arguments, and those that write in place.
 
-`names.take_either_name` lets `dim` be called `axis`, `keepdim` `keepdims`, and the reverse. A type checker
-reads that in spellings.pyi, which docs/generate.py writes from the signatures.
+`names.take_either_name` lets `dim` be called `axis`, `keepdim` `keepdims`, and the reverse; `in_place` makes
+its methods from a list. A type checker reads both in spellings.pyi, which docs/generate.py writes from the
+signatures.
 """
 
 from __future__ import annotations
 
-from .names import NamesMixin
-from .neural import NeuralMixin
+from .in_place import InPlaceMixin
 
 
-class SpellingsMixin(NeuralMixin, NamesMixin):
+class SpellingsMixin(InPlaceMixin):
     """The methods of Tensor."""
 
     __slots__ = ()

@@ -1,0 +1,52 @@
+"""Methods that write into the tensor's own memory, by PyTorch's names: `x.add_(y)` is `x += y`.
+
+The result broadcasts to the shape of the tensor and takes its dtype, which may not be of a lower kind
+(TypeError). Views of the same memory see it; values computed before keep what they read. Each takes what the
+method without the underscore takes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .names import NamesMixin
+from .neural import NeuralMixin
+
+#: The methods that have one.
+IN_PLACE = """
+    abs absolute neg negative sign sgn square sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p
+    sigmoid sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh arcsin arccos arctan arcsinh arccosh
+    arctanh erf erfc erfinv lgamma digamma logit relu deg2rad rad2deg floor ceil round trunc fix frac
+    nan_to_num add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow lerp
+    addcmul addcdiv clamp clamp_min clamp_max clip copysign hypot atan2 arctan2 nextafter ldexp xlogy
+    heaviside gcd lcm bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift
+    masked_fill masked_scatter index_add index_copy index_fill index_reduce scatter scatter_add
+    scatter_reduce put cumsum cumprod tril triu addmm addmv addr addbmm baddbmm
+"""
+
+
+class InPlaceMixin(NeuralMixin, NamesMixin):
+    """Methods whose names end with an underscore: one for each of IN_PLACE."""
+
+    __slots__ = ()
+
+
+def _writing(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def write(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._write_back(method(self, *args, **kwargs))
+
+    write.__name__ = f"{name}_"
+    write.__qualname__ = f"Tensor.{name}_"
+    write.__signature__ = inspect.signature(method).replace(return_annotation="Self")  # type: ignore[attr-defined]
+    write.__annotations__ = {**inspect.get_annotations(method), "return": "Self"}
+    example = re.search(r"^ *>>> .*", method.__doc__ or "", re.S | re.M)
+    shown = re.sub(rf"\.{method.__name__}\(", f".{name}_(", example.group(0) if example else "")
+    write.__doc__ = f"`{name}` written into this tensor's memory; returns the tensor.\n\n{shown}"
+    return write
+
+
+for _name in IN_PLACE.split():
+    setattr(InPlaceMixin, f"{_name}_", _writing(getattr(InPlaceMixin, _name), _name))

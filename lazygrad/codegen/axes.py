@@ -44,14 +44,16 @@ def arrange(stores: Sequence[Store], outputs: Sequence[UOp], prefix: str) -> UOp
     kinds = output_kinds(order, stores, outputs)
     owners = {r: frozenset(i for i, store in enumerate(stores) if r in store.axes) for r in outputs}
     scanned = {r for node in order if node.op is Ops.SCAN for r in scan_ranges(node)}
+    filling = [r for node in order if node.op is Ops.STAGE for r in closed_ranges(node)]
     runs = [
         *_output_runs(outputs, kinds, owners, scanned),
         *dict.fromkeys(node.src[1:] for node in order if node.op is Ops.REDUCE),
+        *((r,) for r in filling),
     ]
     joined = join_axes(index_expressions(order), runs)
     final, places = _numbered(runs, joined, outputs, kinds)
     roots = _substitute(order, roots, places, final)
-    ranges = sorted({r for run in runs for r in final[run]}, key=_nesting)
+    ranges = sorted({r for run in runs if run[0] not in filling for r in final[run]}, key=_nesting)
     innermost = {r for run in runs if not scanned.isdisjoint(run) for r in final[run]}
     chain = [r for r in ranges if r.arg.kind is not AxisType.REDUCE]
     chain.sort(key=lambda r: r in innermost)
@@ -287,7 +289,7 @@ def _numbered(
     output_runs.sort(key=lambda run: position[run[0]])
     names: Mapping = {}
     for run in (*output_runs, *(run for run in runs if run[0] not in kinds)):
-        kind = kinds.get(run[0], AxisType.REDUCE)
+        kind = kinds.get(run[0], run[0].arg.kind)
         for r in sorted(joined.ranges[run], key=where.__getitem__):
             names[r] = UOp(Ops.RANGE, dtypes.index, r.src, RangeArg(len(names), kind))
     final = {run: [names[r] for r in joined.ranges[run]] for run in runs}

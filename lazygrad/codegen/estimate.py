@@ -30,7 +30,7 @@ def estimate(sink: UOp) -> Estimates:
         elif op in ELEMENTWISE:
             if op not in _FREE and node.src[-1].dtype is not dtypes.index and node.dtype is not dtypes.index:
                 operations += _turns(ranges_of(node), turns)
-        elif op is Ops.INDEX:
+        elif op is Ops.INDEX and node.src[0].op is Ops.DEFINE_GLOBAL:
             buffer = node.src[0]
             touched[buffer] = touched.get(buffer, 0) + _turns(ranges_of(node.src[1]), turns)
     total: sint = 0

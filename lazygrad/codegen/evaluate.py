@@ -139,6 +139,8 @@ def _value(node: UOp, arrays: dict[UOp, Array], memory: Memory, variables: dict[
         return Array((), [variables[node]])
     if op is Ops.CONST and not src:
         return Array((), [node.arg])
+    if op is Ops.STAGE:  # where it is kept changes nothing
+        return arrays[src[0]]
     zero = cast_value(0, node.dtype)
     if op is Ops.LOAD:
         contents, tracker = memory[src[0].arg], src[1].arg

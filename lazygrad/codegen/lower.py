@@ -146,6 +146,8 @@ class Indexer:
         self.reduces = False
         self.outputs: frozenset[UOp] = frozenset()
         self.scanned: UOp | None = None
+        #: the memory of each row that is kept, and the loop that fills it
+        self.rows: dict[Key, tuple[UOp, UOp]] = {}
         self.values: dict[Key, UOp] = {}
         self.plans: dict[Key, tuple[tuple[Key, ...], Any]] = {}
 
@@ -178,8 +180,11 @@ class Indexer:
 
     def reduce_range(self, size: sint) -> UOp:
         """A fresh range for a reduction."""
+        return self._fresh(size, AxisType.REDUCE)
+
+    def _fresh(self, size: sint, kind: AxisType) -> UOp:
         self.number += 1
-        return _range(size, self.number - 1, AxisType.REDUCE)
+        return _range(size, self.number - 1, kind)
 
     def _needs(self, node: UOp, indices: Indices, where: UOp) -> tuple[tuple[Key, ...], Any]:
         """What must be known first: nodes at indices; and what `_make` wants to remember."""
@@ -203,9 +208,27 @@ class Indexer:
             return ((node.src[0], inner, where),), tuple(ranges.values())
         if op is Ops.SCAN:
             return self._needs_of_scan(node, indices, where)
+        if op is Ops.STAGE:
+            return self._needs_of_row(node, indices, where)
         if op in (Ops.CONST, Ops.IOTA, Ops.DEFINE_VAR):
             return (), None
         raise NotImplementedError(f"{op} can not be lowered to loops")
+
+    def _needs_of_row(self, node: UOp, indices: Indices, where: UOp) -> tuple[tuple[Key, ...], Any]:
+        """A row of the value, which a loop of its own fills for all loops that walk it; who does not walk it
+        computes the value.
+        """
+        axis = node.arg
+        at, size = indices[axis], shape_of(node)[axis]
+        others = (*indices[:axis], *indices[axis + 1 :])
+        walked = at.op is Ops.RANGE and isinstance(size, int) and at.src[0] is index.as_index(size)
+        if not walked or any(at in ranges_of(each) for each in (*others, where)):
+            return ((node.src[0], indices, where),), None
+        if (node, others, where) not in self.rows:
+            memory = UOp(Ops.DEFINE_LOCAL, node.dtype.ptr(size), (), len(self.rows))
+            self.rows[node, others, where] = memory, self._fresh(size, AxisType.LOOP)
+        row = self.rows[node, others, where]
+        return ((node.src[0], (*indices[:axis], row[1], *indices[axis + 1 :]), where),), row
 
     def _needs_of_scan(self, node: UOp, indices: Indices, where: UOp) -> tuple[tuple[Key, ...], Any]:
         """A SCAN is one pass where it is read along a loop over its axis, else it is a reduce up to there."""
@@ -265,6 +288,8 @@ class Indexer:
             return _reduce(node, src[0], plan)
         if op is Ops.SCAN:
             return _scan(node, src, plan)
+        if op is Ops.STAGE:
+            return src[0] if plan is None else _row(src[0], plan, indices[node.arg])
         if op is Ops.DEFINE_VAR or not node.src:
             return node
         place, valid = node.src[0].arg.indexed(indices)
@@ -303,6 +328,14 @@ def _where_valid(valid: UOp, value: UOp) -> UOp:
         return value
     zero = UOp.const(value.dtype, 0)
     return zero if valid is FALSE or value is zero else UOp(Ops.WHERE, value.dtype, (valid, value, zero))
+
+
+def _row(value: UOp, row: tuple[UOp, UOp], at: UOp) -> UOp:
+    """One element of a row that is kept: the row is filled first, in the loops that its values depend on."""
+    memory, filling = row
+    into = UOp(Ops.INDEX, memory.dtype, (memory, filling))
+    stage = UOp(Ops.STAGE, memory.dtype, (memory, UOp(Ops.STORE, dtypes.void, (into, value)), filling))
+    return UOp(Ops.LOAD, value.dtype, (UOp(Ops.INDEX, memory.dtype, (stage, at)),))
 
 
 def _reduce(node: UOp, value: UOp, ranges: Indices) -> UOp:

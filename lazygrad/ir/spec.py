@@ -384,6 +384,7 @@ KERNEL = Spec(
         Ops.REDUCE_AXIS: both(sources(None), reduce_axis),
         Ops.SCAN: scan,
         Ops.SORT: both(sources(Ops.LOAD), sort),
+        Ops.STAGE: both(sources(None), _keeps_dtype(1), arg_is(int)),
         **dict.fromkeys(ELEMENTWISE, one_lane(_kernel_elementwise)),
     },
 )

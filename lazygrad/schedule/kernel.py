@@ -75,6 +75,7 @@ class AstBuilder:
         outputs: int,
     ) -> None:
         self.group, self.home, self.where, self.sizes = group, home, where, sizes
+        self.rows = group.rows.axes(home)
         self.outputs = outputs
         self.inputs: dict[Any, UOp] = {}
         self.binds: dict[UOp, UOp] = {}
@@ -107,6 +108,8 @@ class AstBuilder:
                 continue
             stack.pop()
             self.values[node] = self._build(node)
+            if node in self.rows:
+                self.values[node] = UOp(Ops.STAGE, node.dtype, (self.values[node],), self.rows[node])
             if "origin" in node.facts:
                 self.metadata[node.facts["origin"]] = None
 

@@ -2,8 +2,7 @@
 
 softmax(gelu(x)) needs a row of gelu(x) in the loops of the maximum, of the sum and of the result. Computing
 it three times is dear, and so is a trip through memory; a row that is kept costs neither. Placement counts
-such a value once. `codegen/opt/keep.py` finds these values again among the kernel's loops; the conditions
-here are its own, and those of the heuristic that asks for it.
+such a value once, and the kernel says so: its AST has a STAGE of the value, with the row's axis.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
-from ..codegen.opt.keep import DEAR
 from ..codegen.opt.loops import stride
 from ..device import Target
 from ..ir.ops import ELEMENTWISE, OPS, Ops
@@ -22,11 +20,15 @@ from .graph import below_movement, is_generated
 from .held import is_held
 from .indices import Indices, free_ranges, through
 
+#: Operations from which on a value that two loops along a row need is kept: writing and reading it cost less.
+DEAR = 8
+
 
 class Row(NamedTuple):
     """A row that a kernel keeps: where the loop that fills it computes the value."""
 
     place: Indices
+    axis: int
     filling: UOp
     nbytes: int
     nodes: frozenset[UOp]  # that are computed for it
@@ -83,12 +85,16 @@ class Rows:
         place = (*at[:axis], filling, *at[axis + 1 :])
         nbytes, found = filling.src[0].arg * node.dtype.itemsize, self.found[node]
         self.fillings.add(filling)
-        self.kept[node] = Row(place, filling, nbytes, found.nodes if found is not None else frozenset())
+        self.kept[node] = Row(place, axis, filling, nbytes, found.nodes if found is not None else frozenset())
         return place
 
     def really_kept(self, stored: Mapping[UOp, object]) -> dict[UOp, int]:
         """The values of which rows are kept, and how large these are, once it is known what is stored."""
         return {node: row.nbytes for node, row in self.kept.items() if self._is_dear(node, row, stored)}
+
+    def axes(self, stored: Mapping[UOp, object]) -> dict[UOp, int]:
+        """The values of which rows are kept, and along which axis of theirs."""
+        return {node: self.kept[node].axis for node in self.really_kept(stored)}
 
     def _is_dear(self, node: UOp, row: Row, stored: Mapping[UOp, object]) -> bool:
         if row.nodes.isdisjoint(stored):

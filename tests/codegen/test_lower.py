@@ -415,13 +415,44 @@ def test_of_values_for_one_place_the_last_stays():
     """)
 
 
+# *** rows that are kept
+
+
+def kept(value, axis):
+    return UOp(Ops.STAGE, value.dtype, (value,), axis)
+
+
+def test_a_row_that_is_kept_is_filled_once():
+    x = kept(load(1, plain(2, 3)).alu(Ops.SIN), 1)
+    total = spread(reduce(x, Ops.ADD, 1), 2, 3)
+    assert loops(store(0, x + total)) == lines("""
+        for gidx0 in 0..2   GLOBAL
+          for gidx1 in 0..3   LOOP
+            temp0[gidx1] = sin(data1[gidx0*3+gidx1])
+          acc0 = 0.0
+          for ridx0 in 0..3   REDUCE
+            acc0 += temp0[ridx0]
+          for gidx2 in 0..3   LOOP
+            data0[gidx0*3+gidx2] = temp0[gidx2] + acc0
+    """)
+
+
+def test_who_does_not_walk_the_row_computes_the_value():
+    x = kept(load(1, plain(3, 2)).alu(Ops.SIN), 0)
+    first = UOp(Ops.VIEW, x.dtype, (x,), plain(3, 2).shrink(((0, 1), (0, 2))))
+    assert loops(store(0, first)) == lines("""
+        for gidx0 in 0..2   GLOBAL
+          data0[gidx0] = sin(data1[gidx0])
+    """)
+
+
 # *** what can not be
 
 
 def test_unknown_ops_are_named():
-    stage = UOp(Ops.STAGE, dtypes.float, (row(1, 3),))
-    with pytest.raises(NotImplementedError, match=r"Ops\.STAGE can not be lowered"):
-        lower(sink(store(0, stage)))
+    copied = UOp(Ops.CONTIGUOUS, dtypes.float, (row(1, 3),))
+    with pytest.raises(NotImplementedError, match=r"Ops\.CONTIGUOUS can not be lowered"):
+        lower(sink(store(0, copied)))
     with pytest.raises(TypeError, match="a kernel is a SINK of STOREs"):
         lower(row(1, 3))
 

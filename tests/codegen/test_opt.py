@@ -14,7 +14,7 @@ from lazygrad.dtype import dtypes
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
-from lazygrad.ir.uop import Variable
+from lazygrad.ir.uop import UOp, Variable
 from lazygrad.renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer
 
 from .kernels import load, plain, reduce, scatter, sink, softmax, spread, store
@@ -47,9 +47,12 @@ def matmul(m, k, n, dtype=dtypes.float):
     return sink(store(0, reduce(a * b, Ops.ADD, 2)))
 
 
-def softmax_rows(rows, columns):
+def softmax_rows(rows, columns, keep=False):
+    """`keep`: a row of exponentials is kept."""
     x = load(1, plain(rows, columns))
     shifted = (x - spread(reduce(x, Ops.MAX, 1), rows, columns)).alu(Ops.EXP)
+    if keep:
+        shifted = UOp(Ops.STAGE, shifted.dtype, (shifted,), 1)
     return sink(store(0, shifted / spread(reduce(shifted, Ops.ADD, 1), rows, columns)))
 
 
@@ -146,7 +149,8 @@ ACTION_CASES = {
             Opt(OptOps.STAGE, 0, 1),
         ],
     ),
-    "STAGE of a value": (softmax_rows(4, 64), [Opt(OptOps.STAGE, 1, 0), Opt(OptOps.UPCAST, 1, 16)]),
+    "UPCAST of a row that is kept": (softmax_rows(4, 64, keep=True), [Opt(OptOps.UPCAST, 1, 16)]),
+    "INLINE": (softmax_rows(4, 64, keep=True), [Opt(OptOps.INLINE, 1)]),
     "STAGE with a conversion": (
         matmul(8, 16, 64, dtypes.bfloat16),
         [Opt(OptOps.TILE, 1, 32), Opt(OptOps.STAGE, 1, 2)],
@@ -270,7 +274,25 @@ REFUSALS = [
     (matmul(4, 8, 4), [Opt(OptOps.TILE, 0, 4)], CPU, "one block is the whole axis"),
     (add(32), [Opt(OptOps.TILE, 0, 4)], GPU, "TILE axis 0 by 4: GPU runs its threads in no order"),
     (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 3)], CPU, "STAGE axis 1 by 3: nothing loads data3"),
-    (add(32), [Opt(OptOps.STAGE, 0, 0)], CPU, "nothing is computed in two loops along axis 0"),
+    (add(32), [Opt(OptOps.INLINE, 0)], CPU, "no row is kept along axis 0"),
+    (
+        softmax_rows(4, 8, keep=True),
+        [Opt(OptOps.GROUP, 0, 4)],
+        GPU,
+        "each thread would keep a part of the row",
+    ),
+    (
+        softmax_rows(4, 8, keep=True),
+        [Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.INLINE, 1)],
+        CPU,
+        "the axis was split: INLINE comes first",
+    ),
+    (
+        softmax_rows(4, 8, keep=True),
+        [Opt(OptOps.UPCAST, 0, 4)],
+        CPU,
+        "a STAGE is filled in each of its turns",
+    ),
     (add(32), [Opt(OptOps.STAGE, 0, 1)], CPU, "one turn of axis 0 reads one element of data1"),
     (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 1)], GPU, "shared by a workgroup are not there yet"),
     (matmul(4, 8, 4), [Opt(OptOps.UPCAST, 0, 0), Opt(OptOps.STAGE, 0, 1)], CPU, "no loop is left"),
@@ -386,6 +408,8 @@ CHOICES = {
     "column sums": column_sum(4096, 4096),
     "sum": row_sum(1, 1 << 20),
     "softmax": softmax_rows(64, 1024),
+    "softmax, exponentials kept": softmax_rows(64, 1024, keep=True),
+    "softmax of short rows, exponentials kept": softmax_rows(64, 10, keep=True),
     "matmul": matmul(512, 512, 512),
     "matmul of odd sizes": matmul(127, 127, 127),
     "matrix times vector": matmul(512, 512, 1),

@@ -14,7 +14,10 @@ from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
 from lazygrad.dtype import dtypes
-from lazygrad.ir.ops import Ops
+from lazygrad.ir.index import substitute
+from lazygrad.ir.ops import ELEMENTWISE, Ops
+from lazygrad.ir.uop import UOp
+from lazygrad.shape import shape_of
 from tests.helpers import needs
 
 from .kernels import buffers_of, equal, load, opened, plain, random_contents, reduce, run, sink, store
@@ -73,6 +76,17 @@ def random_opts(ast, target, rng):
     return opts
 
 
+def with_a_row(ast, rng):
+    """The kernel with a row of some value kept, whoever reads it: that changes no result."""
+    values = [node for node in ast.toposort() if node.op in ELEMENTWISE and node.dtype is not dtypes.index]
+    values = [node for node in values if shape_of(node)]
+    if not values:
+        return ast
+    value = rng.choice(values)
+    axis = rng.randrange(len(shape_of(value)))
+    return substitute((ast,), {value: UOp(Ops.STAGE, value.dtype, (value,), axis)})[ast]
+
+
 def check_random_kernels(device, seeds):
     """Compare random kernels under random Opts and the heuristic's with the evaluator; count them."""
     tried = 0
@@ -85,6 +99,8 @@ def check_random_kernels(device, seeds):
             continue
         contents = random_contents(ast, seed)
         expected = evaluate(ast, contents)
+        if rng.random() < 0.5:
+            ast = with_a_row(ast, rng)
         lists = [random_opts(ast, target, rng) for _ in range(2)]
         for opts in (*lists, None):
             found = run(ast, device, contents, opts=opts)
@@ -107,7 +123,9 @@ def test_many_random_kernels_under_random_opts(device):
     used = check_random_kernels(device, range(1000, 1000 + SLOW[device]))
     grid = opened(device).target.grid
     wanted = {OptOps.UPCAST, OptOps.UNROLL, OptOps.PADTO, OptOps.SWAP, OptOps.GROUP, OptOps.GROUPTOP}
-    wanted |= {OptOps.LOCAL, OptOps.NOLOCALS} if grid else {OptOps.THREAD, OptOps.TILE, OptOps.STAGE}
+    wanted |= (
+        {OptOps.LOCAL, OptOps.NOLOCALS} if grid else {OptOps.THREAD, OptOps.TILE, OptOps.STAGE, OptOps.INLINE}
+    )
     assert wanted <= set(used)
 
 

@@ -123,10 +123,14 @@ CASES = {
     ),
     "softmax": (softmax_rows(4, 32), [upcast(1, 16), upcast(0, 2)]),
     "softmax with a tail": (softmax_rows(4, 30), [padto(1, 8), unroll(0, 8)]),
-    "softmax, exponentials kept": (softmax_rows(4, 32), [Opt(OptOps.STAGE, 1, 0), upcast(1, 8)]),
+    "softmax, exponentials kept": (softmax_rows(4, 32, keep=True), [upcast(1, 8)]),
     "softmax, exponentials kept, with a tail": (
-        softmax_rows(4, 30),
-        [padto(1, 8), Opt(OptOps.STAGE, 1, 0), upcast(1, 8)],
+        softmax_rows(4, 30, keep=True),
+        [padto(1, 8), upcast(1, 8)],
+    ),
+    "softmax, exponentials kept, padded after a split": (
+        softmax_rows(4, 24, keep=True),
+        [upcast(1, 8), padto(1, 4)],
     ),
     "reversed": (flipped(32), [upcast(0, 16)]),
     "transposed": (transposed(8, 16), [upcast(1, 8), upcast(0, 2)]),

@@ -11,7 +11,8 @@ import pytest
 from lazygrad import Device, Tensor
 from lazygrad.codegen.compile import stages
 from lazygrad.codegen.opt import heuristic
-from lazygrad.codegen.opt.actions import OptOps
+from lazygrad.codegen.opt.actions import Opt, OptOps
+from lazygrad.config import Context
 from lazygrad.device import Target
 from lazygrad.engine.report import reasons
 from lazygrad.ir.ops import Ops
@@ -93,16 +94,17 @@ def test_a_dear_value_stays_in_the_kernel(name):
 @pytest.mark.parametrize("name", CASES)
 def test_the_kernel_keeps_what_placement_counts_on(name):
     make, _, rows, _ = CASES[name]
-    kept = [opt for opt in opts_of(only_kernel(make(memory()))) if opt.op is OptOps.STAGE]
-    assert [opt.amount for opt in kept] == [0] * rows
+    item = only_kernel(make(memory()))
+    loops = dict(stages(item.ast, Device["CPU"].renderer, ()))["lower"]
+    assert sum(node.op is Ops.STAGE for node in loops.toposort()) == rows
+    assert all(opt.op is not OptOps.INLINE for opt in opts_of(item))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_kept_is_computed_once(name):
     make, _, _, once = CASES[name]
     item = only_kernel(make(memory()))
-    opts = [opt for opt in opts_of(item) if opt.op is OptOps.STAGE]  # nothing is written out side by side
-    form = dict(stages(item.ast, Device["CPU"].renderer, opts))["apply opts"]
+    form = dict(stages(item.ast, Device["CPU"].renderer, ()))["apply opts"]  # without any Opt, too
     ops = [node.op for node in form.toposort()]
     assert [ops.count(op) for op in once] == [1] * len(once)
 
@@ -120,6 +122,18 @@ def test_a_row_that_vectors_do_not_divide():
     x = memory(shape=(64, 1001))
     result = x.gelu().softmax().numpy()
     np.testing.assert_allclose(result, softmax(gelu(VALUES[:, :1001])), rtol=2e-4, atol=2e-6)
+
+
+def test_a_row_that_is_written_out_is_not_kept():
+    item = only_kernel(memory(shape=(64, 10)).gelu().softmax())
+    assert rows_kept(item) == 2
+    assert opts_of(item)[0] == Opt(OptOps.INLINE, 1)
+
+
+def test_without_opts_a_row_is_kept_too():
+    with Context(NOOPT=1):
+        result = memory().gelu().softmax().numpy()
+    np.testing.assert_allclose(result, softmax(gelu(VALUES)), rtol=2e-4, atol=2e-6)
 
 
 # ---- where it is not kept

@@ -5,6 +5,7 @@
 
 from .actions import ACTIONS, KernelOptError, Opt, OptOps, apply_opt, apply_opts
 from .groups import Group, GroupTop
+from .inline import Inline
 from .loops import Axis, Loops
 from .stage import Stage
 from .tensor_core import TensorCore
@@ -16,6 +17,7 @@ __all__ = [
     "Axis",
     "Group",
     "GroupTop",
+    "Inline",
     "KernelOptError",
     "Loops",
     "Opt",

@@ -44,6 +44,7 @@ class OptOps(enum.Enum):
     THREAD = "thread"
     TILE = "tile"
     STAGE = "stage"
+    INLINE = "inline"
     PADTO = "pad"
     SWAP = "swap"
     NOLOCALS = "no locals"
@@ -145,7 +146,7 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
         if (
             action.counts != "none"
             and amount == 0
-            and each.op not in (OptOps.SWAP, OptOps.THREAD, OptOps.STAGE)
+            and each.op not in (OptOps.SWAP, OptOps.THREAD, OptOps.STAGE, OptOps.INLINE)
         ):
             amount = axis.size if isinstance(axis.size, int) else 0
             require(amount > 0, f"the size {size_text(axis.size)} is not known: give an amount")

@@ -16,6 +16,7 @@ from .actions import (
     require_shared_stages,
     require_whole_steps,
 )
+from .inline import rows_along
 from .loops import Axis, Loops, scanned_ranges
 
 
@@ -37,6 +38,7 @@ class _Grouped:
             return
         require(target.has_local, f"the workgroups of {target.name} share no memory")
         require(not loops.no_locals, "NOLOCALS was applied")
+        require(not rows_along(loops, axis), "each thread would keep a part of the row: INLINE comes first")
         kinds = {r.arg.kind for each in loops.axes for r in each.ranges}
         kinds |= {kind for each in loops.axes for kind, _ in each.parts}
         require(AxisType.GROUP not in kinds, "the threads of a workgroup share one axis already")

@@ -22,7 +22,7 @@ from ...ir.uop import UOp
 from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels
 from .facts import MAX_COST, SHORT, WORTHWHILE, Access, Facts, size_of
-from .keep import DEAR, computed_twice, with_kept
+from .inline import all_inline, rows_along, without_rows
 from .loops import Axis, Loops, is_computed, largest_power_of_two, typical
 
 #: The same, after short reductions were written out.
@@ -58,8 +58,10 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
     if not loops.axes or target.vector_bytes == 0 or in_order(loops):
         return []
-    facts = Facts.of(loops)
-    return packed_panels(facts, target) or _Plan(facts, target).opts()
+    plain, inline = all_inline(loops)
+    facts = Facts.of(plain)
+    panels = packed_panels(facts, target)
+    return [*inline, *panels] if panels else _Plan(facts, target, loops).opts()
 
 
 def in_order(loops: Loops) -> bool:
@@ -70,13 +72,15 @@ def in_order(loops: Loops) -> bool:
 class _Plan:
     """The amounts chosen so far, by axis number."""
 
-    def __init__(self, facts: Facts, target: Target) -> None:
+    def __init__(self, facts: Facts, target: Target, loops: Loops) -> None:
         self.facts, self.target = facts, target
+        #: the kernel as it came, with the rows it keeps; `facts` are those without, until some are left
+        self.loops = loops
         self.amounts: dict[int, int] = {}
         self.padded: dict[int, int] = {}
         self.blocks: dict[int, int] = {}
-        #: the axis that values are kept along, as often as one is
-        self.kept: list[Axis] = []
+        #: the axis along which the kernel's rows are kept
+        self.kept: Axis | None = None
         self.width = target.vector_bytes // facts.element_bytes
 
     def opts(self) -> list[Opt]:
@@ -104,8 +108,9 @@ class _Plan:
                 found.append(Opt(OptOps.UPCAST, axis.number, amount))
             else:
                 found.append(Opt(OptOps.UNROLL, axis.reduce, amount))
-        for axis in self.kept:
-            found.insert(len(self.padded), Opt(OptOps.STAGE, axis.number, 0))
+        for axis in reversed(self.loops.axes):
+            if axis is not self.kept and rows_along(self.loops, axis):
+                found.insert(0, Opt(OptOps.INLINE, axis.number))
         found += [Opt(OptOps.TILE, number, amount) for number, amount in self.blocks.items()]
         return found
 
@@ -290,8 +295,8 @@ class _Plan:
         if lanes.output:
             self.widen(lanes, SUMS)
             self.keep(lanes)
-            if self.kept and self.amounts[lanes.number] == self.width:  # what is kept is not written twice
-                self.widen(lanes, SUMS)
+            if self.kept is not None and self.amounts[lanes.number] == self.width:
+                self.widen(lanes, SUMS)  # what is kept is not written twice
             return
         sums = 1
         served: set[UOp] = set()
@@ -306,24 +311,18 @@ class _Plan:
             self.widen(lanes, SUMS // sums)
 
     def keep(self, lanes: Axis) -> None:
-        """Keep rows of what two loops along them compute alike, if that is dear and there is room for them.
-
-        `schedule/placement.py` relies on it: it leaves values in a kernel which this keeps.
-        """
+        """Leave the rows that are kept along the lanes as they are."""
         size = size_of(lanes)
         if size is None or size <= self.amounts.get(lanes.number, 1):
             return  # it is written out: nothing is computed twice
         if lanes.number in self.padded and not self.target.has_masks:
             return
-        room, loops = self.target.row_bytes, self.facts.loops
-        while True:
-            axis = loops.axes[lanes.number]
-            kept = computed_twice(loops, axis)
-            if kept is None or kept.cost < DEAR or kept.nbytes > room:
-                return
-            self.kept.append(lanes)
-            room -= kept.nbytes
-            loops = with_kept(loops, axis, kept)
+        axis = self.loops.axes[lanes.number]
+        if rows_along(self.loops, axis):
+            self.kept = axis
+            loops = self.loops
+            for other in loops.axes:
+                loops = loops if other is axis else without_rows(loops, other)
             self.facts = Facts.of(loops, filling=True)
 
     def next_side(self, lanes: Axis, served: set[UOp]) -> tuple[Axis | None, int]:

@@ -11,7 +11,7 @@ number stays with its axis: after a split it names what is left of the outer par
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...dtype import dtypes
@@ -19,7 +19,7 @@ from ...ir import index
 from ...ir.args import AxisType, KernelInfo, RangeArg
 from ...ir.index import as_index, as_sint, sint
 from ...ir.loops_text import loops_text
-from ...ir.nest import output_ranges, ranges_of, scan_ranges, scan_values, stage_stores
+from ...ir.nest import closed_ranges, output_ranges, ranges_of, scan_ranges, scan_values, stage_stores
 from ...ir.ops import COMPARISONS, Ops, start_value
 from ...ir.uop import UOp, toposort
 from ..axes import kernel_name
@@ -118,7 +118,8 @@ class Loops:
         mapping = {r: make_range(padded, r.arg.id, r.arg.kind) for r in axis.ranges}
         sink = substitute_ranges(self.sink, mapping)
         wider = replace(axis, size=padded, ranges=tuple(mapping.values()))
-        return self._with(_guard(sink, {r: index.less(r, size) for r in wider.ranges}), wider)
+        rows = {} if axis.parts else _memories_of_rows(sink, wider.ranges, padded)
+        return self._with(_guard(sink, {r: index.less(r, size) for r in wider.ranges}, rows), wider)
 
     def tile(self, axis: Axis, amount: int) -> Loops:
         """An output axis in blocks of `amount`: the loop over them is the innermost of all such loops."""
@@ -224,14 +225,20 @@ def _find_axes(sink: UOp) -> tuple[Axis, ...]:
     nodes = sink.toposort()
     ranges_of(sink)
     reduced = list(_reduced_ranges(sink))
+    #: what fills the rows that are kept, the last first: a row is read where the next one is filled
+    filling = [r for node in reversed(nodes) if node.op is Ops.STAGE for r in closed_ranges(node)]
     walked = [r for r in output_ranges(nodes) if r.arg.kind not in IN_REGISTERS]
     outputs = len(walked)
-    groups = _fuse_loops(nodes, walked + reduced, outputs)
+    groups = _fuse_loops(nodes, walked + filling + reduced, outputs)
+    for group in groups:
+        group.sort(key=filling.__contains__)
     first_reduce = {
-        id(group): min(reduced.index(r) for r in group if r in reduced) for group in groups if len(group) > 1
+        id(group): min(reduced.index(r) for r in group if r in reduced)
+        for group in groups
+        if not set(group).isdisjoint(reduced)
     }
-    for group in groups[outputs:]:
-        first_reduce.setdefault(id(group), reduced.index(group[0]))
+    inner = [group for group in groups[outputs:] if id(group) in first_reduce]
+    groups = groups[:outputs] + sorted(inner, key=lambda group: first_reduce[id(group)])
     order = sorted(first_reduce, key=lambda key: first_reduce[key])
     return tuple(
         Axis(
@@ -264,9 +271,10 @@ def _fuse_loops(nodes: list[UOp], ranges: list[UOp], outputs: int) -> list[list[
     accesses: dict[UOp, set[UOp]] = {r: set() for r in alike}
     for node in nodes:
         if node.op is Ops.INDEX:
-            for r in ranges_of(node) & alike:
+            access = UOp(node.op, node.dtype, (_memory_of(node), *node.src[1:]))
+            for r in ranges_of(access) & alike:
                 anyone = make_range(as_sint(r.src[0]), -1, AxisType.LOOP)
-                accesses[r].add(index.substitute((node,), {r: anyone})[node])
+                accesses[r].add(index.substitute((access,), {r: anyone})[access])
     groups: list[list[UOp]] = []
     for number, r in enumerate(ranges):
         home = None
@@ -350,11 +358,31 @@ def scanned_ranges(nodes: Iterable[UOp]) -> set[UOp]:
     return {r for node in nodes if node.op is Ops.SCAN for r in scan_ranges(node)}
 
 
-def _guard(sink: UOp, inside: dict[UOp, UOp]) -> UOp:
-    """The graph in which loads, stores and reduces happen only where the conditions on their ranges hold."""
-    done: dict[UOp, UOp] = {}
+def _memories_of_rows(sink: UOp, ranges: Sequence[UOp], size: sint) -> dict[UOp, UOp]:
+    """The memory of each row that one of these ranges fills → memory for a row of this size."""
+    rows: dict[UOp, UOp] = {}
     for node in sink.toposort():
+        if node.op is Ops.STAGE and isinstance(size, int) and not set(closed_ranges(node)).isdisjoint(ranges):
+            rows[node.src[0]] = UOp(Ops.DEFINE_LOCAL, node.dtype.base.ptr(size), (), node.src[0].arg)
+    return rows
+
+
+def _guard(sink: UOp, inside: dict[UOp, UOp], rows: dict[UOp, UOp]) -> UOp:
+    """The graph in which loads, stores and reduces happen only where the conditions on their ranges hold.
+
+    A row that is kept may grow with the range that fills it, and then needs no condition.
+    """
+    done: dict[UOp, UOp] = dict(rows)
+    for node in sink.toposort():
+        if node in done:
+            continue
         src = tuple([done[s] for s in node.src])
+        if node.op is Ops.STAGE and node.src[0] in rows:
+            done[node] = UOp(node.op, src[0].dtype, src)
+            continue
+        if node.op is Ops.INDEX and _memory_of(node) in rows:
+            done[node] = UOp(node.op, src[0].dtype, src)
+            continue
         if node.op is Ops.INDEX:
             conditions = [condition for r, condition in inside.items() if r in ranges_of(node)]
             if conditions:
@@ -366,6 +394,12 @@ def _guard(sink: UOp, inside: dict[UOp, UOp]) -> UOp:
                 src = (_or_identity(node, src[0], conditions), *src[1:])
         done[node] = node if src == node.src else index.rebuild(node, src)
     return done[sink]
+
+
+def _memory_of(access: UOp) -> UOp:
+    """The memory that an INDEX is in, filled or not."""
+    memory = access.src[0]
+    return memory.src[0] if memory.op is Ops.STAGE else memory
 
 
 def _or_identity(reduce: UOp, value: UOp, conditions: Iterable[UOp]) -> UOp:

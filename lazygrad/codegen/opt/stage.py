@@ -15,7 +15,6 @@ from ...ir.nest import output_ranges, ranges_of, stage_stores
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp, toposort
 from .actions import OptOps, opt, require
-from .keep import computed_twice, with_kept
 from .loops import IN_REGISTERS, Axis, Loops, index_nodes, is_computed, make_range, stride, substitute_ranges
 from .windows import WHOLE, place_of, windows
 
@@ -48,10 +47,6 @@ class Stage:
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
         require(not target.grid, f"{target.name}: copies shared by a workgroup are not there yet")
         require(bool(axis.outermost), "no loop is left along the axis")
-        if amount == 0:
-            kept = computed_twice(loops, axis)
-            require(kept is not None, f"nothing is computed in two loops along axis {axis.number}")
-            return
         found = staged_values(loops.sink, amount)
         require(bool(found), f"nothing loads data{amount}")
         inside = loops_around(loops, axis)
@@ -70,9 +65,6 @@ class Stage:
             require(size <= limit, f"the copy has {size} bytes; at most {limit} are kept")
 
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
-        kept = computed_twice(loops, axis) if amount == 0 else None
-        if kept is not None:
-            return with_kept(loops, axis, kept)
         inside = loops_around(loops, axis)
         sink = loops.sink
         for value in staged_values(sink, amount):
@@ -137,7 +129,7 @@ def staged(sink: UOp, value: UOp, inside: frozenset[UOp]) -> UOp:
     """The value, read from a STAGE that is filled in each turn of the loops `inside`."""
     nodes = sink.toposort()
     fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
-    number = sum(node.op is Ops.STAGE for node in nodes)
+    number = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
     found = windows(value, ranges_of(value) - inside, fresh)
     at = found.place if found else {r: r for r in ranges_of(value) - inside}
     source = found.value if found else value

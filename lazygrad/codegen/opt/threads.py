@@ -16,6 +16,7 @@ from ...ir.uop import UOp
 from . import workgroups
 from .actions import MAX_PIECES, KernelOptError, Opt, OptOps, apply_opt
 from .heuristic import choose as choose_order
+from .inline import all_inline
 from .loops import Axis, Loops
 
 #: A piece is worth so many simple operations, or bytes: about 10 µs of one core.
@@ -26,10 +27,12 @@ FEWEST = 4
 COPIES, COPIED = 1 / 8, 96
 
 
-def choose(loops: Loops, target: Target) -> list[Opt]:
-    """The Opts for a kernel nobody gave Opts for."""
+def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
+    """The Opts for a kernel (form 3) nobody gave Opts for."""
+    loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
     if target.grid:
-        return workgroups.choose(loops, target)
+        plain, inline = all_inline(loops)
+        return [*inline, *workgroups.choose(plain, target)]
     opts = choose_order(loops, target)
     pieces = 1 if target.threads < 2 else pieces_of(loops.sink)
     if pieces < FEWEST:

@@ -18,7 +18,18 @@ from tests.helpers import ROOT
 
 # What may be imported inside a function: drivers, and libraries that may be missing or are slow to import,
 DRIVERS = {"Foundation", "Metal", "cuda", "mpi4py", "objc", "pyopencl", "wgpu"}
-DRIVERS |= {"llvmlite", "numpy", "onnx", "platformdirs", "safetensors", "scipy", "sklearn", "torch", "tqdm"}
+DRIVERS |= {
+    "fractions",
+    "llvmlite",
+    "numpy",
+    "onnx",
+    "platformdirs",
+    "safetensors",
+    "scipy",
+    "sklearn",
+    "torch",
+    "tqdm",
+}
 # and what of the standard library takes milliseconds to import, where only rare paths use it.
 SLOW = {"argparse", "asyncio", "concurrent", "difflib", "http", "importlib", "inspect", "multiprocessing"}
 SLOW |= {"sqlite3", "subprocess", "tempfile", "urllib"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dis
 import functools
 import os
-import sysconfig
 import types
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -88,7 +87,7 @@ def names_of(code: types.CodeType) -> frozenset[str]:
     return frozenset(found)
 
 
-_STDLIB = sysconfig.get_path("stdlib") + os.sep
+_STDLIB = os.path.dirname(os.__file__) + os.sep
 _SITE = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 
 

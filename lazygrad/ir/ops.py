@@ -8,15 +8,17 @@ function. Folding, the evaluator, the interpreter, bounds and half the tests rea
 from __future__ import annotations
 
 import enum
-import fractions
 import math
 import operator
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dtype import ConstType, DType, cast_value, dtypes, truncate
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class Ops(enum.IntEnum):
@@ -254,7 +256,9 @@ def _mulacc(dtype: DType, a: Any, b: Any, c: Any) -> Any:
         return a * b + c
     if dtype.scalar_type.itemsize <= 4:
         return _sum_to_odd(a * b, c)  # the product of two numbers of 24 bits has 48, and is exact
-    exact = fractions.Fraction(a) * fractions.Fraction(b) + fractions.Fraction(c)
+    from fractions import Fraction  # slow to import, and only float64 asks for it
+
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:
         return a * b + c  # for the sign of zero
     return _round_fraction(exact, dtype)
@@ -273,18 +277,18 @@ def _sum_to_odd(a: float, b: float) -> float:
     return total
 
 
-def _round_fraction(exact: fractions.Fraction, dtype: DType) -> float:
+def _round_fraction(exact: Fraction, dtype: DType) -> float:
     """The fraction rounded once, to nearest even, to a float type."""
     info = dtypes.finfo(dtype)
-    magnitude = abs(exact)
+    magnitude, two = abs(exact), type(exact)(2)
     exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    if fractions.Fraction(2) ** exponent > magnitude:
+    if two**exponent > magnitude:
         exponent -= 1
     exponent = max(exponent, 1 - info.bias)
-    step = fractions.Fraction(2) ** (exponent - info.mantissa_bits)
+    step = two ** (exponent - info.mantissa_bits)
     rounded = round(magnitude / step) * step
     sign = -1.0 if exact < 0 else 1.0
-    return sign * (math.inf if rounded > fractions.Fraction(info.max) else float(rounded))
+    return sign * (math.inf if rounded > info.max else float(rounded))
 
 
 def _neg(dtype: DType, x: Any) -> Any:

@@ -23,13 +23,14 @@ from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import below_movement, binds_in_args, binds_of, plain, toposort_effective
+from .group import Group, numel
 from .held import is_held
 from .indices import CONTINUES, Indices
 from .kernel import AstBuilder
 from .lift import nameable
 from .memory import inner_outputs
 from .offsets import shared
-from .placement import Group, Placement, numel
+from .placement import Placement
 from .versions import device_name, device_of
 
 Ref = tuple[Any, ...]

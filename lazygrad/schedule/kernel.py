@@ -12,9 +12,9 @@ from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import below_movement
+from .group import Group
 from .held import is_held
 from .lift import argument_name, with_constants
-from .placement import Group
 
 
 class Kernel:

@@ -13,26 +13,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ..codegen.price import WORST
 from ..device import Target
 from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
-from ..ir.index import as_index, bounds, const, sint
-from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
+from ..ir.index import as_index, const
+from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from .graph import below_movement, is_generated
+from .group import Group, most, numel
 from .held import is_held
 from .indices import ANYWHERE, CONTINUES, Indices, free_ranges, size_of, through
-from .rows import Rows
+from .weights import LOAD_COST, ONCE, Weights
 
 # The cost model, in simple vector operations per element. A trip through memory (write, then read) of 4-byte
 # elements costs about as much as 24 of them on a CPU core (8 bytes at some 20 GB/s against 32 to 64
 # operations per ns); a load of an element that is in cache about 4; one more kernel (launch, loop set-up)
 # about as much as 20,000.
 STORE_COST = 24
-LOAD_COST = 4
 KERNEL_COST = 20_000
 #: A value needed at more different index tuples than this in one kernel is not inlined: code grows with them.
 MAX_TUPLES = 4
@@ -45,59 +44,6 @@ MIN_PARALLEL, SERIAL_WORK = 8, 1 << 20
 #: In the loop that a scan runs along, a reduce of so few steps does not need a kernel that is made for it.
 SHORT_REDUCE = 8
 
-#: What is computed once for each of its elements, or stored.
-_ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
-
-
-class Group:
-    """One kernel in the making: its loops, and the nodes it stores."""
-
-    __slots__ = (
-        "downstream",
-        "fused",
-        "heavy",
-        "id",
-        "kind",
-        "ops",
-        "order",
-        "ranges",
-        "reads",
-        "rows",
-        "scanned",
-        "shape",
-        "stores",
-    )
-
-    def __init__(self, number: int, shape: tuple[sint, ...], kind: str = "kernel") -> None:
-        self.id = number
-        self.shape = shape
-        self.kind = kind
-        self.ranges: Indices = tuple(
-            const(0)
-            if size == 1
-            else UOp(
-                Ops.RANGE, const(0).dtype, (as_index(size),), RangeArg(number * 1000 + axis, AxisType.LOOP)
-            )
-            for axis, size in enumerate(shape)
-        )
-        #: range → how many times a statement at its depth runs; filled as reduces are met
-        self.order: dict[UOp, int] = {}
-        self.stores: list[UOp] = []
-        self.fused: list[frozenset[UOp]] = []
-        #: the loop that SCANs of this kernel run along, inside of all others
-        self.scanned: UOp | None = None
-        self.heavy = 0
-        self.rows = Rows(self.ranges)
-        #: how many operations, and which memory, what it stores asks for
-        self.ops, self.reads = 0, frozenset[UOp]()
-        self.downstream = 1 << number
-
-    def points(self) -> int:
-        total = 1
-        for size in self.shape:
-            total *= _most(size)
-        return total
-
 
 @dataclass
 class Plan:
@@ -107,22 +53,6 @@ class Plan:
     home: dict[UOp, Group]
     reasons: dict[UOp, str]
     uses: dict[UOp, dict[Group, dict[Indices, int]]]
-
-
-def _rough(node: UOp) -> int:
-    return OPS[node.op].cost
-
-
-def _most(size: sint) -> int:
-    return bounds(size)[1] if isinstance(size, UOp) else size
-
-
-def numel(node: UOp) -> int:
-    """The (greatest) number of elements."""
-    total = 1
-    for size in shape_of(node):
-        total *= _most(size)
-    return total
 
 
 class Placement:
@@ -146,7 +76,6 @@ class Placement:
         self.order = [node for node in order if node not in stored]
         self.stored = stored
         self.target = target
-        self.price = _rough if prices is None or self._is_small() else prices
         self.fuse = fuse
         self.must: dict[UOp, str] = dict.fromkeys(results, "it is a result")
         self.groups: list[Group] = []
@@ -154,18 +83,11 @@ class Placement:
         self.reasons: dict[UOp, str] = {}
         self.uses: dict[UOp, dict[Group, dict[Indices, int]]] = {}
         self.watched = watched
-        self.cost: dict[UOp, int] = {}
-        #: node → the operations and the memory that a kernel takes which stores it
-        self.weight: dict[UOp, tuple[int, frozenset[UOp]]] = {}
+        self.weights = Weights(self.order, stored, self.must, target, prices, fuse)
         self.counter = 0
-
-    def _is_small(self) -> bool:
-        """Whether all nodes in one kernel would be within the target's limit, whatever they become."""
-        return WORST * sum([OPS[node.op].cost for node in self.order]) <= self.target.max_ops
 
     def run(self) -> Plan:
         """Place every node."""
-        self._bound_sizes()
         for node in reversed(self.order):
             if node.op in MOVEMENT or is_generated(node):
                 continue
@@ -186,135 +108,6 @@ class Placement:
                             self._use_sources(node, group, indices, times)
         return Plan(self.groups, self.home, self.reasons, self.uses)
 
-    # *** size: bottom-up, so that no kernel grows without end
-
-    def _bound_sizes(self) -> None:
-        size: dict[UOp, int] = {}
-        args: dict[UOp, frozenset[UOp]] = {}
-        none: frozenset[UOp] = frozenset()
-        #: where the walk had come to, in operations, at the first node that would be inlined below
-        begin: dict[UOp, int] = {}
-        come = 0
-        max_ops, max_args = self.target.max_ops, self.target.max_args
-        for assign in self.stored:
-            size[assign], args[assign], self.cost[assign] = 1, none, LOAD_COST
-        for node in self.order:
-            if node.op in MOVEMENT:
-                source = node.src[0]
-                size[node], args[node], self.cost[node] = size[source], args[source], self.cost[source]
-                if source in begin:
-                    begin[node] = begin[source]
-                continue
-            if is_held(node):
-                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
-                continue
-            if is_generated(node) or node.op in (Ops.DEVICE, Ops.UNIQUE):
-                size[node], args[node], self.cost[node] = 1, none, 0
-                continue
-            self._mark_sources(node)
-            if node.op is Ops.COPY:  # no kernel: however much it copies
-                self.weight[node] = (1, none)
-                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
-                continue
-            while True:
-                total, read, cost = self._inline_size(node, size, args)
-                first = min((begin[s] for s in node.src if s in begin), default=come)
-                if (
-                    total > max_ops
-                ):  # what is shared was counted twice; what is inlined lies between first and here
-                    total = min(total, come - first + self.price(node))
-                if total > max_ops:
-                    total = self._exact_size(node, max_ops)
-                if total <= max_ops and len(read) <= max_args:
-                    break
-                largest = max(
-                    (b for b in map(below_movement, node.src) if self._may_force(b)),
-                    key=lambda b: (
-                        (len(args[b]), size[b]) if len(read) > max_args else (size[b], len(args[b]))
-                    ),
-                    default=None,
-                )
-                if largest is None:
-                    break
-                limit = f"{max_args} arguments" if len(read) > max_args else f"{max_ops} operations"
-                self.must[largest] = f"the kernel would pass {limit}"
-                for below in (largest, *node.src):
-                    if below_movement(below) is largest:
-                        size[below], args[below], self.cost[below] = 1, frozenset((largest,)), LOAD_COST
-                        begin.pop(below, None)
-            self.weight[node] = (total, read)
-            if node in self.must:
-                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
-            else:
-                size[node], args[node], self.cost[node] = total, read, cost
-                begin[node] = first
-            come += self.price(node)
-
-    def _inline_size(
-        self, node: UOp, size: dict[UOp, int], args: dict[UOp, frozenset[UOp]]
-    ) -> tuple[int, frozenset[UOp], int]:
-        total, cost = self.price(node), OPS[node.op].cost
-        read: frozenset[UOp] = frozenset()
-        for source in dict.fromkeys(node.src):
-            total += size[source]
-            cost += self.cost[source]
-            if args[source] is not read:
-                read = read | args[source] if read else args[source]
-        if node.op in _ONCE:
-            cost = LOAD_COST  # it will be stored, or computed once
-        return total, read, min(cost, 100_000)
-
-    def _exact_size(self, node: UOp, limit: int) -> int:
-        """The size of what would be inlined here, shared nodes counted once; stops past the limit."""
-        seen = {node}
-        stack = [node]
-        total = 0
-        while stack and total <= limit:
-            top = stack.pop()
-            total += self.price(top)
-            for source in top.src:
-                base = below_movement(source)
-                if base in seen or base in self.must or is_held(base) or is_generated(base):
-                    continue
-                seen.add(base)
-                stack.append(base)
-        return total
-
-    def _exact_cost(self, node: UOp, limit: int) -> int:
-        """What computing an element costs with shared nodes counted once (`self.cost` counts them per use);
-        stops past the limit.
-        """
-        known, seen, stack, total = self.cost[node], {node}, [node], 0
-        while stack and total < known and total <= limit:
-            top = stack.pop()
-            if top is not node and (top in self.must or top.op in _ONCE or is_held(top)):
-                total += LOAD_COST
-                continue
-            total += OPS[top.op].cost
-            for source in top.src:
-                base = below_movement(source)
-                if base not in seen and not is_generated(base):
-                    seen.add(base)
-                    stack.append(base)
-        return min(total, known)
-
-    def _may_force(self, base: UOp) -> bool:
-        return base not in self.must and (base.op in ELEMENTWISE or base.op in _ONCE)
-
-    def _mark_sources(self, node: UOp) -> None:
-        """Note what this node's sources must be, whatever else is decided."""
-        op = node.op
-        if op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.GATHER, Ops.ASSIGN, Ops.SORT):
-            if op is not Ops.GATHER:
-                self.must.setdefault(node, f"{op.name.lower()} is asked for")
-            if op in (Ops.COPY, Ops.GATHER, Ops.SORT):
-                for source in node.src[:-1] if op is Ops.COPY else node.src[:1]:
-                    base = below_movement(source)
-                    if not is_held(base) and base.op is not Ops.CONST:
-                        self.must.setdefault(base, f"{op.name.lower()} reads it from memory")
-        elif not self.fuse and (op in ELEMENTWISE or op in _ONCE) and not is_generated(node):
-            self.must.setdefault(node, "FUSE=0")
-
     # *** decisions, top-down
 
     def _why_store(self, node: UOp, rows: dict[Group, int]) -> str:
@@ -332,12 +125,14 @@ class Placement:
             evaluations += max(tuples.values()) if group in rows else sum(tuples.values())
         if evaluations <= count or _widens_memory(node):
             return ""
-        if self.cost[node] <= LOAD_COST and not self.weight[node][1]:  # reading it again would cost as much
+        if (
+            self.weights.cost[node] <= LOAD_COST and not self.weights.weight[node][1]
+        ):  # reading it again would cost as much
             return ""
         trip = count * STORE_COST + KERNEL_COST
-        extra = (evaluations - count) * self.cost[node]
+        extra = (evaluations - count) * self.weights.cost[node]
         if extra > trip:
-            extra = (evaluations - count) * self._exact_cost(node, trip // (evaluations - count))
+            extra = (evaluations - count) * self.weights.exact_cost(node, trip // (evaluations - count))
         if extra > trip:
             return (
                 f"recomputing costs at least {extra:,} operations "
@@ -360,7 +155,7 @@ class Placement:
         work = count * (numel_of_source(node) // max(count, 1))
         points = 1
         for r in free:
-            points *= _most(size_of(r))
+            points *= most(size_of(r))
         computed = points if free <= outputs else times  # loops that only some values need go inside
         if computed > count:
             return f"this reduce would be computed {computed / max(count, 1):.3g} times per element"
@@ -443,7 +238,7 @@ class Placement:
         )
         times = 1
         for r in ranges:
-            times *= _most(size_of(r))
+            times *= most(size_of(r))
             group.order[r] = times
 
     # *** storing
@@ -451,7 +246,7 @@ class Placement:
     def _store(self, node: UOp, reason: str) -> None:
         self.reasons[node] = reason
         uses = self.uses.get(node, {})
-        if node.op in ELEMENTWISE or node.op in _ONCE:
+        if node.op in ELEMENTWISE or node.op in ONCE:
             for group in uses:
                 if self.fuse and self._may_join(node, group, uses):
                     self._join(node, group, uses)
@@ -468,7 +263,7 @@ class Placement:
         times = 1
         for r in group.ranges:
             if r.op is Ops.RANGE:
-                times *= _most(size_of(r))
+                times *= most(size_of(r))
                 group.order[r] = times
         self.groups.append(group)
         self._take(node, group)
@@ -481,7 +276,7 @@ class Placement:
         tuples = uses[group]
         if group.kind != "kernel" or len(tuples) != 1:
             return False
-        ops, reads = self.weight[node]
+        ops, reads = self.weights.weight[node]
         if group.ops + ops > self.target.max_ops:
             return False
         if len(group.reads | reads) + len(group.stores) >= self.target.max_args:
@@ -511,7 +306,7 @@ class Placement:
     def _take(self, node: UOp, group: Group) -> None:
         group.stores.append(node)
         self.home[node] = group
-        ops, reads = self.weight[node]
+        ops, reads = self.weights.weight[node]
         group.ops, group.reads = group.ops + ops, group.reads | reads
 
     def _join(self, node: UOp, group: Group, uses: dict[Group, dict[Indices, int]]) -> None:
@@ -605,7 +400,7 @@ class Placement:
                 continue
             self.counter += 1
             r = UOp(Ops.RANGE, const(0).dtype, (as_index(size),), RangeArg(-self.counter, AxisType.REDUCE))
-            outer *= _most(size)
+            outer *= most(size)
             group.order[r] = outer
             inside[axis] = r
         return tuple(inside), outer

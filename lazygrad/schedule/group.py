@@ -1,0 +1,74 @@
+"""One kernel in the making: its loops, what it stores, which rows it keeps."""
+
+from __future__ import annotations
+
+from ..ir.args import AxisType, RangeArg
+from ..ir.index import as_index, bounds, const, sint
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..shape.rules import shape_of
+from .indices import Indices
+from .rows import Rows
+
+
+class Group:
+    """One kernel in the making: its loops, and the nodes it stores."""
+
+    __slots__ = (
+        "downstream",
+        "fused",
+        "heavy",
+        "id",
+        "kind",
+        "ops",
+        "order",
+        "ranges",
+        "reads",
+        "rows",
+        "scanned",
+        "shape",
+        "stores",
+    )
+
+    def __init__(self, number: int, shape: tuple[sint, ...], kind: str = "kernel") -> None:
+        self.id = number
+        self.shape = shape
+        self.kind = kind
+        self.ranges: Indices = tuple(
+            const(0)
+            if size == 1
+            else UOp(
+                Ops.RANGE, const(0).dtype, (as_index(size),), RangeArg(number * 1000 + axis, AxisType.LOOP)
+            )
+            for axis, size in enumerate(shape)
+        )
+        #: range → how many times a statement at its depth runs; filled as reduces are met
+        self.order: dict[UOp, int] = {}
+        self.stores: list[UOp] = []
+        self.fused: list[frozenset[UOp]] = []
+        #: the loop that SCANs of this kernel run along, inside of all others
+        self.scanned: UOp | None = None
+        self.heavy = 0
+        self.rows = Rows(self.ranges)
+        #: how many operations, and which memory, what it stores asks for
+        self.ops, self.reads = 0, frozenset[UOp]()
+        self.downstream = 1 << number
+
+    def points(self) -> int:
+        total = 1
+        for size in self.shape:
+            total *= most(size)
+        return total
+
+
+def most(size: sint) -> int:
+    """A size as a number: the greatest, where it is symbolic."""
+    return bounds(size)[1] if isinstance(size, UOp) else size
+
+
+def numel(node: UOp) -> int:
+    """The (greatest) number of elements."""
+    total = 1
+    for size in shape_of(node):
+        total *= most(size)
+    return total

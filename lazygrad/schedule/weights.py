@@ -1,0 +1,184 @@
+"""What computing each node takes, from the leaves up: operations, memory that is read, work for one element.
+
+A value that would make its reader's kernel pass the target's limits must be stored, before any other
+decision is taken: so no kernel grows without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..codegen.price import WORST
+from ..device import Target
+from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
+from ..ir.uop import UOp
+from .graph import below_movement, is_generated
+from .held import is_held
+
+#: A load of an element that is in cache, in simple vector operations.
+LOAD_COST = 4
+#: What is computed once for each of its elements, or stored.
+ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
+
+
+class Weights:
+    """The weights of all nodes of a plain graph.
+
+    order   its toposort                     stored  whole writes, which are no nodes of their own
+    must    nodes that are stored → why: those that would make a kernel pass a limit are added
+    fuse    False: every value is stored
+
+    cost    node → the work for one element of it, in simple vector operations
+    weight  node → the operations and the memory that a kernel takes which stores it
+    """
+
+    def __init__(
+        self,
+        order: Sequence[UOp],
+        stored: dict[UOp, UOp],
+        must: dict[UOp, str],
+        target: Target,
+        prices: Callable[[UOp], int] | None,
+        fuse: bool,
+    ) -> None:
+        self.order, self.stored, self.must = order, stored, must
+        self.target, self.fuse = target, fuse
+        self.price = _rough if prices is None or self._is_small() else prices
+        self.cost: dict[UOp, int] = {}
+        self.weight: dict[UOp, tuple[int, frozenset[UOp]]] = {}
+        self._weigh()
+
+    def _is_small(self) -> bool:
+        """Whether all nodes in one kernel would be within the target's limit, whatever they become."""
+        return WORST * sum([OPS[node.op].cost for node in self.order]) <= self.target.max_ops
+
+    def _weigh(self) -> None:
+        size: dict[UOp, int] = {}
+        args: dict[UOp, frozenset[UOp]] = {}
+        none: frozenset[UOp] = frozenset()
+        #: where the walk had come to, in operations, at the first node that would be inlined below
+        begin: dict[UOp, int] = {}
+        come = 0
+        max_ops, max_args = self.target.max_ops, self.target.max_args
+        for assign in self.stored:
+            size[assign], args[assign], self.cost[assign] = 1, none, LOAD_COST
+        for node in self.order:
+            if node.op in MOVEMENT:
+                source = node.src[0]
+                size[node], args[node], self.cost[node] = size[source], args[source], self.cost[source]
+                if source in begin:
+                    begin[node] = begin[source]
+                continue
+            if is_held(node):
+                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
+                continue
+            if is_generated(node) or node.op in (Ops.DEVICE, Ops.UNIQUE):
+                size[node], args[node], self.cost[node] = 1, none, 0
+                continue
+            self._mark_sources(node)
+            if node.op is Ops.COPY:  # no kernel: however much it copies
+                self.weight[node] = (1, none)
+                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
+                continue
+            while True:
+                total, read, cost = self._inline_size(node, size, args)
+                first = min((begin[s] for s in node.src if s in begin), default=come)
+                if (
+                    total > max_ops
+                ):  # what is shared was counted twice; what is inlined lies between first and here
+                    total = min(total, come - first + self.price(node))
+                if total > max_ops:
+                    total = self._exact_size(node, max_ops)
+                if total <= max_ops and len(read) <= max_args:
+                    break
+                largest = max(
+                    (b for b in map(below_movement, node.src) if self._may_force(b)),
+                    key=lambda b: (
+                        (len(args[b]), size[b]) if len(read) > max_args else (size[b], len(args[b]))
+                    ),
+                    default=None,
+                )
+                if largest is None:
+                    break
+                limit = f"{max_args} arguments" if len(read) > max_args else f"{max_ops} operations"
+                self.must[largest] = f"the kernel would pass {limit}"
+                for below in (largest, *node.src):
+                    if below_movement(below) is largest:
+                        size[below], args[below], self.cost[below] = 1, frozenset((largest,)), LOAD_COST
+                        begin.pop(below, None)
+            self.weight[node] = (total, read)
+            if node in self.must:
+                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
+            else:
+                size[node], args[node], self.cost[node] = total, read, cost
+                begin[node] = first
+            come += self.price(node)
+
+    def _inline_size(
+        self, node: UOp, size: dict[UOp, int], args: dict[UOp, frozenset[UOp]]
+    ) -> tuple[int, frozenset[UOp], int]:
+        total, cost = self.price(node), OPS[node.op].cost
+        read: frozenset[UOp] = frozenset()
+        for source in dict.fromkeys(node.src):
+            total += size[source]
+            cost += self.cost[source]
+            if args[source] is not read:
+                read = read | args[source] if read else args[source]
+        if node.op in ONCE:
+            cost = LOAD_COST  # it will be stored, or computed once
+        return total, read, min(cost, 100_000)
+
+    def _exact_size(self, node: UOp, limit: int) -> int:
+        """The size of what would be inlined here, shared nodes counted once; stops past the limit."""
+        seen = {node}
+        stack = [node]
+        total = 0
+        while stack and total <= limit:
+            top = stack.pop()
+            total += self.price(top)
+            for source in top.src:
+                base = below_movement(source)
+                if base in seen or base in self.must or is_held(base) or is_generated(base):
+                    continue
+                seen.add(base)
+                stack.append(base)
+        return total
+
+    def exact_cost(self, node: UOp, limit: int) -> int:
+        """What computing an element costs with shared nodes counted once (`self.cost` counts them per use);
+        stops past the limit.
+        """
+        known, seen, stack, total = self.cost[node], {node}, [node], 0
+        while stack and total < known and total <= limit:
+            top = stack.pop()
+            if top is not node and (top in self.must or top.op in ONCE or is_held(top)):
+                total += LOAD_COST
+                continue
+            total += OPS[top.op].cost
+            for source in top.src:
+                base = below_movement(source)
+                if base not in seen and not is_generated(base):
+                    seen.add(base)
+                    stack.append(base)
+        return min(total, known)
+
+    def _may_force(self, base: UOp) -> bool:
+        return base not in self.must and (base.op in ELEMENTWISE or base.op in ONCE)
+
+    def _mark_sources(self, node: UOp) -> None:
+        """Note what this node's sources must be, whatever else is decided."""
+        op = node.op
+        if op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.GATHER, Ops.ASSIGN, Ops.SORT):
+            if op is not Ops.GATHER:
+                self.must.setdefault(node, f"{op.name.lower()} is asked for")
+            if op in (Ops.COPY, Ops.GATHER, Ops.SORT):
+                for source in node.src[:-1] if op is Ops.COPY else node.src[:1]:
+                    base = below_movement(source)
+                    if not is_held(base) and base.op is not Ops.CONST:
+                        self.must.setdefault(base, f"{op.name.lower()} reads it from memory")
+        elif not self.fuse and (op in ELEMENTWISE or op in ONCE) and not is_generated(node):
+            self.must.setdefault(node, "FUSE=0")
+
+
+def _rough(node: UOp) -> int:
+    return OPS[node.op].cost

@@ -99,7 +99,16 @@ class Lowering:
 
 def decompose(sink: UOp, renderer: Capabilities) -> UOp:
     """Every elementwise op in a form that the target has, constants folded on the way."""
+    if not renderer.supports(Ops.ADD, dtypes.float64):  # the one type that nothing else stands in for
+        _refuse_doubles(sink)
     return Lowering(renderer).walk(sink)
+
+
+def _refuse_doubles(sink: UOp) -> None:
+    if any(node.dtype.scalar_type is dtypes.float64 for node in sink.toposort()):
+        raise NotImplementedError(
+            "float64 on a device that has none (Metal, some of OpenCL's); cast to float32, or compute on CPU"
+        )
 
 
 def gathered(node: UOp) -> UOp:

@@ -61,7 +61,10 @@ def test_kernels_of_many_sines_stay_below_the_targets_operations():
         assert operations <= renderer.target.max_ops
 
 
-def test_a_type_that_the_target_lacks_is_named():
-    [kernel] = (Tensor([0.5], dtype=dtypes.float64).realize() != 2.0).kernels(target="metal")
-    with pytest.raises(NotImplementedError, match="double is not supported on this target"):
+@pytest.mark.parametrize(
+    "made", [lambda x: x != 2.0, lambda x: -x, lambda x: x.cast("float32"), lambda x: x.exp()]
+)
+def test_a_type_that_the_target_lacks_is_named(made):
+    [kernel] = made(Tensor([0.5], dtype=dtypes.float64).realize()).kernels(target="metal")
+    with pytest.raises(NotImplementedError, match="float64 on a device that has none .*cast to float32"):
         kernel.source

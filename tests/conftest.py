@@ -118,7 +118,7 @@ def same_state_after() -> Iterator[None]:
     never matters; and the compile thread has nothing left to do of it.
     """
     config = sys.modules.get("lazygrad.config")
-    rng = sys.modules.get("lazygrad.tensor.random")
+    rng = sys.modules.get("lazygrad.tensor.random.sampling")
     rng_state = rng.get_state() if hasattr(rng, "get_state") else None
     flags = {flag: flag.value for flag in config.ContextVar.all.values()} if config else {}
     with config.Context() if config else contextlib.nullcontext():

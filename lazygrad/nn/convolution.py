@@ -8,7 +8,7 @@ from typing import Any
 
 from ..shape import shape_text
 from ..tensor import Tensor
-from ..tensor.convolution import named_padding
+from ..tensor.neural.convolution import named_padding
 from .parameters import Sizes, count, counts, need_tensors, uniform
 
 #: What may stand around a sample.

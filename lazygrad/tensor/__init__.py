@@ -1,15 +1,15 @@
 """What a person types: `Tensor`, one file per family of methods."""
 
-from . import capturing  # noqa: F401  tells the jit what tensors are
 from .base import TensorBase, kernels
-from .checkpoint import checkpoint
-from .function import Function
 from .holders import memory
+from .jit import capturing  # noqa: F401  tells the jit what tensors are
 from .modes import enable_grad, no_grad
 from .names import take_either_name
 from .spellings import SpellingsMixin
 from .trace import trace_methods
-from .transforms import grad, gradcheck, hessian, jacobian, jvp, value_and_grad, vjp, vmap
+from .transforms.checkpoint import checkpoint
+from .transforms.derivatives import grad, gradcheck, hessian, jacobian, jvp, value_and_grad, vjp, vmap
+from .transforms.function import Function
 
 __all__ = [
     "Function",

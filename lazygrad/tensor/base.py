@@ -38,7 +38,7 @@ from .storage import Storage, base_of, chain_to, has_pad, is_in_memory, is_view
 if TYPE_CHECKING:
     from . import Tensor
 
-from .bits import resized
+from .elementwise.bits import resized
 from .live import live_tensors, register
 from .modes import TestMode, TrainingFlag, TrainingMode, inference_mode, mode, no_grad
 from .sources import constant, copied, node_of, read_from

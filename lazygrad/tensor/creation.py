@@ -16,8 +16,8 @@ from ..schedule.versions import empty_buffer
 from ..shape import movement, shape_text, vmax, vmin
 from ..shape.sizes import as_size, prod
 from .base import TensorBase
-from .functions import FunctionMixin
-from .movement import sizes_of
+from .elementwise.functions import FunctionMixin
+from .shape.movement import sizes_of
 from .sources import constant
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .names import NamesMixin
-from .neural import NeuralMixin
+from .neural.layers import NeuralMixin
 
 #: The methods that have one.
 IN_PLACE = """

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..device import Device, Devices
 from ..dtype import ConstType, DType, dtypes, to_dtype
-from .arranging import ArrangingMixin
-from .movement import sizes_of
+from .shape.arranging import ArrangingMixin
+from .shape.movement import sizes_of
 
 if TYPE_CHECKING:
     from .. import Tensor

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .distributions import DistributionsMixin as Base
+from .random.distributions import DistributionsMixin as Base
 from .unknown import unknown_name
 
 #: Arguments that may be given by either name.

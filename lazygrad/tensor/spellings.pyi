@@ -7,7 +7,7 @@ from lazygrad.ir.index import sint
 from lazygrad.tensor import Tensor
 from lazygrad.tensor.base import TensorBase
 from lazygrad.tensor.in_place import InPlaceMixin
-from lazygrad.tensor.movement import Axis
+from lazygrad.tensor.shape.movement import Axis
 from typing import Any, Self, overload
 
 class SpellingsMixin(InPlaceMixin):

@@ -66,5 +66,5 @@ def test_kernels_of_many_sines_stay_below_the_targets_operations():
 )
 def test_a_type_that_the_target_lacks_is_named(made):
     [kernel] = made(Tensor([0.5], dtype=dtypes.float64).realize()).kernels(target="metal")
-    with pytest.raises(NotImplementedError, match="float64 on a device that has none .*cast to float32"):
+    with pytest.raises(NotImplementedError, match=r"float64 on a device that has none .*cast to float32"):
         kernel.source

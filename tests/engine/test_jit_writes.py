@@ -12,7 +12,7 @@ import pytest
 from lazygrad import Context, JitError, Tensor, TinyJit, Variable, nn
 from lazygrad.nn.optim import SGD, AdamW
 from lazygrad.nn.state import get_parameters
-from lazygrad.tensor import random
+from lazygrad.tensor.random import sampling as random
 from tests.engine.jit_support import arrays, as_eager, captures, check_equal, numbers
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -35,12 +35,14 @@ from lazygrad.nn.functional import axes, lookup, products
 from lazygrad.nn.functional import losses as loss_functions
 from lazygrad.nn.functional import normalization as normalization_functions
 from lazygrad.nn.optim import adam, adaptive, combined, cycles, gradients, plateau, schedule, sgd
-from lazygrad.tensor import activation as activations
-from lazygrad.tensor import adaptive_pooling, class_losses, folding, losses, neural, resizing, transforms
-from lazygrad.tensor import attention as attentions
-from lazygrad.tensor import convolution as convolutions
-from lazygrad.tensor import normalization as normalizations
-from lazygrad.tensor import pooling as poolings
+from lazygrad.tensor.elementwise import activation as activations
+from lazygrad.tensor.neural import adaptive_pooling, class_losses, losses, neural
+from lazygrad.tensor.neural import attention as attentions
+from lazygrad.tensor.neural import convolution as convolutions
+from lazygrad.tensor.neural import normalization as normalizations
+from lazygrad.tensor.neural import pooling as poolings
+from lazygrad.tensor.shape import folding, resizing
+from lazygrad.tensor.transforms import derivatives as transforms
 
 MODULES: list[ModuleType] = [
     *(activation, attention, convolution, dropout, embedding, images, init, layers, normalization, pooling),
@@ -51,7 +53,7 @@ MODULES: list[ModuleType] = [
     *(adaptive_pooling, convolutions, folding, normalizations, poolings),
 ]
 #: The function of the same name hides the module.
-MODULES.append(sys.modules["lazygrad.tensor.checkpoint"])
+MODULES.append(sys.modules["lazygrad.tensor.transforms.checkpoint"])
 NAMES = {"Tensor": Tensor, "nn": nn, "dtypes": dtypes}
 NAMES |= {name: getattr(lazygrad, name) for name in lazygrad.__all__}
 

@@ -13,7 +13,7 @@ import scipy.stats
 
 from lazygrad import Tensor, dtypes
 from lazygrad.ir.ops import Ops
-from lazygrad.tensor import random
+from lazygrad.tensor.random import sampling as random
 from tests.tensor.graph_oracle import evaluate
 from tests.tensor.support import value
 

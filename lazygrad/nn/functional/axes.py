@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ...tensor import Tensor
-from ...tensor.convolution import each
+from ...tensor.neural.convolution import each
 from ..parameters import Sizes
 
 Arguments = ParamSpec("Arguments")

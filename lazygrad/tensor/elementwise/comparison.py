@@ -1,0 +1,164 @@
+"""Comparisons and questions about elements: bool results."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ...dtype import cast_value, dtypes
+from ...ir.ops import Ops
+from ..base import TensorBase
+from .operands import OperandsMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class ComparisonMixin(OperandsMixin):
+    """Comparisons, as methods and operators."""
+
+    __slots__ = ()
+
+    def _compare(self, op: Ops, other: Any, reverse: bool = False) -> Tensor:
+        if isinstance(other, int) and not isinstance(other, bool) and dtypes.is_int(self.dtype):
+            if cast_value(other, self.dtype) != other:  # beyond the dtype's range: compare in a wider one
+                wide = dtypes.int64 if cast_value(other, dtypes.int64) == other else dtypes.float64
+                return self.cast(wide)._binary(op, other, reverse)
+        return self._binary(op, other, reverse)
+
+    def eq(self, other: Any) -> Tensor:
+        """self == other.
+
+        >>> Tensor([1, 2]).eq(2).tolist()
+        [False, True]
+        """
+        return self._compare(Ops.CMPEQ, other)
+
+    def ne(self, other: Any) -> Tensor:
+        """self != other.
+
+        >>> Tensor([1, 2]).ne(2).tolist()
+        [True, False]
+        """
+        return self._compare(Ops.CMPNE, other)
+
+    def lt(self, other: Any) -> Tensor:
+        """self < other.
+
+        >>> Tensor([1, 2]).lt(2).tolist()
+        [True, False]
+        """
+        return self._compare(Ops.CMPLT, other)
+
+    def le(self, other: Any) -> Tensor:
+        """self <= other.
+
+        >>> Tensor([1, 2]).le(1).tolist()
+        [True, False]
+        """
+        return self._compare(Ops.CMPLE, other)
+
+    def gt(self, other: Any) -> Tensor:
+        """self > other.
+
+        >>> Tensor([1, 2]).gt(1).tolist()
+        [False, True]
+        """
+        return self._compare(Ops.CMPLT, other, reverse=True)
+
+    def ge(self, other: Any) -> Tensor:
+        """self >= other.
+
+        >>> Tensor([1, 2]).ge(2).tolist()
+        [False, True]
+        """
+        return self._compare(Ops.CMPLE, other, reverse=True)
+
+    def isnan(self) -> Tensor:
+        """Whether an element is NaN.
+
+        >>> Tensor([1.0, math.nan]).isnan().tolist()
+        [False, True]
+        """
+        return self != self
+
+    def isinf(self, detect_positive: bool = True, detect_negative: bool = True) -> Tensor:
+        """Whether an element is infinite.
+
+        >>> Tensor([1.0, math.inf]).isinf().tolist()
+        [False, True]
+        """
+        if not dtypes.is_float(self.dtype):
+            return self._filled(False, dtypes.bool)
+        positive, negative = self == math.inf, self == -math.inf
+        if detect_positive and detect_negative:
+            return positive | negative
+        return (
+            positive if detect_positive else negative if detect_negative else self._filled(False, dtypes.bool)
+        )
+
+    def isfinite(self) -> Tensor:
+        """Whether an element is neither infinite nor NaN.
+
+        >>> Tensor([1.0, math.inf]).isfinite().tolist()
+        [True, False]
+        """
+        if not dtypes.is_float(self.dtype):
+            return self._filled(True, dtypes.bool)
+        return (self > -math.inf) & (self < math.inf)
+
+    def isclose(self, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+        """|self - other| <= atol + rtol·|other|, elementwise.
+
+        >>> Tensor([1.0, 2.0]).isclose(Tensor([1.0, 2.1])).tolist()
+        [True, False]
+        """
+        if rtol < 0 or atol < 0:
+            raise ValueError(f"isclose needs tolerances that are not negative, not {rtol} and {atol}")
+        right = self._operand(other)
+        if dtypes.is_bool(self.dtype) or dtypes.is_unsigned(
+            self.dtype
+        ):  # whose differences wrap, or are none
+            return self.cast(dtypes.int64).isclose(right, rtol, atol, equal_nan)
+        near = (right - self).abs() <= right.abs() * rtol + atol
+        close = (self == right) | (near & self.isfinite() & right.isfinite())
+        return close | (self.isnan() & right.isnan()) if equal_nan else close
+
+    def _bool(self) -> Tensor:
+        return self.cast(dtypes.bool) if dtypes.is_bool(self.dtype) else self != 0
+
+    def equal(self, other: Any) -> bool:
+        """Whether another tensor has this shape and these values. It runs.
+
+        >>> Tensor([1, 2]).equal(Tensor([1, 2]))
+        True
+        """
+        right = self._operand(other)
+        return self.shape == right.shape and bool((self == right).all().item())
+
+    # *** operators
+
+    __hash__ = TensorBase.__hash__
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return NotImplemented if _is_no_operand(other) else self.eq(other)
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return NotImplemented if _is_no_operand(other) else self.ne(other)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self.lt(other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self.le(other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self.gt(other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self.ge(other)
+
+
+def _is_no_operand(value: Any) -> bool:
+    """No tensor equals None or a string: Python then answers False, as it does for numbers."""
+    return value is None or isinstance(value, str)

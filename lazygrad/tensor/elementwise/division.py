@@ -1,0 +1,193 @@
+"""Quotients, true, rounded down and rounded towards zero, and the remainders that belong to them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Self
+
+from ...dtype import default_float, default_int, dtypes, least_upper_dtype
+from ...ir.ops import Ops
+from ..transforms.function import Function
+from .arithmetic import ArithmeticMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class DivisionMixin(ArithmeticMixin):
+    """Division, as methods and operators."""
+
+    __slots__ = ()
+
+    def div(self, other: Any, reverse: bool = False, *, rounding_mode: str | None = None) -> Tensor:
+        """Elementwise quotient in floats.
+
+        `rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers).
+
+        >>> Tensor([7]).div(2, rounding_mode="floor").tolist()
+        [3]
+        """
+        if rounding_mode is None:
+            return self._true_division(other, reverse)
+        if rounding_mode == "floor":
+            return self.floor_divide(other, reverse)
+        if rounding_mode == "trunc":
+            return self._truncated_division(other, reverse)
+        raise ValueError(f"rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+
+    def _true_division(self, other: Any, reverse: bool) -> Tensor:
+        right = self._operand(other)
+        common = least_upper_dtype(self.dtype, right.dtype)
+        return self._binary(Ops.FDIV, right, reverse, None if dtypes.is_float(common) else default_float())
+
+    def _truncated_division(self, other: Any, reverse: bool) -> Tensor:
+        a, b = self._ordered(other, reverse)
+        if dtypes.is_float(a.dtype):
+            return (a / b).trunc()
+        quotient = a // b
+        if dtypes.is_unsigned(quotient.dtype):
+            return quotient
+        exact = (quotient * b == a) | (b == 0)
+        return (exact | (quotient >= 0)).where(quotient, quotient + 1)
+
+    def floor_divide(self, other: Any, reverse: bool = False) -> Tensor:
+        """Elementwise quotient rounded down; integers divided by 0 give 0.
+
+        Of floats it is the whole number that belongs to `remainder`, as Python's: 1.0 // 0.1 is 9, because
+        0.1 is a little more than a tenth, and an infinity has none (NaN). Its slope is 0.
+
+        >>> Tensor([7, -7]).floor_divide(2).tolist()
+        [3, -4]
+        """
+        a, b = self._ordered(other, reverse)
+        if dtypes.is_float(a.dtype):
+            return a._sloped_pair(_FloorQuotient, b)
+        return a._binary(Ops.IDIV, b, dtype=default_int() if dtypes.is_bool(a.dtype) else None)
+
+    def idiv(self, other: Any) -> Tensor:
+        """Integer quotient rounded towards zero.
+
+        >>> Tensor([7, -7]).idiv(2).tolist()
+        [3, -3]
+        """
+        return self._truncated_division(other, False)
+
+    def remainder(self, other: Any, reverse: bool = False) -> Tensor:
+        """Elementwise remainder with the sign of the divisor; integers by 0 give 0, floats NaN.
+
+        A float that is a multiple gives a zero of its own sign.
+
+        >>> Tensor([-7]).remainder(3).tolist()
+        [2]
+        """
+        a, b = self._ordered(other, reverse)
+        if not dtypes.is_float(a.dtype):
+            return a._binary(Ops.MOD, b, dtype=default_int() if dtypes.is_bool(a.dtype) else None)
+        return a._sloped_pair(_Remainder, b, "floor")
+
+    def mod(self, other: Any) -> Tensor:
+        """`remainder` by its other name.
+
+        >>> Tensor([-7]).mod(3).tolist()
+        [2]
+        """
+        return self.remainder(other)
+
+    def fmod(self, other: Any) -> Tensor:
+        """Elementwise remainder with the sign of the dividend, that of zeros too.
+
+        The quotient is rounded: what is left after one step is divided once more, and a last step that went
+        one too far is taken back. Exact where products are fused with sums, up to quotients of 2^46 in
+        float32; elsewhere as far as the quotient is exact.
+
+        >>> Tensor([7, -7]).fmod(3).tolist()
+        [1, -1]
+        """
+        a, b = self._ordered(other, False)
+        if dtypes.is_float(a.dtype):
+            return a._sloped_pair(_Remainder, b, "trunc")
+        return a - a._truncated_division(b, False) * b
+
+    # *** operators
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self._true_division(other, False)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self._true_division(other, True)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return self.floor_divide(other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return self.floor_divide(other, reverse=True)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return self.remainder(other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return self.remainder(other, reverse=True)
+
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return self.floor_divide(other), self.remainder(other)
+
+    def __itruediv__(self, other: Any) -> Self:
+        return self._write_back(self / other)
+
+    def __ifloordiv__(self, other: Any) -> Self:
+        return self._write_back(self // other)
+
+    def __imod__(self, other: Any) -> Self:
+        return self._write_back(self % other)
+
+
+def _rest(a: Tensor, b: Tensor) -> Tensor:
+    """What is left of floats when whole multiples of a divisor are taken off, with the sign of a: `fmod`."""
+    infinite = b.abs() == math.inf
+    divisor = infinite.where(1.0, b)
+    size, negative = divisor.abs(), a < 0
+    rest = a
+    for _ in range(2):
+        rest = rest - (rest / divisor).trunc() * divisor
+    too_far = (rest != 0) & ((rest < 0) != negative)
+    rest = too_far.where(negative.where(rest - size, rest + size), rest)
+    too_near = rest.abs() >= size
+    rest = too_near.where(negative.where(rest + size, rest - size), rest)
+    rest = (rest == 0).where(a * 0.0, rest)
+    return (infinite & (a.abs() < math.inf)).where(a, rest)
+
+
+def _beyond(rest: Tensor, b: Tensor) -> Tensor:
+    """Where a remainder with the sign of the dividend is on the other side of 0 than the divisor."""
+    return ((rest < 0) != (b < 0)) & (rest != 0)
+
+
+def _whole_quotient(a: Tensor, b: Tensor, rounding: str) -> Tensor:
+    """The whole number that belongs to a remainder: a zero has the sign of a / b."""
+    rest = _rest(a, b)
+    quotient = ((a - rest) / b).round()
+    if rounding == "floor":
+        quotient = _beyond(rest, b).where(quotient - 1.0, quotient)
+    ratio = a / b
+    overflows = (ratio.abs() == math.inf) & ((b == 0) | (a.abs() < math.inf))
+    return overflows.where(ratio, (quotient == 0).where(ratio * 0.0, quotient))
+
+
+class _FloorQuotient(Function):
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return _whole_quotient(a, b, "floor")
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+        return grad._filled(0.0), grad._filled(0.0)
+
+
+class _Remainder(Function):
+    def forward(self, a: Tensor, b: Tensor, rounding: str) -> Tensor:
+        self.save_for_backward(a, b)
+        self.rounding = rounding
+        rest = _rest(a, b)
+        return rest if rounding == "trunc" else _beyond(rest, b).where(rest + b, rest)
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        a, b = self.saved_tensors
+        return grad, -grad * _whole_quotient(a.detach(), b.detach(), self.rounding), None

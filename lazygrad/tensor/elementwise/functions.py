@@ -1,0 +1,403 @@
+"""Functions of one variable: roots, exponentials, angles. Integers become the default float."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ...dtype import dtypes
+from ...gradient import cosine
+from ...ir.ops import Ops
+from ..transforms.function import Function
+from .rounding import RoundingMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class FunctionMixin(RoundingMixin):
+    """Mathematical functions, element by element."""
+
+    __slots__ = ()
+
+    def sqrt(self) -> Tensor:
+        """Square root; NaN below 0.
+
+        >>> Tensor([4.0]).sqrt().tolist()
+        [2.0]
+        """
+        return self._function(Ops.SQRT)
+
+    def rsqrt(self) -> Tensor:
+        """1 / sqrt(x).
+
+        >>> Tensor([4.0]).rsqrt().tolist()
+        [0.5]
+        """
+        return self._function(Ops.SQRT).reciprocal()
+
+    def exp(self) -> Tensor:
+        """e to the x.
+
+        >>> Tensor([0.0]).exp().tolist()
+        [1.0]
+        """
+        return self._function(Ops.EXP)
+
+    def exp2(self) -> Tensor:
+        """2 to the x.
+
+        >>> Tensor([3.0]).exp2().tolist()
+        [8.0]
+        """
+        return self._function(Ops.EXP2)
+
+    def log(self) -> Tensor:
+        """Natural logarithm; -inf at 0, NaN below.
+
+        >>> Tensor([1.0, 0.0]).log().tolist()
+        [0.0, -inf]
+        """
+        return self._function(Ops.LOG)
+
+    def log2(self) -> Tensor:
+        """Logarithm to base 2.
+
+        >>> Tensor([8.0]).log2().tolist()
+        [3.0]
+        """
+        return self._function(Ops.LOG2)
+
+    def log10(self) -> Tensor:
+        """Logarithm to base 10.
+
+        >>> Tensor([1.0]).log10().tolist()
+        [0.0]
+        """
+        return (self._wide().log() * (1.0 / math.log(10.0))).cast(self._float().dtype)
+
+    def log1p(self) -> Tensor:
+        """log(1 + x), accurate near 0: the error of 1 + x is divided out.
+
+        >>> Tensor([0.0]).log1p().tolist()
+        [0.0]
+        """
+        return self._sloped(_Log1p)
+
+    def expm1(self) -> Tensor:
+        """exp(x) - 1, accurate near 0.
+
+        >>> Tensor([0.0]).expm1().tolist()
+        [0.0]
+        """
+        return self._sloped(_Expm1)
+
+    def sin(self) -> Tensor:
+        """Sine of radians.
+
+        >>> Tensor([0.0]).sin().tolist()
+        [0.0]
+        """
+        return self._function(Ops.SIN)
+
+    def cos(self) -> Tensor:
+        """Cosine of radians.
+
+        >>> Tensor([0.0]).cos().tolist()
+        [1.0]
+        """
+        x = self._float()
+        return x._unary(cosine(x.uop))
+
+    def tan(self) -> Tensor:
+        """Tangent of radians.
+
+        >>> Tensor([0.0]).tan().tolist()
+        [0.0]
+        """
+        x = self._wide()
+        return (x.sin() / x.cos()).cast(self._float().dtype)
+
+    def asin(self) -> Tensor:
+        """The angle in [-π/2, π/2] whose sine is x.
+
+        >>> Tensor([0.0]).asin().tolist()
+        [0.0]
+        """
+        return self._sloped(_Asin)
+
+    def acos(self) -> Tensor:
+        """The angle in [0, π] whose cosine is x.
+
+        >>> Tensor([1.0]).acos().tolist()
+        [0.0]
+        """
+        return self._sloped(_Acos)
+
+    def atan(self) -> Tensor:
+        """The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series.
+
+        >>> Tensor([0.0]).atan().tolist()
+        [0.0]
+        """
+        return self._sloped(_Atan)
+
+    def atan2(self, other: Any) -> Tensor:
+        """The angle of the point (other, self), in [-π, π], with the sign of self, also where that is -0.0.
+
+        >>> Tensor([0.0]).atan2(Tensor([1.0])).tolist()
+        [0.0]
+        """
+        return self._sloped_pair(_Atan2, other)
+
+    def sinh(self) -> Tensor:
+        """Hyperbolic sine.
+
+        >>> Tensor([0.0]).sinh().tolist()
+        [0.0]
+        """
+        return self._sloped(_Sinh)
+
+    def cosh(self) -> Tensor:
+        """Hyperbolic cosine.
+
+        >>> Tensor([0.0]).cosh().tolist()
+        [1.0]
+        """
+        return self._sloped(_Cosh)
+
+    def tanh(self) -> Tensor:
+        """Hyperbolic tangent.
+
+        >>> Tensor([0.0]).tanh().tolist()
+        [0.0]
+        """
+        return self._function(Ops.TANH)
+
+    def asinh(self) -> Tensor:
+        """The number whose hyperbolic sine is x.
+
+        >>> Tensor([0.0]).asinh().tolist()
+        [0.0]
+        """
+        return self._sloped(_Asinh)
+
+    def acosh(self) -> Tensor:
+        """The number >= 0 whose hyperbolic cosine is x.
+
+        >>> Tensor([1.0]).acosh().tolist()
+        [0.0]
+        """
+        return self._sloped(_Acosh)
+
+    def atanh(self) -> Tensor:
+        """The number whose hyperbolic tangent is x.
+
+        >>> Tensor([0.0]).atanh().tolist()
+        [0.0]
+        """
+        return self._sloped(_Atanh)
+
+    def erf(self) -> Tensor:
+        """The error function.
+
+        >>> Tensor([0.0]).erf().tolist()
+        [0.0]
+        """
+        return self._function(Ops.ERF)
+
+    def logaddexp(self, other: Any) -> Tensor:
+        """log(e^self + e^other), without overflow.
+
+        >>> Tensor([-math.inf]).logaddexp(0.0).tolist()
+        [0.0]
+        """
+        return self._sloped_pair(_LogAddExp, other, 1.0)
+
+    def logaddexp2(self, other: Any) -> Tensor:
+        """log2(2^self + 2^other), without overflow.
+
+        >>> Tensor([1000.0]).logaddexp2(1000.0).tolist()
+        [1001.0]
+        """
+        return self._sloped_pair(_LogAddExp, other, math.log(2.0))
+
+
+# *** functions whose slopes are written down: shorter than those of their formulas, and right at the ends
+
+
+class _Sloped(Function):
+    """A function of one variable: `value` and the slope at x, where it is y."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        result = self.value(x)
+        self.save_for_backward(x, result)
+        return result
+
+    def backward(self, grad: Tensor) -> Tensor:
+        return grad * self.slope(*self.saved_tensors)
+
+    def value(self, x: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no value")
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no slope")
+
+
+def odd(x: Tensor, value: Tensor) -> Tensor:
+    """An odd function of x, from its value at |x| (which is 0 at 0): with the sign of x, that of -0.0 too."""
+    return (x > 0).where(value, (x < 0).where(-value, x))
+
+
+class _Log1p(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        u = x + 1.0
+        return ((u == 1.0) | (u == math.inf)).where((u == 1.0).where(x, u), u.log() * (x / (u - 1.0)))
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x + 1.0).reciprocal()
+
+
+class _Expm1(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        half = (x * 0.5).tanh()
+        # exp(x) - 1 = 2t / (1 - t) with t = tanh(x/2); far out the plain form is accurate
+        near = (x > -1.0) & (x < 1.0)
+        return near.where(half * 2.0 / (1.0 - half), x.exp() - 1.0)
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return y + 1.0
+
+
+class _Asin(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        # sin φ = x  ⇒  tan φ = x / sqrt((1 - x)(1 + x))
+        return (x / ((1.0 - x) * (1.0 + x)).sqrt()).atan()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return ((1.0 - x) * (1.0 + x)).rsqrt()
+
+
+class _Acos(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        # tan(φ/2) = sqrt((1 - x) / (1 + x))
+        return ((1.0 - x) / (1.0 + x)).sqrt().atan() * 2.0
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return -((1.0 - x) * (1.0 + x)).rsqrt()
+
+
+def _arctangent(x: Tensor) -> Tensor:
+    """Reduced to |x| <= tan(π/12), then a series."""
+    terms = 24 if x.dtype is dtypes.float64 else 11
+    negative = x < 0
+    size = negative.where(-x, x)
+    large = size > 1.0
+    inner = large.where(1.0 / large.where(size, 1.0), size)
+    # atan(x) = π/6 + atan((x·√3 - 1) / (√3 + x)) brings [tan(π/12), 1] to [-tan(π/12), tan(π/12)]
+    middle = inner > math.tan(math.pi / 12)
+    root = math.sqrt(3.0)
+    reduced = middle.where((inner * root - 1.0) / (inner + root), inner)
+    square = reduced * reduced
+    series = square._filled((-1.0) ** (terms - 1) / (2 * terms - 1))
+    for n in range(terms - 2, -1, -1):
+        series = series * square + (-1.0) ** n / (2 * n + 1)
+    angle = reduced * series
+    angle = middle.where(angle + math.pi / 6, angle)
+    angle = large.where(math.pi / 2 - angle, angle)
+    return negative.where(-angle, angle)
+
+
+class _Atan(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return _arctangent(x)
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x * x + 1.0).reciprocal()
+
+
+class _Sinh(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        size = x.abs()
+        e, root = size.expm1(), (size * 0.5).exp()  # e^|x| overflows before sinh does
+        # (e^x - e^-x) / 2 without cancellation: with m = e^x - 1 it is (m + m/(m+1)) / 2
+        near = (e + e / (e + 1.0)) * 0.5
+        return odd(x, (size < 1.0).where(near, root * 0.5 * root - (-size).exp() * 0.5))
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.cosh()
+
+
+class _Cosh(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        size = x.abs()
+        root = (size * 0.5).exp()  # e^|x| overflows before cosh does
+        return root * 0.5 * root + (-size).exp() * 0.5
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.sinh()
+
+
+class _Asinh(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        size = (x < 0).where(-x, x)
+        root = (size * size + 1.0).sqrt()
+        # log(|x| + sqrt(x² + 1)) as log1p, accurate near 0; for huge |x| it is log(2|x|)
+        far = size > 1e9
+        value = far.where(size.log() + math.log(2.0), (size + size * size / (root + 1.0)).log1p())
+        return odd(x, value)
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x * x + 1.0).rsqrt()
+
+
+class _Acosh(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        far = x > 1e9
+        rest = x - 1.0
+        near = (rest + (rest * (x + 1.0)).sqrt()).log1p()
+        return (x < 1.0).where(math.nan, far.where(x.log() + math.log(2.0), near))
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return ((x - 1.0) * (x + 1.0)).rsqrt()
+
+
+class _Atanh(_Sloped):
+    def value(self, x: Tensor) -> Tensor:
+        return (x.log1p() - (-x).log1p()) * 0.5
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return ((1.0 - x) * (1.0 + x)).reciprocal()
+
+
+class _Atan2(Function):
+    def forward(self, y: Tensor, x: Tensor) -> Tensor:
+        self.save_for_backward(y, x)
+        # in the first quadrant, then turned by the signs, those of zeros included (as C's atan2)
+        rise, run = y.abs(), x.abs()
+        diagonal = (rise == math.inf) & (run == math.inf)
+        ratio = diagonal.where(1.0, ((rise == 0) & (run == 0)).where(0.0, rise / run))
+        angle = _arctangent(ratio)
+        angle = x._below_zero().where(math.pi - angle, angle)
+        return y._below_zero().where(-angle, angle)
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+        y, x = self.saved_tensors
+        square = y * y + x * x
+        origin = square == 0
+        share = grad * origin.where(0.0, origin.where(1.0, square).reciprocal())
+        return share * x, -share * y
+
+
+class _LogAddExp(Function):
+    """log(b^x + b^y) to the base b, whose natural logarithm is `scale`."""
+
+    def forward(self, x: Tensor, y: Tensor, scale: float) -> Tensor:
+        self.save_for_backward(x, y)
+        self.scale = scale
+        distance = (x == y).where(0.0, (x - y).abs())  # equal infinities have none
+        return x.maximum(y) + (distance * -scale).exp().log1p() * (1.0 / scale)
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        x, y = self.saved_tensors
+        return grad * ((x - y) * self.scale).sigmoid(), grad * ((y - x) * self.scale).sigmoid(), None

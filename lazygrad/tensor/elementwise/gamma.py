@@ -1,0 +1,194 @@
+"""The gamma family: log Γ, its derivatives, the multivariate one.
+
+Source: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), chapters 6 (gamma) and 23 (zeta).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ..transforms.function import Function
+from .bessel import BesselMixin
+from .chebyshev import LGAMMA
+from .special import chebyshev_series
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+MAX_POLYGAMMA = 170
+#: The Bernoulli numbers B2, B4, ...
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
+
+
+class GammaMixin(BesselMixin):
+    """The gamma family, element by element."""
+
+    __slots__ = ()
+
+    def lgamma(self) -> Tensor:
+        """log |Γ(x)|: infinite at 0 and the negative integers.
+
+        On [1, 2] a fit of lgamma(x) / ((x - 1)(x - 2)), whose zeros stay exact; up to 8 by Γ(x + 1) = x·Γ(x);
+        above Stirling's series; below 0 by reflection, log π - log|sin πx| - lgamma(1 - x).
+
+        >>> Tensor([1.0, 2.0, 3.0, 0.0]).lgamma().exp().tolist()
+        [1.0, 1.0, 2.0, inf]
+        """
+        return self._sloped(_Lgamma)
+
+    def digamma(self) -> Tensor:
+        """The slope of `lgamma`: ψ(x); NaN at the negative integers, -inf at 0.
+
+        >>> round(Tensor([1.0]).digamma().item(), 6)
+        -0.577216
+        """
+        return self._sloped(_Digamma)
+
+    def polygamma(self, n: int) -> Tensor:
+        """The n-th derivative of `digamma`; called as `x.polygamma(n)`.
+
+        For n > 2 and x below 0 it is NaN. NotImplementedError for n > 170, whose factorial no float holds.
+
+        >>> round(Tensor([1.0]).polygamma(1).item(), 6)
+        1.644934
+        """
+        if not isinstance(n, int) or n < 0:
+            raise ValueError(f"polygamma's order is a whole number from 0 on, not {n!r}")
+        if n > MAX_POLYGAMMA:
+            raise NotImplementedError(
+                f"polygamma of order {n}: {MAX_POLYGAMMA}! is the last factorial that a float64 holds"
+            )
+        return self.digamma() if n == 0 else self._sloped(_Polygamma, n)
+
+    def multigammaln(self, p: int) -> Tensor:
+        """The logarithm of the multivariate gamma function of p dimensions, for x > (p - 1) / 2.
+
+        >>> round(Tensor([3.0]).multigammaln(1).item(), 6)
+        0.693147
+        """
+        if not isinstance(p, int) or p < 1:
+            raise ValueError(f"multigammaln takes a dimension from 1 on, not {p!r}")
+        x = self._float()
+        halves = self.arange(p, dtype=x.dtype, device=x.device) * 0.5
+        return (x.unsqueeze(-1) - halves).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+
+    def mvlgamma(self, p: int) -> Tensor:
+        """`multigammaln` by PyTorch's older name.
+
+        >>> round(Tensor([3.0]).mvlgamma(1).item(), 6)
+        0.693147
+        """
+        return self.multigammaln(p)
+
+
+class _Lgamma(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        self.save_for_backward(x)
+        below = x < 0.5
+        positive = below.where(1.0 - x, x)  # from 1/2 on
+        value = _lgamma_positive(positive)
+        small = x.abs() < 0.25
+        # around 0 the reflection loses digits: there Γ(x) = Γ(x + 1) / x
+        above = _lgamma_positive(small.where(x + 1.0, 1.0)) - small.where(x.abs(), 1.0).log()
+        sine = x._sin_pi().abs()
+        mirrored = (math.pi / sine).log() - value
+        whole = (x <= 0) & ((x == x.trunc()) | (x == -math.inf))
+        return whole.where(math.inf, small.where(above, below.where(mirrored, value)))
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (x,) = self.saved_tensors
+        return grad * x.digamma()  # type: ignore[no-any-return]
+
+
+def _lgamma_positive(x: Tensor) -> Tensor:
+    """lgamma for x >= 1/2."""
+    far = x >= 8.0
+    near = far.where(1.5, x)
+    product = near._filled(1.0)
+    y = near
+    for _ in range(6):
+        large = y >= 2.0
+        y = large.where(y - 1.0, y)
+        product = large.where(product * y, product)
+    low = near < 1.0
+    # lgamma(x + 1) = x·(x - 1)·fit for x < 1: near + 1 would be rounded
+    first, second = low.where(near, y - 1.0), low.where(near - 1.0, y - 2.0)
+    base = first * second * chebyshev_series(first * 2.0 - 1.0, LGAMMA)
+    value = base + low.where(-near.log(), product.log())
+    large_x = far.where(x, 8.0)
+    inverse = large_x.reciprocal()
+    square = inverse * inverse
+    series = square._filled(0.0)
+    for k in range(len(BERNOULLI) - 1, -1, -1):
+        series = series * square + BERNOULLI[k] / ((2 * k + 2) * (2 * k + 1))
+    stirling = (large_x - 0.5) * (large_x.log() - 1.0) + (0.5 * math.log(2.0 * math.pi) - 0.5)
+    stirling = (large_x == math.inf).where(math.inf, stirling + series * inverse)
+    return far.where(stirling, value)
+
+
+class _Digamma(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        self.save_for_backward(x)
+        below = x < 0
+        positive = below.where(1.0 - x, x)
+        # ψ(x) = ψ(x + 1) - 1/x, until the asymptotic series holds
+        y, total = positive, positive._filled(0.0)
+        for _ in range(10):
+            small = y < 10.0
+            total = total - small.where(small.where(y, 1.0).reciprocal(), 0.0)
+            y = small.where(y + 1.0, y)
+        inverse = y.reciprocal()
+        square = inverse * inverse
+        series = square._filled(0.0)
+        for k in range(len(BERNOULLI) - 1, -1, -1):
+            series = (series + BERNOULLI[k] / (2 * k + 2)) * square
+        value = y.log() - inverse * 0.5 - series + total
+        fraction = x - x.round()  # the tangent has period 1, and is accurate near its zeros alone
+        cotangent = math.pi / (below.where(fraction, 0.25) * math.pi).tan()
+        mirrored = (fraction == 0.0).where(math.nan, value - cotangent)
+        return (x == 0).where(-(x.reciprocal()), below.where(mirrored, value))
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (x,) = self.saved_tensors
+        return grad * x.polygamma(1)  # type: ignore[no-any-return]
+
+
+class _Polygamma(Function):
+    """(-1)^(n+1) n! ζ(n + 1, x), ζ by Euler's and Maclaurin's formula from x + 10 on."""
+
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        self.save_for_backward(x)
+        self.order = n
+        sign = -1.0 if n % 2 == 0 else 1.0
+        below = x <= 0
+        positive = below.where(1.0 - x, x)
+        value = _zeta(positive, n + 1) * (sign * math.factorial(n))
+        sine = x._sin_pi()
+        if n == 2:
+            cotangent = (x * math.pi).cos() / sine
+            return below.where(value - cotangent / (sine * sine) * (2.0 * math.pi**3), value)
+        if n > 2:
+            return below.where((x == x.trunc()).where(math.inf * sign, math.nan), value)
+        return below.where((math.pi * math.pi) / (sine * sine) - value, value)
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
+        (x,) = self.saved_tensors
+        return grad * x.polygamma(self.order + 1), None
+
+
+def _zeta(x: Tensor, s: int) -> Tensor:
+    """Hurwitz' zeta function of a whole s > 1, for x > 0."""
+    total = x._filled(0.0)
+    for k in range(10):
+        total = total + (x + float(k)).pow(-s)
+    far = x + 10.0
+    power = far.pow(-s)
+    total = total + power * far / float(s - 1) + power * 0.5
+    factor, term = float(s), power / far
+    square = (far * far).reciprocal()
+    for k, bernoulli in enumerate(BERNOULLI):
+        total = total + term * (bernoulli / math.factorial(2 * k + 2) * factor)
+        factor *= (s + 2 * k + 1) * (s + 2 * k + 2)
+        term = term * square
+    return total

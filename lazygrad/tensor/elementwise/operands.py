@@ -1,0 +1,129 @@
+"""What operators on two tensors have in common: operands become tensors, meet in one shape and one dtype.
+
+They broadcast, and their dtypes are promoted (`least_upper_dtype`); a bare Python number is weak: it takes
+the tensor's dtype unless its kind is higher (a float beside an integer tensor gives the default float).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from ...dtype import ConstType, DType, cast_value, default_float, default_int, dtypes, least_upper_dtype
+from ...gradient import filled
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...shape import broadcast_shapes, broadcast_to
+from ..base import TensorBase, devices_text, meeting
+from ..transforms.function import Function
+from .casting import CastingMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class OperandsMixin(CastingMixin):
+    """How a tensor meets an operand of any kind."""
+
+    __slots__ = ()
+
+    def _operand(self, other: Any) -> Tensor:
+        """Any operand as a tensor.
+
+        A number is a weak constant, a size or Variable a scalar, an array is copied in.
+        """
+        if isinstance(other, TensorBase):
+            return other  # type: ignore[return-value]
+        if isinstance(other, (bool, int, float)):
+            return self._weak(other)
+        if isinstance(other, UOp):
+            dtype = self.dtype if not dtypes.is_bool(self.dtype) else default_int()
+            return self._make(UOp(Ops.CAST, dtype, (other,)))
+        return self._lift(other)
+
+    def _weak(self, value: ConstType) -> Tensor:
+        """A constant of the dtype that a bare number takes beside this tensor."""
+        dtype = self._scalar_dtype(value)
+        if isinstance(value, int) and dtypes.is_int(dtype) and cast_value(value, dtype) != value:
+            raise OverflowError(
+                f"{value} does not fit into {dtype}, the dtype of the tensor; cast the tensor first"
+            )
+        return self._make(UOp.const(dtype, value))
+
+    def _binary(self, op: Ops, other: Any, reverse: bool = False, dtype: DType | None = None) -> Tensor:
+        """`op` of this tensor and another operand, broadcast, in their common dtype (or the one given)."""
+        right = other if isinstance(other, TensorBase) else self._operand(other)
+        a, b = self.uop, right.uop
+        if dtype is not None or a.dtype is not b.dtype:
+            common = dtype or least_upper_dtype(a.dtype, b.dtype)
+            a, b = a.cast(common), b.cast(common)
+        left_shape, right_shape = self.shape, right.shape
+        if left_shape != right_shape:
+            shape = broadcast_shapes(left_shape, right_shape)
+            a, b = broadcast_to(a, shape), broadcast_to(b, shape)
+        self._check_device(right)
+        return self._make(b.alu(op, a) if reverse else a.alu(op, b), self, right)
+
+    def _check_device(self, right: TensorBase) -> None:
+        if self.device != right.device and self._device_known() and right._device_known():
+            first, second = devices_text(self.device), devices_text(right.device)
+            raise ValueError(
+                f"tensors on {first} and {second} do not meet; {meeting(self.device, right.device)}"
+            )
+
+    def _ordered(self, other: Any, reverse: bool) -> tuple[Tensor, Tensor]:
+        """(dividend, divisor) in their common dtype."""
+        right = self._operand(other)
+        common = least_upper_dtype(self.dtype, right.dtype)
+        a, b = self.cast(common), right.cast(common)
+        return (b, a) if reverse else (a, b)
+
+    def _float(self) -> Tensor:
+        """This tensor in a float dtype: integers and bools become the default float."""
+        return self.cast(self.dtype if dtypes.is_float(self.dtype) else default_float())
+
+    def _in_common_float(self, other: Any) -> tuple[Tensor, Tensor]:
+        """Both in their common dtype, or the default float where that is none."""
+        right = self._operand(other)
+        common = least_upper_dtype(self.dtype, right.dtype)
+        common = common if dtypes.is_float(common) else default_float()
+        return self.cast(common), right.cast(common)
+
+    def _wide(self) -> Tensor:
+        """This tensor in a float dtype of 32 bits at least: for formulas of several steps."""
+        x = self._float()
+        return x if x.dtype.itemsize >= 4 else x.cast(dtypes.float32)
+
+    def _sloped(self, function: type[Function], *more: Any) -> Tensor:
+        """A function of one variable whose slope is written down."""
+        made: Tensor = function.apply(self._wide(), *more)
+        return made.cast(self._float().dtype)
+
+    def _sloped_pair(self, function: type[Function], other: Any, *more: Any) -> Tensor:
+        """A function of two variables whose slopes are written down, met in one float dtype and shape."""
+        a, b = self._in_common_float(other)
+        shape = broadcast_shapes(a.shape, b.shape)
+        self._check_device(b)
+        made: Tensor = function.apply(a._wide().expand(shape), b._wide().expand(shape), *more)
+        return made.cast(a.dtype)
+
+    def _function(self, op: Ops) -> Tensor:
+        """A function of one variable, on floats."""
+        x = self._float()
+        return x._unary(x.uop.alu(op))
+
+    def _filled(self, value: ConstType, dtype: DType | None = None) -> Tensor:
+        """A constant of this tensor's shape."""
+        return self._make(filled(self.shape, dtype or self.dtype, value))
+
+    def _write_back(self, result: TensorBase) -> Self:
+        """Assign a result to this tensor; its dtype may not be of a higher kind than the tensor's."""
+        mine, theirs = self.dtype, result.dtype
+        if theirs is not mine:
+            higher = dtypes.is_float(theirs) > dtypes.is_float(mine) or (
+                dtypes.is_bool(mine) and not dtypes.is_bool(theirs)
+            )
+            if higher:
+                raise TypeError(
+                    f"a result of {theirs} is not written into a tensor of {mine}; cast one of them"
+                )
+        return self.assign(result.cast(mine))

@@ -1,0 +1,69 @@
+"""Rounding to whole numbers, or to so many decimals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...dtype import dtypes
+from ...ir.ops import Ops
+from .division import DivisionMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class RoundingMixin(DivisionMixin):
+    """Methods that round; integers stay."""
+
+    __slots__ = ()
+
+    def trunc(self) -> Tensor:
+        """Rounded towards zero; integers stay.
+
+        >>> Tensor([1.8, -1.8]).trunc().tolist()
+        [1.0, -1.0]
+        """
+        return self._unary(self.uop.alu(Ops.TRUNC)) if dtypes.is_float(self.dtype) else self.cast(self.dtype)
+
+    def floor(self) -> Tensor:
+        """Rounded down; integers stay.
+
+        >>> Tensor([1.8, -1.2]).floor().tolist()
+        [1.0, -2.0]
+        """
+        whole = self.trunc()
+        return (self < whole).where(whole - 1, whole) if dtypes.is_float(self.dtype) else whole
+
+    def ceil(self) -> Tensor:
+        """Rounded up; integers stay.
+
+        >>> Tensor([1.2, -1.2]).ceil().tolist()
+        [2.0, -1.0]
+        """
+        whole = self.trunc()
+        return (whole < self).where(whole + 1, whole) if dtypes.is_float(self.dtype) else whole
+
+    def round(self, decimals: int = 0) -> Tensor:
+        """Rounded to the nearest whole number (or number of `decimals`), ties to even; integers stay.
+
+        >>> Tensor([0.5, 1.5, 1.6]).round().tolist()
+        [0.0, 2.0, 2.0]
+        """
+        if not dtypes.is_float(self.dtype):
+            return self.cast(self.dtype)
+        if decimals:
+            scale = 10.0 ** abs(decimals)
+            return (self * scale).round() / scale if decimals > 0 else (self / scale).round() * scale
+        whole = self.trunc()
+        rest = (self - whole).abs()  # exact
+        odd = (whole * 0.5).trunc() * 2 != whole
+        away = (rest > 0.5) | ((rest == 0.5) & odd)
+        return away.where(whole + (self < 0).where(self._filled(-1.0), 1.0), whole)
+
+    def frac(self) -> Tensor:
+        """What truncation drops.
+
+        >>> Tensor([1.5, -1.5]).frac().tolist()
+        [0.5, -0.5]
+        """
+        return self - self.trunc()

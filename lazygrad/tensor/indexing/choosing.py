@@ -1,0 +1,132 @@
+"""Choices between elements: where, the greater and the smaller, limits, mixtures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+from ...dtype import dtypes, least_upper_dtype
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...shape import broadcast_shapes, broadcast_to
+from ..base import TensorBase
+from ..elementwise.comparison import ComparisonMixin
+from ..kinds import is_number
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class ChoosingMixin(ComparisonMixin):
+    """Methods that choose between the elements of tensors."""
+
+    __slots__ = ()
+
+    @overload
+    def where(self, yes: Any, no: Any) -> Tensor: ...
+
+    @overload
+    def where(self) -> tuple[Tensor, ...]: ...
+
+    def where(self, yes: Any = None, no: Any = None) -> Any:
+        """`yes` where this bool tensor holds, else `no`; broadcast, in the common dtype of the two.
+
+        Without values: the indices of what holds, a tensor for each axis, as `nonzero(as_tuple=True)`.
+
+        Called on another tensor in PyTorch's order, `x.where(condition, other)`, it is `condition.where(x,
+        other)`.
+
+        >>> Tensor([True, False]).where(Tensor([1, 2]), 0).tolist()
+        [1, 0]
+        """
+        if yes is None and no is None:
+            return self._bool().nonzero(as_tuple=True)
+        if not dtypes.is_bool(self.dtype):
+            if isinstance(yes, ChoosingMixin) and dtypes.is_bool(yes.dtype):
+                return yes.where(self, no)
+            return (self != 0).where(yes, no)
+        a, b = _weak_pair(self, yes, no)
+        common = least_upper_dtype(a.dtype, b.dtype)
+        shape = broadcast_shapes(self.shape, a.shape, b.shape)
+        self._check_device(a)
+        self._check_device(b)
+        node = broadcast_to(self.uop, shape).where(
+            broadcast_to(a.uop.cast(common), shape), broadcast_to(b.uop.cast(common), shape)
+        )
+        return self._make(node, self, a, b)
+
+    def masked_fill(self, mask: TensorBase, value: Any) -> Tensor:
+        """`value` where the mask holds, this tensor elsewhere; the tensor's dtype stays.
+
+        >>> Tensor([1, 2]).masked_fill(Tensor([True, False]), 9).tolist()
+        [9, 2]
+        """
+        if not isinstance(mask, ChoosingMixin) or not dtypes.is_bool(mask.dtype):
+            raise TypeError(f"masked_fill needs a bool mask, not {getattr(mask, 'dtype', mask)}")
+        if not is_number(value):
+            raise TypeError(f"masked_fill needs a number or a tensor to fill with, not {value!r}")
+        filling = (
+            value.cast(self.dtype)
+            if isinstance(value, TensorBase)
+            else self._make(UOp.const(self.dtype, value))
+        )
+        return mask.where(filling, self)
+
+    def maximum(self, other: Any) -> Tensor:
+        """The greater of two; NaN wins; equals share the gradient.
+
+        >>> Tensor([1, 5]).maximum(3).tolist()
+        [3, 5]
+        """
+        return self._binary(Ops.MAX, other)
+
+    def minimum(self, other: Any) -> Tensor:
+        """The smaller of two; NaN wins; equals share the gradient.
+
+        >>> Tensor([1, 5]).minimum(3).tolist()
+        [1, 3]
+        """
+        return self._binary(Ops.MIN, other)
+
+    def clamp(self, min: Any = None, max: Any = None) -> Tensor:
+        """Limited to [min, max], either of which may be a tensor or missing; NaN stays.
+
+        >>> Tensor([-3, 1, 9]).clamp(0, 5).tolist()
+        [0, 1, 5]
+        """
+        if min is None and max is None:
+            raise ValueError("clamp needs min or max")
+        result = self.cast(self.dtype)
+        if min is not None:
+            result = (result < min).where(min, result)
+        if max is not None:
+            result = (result > max).where(max, result)
+        return result
+
+    def clip(self, min: Any = None, max: Any = None) -> Tensor:
+        """`clamp` by numpy's name.
+
+        >>> Tensor([-3, 1, 9]).clip(0, 5).tolist()
+        [0, 1, 5]
+        """
+        return self.clamp(min, max)
+
+    def lerp(self, end: TensorBase, weight: Any) -> Tensor:
+        """self + (end - self) * weight.
+
+        >>> Tensor([0.0]).lerp(Tensor([4.0]), 0.25).tolist()
+        [1.0]
+        """
+        step = (self._operand(end) - self) * weight
+        return self._binary(Ops.ADD, step)
+
+
+def _weak_pair(condition: ChoosingMixin, yes: Any, no: Any) -> tuple[TensorBase, TensorBase]:
+    """The two values of a choice as tensors: a number is weak beside a tensor, else it has its own dtype."""
+    if isinstance(yes, ChoosingMixin):
+        return yes, yes._operand(no)
+    if isinstance(no, ChoosingMixin):
+        return no._operand(yes), no
+    if isinstance(yes, (bool, int, float)) and isinstance(no, (bool, int, float)):
+        dtype = least_upper_dtype(dtypes.from_py(yes), dtypes.from_py(no))
+        return condition._make(UOp.const(dtype, yes)), condition._make(UOp.const(dtype, no))
+    return condition._operand(yes), condition._operand(no)

@@ -1,0 +1,217 @@
+"""Reading and writing along an axis by a tensor of indices: gather, scatter, and what selects by them.
+
+Indices are treated as `x[...]` treats index tensors: a negative one counts from the end, a read out of range
+gives 0, a write there is dropped, and of repeated places the last one stays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from ...dtype import default_int, dtypes
+from ...gradient import filled, gather, scatter
+from ...ir.index import sint
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...shape import broadcast_shapes, broadcast_to, movement, shape_text, vmax
+from ...shape.sizes import sub
+from ..base import TensorBase
+from ..creation import iota
+from .addresses import counting_dtype, number, strides_of, wrapped
+from .subscripts import IndexingMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class GatheringMixin(IndexingMixin):
+    """Methods that read and write along an axis by indices."""
+
+    __slots__ = ()
+
+    def _index_along(self, dim: int, index: Any, shape: tuple[sint, ...], method: str) -> UOp:
+        """Flat places of x[..., index, ...] along an axis, for an index with as many axes as the tensor."""
+        axis = self._axis(dim)
+        if index.ndim != self.ndim:
+            raise ValueError(
+                f"{method} needs an index with {self.ndim} axes, as the tensor has, "
+                f"not shape {shape_text(index.shape)}"
+            )
+        if not dtypes.is_int(index.dtype):
+            raise TypeError(f"{method} needs an index of integers, not of {index.dtype}")
+        for i, (a, b) in enumerate(zip(index.shape, self.shape, strict=True)):
+            if i != axis and vmax(sub(a, b)) > 0:
+                raise ValueError(
+                    f"{method} along axis {axis}: the index of shape {shape_text(index.shape)} "
+                    f"is larger on axis {i} than the tensor of shape {shape_text(self.shape)}"
+                )
+        counting = counting_dtype(self.numel())
+        strides = strides_of(self.shape)
+        position, inside = wrapped(index.uop, self.shape[axis], counting)
+        total = position * number(strides[axis], shape, counting)
+        for i, size in enumerate(shape):
+            if i != axis:
+                line = iota(size, counting, self.device) * number(strides[i], (size,), counting)
+                unit = tuple(size if j == i else 1 for j in range(len(shape)))
+                total = total + broadcast_to(movement.reshape(line, unit), shape)
+        return inside.where(total, filled(shape, counting, -1))
+
+    def gather(self, dim: int, index: TensorBase) -> Tensor:
+        """Elements picked along an axis: result[i][j] = self[index[i][j]][j] for axis 0.
+
+        An index out of range gives 0.
+
+        index  integers, with as many axes as the tensor, on the others no larger; the result has its shape
+
+        >>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[1], [0]])).tolist()
+        [[2], [3]]
+        """
+        if self.ndim < 2 and index.ndim == 0:
+            return self.reshape(-1).gather(dim, index.reshape((1,))).reshape(())  # type: ignore[attr-defined]
+        node = self._index_along(dim, index, index.shape, "gather")
+        flat = movement.reshape(self.uop, (self.numel(),))
+        return self._make(gather(flat, node), self)
+
+    def take_along_dim(self, indices: TensorBase, dim: int | None = None) -> Tensor:
+        """`gather` with an index that broadcasts on the other axes; of the flattened tensor without `dim`.
+
+        >>> Tensor([[1, 2], [3, 4]]).take_along_dim(Tensor([[1], [0]]), 1).tolist()
+        [[2], [3]]
+        """
+        index: Any = indices
+        if dim is None:
+            return self.flatten().gather(0, index.flatten())
+        axis = self._axis(dim)
+        whole = broadcast_shapes(
+            tuple(1 if i == axis else s for i, s in enumerate(self.shape)),
+            tuple(1 if i == axis else s for i, s in enumerate(index.shape)),
+        )
+        source = self.expand(tuple(self.shape[axis] if i == axis else s for i, s in enumerate(whole)))
+        return source.gather(
+            axis, index.expand(tuple(index.shape[axis] if i == axis else s for i, s in enumerate(whole)))
+        )
+
+    def scatter(self, dim: int, index: TensorBase, src: Any, reduce: str | None = None) -> Tensor:
+        """A copy with values stored along an axis: result[index[i][j]][j] = src[i][j] for axis 0.
+
+        reduce  None (the last of equal places stays), "add" or "multiply"
+
+        >>> Tensor([0, 0]).scatter(0, Tensor([1]), Tensor([5])).tolist()
+        [0, 5]
+        """
+        if reduce not in (None, "add", "multiply"):
+            raise ValueError(f"scatter's reduce is None, 'add' or 'multiply', not {reduce!r}")
+        op = {None: None, "add": Ops.ADD, "multiply": Ops.MUL}[reduce]
+        return self._scattered(dim, index, src, op, "scatter")
+
+    def scatter_add(self, dim: int, index: TensorBase, src: Any) -> Tensor:
+        """A copy with values added along an axis, where places repeat too.
+
+        >>> Tensor([0, 1]).scatter_add(0, Tensor([1, 1]), Tensor([5, 6])).tolist()
+        [0, 12]
+        """
+        return self._scattered(dim, index, src, Ops.ADD, "scatter_add")
+
+    def _scattered(self, dim: int, index: Any, src: Any, op: Ops | None, method: str) -> Tensor:
+        if not isinstance(src, TensorBase):
+            src = self._make(filled(index.shape, self.dtype, src))
+        if self.ndim < 2 and index.ndim == 0 and src.ndim == 0:
+            line = self.reshape(-1)._scattered(dim, index.reshape(1), src.reshape(1), op, method)
+            return line.reshape(self.shape)
+        if src.dtype is not self.dtype:
+            raise TypeError(f"{method} needs values of {self.dtype}, not of {src.dtype}; cast them first")
+        fits = src.ndim == index.ndim and all(
+            vmax(sub(a, b)) <= 0 for a, b in zip(index.shape, src.shape, strict=True)
+        )
+        if not fits:
+            raise ValueError(
+                f"{method} needs an index that is no larger than the values, not {shape_text(index.shape)} "
+                f"for values of shape {shape_text(src.shape)}"
+            )
+        places = self._index_along(dim, index, index.shape, method)
+        values = src.shrink(tuple((0, size) for size in index.shape))
+        flat = movement.reshape(self.uop, (self.numel(),))
+        node = scatter(flat, places, values.uop, op)
+        return self._make(movement.reshape(node, self.shape), self, values)
+
+    def scatter_reduce(
+        self, dim: int, index: TensorBase, src: Any, reduce: str, *, include_self: bool = True
+    ) -> Tensor:
+        """A copy with values combined along an axis: reduce is sum, prod, mean, amax or amin.
+
+        include_self  whether the element that was there takes part
+
+        >>> Tensor([4, 1]).scatter_reduce(0, Tensor([0, 1]), Tensor([3, 3]), "amax").tolist()
+        [4, 3]
+        """
+        ops = {"sum": Ops.ADD, "mean": Ops.ADD, "prod": Ops.MUL, "amax": Ops.MAX, "amin": Ops.MIN}
+        if reduce not in ops:
+            raise ValueError(f"scatter_reduce's reduce is one of {', '.join(ops)}, not {reduce!r}")
+        op = ops[reduce]
+        base: Any = self
+        if not include_self:
+            identity = {
+                Ops.ADD: 0,
+                Ops.MUL: 1,
+                Ops.MAX: dtypes.min(self.dtype),
+                Ops.MIN: dtypes.max(self.dtype),
+            }[op]
+            base = self._scattered(dim, index, identity, None, "scatter_reduce")
+        result: Tensor = base._scattered(dim, index, src, op, "scatter_reduce")
+        if reduce == "mean":
+            counts = self._filled(1 if include_self else 0, default_int())
+            counts = counts.scatter_add(dim, index, counts._make(filled(index.shape, default_int(), 1)))
+            counts = counts.maximum(1)
+            result = result / counts if dtypes.is_float(self.dtype) else result // counts
+        return result
+
+    def index_select(self, dim: int, index: TensorBase) -> Tensor:
+        """The slices of an axis that a line of integers names.
+
+        >>> Tensor([[1, 2], [3, 4]]).index_select(1, Tensor([1])).tolist()
+        [[2], [4]]
+        """
+        if index.ndim > 1:
+            raise ValueError(f"index_select needs a line of integers, not shape {shape_text(index.shape)}")
+        line: Any = index
+        return self[(slice(None),) * self._axis(dim) + (line.reshape((line.numel(),)),)]
+
+    def select(self, dim: int, index: int) -> Tensor:
+        """One slice of an axis, without it.
+
+        >>> Tensor([[1, 2], [3, 4]]).select(1, 0).tolist()
+        [1, 3]
+        """
+        return self[(slice(None),) * self._axis(dim) + (index,)]
+
+    def take(self, index: Any) -> Tensor:
+        """Elements of the flattened tensor; the result has the shape of the index.
+
+        >>> Tensor([[1, 2], [3, 4]]).take(Tensor([3, 0])).tolist()
+        [4, 1]
+        """
+        return self.flatten()[index]
+
+    @overload
+    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor: ...
+
+    @overload
+    def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+
+    def nonzero(self, *, as_tuple: bool = False) -> Any:
+        """The indices of the elements other than 0, a row for each. It runs, to know how many there are.
+
+        as_tuple  a line of indices for each axis instead: what `x[...]` takes
+
+        >>> Tensor([0, 7, 8]).nonzero().tolist()
+        [[1], [2]]
+        """
+        import numpy as np
+
+        if as_tuple:
+            line = self.reshape(1) if self.ndim == 0 else self
+            return tuple(place.cast(default_int()) for place in line._mask_positions(line))
+
+        found = np.stack(np.nonzero(self.numpy()), axis=1) if self.ndim else np.zeros((int(bool(self)), 0))
+        made: Any = type(self)(found.astype(np.int64), device=self.device)
+        return made.cast(default_int())

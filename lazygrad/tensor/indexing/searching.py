@@ -1,0 +1,289 @@
+"""Searching and counting: what occurs, how often, and where it belongs in an order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...dtype import ConstType, default_int, dtypes, least_upper_dtype
+from ...shape import shape_text, vmax
+from ..base import TensorBase
+from ..creation import iota
+from ..reduce.statistics import StatisticsMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+#: Up to this many candidates are compared one by one; more are sorted and searched.
+FEW = 64
+
+
+class SearchingMixin(StatisticsMixin):
+    """Searching and counting."""
+
+    __slots__ = ()
+
+    # *** order
+
+    def searchsorted(
+        self,
+        values: Any,
+        *,
+        right: bool = False,
+        side: str | None = None,
+        out_int32: bool = False,
+        sorter: TensorBase | None = None,
+    ) -> Tensor:
+        """Where in this sorted tensor values belong, so that it stays sorted: a search by halves.
+
+        self     a line, or rows along the last axis; then values has as many rows
+        right    behind equal elements instead of before them; so does side="right"
+        sorter   the order of an unsorted tensor, as `argsort` gives it
+
+        >>> Tensor([1, 3, 5]).searchsorted(Tensor([3, 6])).tolist()
+        [1, 3]
+        """
+        if side not in (None, "left", "right"):
+            raise ValueError(f"searchsorted's side is 'left' or 'right', not {side!r}")
+        if right and side == "left":
+            raise ValueError("searchsorted: right=True and side='left' contradict each other")
+        wanted: Any = self._operand(values)
+        if self.ndim == 0:
+            raise ValueError("searchsorted needs a line or rows that are sorted, not shape ()")
+        if self.ndim > 1 and (wanted.ndim != self.ndim or wanted.shape[:-1] != self.shape[:-1]):
+            raise ValueError(
+                f"searchsorted in rows of shape {shape_text(self.shape)} needs values of as many rows, "
+                f"not shape {shape_text(wanted.shape)}"
+            )
+        ordered = self if sorter is None else self.gather(self.ndim - 1, sorter)
+        common = least_upper_dtype(self.dtype, wanted.dtype)
+        ordered, wanted = ordered.cast(common).detach(), wanted.cast(common).detach()
+        size = vmax(self.shape[-1])
+        after = right if side is None else side == "right"
+        shape = wanted.shape
+        queries = wanted if self.ndim > 1 else wanted.reshape((wanted.numel(),))
+        found = queries._filled(0, dtypes.int32)
+        step = 1 << max(size.bit_length() - 1, 0)
+        while step and size:
+            candidate = found + step
+            element = ordered.gather(self.ndim - 1, (candidate - 1).minimum(size - 1))
+            # written so that NaN belongs behind all others
+            passed = ~(element > queries) if after else ~(element >= queries)
+            found = ((candidate <= size) & passed).where(candidate, found)
+            step //= 2
+        return found.reshape(shape).cast(dtypes.int32 if out_int32 else default_int())  # type: ignore[no-any-return]
+
+    def bucketize(self, boundaries: TensorBase, *, right: bool = False, out_int32: bool = False) -> Tensor:
+        """Between which of the sorted boundaries each element lies: how many are below it.
+
+        right  whether boundaries that are equal count as below
+
+        >>> Tensor([0, 3, 9]).bucketize(Tensor([1, 3, 5])).tolist()
+        [0, 1, 3]
+        """
+        if boundaries.ndim != 1:
+            raise ValueError(
+                f"bucketize needs a line of boundaries, not shape {shape_text(boundaries.shape)}"
+            )
+        return boundaries.searchsorted(self, right=right, out_int32=out_int32)  # type: ignore[attr-defined, no-any-return]
+
+    def isin(self, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+        """Whether each element occurs in `test_elements`; with `invert`, whether it does not.
+
+        >>> Tensor([1, 2, 3]).isin(Tensor([2, 5])).tolist()
+        [False, True, False]
+        """
+        candidates: Any = self._operand(test_elements)
+        line = candidates.reshape((candidates.numel(),))
+        count = vmax(line.shape[0])
+        if count == 0:
+            found = self._filled(False, dtypes.bool)
+        elif count <= FEW:
+            found = (self.unsqueeze(-1) == line).any(-1)
+        else:
+            ordered = line.sort(0)[0]
+            places = ordered.searchsorted(self).minimum(count - 1)
+            found = ordered[places] == self
+        return ~found if invert else found
+
+    # *** what occurs
+
+    def unique(
+        self,
+        sorted: bool = True,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        dim: int | None = None,
+    ) -> Any:
+        """The different values, in order. It runs, to know how many there are.
+
+        return_inverse  also where each element is among them, in this tensor's shape
+        return_counts   also how often each occurs
+        dim             slices along this axis instead of elements, in lexicographic order (on the host)
+
+        >>> Tensor([3, 1, 3]).unique().tolist()
+        [1, 3]
+        """
+        if dim is not None:
+            return self._unique_slices(self._axis(dim), return_inverse, return_counts)
+        line = self.flatten()
+        values, order = line.sort(0)
+        found, group, counts = _runs(values)
+        inverse: Any = None
+        if return_inverse:
+            inverse = group._filled(0).scatter(0, order, group).reshape(self.shape)
+        return _answers(found, inverse, counts() if return_counts else None)
+
+    def _unique_slices(self, axis: int, return_inverse: bool, return_counts: bool) -> Any:
+        import numpy as np
+
+        _, first, inverse, counts = np.unique(
+            self.numpy(), return_index=True, return_inverse=True, return_counts=True, axis=axis
+        )
+        kind: Any = type(self)
+        device, whole = self.device, default_int()
+        places = kind(first.astype(np.int64), device=device)
+        return _answers(
+            self.index_select(axis, places),
+            kind(inverse.reshape(-1).astype(np.int64), device=device, dtype=whole)
+            if return_inverse
+            else None,
+            kind(counts.astype(np.int64), device=device, dtype=whole) if return_counts else None,
+        )
+
+    def unique_consecutive(
+        self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    ) -> Any:
+        """The values without those that repeat the one before them. It runs, to know how many there are.
+
+        dim  slices along this axis instead of the elements of the flattened tensor
+
+        >>> Tensor([1, 1, 2, 1]).unique_consecutive().tolist()
+        [1, 2, 1]
+        """
+        line = self.flatten() if dim is None else self.movedim(self._axis(dim), 0)
+        found, group, counts = _runs(line)
+        if dim is not None:
+            found = found.movedim(0, self._axis(dim))
+        inverse = group.reshape(self.shape) if dim is None else group
+        return _answers(found, inverse if return_inverse else None, counts() if return_counts else None)
+
+    # *** how often
+
+    def bincount(self, weights: TensorBase | None = None, minlength: int = 0) -> Tensor:
+        """How often each number from 0 on occurs in a line of integers, or the sum of their weights.
+
+        It runs, to know the greatest.
+
+        >>> Tensor([1, 3, 1]).bincount().tolist()
+        [0, 2, 0, 1]
+        """
+        if self.ndim != 1 or not dtypes.is_int(self.dtype):
+            raise ValueError(
+                f"bincount takes a line of integers, not {self.dtype} of shape {shape_text(self.shape)}"
+            )
+        if minlength < 0:
+            raise ValueError(f"bincount's minlength is not negative, not {minlength}")
+        if weights is not None and weights.shape != self.shape:
+            raise ValueError(
+                f"bincount needs a weight for each element of {shape_text(self.shape)}, "
+                f"not shape {shape_text(weights.shape)}"
+            )
+        size = minlength
+        if vmax(self.shape[0]):
+            least, greatest = (int(t.item()) for t in self.aminmax())
+            if least < 0:
+                raise ValueError(f"bincount counts numbers from 0 on, not {least}")
+            size = max(size, greatest + 1)
+        dtype = default_int() if weights is None else weights.dtype
+        empty = self.zeros(size, dtype=dtype, device=self.device)
+        if size == 0:
+            return empty
+        return empty.scatter_add(0, self, self._filled(1, dtype) if weights is None else weights)
+
+    def histc(self, bins: int = 100, min: ConstType = 0, max: ConstType = 0) -> Tensor:
+        """How many elements lie in each of some bins of equal width from min to max; others are not counted.
+
+        Where min and max are equal they are the least and the greatest element, and it runs to know them.
+
+        >>> Tensor([0.0, 1.0, 1.5, 4.0]).histc(4, 0, 4).tolist()
+        [1.0, 2.0, 0.0, 1.0]
+        """
+        if bins < 1:
+            raise ValueError(f"histc needs a positive number of bins, not {bins}")
+        if min > max:
+            raise ValueError(f"histc needs min <= max, not {min} and {max}")
+        x = self._float().flatten().detach()
+        low, high = float(min), float(max)
+        if low == high and vmax(x.shape[0]):
+            low, high = (float(t.item()) for t in x.aminmax())
+        if low == high:
+            low, high = low - 1.0, high + 1.0
+        place = ((x - low) * (bins / (high - low))).floor()
+        place = (x == high).where(float(bins - 1), place)
+        inside = (x >= low) & (x <= high)
+        index = inside.where(place, float(bins)).cast(dtypes.int64)  # beyond the end: dropped
+        return self.zeros(bins, dtype=x.dtype, device=self.device).scatter_add(0, index, x._filled(1.0))
+
+    def histogram(
+        self, bins: Any = 100, *, range: tuple[float, float] | None = None, weight: TensorBase | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(how many elements, or the sum of their weights, in each bin; the edges of the bins).
+
+        bins  a number of equal bins over `range` (else from the least to the greatest element), or the edges
+
+        >>> [t.tolist() for t in Tensor([0.0, 1.0, 3.0]).histogram(Tensor([0.0, 1.0, 4.0]))]
+        [[1.0, 2.0], [0.0, 1.0, 4.0]]
+        """
+        x = self._float().flatten().detach()
+        if not isinstance(bins, int) and not hasattr(bins, "__len__"):
+            raise TypeError(f"histogram's bins are a number of them, or their edges, not {bins!r}")
+        if range is not None and (not isinstance(range, (tuple, list)) or len(range) != 2):
+            raise ValueError(f"histogram's range is (least, greatest), not {range!r}")
+        if isinstance(bins, int):
+            if bins < 1:
+                raise ValueError(f"histogram needs a positive number of bins, not {bins}")
+            low, high = range if range is not None else tuple(float(t.item()) for t in x.aminmax())
+            if low == high:
+                low, high = low - 0.5, high + 0.5
+            edges = self.linspace(low, high, bins + 1, dtype=x.dtype, device=self.device)
+        else:
+            edges = self._operand(bins).cast(x.dtype)
+        count = vmax(edges.shape[0]) - 1
+        place = edges.searchsorted(x, right=True) - 1
+        last = edges._window(0, count, count + 1)
+        place = (x == last).where(count - 1, place)
+        place = ((place < 0) | (x > last)).where(count, place)
+        amounts: Any = x._filled(1.0) if weight is None else weight.reshape((weight.numel(),)).cast(x.dtype)  # type: ignore[attr-defined]
+        return self.zeros(count, dtype=x.dtype, device=self.device).scatter_add(0, place, amounts), edges
+
+
+def _runs(line: Any) -> tuple[Any, Any, Any]:
+    """Slices along the first axis that differ from the one before: (them, the run of each slice, a function
+    that counts the slices of each run)."""
+    size = vmax(line.shape[0])
+    if size == 0:
+        empty = line.zeros(0, dtype=default_int(), device=line.device)
+        return line, empty, lambda: empty
+    begins = line._make(iota(size, dtypes.int32, line.device)) == 0
+    if size > 1:
+        x = line.detach()
+        differs = x._window(0, 1, size) != x._window(0, 0, size - 1)
+        if differs.ndim > 1:
+            differs = differs.any(tuple(range(1, differs.ndim)))
+        begins = begins | differs.pad((1, 0))
+    group = (begins.cast(default_int()).cumsum(0) - 1).cast(default_int()).realize()
+    total = int(group._window(0, size - 1, size).item()) + 1
+    counter = line._make(iota(size, default_int(), line.device))
+    target = begins.where(group, total)  # what begins no run is out of range: dropped
+    first = line.zeros(total, dtype=default_int(), device=line.device).scatter(0, target, counter)
+
+    def counts() -> Any:
+        ones = counter._filled(1)
+        return line.zeros(total, dtype=default_int(), device=line.device).scatter_add(0, group, ones)
+
+    return line[first], group, counts
+
+
+def _answers(found: Any, inverse: Any, counts: Any) -> Any:
+    answers = tuple(t for t in (found, inverse, counts) if t is not None)
+    return answers if len(answers) > 1 else found

@@ -1,0 +1,238 @@
+"""Sorting: order along an axis, and what follows from it.
+
+Every dtype has unsigned *keys* in the order of its values: NaN is the greatest, -0.0 equals 0.0. A SORT
+kernel makes their order, equal ones as they come; values are then read in that order, and their gradients go
+back where they came from.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ...device import Device, Devices
+from ...dtype import DType, default_int, dtypes, to_dtype
+from ...gradient import filled, gather
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...shape import broadcast_to, movement, prod, shape_of, shape_text, vmax
+from ..creation import iota
+from ..random.sampling import words
+from ..transforms.function import Function
+from .gathering import GatheringMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+#: The unsigned type of each size in bytes.
+_UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
+
+
+def sort_keys(x: UOp, descending: bool) -> UOp:
+    """Unsigned integers in the order of the values, or in the opposite one."""
+    dtype, shape = x.dtype, shape_of(x)
+    if dtype in (dtypes.fp8e4m3, dtypes.fp8e5m2):
+        x = x.cast(dtypes.float16)  # which has all their values
+    if dtype is dtypes.bool:
+        x = x.cast(dtypes.uint8)
+    unsigned = _UNSIGNED[x.dtype.itemsize]
+    greatest = filled(shape, unsigned, dtypes.max(unsigned))
+    sign = filled(shape, unsigned, 1 << (unsigned.itemsize * 8 - 1))
+    keys = x if x.dtype is unsigned else x.bitcast(unsigned)
+    if dtypes.is_float(x.dtype):
+        keys = x.eq(filled(shape, x.dtype, 0.0)).where(filled(shape, unsigned, 0), keys)
+        keys = (keys & sign).ne(filled(shape, unsigned, 0)).where(keys ^ greatest, keys ^ sign)
+        keys = x.ne(x).where(greatest, keys)
+    elif not dtypes.is_unsigned(x.dtype):
+        keys = keys ^ sign
+    return keys ^ greatest if descending else keys
+
+
+class SortingMixin(GatheringMixin):
+    """Methods that order elements along an axis."""
+
+    __slots__ = ()
+
+    def _order(self, dim: int, descending: bool) -> tuple[UOp, int]:
+        """The places along an axis in the order of the values, that axis last; and which axis it is."""
+        axis = self._axis(dim)
+        size = self.shape[axis]
+        if not all(isinstance(s, int) for s in self.shape):
+            raise NotImplementedError(f"sorting of symbolic shape {shape_text(self.shape)} is not there yet")
+        if vmax(size) > dtypes.max(dtypes.int32):
+            raise NotImplementedError(f"sorting of more than 2**31 - 1 elements: {size}")
+        rows = movement.permute(self.detach().uop, _last(self.ndim, axis))
+        if size in (0, 1) or 0 in self.shape:
+            return filled(shape_of(rows), dtypes.int32, 0), axis
+        return UOp(Ops.SORT, dtypes.int32, (sort_keys(rows, descending),)), axis
+
+    def _in_order(self, order: UOp, axis: int) -> tuple[Tensor, Tensor]:
+        """The elements at places along an axis (which is last in `order`), and the places."""
+        shape = self.shape
+        counting = dtypes.int32 if vmax(self.numel()) <= dtypes.max(dtypes.int32) else dtypes.int64
+        back = tuple(sorted(range(self.ndim), key=_last(self.ndim, axis).__getitem__))
+        flat = movement.reshape(iota(self.numel(), counting, self.device), shape)
+        rows = movement.permute(flat, _last(self.ndim, axis))
+        first = tuple((0, 1) if i == self.ndim - 1 else (0, s) for i, s in enumerate(shape_of(rows)))
+        if shape[axis] == 0:
+            first = tuple((0, s) for s in shape_of(rows))
+        begin = broadcast_to(movement.shrink(rows, first), shape_of(order))
+        along, step = order.cast(counting), prod(shape[axis + 1 :])
+        if isinstance(step, int) and step != 1:
+            along = along * filled(shape_of(order), counting, step)
+        places = begin + along
+        values = movement.permute(gather(movement.reshape(self.uop, (self.numel(),)), places), back)
+        return self._make(values, self), self._make(movement.permute(order, back)).cast(default_int())
+
+    def sort(
+        self, dim: int = -1, descending: bool = False, *, stable: bool = True, axis: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The values along an axis in order, and where they were.
+
+        NaN counts as the greatest; equal values stay in order, whether `stable` is asked for or not.
+
+        >>> [t.tolist() for t in Tensor([3, 1, 2]).sort()]
+        [[1, 2, 3], [1, 2, 0]]
+        """
+        if self.ndim == 0:
+            self._axes(dim)
+            return self.cast(self.dtype), self._filled(0, default_int())
+        return self._in_order(*self._order(dim if axis is None else axis, descending))
+
+    def argsort(
+        self, dim: int = -1, descending: bool = False, *, stable: bool = True, axis: int | None = None
+    ) -> Tensor:
+        """The places along an axis in the order of their values: `sort` without the values.
+
+        >>> Tensor([3, 1, 2]).argsort().tolist()
+        [1, 2, 0]
+        """
+        return self.sort(dim, descending, axis=axis)[1]
+
+    def topk(
+        self,
+        k: int,
+        dim: int = -1,
+        largest: bool = True,
+        sorted_: bool = True,
+        *,
+        sorted: bool | None = None,
+        axis: int | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The k greatest values along an axis (or the least ones) in order, and where they were.
+
+        Of equal values those that come first. `sorted=False` changes nothing.
+
+        >>> [t.tolist() for t in Tensor([3, 1, 2]).topk(2)]
+        [[3, 2], [0, 2]]
+        """
+        dim = dim if axis is None else axis
+        size = 1 if self.ndim == 0 else self.shape[self._axis(dim)]
+        if not isinstance(k, int) or isinstance(k, bool) or not 0 <= k <= vmax(size):
+            raise ValueError(f"topk takes from 0 to {size} values along axis {dim}, not {k}")
+        if self.ndim == 0:
+            return self.reshape(1).topk(k, 0, largest) if k == 0 else self.sort(0)
+        order, place = self._order(dim, largest)
+        kept = tuple((0, k) if i == self.ndim - 1 else (0, s) for i, s in enumerate(shape_of(order)))
+        return self._in_order(movement.shrink(order, kept), place)
+
+    def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+        """The k-th least value along an axis, counted from 1, and where it was.
+
+        >>> [t.item() for t in Tensor([3, 1, 2]).kthvalue(2)]
+        [2, 2]
+        """
+        size = 1 if self.ndim == 0 else self.shape[self._axis(dim)]
+        if not 1 <= k <= vmax(size):
+            raise ValueError(f"kthvalue counts from 1 to {size} along axis {dim}, not {k}")
+        if self.ndim == 0:
+            return self.sort(0)
+        order, axis = self._order(dim, False)
+        picked = tuple((k - 1, k) if i == self.ndim - 1 else (0, s) for i, s in enumerate(shape_of(order)))
+        found = self._in_order(movement.shrink(order, picked), axis)
+        return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
+
+    def median(self, dim: int | None = None, keepdim: bool = False) -> Any:
+        """The value in the middle along an axis (the lower one of two), and where it was.
+
+        NaN if there is one. Without an axis the middle of all elements, alone; equals share its gradient, and
+        of no elements it is NaN.
+
+        >>> Tensor([3, 1, 2]).median().item()
+        2
+        """
+        if dim is None:
+            values: Tensor = Middle.apply(self, False)
+            return values.reshape((1,) * self.ndim) if keepdim else values
+        if self.ndim == 0:
+            return self.sort(dim)
+        axis = self._axis(dim)
+        size = vmax(self.shape[axis])
+        if size == 0:
+            raise ValueError(
+                f"median over no elements: axis {axis} of shape {shape_text(self.shape)} has size 0"
+            )
+        order, _ = self._order(axis, False)
+        middle, greatest = (
+            movement.shrink(
+                order,
+                tuple((k, k + 1) if i == self.ndim - 1 else (0, s) for i, s in enumerate(shape_of(order))),
+            )
+            for k in ((size - 1) // 2, size - 1)
+        )
+        values, places = self._in_order(middle, axis)
+        if dtypes.is_float(self.dtype):
+            last, _ = self._in_order(greatest, axis)
+            nan = last.isnan()
+            first = self._place_of(Ops.MAX, axis, True)  # which NaN wins, the first
+            values, places = nan.where(last, values), nan.where(first, places)
+        return (values, places) if keepdim else (values.squeeze(axis), places.squeeze(axis))
+
+    def msort(self) -> Tensor:
+        """The values along the first axis in order.
+
+        >>> Tensor([3, 1, 2]).msort().tolist()
+        [1, 2, 3]
+        """
+        return self.sort(0)[0]
+
+    @classmethod
+    def randperm(
+        cls, n: int, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
+    ) -> Tensor:
+        """A random order of 0 ... n - 1: the order of as many random keys.
+
+        >>> sorted(Tensor.randperm(3).tolist())
+        [0, 1, 2]
+        """
+        if n < 0:
+            raise ValueError(f"randperm takes a count of elements, not {n}")
+        wanted = default_int() if dtype is None else to_dtype(dtype)
+        if n == 0:
+            return cls.zeros(0, dtype=wanted, device=device, **more)
+        key, _ = words(n, Device.canonicalize(device))
+        return cls._created(UOp(Ops.SORT, dtypes.int32, (key,)).cast(wanted), more.get("requires_grad"))
+
+
+def _last(rank: int, axis: int) -> tuple[int, ...]:
+    """The axes with one of them moved to the end."""
+    return (*(i for i in range(rank) if i != axis), axis)
+
+
+class Middle(Function):
+    """The median of all elements (of the numbers among them); those that are equal share its gradient."""
+
+    def forward(self, x: Tensor, numbers: bool = False) -> Tensor:
+        flat = x.flatten()
+        if flat.shape == (0,) and dtypes.is_float(x.dtype):
+            return x.full((), math.nan, dtype=x.dtype, device=x.device)
+        result: Tensor = (flat.nanmedian(0) if numbers else flat.median(0))[0]
+        self.save_for_backward(x, result)
+        return result
+
+    def backward(self, grad: Tensor) -> tuple[Tensor | None, None]:
+        if not self.saved_tensors:
+            return None, None
+        x, result = (t.detach() for t in self.saved_tensors)
+        hit = (x == result) | (x.isnan() & result.isnan())
+        return hit.where(grad / hit.cast(grad.dtype).sum(), 0.0), None

@@ -1,0 +1,448 @@
+"""Indexing: reading and writing parts of a tensor.
+
+Slices are views, integer tensors computed addresses (gather, scatter).
+
+An integer index counts from the end where it is negative. What the host knows to be wrong raises
+IndexError at the call: an int, list or array out of range, a mask of another size than its axis. An index
+*in a tensor* is not looked at before it is used: a read out of range gives 0, and a write there is dropped.
+Where indices repeat, the last one in row-major order is what is stored.
+
+An int beside index tensors selects before they are looked at, as in PyTorch: `x[1, :, [0, 2]]` has the axes
+of `:` and of the list in this order. (numpy broadcasts the int with the list and moves both to the front.)
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...dtype import default_int, dtypes
+from ...gradient import filled, gather, scatter
+from ...ir.index import sint
+from ...ir.uop import UOp
+from ...shape import broadcast_shapes, broadcast_to, movement, resolve_equal, shape_of, shape_text, vmax
+from ...shape.sizes import add, as_size, sub, vmin
+from ..base import TensorBase, devices_text, meeting
+from ..creation import iota
+from ..modes import mode
+from ..random.sampling import RandomMixin
+from ..storage import is_view
+from .addresses import aligned, counting_dtype, every, number, strides_of, wrapped
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class _Parsed(NamedTuple):
+    """An index taken apart.
+
+    Spans and steps of the axes, then new axes, dropped axes and tensors at axes of the rest.
+    """
+
+    spans: list[tuple[sint, sint]]
+    steps: list[int]
+    #: for each axis of the result before gathering: the axis of the source, or None for a new one
+    kept: list[int | None]
+    #: (place in `kept`, index tensor)
+    tensors: list[tuple[int, Any]]
+
+
+class IndexingMixin(RandomMixin):
+    """Methods that read and write by index."""
+
+    __slots__ = ()
+
+    # *** reading
+
+    def __getitem__(self, key: Any) -> Tensor:
+        """Part of the tensor, as in numpy.
+
+        Ints, slices, None, Ellipsis, lists, bool masks and integer tensors.
+        """
+        if (
+            isinstance(key, TensorBase)
+            and dtypes.is_bool(key.dtype)
+            and key.shape == self.shape
+            and self.ndim
+        ):
+            return self.masked_select(key)
+        key, chosen = _bare_bools(key)
+        if chosen is False:
+            return self._nothing(key)
+        parsed = self._parse(key)
+        view = self._sliced(parsed)
+        if not parsed.tensors:
+            return view
+        index, shape = view._flat_index(parsed.tensors)
+        flat = view._unary(movement.reshape(view.uop, (view.numel(),)))
+        node = gather(flat.uop, index)
+        return self._make(movement.reshape(node, shape), view)
+
+    def _nothing(self, key: tuple[Any, ...]) -> Tensor:
+        """What an index with a bare False selects: its axis, the first that is new, has size 0."""
+        first = next(i for i, entry in enumerate(key) if entry is _BOOL)
+        part = self[tuple(None if entry is _BOOL else entry for entry in key)]
+        kinds = (slice, type(None), type(Ellipsis), int)
+        if not all(isinstance(entry, kinds) or entry is _BOOL for entry in key):
+            raise NotImplementedError("a bare False beside lists or tensors as an index")
+        if any(entry is Ellipsis for entry in key[:first]):
+            axis = part.ndim - 1 - sum(not isinstance(entry, int) for entry in key[first + 1 :])
+        else:
+            axis = sum(not isinstance(entry, int) for entry in key[:first])
+        return part._window(axis, 0, 0)
+
+    def _parse(self, key: Any) -> _Parsed:
+        flat: list[Any] = []
+        known: dict[int, tuple[str, int, int]] = {}  # of an index tensor: what it is, and the sizes it is for
+        for given in key if isinstance(key, tuple) else (key,):
+            entry = self._entry(given)
+            if isinstance(entry, list):
+                shape = _mask_shape(given)
+                known.update((id(t), ("a mask", size, size)) for t, size in zip(entry, shape, strict=True))
+                flat.extend(entry)
+                continue
+            if isinstance(entry, TensorBase) and entry is not given and entry.numel():
+                low, high = _extremes(given)
+                known[id(entry)] = ("an index", max(high + 1, -low), sys.maxsize)
+            flat.append(entry)
+        used = sum(e is not None and e is not Ellipsis for e in flat)
+        if sum(e is Ellipsis for e in flat) > 1:
+            raise IndexError("an index has at most one Ellipsis (...)")
+        if used > self.ndim:
+            raise IndexError(
+                f"{used} indices for a tensor with {self.ndim} axes, shape {shape_text(self.shape)}"
+            )
+        if not any(e is Ellipsis for e in flat):
+            flat.append(Ellipsis)
+        where = next(i for i, e in enumerate(flat) if e is Ellipsis)
+        flat[where : where + 1] = [slice(None)] * (self.ndim - used)
+        parsed = _Parsed([(0, size) for size in self.shape], [1] * self.ndim, [], [])
+        axis = 0
+        for entry in flat:
+            if entry is None:
+                parsed.kept.append(None)
+                continue
+            if isinstance(entry, slice):
+                parsed.spans[axis], parsed.steps[axis] = self._span(entry, axis)
+                parsed.kept.append(axis)
+            elif isinstance(entry, TensorBase):
+                self._check_known(known.get(id(entry)), axis)
+                parsed.tensors.append((len(parsed.kept), entry))
+                parsed.kept.append(axis)
+            else:
+                begin = self._position(entry, axis)
+                parsed.spans[axis] = (begin, add(begin, 1))
+            axis += 1
+        return parsed
+
+    def _check_known(self, known: tuple[str, int, int] | None, axis: int) -> None:
+        """Refuse a mask of another size than its axis, and a list or array that points outside."""
+        size = self.shape[axis]
+        if known is None or not isinstance(size, int) or known[1] <= size <= known[2]:
+            return
+        if known[0] == "a mask":
+            raise IndexError(f"a mask of size {known[1]} for axis {axis} with size {size}")
+        raise IndexError(f"an index of the list is out of bounds for axis {axis} with size {size}")
+
+    def _entry(self, entry: Any) -> Any:
+        """One part of an index: itself, or tensors for arrays, lists and masks."""
+        if entry is None or entry is Ellipsis or isinstance(entry, (slice, UOp)):
+            return entry
+        if isinstance(entry, int):
+            return entry
+        if isinstance(entry, TensorBase):
+            if dtypes.is_bool(entry.dtype):
+                return self._mask_positions(entry)
+            if not dtypes.is_int(entry.dtype):
+                raise IndexError(f"an index tensor holds integers or bools, not {entry.dtype}")
+            return entry
+        if isinstance(entry, range):
+            entry = list(entry)
+        if isinstance(entry, (list, tuple)) or hasattr(entry, "__array__"):
+            if (
+                hasattr(entry, "__array__")
+                and getattr(entry, "shape", None) == ()
+                and hasattr(entry, "__index__")
+            ):
+                return int(entry.__index__())
+            if isinstance(entry, (list, tuple)) and not len(entry):
+                return self._make(filled((0,), default_int(), 0))
+            return self._entry(self._lift(list(entry) if isinstance(entry, tuple) else entry))
+        if hasattr(entry, "__index__"):
+            return int(entry.__index__())
+        raise IndexError(f"an index is an int, slice, None, Ellipsis, list, array or tensor, not {entry!r}")
+
+    def _mask_positions(self, mask: TensorBase) -> list[Any]:
+        """A bool mask as one integer tensor for each of its axes. It runs, to know how many there are."""
+        import numpy as np
+
+        return [
+            type(self)(found.astype(np.int64), device=self.device) for found in np.nonzero(np.asarray(mask))
+        ]
+
+    def _position(self, entry: Any, axis: int) -> sint:
+        size = self.shape[axis]
+        if isinstance(entry, UOp):
+            position = as_size(entry)
+            if vmin(position) < 0 or vmax(sub(position, size)) >= 0:
+                raise IndexError(f"index {position} may be out of bounds for axis {axis} with size {size}")
+            return position
+        limit = size if isinstance(size, int) else vmin(size)
+        if not -limit <= entry < limit:
+            raise IndexError(f"index {entry} is out of bounds for axis {axis} with size {size}")
+        return entry if entry >= 0 else add(size, entry)
+
+    def _span(self, entry: slice, axis: int) -> tuple[tuple[sint, sint], int]:
+        size = self.shape[axis]
+        parts = [_slice_part(p) for p in (entry.start, entry.stop, entry.step)]
+        step = 1 if parts[2] is None else parts[2]
+        if step == 0:
+            raise ValueError("a slice's step is not 0")
+        if isinstance(size, int) and all(p is None or isinstance(p, int) for p in parts):
+            start, stop, step = slice(*parts).indices(size)
+            if step < 0:  # the same elements, counted from the other end
+                count = max(0, (start - stop - step - 1) // -step)
+                return ((start + (count - 1) * step, start + 1) if count else (0, 0)), step
+            return (start, max(start, stop)), step
+        if step != 1:
+            raise NotImplementedError(f"a slice with step {step} and symbolic ends")
+        begin, end = (0 if parts[0] is None else parts[0]), (size if parts[1] is None else parts[1])
+        begin = add(size, begin) if isinstance(begin, int) and begin < 0 else begin
+        end = add(size, end) if isinstance(end, int) and end < 0 else end
+        return (begin, end), 1
+
+    def _sliced(self, parsed: _Parsed) -> Tensor:
+        """The part that slices, ints and None select: a view."""
+        node = movement.shrink(self.uop, parsed.spans)
+        back = [axis for axis, step in enumerate(parsed.steps) if step < 0]
+        node = movement.flip(node, back)
+        for axis, step in enumerate(parsed.steps):
+            if abs(step) > 1:
+                node = every(node, axis, abs(step))
+        shape = shape_of(node)
+        final = tuple(1 if axis is None else shape[axis] for axis in parsed.kept)
+        return self._unary(movement.reshape(node, final))
+
+    def _flat_index(self, tensors: Sequence[tuple[int, Any]]) -> tuple[UOp, tuple[sint, ...]]:
+        """Where in the flattened tensor the elements are that index tensors select, and their shape.
+
+        tensors  (axis, index) pairs
+        """
+        places = [place for place, _ in tensors]
+        indices = [t for _, t in tensors]
+        lines = [place for place, t in tensors if t.ndim] or places[:1]  # a 0-d index is like an int
+        for t in indices:
+            if t.device != self.device and t._device_known() and self._device_known():
+                raise ValueError(
+                    f"an index on {devices_text(t.device)} for a tensor on {devices_text(self.device)}; "
+                    f"{meeting(t.device, self.device, 'it')}"
+                )
+        try:
+            common = broadcast_shapes(*[t.shape for t in indices])
+        except ValueError as e:
+            raise IndexError(f"index tensors do not fit together: {e}") from None
+        others = [axis for axis in range(self.ndim) if axis not in places]
+        rank = len(common)
+        # axes of the result: those before, those of the indices (in front, if axes stand between them),
+        # those behind
+        between = [axis for axis in others if lines[0] < axis < lines[-1]]
+        before = [] if between else [axis for axis in others if axis < lines[0]]
+        behind = [axis for axis in others if axis not in before]
+        shape = tuple(self.shape[a] for a in before) + common + tuple(self.shape[a] for a in behind)
+        counting = counting_dtype(self.numel())
+        strides = strides_of(self.shape)
+        total: UOp | None = None
+        valid: UOp | None = None
+        for place, t in zip(places, indices, strict=True):
+            size = self.shape[place]
+            position = aligned(t.uop, len(before), rank, len(behind))
+            position, inside = wrapped(position, size, counting)
+            position = broadcast_to(position * number(strides[place], shape_of(position), counting), shape)
+            inside = broadcast_to(inside, shape)
+            total = position if total is None else total + position
+            valid = inside if valid is None else valid & inside
+        for place, axis in enumerate(before + behind):
+            where = place if place < len(before) else place + rank
+            line = iota(self.shape[axis], counting, self.device)
+            line = line * number(strides[axis], (self.shape[axis],), counting)
+            unit = tuple(self.shape[axis] if i == where else 1 for i in range(len(shape)))
+            line = broadcast_to(movement.reshape(line, unit), shape)
+            total = line if total is None else total + line
+        if total is None or valid is None:
+            raise RuntimeError("an index without tensors has no addresses")
+        return valid.where(total, filled(shape, counting, -1)), shape
+
+    def masked_select(self, mask: TensorBase) -> Tensor:
+        """The elements where a mask holds, in one line. It runs, to know how many there are.
+
+        >>> Tensor([1, 2]).masked_select(Tensor([False, True])).tolist()
+        [2]
+        """
+        if not dtypes.is_bool(mask.dtype):
+            raise TypeError(f"masked_select needs a bool mask, not {mask.dtype}")
+        shape = broadcast_shapes(self.shape, mask.shape)
+        wide = self._operand(mask).expand(shape)
+        return self.expand(shape).flatten()[self._mask_positions(wide.flatten())[0]]
+
+    # *** writing
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write to part of the tensor, in place.
+
+        The value broadcasts to that part and takes the tensor's dtype.
+        """
+        if isinstance(key, TensorBase) and dtypes.is_bool(key.dtype):
+            self._set_masked(key, value)
+            return
+        key, chosen = _bare_bools(key)
+        if chosen is False:
+            return
+        parsed = self._parse(key)
+        source = self._written(value)
+        if not parsed.tensors and not (mode.grad and (self._requires_grad or source._requires_grad)):
+            self._into_memory()
+            part = self._sliced(parsed)
+            written = self._fitted(source, part.shape)
+            if any(resolve_equal(size, 0) for size in part.shape):
+                return
+            if is_view(part.uop):
+                part.assign(written)
+                return
+        whole = _Parsed([(0, size) for size in self.shape], [1] * self.ndim, [], [])
+        if (
+            parsed.kept != list(range(self.ndim))
+            or parsed.spans != whole.spans
+            or any(s != 1 for s in parsed.steps)
+        ):
+            self._set_through(parsed, source)
+            return
+        self._scatter_to(self, parsed.tensors, source)
+
+    def _written(self, value: Any) -> TensorBase:
+        source: TensorBase = value if isinstance(value, TensorBase) else self._lift(value)
+        if (
+            dtypes.is_float(source.dtype)
+            and not dtypes.is_float(self.dtype)
+            and isinstance(value, TensorBase)
+        ):
+            raise TypeError(
+                f"values of {source.dtype} are not written into a tensor of {self.dtype}; cast them first"
+            )
+        return source.cast(self.dtype)
+
+    def _fitted(self, source: TensorBase, shape: tuple[sint, ...]) -> Tensor:
+        """A value broadcast to the part it is written to.
+
+        Leading axes of size 1 may be left out, as in numpy.
+        """
+        extra = source.ndim - len(shape)
+        node = source.uop
+        if extra > 0 and all(resolve_equal(size, 1) for size in source.shape[:extra]):
+            node = movement.reshape(node, source.shape[extra:])
+        try:
+            return self._make(broadcast_to(node, shape), source)
+        except ValueError:
+            raise ValueError(
+                f"cannot write a value of shape {shape_text(source.shape)} "
+                f"to a part of shape {shape_text(shape)}"
+            ) from None
+
+    def _scatter_to(self, target: Any, tensors: Sequence[tuple[int, Any]], source: TensorBase) -> None:
+        index, shape = target._flat_index(tensors)
+        values = self._fitted(source, shape)
+        flat = movement.reshape(target.uop, (target.numel(),))
+        node = scatter(flat, index, values.uop, None)
+        target.assign(self._make(movement.reshape(node, target.shape), target, values))
+
+    def _set_through(self, parsed: _Parsed, source: TensorBase) -> None:
+        """Slices with tensors, with gradients, or that are no view.
+
+        The flat places of the part, taken from a tensor of all places.
+        """
+        counting = counting_dtype(self.numel())
+        places: Any = self._make(movement.reshape(iota(self.numel(), counting, self.device), self.shape))
+        view = places._sliced(parsed)
+        if parsed.tensors:
+            index, shape = view._flat_index(parsed.tensors)
+            flat_places = movement.reshape(view.uop, (view.numel(),))
+            # an index out of range reads place 0 from the gather: it has to be dropped instead
+            outside = index < filled(shape, counting, 0)
+            real = outside.where(filled(shape, counting, -1), gather(flat_places, index))
+        else:
+            real, shape = view.uop, view.shape
+        values = self._fitted(source, shape)
+        node = scatter(movement.reshape(self.uop, (self.numel(),)), real, values.uop, None)
+        self.assign(self._make(movement.reshape(node, self.shape), self, values))
+
+    def _set_masked(self, mask: Any, value: Any) -> None:
+        if mask.shape != self.shape[: mask.ndim]:
+            raise IndexError(
+                f"a mask of shape {shape_text(mask.shape)} for a tensor of shape {shape_text(self.shape)}"
+            )
+        source = self._written(value)
+        rest = self.shape[mask.ndim :]
+        if source.ndim <= len(rest):
+            wide = mask.reshape(mask.shape + (1,) * len(rest))
+            self.assign(wide.where(source, self))
+            return
+        parsed = self._parse(mask)
+        self._scatter_to(self, parsed.tensors, source)
+
+
+#: Where a bare False stood in an index.
+_BOOL = object()
+
+
+def _mask_shape(mask: Any) -> tuple[int, ...]:
+    """The shape of a mask: a tensor, an array or nested lists."""
+    import numpy as np
+
+    shape: tuple[int, ...] = mask.shape if hasattr(mask, "shape") else np.shape(mask)
+    return shape
+
+
+def _extremes(indices: Any) -> tuple[int, int]:
+    """The least and the greatest of some indices that the host holds."""
+    import numpy as np
+
+    array = np.asarray(indices)
+    return int(array.min()), int(array.max())
+
+
+def _bare_bools(key: Any) -> tuple[Any, bool | None]:
+    """An index with its bare bools as one new axis, as in numpy; and whether all of them are true."""
+    entries = key if isinstance(key, tuple) else (key,)
+    bare = [_bare_bool(entry) for entry in entries]
+    if all(value is None for value in bare):
+        return key, None
+    chosen = all(value is not False for value in bare)
+    made: list[Any] = []
+    for entry, value in zip(entries, bare, strict=True):
+        if value is None:
+            made.append(entry)
+        elif not any(x is _BOOL for x in made):
+            made.append(_BOOL)
+    return (tuple(None if x is _BOOL else x for x in made) if chosen else tuple(made)), chosen
+
+
+def _bare_bool(entry: Any) -> bool | None:
+    """The value of a bool without axes; None for anything else."""
+    if isinstance(entry, bool):
+        return entry
+    if hasattr(entry, "dtype") and getattr(entry, "shape", None) == () and _is_bool(entry):
+        return bool(entry)
+    return None
+
+
+def _is_bool(entry: Any) -> bool:
+    return str(entry.dtype) in ("bool", "dtypes.bool")
+
+
+def _slice_part(part: Any) -> Any:
+    """An end or step of a slice as an int or a symbolic size; None stays."""
+    if part is None or isinstance(part, (int, UOp)):
+        return part
+    if hasattr(part, "__index__"):
+        return int(part.__index__())
+    raise TypeError(f"slices take ints, Variables or None, not {part!r}")

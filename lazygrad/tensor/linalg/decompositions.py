@@ -1,0 +1,375 @@
+"""Decompositions of matrices, and what follows from them: inverses, determinants, solutions.
+
+Their steps depend on each other and on the data (pivots, convergence), so they are not kernels: the matrices
+are read, LAPACK computes on the host in float32 or float64, and the results go back to the device. So these
+methods run when they are called, and no jit captures them. The gradients are graphs of products and of
+further methods of this page, so they have gradients too: `matrix_functions` has them, and their sources.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...dtype import dtypes, least_upper_dtype
+from ...shape import shape_text, vmax
+from . import matrix_functions as functions
+from .fourier import FourierMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class QR(NamedTuple):
+    """Q with orthonormal columns, R upper triangular."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SVD(NamedTuple):
+    """Columns of U and rows of Vh are singular vectors, S the singular values from the greatest on."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class Eigh(NamedTuple):
+    """Eigenvalues from the least on, and eigenvectors in columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class SignLog(NamedTuple):
+    """The sign of a determinant, and the logarithm of its size."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class LU(NamedTuple):
+    """P·L·U: a permutation, a lower triangle with ones on its diagonal, an upper triangle."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class LeastSquares(NamedTuple):
+    """What `lstsq` found: see there."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+class DecompositionsMixin(FourierMixin):
+    """Decompositions of matrices in the last two axes; the axes before are a batch."""
+
+    __slots__ = ()
+
+    def _matrices(self, name: str, square: bool = False) -> Tensor:
+        """Matrices in a dtype that LAPACK has."""
+        if square:
+            self._square(name)
+        if self.ndim < 2:
+            raise ValueError(f"{name} needs matrices, not shape {shape_text(self.shape)}")
+        if not all(isinstance(s, int) for s in self.shape):
+            raise NotImplementedError(f"{name} of symbolic shape {shape_text(self.shape)}")
+        x = self._float()
+        return x if x.dtype.itemsize >= 4 else x.cast(dtypes.float32)
+
+    # *** inverses and solutions
+
+    def inv(self) -> Tensor:
+        """The inverse of square matrices; ValueError where one is singular.
+
+        >>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
+        """
+        made: Tensor = functions.Inverse.apply(self._matrices("inv", True))
+        return made.cast(self._float().dtype)
+
+    def inverse(self) -> Tensor:
+        """`inv` by its other name.
+
+        >>> Tensor([[2.0]]).inverse().tolist()
+        [[0.5]]
+        """
+        return self.inv()
+
+    def solve(self, B: Any, *, left: bool = True) -> Tensor:
+        """The X with self @ X = B (X @ self = B, where `left` is False).
+
+        self  (..., n, n)      B  (..., n, k), or lines (..., n)
+
+        >>> Tensor([[2.0, 0.0], [0.0, 4.0]]).solve(Tensor([2.0, 2.0])).tolist()
+        [1.0, 0.5]
+        """
+        right = self._operand(B)
+        if not left:
+            return self.transpose(-2, -1).solve(right.transpose(-2, -1)).transpose(-2, -1)
+        a = self._matrices("solve", True)
+        b = right.cast(least_upper_dtype(a.dtype, right.dtype))
+        a = a.cast(b.dtype)
+        line = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+        columns = b.unsqueeze(-1) if line else b
+        if columns.ndim < 2 or columns.shape[-2] != a.shape[-1]:
+            raise ValueError(
+                f"solve of matrices of shape {shape_text(self.shape)} does not take shape "
+                f"{shape_text(right.shape)} on the right"
+            )
+        made: Tensor = functions.Solve.apply(*functions.batched(a, columns))
+        return made.squeeze(-1) if line else made
+
+    def solve_triangular(
+        self, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
+    ) -> Tensor:
+        """`solve` with the upper or lower triangle of this tensor (and ones on its diagonal, where
+        `unitriangular`).
+
+        >>> Tensor([[2.0, 9.0], [1.0, 1.0]]).solve_triangular(Tensor([[2.0], [3.0]]), upper=False).tolist()
+        [[1.0], [2.0]]
+        """
+        a = self._matrices("solve_triangular", True)
+        if unitriangular:
+            identity = self.eye(self._square("solve_triangular"), dtype=a.dtype, device=a.device)
+            a = (a.triu(1) if upper else a.tril(-1)) + identity
+        else:
+            a = a.triu() if upper else a.tril()
+        return a.solve(B, left=left)
+
+    def triangular_solve(
+        self, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """(the X with A @ X = self for a triangular A, A): PyTorch's older form of `solve_triangular`.
+
+        >>> Tensor([[4.0]]).triangular_solve(Tensor([[2.0]]))[0].tolist()
+        [[2.0]]
+        """
+        matrix = A.transpose(-2, -1) if transpose else A
+        return matrix.solve_triangular(self, upper=upper != transpose, unitriangular=unitriangular), A
+
+    def pinv(self, rtol: float | None = None) -> Tensor:
+        """The pseudoinverse (Moore and Penrose); singular values up to rtol times the greatest count as 0.
+
+        rtol  max(m, n) · eps of the dtype, if not given
+
+        >>> Tensor([[2.0], [0.0]]).pinv().round(5).tolist()
+        [[0.5, 0.0]]
+        """
+        made: Tensor = functions.PseudoInverse.apply(self._matrices("pinv"), rtol)
+        return made.cast(self._float().dtype)
+
+    def lstsq(self, B: Any, rcond: float | None = None) -> LeastSquares:
+        """The X that makes |self @ X - B| least (of several the shortest), by the pseudoinverse.
+
+        solution, residuals (the sums of squares of self @ X - B, empty where the rank is not full or m <= n),
+        rank and singular values of self.
+
+        >>> Tensor([[1.0], [1.0]]).lstsq(Tensor([[1.0], [3.0]])).solution.round(5).tolist()
+        [[2.0]]
+        """
+        a = self._matrices("lstsq")
+        b = self._operand(B).cast(a.dtype)
+        line = b.ndim == a.ndim - 1
+        columns = b.unsqueeze(-1) if line else b
+        rows, size = vmax(a.shape[-2]), vmax(a.shape[-1])
+        if columns.shape[-2] != rows:
+            raise ValueError(
+                f"lstsq of matrices of shape {shape_text(self.shape)} does not take {shape_text(b.shape)}"
+            )
+        values = a.detach().svdvals()
+        limit = (max(rows, size) * dtypes.finfo(a.dtype).eps if rcond is None else rcond) * values.max(
+            -1, keepdim=True
+        )
+        rank = (values > limit).cast(dtypes.int32).sum(-1)
+        solution = a.pinv(rcond).dot(columns)
+        full = rows > size and bool((rank == size).all().item())
+        rest = a.dot(solution) - columns
+        residuals = (rest * rest).sum(-2) if full else self.zeros(0, dtype=a.dtype, device=a.device)
+        return LeastSquares(solution.squeeze(-1) if line else solution, residuals, rank, values)
+
+    # *** determinants
+
+    def det(self) -> Tensor:
+        """The determinant of square matrices.
+
+        >>> round(Tensor([[1.0, 2.0], [3.0, 4.0]]).det().item(), 5)
+        -2.0
+        """
+        made: Tensor = functions.Determinant.apply(self._matrices("det", True))
+        return made.cast(self._float().dtype)
+
+    def slogdet(self) -> SignLog:
+        """The sign of the determinant and the logarithm of its size, which neither overflows.
+
+        >>> [round(t.item(), 5) for t in Tensor([[0.0, 1.0], [1.0, 0.0]]).slogdet()]
+        [-1.0, 0.0]
+        """
+        return SignLog(*functions.SignLog.apply(self._matrices("slogdet", True)))
+
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant: NaN where it is negative.
+
+        >>> Tensor([[1.0, 0.0], [0.0, 1.0]]).logdet().item()
+        0.0
+        """
+        sign, size = self.slogdet()
+        return (sign < 0).where(math.nan, size)
+
+    # *** decompositions
+
+    def cholesky(self, *, upper: bool = False) -> Tensor:
+        """The lower triangle L with L @ Lᵀ = self, of a symmetric positive definite matrix, of which the
+        lower triangle is read (with `upper`, the upper triangle Lᵀ).
+
+        ValueError where one is not positive definite.
+
+        >>> Tensor([[4.0, 0.0], [2.0, 2.0]]).cholesky().tolist()
+        [[2.0, 0.0], [1.0, 1.0]]
+        """
+        lower: Tensor = functions.Cholesky.apply(self._matrices("cholesky", True))
+        made = lower.transpose(-2, -1) if upper else lower
+        return made.cast(self._float().dtype)
+
+    def cholesky_solve(self, L: Tensor, upper: bool = False) -> Tensor:
+        """The X with A @ X = self, where L is the Cholesky factor of A.
+
+        >>> Tensor([[8.0]]).cholesky_solve(Tensor([[2.0]])).tolist()
+        [[2.0]]
+        """
+        lower = L.transpose(-2, -1) if upper else L
+        first = lower.solve_triangular(self, upper=False)
+        return lower.transpose(-2, -1).solve_triangular(first, upper=True)
+
+    def cholesky_inverse(self, upper: bool = False) -> Tensor:
+        """The inverse of the matrix whose Cholesky factor this is.
+
+        >>> Tensor([[2.0]]).cholesky_inverse().tolist()
+        [[0.25]]
+        """
+        identity = self.eye(self._square("cholesky_inverse"), dtype=self._float().dtype, device=self.device)
+        return identity.expand(self.shape).cholesky_solve(self._float(), upper)
+
+    def qr(self, mode: str = "reduced") -> QR:
+        """Q @ R = self, Q with orthonormal columns and R upper triangular.
+
+        mode  "reduced": Q (m, k) and R (k, n), k the less of both; "complete": Q (m, m) and R (m, n), which
+              has a gradient where m <= n; "r": R alone, Q empty
+
+        >>> Tensor([[0.0, 2.0], [3.0, 0.0]]).qr().R.abs().tolist()
+        [[3.0, 0.0], [0.0, 2.0]]
+        """
+        if mode not in ("reduced", "complete", "r"):
+            raise ValueError(f"qr's mode is 'reduced', 'complete' or 'r', not {mode!r}")
+        a = self._matrices("qr")
+        if mode == "complete" and vmax(a.shape[-2]) > vmax(a.shape[-1]):
+            why = "of tall matrices: their last columns of Q are free; mode 'reduced' has one"
+            return QR(*functions.WithoutGradient.apply(a, "qr('complete')", why, functions.complete_qr))
+        q, r = functions.QR.apply(a)
+        return QR(self.zeros(0, dtype=a.dtype, device=a.device) if mode == "r" else q, r)
+
+    def svd(self, full_matrices: bool = True) -> SVD:
+        """U @ diag(S) @ Vh = self, the singular values S from the greatest on.
+
+        full_matrices  U (m, m) and Vh (n, n); else U (m, k) and Vh (k, n), k the less of both. Nothing flows
+                       through the columns of U and rows of Vh after the first k, which may be any basis.
+
+        Gradients of U and Vh need singular values that differ.
+
+        >>> Tensor([[0.0, 2.0], [3.0, 0.0]]).svd().S.tolist()
+        [3.0, 2.0]
+        """
+        a = self._matrices("svd")
+        return SVD(*functions.SVD.apply(a, full_matrices))
+
+    def svdvals(self) -> Tensor:
+        """The singular values, from the greatest on.
+
+        >>> Tensor([[0.0, 2.0], [3.0, 0.0]]).svdvals().tolist()
+        [3.0, 2.0]
+        """
+        values: Tensor = functions.SVD.apply(self._matrices("svdvals"), False)[1]
+        return values
+
+    def eigh(self, UPLO: str = "L") -> Eigh:
+        """Eigenvalues (from the least on) and eigenvectors (in columns) of symmetric matrices, of which the
+        lower triangle is read ("L"), or the upper one ("U").
+
+        Gradients of eigenvectors need eigenvalues that differ.
+
+        >>> Tensor([[2.0, 0.0], [0.0, 1.0]]).eigh().eigenvalues.tolist()
+        [1.0, 2.0]
+        """
+        if UPLO not in ("L", "U"):
+            raise ValueError(f"eigh's UPLO is 'L' or 'U', not {UPLO!r}")
+        return Eigh(*functions.Eigh.apply(self._matrices("eigh", True), UPLO))
+
+    def eigvalsh(self, UPLO: str = "L") -> Tensor:
+        """The eigenvalues of symmetric matrices, from the least on.
+
+        >>> Tensor([[2.0, 0.0], [0.0, 1.0]]).eigvalsh().tolist()
+        [1.0, 2.0]
+        """
+        return self.eigh(UPLO).eigenvalues
+
+    def lu(self) -> LU:
+        """P @ L @ U = self: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
+
+        Columns are pivoted by the greatest element.
+
+        >>> [t.tolist() for t in Tensor([[0.0, 2.0], [3.0, 0.0]]).lu()][2]
+        [[3.0, 0.0], [0.0, 2.0]]
+        """
+        return LU(*functions.LU.apply(self._matrices("lu")))
+
+    # *** numbers
+
+    def matrix_rank(self, rtol: float | None = None, *, atol: float = 0.0, hermitian: bool = False) -> Tensor:
+        """How many singular values are above max(atol, rtol · the greatest); rtol as in `pinv`.
+
+        >>> Tensor([[1.0, 1.0], [1.0, 1.0]]).matrix_rank().item()
+        1
+        """
+        a = self._matrices("matrix_rank").detach()
+        values = a.eigvalsh().abs() if hermitian else a.svdvals()
+        if rtol is None:
+            rtol = 0.0 if atol else max(map(vmax, a.shape[-2:])) * dtypes.finfo(a.dtype).eps
+        limit = (values.max(-1, keepdim=True) * rtol).maximum(atol)
+        return (values > limit).cast(dtypes.int32).sum(-1)
+
+    def matrix_norm(self, ord: Any = "fro", keepdim: bool = False) -> Tensor:
+        """A norm of matrices: "fro" (Frobenius), "nuc" (the sum of singular values), ±2 (the greatest or
+        least singular value), ±1 (sums of columns), ±inf (sums of rows).
+
+        >>> Tensor([[3.0, 0.0], [0.0, 4.0]]).matrix_norm().item()
+        5.0
+        """
+        a = self._matrices("matrix_norm")
+        if ord == "fro":
+            return a.norm(2, (-2, -1), keepdim)
+        if ord in ("nuc", 2, -2):
+            values = a.svdvals()
+            found = values.sum(-1) if ord == "nuc" else values.max(-1) if ord == 2 else values.min(-1)
+            return found.unsqueeze(-1).unsqueeze(-1) if keepdim else found
+        if ord in (1, -1, math.inf, -math.inf):
+            across = -2 if abs(ord) == 1 else -1
+            sums = a.abs().sum(across, keepdim=True)
+            found = sums.max((-2, -1), keepdim=True) if ord > 0 else sums.min((-2, -1), keepdim=True)
+            return found if keepdim else found.squeeze(-1).squeeze(-1)
+        raise ValueError(f"matrix_norm's ord is 'fro', 'nuc', ±1, ±2 or ±inf, not {ord!r}")
+
+    def cond(self, p: Any = None) -> Tensor:
+        """The condition of matrices: the greatest singular value by the least, or by another norm |A|·|A⁻¹|.
+
+        >>> Tensor([[2.0, 0.0], [0.0, 1.0]]).cond().item()
+        2.0
+        """
+        if p in (None, 2):
+            values = self._matrices("cond").svdvals()
+            return values.max(-1) / values.min(-1)
+        return self.matrix_norm(p) * self.inv().matrix_norm(p)

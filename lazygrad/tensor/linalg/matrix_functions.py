@@ -1,0 +1,332 @@
+"""The functions behind the decompositions of matrices: a value from LAPACK, a gradient as a graph.
+
+Gradients: Giles, Collected matrix derivative results for forward and reverse mode algorithmic differentiation
+(2008); for `qr` Walter and Lehmann (2012), for `pinv` Golub and Pereyra (1973).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...dtype import dtypes
+from ...shape import shape_text, vmax
+from ..transforms.function import Function
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ... import Tensor
+
+
+def _numpy() -> Any:
+    import numpy
+
+    return numpy
+
+
+def _on_host(name: str, compute: Callable[..., Any], *tensors: Tensor) -> tuple[Tensor, ...]:
+    """The arrays that a function makes of the values of tensors, on their device again."""
+    arrays = [t.numpy() for t in tensors]
+    try:
+        made = compute(*arrays)
+    except _numpy().linalg.LinAlgError as e:
+        reason = (
+            "is not positive definite"
+            if name == "cholesky"
+            else ("is singular" if "ingular" in str(e) else f"did not converge: {e}")
+        )
+        raise ValueError(f"{name}: a matrix of shape {shape_text(tensors[0].shape)} {reason}") from None
+    kind: Any = type(tensors[0])
+    parts = made if isinstance(made, tuple) else (made,)
+    return tuple(
+        kind(_numpy().asarray(part, dtype=arrays[0].dtype, order="C"), device=tensors[0].device)
+        for part in parts
+    )
+
+
+def _t(x: Tensor) -> Tensor:
+    return x.transpose(-2, -1)
+
+
+def batched(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Both with the same axes before the last two."""
+    np = _numpy()
+    try:
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            f"batches of shapes {shape_text(a.shape)} and {shape_text(b.shape)} do not broadcast"
+        ) from None
+    return a.expand(*lead, *a.shape[-2:]), b.expand(*lead, *b.shape[-2:])
+
+
+class WithoutGradient(Function):
+    """What has a value and no gradient (yet): an error says so where one is asked for."""
+
+    def forward(self, a: Tensor, name: str, why: str, compute: Callable[..., Any]) -> Any:
+        self.message = f"{name} of shape {shape_text(a.shape)} has no gradient {why}"
+        made = _on_host(name, compute, a)
+        return made if len(made) > 1 else made[0]
+
+    def backward(self, *grads: Tensor) -> Any:
+        raise NotImplementedError(self.message)
+
+
+def complete_qr(x: np.ndarray[Any, Any]) -> Any:
+    return tuple(_numpy().linalg.qr(x, "complete"))
+
+
+class Inverse(Function):
+    def forward(self, a: Tensor) -> Tensor:
+        (result,) = _on_host("inv", _numpy().linalg.inv, a)
+        self.save_for_backward(result)
+        return result
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (result,) = self.saved_tensors
+        return -_t(result).dot(grad).dot(_t(result))
+
+
+class Solve(Function):
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        (x,) = _on_host("solve", _numpy().linalg.solve, a, b)
+        self.save_for_backward(a, x)
+        return x
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+        a, x = self.saved_tensors
+        below = _t(a).solve(grad)
+        return -below.dot(_t(x)), below
+
+
+class PseudoInverse(Function):
+    def forward(self, a: Tensor, rtol: float | None) -> Tensor:
+        limit = max(map(vmax, a.shape[-2:])) * dtypes.finfo(a.dtype).eps if rtol is None else rtol
+        (p,) = _on_host("pinv", lambda x: _numpy().linalg.pinv(x, limit), a)
+        self.save_for_backward(a, p)
+        return p
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
+        a, p = self.saved_tensors
+        g, pt = _t(grad), _t(p)
+        gp, pg = g.dot(p), p.dot(g)
+        made = -pt.dot(grad).dot(pt)
+        made = made + (gp - a.dot(p.dot(gp))).dot(pt)
+        return made + pt.dot(pg - pg.dot(p).dot(a)), None
+
+
+class Determinant(Function):
+    def forward(self, a: Tensor) -> Tensor:
+        (result,) = _on_host("det", _numpy().linalg.det, a)
+        (least,) = _on_host("det", lambda x: _numpy().min(_svd_ratio(x), initial=1.0), a)
+        self.singular = float(least.item()) < 4 * dtypes.finfo(a.dtype).eps
+        self.save_for_backward(a, result)
+        return result
+
+    def backward(self, grad: Tensor) -> Tensor:
+        a, result = self.saved_tensors
+        wide = grad.unsqueeze(-1).unsqueeze(-1)
+        if self.singular:
+            return wide * _Cofactors.apply(a)  # type: ignore[no-any-return]
+        return wide * result.unsqueeze(-1).unsqueeze(-1) * _t(a.inv())  # type: ignore[no-any-return]
+
+
+def _svd_ratio(a: np.ndarray[Any, Any]) -> Any:
+    """The least singular value by the greatest."""
+    if 0 in a.shape:
+        return _numpy().ones(1, a.dtype)
+    values = _numpy().linalg.svd(a, compute_uv=False)
+    return values[..., -1] / _numpy().maximum(values[..., 0], _numpy().finfo(a.dtype).tiny)
+
+
+def _cofactors(a: np.ndarray[Any, Any]) -> Any:
+    """The slope of the determinant, also of singular matrices: det U · det V · U diag(Π of other s) Vᵀ."""
+    np = _numpy()
+    u, s, vh = np.linalg.svd(a)
+    n = s.shape[-1]
+    others = np.stack([np.prod(np.delete(s, i, -1), axis=-1) for i in range(n)], axis=-1)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    return sign[..., None, None] * (u * others[..., None, :]) @ vh
+
+
+class _Cofactors(Function):
+    """The slope of the determinant, also of singular matrices; its own by a formula without inverses."""
+
+    def forward(self, a: Tensor) -> Tensor:
+        self.save_for_backward(a)
+        return _on_host("det", _cofactors, a)[0]
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (a,) = self.saved_tensors
+        return _t(_adjugate(a)).gradient(a, gradient=grad)[0]
+
+
+def _adjugate(a: Tensor) -> Tensor:
+    """The transpose of the cofactors as a polynomial of the matrix (Faddeev and LeVerrier): with M₁ = I,
+    cₖ = -tr(A Mₖ) / k and Mₖ₊₁ = A Mₖ + cₖ I it is (-1)ⁿ⁻¹ Mₙ."""
+    size = vmax(a.shape[-1])
+    identity = a.eye(size, dtype=a.dtype, device=a.device).expand(a.shape)
+    m: Tensor = identity + a * 0.0  # of a 1×1 matrix it is 1, whose slope is 0
+    for k in range(1, size):
+        product = a.dot(m)
+        trace = product.diagonal(dim1=-2, dim2=-1).sum(-1)
+        m = product - (trace / k).unsqueeze(-1).unsqueeze(-1) * identity
+    return m if size % 2 else -m
+
+
+class SignLog(Function):
+    def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
+        self.save_for_backward(a)
+        sign, size = _on_host("slogdet", lambda x: tuple(_numpy().linalg.slogdet(x)), a)
+        return sign, size
+
+    def backward(self, grad_sign: Tensor, grad: Tensor) -> Tensor:
+        (a,) = self.saved_tensors
+        return grad.unsqueeze(-1).unsqueeze(-1) * _t(a.inv())
+
+
+class Cholesky(Function):
+    def forward(self, a: Tensor) -> Tensor:
+        (lower,) = _on_host("cholesky", _numpy().linalg.cholesky, a)
+        self.save_for_backward(lower)
+        return lower
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (lower,) = self.saved_tensors
+        phi = _t(lower).dot(grad)
+        phi = (phi.tril() + phi.tril(-1)) * 0.5
+        inverse = lower.inv()
+        made = _t(inverse).dot(phi).dot(inverse)
+        return (made + _t(made)) * 0.5
+
+
+class QR(Function):
+    def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
+        q, r = _on_host("qr", lambda x: tuple(_numpy().linalg.qr(x)), a)
+        self.save_for_backward(a, q, r)
+        return q, r
+
+    def backward(self, grad_q: Tensor, grad_r: Tensor) -> Tensor:
+        a, q, r = self.saved_tensors
+        k, n = vmax(r.shape[-2]), vmax(r.shape[-1])
+        if n > k:  # a wide matrix: its first columns as a square one, the others are Q @ (the rest of R)
+            rest, grad_rest = a._window(a.ndim - 1, k, n), grad_r._window(r.ndim - 1, k, n)
+            grad_q = grad_q + rest.dot(_t(grad_rest))
+            first = self._tall(q, r._window(r.ndim - 1, 0, k), grad_q, grad_r._window(r.ndim - 1, 0, k))
+            return first.cat(q.dot(grad_rest), dim=-1)
+        return self._tall(q, r, grad_q, grad_r)
+
+    @staticmethod
+    def _tall(q: Tensor, r: Tensor, grad_q: Tensor, grad_r: Tensor) -> Tensor:
+        m = r.dot(_t(grad_r)) - _t(grad_q).dot(q)
+        mirrored = m.tril() + _t(m.tril(-1))
+        return _t(r.solve(_t(grad_q + q.dot(mirrored))))
+
+
+class SVD(Function):
+    def forward(self, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+        u, s, vh = _on_host("svd", lambda x: tuple(_numpy().linalg.svd(x, full_matrices=full)), a)
+        self.save_for_backward(u, s, vh)
+        return u, s, vh
+
+    def backward(self, grad_u: Tensor, grad_s: Tensor, grad_vh: Tensor) -> tuple[Tensor, None]:
+        u, s, vh = self.saved_tensors
+        count = vmax(s.shape[-1])  # further columns of U and rows of Vh are any basis: nothing flows
+        u, grad_u = (x._window(x.ndim - 1, 0, count) for x in (u, grad_u))
+        vh, grad_vh = (x._window(x.ndim - 2, 0, count) for x in (vh, grad_vh))
+        square = s * s
+        gap = square.unsqueeze(-2) - square.unsqueeze(-1)
+        same = gap == 0
+        inverse_gap = same.where(0.0, same.where(1.0, gap).reciprocal())
+        skew_u, skew_v = _t(u).dot(grad_u), vh.dot(_t(grad_vh))
+        inner = (skew_u - _t(skew_u)) * inverse_gap * s.unsqueeze(-2)
+        inner = inner + (skew_v - _t(skew_v)) * inverse_gap * s.unsqueeze(-1) + grad_s.diag_embed()
+        made = u.dot(inner)
+        inverse = (s == 0).where(0.0, (s == 0).where(1.0, s).reciprocal())
+        if u.shape[-2] > u.shape[-1]:
+            scaled = grad_u * inverse.unsqueeze(-2)
+            made = made + scaled - u.dot(_t(u).dot(scaled))
+        result = made.dot(vh)
+        if vh.shape[-1] > vh.shape[-2]:
+            scaled = inverse.unsqueeze(-1) * grad_vh
+            result = result + u.dot(scaled - scaled.dot(_t(vh)).dot(vh))
+        return result, None
+
+
+class Eigh(Function):
+    def forward(self, a: Tensor, uplo: str) -> tuple[Tensor, Tensor]:
+        values, vectors = _on_host("eigh", lambda x: tuple(_numpy().linalg.eigh(x, uplo)), a)
+        self.save_for_backward(values, vectors)
+        return values, vectors
+
+    def backward(self, grad_values: Tensor, grad_vectors: Tensor) -> tuple[Tensor, None]:
+        values, vectors = self.saved_tensors
+        gap = values.unsqueeze(-2) - values.unsqueeze(-1)
+        same = gap == 0
+        inverse_gap = same.where(0.0, same.where(1.0, gap).reciprocal())
+        inner = _t(vectors).dot(grad_vectors) * inverse_gap + grad_values.diag_embed()
+        return vectors.dot(inner).dot(_t(vectors)), None
+
+
+class LU(Function):
+    def forward(self, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        p, lower, upper = _on_host("lu", _lu, a)
+        self.save_for_backward(p, lower, upper)
+        return p, lower, upper
+
+    def backward(self, grad_p: Tensor, grad_l: Tensor, grad_u: Tensor) -> Tensor:
+        """From Pᵀ dA = dL U + L dU. What is beyond a square block follows from it: the columns L⁻¹ Pᵀ A of U
+        in a wide matrix, the rows Pᵀ A U⁻¹ of L in a tall one; their gradients flow through the block."""
+        p, lower, upper = self.saved_tensors
+        rows, columns = vmax(lower.shape[-2]), vmax(upper.shape[-1])
+        size = min(rows, columns)
+        first = lower.ndim - 2
+        block_l, block_u = lower._window(first, 0, size), upper._window(first + 1, 0, size)
+        grad_block_l, grad_block_u = grad_l._window(first, 0, size), grad_u._window(first + 1, 0, size)
+        beside = below = None
+        if columns > size:
+            right = grad_u._window(first + 1, size, columns)
+            beside = _t(block_l).solve(right)
+            grad_block_l = grad_block_l - beside.dot(_t(upper._window(first + 1, size, columns)))
+        if rows > size:
+            under = grad_l._window(first, size, rows)
+            below = _t(block_u.solve(_t(under)))
+            grad_block_u = grad_block_u - _t(lower._window(first, size, rows)).dot(below)
+        inner = _t(block_l).dot(grad_block_l).tril(-1) + grad_block_u.dot(_t(block_u)).triu()
+        made = _t(block_u.solve(_t(_t(block_l).solve(inner))))
+        if beside is not None:
+            made = made.cat(beside, dim=-1)
+        if below is not None:
+            made = made.cat(below, dim=-2)
+        return p.dot(made)  # type: ignore[no-any-return]
+
+
+def _lu(a: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
+    """LU of a batch of matrices, column by column: each step is one operation on all matrices."""
+    np = _numpy()
+    rows, columns = a.shape[-2:]
+    work = a.reshape(math.prod(a.shape[:-2]), rows, columns).copy()
+    batch = np.arange(len(work))
+    order = np.tile(np.arange(rows), (len(work), 1))
+    for k in range(min(rows, columns)):
+        pivot = np.abs(work[:, k:, k]).argmax(-1) + k
+        for array in (work, order):
+            held = array[batch, pivot].copy()
+            array[batch, pivot] = array[:, k]
+            array[:, k] = held
+        top = work[:, k, k, None]
+        factor = np.divide(work[:, k + 1 :, k], top, out=np.zeros_like(work[:, k + 1 :, k]), where=top != 0)
+        work[:, k + 1 :, k] = factor
+        work[:, k + 1 :, k + 1 :] -= factor[:, :, None] * work[:, None, k, k + 1 :]
+    size = min(rows, columns)
+    lower = np.tril(work[:, :, :size], -1) + np.eye(rows, size, dtype=a.dtype)
+    upper = np.triu(work[:, :size])
+    p = (order[:, None, :] == np.arange(rows)[None, :, None]).astype(a.dtype)
+    lead = a.shape[:-2]
+    return (
+        p.reshape(*lead, rows, rows),
+        lower.reshape(*lead, rows, size),
+        upper.reshape(*lead, size, columns),
+    )

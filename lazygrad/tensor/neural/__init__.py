@@ -1,0 +1,1 @@
+"""What networks are made of: convolutions, pooling, attention, normalization, losses."""

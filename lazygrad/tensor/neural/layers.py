@@ -1,0 +1,151 @@
+"""What networks are made of, put together: layers in a row, products with weights, embeddings.
+
+All of it is movement, arithmetic and reductions; nothing here has a kernel of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...dtype import DType, default_int, dtypes
+from ...shape import shape_text
+from ..base import TensorBase
+from ..creation import iota
+from .losses import LossMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class NeuralMixin(LossMixin):
+    """Methods for networks."""
+
+    __slots__ = ()
+
+    def sequential(self, layers: Sequence[Callable[[Any], Any]]) -> Any:
+        """The result of one layer after another: `x.sequential([layer, Tensor.relu, layer])`.
+
+        >>> Tensor([-1.0, 2.0]).sequential([Tensor.relu, lambda x: x * 2]).tolist()
+        [0.0, 4.0]
+        """
+        if callable(layers) or not all(map(callable, layers)):
+            raise TypeError(f"sequential takes a sequence of functions and modules, not {layers!r}")
+        x: Any = self
+        for layer in layers:
+            x = layer(x)
+        return x
+
+    def linear(
+        self, weight: TensorBase, bias: TensorBase | None = None, dtype: DType | str | None = None
+    ) -> Tensor:
+        """self @ weight + bias; a weight with one axis scales. (Weights are (in, out).
+
+        `nn.Linear` keeps (out, in).)
+
+        >>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0], [1.0]]), Tensor([0.5])).tolist()
+        [[3.5]]
+        """
+        product = self * weight if weight.ndim == 1 else self.dot(weight, dtype)
+        return product if bias is None else product + bias
+
+    # *** embeddings: this tensor holds symbols, the weights a line for each
+
+    def embedding(
+        self,
+        weight: TensorBase,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+    ) -> Tensor:
+        """The line of `weight` that each integer of this tensor names.
+
+        weight       (symbols, depth) → (..., depth)
+        padding_idx  the symbol whose line is not trained
+        max_norm     lines with a greater `norm_type`-norm are scaled down to it (here; the weight stays)
+
+        A symbol that is no line of the weight gives zeros; `CHECK=1` raises.
+
+        >>> Tensor([1, 0]).embedding(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
+        [[3.0, 4.0], [1.0, 2.0]]
+        """
+        table = self._operand(weight)
+        if not dtypes.is_int(self.dtype):
+            raise TypeError(f"embedding takes integers, the numbers of symbols, not {self.dtype}")
+        if table.ndim != 2:
+            raise ValueError(
+                f"embedding takes a weight (symbols, depth), not shape {shape_text(table.shape)}"
+            )
+        lines = table[self]
+        if max_norm is not None:
+            norm = lines.detach()._safe_norm(norm_type, -1, True)
+            lines = (norm > max_norm).where(lines * (max_norm / (norm + 1e-7)), lines)
+        if padding_idx is None:
+            return lines
+        size = table.shape[0]
+        if isinstance(size, int) and not -size <= padding_idx < size:
+            raise ValueError(f"padding_idx is one of {size} symbols, not {padding_idx}")
+        symbol = padding_idx if padding_idx >= 0 else size + padding_idx
+        return (self == symbol).unsqueeze(-1).where(lines.detach(), lines)
+
+    def embedding_bag(
+        self,
+        weight: TensorBase,
+        offsets: TensorBase | None = None,
+        mode: str = "mean",
+        per_sample_weights: TensorBase | None = None,
+        padding_idx: int | None = None,
+        include_last_offset: bool = False,
+    ) -> Tensor:
+        """The sum, mean or maximum of the embeddings of each bag of symbols.
+
+        self     (bags, symbols); or all symbols in one line, and `offsets` where each bag begins in it
+        weight   (symbols, depth) → (bags, depth)
+        per_sample_weights   what each symbol counts, for the sum
+
+        An empty bag gives zeros.
+
+        >>> table = Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> Tensor([0, 1, 1]).embedding_bag(table, Tensor([0, 1]), "sum").tolist()
+        [[1.0, 2.0], [6.0, 8.0]]
+        """
+        if mode not in ("sum", "mean", "max"):
+            raise ValueError(f"embedding_bag's mode is sum, mean or max, not {mode!r}")
+        if per_sample_weights is not None and mode != "sum":
+            raise ValueError(f"per_sample_weights are for mode 'sum', not {mode!r}")
+        flat: Any = self
+        if self.ndim == 2:
+            if offsets is not None:
+                raise ValueError("embedding_bag of (bags, symbols) takes no offsets: each row is a bag")
+            count = self.shape[0]
+            bags = self._make(iota(count, default_int(), self.device)).unsqueeze(1).expand(self.shape)
+            flat, bag = self.flatten(), bags.flatten()
+        elif self.ndim == 1 and offsets is not None:
+            begins = self._operand(offsets)
+            if begins.ndim != 1:
+                raise ValueError(f"offsets are one line, not shape {shape_text(begins.shape)}")
+            if include_last_offset:
+                begins = begins._window(0, 0, begins.shape[0] - 1)
+            count = begins.shape[0]
+            place = self._make(iota(self.shape[0], default_int(), self.device))
+            bag = (begins.unsqueeze(0) <= place.unsqueeze(1)).sum(1).cast(default_int()) - 1
+        else:
+            raise ValueError(
+                f"embedding_bag takes (bags, symbols), or one line with offsets, not {shape_text(self.shape)}"
+            )
+        lines: Tensor = flat.embedding(weight, padding_idx)
+        if per_sample_weights is not None:
+            lines = lines * self._operand(per_sample_weights).flatten().unsqueeze(1)
+        used: Tensor = lines._filled(True, dtypes.bool)
+        if padding_idx is not None:
+            size = weight.shape[0]
+            used = (flat != (padding_idx if padding_idx >= 0 else size + padding_idx)).unsqueeze(1) & used
+        zeros = lines._make(lines.zeros(count, lines.shape[1], dtype=lines.dtype, device=self.device).uop)
+        index = bag.unsqueeze(1).expand(lines.shape)
+        counts = zeros.scatter_add(0, index, used.cast(lines.dtype))
+        if mode == "max":
+            lowest = dtypes.min(lines.dtype)
+            best: Tensor = zeros._filled(lowest).scatter_reduce(0, index, used.where(lines, lowest), "amax")
+            return (counts > 0).where(best, 0.0)
+        total: Tensor = zeros.scatter_add(0, index, used.where(lines, 0.0))
+        return total if mode == "sum" else total / counts.clamp(min=1.0)

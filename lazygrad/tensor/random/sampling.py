@@ -1,0 +1,413 @@
+"""Random tensors by counting: element i of a call is a function of (seed, base + i) and of nothing else.
+
+The function is Threefry-2x32 (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3, SC
+2011), twenty rounds of additions, rotations and xors. Each call takes the next numbers: its base is fixed
+when it is called, so the values do not depend on when, in which order, on which device or in how many
+pieces they are computed. Seed and base reach the kernel as bound Variables, so that a new call compiles
+nothing new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...device import Device, Devices
+from ...dtype import DType, default_float, default_int, dtypes, to_dtype
+from ...engine.capture import capturing
+from ...gradient import expanded, filled
+from ...ir.ops import Ops
+from ...ir.uop import UOp, Variable
+from ...locks import lock_across_fork
+from ...shape import prod, shape_of, shape_text, vmax
+from ..creation import checked_shape, iota
+from ..linalg.contractions import LinalgMixin
+from ..shape.movement import sizes_of
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+Word = TypeVar("Word")
+ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
+PARITY = 0x1BD11BDA
+SEED_LIMIT, BASE_LIMIT = (1 << 32) - 1, 1 << 62
+
+
+def threefry(
+    counter: tuple[Word, Word],
+    key: tuple[Word, Word],
+    add: Callable[[Word, Any], Word],
+    rotate: Callable[[Word, int], Word],
+    xor: Callable[[Word, Any], Word],
+) -> tuple[Word, Word]:
+    """Threefry-2x32 with 20 rounds on any kind of 32-bit words."""
+    x0, x1 = counter
+    keys = (key[0], key[1], xor(xor(key[0], key[1]), PARITY))
+    x0, x1 = add(x0, keys[0]), add(x1, keys[1])
+    for group in range(5):
+        for r in ROTATIONS[4 * (group % 2) : 4 * (group % 2) + 4]:
+            x0 = add(x0, x1)
+            x1 = xor(rotate(x1, r), x0)
+        x0 = add(x0, keys[(group + 1) % 3])
+        x1 = add(x1, add(keys[(group + 2) % 3], group + 1))
+    return x0, x1
+
+
+class _Stream:
+    """Which numbers are taken already: a seed, and how many were drawn since it was set.
+
+    Shared by all threads.
+    """
+
+    def __init__(self) -> None:
+        self.lock = lock_across_fork()
+        self.seed = int.from_bytes(os.urandom(4), "little")
+        self.base = 0
+
+    def take(self, count: int) -> tuple[int, int]:
+        """(seed, base) of the next `count` numbers.
+
+        >>> Tensor([[1, 2], [3, 4]]).take(Tensor([3, 0])).tolist()
+        [4, 1]
+        """
+        with self.lock:
+            base = self.base
+            self.base = (base + count) % BASE_LIMIT
+            seed = self.seed
+        if capturing.now is not None:
+            capturing.now.draws.drew(seed, base, count)
+        return seed, base
+
+
+_stream = _Stream()
+
+
+def get_state() -> tuple[int, int]:
+    """(seed, numbers drawn): what `set_state` takes."""
+    with _stream.lock:
+        seed, base = _stream.seed, _stream.base
+    if capturing.now is not None:
+        capturing.now.draws.was_read(seed, base)
+    return seed, base
+
+
+def set_state(state: tuple[int, int]) -> None:
+    """Go on from a state that `get_state` gave."""
+    seed, base = state
+    if not (0 <= seed <= SEED_LIMIT and 0 <= base <= BASE_LIMIT):
+        raise ValueError(f"not a state of the random numbers: {state!r}")
+    with _stream.lock:
+        _stream.seed, _stream.base = seed, base
+    if capturing.now is not None:
+        capturing.now.draws.was_set(seed, base)
+
+
+def draw(count: int) -> tuple[int, int]:
+    """(seed, base) of the next `count` numbers, for a jit that replays their kernels."""
+    return _stream.take(count)
+
+
+@contextlib.contextmanager
+def fork_random() -> Iterator[None]:
+    """Numbers drawn inside do not count outside."""
+    state = get_state()
+    try:
+        yield
+    finally:
+        set_state(state)
+
+
+def words(count: Any, device: Devices) -> tuple[UOp, UOp]:
+    """Two random uint32 words for each of the next `count` numbers."""
+    seed, base = _stream.take(vmax(count))
+    shape, u32, u64 = (count,), dtypes.uint32, dtypes.uint64
+    seed_word = UOp(Ops.CAST, u32, (Variable("seed", 0, SEED_LIMIT).bind(seed),))
+    start = Variable("base", 0, BASE_LIMIT).bind(base)
+    low_start = UOp(Ops.CAST, u32, (start,))
+    high_start = UOp(Ops.CAST, u64, (start,)).alu(Ops.SHR, UOp.const(u64, 32)).cast(u32)
+    if vmax(count) > 1 << 32:
+        raise NotImplementedError(f"one call of more than 2**32 random numbers: {count}")
+    low = iota(count, u32, device) + expanded(low_start, shape)
+    carry = (low < expanded(low_start, shape)).cast(u32)
+    high = carry + expanded(high_start, shape)
+
+    constants: dict[int, UOp] = {}
+
+    def operand(word: UOp | int) -> UOp:
+        if isinstance(word, UOp):
+            return word
+        if word not in constants:
+            constants[word] = filled(shape, u32, word)
+        return constants[word]
+
+    key = expanded(seed_word, shape), operand(0)
+    return threefry(
+        (low, high),
+        key,
+        add=lambda a, b: a.alu(Ops.ADD, operand(b)),
+        rotate=lambda a, r: a.alu(Ops.SHL, operand(r)).alu(Ops.OR, a.alu(Ops.SHR, operand(32 - r))),
+        xor=lambda a, b: a.alu(Ops.XOR, operand(b)),
+    )
+
+
+def _fraction(word: UOp, dtype: DType, bits: int) -> UOp:
+    """The first `bits` bits of a word as a number in [0, 1): a whole multiple of 2^-bits."""
+    shape = shape_of(word)
+    whole = (word >> filled(shape, dtypes.uint32, 32 - bits)).cast(dtype)
+    return whole * filled(shape, dtype, 2.0**-bits)
+
+
+def _uniform(count: Any, dtype: DType, device: Devices) -> UOp:
+    """Numbers in [0, 1), each a multiple of 2^-(bits of the mantissa)."""
+    high, low = words(count, device)
+    bits = dtypes.finfo(dtype).mantissa_bits + 1
+    if bits <= 24:
+        work = dtype if dtype.itemsize >= 4 else dtypes.float32
+        return _fraction(high, work, bits).cast(dtype)
+    shape = (count,)
+    rest = (low >> filled(shape, dtypes.uint32, 11)).cast(dtype) * filled(shape, dtype, 2.0**-53)
+    return _fraction(high, dtype, 32) + rest
+
+
+class RandomMixin(LinalgMixin):
+    """Random tensors. All take `dtype`, `device` and `requires_grad`."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def manual_seed(seed: int = 0) -> None:
+        """Begin the stream of random numbers that belongs to a seed.
+
+        >>> Tensor.manual_seed(0)
+        """
+        if not isinstance(seed, int):
+            raise TypeError(f"a seed is an int, not {seed!r}")
+        wide = seed & ((1 << 64) - 1)
+        set_state(((wide ^ (wide >> 32)) & SEED_LIMIT, 0))
+
+    @classmethod
+    def rand(
+        cls,
+        *shape: Any,
+        dtype: DType | str | None = None,
+        device: Devices | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """Uniform numbers in [0, 1).
+
+        >>> Tensor.rand(2, 3).shape
+        (2, 3)
+        """
+        sizes, chosen = checked_shape(sizes_of(shape)), _float_dtype("rand", dtype)
+        flat = cls._created(_uniform(prod(sizes), chosen, Device.canonicalize(device)), None)
+        return _marked(flat.reshape(sizes), requires_grad)
+
+    @classmethod
+    def randn(
+        cls,
+        *shape: Any,
+        dtype: DType | str | None = None,
+        device: Devices | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).
+
+        >>> Tensor.randn(2, 3).shape
+        (2, 3)
+        """
+        sizes, chosen = checked_shape(sizes_of(shape)), _float_dtype("randn", dtype)
+        work = chosen if chosen.itemsize >= 4 else dtypes.float32
+        bits = 32 if work is dtypes.float64 else 24
+        first, second = (_fraction(w, work, bits) for w in words(prod(sizes), Device.canonicalize(device)))
+        # 1 - u is in (0, 1]: its logarithm is finite
+        radius = (cls._make(first) * -1.0 + 1.0).log() * -2.0
+        angle = (cls._make(second) - 0.5) * (2.0 * math.pi)
+        return _marked((radius.sqrt() * angle.sin()).cast(chosen).reshape(sizes), requires_grad)
+
+    @classmethod
+    def randint(
+        cls,
+        *shape: Any,
+        low: int = 0,
+        high: int = 10,
+        dtype: DType | str | None = None,
+        device: Devices | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).
+
+        >>> Tensor.randint(2, low=3, high=4).tolist()
+        [3, 3]
+        """
+        if not (isinstance(low, int) and isinstance(high, int)):
+            raise TypeError(f"randint takes whole bounds, not {low!r} and {high!r}")
+        if low >= high:
+            raise ValueError(f"randint needs low < high, not {low} and {high}")
+        if high - low > 1 << 32:
+            raise NotImplementedError(f"randint over more than 2**32 numbers: {low} to {high}")
+        chosen = default_int() if dtype is None else to_dtype(dtype)
+        if not dtypes.is_int(chosen):
+            raise TypeError(f"randint makes integers, not {chosen}")
+        if low < dtypes.min(chosen) or high - 1 > dtypes.max(chosen):
+            raise ValueError(
+                f"randint from {low} to {high} leaves the numbers of {chosen}; give another dtype="
+            )
+        sizes = checked_shape(sizes_of(shape))
+        word = cls._make(words(prod(sizes), Device.canonicalize(device))[0])
+        scaled = (word.cast(dtypes.uint64) * (high - low)) >> 32
+        return _marked((scaled.cast(dtypes.int64) + low).cast(chosen).reshape(sizes), requires_grad)
+
+    @classmethod
+    def uniform(
+        cls, *shape: Any, low: float = 0.0, high: float = 1.0, requires_grad: bool | None = None, **more: Any
+    ) -> Tensor:
+        """Uniform numbers in [low, high).
+
+        >>> Tensor.uniform(2, low=3.0, high=3.0).tolist()
+        [3.0, 3.0]
+        """
+        return _marked(cls.rand(*shape, **more) * (high - low) + low, requires_grad)
+
+    @classmethod
+    def normal(
+        cls, *shape: Any, mean: float = 0.0, std: float = 1.0, requires_grad: bool | None = None, **more: Any
+    ) -> Tensor:
+        """Normally distributed numbers of this mean and standard deviation.
+
+        >>> Tensor.normal(2, mean=5.0, std=0.0).tolist()
+        [5.0, 5.0]
+        """
+        if isinstance(std, (int, float)) and std < 0:
+            raise ValueError(f"normal needs a standard deviation that is not negative, not {std}")
+        return _marked(cls.randn(*shape, **more) * std + mean, requires_grad)
+
+    @classmethod
+    def scaled_uniform(cls, *shape: Any, requires_grad: bool | None = None, **more: Any) -> Tensor:
+        """Uniform in [-1, 1), divided by the root of the number of elements.
+
+        >>> Tensor.scaled_uniform(2, 3).shape
+        (2, 3)
+        """
+        sizes = sizes_of(shape)
+        bound = math.prod(sizes) ** -0.5 if math.prod(sizes) else 0.0
+        return cls.uniform(*sizes, low=-bound, high=bound, requires_grad=requires_grad, **more)
+
+    @classmethod
+    def glorot_uniform(cls, *shape: Any, requires_grad: bool | None = None, **more: Any) -> Tensor:
+        """Uniform in ±sqrt(6 / (fan in + fan out)), for weights (out, in, ...) (Glorot, Bengio 2010).
+
+        >>> Tensor.glorot_uniform(2, 3).shape
+        (2, 3)
+        """
+        sizes = _weight_sizes("glorot_uniform", shape)
+        bound = math.sqrt(6.0 / (sizes[0] + math.prod(sizes[1:])))
+        return cls.uniform(*sizes, low=-bound, high=bound, requires_grad=requires_grad, **more)
+
+    @classmethod
+    def kaiming_uniform(
+        cls, *shape: Any, a: float = 0.01, requires_grad: bool | None = None, **more: Any
+    ) -> Tensor:
+        """Uniform weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.
+
+        2015).
+
+        >>> Tensor.kaiming_uniform(2, 3).shape
+        (2, 3)
+        """
+        sizes = _weight_sizes("kaiming_uniform", shape)
+        bound = math.sqrt(6.0 / ((1.0 + a * a) * math.prod(sizes[1:])))
+        return cls.uniform(*sizes, low=-bound, high=bound, requires_grad=requires_grad, **more)
+
+    @classmethod
+    def kaiming_normal(
+        cls, *shape: Any, a: float = 0.01, requires_grad: bool | None = None, **more: Any
+    ) -> Tensor:
+        """Normal weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.
+
+        2015).
+
+        >>> Tensor.kaiming_normal(2, 3).shape
+        (2, 3)
+        """
+        sizes = _weight_sizes("kaiming_normal", shape)
+        std = math.sqrt(2.0 / ((1.0 + a * a) * math.prod(sizes[1:])))
+        return cls.normal(*sizes, std=std, requires_grad=requires_grad, **more)
+
+    def rand_like(
+        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
+    ) -> Tensor:
+        """Uniform numbers in the shape, dtype and place of this tensor.
+
+        >>> Tensor([1.0, 2.0]).rand_like().shape
+        (2,)
+        """
+        return self.rand(*self.shape, **self._like(dtype, device), **more)
+
+    def randn_like(
+        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
+    ) -> Tensor:
+        """Normally distributed numbers in the shape, dtype and place of this tensor.
+
+        >>> Tensor([1.0, 2.0]).randn_like().shape
+        (2,)
+        """
+        return self.randn(*self.shape, **self._like(dtype, device), **more)
+
+    def bernoulli(self) -> Tensor:
+        """1 with the probability that an element gives, else 0.
+
+        >>> Tensor([0.0, 1.0]).bernoulli().tolist()
+        [0.0, 1.0]
+        """
+        x = self._float()
+        return (x.rand_like() < x.detach()).cast(x.dtype)
+
+    def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
+        """Indices drawn by weight: of a line, or of each row of a matrix.
+
+        >>> Tensor([0.0, 1.0]).multinomial().tolist()
+        [1]
+        """
+        if self.ndim not in (1, 2):
+            raise ValueError(
+                f"multinomial takes one or two axes of weights, not shape {shape_text(self.shape)}"
+            )
+        if num_samples < 1:
+            raise ValueError(f"multinomial needs a positive number of samples, not {num_samples}")
+        weights = (self if self.ndim == 2 else self.unsqueeze(0)).detach()._float()
+        if num_samples > 1 and not replacement:
+            if num_samples > vmax(weights.shape[1]):
+                raise ValueError(
+                    f"multinomial cannot draw {num_samples} different indices of {weights.shape[1]}"
+                )
+            # who comes first, each at a random time with its weight as rate (Efraimidis and Spirakis)
+            times = -(1.0 - weights.rand_like()).log() / weights
+            drawn = times.topk(num_samples, 1, largest=False)[1]
+            return drawn if self.ndim == 2 else drawn.reshape((num_samples,))
+        reached = weights.cumsum(1)
+        total = reached._window(1, reached.shape[1] - 1, reached.shape[1])
+        drawn = self.rand(weights.shape[0], num_samples, dtype=weights.dtype, device=self.device) * total
+        places = (reached.unsqueeze(1) <= drawn.unsqueeze(2)).sum(2).cast(default_int())
+        places = places.minimum(weights.shape[1] - 1)  # weights that are none give an index all the same
+        return places if self.ndim == 2 else places.reshape((num_samples,))
+
+
+def _marked(made: Tensor, requires_grad: bool | None) -> Tensor:
+    return made.requires_grad_() if requires_grad else made
+
+
+def _float_dtype(name: str, dtype: DType | str | None) -> DType:
+    chosen = default_float() if dtype is None else to_dtype(dtype)
+    if not dtypes.is_float(chosen):
+        raise TypeError(f"{name} makes floats, not {chosen}")
+    return chosen
+
+
+def _weight_sizes(name: str, shape: Any) -> tuple[int, ...]:
+    sizes: Any = checked_shape(sizes_of(shape))
+    if len(sizes) < 2:
+        raise ValueError(f"{name} is for weights of shape (out, in, ...), not {sizes}")
+    return sizes  # type: ignore[no-any-return]

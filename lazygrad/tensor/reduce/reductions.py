@@ -1,0 +1,424 @@
+"""Reductions: sums, products, extremes and statistics along axes, and what is built from them.
+
+`axis` (PyTorch's `dim`) is one axis, several, or None for all; `keepdim` (numpy's `keepdims`) keeps them
+with size 1. Sums and products are accumulated in a dtype wide enough: at least int32 for integers, float32
+for 16-bit floats.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ...dtype import ConstType, DType, default_int, dtypes, sum_acc_dtype, to_dtype
+from ...gradient import filled, reduce_axes
+from ...ir.index import sint
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...shape import movement, prod, resolve_equal, shape_of, shape_text
+from ..creation import CreationMixin, iota
+from ..shape.movement import Axis
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class ReduceMixin(CreationMixin):
+    """Methods that combine elements along axes."""
+
+    __slots__ = ()
+
+    def _reduce(self, op: Ops, axis: Axis, keepdim: bool, identity: ConstType | None = None) -> Tensor:
+        """Combine along axes in the tensor's own dtype.
+
+        Without elements it is the identity, if there is one.
+        """
+        axes = self._axes(axis)
+        shape = self.shape
+        kept = tuple(1 if i in axes else size for i, size in enumerate(shape))
+        if any(resolve_equal(shape[i], 0) for i in axes):
+            if identity is None:
+                where = "an axis of" if axis is None else f"axis {axis} of"
+                raise ValueError(
+                    f"{op.name.lower()} over no elements: {where} shape {shape_text(shape)} has size 0"
+                )
+            node = filled(kept, self.dtype, identity)
+            if self.requires_grad:  # nothing flows to no elements, but the result depends on them
+                node = node + _first_of_nothing(self.uop, axes)
+        else:
+            node = reduce_axes(self.uop, op, axes)
+        if not keepdim:
+            node = movement.reshape(node, tuple(size for i, size in enumerate(shape) if i not in axes))
+        return self._make(node, self, view=False)  # also where every reduced axis has size 1
+
+    def _accumulated(
+        self, op: Ops, axis: Axis, keepdim: bool, dtype: DType | str | None, identity: ConstType
+    ) -> Tensor:
+        if dtype is not None:
+            return self.cast(to_dtype(dtype))._reduce(op, axis, keepdim, identity)
+        wide = sum_acc_dtype(self.dtype)
+        result = self.cast(wide)._reduce(op, axis, keepdim, identity)
+        return result.cast(self.dtype) if dtypes.is_float(self.dtype) else result
+
+    def _count(self, axes: tuple[int, ...]) -> sint:
+        return prod(self.shape[i] for i in axes)
+
+    # *** sums and extremes
+
+    def sum(
+        self,
+        axis: Axis = None,
+        keepdim: bool = False,
+        dtype: DType | str | None = None,
+        *,
+        dim: Axis = None,
+        keepdims: bool | None = None,
+    ) -> Tensor:
+        """The sum along axes; 0 over no elements.
+
+        >>> Tensor([[1, 2], [3, 4]]).sum(0).tolist()
+        [4, 6]
+        """
+        return self._accumulated(Ops.ADD, _axis(axis, dim), _keep(keepdim, keepdims), dtype, 0)
+
+    def prod(
+        self,
+        axis: Axis = None,
+        keepdim: bool = False,
+        dtype: DType | str | None = None,
+        *,
+        dim: Axis = None,
+        keepdims: bool | None = None,
+    ) -> Tensor:
+        """The product along axes; 1 over no elements.
+
+        >>> Tensor([2, 3]).prod().item()
+        6
+        """
+        return self._accumulated(Ops.MUL, _axis(axis, dim), _keep(keepdim, keepdims), dtype, 1)
+
+    def max(
+        self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
+    ) -> Tensor:
+        """The greatest element along axes; NaN wins, equals share the gradient.
+
+        >>> Tensor([1, 3, 2]).max().item()
+        3
+        """
+        return self._reduce(Ops.MAX, _axis(axis, dim), _keep(keepdim, keepdims))
+
+    def min(
+        self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
+    ) -> Tensor:
+        """The least element along axes; NaN wins, equals share the gradient.
+
+        >>> Tensor([1, 3, 2]).min().item()
+        1
+        """
+        return self._reduce(Ops.MIN, _axis(axis, dim), _keep(keepdim, keepdims))
+
+    def amax(self, dim: Axis = None, keepdim: bool = False) -> Tensor:
+        """`max` by PyTorch's name for several axes.
+
+        >>> Tensor([[1, 2], [3, 0]]).amax(1).tolist()
+        [2, 3]
+        """
+        return self.max(dim, keepdim)
+
+    def amin(self, dim: Axis = None, keepdim: bool = False) -> Tensor:
+        """`min` by PyTorch's name for several axes.
+
+        >>> Tensor([[1, 2], [3, 0]]).amin(1).tolist()
+        [1, 0]
+        """
+        return self.min(dim, keepdim)
+
+    def any(
+        self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
+    ) -> Tensor:
+        """Whether one element along axes is other than 0.
+
+        >>> Tensor([True, False]).any().item()
+        True
+        """
+        return self._bool()._reduce(Ops.MAX, _axis(axis, dim), _keep(keepdim, keepdims), False)
+
+    def all(
+        self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
+    ) -> Tensor:
+        """Whether all elements along axes are other than 0.
+
+        >>> Tensor([True, False]).all().item()
+        False
+        """
+        return self._bool()._reduce(Ops.MIN, _axis(axis, dim), _keep(keepdim, keepdims), True)
+
+    def allclose(self, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+        """Whether all elements are close to those of `other` (see `isclose`). Runs now.
+
+        >>> Tensor([1.0]).allclose(Tensor([1.0 + 1e-7]))
+        True
+        """
+        return bool(self.isclose(other, rtol, atol, equal_nan).all().item())
+
+    # *** statistics
+
+    def mean(
+        self,
+        axis: Axis = None,
+        keepdim: bool = False,
+        dtype: DType | str | None = None,
+        *,
+        dim: Axis = None,
+        keepdims: bool | None = None,
+    ) -> Tensor:
+        """The average along axes, in floats; NaN over no elements.
+
+        >>> Tensor([1.0, 2.0]).mean().item()
+        1.5
+        """
+        axes = self._axes(_axis(axis, dim))
+        x = self._float() if dtype is None else self.cast(dtype)
+        if not dtypes.is_float(x.dtype):
+            raise TypeError(f"a mean is a float, not {x.dtype}")
+        wide = x.cast(sum_acc_dtype(x.dtype))
+        total = wide._reduce(Ops.ADD, axes, _keep(keepdim, keepdims), 0)
+        return (total / self._count(axes)).cast(x.dtype)
+
+    def var(
+        self,
+        axis: Axis = None,
+        keepdim: bool = False,
+        correction: float = 1,
+        *,
+        dim: Axis = None,
+        keepdims: bool | None = None,
+        unbiased: bool | None = None,
+    ) -> Tensor:
+        """The variance along axes.
+
+        Squared distances from the mean, their sum divided by `count - correction`.
+
+        >>> Tensor([1.0, 3.0]).var().item()
+        2.0
+        """
+        if unbiased is not None:
+            correction = 1 if unbiased else 0
+        axes = self._axes(_axis(axis, dim))
+        x = self._float()
+        wide = x.cast(sum_acc_dtype(x.dtype))
+        away = wide - wide.mean(axes, keepdim=True)
+        total = (away * away)._reduce(Ops.ADD, axes, _keep(keepdim, keepdims), 0)
+        count = self._count(axes)
+        if isinstance(count, int):
+            return (total / max(float(count) - correction, 0.0)).cast(x.dtype)
+        below = total._operand(count) - correction
+        return (total / below.maximum(0.0)).cast(x.dtype)
+
+    def std(
+        self,
+        axis: Axis = None,
+        keepdim: bool = False,
+        correction: float = 1,
+        *,
+        dim: Axis = None,
+        keepdims: bool | None = None,
+        unbiased: bool | None = None,
+    ) -> Tensor:
+        """The square root of the variance.
+
+        >>> Tensor([1.0, 3.0]).std(correction=0).item()
+        1.0
+        """
+        return self.var(axis, keepdim, correction, dim=dim, keepdims=keepdims, unbiased=unbiased)._root(2)
+
+    def var_mean(
+        self, axis: Axis = None, keepdim: bool = False, correction: float = 1, *, dim: Axis = None
+    ) -> tuple[Tensor, Tensor]:
+        """The variance and the mean.
+
+        >>> [t.item() for t in Tensor([1.0, 3.0]).var_mean()]
+        [2.0, 2.0]
+        """
+        return self.var(axis, keepdim, correction, dim=dim), self.mean(axis, keepdim, dim=dim)
+
+    def std_mean(
+        self, axis: Axis = None, keepdim: bool = False, correction: float = 1, *, dim: Axis = None
+    ) -> tuple[Tensor, Tensor]:
+        """The standard deviation and the mean.
+
+        >>> [t.item() for t in Tensor([1.0, 3.0]).std_mean(correction=0)]
+        [1.0, 2.0]
+        """
+        return self.std(axis, keepdim, correction, dim=dim), self.mean(axis, keepdim, dim=dim)
+
+    def norm(
+        self, p: float | str = 2, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None
+    ) -> Tensor:
+        """The p-norm of the elements along axes: (Σ|x|^p)^(1/p).
+
+        `inf` is the greatest, 0 counts what is not 0.
+
+        >>> Tensor([3.0, 4.0]).norm().item()
+        5.0
+        """
+        axes = _axis(axis, dim)
+        x = self._float()
+        if p in ("fro", 2):
+            return (x * x).sum(axes, keepdim)._root(2)
+        if isinstance(p, str):
+            raise ValueError(f"norm takes a number or 'fro', not {p!r}")
+        if p == math.inf:
+            return x.abs().max(axes, keepdim)
+        if p == -math.inf:
+            return x.abs().min(axes, keepdim)
+        if p == 0:
+            return (x != 0).cast(x.dtype).sum(axes, keepdim)
+        if p == 1:
+            return x.abs().sum(axes, keepdim)
+        if p < 0:
+            return x.abs().pow(p).sum(axes, keepdim).pow(1.0 / p)
+        zero = x == 0  # where the slope of a small power is infinite
+        power = zero.where(0.0, zero.where(1.0, x).abs().pow(p))
+        return power.sum(axes, keepdim)._root(p)
+
+    def _root(self, p: float) -> Tensor:
+        """The p-th root of sums that are not negative; its slope at 0 is 0."""
+        zero = self == 0
+        safe = zero.where(1.0, self)
+        return zero.where(0.0, safe.sqrt() if p == 2 else safe.pow(1.0 / p))
+
+    # *** where the extremes are
+
+    def argmax(
+        self,
+        axis: int | None = None,
+        keepdim: bool = False,
+        *,
+        dim: int | None = None,
+        keepdims: bool | None = None,
+    ) -> Tensor:
+        """The place of the greatest element along an axis (of the flattened tensor): the first of equals.
+
+        NaN wins.
+
+        >>> Tensor([1, 5, 5]).argmax().item()
+        1
+        """
+        return self._place_of(Ops.MAX, axis if dim is None else dim, _keep(keepdim, keepdims))
+
+    def argmin(
+        self,
+        axis: int | None = None,
+        keepdim: bool = False,
+        *,
+        dim: int | None = None,
+        keepdims: bool | None = None,
+    ) -> Tensor:
+        """The place of the least element along an axis (of the flattened tensor): the first of equals.
+
+        NaN wins.
+
+        >>> Tensor([4, 1, 1]).argmin().item()
+        1
+        """
+        return self._place_of(Ops.MIN, axis if dim is None else dim, _keep(keepdim, keepdims))
+
+    def _place_of(self, op: Ops, axis: int | None, keepdim: bool) -> Tensor:
+        if axis is None:
+            found = self.flatten()._place_of(op, 0, False)
+            return found.reshape((1,) * self.ndim) if keepdim else found
+        if self.ndim == 0:
+            self._axes(axis)
+            return self._filled(0, default_int())
+        place = self._axis(axis)
+        x = self.detach()
+        best = x._reduce(op, place, True)
+        hit = (x == best) | x.isnan() if dtypes.is_float(x.dtype) else x == best
+        size = self.shape[place]
+        # the first hit has the greatest distance to the end; counted from 1, so that 0 is no hit
+        counter = self._make(iota(size, default_int(), self.device))
+        left = counter._operand(size) - counter
+        left = left.reshape((size,) + (1,) * (self.ndim - place - 1))
+        return left._operand(size) - hit.where(left, 0)._reduce(Ops.MAX, place, keepdim)
+
+    # *** exponentials
+
+    def _shift(self, axis: Axis) -> Tensor:
+        """The greatest element along axes, for exponentials that must not overflow.
+
+        No gradient flows through it.
+        """
+        x = self.detach()
+        if any(resolve_equal(x.shape[i], 0) for i in x._axes(axis)):  # any number will do
+            return x.sum(axis, keepdim=True)
+        return x.max(axis, keepdim=True)
+
+    def softmax(self, axis: int = -1, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
+        """e^x divided by the sum of e^x along an axis.
+
+        >>> Tensor([0.0, 0.0]).softmax().tolist()
+        [0.5, 0.5]
+        """
+        place = axis if dim is None else dim
+        x = self._float() if dtype is None else self.cast(dtype)
+        e = (x - x._shift(place)).exp()
+        return e / e.sum(place, keepdim=True)
+
+    def softmin(self, axis: int = -1, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
+        """The softmax of -x.
+
+        >>> Tensor([0.0, 0.0]).softmin().tolist()
+        [0.5, 0.5]
+        """
+        return (-self._float()).softmax(axis, dtype, dim=dim)
+
+    def log_softmax(
+        self, axis: int = -1, dtype: DType | str | None = None, *, dim: int | None = None
+    ) -> Tensor:
+        """The logarithm of the softmax, without overflow.
+
+        >>> Tensor([0.0]).log_softmax().tolist()
+        [0.0]
+        """
+        place = axis if dim is None else dim
+        x = self._float() if dtype is None else self.cast(dtype)
+        shifted = x - x._shift(place)
+        return shifted - shifted.exp().sum(place, keepdim=True).log()
+
+    def logsumexp(
+        self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
+    ) -> Tensor:
+        """log(Σe^x) along axes, without overflow.
+
+        >>> Tensor([0.0, -math.inf]).logsumexp().item()
+        0.0
+        """
+        axes = self._axes(_axis(axis, dim))
+        x = self._float()
+        if any(resolve_equal(x.shape[i], 0) for i in axes):  # log 0
+            return x.sum(axes, _keep(keepdim, keepdims)) - math.inf
+        greatest = x._shift(axes)
+        finite = greatest.isfinite().where(greatest, 0.0)  # -inf - -inf would be NaN
+        total = (x - finite).exp().sum(axes, keepdim=True).log() + finite
+        if _keep(keepdim, keepdims):
+            return total
+        return total.reshape(tuple(size for i, size in enumerate(self.shape) if i not in axes))
+
+
+def _axis(axis: Any, dim: Any) -> Any:
+    if axis is not None and dim is not None:
+        raise TypeError("give axis or dim, which are the same, not both")
+    return axis if dim is None else dim
+
+
+def _keep(keepdim: bool, keepdims: bool | None) -> bool:
+    return keepdim if keepdims is None else keepdims
+
+
+def _first_of_nothing(node: UOp, axes: tuple[int, ...]) -> UOp:
+    """Zeros that are made of the elements of an empty node, with size 1 along these axes."""
+    shape = shape_of(node)
+    ends = tuple((0, 1) if i in axes and not resolve_equal(n, 0) else (0, n) for i, n in enumerate(shape))
+    padding = tuple((0, 1 if i in axes and resolve_equal(n, 0) else 0) for i, n in enumerate(shape))
+    return movement.pad(movement.shrink(node, ends), padding)

@@ -1,0 +1,1 @@
+"""Operations that move, repeat, pad, join and split elements."""

@@ -1,0 +1,85 @@
+"""Diagonals and triangles of matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...device import Devices
+from ...dtype import default_int, dtypes
+from ...shape import shape_text
+from ..arguments import at_most
+from ..creation import iota
+from .stacking import StackingMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+#: More places than this are a mistake: they are listed on the host.
+MOST_PLACES = 1 << 26
+
+
+class DiagonalsMixin(StackingMixin):
+    """Methods that make diagonals, or name the places of triangles."""
+
+    __slots__ = ()
+
+    def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+        """The last axis as the diagonal of a new pair of axes, zeros beside it.
+
+        >>> Tensor([1, 2]).diag_embed().tolist()
+        [[1, 0], [0, 2]]
+        """
+        if self.ndim == 0:
+            raise ValueError("diag_embed needs at least one axis, not shape ()")
+        size = self.shape[-1]
+        if not isinstance(size, int):
+            raise NotImplementedError(f"diag_embed of symbolic size, {shape_text(self.shape)}")
+        whole, above, left = size + abs(offset), max(-offset, 0), max(offset, 0)
+        line = self.pad((above, whole - size - above)).unsqueeze(-1).expand(*self.shape[:-1], whole, whole)
+        row = self._make(iota(whole, dtypes.int32, self.device)).unsqueeze(1)
+        column = self._make(iota(whole, dtypes.int32, self.device))
+        made = (column == row + left - above).where(line, line._filled(0))
+        return made.movedim((-2, -1), (dim1, dim2))
+
+    def diagflat(self, offset: int = 0) -> Tensor:
+        """All elements as the diagonal of a matrix.
+
+        >>> Tensor([[1], [2]]).diagflat().tolist()
+        [[1, 0], [0, 2]]
+        """
+        return self.flatten().diag_embed(offset)
+
+    @classmethod
+    def tril_indices(cls, row: int, col: int, offset: int = 0, *, device: Devices | None = None) -> Tensor:
+        """The places of the lower triangle of a matrix: a row of rows and a row of columns.
+
+        >>> Tensor.tril_indices(2, 2).tolist()
+        [[0, 1, 1], [0, 0, 1]]
+        """
+        _check_sizes("tril_indices", row, col)
+        found = [(i, j) for i in range(row) for j in range(col) if j <= i + offset]
+        return cls._places(found, device)
+
+    @classmethod
+    def triu_indices(cls, row: int, col: int, offset: int = 0, *, device: Devices | None = None) -> Tensor:
+        """The places of the upper triangle of a matrix: a row of rows and a row of columns.
+
+        >>> Tensor.triu_indices(2, 2).tolist()
+        [[0, 0, 1], [0, 1, 1]]
+        """
+        _check_sizes("triu_indices", row, col)
+        found = [(i, j) for i in range(row) for j in range(col) if j >= i + offset]
+        return cls._places(found, device)
+
+    @classmethod
+    def _places(cls, found: list[tuple[int, int]], device: Devices | None) -> Tensor:
+        if not found:
+            return cls.zeros(2, 0, dtype=default_int(), device=device)
+        made: Any = cls([[i for i, _ in found], [j for _, j in found]], device=device, dtype=default_int())
+        return made  # type: ignore[no-any-return]
+
+
+def _check_sizes(name: str, row: int, col: int) -> None:
+    at_most(name, "places of a matrix", row * col, MOST_PLACES)
+    if row < 0 or col < 0:
+        raise ValueError(f"{name} needs sizes that are not negative, not {row!r} and {col!r}")

@@ -1,0 +1,177 @@
+"""Padding, and windows that slide over axes: by movement alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...dtype import ConstType, dtypes
+from ...gradient import filled
+from ...ir.index import sint
+from ...shape import movement, shape_of, shape_text
+from .joining import JoiningMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+
+class PaddingMixin(JoiningMixin):
+    """Methods that add places around a tensor, and that look at it through windows."""
+
+    __slots__ = ()
+
+    def pad(self, padding: Any, mode: str = "constant", value: ConstType = 0) -> Tensor:
+        """Places added around the tensor.
+
+        padding  as PyTorch: (before, after) of the last axis, then of the one before it, ... flat; or a
+                 `(before, after)` (or None) for each axis. Negative amounts cut.
+        mode     constant (`value`), reflect, replicate or circular
+
+        >>> Tensor([1, 2]).pad((1, 0)).tolist()
+        [0, 1, 2]
+        """
+        amounts = self._padding(padding)
+        if mode not in ("constant", "reflect", "replicate", "circular"):
+            raise ValueError(f"pad's mode is constant, reflect, replicate or circular, not {mode!r}")
+        for axis, ((b, a), s) in enumerate(zip(amounts, self.shape, strict=True)):
+            if all(isinstance(x, int) for x in (b, a, s)) and s + min(b, 0) + min(a, 0) < 0:
+                raise ValueError(f"pad by ({b}, {a}) takes more than axis {axis} of size {s} has")
+        cut = self.shrink(
+            tuple(
+                (max(-b, 0), s - max(-a, 0)) if min(a, b) < 0 else None
+                for (b, a), s in zip(amounts, self.shape, strict=True)
+            )
+            if all(isinstance(x, int) for pair in amounts for x in pair)
+            else (None,) * self.ndim
+        )
+        added = tuple(tuple(max(x, 0) if isinstance(x, int) else x for x in pair) for pair in amounts)
+        if mode == "constant":
+            return cut._pad_constant(added, value)  # type: ignore[arg-type]
+        for axis, (before, after) in enumerate(added):
+            if before or after:
+                cut = cut._pad_from_itself(axis, before, after, mode)
+        return cut
+
+    def _padding(self, padding: Any) -> tuple[tuple[Any, Any], ...]:
+        if not isinstance(padding, (tuple, list)):
+            raise TypeError(f"pad takes amounts (before, after, ...), not {padding!r}")
+        given = tuple(padding)
+        if any(pair is None or isinstance(pair, (tuple, list)) for pair in given):
+            pairs = all(p is None or (isinstance(p, (tuple, list)) and len(p) == 2) for p in given)
+            if len(given) != self.ndim or not pairs:
+                raise ValueError(
+                    f"pad needs (before, after) for each axis of {shape_text(self.shape)}, not {given}"
+                )
+            return tuple((0, 0) if pair is None else (pair[0], pair[1]) for pair in given)
+        if len(given) % 2 or len(given) > 2 * self.ndim:
+            raise ValueError(
+                f"pad needs pairs (before, after) from the last axis on, at most {self.ndim} for shape "
+                f"{shape_text(self.shape)}, not {given}"
+            )
+        taken = tuple(zip(given[::2], given[1::2], strict=True))[::-1]
+        return ((0, 0),) * (self.ndim - len(taken)) + taken
+
+    def _pad_constant(self, amounts: Sequence[tuple[sint, sint]], value: ConstType) -> Tensor:
+        node = movement.pad(self.uop, amounts)
+        if node is self.uop or (
+            value == 0 and not (isinstance(value, float) and math.copysign(1.0, value) < 0)
+        ):
+            return self._unary(node)
+        inside = movement.pad(filled(self.shape, dtypes.bool, True), amounts)
+        return self._unary(inside.where(node, filled(shape_of(node), self.dtype, value)))
+
+    def _pad_from_itself(self, axis: int, before: int, after: int, mode: str) -> Tensor:
+        size = self.shape[axis]
+        if not isinstance(size, int):
+            raise NotImplementedError(
+                f"pad by {mode} along an axis of symbolic size, in shape {shape_text(self.shape)}"
+            )
+        limit = {"reflect": size - 1, "circular": size, "replicate": before + after if size else -1}[mode]
+        if max(before, after) > limit:
+            raise ValueError(
+                f"pad by {mode} of axis {axis} with size {size} takes at most {limit}, "
+                f"not ({before}, {after})"
+            )
+        if mode == "circular":
+            pieces = [self._window(axis, size - before, size), self, self._window(axis, 0, after)]
+        elif mode == "reflect":
+            pieces = [self._window(axis, 1, before + 1).flip(axis), self]
+            pieces.append(self._window(axis, size - 1 - after, size - 1).flip(axis))
+        else:
+            edges = self._window(axis, 0, 1), self._window(axis, size - 1, size)
+            wide = [(*self.shape[:axis], count, *self.shape[axis + 1 :]) for count in (before, after)]
+            pieces = [edges[0].expand(wide[0]), self, edges[1].expand(wide[1])]
+        return type(self).cat(*[p for p in pieces if p.shape[axis] != 0], dim=axis)
+
+    # *** sliding windows
+
+    def _pool(
+        self, kernel: Sequence[int], stride: int | Sequence[int] = 1, dilation: int | Sequence[int] = 1
+    ) -> Tensor:
+        """All windows of size `kernel` over the last axes: shape (..., *places, *kernel), by movement alone.
+
+        Along an axis of size n the k places of a window that begins at o are o·stride + k·dilation. The
+        axis is repeated and cut into rows of n·f + dilation elements: row k then begins `k·dilation`
+        further, so that element o·stride of row k is the one wanted.
+        """
+        count = len(kernel)
+        steps = (stride,) * count if isinstance(stride, int) else tuple(stride)
+        gaps = (dilation,) * count if isinstance(dilation, int) else tuple(dilation)
+        lead = self.shape[: self.ndim - count]
+        sizes = self.shape[self.ndim - count :]
+        for k, n, s, d in zip(kernel, sizes, steps, gaps, strict=True):
+            if not isinstance(n, int):
+                raise NotImplementedError(
+                    f"windows over an axis of symbolic size, in shape {shape_text(self.shape)}"
+                )
+            if n < d * (k - 1) + 1:
+                raise ValueError(
+                    f"a window of {k} places{f' {d} apart' if d > 1 else ''} does not fit into an axis "
+                    f"of size {n}, in shape {shape_text(self.shape)}"
+                )
+            if k < 1 or s < 1 or d < 1:
+                raise ValueError(f"window sizes, strides and dilations are positive, not {k}, {s}, {d}")
+        x: PaddingMixin = self
+        for i, (k, n, s, d) in enumerate(zip(kernel, sizes, steps, gaps, strict=True)):
+            assert isinstance(n, int)
+            axis = len(lead) + 2 * i
+            x = x._windows(axis, k, n, s, d)
+        places = tuple(len(lead) + 2 * i for i in range(count))
+        inner = tuple(len(lead) + 2 * i + 1 for i in range(count))
+        return x.permute(tuple(range(len(lead))) + places + inner)
+
+    def _windows(self, axis: int, k: int, n: int, s: int, d: int) -> Tensor:
+        """One axis of size n as (places, k)."""
+        places = (n - d * (k - 1) - 1) // s + 1
+        before, after = self.shape[:axis], self.shape[axis + 1 :]
+        if k == 1 or (s == k and d == 1):  # windows that do not overlap are a plain split
+            if places * s <= n:
+                x = self._window(axis, 0, places * s)
+            else:
+                x = self._pad_constant(
+                    tuple((0, places * s - n if i == axis else 0) for i in range(self.ndim)), 0
+                )
+            return x.reshape(before + (places, s) + after)._window(axis + 1, 0, k)
+        f = max(1, -(-(places * s - d) // n))
+        row = n * f + d
+        times = -(-k * row // n)
+        x = (
+            self.reshape(before + (1, n) + after)
+            .expand(before + (times, n) + after)
+            .reshape(before + (times * n,) + after)
+        )
+        x = x._window(axis, 0, k * row).reshape(before + (k, row) + after)
+        x = x._window(axis + 1, 0, places * s).reshape(before + (k, places, s) + after)
+        x = x._window(axis + 2, 0, 1).reshape(before + (k, places) + after)
+        return x.transpose(axis, axis + 1)
+
+    def unfold(self, dim: int, size: int, step: int) -> Tensor:
+        """All windows of `size` along an axis, `step` apart, as a new last axis.
+
+        >>> Tensor([1, 2, 3]).unfold(0, 2, 1).tolist()
+        [[1, 2], [2, 3]]
+        """
+        axis = self._axis(dim)
+        x = self.movedim(axis, -1)._pool((size,), step)
+        return x.movedim(-2, axis)

@@ -1,0 +1,423 @@
+"""Images at other sizes and places: interpolation, sampling along a grid, pixels moved between axes.
+
+Formulas are those of PyTorch: pixel i of n stands at (i + 1/2) / n of the whole, or at i / (n - 1) with
+`align_corners`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...dtype import default_int, dtypes
+from ...shape import prod, shape_text
+from ..base import TensorBase
+from ..creation import iota
+from .folding import FoldingMixin
+
+if TYPE_CHECKING:
+    from ... import Tensor
+
+INTERPOLATIONS = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
+#: How many axes a mode is for; those that are missing take any number.
+_AXES_OF = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+#: The slope of the cubic kernel at distance 1 (Keys 1981; PyTorch's choice).
+CUBIC = -0.75
+
+
+class ResizingMixin(FoldingMixin):
+    """Methods that resample images."""
+
+    __slots__ = ()
+
+    # *** pixels between axes
+
+    def pixel_shuffle(self, upscale_factor: int) -> Tensor:
+        """Channels to pixels: (..., c·r², h, w) → (..., c, h·r, w·r) (Shi et al. 2016).
+
+        >>> Tensor.arange(4).reshape(1, 4, 1, 1).pixel_shuffle(2).tolist()
+        [[[[0, 1], [2, 3]]]]
+        """
+        r = upscale_factor
+        channels = self.shape[-3] if self.ndim >= 3 else 0
+        if r < 1 or not isinstance(channels, int) or self.ndim < 3 or channels % (r * r):
+            raise ValueError(
+                f"pixel_shuffle by {r} takes (..., channels, height, width) with channels that {r * r} "
+                f"divides, not shape {shape_text(self.shape)}"
+            )
+        lead, (height, width) = self.shape[:-3], self.shape[-2:]
+        n = len(lead)
+        x = self.reshape((*lead, channels // (r * r), r, r, height, width))
+        x = x.permute(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
+        return x.reshape((*lead, channels // (r * r), prod((height, r)), prod((width, r))))
+
+    def pixel_unshuffle(self, downscale_factor: int) -> Tensor:
+        """Pixels to channels: the inverse of `pixel_shuffle`.
+
+        >>> Tensor.arange(4).reshape(1, 1, 2, 2).pixel_unshuffle(2).tolist()
+        [[[[0]], [[1]], [[2]], [[3]]]]
+        """
+        r = downscale_factor
+        sizes = self.shape[-3:]
+        if r < 1 or self.ndim < 3 or any(not isinstance(s, int) or s % r for s in sizes[1:]):
+            raise ValueError(
+                f"pixel_unshuffle by {r} takes (..., channels, height, width) with a height and a width that "
+                f"{r} divides, not shape {shape_text(self.shape)}"
+            )
+        lead, (channels, height, width) = self.shape[:-3], sizes
+        n = len(lead)
+        x = self.reshape((*lead, channels, height // r, r, width // r, r))
+        x = x.permute(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
+        return x.reshape((*lead, prod((channels, r * r)), height // r, width // r))
+
+    def channel_shuffle(self, groups: int) -> Tensor:
+        """Channels (axis 1) dealt out anew: the first of each group, then the second of each, ...
+
+        >>> Tensor.arange(4).reshape(1, 4, 1).channel_shuffle(2).flatten().tolist()
+        [0, 2, 1, 3]
+        """
+        channels = self.shape[1] if self.ndim > 1 else 0
+        if self.ndim < 3 or groups < 1 or not isinstance(channels, int) or channels % groups:
+            raise ValueError(
+                f"channel_shuffle takes (batch, channels, ...) with channels that {groups} groups divide, "
+                f"not shape {shape_text(self.shape)}"
+            )
+        parted = self.reshape((self.shape[0], groups, channels // groups, *self.shape[2:]))
+        return parted.transpose(1, 2).reshape(self.shape)
+
+    # *** interpolation
+
+    def interpolate(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+        antialias: bool = False,
+    ) -> Tensor:
+        """The last axes at another size: `torch.nn.functional.interpolate`.
+
+        self  (batch, channels, *sizes)
+        size  the new sizes, or `scale_factor`, what to multiply them by
+        mode  nearest, nearest-exact, linear, bilinear, bicubic, trilinear or area
+        antialias   bilinear and bicubic to a smaller size look at all old pixels that a new one covers
+
+        >>> Tensor([[[1.0, 3.0]]]).interpolate(4).tolist()
+        [[[1.0, 1.0, 3.0, 3.0]]]
+        """
+        if mode not in INTERPOLATIONS:
+            raise ValueError(f"interpolate's mode is one of {', '.join(INTERPOLATIONS)}, not {mode!r}")
+        if antialias and mode not in _SMOOTH:
+            raise ValueError(f"antialias is for {' and '.join(_SMOOTH)}, not for {mode}")
+        count = self.ndim - 2
+        if count < 1 or _AXES_OF.get(mode, count) != count:
+            raise ValueError(
+                f"interpolate by {mode} takes (batch, channels) and {_AXES_OF.get(mode, 'some')} axes, "
+                f"not shape {shape_text(self.shape)}"
+            )
+        if align_corners is not None and mode not in _AXES_OF:
+            raise ValueError(f"align_corners is for {', '.join(_AXES_OF)}, not for {mode}")
+        sizes, scales = self._new_sizes(size, scale_factor, bool(recompute_scale_factor))
+        if mode == "area":
+            return self._adaptive_avg(sizes, count, "interpolate")
+        x: Tensor = self.cast(self.dtype) if mode.startswith("nearest") else self._float()
+        for i, (new, scale) in enumerate(zip(sizes, scales, strict=True)):
+            if antialias:
+                x = _smoothed(x, 2 + i, new, scale, bool(align_corners), mode)
+                continue
+            x = _RESAMPLED[mode](x, 2 + i, new, scale, bool(align_corners))
+        return x
+
+    def _new_sizes(
+        self, size: Any, scale_factor: Any, recompute: bool
+    ) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        """The sizes of the result, and how many old pixels a new one is wide."""
+        old: Any = self.shape[2:]
+        count = len(old)
+        if (size is None) == (scale_factor is None):
+            raise ValueError("interpolate takes size or scale_factor, one of the two")
+        given = size if size is not None else scale_factor
+        values = tuple(given) if isinstance(given, (tuple, list)) else (given,) * count
+        if len(values) != count:
+            raise ValueError(f"interpolate takes one number or {count} of them, not {given!r}")
+        if any(not isinstance(n, int) for n in old):
+            raise NotImplementedError(f"interpolate over axes of symbolic size, in {shape_text(self.shape)}")
+        if size is not None:
+            sizes = tuple(int(v) for v in values)
+        else:
+            sizes = tuple(int(n * v) for n, v in zip(old, values, strict=True))
+        if any(n < 1 for n in sizes):
+            raise ValueError(f"interpolate to sizes {sizes}: they are positive")
+        if size is not None or recompute:
+            return sizes, tuple(n / new for n, new in zip(old, sizes, strict=True))
+        return sizes, tuple(1.0 / v for v in values)
+
+    def upsample(
+        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", **more: Any
+    ) -> Tensor:
+        """`interpolate` by its older name.
+
+        >>> Tensor([[[1.0, 3.0]]]).upsample(scale_factor=2).tolist()
+        [[[1.0, 1.0, 3.0, 3.0]]]
+        """
+        return self.interpolate(size, scale_factor, mode, **more)
+
+    # *** sampling
+
+    @classmethod
+    def affine_grid(cls, theta: TensorBase, size: Sequence[int], align_corners: bool = False) -> Tensor:
+        """Where each pixel of a result looks, in coordinates from -1 to 1: a grid for `grid_sample`.
+
+        theta  (batch, 2, 3) for images, (batch, 3, 4) for volumes: a matrix and a shift
+        size   (batch, channels, *sizes) of the result → (batch, *sizes, 2 or 3), x before y before z
+
+        >>> Tensor.affine_grid(Tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2)).tolist()
+        [[[[-0.5, 0.0], [0.5, 0.0]]]]
+        """
+        sizes = tuple(size)[2:]
+        count = len(sizes)
+        if count not in (2, 3) or theta.shape[1:] != (count, count + 1):
+            raise ValueError(
+                f"affine_grid takes matrices (batch, 2, 3) and four sizes, or (batch, 3, 4) and five, "
+                f"not {shape_text(theta.shape)} and {tuple(size)}"
+            )
+        if theta.shape[0] != size[0]:
+            raise ValueError(f"affine_grid: {theta.shape[0]} matrices for a batch of {size[0]}")
+        lines = []
+        for n in sizes:
+            line: Tensor = cls.linspace(-1.0, 1.0, n, dtype=theta.dtype, device=theta.device)
+            if n == 1:
+                line = line * 0.0
+            lines.append(line if align_corners else line * ((n - 1) / n))
+        grids = lines[0].meshgrid(*lines[1:])
+        base = grids[0].stack(*grids[1:], grids[0]._filled(1.0), dim=-1)
+        order = [*range(count - 1, -1, -1), count]  # x before y before z, then the 1
+        points = base[..., order].reshape(1, prod(sizes), count + 1)
+        return points.dot(theta._lift(theta).transpose(1, 2)).reshape((theta.shape[0], *sizes, count))
+
+    def grid_sample(
+        self,
+        grid: TensorBase,
+        mode: str = "bilinear",
+        padding_mode: str = "zeros",
+        align_corners: bool | None = None,
+    ) -> Tensor:
+        """The pixels at the places of a grid: `torch.nn.functional.grid_sample`.
+
+        self          (batch, channels, height, width), or with a depth before the height
+        grid          (batch, *sizes, 2 or 3): x, y (and z) from -1 to 1 → (batch, channels, *sizes)
+        mode          bilinear, nearest, or (images only) bicubic
+        padding_mode  what lies outside: zeros, border, or reflection
+
+        >>> image, grid = Tensor([[[[1.0, 3.0]]]]), Tensor([[[[0.0, 0.0]]]])
+        >>> image.grid_sample(grid).tolist()
+        [[[[2.0]]]]
+        """
+        count = self.ndim - 2
+        if count not in (2, 3) or grid.ndim != self.ndim or grid.shape[-1] != count:
+            raise ValueError(
+                f"grid_sample takes images (batch, channels, height, width) and a grid (batch, ..., ..., 2), "
+                f"or volumes and one more axis, not {shape_text(self.shape)} and {shape_text(grid.shape)}"
+            )
+        if grid.shape[0] != self.shape[0]:
+            raise ValueError(f"grid_sample: {grid.shape[0]} grids for a batch of {self.shape[0]}")
+        if mode not in ("bilinear", "nearest", "bicubic"):
+            raise ValueError(f"grid_sample's mode is bilinear, nearest or bicubic, not {mode!r}")
+        if mode == "bicubic" and count == 3:
+            raise NotImplementedError("grid_sample by bicubic is for images, not for volumes")
+        if padding_mode not in ("zeros", "border", "reflection"):
+            raise ValueError(
+                f"grid_sample's padding_mode is zeros, border or reflection, not {padding_mode!r}"
+            )
+        x, where = self._float(), self._operand(grid)
+        corners, cubic = bool(align_corners), mode == "bicubic"
+        places = where.shape[1:-1]
+        number = {"nearest": 1, "bilinear": 2, "bicubic": 4}[mode]
+        place: Any = None
+        weight: Any = None
+        seen: Any = None
+        for axis in range(count):
+            size: Any = self.shape[2 + axis]
+            at = where[..., count - 1 - axis]
+            at = (at + 1.0) * ((size - 1) / 2) if corners else ((at + 1.0) * size - 1.0) / 2
+            if not cubic:  # else the neighbours are moved, and not the point between them
+                at = _inside(at, size, padding_mode, corners)
+            # the neighbours along this axis are a new axis of their own, behind the places
+            at = at.reshape((*at.shape, *((1,) * count)))
+            tap = _counter(at, number).reshape((number,) + (1,) * (count - 1 - axis))
+            low = at.detach().round() if mode == "nearest" else at.detach().floor()
+            factor = _TAP_WEIGHTS[mode](at - low, tap)
+            low = low + (tap - 1 if cubic else tap)
+            if cubic:
+                low = _inside(low, size, padding_mode, corners)
+                low = low.round() if padding_mode == "reflection" else low
+            good = (low >= 0.0) & (low <= size - 1.0)
+            whole = good.where(low, 0.0).cast(default_int())
+            place = whole if place is None else place * size + whole
+            seen = good if seen is None else seen & good
+            weight = factor if weight is None else weight * factor
+        index = place.reshape((place.shape[0], 1, prod(place.shape[1:])))
+        flat = x.reshape((*self.shape[:2], prod(self.shape[2:])))
+        picked = flat.gather(2, index.expand((*self.shape[:2], index.shape[2])))
+        picked = picked.reshape((*self.shape[:2], *places, *((number,) * count)))
+        weighted: Tensor = picked * seen.where(weight, 0.0).unsqueeze(1)
+        return weighted.sum(tuple(range(-count, 0)))
+
+
+# *** along one axis
+
+
+def _counter(x: Tensor, count: int) -> Tensor:
+    return x._make(iota(count, default_int(), x.device))
+
+
+def _taken(x: Tensor, axis: int, index: Tensor) -> Tensor:
+    return x[(slice(None),) * axis + (index,)]
+
+
+def _along(weights: Tensor, x: Tensor, axis: int) -> Tensor:
+    """A line of weights for an axis."""
+    return weights.cast(x.dtype).reshape((-1,) + (1,) * (x.ndim - axis - 1))
+
+
+def _nearest(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) -> Tensor:
+    size: Any = x.shape[axis]
+    if size == new and scale == 1:
+        return x
+    at = (_counter(x, new).cast(dtypes.float32) * scale).floor().cast(default_int())
+    return _taken(x, axis, at.clamp(max=size - 1))
+
+
+def _nearest_exact(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) -> Tensor:
+    size: Any = x.shape[axis]
+    at = ((_counter(x, new).cast(dtypes.float32) + 0.5) * scale).floor().cast(default_int())
+    return _taken(x, axis, at.clamp(max=size - 1))
+
+
+def _position(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) -> Tensor:
+    """Where along the old axis the new pixels stand, in old pixels."""
+    size: Any = x.shape[axis]
+    counter = _counter(x, new).cast(least_float(x))
+    if align_corners:
+        return counter * ((size - 1) / (new - 1) if new > 1 else 0.0)
+    return (counter + 0.5) * scale - 0.5
+
+
+def least_float(x: Tensor) -> Any:
+    """The dtype that positions are counted in: float32, or float64 for such tensors."""
+    return dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
+
+
+def _linear(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) -> Tensor:
+    size: Any = x.shape[axis]
+    at = _position(x, axis, new, scale, align_corners).clamp(min=0.0)
+    low = at.floor().clamp(max=size - 1.0)
+    begin = low.cast(default_int())
+    end = (begin + 1).clamp(max=size - 1)
+    weight = _along((at - low).clamp(max=1.0), x, axis)
+    return _taken(x, axis, begin) * (1.0 - weight) + _taken(x, axis, end) * weight
+
+
+def _cubic(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) -> Tensor:
+    size: Any = x.shape[axis]
+    at = _position(x, axis, new, scale, align_corners)
+    low = at.floor()
+    weights = _cubic_weights(at - low)
+    begin = low.cast(default_int())
+    parts = [
+        _taken(x, axis, (begin + (i - 1)).clamp(0, size - 1)) * _along(w, x, axis)
+        for i, w in enumerate(weights)
+    ]
+    return parts[0] + parts[1] + parts[2] + parts[3]
+
+
+def _cubic_near(d: Tensor, slope: float = CUBIC) -> Tensor:
+    """The cubic kernel at a distance of at most 1 (Keys 1981)."""
+    return ((slope + 2.0) * d - (slope + 3.0)) * d * d + 1.0
+
+
+def _cubic_far(d: Tensor, slope: float = CUBIC) -> Tensor:
+    """The cubic kernel at a distance from 1 to 2."""
+    return ((slope * d - 5.0 * slope) * d + 8.0 * slope) * d - 4.0 * slope
+
+
+def _cubic_weights(t: Tensor) -> list[Tensor]:
+    """The weights of the four pixels around a place, `t` behind the second of them."""
+    return [_cubic_far(t + 1.0), _cubic_near(t), _cubic_near(1.0 - t), _cubic_far(2.0 - t)]
+
+
+def _cubic_taps(t: Tensor, tap: Tensor) -> Tensor:
+    """The same for the pixel that `tap` counts, 0 to 3."""
+    before = tap < 2
+    distance = before.where(t, -t) + before.where(1 - tap, tap - 1)
+    inner = (tap == 1) | (tap == 2)
+    return inner.where(_cubic_near(distance), _cubic_far(distance))
+
+
+#: How much a neighbour counts, by how far behind the first one (the second, of four) the place is.
+_TAP_WEIGHTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "nearest": lambda t, tap: t.detach() * 0.0 + 1.0,
+    "bilinear": lambda t, tap: (tap == 0).where(1.0 - t, t),
+    "bicubic": _cubic_taps,
+}
+
+
+#: With antialias: (the kernel, how far it reaches).
+_SMOOTH: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
+    "bilinear": (lambda d: 1.0 - d, 1.0),
+    "bicubic": (lambda d: (d < 1.0).where(_cubic_near(d, -0.5), _cubic_far(d, -0.5)), 2.0),
+}
+
+
+def _smoothed(x: Tensor, axis: int, new: int, scale: float, align_corners: bool, mode: str) -> Tensor:
+    """Each new pixel a weighted mean of the old ones around it, of a kernel as wide as the new pixels.
+
+    A product with a matrix (new, old), whose rows sum to 1. The cubic kernel's slope is -1/2 here.
+    """
+    kernel, reach = _SMOOTH[mode]
+    size: Any = x.shape[axis]
+    if align_corners:
+        scale = (size - 1) / (new - 1) if new > 1 else 0.0
+    float_type = least_float(x)
+    middle = (_counter(x, new).cast(float_type) + 0.5) * scale
+    old = _counter(x, size).cast(float_type) + 0.5
+    wide = max(scale, 1.0)
+    distance = (old - middle.unsqueeze(1)).abs() * (1.0 / wide)
+    weights = (distance < reach).where(kernel(distance), 0.0)
+    weights = (weights / weights.sum(1, keepdim=True)).contiguous()
+    return x.transpose(axis, -1).dot(weights.transpose(0, 1).cast(x.dtype)).transpose(axis, -1)
+
+
+_RESAMPLED: dict[str, Callable[[Tensor, int, int, float, bool], Tensor]] = {
+    "nearest": _nearest,
+    "nearest-exact": _nearest_exact,
+    "linear": _linear,
+    "bilinear": _linear,
+    "trilinear": _linear,
+    "bicubic": _cubic,
+}
+
+
+# *** along a grid
+
+
+def _inside(at: Tensor, size: int, padding_mode: str, corners: bool) -> Tensor:
+    """A position brought into the image, where the padding mode does that."""
+    if padding_mode == "zeros":
+        return at
+    if padding_mode == "reflection":
+        at = _reflected(at, 0.0, 2.0 * (size - 1)) if corners else _reflected(at, -1.0, 2.0 * size - 1.0)
+    return at.clamp(0.0, size - 1.0)
+
+
+def _reflected(at: Tensor, twice_low: float, twice_high: float) -> Tensor:
+    """Reflected at both ends until it is between them."""
+    if twice_low == twice_high:
+        return at * 0.0
+    low, span = twice_low / 2, (twice_high - twice_low) / 2
+    away = (at - low).abs()
+    turns = (away.detach() / span).floor()
+    rest = away - turns * span
+    even = turns.detach() - (turns.detach() / 2).floor() * 2 == 0
+    return even.where(rest + low, span - rest + low)

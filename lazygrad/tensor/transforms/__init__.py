@@ -1,0 +1,1 @@
+"""Functions of functions: derivatives, batching, checkpoints, gradients of one's own."""

@@ -1,0 +1,256 @@
+"""`Function`: an operation whose gradient its author writes.
+
+The result of `Function.apply` is a FUNCTION node. It has become (schedule/versions.py) the value that
+`forward` computed, so planning and running see only that; the gradient walk sees the node, and asks
+`backward`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...dtype import dtypes
+from ...gradient import filled
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...schedule.versions import set_becomes
+from ...shape.rules import shape_of
+from ..base import TensorBase
+from ..modes import enable_grad, mode, no_grad
+from ..trace import called
+
+if TYPE_CHECKING:
+    from .. import Tensor
+
+
+class Function:
+    """An operation with a gradient of its own: override `forward` and `backward`, call `apply`.
+
+        class Clipped(Function):
+            def forward(self, x):                 # or @staticmethod forward(ctx, x), as in PyTorch
+                self.save_for_backward(x)
+                return x.clamp(-1, 1)
+
+            def backward(self, grad):             # one gradient (or None) per positional argument
+                (x,) = self.saved_tensors
+                return grad * (x.abs() <= 2)
+
+        y = Clipped.apply(x)
+
+    forward    from tensors (and whatever else is passed) to one tensor or a tuple of them; within it nothing
+               is recorded for gradients
+    backward   from the gradient of the result, of its shape and dtype (one per result of a tuple), to the
+               gradient of each positional argument of `apply`: a tensor of that argument's shape, or None.
+               Written with tensor operations it can be differentiated again. Each call gets a copy of the
+               object as `forward` left it.
+
+    Inside both, `needs_input_grad` says for each positional argument whether its gradient is wanted, and
+    `requires_grad` whether any is; attributes set in `forward` are there in `backward`.
+    """
+
+    #: For each positional argument, whether it is a tensor through which gradients flow.
+    needs_input_grad: tuple[bool, ...] = ()
+    #: The name under which kernels show the operation.
+    metadata: str = ""
+    _saved: tuple[Any, ...] = ()
+
+    # each author chooses the arguments, and whether they are static methods or not
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether the gradient of any argument is wanted."""
+        return any(self.needs_input_grad)
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors (arguments, results, or others) for `saved_tensors` in `backward`."""
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` kept."""
+        return self._saved
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """`forward` of these arguments, such that `backward` gives its gradients.
+
+        Gradients flow to the positional arguments that are float tensors; keyword arguments are passed on.
+        """
+        context = cls()
+        context.metadata = cls.__name__
+        context.needs_input_grad = tuple(
+            isinstance(a, TensorBase) and a._requires_grad and mode.grad for a in args
+        )
+        recorded = context.requires_grad
+        inputs = [_value_of(a) if recorded and isinstance(a, TensorBase) else a for a in args]
+        with no_grad(), called(cls.__name__):
+            made = _method(cls, "forward")(context, *inputs, **kwargs)
+        results = made if isinstance(made, tuple) else (made,)
+        for result in results:
+            if not isinstance(result, TensorBase):
+                raise TypeError(
+                    f"{cls.__name__}.forward must give a tensor or a tuple of tensors, not {result!r}"
+                )
+        if not recorded:
+            return made
+        parents = [arg if isinstance(arg, TensorBase) else None for arg in args]
+        outputs = tuple(_recorded(context, parents, results, place) for place in range(len(results)))
+        _let_go(context, inputs, results)
+        return outputs if isinstance(made, tuple) else outputs[0]
+
+
+def _method(cls: type[Function], name: str) -> Callable[..., Any]:
+    method: Callable[..., Any] | None = getattr(cls, name, None)
+    if method is None:
+        raise NotImplementedError(f"{cls.__name__} has no {name}: a Function needs forward and backward")
+    return method
+
+
+def _value_of(tensor: TensorBase) -> Tensor:
+    """What forward gets for an argument: its value, of which writes to the tensor later change nothing."""
+    made: Any = object.__new__(type(tensor))
+    made._setup(tensor.uop, tensor._requires_grad, leaf=False)
+    return made  # type: ignore[no-any-return]
+
+
+def _recorded(
+    context: Function, parents: list[TensorBase | None], results: Sequence[TensorBase], place: int
+) -> Tensor:
+    """A result of forward as a tensor whose gradient is backward's."""
+    result = results[place]
+    if not dtypes.is_float(result.dtype):
+        return result  # type: ignore[return-value]
+    inputs = tuple(p for p in parents if p is not None)
+    positions = tuple(i for i, parent in enumerate(parents) if parent is not None)
+    record = _Call(context, place, positions, len(parents), tuple(r.uop for r in results), type(result))
+    node = UOp(Ops.FUNCTION, result.dtype, (result.uop, *(t.uop for t in inputs)), record)
+    set_becomes(node, result.uop)
+    return type(result)._make(node, *inputs)
+
+
+class _Kept(NamedTuple):
+    """A tensor that backward will ask for: which result of forward it is, or which argument, or its node."""
+
+    node: UOp | None
+    result: int
+    argument: int
+    requires_grad: bool
+
+
+def _let_go(context: Function, inputs: Sequence[Any], results: Sequence[TensorBase]) -> None:
+    """Keep the nodes of saved tensors and not the tensors.
+
+    A tensor that exists is a value that somebody wants: it would be computed and stored before a write ends
+    what it reads. And a saved result would hold its own node. An argument is the source of the FUNCTION node:
+    a node that it had before its value was read would lead to no leaf.
+    """
+
+    def place(value: Any, among: Sequence[Any]) -> int:
+        return next((n for n, other in enumerate(among) if other is value), -1)
+
+    def kept(value: Any) -> Any:
+        if not isinstance(value, TensorBase):
+            return value
+        result, argument = place(value, results), place(value, inputs)
+        node = value.uop if result < 0 and argument < 0 else None
+        return _Kept(node, result, argument, value._requires_grad)
+
+    for name, value in vars(context).items():
+        setattr(context, name, kept(value))
+    context._saved = tuple(kept(value) for value in context._saved)
+
+
+class _Call:
+    """The argument of a FUNCTION node: the call that made it, and which of its results this is.
+
+    positions  for each source of the node after the first, which positional argument it was
+    """
+
+    def __init__(
+        self,
+        context: Function,
+        place: int,
+        positions: tuple[int, ...],
+        arguments: int,
+        results: tuple[UOp, ...],
+        kind: type[TensorBase],
+    ) -> None:
+        self.context, self.place, self.positions = context, place, positions
+        self.arguments, self.results, self.kind = arguments, results, kind
+
+    def __repr__(self) -> str:
+        return f"<Function {type(self.context).__name__}>"
+
+    def gradients(self, grad: UOp, node: UOp) -> tuple[UOp | None, ...]:
+        """The gradient of each source of the FUNCTION node, from that of the node."""
+        name = type(self.context).__name__
+        context = self._restored(node)
+        grads = [
+            self._tensor(grad if place == self.place else filled(shape_of(result), result.dtype, 0.0))
+            for place, result in enumerate(self.results)
+        ]
+        with enable_grad(), called(f"{name}.backward"):
+            found = _method(type(context), "backward")(context, *grads)
+        answers = found if isinstance(found, (tuple, list)) else (found,)
+        if len(answers) != self.arguments:
+            raise ValueError(
+                f"{name}.backward must give one gradient (or None) for each of the {self.arguments} "
+                f"arguments of apply, not {len(answers)}"
+            )
+        made: list[UOp | None] = [None]
+        for position, source in zip(self.positions, node.src[1:], strict=True):
+            wanted = self.context.needs_input_grad[position]
+            made.append(self._gradient(answers[position], source, position) if wanted else None)
+        return tuple(made)
+
+    def _gradient(self, answer: Any, source: UOp, position: int) -> UOp | None:
+        if answer is None:
+            return None
+        name = type(self.context).__name__
+        if not isinstance(answer, TensorBase):
+            raise TypeError(
+                f"{name}.backward gives {answer!r} for argument {position}; a gradient is a tensor or None"
+            )
+        if answer.shape != shape_of(source):
+            raise ValueError(
+                f"{name}.backward gives a gradient of shape {answer.shape} for argument {position} "
+                f"of shape {shape_of(source)}"
+            )
+        return answer.uop.cast(source.dtype)
+
+    def _restored(self, node: UOp) -> Function:
+        """The object as forward left it, its tensors made again."""
+
+        def restored(value: Any) -> Any:
+            if not isinstance(value, _Kept):
+                return value
+            if value.node is not None:
+                return self._tensor(value.node, value.requires_grad)
+            if value.result < 0:
+                return self._tensor(node.src[1 + self.positions.index(value.argument)], value.requires_grad)
+            if value.result == self.place:
+                return self._tensor(node)
+            # another result: the FUNCTION node that it is, with the same sources
+            result = self.results[value.result]
+            if not dtypes.is_float(result.dtype):
+                return self._tensor(result, False)
+            call = _Call(self.context, value.result, self.positions, self.arguments, self.results, self.kind)
+            again = UOp(Ops.FUNCTION, result.dtype, (result, *node.src[1:]), call)
+            set_becomes(again, result)
+            return self._tensor(again)
+
+        context = copy.copy(self.context)
+        for name, value in vars(context).items():
+            setattr(context, name, restored(value))
+        context._saved = tuple(restored(value) for value in context._saved)
+        return context
+
+    def _tensor(self, node: UOp, requires_grad: bool = True) -> Tensor:
+        """A tensor within backward: what is computed from it is part of the gradient's graph."""
+        made: Any = object.__new__(self.kind)
+        made._setup(node, requires_grad and dtypes.is_float(node.dtype), leaf=False)
+        return made  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from ...device import Target
 from ...ir.index import as_index
+from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .actions import MAX_UPCAST, Opt, OptOps
@@ -108,6 +109,10 @@ class _Plan:
                 found.append(Opt(OptOps.UPCAST, axis.number, amount))
             else:
                 found.append(Opt(OptOps.UNROLL, axis.reduce, amount))
+        kept = rows_along(self.loops, self.kept) if self.kept is not None else []
+        at_once = {r for axis in self.loops.axes if self.amounts.get(axis.number, 1) > 1 for r in axis.ranges}
+        if any(not ranges_of(row).isdisjoint(at_once) for row in kept):  # lanes would need rows of their own
+            self.kept = None
         for axis in reversed(self.loops.axes):
             if axis is not self.kept and rows_along(self.loops, axis):
                 found.insert(0, Opt(OptOps.INLINE, axis.number))

@@ -181,7 +181,9 @@ class _Separation:
         sources = tuple([self.of(source) for source in node.src])
         several = node.op is Ops.COPY and isinstance(node.src[-1].arg, tuple)
         if not several and not any(map(is_multi, sources)):
-            return node if sources == node.src or is_held(node) else node.replace(src=sources)
+            # what sources have become, their readers follow: a plain node stays the one that others know
+            known = sources == tuple([effective(source) for source in node.src])
+            return node if known or is_held(node) else node.replace(src=sources)
         rule = RULES.get(node.op)
         if rule is None:
             raise NotImplementedError(f"{node.op} of a tensor that several devices hold")

@@ -19,6 +19,8 @@ from typing import Any
 from .kinds import Contract, is_tensor, shown
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+#: The folders that compute what the graph of a method says.
+_BELOW = frozenset(("schedule", "codegen", "renderer", "runtime", "engine"))
 _RAISE = dis.opmap["RAISE_VARARGS"]
 #: How a Tensor prints itself; in an error its shape says enough.
 _REPR = re.compile(r"<Tensor <UOp \S+ (\(.*?\)) .*?> on \S+ with grad .*?>", re.DOTALL)
@@ -35,7 +37,7 @@ def explained(
     while trace is not None and trace.tb_next is not None:
         caller = caller if trace.tb_frame.f_code.co_name == "wrapper" else trace
         trace = trace.tb_next
-    if trace is None or not _is_ours(trace):
+    if trace is None or not _is_ours(trace) or _computes(trace):
         return None
     missed = trace.tb_frame.f_code.co_name == "__getattr__" and caller is not None and _is_ours(caller)
     if _is_raised(trace) and not (missed and function.__name__ != "__getattr__"):
@@ -65,6 +67,11 @@ def explained(
 
 def _is_ours(trace: types.TracebackType) -> bool:
     return trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def _computes(trace: types.TracebackType) -> bool:
+    """Whether it failed where tensors are planned, compiled and run: that is no argument's fault."""
+    return os.path.relpath(trace.tb_frame.f_code.co_filename, _PACKAGE).split(os.sep)[0] in _BELOW
 
 
 def _is_raised(trace: types.TracebackType) -> bool:

@@ -207,6 +207,16 @@ def test_writes_keep_how_it_lies_and_what_was_read(axis: int | None) -> None:
     assert x.shard_axis == axis
 
 
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_write_is_planned_once_whoever_is_read_first(first: int) -> None:
+    x = Tensor([[1, 2], [3, 4]]).shard(TWO, 1).realize()
+    y = x - x.sum(1, keepdim=True)
+    x.assign(y)
+    held = [y, y.to("NPY").to(TWO) + 0, x]
+    for tensor in held[first:] + held[:first]:
+        assert tensor.tolist() == [[-2, -1], [-4, -3]]
+
+
 @pytest.mark.parametrize("axis", AXES)
 def test_what_is_not_computed_yet_keeps_how_it_lies(axis: int | None) -> None:
     x = Tensor(X).shard(TWO, axis)

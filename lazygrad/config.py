@@ -66,6 +66,11 @@ class ContextVar:
         """Whether the flag can have this value."""
         return isinstance(value, type(self.default)) or value in self.words
 
+    @property
+    def allowed(self) -> str:
+        """What the flag can be, in words."""
+        return "a string" if isinstance(self.default, str) else " or ".join(["a whole number", *self.words])
+
     def _parse(self, text: str | None) -> int | str:
         if text is None:
             return self.default
@@ -74,9 +79,8 @@ class ContextVar:
         try:
             return int(text) if text.strip() else self.default
         except ValueError:
-            allowed = " or ".join(["a whole number", *self.words])
             raise ValueError(
-                f"{self.name} must be {allowed}, not {text!r}; the default is {self.default}"
+                f"{self.name} must be {self.allowed}, not {text!r}; the default is {self.default}"
             ) from None
 
     def __bool__(self) -> bool:
@@ -202,8 +206,7 @@ class Context:
                 hint = f"; did you mean {near[0]}?" if near else ""
                 raise ValueError(f"{name} is not a flag{hint}; known: {', '.join(sorted(ContextVar.all))}")
             if not flag.accepts(value):
-                kind = "a string" if isinstance(flag.default, str) else "a whole number"
-                raise ValueError(f"{name} is {kind}, not {value!r}")
+                raise ValueError(f"{name} must be {flag.allowed}, not {value!r}")
         self.flags = flags
         self._outer: list[dict[str, int | str]] = []
 

@@ -96,9 +96,9 @@ def test_unknown_flags_are_refused_with_the_nearest_name():
 
 
 def test_values_of_the_wrong_type_are_refused():
-    with pytest.raises(ValueError, match="DEBUG is a whole number, not '2'"):
+    with pytest.raises(ValueError, match="DEBUG must be a whole number, not '2'"):
         Context(DEBUG="2")
-    with pytest.raises(ValueError, match="DEV is a string, not 1"):
+    with pytest.raises(ValueError, match="DEV must be a string, not 1"):
         Context(DEV=1)
 
 

@@ -69,6 +69,8 @@ def tree_text(root: UOp) -> str:
     stack = [(top, "", "") for top in reversed(tops)]
     while stack:
         node, bars, branch = stack.pop()
+        if node.op is Ops.STAGE:  # where a value is kept was not said
+            node = node.src[0]
         name, sources = _described(node)
         number = f"{len(lines):3d} "
         if sources and node in shown:

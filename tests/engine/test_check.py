@@ -66,7 +66,7 @@ def test_the_flag_is_a_number_or_nan():
         assert CHECK != 1
     with Context(CHECK=1):
         assert CHECK == 1
-    with pytest.raises(ValueError, match="CHECK takes"):
+    with pytest.raises(ValueError, match="CHECK must be a whole number or nan, not 'NaN'"):
         Context(CHECK="NaN")
     with pytest.raises(ValueError, match="CHECK must be a whole number or nan, not 'no'"):
         CHECK.set_default("no")

@@ -12,7 +12,7 @@ import pytest
 from lazygrad import Context, JitError, Tensor, TinyJit, Variable, nn
 from lazygrad.nn.optim import SGD, AdamW
 from lazygrad.nn.state import get_parameters
-from lazygrad.tensor.random import sampling as random
+from lazygrad.tensor.random import sampling
 from tests.engine.jit_support import arrays, as_eager, captures, check_equal, numbers
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -359,7 +359,7 @@ def test_random_numbers_outside_go_on():
             found += [f(numbers(4)), Tensor.rand(3)]
             if n == 4:
                 Tensor.manual_seed(9)
-        return [*arrays(found), random.get_state()]
+        return [*arrays(found), sampling.get_state()]
 
     check_equal(run(TinyJit), run(lambda f: f))
 
@@ -398,12 +398,12 @@ def test_numbers_that_do_not_count_outside():
 
         def f(x):
             a = Tensor.rand(4)
-            with random.fork_random():
+            with sampling.fork_random():
                 b = Tensor.rand(4)
             return x + a, b, Tensor.rand(4)
 
         f = wrap(f)
-        return [*arrays([f(numbers(4, seed=n)) for n in range(6)]), random.get_state()]
+        return [*arrays([f(numbers(4, seed=n)) for n in range(6)]), sampling.get_state()]
 
     check_equal(run(TinyJit), run(lambda f: f))
 

@@ -36,20 +36,21 @@ from lazygrad.nn.functional import losses as loss_functions
 from lazygrad.nn.functional import normalization as normalization_functions
 from lazygrad.nn.optim import adam, adaptive, combined, cycles, gradients, plateau, schedule, sgd
 from lazygrad.tensor.elementwise import activation as activations
-from lazygrad.tensor.neural import adaptive_pooling, class_losses, losses, neural
+from lazygrad.tensor.neural import adaptive_pooling, class_losses, losses
 from lazygrad.tensor.neural import attention as attentions
 from lazygrad.tensor.neural import convolution as convolutions
+from lazygrad.tensor.neural import layers as weights
 from lazygrad.tensor.neural import normalization as normalizations
 from lazygrad.tensor.neural import pooling as poolings
 from lazygrad.tensor.shape import folding, resizing
-from lazygrad.tensor.transforms import derivatives as transforms
+from lazygrad.tensor.transforms import derivatives
 
 MODULES: list[ModuleType] = [
     *(activation, attention, convolution, dropout, embedding, images, init, layers, normalization, pooling),
     *(padding, recurrent, rotary, sequential, transformer, loss_layers),
     *(activation_functions, axes, lookup, loss_functions, normalization_functions, products),
     *(adam, adaptive, combined, cycles, gradients, plateau, schedule, sgd),
-    *(activations, attentions, class_losses, losses, neural, resizing, transforms),
+    *(activations, attentions, class_losses, losses, weights, resizing, derivatives),
     *(adaptive_pooling, convolutions, folding, normalizations, poolings),
 ]
 #: The function of the same name hides the module.

@@ -13,7 +13,7 @@ import scipy.stats
 
 from lazygrad import Tensor, dtypes
 from lazygrad.ir.ops import Ops
-from lazygrad.tensor.random import sampling as random
+from lazygrad.tensor.random import sampling
 from tests.tensor.graph_oracle import evaluate
 from tests.tensor.support import value
 
@@ -27,7 +27,7 @@ def seeded() -> None:
 
 def python_words(counter: tuple[int, int], key: tuple[int, int]) -> tuple[int, int]:
     limit = (1 << 32) - 1
-    return random.threefry(
+    return sampling.threefry(
         counter,
         key,
         add=lambda a, b: (a + b) & limit,
@@ -51,8 +51,8 @@ def test_known_answers(counter: tuple[int, int], key: tuple[int, int], answer: t
 
 @pytest.mark.parametrize("base", [0, 5, (1 << 32) - 2, (1 << 40) + 3])
 def test_the_graph_is_the_function(base: int) -> None:
-    random.set_state((123, base))
-    words = [evaluate(w) for w in random.words(4, "CPU")]
+    sampling.set_state((123, base))
+    words = [evaluate(w) for w in sampling.words(4, "CPU")]
     for i in range(4):
         at = base + i
         expected = python_words((at & 0xFFFFFFFF, at >> 32), (123, 0))
@@ -141,13 +141,13 @@ def test_every_device_gives_the_same() -> None:
 
 def test_seed_and_state() -> None:
     first = Tensor.rand(5).tolist()
-    state = random.get_state()
+    state = sampling.get_state()
     second = Tensor.rand(5).tolist()
-    random.set_state(state)
+    sampling.set_state(state)
     assert Tensor.rand(5).tolist() == second
-    with random.fork_random():
+    with sampling.fork_random():
         Tensor.rand(100)
-    assert random.get_state() == (state[0], state[1] + 5)
+    assert sampling.get_state() == (state[0], state[1] + 5)
     Tensor.manual_seed(7)
     assert Tensor.rand(5).tolist() == first
     Tensor.manual_seed(8)

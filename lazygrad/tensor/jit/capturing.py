@@ -29,7 +29,7 @@ from ...shape.movement import base_and_tracker, reshape
 from ..base import TensorBase, keep_old_values, pending_nodes
 from ..live import live_tensors
 from ..modes import mode
-from ..random import sampling as random
+from ..random import sampling
 from ..storage import Storage, base_of, has_pad
 from .results import Results, moved, moves_of, tensor_on
 from .watching import WatchedMemory, is_alone, readers_of
@@ -171,10 +171,10 @@ class Tensors(TensorLayer):
     # *** random numbers
 
     def draw(self, count: int) -> tuple[int, int]:
-        return random.draw(count)
+        return sampling.draw(count)
 
     def set_random(self, state: tuple[int, int]) -> None:
-        random.set_state(state)
+        sampling.set_state(state)
 
 
 # *** one capture

@@ -53,28 +53,16 @@ def user_line() -> str:
 def traced(function: Callable[..., Any]) -> Callable[..., Any]:
     """The method, remembered by the nodes it makes (unless another traced method is running already)."""
     plain = Metadata(function.__name__)
-    contract: Contract | None = None
-    unchecked = 1  #: of so many arguments in order none is looked at, if the first is a tensor
+    check = checked(function)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        nonlocal contract, unchecked
         if origin.current is not None:
             return function(*args, **kwargs)
         if TRACEMETA.value:
             origin.current = Metadata(function.__name__, user_line()) if _wants_lines() else plain
         try:
-            if kwargs or len(args) > unchecked or not args or not hasattr(args[0], "_uop"):
-                if contract is None:
-                    contract = Contract(function)
-                    unchecked = contract.unchecked
-                contract.check(args, kwargs)
-            return function(*args, **kwargs)
-        except FAILURES as error:
-            better = explained(function, args, kwargs, error)
-            if better is None:
-                raise
-            raise better from error
+            return check(*args, **kwargs)
         finally:
             origin.current = None
 

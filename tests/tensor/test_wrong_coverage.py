@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,46 +14,13 @@ from lazygrad import Tensor
 from lazygrad.nn import functional
 from lazygrad.tensor.in_place import IN_PLACE
 from lazygrad.tensor.kinds import Contract
-from tests.tensor import (
-    test_wrong_arguments,
-    test_wrong_arithmetic,
-    test_wrong_convolution,
-    test_wrong_creation,
-    test_wrong_decompositions,
-    test_wrong_functional,
-    test_wrong_graph,
-    test_wrong_indexing,
-    test_wrong_joining,
-    test_wrong_layers,
-    test_wrong_logic,
-    test_wrong_losses,
-    test_wrong_movement,
-    test_wrong_pooling,
-    test_wrong_products,
-    test_wrong_reductions,
-    test_wrong_statistics,
-)
 from tests.tensor.wrong import INSIDE, LINE
 
-FILES = (
-    test_wrong_arguments,
-    test_wrong_arithmetic,
-    test_wrong_convolution,
-    test_wrong_creation,
-    test_wrong_decompositions,
-    test_wrong_functional,
-    test_wrong_graph,
-    test_wrong_indexing,
-    test_wrong_joining,
-    test_wrong_layers,
-    test_wrong_logic,
-    test_wrong_losses,
-    test_wrong_movement,
-    test_wrong_pooling,
-    test_wrong_products,
-    test_wrong_reductions,
-    test_wrong_statistics,
-)
+FILES = [
+    importlib.import_module(f"tests.tensor.{path.stem}")
+    for path in sorted(pathlib.Path(__file__).parent.glob("test_wrong_*.py"))
+    if path.stem != "test_wrong_coverage"
+]
 
 
 class Odd:

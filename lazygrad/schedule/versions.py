@@ -112,10 +112,14 @@ def buffer_of(node: UOp) -> Buffer:
     return found
 
 
+class OverwrittenError(RuntimeError):
+    """A value that is needed was in memory that has been written since."""
+
+
 def check_alive(node: UOp) -> None:
     """Refuse a version of a buffer whose contents are gone."""
     if "overwritten" in node.facts:
-        raise RuntimeError(
+        raise OverwrittenError(
             "a value that is needed here is gone: its tensor was modified in place "
             "(assign, an optimizer's step) after the value was recorded; "
             "clone() it before the write, or compute it earlier"

@@ -29,7 +29,16 @@ from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.kernelize import kernelize as kernelize_nodes
 from ..schedule.multi import laid_like, new_memory, sharded, value_of
-from ..schedule.versions import device_name, device_of, has_become, latest, new_buffer, peel, placed
+from ..schedule.versions import (
+    OverwrittenError,
+    device_name,
+    device_of,
+    has_become,
+    latest,
+    new_buffer,
+    peel,
+    placed,
+)
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, shape_text
@@ -124,10 +133,11 @@ class TensorBase(metaclass=TrainingFlag):
     @property
     def uop(self) -> UOp:
         """The node of the tensor graph that this tensor stands for now."""
-        base = base_of(self._uop)
+        node = self._uop  # alive to the end: while it is, no other thread writes what it has become
+        base = base_of(node)
         changed = "becomes" in base.facts or (base.op is Ops.MULTI and has_become(base))
         if changed and not (self._requires_grad and not self._leaf):
-            self._uop = latest(self._uop)
+            self._uop = latest(node)
             if self._storage is None:
                 self._note_reader()
         return self._uop
@@ -327,7 +337,15 @@ class TensorBase(metaclass=TrainingFlag):
         True
         """
         tensors: tuple[TensorBase, ...] = _all_tensors(self, *others)
-        realize_nodes([t._needs_memory() for t in tensors], pending_nodes)
+        nodes: list[UOp] = []
+        while True:
+            before, nodes = nodes, [tensor._needs_memory() for tensor in tensors]
+            try:
+                realize_nodes(nodes, pending_nodes)
+                break
+            except OverwrittenError:  # by another thread: the tensor stands for a copy made before
+                if nodes == before:
+                    raise
         for tensor in tensors:  # stand for the memory, and let go of the graph
             tensor._claim_memory()
         return self
@@ -446,11 +464,12 @@ class TensorBase(metaclass=TrainingFlag):
             raise ValueError(
                 f"cannot write to an expanded tensor of shape {self.shape}: several elements share memory"
             )
+        shared = storage.is_shared() or _is_held(version)  # asked first: who lets go now is a reader already
         keep_old_values(version)
         whole = tracker.contiguous and tracker.size == prod(shape_of(version))
         if not whole and isinstance(device_of(version), tuple):  # each device writes all of its part
             node, whole = _put_back(chain_to(peel(self.uop)), node, version), True
-        if storage.is_shared() or _is_held(version):  # others go on reading the old memory
+        if shared:  # others go on reading the old memory
             target = self._memory_like(version)
             if not whole:
                 target = UOp(Ops.ASSIGN, self.dtype, (target, version))

@@ -7,6 +7,7 @@ import pytest
 
 from lazygrad import Tensor, dtypes
 from lazygrad.device import GlobalCounters
+from lazygrad.tensor import base
 
 
 def kernels(work) -> int:
@@ -418,3 +419,18 @@ def test_the_first_part_of_a_computed_value_is_written_alone():
     _, view, _ = kernel.ast.src[0].src
     assert view.arg.shape == (1,)
     assert x.tolist() == [10]
+
+
+def test_another_thread_writes_what_was_about_to_be_realized(monkeypatch):
+    x, y = Tensor.zeros(8).contiguous(), Tensor.zeros(8).contiguous()  # one node
+    x.realize()
+    realize_nodes = base.realize_nodes
+
+    def written_first(nodes, pending):
+        monkeypatch.setattr(base, "realize_nodes", realize_nodes)
+        x.assign(x + 1).realize()
+        realize_nodes(nodes, pending)
+
+    monkeypatch.setattr(base, "realize_nodes", written_first)
+    assert y.realize().tolist() == [0.0] * 8
+    assert x.tolist() == [1.0] * 8

@@ -222,7 +222,7 @@ def _named(node: UOp, texts: dict[UOp, str]) -> str:
         return f"{texts[src[0]]}.{'_'.join(map(str, arg))}"
     if op is Ops.CONTIGUOUS or op is Ops.DETACH:
         return f"{op.name.lower()}({texts[src[0]]})"
-    inside = [texts[s] for s in src]
+    inside = [texts[s] for s in _written_sources(node)]
     if op is Ops.NEG:
         return f"not({inside[0]})"
     if op is Ops.DOT:

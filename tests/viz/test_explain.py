@@ -95,6 +95,10 @@ def test_plain_text(golden):
     assert golden(re.sub(r"(\.py):\d+", r"\1:N", text))
 
 
+def test_a_kernel_that_counts_its_elements_is_told():
+    assert any("Ops.IOTA" in line for line in plain(record(kernel(Tensor.rand(4)), CStyleRenderer())))
+
+
 def test_what_changes_is_marked_and_the_rest_is_one_line():
     x = UOp(Ops.DEFINE_VAR, dtypes.int, (), ("x", 0, 9))
     y = UOp(Ops.DEFINE_VAR, dtypes.int, (), ("y", 0, 9))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import os
 import random
 import shutil
@@ -79,13 +80,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         random.Random(seed).shuffle(items)
 
 
+tests_begun = itertools.count(1)
+
+
 @pytest.fixture
-def undisturbed() -> Iterator[None]:
-    """For tests that count memory or nodes: what earlier tests left is gone before, and no garbage is
-    collected while they run unless they ask for it.
-    """
+def undisturbed() -> None:
+    """For tests that count memory or nodes: what earlier tests left is gone before."""
     gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def garbage_is_collected_between_tests() -> Iterator[None]:
+    """And never in the middle of one, where that of another would be freed, and counted.
+
+    What a test left is young, so that finding it takes no time; what is older is looked through now and then.
+    (tests/engine/test_garbage.py has it collected everywhere.)
+    """
     gc.disable()
+    gc.collect(0 if next(tests_begun) % 500 else 2)
     yield
     gc.enable()
 

@@ -132,6 +132,24 @@ def test_links_lead_somewhere():
             )
 
 
+#: Files that pages name and that are not here: the reader's own, those of docs/adding.md, an older project's.
+NOT_OURS = {"script.py", "runtime/echo.py", "lazygrad/runtime/echo.py", "lazygrad/codegen/opt/reverse.py"}
+NOT_OURS |= {"runtime/ops_clang.py"}
+
+
+def test_files_that_are_named_exist():
+    """In pages and in the package's own text; named by the end of their path, `opt/search.py`."""
+    folders = [ROOT / name for name in ("lazygrad", "docs", "bench", "tests")]
+    files = [f"/{path.relative_to(ROOT).as_posix()}" for each in folders for path in each.rglob("*.py*")]
+    problems = []
+    for path in [*PAGES, *(ROOT / "lazygrad").rglob("*.py")]:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for name in re.findall(r"(?<![\w{}./])[\w./]*\w\.py\b", line):
+                if name not in NOT_OURS and not any(file.endswith(f"/{name}") for file in files):
+                    problems.append(f"{path.relative_to(ROOT)}, line {number}: there is no {name}")
+    assert not problems, "\n".join(["", *problems])
+
+
 @pytest.mark.skipif(os.name == "nt", reason=".ci/run is a script for bash")
 def test_ci_runs_the_two_commands_of_the_readme():
     commands = [

@@ -34,7 +34,7 @@ DRIVERS |= {
 SLOW = {"argparse", "asyncio", "concurrent", "difflib", "http", "importlib", "inspect", "multiprocessing"}
 SLOW |= {"sqlite3", "subprocess", "tempfile", "urllib"}
 
-FINDS_BACKENDS = "device"  # the one module that may import a module of the package by a computed name
+FINDS_BACKENDS = "device"  # the one layer that may import a module of the package by a computed name
 FRONT_PAGE = "__init__"  # the layer of `import lazygrad` itself
 
 
@@ -114,7 +114,7 @@ def layer_of(module: str) -> str:
 
 
 def may_be_late(found: Import, layer: str) -> bool:
-    """The front page may wait until a name is asked for; device.py finds a backend by its computed name."""
+    """The front page may wait until a name is asked for; `device` finds a backend by its computed name."""
     return layer == FRONT_PAGE or (layer == FINDS_BACKENDS and not found.target)
 
 

@@ -1,6 +1,6 @@
 """What the jit asks of tensors. They live a layer above, which puts its answers here.
 
-tensor/capturing.py has them.
+tensor/jit/capturing.py has them.
 """
 
 from __future__ import annotations

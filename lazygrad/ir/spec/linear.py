@@ -1,0 +1,35 @@
+"""Form 7, the linear program: a list of steps in the order of execution, every loop closed."""
+
+from __future__ import annotations
+
+from ..ops import Ops
+from ..uop import UOp
+from .checks import Spec, arg_is, both, no_index, ok, sources, void
+from .loops import TARGET, loop_range, not_in_registers
+
+
+def _range(u: UOp) -> str | None:
+    return loop_range(u) or not_in_registers(u)
+
+
+def _assign(u: UOp) -> str | None:
+    value = u.src[1].dtype
+    return None if value is u.src[0].dtype else f"it puts {value} into an accumulator of {u.src[0].dtype}"
+
+
+_GRAPHS_ONLY = (Ops.SINK, Ops.REDUCE, Ops.SCAN, Ops.STAGE)
+LINEAR = Spec(
+    7,
+    "linear program",
+    {
+        **{op: check for op, check in TARGET.checks.items() if op not in _GRAPHS_ONLY},
+        Ops.DEFINE_ACC: both(sources(None, Ops.RANGE, more=True), arg_is(tuple)),
+        Ops.RANGE: both(sources(None, None), no_index(_range)),
+        Ops.ENDRANGE: both(void, sources(Ops.RANGE)),
+        Ops.ASSIGN: both(sources(Ops.DEFINE_ACC, None), _assign),
+        Ops.IF: both(void, sources(None, more=True)),
+        Ops.ENDIF: both(void, sources(Ops.IF)),
+        Ops.BARRIER: ok,
+        Ops.NOOP: ok,
+    },
+)

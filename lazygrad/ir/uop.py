@@ -19,6 +19,8 @@ from .ops import OPS, Ops
 
 Key = tuple[Any, ...]
 
+CONST, FUNCTION = Ops.CONST, Ops.FUNCTION  # as plain names: every new node asks for them
+
 
 class _Ref(weakref.ref["UOp"]):
     """The table's weak reference; it knows its key, to leave the table when its node has died."""
@@ -27,8 +29,9 @@ class _Ref(weakref.ref["UOp"]):
     key: Key
 
 
-#: Key → node. A key names sources by their numbers, so that a dead node's entry keeps nothing alive. Entries
-#: are added without a lock, by `setdefault`, and taken out under it.
+#: Key → node. A key names sources by their numbers, and the argument of a FUNCTION, which keeps tensors for its
+#: gradient, by its id: so a dead node's entry keeps nothing alive. Entries are added without a lock, by
+#: `setdefault`, and taken out under it.
 _table: dict[Key, _Ref] = {}
 #: The references whose nodes have died and that are still in the table. What runs at a node's death is this
 #: deque's `append` and nothing written in Python: there Ctrl-C would be lost, with a note on the screen.
@@ -88,9 +91,11 @@ class UOp:
     number: int
 
     def __new__(cls, op: Ops, dtype: DType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
-        if op is Ops.CONST:
+        if op is CONST:
             arg, bits = _constant(arg, dtype)
             key: Key = (op, dtype, bits, *[source.number for source in src]) if src else (op, dtype, bits)
+        elif op is FUNCTION:
+            key = (op, dtype, id(arg), *[source.number for source in src])
         elif len(src) == 2:
             key = (op, dtype, arg, src[0].number, src[1].number)
         elif len(src) == 1:

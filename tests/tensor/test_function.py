@@ -257,6 +257,16 @@ def test_training_plans_once_and_stores_nothing_that_was_saved():
     assert own_counts == plain_counts
 
 
+@pytest.mark.usefixtures("undisturbed")
+def test_what_it_keeps_goes_with_its_result():
+    x = Tensor(data(3)).realize().requires_grad_()
+    before = GlobalCounters.mem_used
+    y = Square.apply((x + 1).realize()).realize()
+    assert GlobalCounters.mem_used == before + 24
+    del y
+    assert GlobalCounters.mem_used == before
+
+
 def test_in_a_jit():
     @TinyJit
     def step(x):

@@ -29,8 +29,8 @@ class _Ref(weakref.ref["UOp"]):
     key: Key
 
 
-#: Key → node. A key names sources by their numbers, and the argument of a FUNCTION, which keeps tensors for its
-#: gradient, by its id: so a dead node's entry keeps nothing alive. Entries are added without a lock, by
+#: Key → node. A key names sources by their numbers, and the argument of a FUNCTION, which keeps tensors for
+#: its gradient, by its id: so a dead node's entry keeps nothing alive. Entries are added without a lock, by
 #: `setdefault`, and taken out under it.
 _table: dict[Key, _Ref] = {}
 #: The references whose nodes have died and that are still in the table. What runs at a node's death is this

@@ -11,7 +11,7 @@ equal to the given ones wherever it holds; elsewhere they may be anything. Range
   `(12*r + g) % 13 < 10` has 0 <= g - r < 10 and the quotient r;
 - a sum that the conditions make a multiple of m is written as m * a range.
 
-The arithmetic of `ir/index.py` does the rest; then the ranges are put back. Each stands for conditions that
+The arithmetic of `ir/index/` does the rest; then the ranges are put back. Each stands for conditions that
 follow from the given ones; at the end, every condition that follows from the others is dropped.
 """
 

@@ -1,0 +1,49 @@
+"""Canonical integer arithmetic on the `index` dtype, with bounds.
+
+Every index expression is a polynomial: a sum of integer coefficients times products of *atoms* (ranges,
+variables, and what has no simpler form: floor divisions, remainders, loaded values), plus a constant. The
+constructors here are what the operators on the index dtype call; they return the one canonical node of that
+polynomial, so that equal sums are the same object, and `//` and `%` simplify by arithmetic on the terms and
+their bounds instead of by search.
+"""
+
+from .atoms import FALSE, TRUE, as_index, as_sint, const, order_key, sint
+from .bounds import bounds, bounds_where
+from .conditions import all_of, equal, less, less_equal, logical_not, maximum, minimum, not_equal, select
+from .division import add, floordiv, mod, sub
+from .nodes import evaluate, rebuild, substitute
+from .polynomials import Monomial, Terms, build, mul, neg, terms_of
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "Monomial",
+    "Terms",
+    "add",
+    "all_of",
+    "as_index",
+    "as_sint",
+    "bounds",
+    "bounds_where",
+    "build",
+    "const",
+    "equal",
+    "evaluate",
+    "floordiv",
+    "less",
+    "less_equal",
+    "logical_not",
+    "maximum",
+    "minimum",
+    "mod",
+    "mul",
+    "neg",
+    "not_equal",
+    "order_key",
+    "rebuild",
+    "select",
+    "sint",
+    "sub",
+    "substitute",
+    "terms_of",
+]

@@ -1,0 +1,111 @@
+"""Index expressions as polynomials, and the canonical node of each."""
+
+from __future__ import annotations
+
+from ...dtype import dtypes
+from ..ops import Ops
+from ..uop import UOp
+from .atoms import const, order_key
+
+Monomial = tuple[UOp, ...]
+Terms = dict[Monomial, int]
+#: Sums with more pairs of terms than this are not multiplied out.
+MAX_PRODUCT = 64
+
+
+def terms_of(node: UOp) -> tuple[Terms, int]:
+    """The polynomial of a node: {product of atoms: coefficient}, constant. Do not change the dict."""
+    found = node.facts.get("terms")
+    if found is None:
+        found = node.facts["terms"] = _terms_of(node)
+    return found
+
+
+def _terms_of(node: UOp) -> tuple[Terms, int]:
+    terms: Terms = {}
+    constant = 0
+    while True:  # a canonical sum leans left: ((a + b) + c) + const
+        right = node
+        if node.op is Ops.ADD:
+            node, right = node.src
+        if right.op is Ops.CONST:
+            constant += right.arg
+        else:
+            monomial, coefficient = _monomial_of(right)
+            terms[monomial] = terms.get(monomial, 0) + coefficient
+        if right is node:
+            return terms, constant
+
+
+def _monomial_of(node: UOp) -> tuple[Monomial, int]:
+    coefficient = 1
+    if node.op is Ops.MUL and node.src[1].op is Ops.CONST:
+        coefficient, node = node.src[1].arg, node.src[0]
+    factors = []
+    while node.op is Ops.MUL:  # a canonical product leans left too
+        factors.append(node.src[1])
+        node = node.src[0]
+    factors.append(node)
+    return tuple(reversed(factors)), coefficient
+
+
+def _term_order(item: tuple[Monomial, int]) -> tuple[int, int, list[str]]:
+    monomial, coefficient = item
+    return -len(monomial), -abs(coefficient), [order_key(atom) for atom in monomial]
+
+
+def build(terms: Terms, constant: int) -> UOp:
+    """The canonical node of a polynomial."""
+    items = [item for item in terms.items() if item[1] != 0]
+    if not items:
+        return const(constant)
+    if len(items) > 1:
+        items.sort(key=_term_order)
+    total: UOp | None = None
+    for monomial, coefficient in items:
+        product = monomial[0]
+        for atom in monomial[1:]:
+            product = UOp(Ops.MUL, dtypes.index, (product, atom))
+        if coefficient != 1:
+            product = UOp(Ops.MUL, dtypes.index, (product, const(coefficient)))
+        total = product if total is None else UOp(Ops.ADD, dtypes.index, (total, product))
+    if total is None:
+        raise RuntimeError("a sum without terms")
+    if constant:
+        total = UOp(Ops.ADD, dtypes.index, (total, const(constant)))
+    if "terms" not in total.facts:
+        total.facts["terms"] = (dict(items), constant)
+    return total
+
+
+def accumulate(terms: Terms, more: Terms, factor: int = 1) -> None:
+    """Add `factor` times the second sum to the first, in place."""
+    for monomial, coefficient in more.items():
+        terms[monomial] = terms.get(monomial, 0) + coefficient * factor
+
+
+def mul(a: UOp, b: UOp) -> UOp:
+    """The product, multiplied out."""
+    if a.op is Ops.CONST:
+        a, b = b, a
+    if b.op is Ops.CONST:
+        if b.arg == 1:
+            return a
+        if b.arg == 0:
+            return b
+    left, left_constant = terms_of(a)
+    right, right_constant = terms_of(b)
+    if len(left) * len(right) > MAX_PRODUCT:
+        return build({tuple(sorted((a, b), key=order_key)): 1}, 0)
+    terms: Terms = {}
+    for m1, c1 in left.items():
+        for m2, c2 in right.items():
+            monomial = tuple(sorted(m1 + m2, key=order_key))
+            terms[monomial] = terms.get(monomial, 0) + c1 * c2
+    accumulate(terms, left, right_constant)
+    accumulate(terms, right, left_constant)
+    return build(terms, left_constant * right_constant)
+
+
+def neg(a: UOp) -> UOp:
+    return mul(a, const(-1))

@@ -387,7 +387,7 @@ def live_nodes() -> int:
 
 # *** filled by other modules of this folder, so that imports go one way
 
-#: The canonical constructors of index arithmetic (index.py).
+#: The canonical constructors of index arithmetic (ir/index/).
 index_constructors: dict[Ops, Any] = {}
 
 

@@ -25,6 +25,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
 
+#: Seconds after which what a test waits for is taken to hang: nobody knows how slow a busy machine is.
+PATIENCE = 600
+
 # ---- drivers ----
 
 
@@ -48,6 +51,12 @@ def _module(name: str) -> Callable[[], Any]:
 def _c_compiler() -> str | None:
     names = [os.environ["CC"]] if os.environ.get("CC") else ["clang", "gcc", "cc"]
     return next((path for path in map(shutil.which, names) if path), None)
+
+
+def _several_cores() -> bool | None:
+    from lazygrad.config import usable_cores
+
+    return usable_cores() > 1 or None
 
 
 def _opencl() -> Any:
@@ -92,14 +101,17 @@ def _webgpu() -> Any:
 
 DRIVERS = {
     "clang": Driver(_c_compiler, "apt-get install clang (or any C compiler, named by CC)"),
+    "clang-itself": Driver(lambda: shutil.which("clang"), "apt-get install clang"),
     "cl": Driver(_opencl, 'pip install "lazygrad[cl]" and apt-get install pocl-opencl-icd'),
     "cuda": Driver(_cuda, 'pip install "lazygrad[cuda]" on a machine with an NVIDIA GPU and its driver'),
     "g++": Driver(lambda: shutil.which("g++"), "apt-get install g++"),
+    "gcc": Driver(lambda: shutil.which("gcc"), "apt-get install gcc"),
     "metal": Driver(_module("Metal"), 'pip install "lazygrad[metal]" on macOS'),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
     "mypy": Driver(_module("mypy"), 'pip install "lazygrad[dev]"'),
     "nvrtc": Driver(_nvrtc, 'pip install "lazygrad[cuda]"'),
     "onnx": Driver(_module("onnx"), 'pip install "lazygrad[onnx]"'),
+    "cores": Driver(_several_cores, "let this process run on two cores or more"),
     "torch": Driver(_module("torch"), "pip install torch"),
     "webgpu": Driver(_webgpu, 'pip install "lazygrad[webgpu]" and apt-get install mesa-vulkan-drivers'),
 }

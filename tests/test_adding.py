@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import PATIENCE, ROOT
 
 PAGE = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
 
@@ -48,7 +48,7 @@ def run(root: Path, script: str) -> str:
     env = {**os.environ, "PYTHONPATH": str(root), "CACHELEVEL": "0"}
     env.pop("DEV", None)
     command = [sys.executable, "-c", textwrap.dedent(script)]
-    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=root, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=root, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

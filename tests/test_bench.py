@@ -12,13 +12,13 @@ import pytest
 from bench import latency
 from bench.speed.run import Peer
 
-from .helpers import ROOT, needs
+from .helpers import PATIENCE, ROOT, needs
 
 
 def run_bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bench", *arguments]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=PATIENCE)
 
 
 def test_every_case_runs():
@@ -101,7 +101,7 @@ def test_a_library_that_hangs_or_dies_has_no_time_and_another_process_next():
     peer = Peer("numpy", cores, patience=0.0)
     assert peer.ask(case=None) == {"error": "numpy took longer than 0 s"}
     assert peer.process is None
-    peer.patience = 60.0
+    peer.patience = PATIENCE
     assert peer.ask(case=None) == {}
     peer.process.kill()
     peer.process.wait()

@@ -27,7 +27,7 @@ from lazygrad.device import (
 )
 from lazygrad.dtype import dtypes
 from lazygrad.runtime._host import HostAllocator, Memory
-from tests.helpers import ROOT
+from tests.helpers import PATIENCE, ROOT
 
 HOST_DEVICES = ["CPU", "CLANG", "PYTHON", "NPY"]
 
@@ -40,7 +40,7 @@ def run_python(script: str, **env: str) -> str:
         env={**clean, "PYTHONPATH": str(ROOT), **env},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

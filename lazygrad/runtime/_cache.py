@@ -35,7 +35,7 @@ VERSION = 1
 #: Above so many bytes, what was not used for the longest time goes, until three quarters are left.
 MAX_BYTES = 1 << 29
 #: How long another process may keep the file locked.
-BUSY_S = 2.0
+BUSY_S = 10.0
 #: The time of last use is kept to the day, so that reading rarely writes.
 DAY_S = 86400
 

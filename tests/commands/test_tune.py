@@ -9,6 +9,7 @@ from lazygrad.__main__ import main
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.commands import tune
 from lazygrad.engine.tuning import Tuned
+from tests.helpers import PATIENCE
 
 SCRIPT = """
 from lazygrad import Tensor
@@ -23,7 +24,7 @@ print("done")
 def script(tmp_path):
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
-    with Context(CACHEDB=str(tmp_path / "private" / "cache.db")):
+    with Context(CACHEDB=str(tmp_path / "private" / "cache.db"), BEAM_TIMEOUT_SEC=PATIENCE):
         yield str(path)
 
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from lazygrad import Device, Tensor
-from lazygrad.config import Context, usable_cores
+from lazygrad.config import Context
 from lazygrad.device import CompileError
 from lazygrad.engine import programs
 from lazygrad.engine.background import Background, background
 from lazygrad.engine.programs import clear_programs
-from tests.helpers import ROOT
+from tests.helpers import PATIENCE, ROOT, needs
 
-two_cores = pytest.mark.skipif(usable_cores() < 2, reason="one core compiles where it lowers")
+two_cores = needs("cores")  # on one, kernels compile where they are lowered
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ class Note:
 
 
 def wait_for_end(worker: Background) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while worker._thread is not None and time.monotonic() < end:
         time.sleep(0.001)
     assert worker._thread is None
@@ -60,7 +60,7 @@ def test_jobs_are_done_in_order_on_one_other_thread():
     for job in jobs:
         worker.submit(job)
     for job in jobs:
-        assert job.done.wait(10)
+        assert job.done.wait(PATIENCE)
     assert [number for number, _ in log] == list(range(20))
     assert {thread.name for _, thread in log} == {"lazygrad compile"}  # another one, if it rested in between
     assert threading.current_thread() not in {thread for _, thread in log}
@@ -72,7 +72,7 @@ def test_the_thread_ends_and_gives_back_the_interval():
         job = Note(log, n, 0.01)
         worker.submit(job)
         assert sys.getswitchinterval() <= before
-        assert job.done.wait(10)
+        assert job.done.wait(PATIENCE)
         wait_for_end(worker)
         assert sys.getswitchinterval() == before
     assert len({thread for _, thread in log}) == 3
@@ -197,7 +197,7 @@ def test_what_is_forgotten_while_it_compiles_is_not_kept(monkeypatch):
     compile_one = type(device).compile
 
     def waiting(self, spec):
-        go_on.wait(20)
+        go_on.wait(PATIENCE)
         return compile_one(self, spec)
 
     values = three_kernels(Tensor.ones(4, 6).contiguous().realize())
@@ -224,7 +224,7 @@ def test_two_threads_at_once():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert len(results) == 4
     assert all(result == results[0] for result in results)
 
@@ -241,9 +241,11 @@ compile_one = type(device).compile
 x = Tensor.ones(4, 6).contiguous().realize()
 values = [x + n if n % 2 else x * n for n in range(2, 8)] + [x.sum(n % 2) * n for n in range(2, 8)]
 in_time = threading.Event()
+compiled = []
 def slowly(self, spec):
     in_time.wait(SECONDS)
-    return compile_one(self, spec)
+    compiled.append(compile_one(self, spec))
+    return compiled[-1]
 type(device).compile = slowly
 """
 
@@ -258,7 +260,7 @@ def run(code: str, seconds: float) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "CACHELEVEL": "1"}
     code = SLOW.replace("SECONDS", str(seconds)) + code
     return subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=PATIENCE
     )
 
 
@@ -266,18 +268,17 @@ def run(code: str, seconds: float) -> subprocess.CompletedProcess[str]:
 def test_ctrl_c_is_heard_while_a_kernel_compiles():
     done = run(
         """
-threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-start = time.monotonic()
 try:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     Tensor.realize(*values)
     print("not interrupted")
 except KeyboardInterrupt:
-    print("interrupted", time.monotonic() - start < 20)
+    print("interrupted", compiled == [])
 in_time.set()
 Tensor.realize(*values)
 print(values[0].tolist()[0][0], values[-1].tolist())
 """,
-        30.0,
+        PATIENCE,
     )
     assert done.stdout == "interrupted True\n2.0 [42.0, 42.0, 42.0, 42.0]\n"
     assert done.stderr == ""
@@ -286,11 +287,17 @@ print(values[0].tolist()[0][0], values[-1].tolist())
 
 @two_cores
 def test_the_end_does_not_wait_for_what_nobody_will_run():
-    start = time.monotonic()
-    done = run(PREPARE + "1 / 0", 2.0)
+    told = """
+compile_quietly = compile_one
+def compile_one(self, spec):
+    os.write(1, b"compiled ")
+    return compile_quietly(self, spec)
+"""
+    done = run(told + PREPARE + "print(len(values), end=' ', flush=True)\n1 / 0", 1.0)
     assert done.returncode == 1
     assert done.stderr.strip().endswith("ZeroDivisionError: division by zero")
-    assert time.monotonic() - start < 15  # and not the 24 of all the kernels
+    assert "12 " in done.stdout
+    assert done.stdout.count("compiled") < 12
 
 
 @two_cores

@@ -15,7 +15,7 @@ from lazygrad import Context, Tensor, Variable
 from lazygrad.device import GlobalCounters
 from lazygrad.engine import programs, realize
 from lazygrad.schedule.kernelize import clear_templates
-from tests.helpers import ROOT
+from tests.helpers import PATIENCE, ROOT
 
 
 def memory(values) -> Tensor:
@@ -213,7 +213,7 @@ def test_a_forked_child_uses_the_cpu():
         [sys.executable, "-c", textwrap.dedent(script)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.stdout.strip() == "[0, 0, 0, 0]", done.stderr

@@ -20,7 +20,7 @@ from lazygrad.engine.programs import clear_programs
 from lazygrad.engine.roofline import Roofline
 from lazygrad.ir.args import AxisType
 from lazygrad.renderer.cstyle import MetalRenderer
-from tests.helpers import ROOT
+from tests.helpers import PATIENCE, ROOT
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_what_the_encoding_lacks_is_a_question_mark(style, tmp_path):
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     env |= {"DEBUG": "5", "TRACEMETA": "2", "DEBUG_STYLE": style}
     path.write_text(textwrap.dedent(script), encoding="utf-8")
-    done = subprocess.run([sys.executable, path], env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, path], env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert done.stderr == ""
     assert done.stdout.count("[4.0]") == 3
     assert ("?? STORE" in done.stdout) is (style == "classic")

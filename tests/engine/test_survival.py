@@ -13,12 +13,12 @@ import textwrap
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import PATIENCE, ROOT
 
 
-def run(script: str, *args: object, timeout: float = 120) -> str:
+def run(script: str, *args: object) -> str:
     command = [sys.executable, "-c", textwrap.dedent(script), *map(str, args)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout.strip()
 

@@ -17,12 +17,13 @@ from lazygrad.engine import programs, trials, tuning
 from lazygrad.engine.programs import clear_programs, get_runner
 from lazygrad.engine.time_kernels import example
 from lazygrad.engine.trials import TrialError, Trials, trials_on
+from tests.helpers import PATIENCE
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path):
     clear_programs()
-    with Context(CACHEDB=str(tmp_path / "private" / "cache.db")):
+    with Context(CACHEDB=str(tmp_path / "private" / "cache.db"), BEAM_TIMEOUT_SEC=PATIENCE):
         yield
     clear_programs()
 
@@ -51,8 +52,8 @@ def child():
 
 def test_a_program_is_timed_and_its_results_come_back(child):
     spec = program(row_sums().ast)
-    assert 0 < child.time(spec, MEMORY, (), 20, None) < 1
-    [got] = child.outputs(spec, MEMORY, (), 20)
+    assert 0 < child.time(spec, MEMORY, (), PATIENCE, None) < 1
+    [got] = child.outputs(spec, MEMORY, (), PATIENCE)
     rows = example(dtypes.float, 1024, 1).reshape(16, 64)
     np.testing.assert_allclose(np.frombuffer(got, np.float32), rows.sum(1), rtol=1e-4, atol=1e-4)
 
@@ -69,24 +70,24 @@ def test_a_candidate_that_crashes_loses_only_itself(child):
     crash = broken("  call void @llvm.trap()")
     crash = dataclasses.replace(crash, src=crash.src + "\ndeclare void @llvm.trap()\n")
     with pytest.raises(TrialError, match="ends its process"):
-        child.time(crash, MEMORY, (), 20, None)
-    assert child.time(program(row_sums().ast), MEMORY, (), 20, None) > 0
+        child.time(crash, MEMORY, (), PATIENCE, None)
+    assert child.time(program(row_sums().ast), MEMORY, (), PATIENCE, None) > 0
 
 
 def test_a_candidate_that_hangs_loses_only_itself(child):
-    child.time(program(row_sums().ast), MEMORY, (), 20, None)  # so that it has started
+    child.time(program(row_sums().ast), MEMORY, (), PATIENCE, None)  # so that it has started
     hang = broken("  call void @forever()")
     spin = "\ndefine void @forever() noinline {\nentry:\n  br label %again\nagain:\n  br label %again\n}\n"
     hang = dataclasses.replace(hang, src=hang.src + spin)
     with pytest.raises(TrialError, match=r"takes more than 0\.5 s"):
         child.time(hang, MEMORY, (), 0.5, None)
-    assert child.time(program(row_sums().ast), MEMORY, (), 20, None) > 0
+    assert child.time(program(row_sums().ast), MEMORY, (), PATIENCE, None) > 0
 
 
 def test_a_candidate_that_is_refused_says_why(child):
     spec = dataclasses.replace(program(row_sums().ast), src="this is no program")
     with pytest.raises(TrialError, match="CompileError: LLVM refuses this kernel"):
-        child.time(spec, MEMORY, (), 20, None)
+        child.time(spec, MEMORY, (), PATIENCE, None)
 
 
 def test_after_ctrl_c_the_next_answer_is_its_own(child, monkeypatch):
@@ -96,8 +97,8 @@ def test_after_ctrl_c_the_next_answer_is_its_own(child, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(trials.pickle, "load", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            child.time(program(row_sums().ast), MEMORY, (), 20, None)
-    assert child.time(program(row_sums().ast), MEMORY, (), 20, None) > 0
+            child.time(program(row_sums().ast), MEMORY, (), PATIENCE, None)
+    assert child.time(program(row_sums().ast), MEMORY, (), PATIENCE, None) > 0
 
 
 @pytest.mark.parametrize(

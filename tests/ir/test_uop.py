@@ -19,6 +19,7 @@ import pytest
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops, UOp, Variable
 from lazygrad.ir.uop import live_nodes, toposort
+from tests.helpers import PATIENCE
 
 
 def leaf(number):
@@ -230,7 +231,7 @@ def test_nothing_is_said_where_nodes_and_tensors_die(script):
     if "setitimer" in script and not hasattr(signal, "setitimer"):
         pytest.skip("this system has no timers that interrupt")
     command = [sys.executable, "-c", textwrap.dedent(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
 
 

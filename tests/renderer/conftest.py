@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,9 +31,8 @@ def language(request: pytest.FixtureRequest) -> str:
         require("cl")
     elif name in GPU_RENDERERS:
         require("g++")
-    elif name != "llvm" and not shutil.which(name):
-        require("clang")
-        pytest.skip(f"{name} is missing: apt-get install {name}")
+    elif name != "llvm":
+        require({"clang": "clang-itself"}.get(name, name))
     return name
 
 

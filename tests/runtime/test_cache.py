@@ -9,7 +9,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ import pytest
 from lazygrad.config import Context
 from lazygrad.runtime import _cache, diskcache_clear, diskcache_get, diskcache_put
 from lazygrad.runtime._cache import DiskCache
-from tests.helpers import ROOT
+from tests.helpers import PATIENCE, ROOT
 
 KEY, VALUE = b"k" * 32, b"some value"
 NOBODY = 65534
@@ -28,6 +30,14 @@ def path(tmp_path) -> str:
     return str(tmp_path / "private" / "cache.db")
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user reaches; pytest's own are root's alone, and shared by processes."""
+    with tempfile.TemporaryDirectory() as made:
+        os.chmod(made, 0o711)
+        yield Path(made)
+
+
 @contextlib.contextmanager
 def as_nobody(*paths):
     """As a user to whom permissions apply, and to whom these files belong."""
@@ -36,19 +46,11 @@ def as_nobody(*paths):
         return
     for each in paths:
         os.chown(each, NOBODY, NOBODY)
-    opened = []
-    for folder in Path(paths[0]).parents:  # pytest's own folders are root's alone
-        mode = os.stat(folder).st_mode
-        if not mode & stat.S_IXOTH and str(folder) not in paths:
-            opened.append((folder, mode))
-            os.chmod(folder, mode | stat.S_IXOTH | stat.S_IXGRP)
     os.setresuid(NOBODY, NOBODY, 0)
     try:
         yield
     finally:
         os.setresuid(0, 0, 0)
-        for folder, mode in opened:
-            os.chmod(folder, stat.S_IMODE(mode))
 
 
 def in_processes(count: int, code: str, path: str) -> list[str]:
@@ -59,7 +61,7 @@ def in_processes(count: int, code: str, path: str) -> list[str]:
         subprocess.Popen([*command, str(n)], env=environment, stderr=subprocess.PIPE, text=True)
         for n in range(count)
     ]
-    return [process.communicate(timeout=120)[1] for process in started]
+    return [process.communicate(timeout=PATIENCE)[1] for process in started]
 
 
 # *** values
@@ -157,7 +159,8 @@ def test_another_users_file_is_not_used(path, capfd):
 # *** files that do not work
 
 
-def test_read_only(path, capfd):
+def test_read_only(open_folder, capfd):
+    path = str(open_folder / "private" / "cache.db")
     first = DiskCache(path)
     first.put("t", KEY, VALUE)
     first.close()
@@ -174,8 +177,8 @@ def test_read_only(path, capfd):
     assert err == f"lazygrad: disk cache {path}: it cannot be written; runs do not need it\n"
 
 
-def test_no_place_to_make_it(tmp_path, capfd):
-    folder = tmp_path / "closed"
+def test_no_place_to_make_it(open_folder, capfd):
+    folder = open_folder / "closed"
     folder.mkdir(0o500)
     for path in (folder / "cache.db", folder / "deeper" / "cache.db"):
         with as_nobody(folder):

@@ -11,7 +11,7 @@ import pytest
 
 from lazygrad import Device
 from lazygrad.device import DeviceError
-from tests.helpers import ROOT
+from tests.helpers import PATIENCE, ROOT
 
 
 def run(script: str, tmp_path) -> str:
@@ -20,7 +20,9 @@ def run(script: str, tmp_path) -> str:
     environment.pop("CC", None)
     environment.pop("DEV", None)
     command = [sys.executable, "-c", textwrap.dedent(script)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.strip()
 

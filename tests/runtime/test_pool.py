@@ -16,15 +16,15 @@ import pytest
 
 from lazygrad import Device, Tensor, TinyJit
 from lazygrad.codegen.opt import OptOps
-from lazygrad.config import Context, usable_cores
+from lazygrad.config import Context
 from lazygrad.engine.programs import clear_programs, method_cache
 from lazygrad.runtime import _pool
 from lazygrad.runtime._pool import Pool, pool
-from tests.helpers import ROOT, needs
+from tests.helpers import PATIENCE, ROOT, needs
 
 pytestmark = pytest.mark.skipif(not _pool.available(), reason="the pool is there on 64-bit Linux")
 
-several_cores = pytest.mark.skipif(usable_cores() < 2, reason="on one core kernels stay whole")
+several_cores = needs("cores")  # on one, kernels stay whole
 
 #: An entry that adds 1 to element `piece` of its buffer, vals[0] times.
 COUNT = """
@@ -106,7 +106,7 @@ def test_several_python_threads():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert [counter.counts() for counter in counters] == [[50_000] * 6] * 4
 
 
@@ -282,7 +282,11 @@ assert good() and pool.workers == 2
 def run(code: str, **flags: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **flags}
     return subprocess.run(
-        [sys.executable, "-c", BEGIN + code], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", BEGIN + code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
 
 
@@ -315,7 +319,7 @@ def test_a_forked_child_has_workers_of_its_own():
 for _ in range(5):
     pid = os.fork()
     if pid == 0:
-        signal.alarm(20)
+        signal.alarm(300)  # a child that hangs dies
         assert pool.workers == 0
         assert good() and good() and pool.workers == 2
         os._exit(0)
@@ -353,7 +357,7 @@ thread.start()
 for _ in range(10):
     pid = os.fork()
     if pid == 0:
-        signal.alarm(20)
+        signal.alarm(300)  # a child that hangs dies
         os._exit(0 if good() and good() else 1)
     assert os.waitpid(pid, 0)[1] == 0
 stop.set()
@@ -382,12 +386,11 @@ assert os.waitpid(pid, 0)[1] == 0
 @several_cores
 def test_signals_reach_python():
     done = run("""
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-start = time.monotonic()
 try:
-    time.sleep(20)
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    time.sleep(600)
+    print("slept")
 except KeyboardInterrupt:
-    assert time.monotonic() - start < 5 and good()
-    print("heard")
+    print("heard", good())
 """)
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "heard\n")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "heard True\n")

@@ -14,7 +14,7 @@ import textwrap
 import pytest
 
 from lazygrad import Tensor, dtypes
-from tests.helpers import ROOT, needs
+from tests.helpers import PATIENCE, ROOT, needs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the guards are those of Linux")
 
@@ -35,7 +35,9 @@ def run(code: str, guard: str, **flags: object) -> subprocess.CompletedProcess[s
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "GUARD": guard, "BASE": "CPU"}
     environment |= {"PYTHONFAULTHANDLER": "1", **{name: str(flag) for name, flag in flags.items()}}
     command = [sys.executable, "-c", BEGIN + textwrap.dedent(code)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, cwd=ROOT)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT
+    )
 
 
 def passes(code: str, guard: str, **flags: object) -> None:

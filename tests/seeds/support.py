@@ -10,7 +10,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from tests.helpers import ROOT
+from tests.helpers import PATIENCE, ROOT
 
 SCRIPTS = Path(__file__).parent / "scripts"
 FLAGS = (
@@ -42,7 +42,7 @@ def _run(command: list[str], flags: dict[str, str | int]) -> str:
         "PYTHONIOENCODING": "utf-8",
         **{name: str(flag) for name, flag in flags.items()},
     }
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=env, timeout=120)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=env, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

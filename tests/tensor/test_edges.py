@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
-from tests.helpers import ROOT, needs
+from tests.helpers import PATIENCE, ROOT, needs
 
 INTS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -109,7 +109,7 @@ for name in {floats}:
 print("all of it")
 """
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout.strip()) == (0, "all of it"), done.stderr[-3000:]
 
 

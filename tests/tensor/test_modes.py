@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from lazygrad import Tensor, enable_grad, no_grad
+from tests.helpers import PATIENCE
 
 X = Tensor([2.0], requires_grad=True)
 
@@ -50,7 +51,7 @@ def test_a_decorated_function_in_two_threads():
     def held(others: threading.Thread | None = None) -> None:
         if others is None:
             inside.set()
-            leave.wait(5)
+            leave.wait(PATIENCE)
         else:
             leave.set()
             others.join()
@@ -62,7 +63,7 @@ def test_a_decorated_function_in_two_threads():
     with no_grad():
         thread = threading.Thread(target=run)
         thread.start()
-        inside.wait(5)
+        inside.wait(PATIENCE)
         held(thread)
         states.append(square().requires_grad)
     assert states == [True, False]

@@ -19,7 +19,7 @@ from lazygrad.renderer.cstyle import CStyleRenderer, MetalRenderer
 from lazygrad.viz import Form, Page, Recording, Rewrite, pages, plain, record
 from lazygrad.viz.pages import rewrite_lines
 from lazygrad.viz.walk import frame, walk
-from tests.helpers import ROOT
+from tests.helpers import PATIENCE, ROOT
 
 DOT = """
     from lazygrad import Tensor
@@ -43,7 +43,7 @@ def command(tmp_path: Path, script: str, *words: str) -> subprocess.CompletedPro
     path.write_text(textwrap.dedent(script))
     env = {**os.environ, "PYTHONPATH": str(ROOT), "DEV": "CPU"}
     line = [sys.executable, "-m", "lazygrad", "explain", str(path), *words]
-    return subprocess.run(line, capture_output=True, text=True, env=env, timeout=120)
+    return subprocess.run(line, capture_output=True, text=True, env=env, timeout=PATIENCE)
 
 
 # ---- recording ----

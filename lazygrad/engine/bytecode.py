@@ -9,8 +9,9 @@ import dis
 import functools
 import os
 import types
-from collections.abc import Mapping
-from typing import NamedTuple
+import weakref
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
 
 from .capture import PACKAGE
 
@@ -23,10 +24,27 @@ class Chain(NamedTuple):
     attributes: tuple[str, ...]
 
 
+T = TypeVar("T")
+
+
+def _remembered(question: Callable[[types.CodeType], T]) -> Callable[[types.CodeType], T]:
+    """The function, asked once of each code; the answer goes when the code does."""
+    known: weakref.WeakKeyDictionary[types.CodeType, T] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(question)
+    def answer(code: types.CodeType) -> T:
+        found = known.get(code)
+        if found is None:
+            found = known[code] = question(code)
+        return found
+
+    return answer
+
+
 _KEEPS = frozenset(("COPY", "PUSH_NULL", "NOP", "CACHE", "EXTENDED_ARG", "RESUME", "PRECALL"))
 
 
-@functools.lru_cache(4096)
+@_remembered
 def chains_of(code: types.CodeType) -> tuple[Chain, ...]:
     """The chains that a function and the functions written in it read or set."""
     found: dict[Chain, None] = {}
@@ -74,7 +92,7 @@ _CELLS = frozenset(
 )
 
 
-@functools.lru_cache(4096)
+@_remembered
 def names_of(code: types.CodeType) -> frozenset[str]:
     """Every name in a function's bytecode, and in that of the functions written in it."""
     found = set(code.co_names)
@@ -91,10 +109,13 @@ _STDLIB = os.path.dirname(os.__file__) + os.sep
 _SITE = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 
 
-@functools.lru_cache(65536)
 def is_user_code(code: types.CodeType) -> bool:
     """Whether a function is the user's: not lazygrad's, the standard library's, numpy's or llvmlite's."""
-    file = code.co_filename
+    return _is_user_file(code.co_filename)
+
+
+@functools.lru_cache(4096)
+def _is_user_file(file: str) -> bool:
     if file.startswith((PACKAGE, "<frozen", "<__array_function__")):
         return False
     if any(part in file for part in _SITE):

@@ -385,17 +385,20 @@ def is_instance(value: Any) -> bool:
         value, (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
     ):
         return False
-    return _is_written(kind)  # type: ignore[arg-type]
+    return _is_written(kind)
+
+
+def _is_written(kind: Any) -> bool:
+    """Whether a class comes from a class statement of the user's, or is one of our layers."""
+    made_by_a_class_statement = kind.__flags__ & (1 << 9)  # Py_TPFLAGS_HEAPTYPE
+    return bool(made_by_a_class_statement) and _is_looked_into(kind.__module__)
 
 
 @functools.lru_cache(4096)
-def _is_written(kind: Any) -> bool:
-    """Whether a class comes from a class statement of the user's, or is one of our layers."""
-    module: str = kind.__module__
+def _is_looked_into(module: str) -> bool:
     if module.startswith(_OWN):
         return module.startswith(f"{_OWN}nn")
-    made_by_a_class_statement = kind.__flags__ & (1 << 9)  # Py_TPFLAGS_HEAPTYPE
-    return bool(made_by_a_class_statement) and module.partition(".")[0] not in _CLOSED
+    return module.partition(".")[0] not in _CLOSED
 
 
 #: Instances of classes of these are not looked into.

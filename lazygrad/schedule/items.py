@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..device import Buffer
-from ..ir.ops import MOVEMENT, Ops
+from ..ir.ops import Ops
 from ..ir.uop import UOp
 from .graph import below_movement
 from .lift import argument_name
-from .versions import buffer_of, effective
+from .versions import below_looks, buffer_of, effective
 
 
 class ScheduleItem(NamedTuple):
@@ -80,9 +80,7 @@ def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
     items: list[ScheduleItem] = []
     stack: list[UOp] = []
     for root in reversed(roots):
-        while root.op in MOVEMENT or root.op is Ops.DETACH:
-            root = root.src[0]
-        root = effective(root)
+        root = effective(below_looks(root))
         if root.op is Ops.MULTI:
             stack.extend(effective(below_movement(part)) for part in reversed(root.src))
         else:

@@ -35,7 +35,16 @@ from .lift import (
     open_value,
 )
 from .multi import in_place, on_several, separated
-from .versions import check_alive, device_of, effective, in_shape, latest, new_buffer, set_becomes
+from .versions import (
+    below_looks,
+    check_alive,
+    device_of,
+    effective,
+    in_shape,
+    latest,
+    new_buffer,
+    set_becomes,
+)
 
 Pending = Callable[[], Iterable[UOp]]
 #: One lock around planning and compiling; re-entrant, none around running.
@@ -124,10 +133,7 @@ def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
     """The nodes below movements that are not in memory and not planned yet."""
     found: dict[UOp, None] = {}
     for root in roots:
-        node = latest(root)
-        base = node
-        while base.op in _LOOKS:
-            base = base.src[0]
+        base = below_looks(latest(root))
         if base.op is Ops.MULTI and in_place(base):
             for part in base.src:
                 check_alive(below_movement(part))
@@ -136,9 +142,6 @@ def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
         elif base.op is Ops.BUFFER:
             check_alive(base)
     return list(found)
-
-
-_LOOKS = MOVEMENT | {Ops.DETACH}
 
 
 def _ended_versions(order: Sequence[UOp]) -> set[UOp]:
@@ -192,8 +195,7 @@ def _readers_of_ended(
 
 def _open_or_planned(node: UOp) -> list[UOp]:
     """What a value is computed from that is not in memory: of one that several devices hold, its parts."""
-    while node.op in _LOOKS:
-        node = node.src[0]
+    node = below_looks(node)
     if node.op is Ops.MULTI:
         return [below for part in node.src for below in _open_or_planned(part)]
     return [] if node.op in (Ops.BUFFER, Ops.CONST) else [node]

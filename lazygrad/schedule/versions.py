@@ -78,10 +78,7 @@ def next_version(assign: UOp) -> UOp:
         if "origin" in before.facts:  # of the memory
             after.facts["origin"] = before.facts["origin"]
     set_becomes(assign, after)
-    for ref in assign.facts.get("values", ()):
-        node = ref()
-        if node is not None:  # let go of the ASSIGN, and with it of the kernel and its inputs
-            set_becomes(node, rebased(node.facts["becomes"], after))
+    _let_go(assign, after)  # and with it of the kernel and its inputs
     return after
 
 
@@ -202,6 +199,14 @@ def set_becomes(node: UOp, replacement: UOp) -> None:
     base.facts["values"] = [*alive, weakref.ref(node)]
 
 
+def _let_go(base: UOp, successor: UOp) -> None:
+    """Let what has become movements on a base be those on its successor, so that the base can be freed."""
+    for ref in base.facts.get("values", ()):
+        node = ref()
+        if node is not None:
+            set_becomes(node, rebased(node.facts["becomes"], successor))
+
+
 def effective(node: UOp) -> UOp:
     """What this very node has become, to the end."""
     while True:
@@ -239,10 +244,7 @@ def renewed(multi: UOp) -> UOp | None:
     made = multi.replace(src=parts)
     with uninterrupted():
         set_becomes(multi, made)
-        for ref in multi.facts.get("values", ()):  # let go of what the parts were computed from
-            node = ref()
-            if node is not None:
-                set_becomes(node, rebased(node.facts["becomes"], made))
+        _let_go(multi, made)  # and with it of what the parts were computed from
     return made
 
 
@@ -250,10 +252,11 @@ def has_become(base: UOp) -> bool:
     """Whether a node that is no movement stands for something else by now."""
     if "becomes" in base.facts:
         return True
-    return base.op is Ops.MULTI and any(has_become(_below_looks(part)) for part in base.src)
+    return base.op is Ops.MULTI and any(has_become(below_looks(part)) for part in base.src)
 
 
-def _below_looks(node: UOp) -> UOp:
+def below_looks(node: UOp) -> UOp:
+    """The first node below that has elements of its own: neither a movement nor a DETACH."""
     while node.op in MOVEMENT or node.op is Ops.DETACH:
         node = node.src[0]
     return node

@@ -333,6 +333,12 @@ def _settle(node: UOp, ref: _Ref) -> UOp:
         return node
 
 
+def keep_origin(made: UOp, node: UOp) -> None:
+    """What a node has been made into comes from the user's call that the node came from, if from no other."""
+    if "origin" in node.facts:
+        made.facts.setdefault("origin", node.facts["origin"])
+
+
 def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UOp:
     """The same as `UOp(...)` for what cannot exist yet: a UNIQUE with a new number, and what is first made of
     it. It is not looked for, which saves a third of the time.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..device import Target
 from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.tracker import ShapeTracker, unbound
 from .blocks import in_blocks
@@ -95,7 +95,7 @@ def plain(order: Sequence[UOp], roots: Sequence[UOp], target: Target) -> PlainGr
             made = _reduction(made or _plain_node(node, src), target, node in wanted)
         else:
             made = _plain_node(node, src)
-        _keep_origin(node, made)
+        keep_origin(made, node)
         value[node] = made
     return graph
 
@@ -130,17 +130,12 @@ def _plain_assign(graph: PlainGraph, node: UOp, before: UOp, written: UOp) -> No
         del graph.stored[target], graph.version[before]  # never made: nobody reads that version from memory
         target = target.src[0]
     made = UOp(Ops.ASSIGN, node.dtype, (target, written), node.arg)
-    _keep_origin(node, made)
+    keep_origin(made, node)
     graph.version[node] = made
     graph.value[node] = made
     if computed:
         graph.stored[made] = base
         graph.value[node] = written
-
-
-def _keep_origin(node: UOp, made: UOp) -> None:
-    if made is not node and "origin" in node.facts:
-        made.facts.setdefault("origin", node.facts["origin"])
 
 
 def _plain_node(node: UOp, src: tuple[UOp, ...]) -> UOp:

@@ -17,7 +17,7 @@ from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.spec import TENSOR, verify
-from ..ir.uop import UOp
+from ..ir.uop import UOp, keep_origin
 from ..locks import uninterrupted
 from ..shape.rules import shape_of
 from .assemble import Ref, Template, plan
@@ -301,11 +301,10 @@ def _bind(
     results = []
     for position, kernel_number, output_number in template.results:
         raw = back.get(order[position], order[position])
-        if "origin" in raw.facts:
-            memory = made[kernel_number, output_number]
-            while memory.op is Ops.ASSIGN:
-                memory = memory.src[0]
-            memory.facts.setdefault("origin", raw.facts["origin"])
+        memory = made[kernel_number, output_number]
+        while memory.op is Ops.ASSIGN:
+            memory = memory.src[0]
+        keep_origin(memory, raw)
         results.append((raw, in_shape(made[kernel_number, output_number], shape_of(raw))))
     with uninterrupted():  # a plan holds for all its results: one left out would be written once more
         for raw, held in results:

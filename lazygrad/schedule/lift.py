@@ -14,7 +14,7 @@ from typing import Any
 
 from ..dtype import ConstType, DType, const_bits, dtypes
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops, execute, to_bits
-from ..ir.uop import UOp
+from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
@@ -141,8 +141,7 @@ def lift(
         if new is not node:
             made[node] = new
             back[new] = node
-            if "origin" in node.facts:
-                new.facts.setdefault("origin", node.facts["origin"])
+            keep_origin(new, node)
     return [made.get(root, root) for root in roots], back
 
 

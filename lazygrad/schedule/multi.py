@@ -22,7 +22,7 @@ from ..dtype import DType
 from ..gradient import filled, reduce_axes, scatter
 from ..ir.index import sint
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, keep_origin
 from ..shape import movement
 from ..shape.movement import base_and_tracker, expand, pad, permute, reshape, shrink
 from ..shape.rules import shape_of
@@ -165,10 +165,8 @@ class _Separation:
         else:
             value = _own(value)
         self.value[node] = value
-        origin = node.facts.get("origin")
-        if origin is not None:
-            for part in value.src if is_multi(value) else (value,):
-                below_movement(part).facts.setdefault("origin", origin)
+        for part in value.src if is_multi(value) else (value,):
+            keep_origin(below_movement(part), node)
         set_becomes(node, value)
         return value
 
@@ -188,9 +186,9 @@ class _Separation:
         if rule is None:
             raise NotImplementedError(f"{node.op} of a tensor that several devices hold")
         made = rule(self, node, sources)
-        if "origin" in node.facts and is_multi(made):
+        if is_multi(made):
             for part in made.src:
-                part.facts.setdefault("origin", node.facts["origin"])
+                keep_origin(part, node)
         return made
 
     def of(self, source: UOp) -> UOp:

@@ -125,10 +125,8 @@ class Placement:
             evaluations += max(tuples.values()) if group in rows else sum(tuples.values())
         if evaluations <= count or _widens_memory(node):
             return ""
-        if (
-            self.weights.cost[node] <= LOAD_COST and not self.weights.weight[node][1]
-        ):  # reading it again would cost as much
-            return ""
+        if self.weights.cost[node] <= LOAD_COST and not self.weights.weight[node][1]:
+            return ""  # reading it again would cost as much
         trip = count * STORE_COST + KERNEL_COST
         extra = (evaluations - count) * self.weights.cost[node]
         if extra > trip:

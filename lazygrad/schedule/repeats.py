@@ -16,7 +16,7 @@ from ..dtype import cast_value, dtypes
 from ..gradient import filled
 from ..ir.args import ReduceArg
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, keep_origin
 from ..shape import base_and_tracker, shape_of, shrink
 
 #: Combined with itself, a value stays what it is.
@@ -64,8 +64,7 @@ def _once(node: UOp, axes: Sequence[int]) -> UOp:
             continue
         if inner:
             done[top] = UOp(top.op, top.dtype, tuple([done[s] for s in top.src]), top.arg)
-            if "origin" in top.facts:
-                done[top].facts.setdefault("origin", top.facts["origin"])
+            keep_origin(done[top], top)
         else:
             spans = [(0, 1) if axis in axes else (0, size) for axis, size in enumerate(shape_of(top))]
             done[top] = shrink(top, spans)

@@ -83,9 +83,8 @@ class Weights:
             while True:
                 total, read, cost = self._inline_size(node, size, args)
                 first = min((begin[s] for s in node.src if s in begin), default=come)
-                if (
-                    total > max_ops
-                ):  # what is shared was counted twice; what is inlined lies between first and here
+                if total > max_ops:
+                    # what is shared was counted twice; what is inlined lies between first and here
                     total = min(total, come - first + self.price(node))
                 if total > max_ops:
                     total = self._exact_size(node, max_ops)

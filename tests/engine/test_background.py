@@ -301,7 +301,7 @@ def compile_one(self, spec):
 
 
 @two_cores
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@needs("fork")
 def test_a_forked_child_compiles_for_itself():
     done = run(
         "before = sys.getswitchinterval()"

@@ -15,7 +15,7 @@ from lazygrad import Context, Tensor, Variable
 from lazygrad.device import GlobalCounters
 from lazygrad.engine import programs, realize
 from lazygrad.schedule.kernelize import clear_templates
-from tests.helpers import PATIENCE, ROOT
+from tests.helpers import PATIENCE, ROOT, needs
 
 
 def memory(values) -> Tensor:
@@ -179,7 +179,7 @@ def test_a_kernel_that_fails_leaves_the_others_usable(monkeypatch):
 # ---- processes
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@needs("fork")
 def test_a_forked_child_uses_the_cpu():
     script = """
         import os, sys, threading

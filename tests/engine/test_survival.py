@@ -5,7 +5,6 @@ Each in a process of its own, with a time limit: what goes wrong here hangs, or 
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import textwrap
 
 import pytest
 
-from tests.helpers import PATIENCE, ROOT
+from tests.helpers import PATIENCE, ROOT, needs
 
 
 def run(script: str, *args: object) -> str:
@@ -128,12 +127,12 @@ FORKS = """
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@needs("fork")
 def test_forks_while_threads_work():
     assert run(FORKS, 3) == "errors"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@needs("fork")
 def test_forks_while_threads_work_for_long():
     assert run(FORKS, 60) == "errors"

@@ -19,7 +19,7 @@ import pytest
 from lazygrad.config import Context
 from lazygrad.runtime import _cache, diskcache_clear, diskcache_get, diskcache_put
 from lazygrad.runtime._cache import DiskCache
-from tests.helpers import PATIENCE, ROOT
+from tests.helpers import PATIENCE, ROOT, needs
 
 KEY, VALUE = b"k" * 32, b"some value"
 NOBODY = 65534
@@ -375,7 +375,7 @@ def test_several_threads_at_once(path):
     assert not failed
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@needs("fork")
 def test_a_fork_in_the_middle(path):
     """Children get and put through connections of their own while a thread of the parent is at work."""
     code = """

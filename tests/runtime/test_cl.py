@@ -213,7 +213,7 @@ def test_what_is_missing_is_said(monkeypatch):
         runtime._pyopencl()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@needs("fork")
 def test_a_forked_child_is_refused():
     Tensor([1.0], device="CL").realize()
     read, write = os.pipe()

@@ -127,7 +127,7 @@ def test_threads_compile_and_run_at_the_same_time(device):
     assert not errors
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@needs("fork")
 def test_a_child_forked_during_a_compile_can_compile():
     stop = threading.Event()
     ones = np.ones(9, np.int32)

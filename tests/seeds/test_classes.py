@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 
 import numpy as np
@@ -172,7 +171,7 @@ def test_S110_a_function_with_its_own_gradient():
     assert x.grad.item() == 60.0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@needs("fork")
 def test_S117_what_a_forked_child_may_open():
     script = """
         import os, sys

@@ -16,6 +16,7 @@ import importlib.metadata
 import os
 import re
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -150,6 +151,30 @@ def require(driver: str) -> Any:
             pytest.fail(f"{reason} (LAZYGRAD_REQUIRE names it)", pytrace=False)
         pytest.skip(reason, allow_module_level=True)
     return found
+
+
+# ---- threads ----
+
+
+def in_threads(count: int, work: Callable[[int], object]) -> None:
+    """Run work(number) in so many threads at once; what one of them raises is raised here."""
+    start = threading.Barrier(count)
+    errors: list[BaseException] = []
+
+    def run(number: int) -> None:
+        start.wait()
+        try:
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 # ---- golden texts ----

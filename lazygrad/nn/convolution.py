@@ -73,14 +73,11 @@ class _Convolution(_Windows):
         padding_mode: str = "zeros",
     ) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, dilation, groups, bias)
-        if isinstance(padding, str) and padding not in ("same", "valid"):
-            raise ValueError(f"padding is a number, one for each axis, 'same' or 'valid', not {padding!r}")
-        if padding == "same" and any(step != 1 for step in self.stride):
-            raise ValueError(f"padding 'same' is for a stride of 1, not {stride!r}")
         if padding_mode not in _PADDING_MODES:
             raise ValueError(f"padding_mode is one of {', '.join(_PADDING_MODES)}, not {padding_mode!r}")
         self.padding = padding if isinstance(padding, str) else counts("padding", padding, self.axes, 0)
         self.padding_mode = padding_mode
+        self._amounts()  # raises where the padding has no such name, or does not go with the stride
 
     def __call__(self, x: Tensor) -> Tensor:
         self._need_channels(x)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import threading
-
 import numpy as np
 import pytest
 
 from lazygrad.device import Allocator, Buffer, BufferSpec, DeviceError, GlobalCounters, OutOfMemoryError
 from lazygrad.dtype import dtypes
 from lazygrad.runtime._host import HostAllocator, Memory
+from tests.helpers import in_threads
 
 
 def test_memory_is_aligned():
@@ -117,33 +115,22 @@ def test_an_allocator_says_what_it_cannot_do():
 
 @pytest.mark.usefixtures("undisturbed")
 def test_threads_allocate_and_free_at_the_same_time():
-    errors: list[BaseException] = []
-    gc.collect()  # what other tests left goes now, not in the middle
     before = GlobalCounters.mem_used
 
     def work(seed: int) -> None:
-        try:
-            rng = np.random.default_rng(seed)
-            held: list[tuple[Buffer, int]] = []
-            for _ in range(300):
-                value = int(rng.integers(1, 255))
-                buffer = Buffer("CPU", int(rng.integers(1, 2000)), dtypes.uint8).allocate()
-                assert not buffer.numpy().any()
-                buffer.copyin(bytes([value]) * buffer.nbytes)
-                held.append((buffer, value))
-                if len(held) > 20:
-                    old, expected = held.pop(int(rng.integers(20)))
-                    assert (old.numpy() == expected).all()
-        except BaseException as error:
-            errors.append(error)
+        rng = np.random.default_rng(seed)
+        held: list[tuple[Buffer, int]] = []
+        for _ in range(300):
+            value = int(rng.integers(1, 255))
+            buffer = Buffer("CPU", int(rng.integers(1, 2000)), dtypes.uint8).allocate()
+            assert not buffer.numpy().any()
+            buffer.copyin(bytes([value]) * buffer.nbytes)
+            held.append((buffer, value))
+            if len(held) > 20:
+                old, expected = held.pop(int(rng.integers(20)))
+                assert (old.numpy() == expected).all()
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not errors
-    gc.collect()
+    in_threads(6, work)
     assert GlobalCounters.mem_used == before
 
 
@@ -153,17 +140,7 @@ def test_threads_allocate_one_buffer_once():
     for _ in range(30):
         base = Buffer("CPU", 50_000, dtypes.uint8)
         view = base.view(10, dtypes.uint8, 5)
-        start = threading.Barrier(4)
-
-        def work(buffer: Buffer, start: threading.Barrier = start) -> None:
-            start.wait()
-            buffer.ensure_allocated()
-
-        threads = [threading.Thread(target=work, args=(buffer,)) for buffer in (base, view, base, view)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        in_threads(4, lambda number, pair=(base, view): pair[number % 2].ensure_allocated())
         assert base.views == 1
         assert GlobalCounters.mem_used == before + 50_000
         view.deallocate()

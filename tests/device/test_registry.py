@@ -12,7 +12,7 @@ import pytest
 from lazygrad.config import DEV
 from lazygrad.device import CompiledDevice, Device, DeviceError, MissingDeviceError
 from lazygrad.runtime._host import HostAllocator
-from tests.helpers import PATIENCE, ROOT
+from tests.helpers import PATIENCE, ROOT, in_threads
 
 
 def run_python(script: str, **env: str) -> str:
@@ -128,11 +128,7 @@ def test_threads_open_a_device_once():
         return CompiledDevice(name, HostAllocator(name))
 
     Device.register("slowopen", make)
-    threads = [threading.Thread(target=lambda: Device["SLOWOPEN"]) for _ in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(8, lambda _: Device["SLOWOPEN"])
     Device.unregister("slowopen")
     assert opened == ["SLOWOPEN"]
 

@@ -17,7 +17,7 @@ from lazygrad.device import CompileError
 from lazygrad.engine import programs
 from lazygrad.engine.background import Background, background
 from lazygrad.engine.programs import clear_programs
-from tests.helpers import PATIENCE, ROOT, needs
+from tests.helpers import PATIENCE, ROOT, in_threads, needs
 
 two_cores = needs("cores")  # on one, kernels compile where they are lowered
 
@@ -215,16 +215,12 @@ def test_what_is_forgotten_while_it_compiles_is_not_kept(monkeypatch):
 def test_two_threads_at_once():
     x, results = Tensor.ones(4, 6).contiguous().realize(), []
 
-    def work() -> None:
+    def work(number: int) -> None:
         values = three_kernels(x)
         Tensor.realize(*values)
         results.append([value.tolist() for value in values])
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, work)
     assert len(results) == 4
     assert all(result == results[0] for result in results)
 

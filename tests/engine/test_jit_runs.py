@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from lazygrad import Context, Device, Tensor, TinyJit
 from lazygrad.device import GlobalCounters
 from tests.engine.jit_support import arrays, as_eager, numbers
-from tests.helpers import needs
+from tests.helpers import in_threads, needs
 
 # ---- flags and output ----
 
@@ -155,22 +154,14 @@ def test_an_argument_on_the_host():
 def test_threads_share_a_jit():
     w = numbers(8, 8)
     f = TinyJit(lambda x: (x @ w).relu().sum(0))
-    wrong = []
 
     def work(seed):
         for call in range(40):
             x = numbers(8, 8, seed=100 * seed + call)
-            got = f(x).numpy()
             expected = np.maximum(x.numpy() @ w.numpy(), 0).sum(0)
-            if not np.allclose(got, expected, rtol=1e-4, atol=1e-4):
-                wrong.append((seed, call))
+            np.testing.assert_allclose(f(x).numpy(), expected, rtol=1e-4, atol=1e-4)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(4, work)
 
 
 def test_captures_in_two_threads_do_not_mix():
@@ -179,17 +170,12 @@ def test_captures_in_two_threads_do_not_mix():
 
     def work(number):
         f = TinyJit(lambda x: (x + number).contiguous() * 2)
-        found[number] = [f(Tensor([float(call)])).item() for call in range(20)]
-        found[-number] = f.captured.kernels
+        results = [f(Tensor([float(call)])).item() for call in range(20)]
+        found[number] = results, f.captured.kernels
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in (1, 2, 3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for n in (1, 2, 3):
-        assert found[n] == [2.0 * (call + n) for call in range(20)]
-        assert found[-n] == 2
+    in_threads(3, work)
+    for n in range(3):
+        assert found[n] == ([2.0 * (call + n) for call in range(20)], 2)
 
 
 def test_arrays_helper():

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from lazygrad import Context, Tensor, Variable
 from lazygrad.device import GlobalCounters
 from lazygrad.engine import programs, realize
 from lazygrad.schedule.kernelize import clear_templates
-from tests.helpers import PATIENCE, ROOT, needs
+from tests.helpers import PATIENCE, ROOT, in_threads, needs
 
 
 def memory(values) -> Tensor:
@@ -23,27 +22,6 @@ def memory(values) -> Tensor:
 
 
 # ---- threads
-
-
-def in_threads(count: int, work) -> None:
-    """Run work(number) in so many threads at once; what one of them raises is raised here."""
-    start = threading.Barrier(count)
-    errors: list[BaseException] = []
-
-    def run(number: int) -> None:
-        start.wait()
-        try:
-            work(number)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def test_threads_realize_different_tensors():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import math
@@ -10,16 +11,16 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 import weakref
+from collections.abc import Iterator
 
 import pytest
 
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops, UOp, Variable
 from lazygrad.ir.uop import live_nodes, toposort
-from tests.helpers import PATIENCE
+from tests.helpers import PATIENCE, in_threads
 
 
 def leaf(number):
@@ -257,12 +258,21 @@ def test_a_deep_graph_survives_interpreter_exit():
 # *** threads
 
 
+@contextlib.contextmanager
+def often_switched() -> Iterator[None]:
+    """Python goes from thread to thread all the time."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_threads_make_the_same_nodes():
-    barrier = threading.Barrier(8)
     made: list[list[UOp]] = []
 
-    def build():
-        barrier.wait()
+    def build(number: int) -> None:
         node = leaf(77)
         nodes = []
         for n in range(3000):
@@ -270,40 +280,17 @@ def test_threads_make_the_same_nodes():
             nodes.append(node)
         made.append(nodes)
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=build) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
+    with often_switched():
+        in_threads(8, build)
     assert len(made) == 8
     assert all(a is b for nodes in made[1:] for a, b in zip(made[0], nodes, strict=True))
 
 
 def test_threads_that_drop_and_make_the_same_nodes():
-    errors: list[BaseException] = []
+    def churn(number: int) -> None:
+        for n in range(20_000):
+            node = leaf(n % 5) + n % 3
+            assert node is leaf(n % 5) + n % 3, "two objects for one node"
 
-    def churn():
-        try:
-            for n in range(20_000):
-                node = leaf(n % 5) + n % 3
-                if node is not leaf(n % 5) + n % 3:
-                    raise AssertionError("two objects for one node")
-        except BaseException as error:
-            errors.append(error)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=churn) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert not errors
+    with often_switched():
+        in_threads(6, churn)

@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import pytest
 from lazygrad.config import Context
 from lazygrad.runtime import _cache, diskcache_clear, diskcache_get, diskcache_put
 from lazygrad.runtime._cache import DiskCache
-from tests.helpers import PATIENCE, ROOT, needs
+from tests.helpers import PATIENCE, ROOT, in_threads, needs
 
 KEY, VALUE = b"k" * 32, b"some value"
 NOBODY = 65534
@@ -358,21 +357,15 @@ def test_several_processes_at_once(path):
 
 
 def test_several_threads_at_once(path):
-    cache, failed = DiskCache(path), []
+    cache = DiskCache(path)
 
     def work(me: int) -> None:
         for n in range(50):
             key = bytes([me, n])
             cache.put("t", key, key * 100)
-            if cache.get("t", key) != key * 100:
-                failed.append(key)
+            assert cache.get("t", key) == key * 100
 
-    threads = [threading.Thread(target=work, args=(me,)) for me in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    in_threads(4, work)
 
 
 @needs("fork")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import os
-import threading
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from lazygrad.device import Buffer, CompileError, Device, DeviceError, OutOfMemo
 from lazygrad.dtype import ALL_DTYPES
 from lazygrad.renderer import ProgramSpec
 from lazygrad.runtime import cl as runtime
-from tests.helpers import needs
+from tests.helpers import in_threads, needs
 from tests.renderer.support import add_program
 
 pytestmark = needs("cl")
@@ -132,19 +131,12 @@ def test_threads_share_a_kernel():
     """A kernel object holds its arguments: two threads must not mix theirs."""
     arrays = [numbers(1000) + k for k in range(4)]
     tensors = [Tensor(a, device="CL").realize() for a in arrays]
-    wrong: list[int] = []
 
     def work(k: int) -> None:
         for _ in range(20):
-            if not np.array_equal((tensors[k] * 2 + 1).numpy(), arrays[k] * np.float32(2) + np.float32(1)):
-                wrong.append(k)
+            assert np.array_equal((tensors[k] * 2 + 1).numpy(), arrays[k] * np.float32(2) + np.float32(1))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(4, work)
 
 
 def test_a_refused_kernel_shows_source_and_log():

@@ -8,7 +8,6 @@ import os
 import struct
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -20,7 +19,7 @@ from lazygrad.config import Context
 from lazygrad.engine.programs import clear_programs, method_cache
 from lazygrad.runtime import _pool
 from lazygrad.runtime._pool import Pool, pool
-from tests.helpers import PATIENCE, ROOT, needs
+from tests.helpers import PATIENCE, ROOT, in_threads, needs
 
 pytestmark = pytest.mark.skipif(not _pool.available(), reason="the pool is there on 64-bit Linux")
 
@@ -98,15 +97,11 @@ def test_several_python_threads():
     """One has the pool, the others run their regions themselves."""
     counters = [Counter(6, 50) for _ in range(4)]
 
-    def work(counter: Counter) -> None:
+    def work(number: int) -> None:
         for _ in range(1000):
-            counter.run(3)
+            counters[number].run(3)
 
-    threads = [threading.Thread(target=work, args=(counter,)) for counter in counters]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, work)
     assert [counter.counts() for counter in counters] == [[50_000] * 6] * 4
 
 

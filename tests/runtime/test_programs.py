@@ -17,7 +17,7 @@ from lazygrad.dtype import DType, dtypes, from_numpy_name
 from lazygrad.ir import Ops, UOp
 from lazygrad.renderer import ProgramSpec
 from lazygrad.runtime._llvm import llvmlite_binding
-from tests.helpers import PATIENCE, needs
+from tests.helpers import PATIENCE, in_threads, needs
 from tests.renderer.support import add_program, at, const, data, dot_program, end, listed, load, loop, store
 
 RUNNING = [
@@ -109,22 +109,12 @@ def test_two_kernels_of_one_name(device):
 
 @pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
 def test_threads_compile_and_run_at_the_same_time(device):
-    errors: list[BaseException] = []
+    def work(number: int) -> None:
+        ones = np.ones(number + 1, np.int32)
+        out, *_ = run(device, dot_program(number + 1), np.zeros(1, np.int32), ones, ones)
+        assert out[0] == number + 1
 
-    def work(size: int) -> None:
-        try:
-            ones = np.ones(size, np.int32)
-            out, *_ = run(device, dot_program(size), np.zeros(1, np.int32), ones, ones)
-            assert out[0] == size
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(size,)) for size in range(1, 9)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not errors
+    in_threads(8, work)
 
 
 @needs("fork")

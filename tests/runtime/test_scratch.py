@@ -14,7 +14,7 @@ from lazygrad.device import Device
 from lazygrad.renderer.llvmir.memory import MAX_STACK
 from tests.codegen.kernels import random_contents, run
 from tests.codegen.test_opt import matmul
-from tests.helpers import needs
+from tests.helpers import in_threads, needs
 
 
 def test_a_thread_keeps_its_memory_and_has_its_own():
@@ -57,21 +57,13 @@ def test_kernels_in_c_have_theirs():
     source = compile_kernel(larger, there.renderer, opts).src
     assert "char* scratch = lazygrad_scratch(163840);" in source
     assert "alloc(" not in source
-    right: list[bool] = []
 
-    def check() -> None:
+    def check(number: int) -> None:
         for ast in (first, larger, first):
             contents = random_contents(ast)
             _, a, b = (np.array(values) for values in contents)
-            right.append(
-                run(ast, "CLANG", contents, opts=opts)
-                == [(a.reshape(2, -1) @ b.reshape(-1, 64)).reshape(-1).tolist()]
-            )
+            product = a.reshape(2, -1) @ b.reshape(-1, 64)
+            assert run(ast, "CLANG", contents, opts=opts) == [product.reshape(-1).tolist()]
 
-    threads = [threading.Thread(target=check) for _ in range(2)]
-    check()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert right == [True] * 9
+    check(0)
+    in_threads(2, check)

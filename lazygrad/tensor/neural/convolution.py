@@ -232,7 +232,7 @@ def named_padding(
         return ((0, 0),) * len(kernel)
     if padding == "same":
         if any(step != 1 for step in steps):
-            raise ValueError("padding 'same' is for a stride of 1")
+            raise ValueError(f"padding 'same' is for a stride of 1, not {tuple(steps)}")
         return tuple(
             (d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2) for k, d in zip(kernel, gaps, strict=True)
         )

@@ -12,7 +12,16 @@ from tests.helpers import ROOT
 
 #: Slow to load, or only there for some devices, files and tools.
 LATER = {"numpy", "llvmlite", "safetensors", "tqdm", "platformdirs", "torch", "sklearn", "scipy"}
-LATER |= {"sqlite3", "subprocess", "tempfile", "multiprocessing", "asyncio", "urllib.request", "email"}
+LATER |= {
+    "difflib",
+    "sqlite3",
+    "subprocess",
+    "tempfile",
+    "multiprocessing",
+    "asyncio",
+    "urllib.request",
+    "email",
+}
 
 
 def test_import_loads_nothing_heavy_and_opens_no_device():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 #: What PyTorch has because its models are registered, and what does without it here.
@@ -19,6 +18,8 @@ INSTEAD = {
 
 def unknown_layer(name: str, known: Sequence[str]) -> str:
     """What to use instead, or the nearest names that exist."""
+    import difflib
+
     if name in INSTEAD:
         return f"nn has no {name}: {INSTEAD[name]}"
     near = difflib.get_close_matches(name, known, 3, 0.6)

@@ -7,7 +7,6 @@ argument here.
 
 from __future__ import annotations
 
-import difflib
 import dis
 import inspect
 import os
@@ -96,6 +95,8 @@ def _unknown_argument(contract: Contract, args: tuple[Any, ...], refused_by: str
 
     The names are those of the function, and of the one that it hands the rest to.
     """
+    import difflib
+
     parameter = inspect.Parameter
     wanted = (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     known = _names(contract.signature, *wanted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import weakref
 
 #: What was said of names by class: the search is slow, and some programs ask in a loop.
@@ -25,6 +24,8 @@ def unknown_name(cls: type, name: str) -> str:
 
 
 def _hint(cls: type, name: str) -> str:
+    import difflib
+
     known = [n for n in dir(cls) if not n.startswith("_")]
     near = difflib.get_close_matches(name, known, 3, 0.6)
     return f"; did you mean {' or '.join(near)}?" if near else "; docs/tensor.md lists all methods"

@@ -13,53 +13,69 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
-import types
-from collections.abc import Sequence
+import types as types_module
 from typing import Any
 
 from .. import helpers, nn
 from ..codegen import compile as compiling
 from ..codegen import opt as optimizer
 from ..config import JIT_NESTED, Context, ContextVar, getenv
-from ..device import Allocator, Buffer, BufferSpec, CompiledDevice, Compiler, Device, GlobalCounters
+from ..device import (
+    Allocator,
+    Buffer,
+    BufferSpec,
+    CompiledDevice,
+    CompileError,
+    Compiler,
+    Device,
+    GlobalCounters,
+)
 from ..dtype import (
     ConstType,
     DType,
     ImageDType,
     PtrDType,
     dtypes,
-    from_numpy_name,
     least_upper_dtype,
-    numpy_name,
     sum_acc_dtype,
     to_dtype,
     truncate,
 )
 from ..engine import JitError, TinyJit
-from ..engine.programs import Runner, get_runner, method_cache
+from ..engine.entry import Entry
+from ..engine.programs import get_runner, method_cache
 from ..engine.realize import run_schedule
+from ..engine.replay import Replay
 from ..gradient import gradient
 from ..ir import (
+    AxisType,
     Ops,
     PatternMatcher,
     UOp,
     UPat,
     Variable,
     graph_rewrite,
-    linear_text,
     sint,
 )
 from ..ir.args import KernelInfo
+from ..ir.ops import start_value
 from ..nn import datasets, optim, state
 from ..renderer import Estimates, ProgramSpec, Renderer
 from ..renderer.cstyle import CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer
 from ..renderer.llvmir import LLVMRenderer
+from ..renderer.python import PythonRenderer
+from ..runtime.clang import ClangDevice
+from ..runtime.cpu import CPUDevice
+from ..runtime.disk import DiskDevice
+from ..runtime.null import NullDevice
+from ..runtime.python import PythonDevice
 from ..schedule.items import ScheduleItem
 from ..schedule.kernel import Kernel as ScheduledKernel
 from ..shape import tracker, view
 from ..tensor import Function, Tensor
 from ..tensor.trace import Metadata
-from . import classic_text, enums, kernel, lazybuffer
+from . import classic_text, enums, files, flags, graph, kernel, lazybuffer, running, training, types
+from . import helpers as older
 
 Names = dict[str, Any]
 
@@ -71,109 +87,22 @@ def context_var(name: str, default: int | str = 0) -> ContextVar:
     return ContextVar.all.get(name) or ContextVar(name, default, f"a flag of {sys.argv[0]}")
 
 
-def create_schedule(nodes: Sequence[UOp]) -> list[ScheduleItem]:
-    """The kernels that computing these nodes takes, in order."""
-    first, *others = [Tensor._make(node) for node in nodes]
-    return first.schedule(*others)
-
-
-def least_upper_float(dtype: DType) -> DType:
-    """The type itself if it is a float, else the default float."""
-    return dtype if dtypes.is_float(dtype) else least_upper_dtype(dtype, dtypes.default_float)
-
-
-def can_lossless_cast(source: DType, target: DType) -> bool:
-    """Whether every value of a type is one of another type."""
-    if source is target or source is dtypes.bool:
-        return True
-    if dtypes.is_float(target):
-        exponent, mantissa = dtypes.finfo(target)
-        if dtypes.is_float(source):
-            return all(
-                mine <= its for mine, its in zip(dtypes.finfo(source), (exponent, mantissa), strict=True)
-            )
-        bits = dtypes.iinfo(source).bits - (not dtypes.is_unsigned(source))
-        return bits <= mantissa + 1 and dtypes.finfo(target).max >= dtypes.iinfo(source).max
-    if dtypes.is_float(source) or target is dtypes.bool:
-        return False
-    mine, its = dtypes.iinfo(source), dtypes.iinfo(target)
-    return its.min <= mine.min and mine.max <= its.max
-
-
-def to_numpy_dtype(dtype: DType) -> type | None:
-    """The class of numpy's scalars of a type; None where numpy has none."""
-    import numpy as np
-
-    return None if dtype.fmt is None else np.dtype(numpy_name(dtype)).type
-
-
-def from_numpy_dtype(dtype: Any) -> DType:
-    """The type of one of numpy's."""
-    import numpy as np
-
-    return from_numpy_name(np.dtype(dtype).name)
-
-
-def print_uops(uops: Sequence[UOp]) -> None:
-    """Print a linear program as a table."""
-    print(linear_text(uops))
-
-
 def clang_renderer() -> Renderer:
     """The renderer of C for this machine."""
     return Device["CLANG"].renderer
 
 
-def all_int(values: Sequence[Any]) -> bool:
-    """Whether every size is a number, and none symbolic."""
-    return all(isinstance(value, int) for value in values)
-
-
-def all_same(values: Sequence[Any]) -> bool:
-    """Whether all are equal."""
-    return all(value == values[0] for value in values)
-
-
-def argfix(*values: Any) -> tuple[Any, ...]:
-    """`f(1, 2)` and `f((1, 2))` alike."""
-    return tuple(values[0]) if values and isinstance(values[0], (tuple, list)) else values
-
-
-def argsort(values: Sequence[Any]) -> list[int]:
-    """The places of the elements in rising order."""
-    return sorted(range(len(values)), key=values.__getitem__)
-
-
-def dedup(values: Sequence[Any]) -> list[Any]:
-    """Each once, in the order of first appearance."""
-    return list(dict.fromkeys(values))
-
-
-def flatten(lists: Sequence[Sequence[Any]]) -> list[Any]:
-    """One list of all."""
-    return [value for values in lists for value in values]
-
-
-def round_up(number: int, amount: int) -> int:
-    """The next multiple of `amount`."""
-    return -(-number // amount) * amount
-
-
-def ceildiv(number: int, divisor: int) -> int:
-    """Division, rounded up."""
-    return -(-number // divisor)
-
-
-def partition(values: Sequence[Any], holds: Any) -> tuple[list[Any], list[Any]]:
-    """Those for which it holds, and the others."""
-    return [v for v in values if holds(v)], [v for v in values if not holds(v)]
-
-
 # *** the table
 
 
-def _public(module: types.ModuleType) -> Names:
+def _public(module: types_module.ModuleType) -> Names:
     return {name: value for name, value in vars(module).items() if not name.startswith("_")}
+
+
+def _functions(module: types_module.ModuleType) -> Names:
+    """What a module of compat defines, without what it imports."""
+    own = _public(module).items()
+    return {name: value for name, value in own if getattr(value, "__module__", None) == module.__name__}
 
 
 _GRAPH: Names = {
@@ -185,7 +114,10 @@ _GRAPH: Names = {
     "Variable": Variable,
     "sint": sint,
     "KernelInfo": KernelInfo,
-    "print_uops": print_uops,
+    "AxisType": AxisType,
+    **_functions(graph),
+    "python_alu": {op: functools.partial(graph.exec_alu, op) for op in graph.GroupOp.ALU},
+    "identity_element": start_value,
     "MemBuffer": classic_text.MemBuffer,
     "ConstBuffer": classic_text.ConstBuffer,
     "print_tree": classic_text.print_tree,
@@ -193,25 +125,35 @@ _GRAPH: Names = {
     "Kernel": ScheduledKernel,
     "Estimates": Estimates,
     "Metadata": Metadata,
+    "ConstType": ConstType,
+    "dtypes": dtypes,
 }
 _TYPES: Names = {
     "dtypes": dtypes,
     "DType": DType,
     "PtrDType": PtrDType,
     "ImageDType": ImageDType,
+    "AddrSpace": types.AddrSpace,
     "ConstType": ConstType,
     "DTypeLike": DType | str,
     "DTYPES_DICT": dtypes.fields(),
+    "INVERSE_DTYPES_DICT": {dtype: dtype.name for dtype in dtypes.fields().values()},
     "least_upper_dtype": least_upper_dtype,
-    "least_upper_float": least_upper_float,
-    "can_lossless_cast": can_lossless_cast,
+    "least_upper_float": types.least_upper_float,
+    "can_lossless_cast": types.can_lossless_cast,
+    "can_safe_cast": types.can_lossless_cast,
+    "promo_lattice": types.promotions(),
+    "is_dtype_supported": types.is_dtype_supported,
     "sum_acc_dtype": sum_acc_dtype,
     "to_dtype": to_dtype,
     "truncate": {dtype: functools.partial(truncate, dtype=dtype) for dtype in dtypes.all},
     "truncate_fp16": functools.partial(truncate, dtype=dtypes.float16),
     "truncate_bf16": functools.partial(truncate, dtype=dtypes.bfloat16),
-    "_to_np_dtype": to_numpy_dtype,
-    "_from_np_dtype": from_numpy_dtype,
+    "float_to_fp16": functools.partial(truncate, dtype=dtypes.float16),
+    "float_to_bf16": functools.partial(truncate, dtype=dtypes.bfloat16),
+    "_to_np_dtype": types.to_numpy_dtype,
+    "_from_np_dtype": types.from_numpy_dtype,
+    "_to_torch_dtype": types.to_torch_dtype,
 }
 _DEVICE: Names = {
     "Device": Device,
@@ -222,19 +164,15 @@ _DEVICE: Names = {
     "Allocator": Allocator,
     "LRUAllocator": Allocator,
     "Compiler": Compiler,
+    "CompileError": CompileError,
+    "is_dtype_supported": types.is_dtype_supported,
 }
 _HELPERS: Names = {
+    **ContextVar.all,
+    **flags.FLAGS,
     **{name: getattr(helpers, name) for name in helpers.__all__},
+    **_functions(older),
     "ContextVar": context_var,
-    "all_int": all_int,
-    "all_same": all_same,
-    "argfix": argfix,
-    "argsort": argsort,
-    "ceildiv": ceildiv,
-    "dedup": dedup,
-    "flatten": flatten,
-    "partition": partition,
-    "round_up": round_up,
     "OSX": sys.platform == "darwin",
     "WIN": sys.platform == "win32",
     "CI": bool(os.environ.get("CI")),
@@ -248,8 +186,14 @@ _OPTIMIZER: Names = {
     "Opt": kernel.Opt,
     "OptOps": optimizer.OptOps,
     "KernelOptError": optimizer.KernelOptError,
+    "AxisType": AxisType,
 }
-_RENDERER: Names = {"Renderer": Renderer, "ProgramSpec": ProgramSpec, "Program": ProgramSpec}
+_RENDERER: Names = {
+    "Renderer": Renderer,
+    "ProgramSpec": ProgramSpec,
+    "Program": ProgramSpec,
+    "Estimates": Estimates,
+}
 _CSTYLE: Names = {
     "MetalRenderer": MetalRenderer,
     "MetalLanguage": MetalRenderer,
@@ -258,16 +202,29 @@ _CSTYLE: Names = {
     "ClangRenderer": clang_renderer,
     "CStyleLanguage": CStyleRenderer,
 }
-_JIT: Names = {"TinyJit": TinyJit, "JitError": JitError}
+_JIT: Names = {"TinyJit": TinyJit, "JitError": JitError, "CapturedJit": Entry, "GraphRunner": Replay}
 _REALIZE: Names = {
     "get_runner": get_runner,
     "method_cache": method_cache,
     "run_schedule": run_schedule,
-    "CompiledRunner": Runner,
+    "Runner": running.CompiledRunner,
+    **_functions(running),
 }
-_SCHEDULE: Names = {"ScheduleItem": ScheduleItem, "create_schedule": create_schedule}
+_SCHEDULE: Names = {
+    "ScheduleItem": ScheduleItem,
+    "create_schedule": running.create_schedule,
+    "create_schedule_with_vars": running.create_schedule_with_vars,
+}
 _TRACKER: Names = {"ShapeTracker": tracker.ShapeTracker, "View": view.View}
-_TENSOR: Names = {"Tensor": Tensor, "Function": Function, "dtypes": dtypes, "Device": Device}
+_TENSOR: Names = {
+    "Tensor": Tensor,
+    "Function": Function,
+    "dtypes": dtypes,
+    "Device": Device,
+    "Variable": Variable,
+    "_to_np_dtype": types.to_numpy_dtype,
+    "_from_np_dtype": types.from_numpy_dtype,
+}
 
 #: Below `tinygrad`: the path of a module, and what is in it.
 MODULES: dict[str, Names] = {
@@ -282,6 +239,7 @@ MODULES: dict[str, Names] = {
         "fetch": helpers.fetch,
         "getenv": getenv,
         "UOp": UOp,
+        "Function": Function,
     },
     "tensor": _TENSOR,
     "lazy": {"LazyBuffer": UOp},
@@ -295,9 +253,21 @@ MODULES: dict[str, Names] = {
     "gradient": {"compute_gradient": gradient},
     "renderer": _RENDERER,
     "renderer.cstyle": {**_RENDERER, **_CSTYLE},
+    "runtime": {},
+    "runtime.ops_clang": {"ClangDevice": ClangDevice},
+    "runtime.ops_cpu": {"CPUDevice": CPUDevice},
+    "runtime.ops_disk": {"DiskDevice": DiskDevice},
+    "runtime.ops_null": {"NullDevice": NullDevice},
+    "runtime.ops_python": {"PythonDevice": PythonDevice, "PythonRenderer": PythonRenderer},
     "renderer.llvmir": {**_RENDERER, "LLVMRenderer": LLVMRenderer},
     "shape": {},
-    "shape.view": {"View": view.View, "_merge_dims": view.merge_dims, "strides_for_shape": view.strides_of},
+    "shape.view": {
+        "View": view.View,
+        "_merge_dims": view.merge_dims,
+        "merge_dims": view.merge_dims,
+        "strides_for_shape": view.strides_of,
+        "get_contraction": older.get_contraction,
+    },
     "shape.shapetracker": {**_TRACKER, "sint": sint},
     "shape.symbolic": {"Variable": Variable, "sint": sint},
     "codegen": {"compile_kernel": compiling.compile_kernel},
@@ -317,8 +287,12 @@ MODULES: dict[str, Names] = {
     "realize": _REALIZE,
     "scheduler": _SCHEDULE,
     "nn": {**_public(nn), "Tensor": Tensor},
-    "nn.optim": _public(optim),
-    "nn.state": _public(state),
+    "nn.optim": {**_public(optim), "OptimizerGroup": training.OptimizerGroup},
+    "nn.state": {
+        **_public(state),
+        "get_parameters": training.get_parameters,
+        **{name: getattr(files, name) for name in ("tar_extract", "torch_load", "zip_extract")},
+    },
     "nn.datasets": _public(datasets),
 }
 ROOT = "tinygrad"
@@ -344,10 +318,10 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             )
         return _spec(fullname)
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        return types.ModuleType(spec.name, f"The names that scripts import from {spec.name}.")
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types_module.ModuleType:
+        return types_module.ModuleType(spec.name, f"The names that scripts import from {spec.name}.")
 
-    def exec_module(self, module: types.ModuleType) -> None:
+    def exec_module(self, module: types_module.ModuleType) -> None:
         path = _path(module.__name__)
         names = dict(MODULES[path])
         names.setdefault("__all__", [name for name in names if not name.startswith("_")])
@@ -359,7 +333,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                     vars(module)[below] = _module(f"{ROOT}.{below}")
 
 
-def _module(name: str) -> types.ModuleType:
+def _module(name: str) -> types_module.ModuleType:
     """A module of the table, as if it had been imported."""
     if name not in sys.modules:
         module = sys.modules[name] = importlib.util.module_from_spec(_spec(name))
@@ -390,6 +364,8 @@ def install() -> None:
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     lazybuffer.install()
+    flags.install()
+    training.install()
     if "JIT_NESTED" not in os.environ:
         JIT_NESTED.set_default("error")
 
@@ -401,5 +377,7 @@ def uninstall() -> None:
     for name in [n for n in sys.modules if n == ROOT or n.startswith(ROOT + ".")]:
         del sys.modules[name]
     lazybuffer.uninstall()
+    flags.uninstall()
+    training.uninstall()
     if "JIT_NESTED" not in os.environ:
         JIT_NESTED.set_default("")

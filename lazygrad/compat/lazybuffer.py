@@ -1,4 +1,4 @@
-"""What a node of the tensor graph answered when it was called a LazyBuffer.
+"""What a node answered in older scripts: when it was called a LazyBuffer, and as a UOp with more methods.
 
 A node is *concrete* (something is computed or loaded), or a *view*: movements on a concrete one, its `base`.
 """
@@ -8,15 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 from ..device import Buffer, Devices
-from ..dtype import dtypes
-from ..ir.index import bounds, sint
+from ..dtype import DType, dtypes
+from ..ir.expression import render
+from ..ir.index import bounds, sint, substitute
 from ..ir.ops import Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, Variable
+from ..ir.uop import toposort as sorted_nodes
 from ..schedule.versions import buffer_of, device_of, latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from ..shape.tracker import ShapeTracker
+from ..simplify import fold
+from . import graph
 
 
 def base(node: UOp) -> UOp:
@@ -83,18 +87,124 @@ def vmax(node: UOp) -> Any:
     return bounds(node)[1] if node.dtype is dtypes.index or dtypes.is_int(node.dtype) else float("inf")
 
 
-#: The attributes that `install` gives to nodes.
-ATTRIBUTES = (base, st, srcs, realized, shape, size, device, forced_realize, metadata, key, vmin, vmax)
+class Nodes(list[UOp]):
+    """A list that gives itself when it is called: `toposort` was a method and, for a time, a property."""
+
+    def __call__(self) -> Nodes:
+        return self
+
+
+def toposort(node: UOp) -> Nodes:
+    """Every node below, each after its sources."""
+    return Nodes(sorted_nodes((node,)))
+
+
+def is_realized(node: UOp) -> bool:
+    return realized(node) is not None
+
+
+def buffer(node: UOp) -> Buffer:
+    """The Buffer of a node that is one, with memory or without yet."""
+    return buffer_of(base(latest(node)))
+
+
+def expr(node: UOp) -> str:
+    """The name of a Variable."""
+    name: str = node.arg[0]
+    return name
+
+
+# *** what was done with nodes
+
+
+def simplify(node: UOp) -> UOp:
+    """The node with the arithmetic done."""
+    return fold(node)
+
+
+def ssimplify(node: UOp) -> sint:
+    """The same, as a number where it is one."""
+    return graph.ssimplify(node)
+
+
+def text(node: UOp, simplify: bool = True) -> str:
+    """An expression on one line."""
+    return render(fold(node) if simplify else node)
+
+
+def replaced(node: UOp, mapping: dict[UOp, UOp]) -> UOp:
+    """The node with some of those below it replaced."""
+    return substitute((node,), mapping)[node]
+
+
+def variables(node: UOp) -> list[UOp]:
+    """The Variables below, by name."""
+    return sorted((n for n in node.toposort() if n.op is Ops.DEFINE_VAR), key=lambda n: str(n.arg[0]))
+
+
+def gep(node: UOp, lane: int) -> UOp:
+    """One lane of a vector."""
+    return UOp(Ops.GEP, node.dtype.scalar(), (node,), (lane,))
+
+
+def index(node: UOp, place: UOp, *valid: UOp) -> UOp:
+    """The address of an element."""
+    return UOp(Ops.INDEX, node.dtype, (node, place, *valid))
+
+
+def load(node: UOp, *more: UOp, dtype: DType | None = None) -> UOp:
+    """What lies at an address."""
+    return UOp(Ops.LOAD, dtype or node.dtype.base, (node, *more))
+
+
+def store(node: UOp, *values: UOp) -> UOp:
+    """A value written to an address."""
+    return UOp(Ops.STORE, dtypes.void, (node, *values))
+
+
+def variable(name: str, min_val: int, max_val: int, dtype: DType = dtypes.index) -> UOp:
+    """A symbolic integer; its type is that of sizes, whichever is asked for."""
+    return Variable(name, min_val, max_val)
+
+
+#: The attributes that `install` gives to nodes,
+ATTRIBUTES: tuple[Any, ...] = (base, st, srcs, realized, is_realized, buffer, shape, size, device)
+ATTRIBUTES += (forced_realize, metadata, key, expr, vmin, vmax)
+#: those that it replaces,
+REPLACED = {"toposort": UOp.toposort}
+#: and the methods, by their names there.
+METHODS: dict[str, Any] = {
+    "simplify": simplify,
+    "ssimplify": ssimplify,
+    "render": text,
+    "substitute": replaced,
+    "vars": variables,
+    "variables": variables,
+    "gep": gep,
+    "index": index,
+    "load": load,
+    "store": store,
+    "variable": staticmethod(variable),
+    "recip": UOp.reciprocal,
+    "exp2": lambda node: node.alu(Ops.EXP2),
+    "log2": lambda node: node.alu(Ops.LOG2),
+    "sin": lambda node: node.alu(Ops.SIN),
+}
 
 
 def install() -> None:
-    """Give UOp these attributes, for scripts that ask for them."""
+    """Give UOp these attributes and methods, for scripts that ask for them."""
     for attribute in ATTRIBUTES:
         setattr(UOp, attribute.__name__, property(attribute))
+    for name, method in METHODS.items():
+        setattr(UOp, name, method)
+    UOp.toposort = property(toposort)  # type: ignore[method-assign, assignment]
 
 
 def uninstall() -> None:
     """Take them away again."""
-    for attribute in ATTRIBUTES:
-        if attribute.__name__ in vars(UOp):
-            delattr(UOp, attribute.__name__)
+    for name in (*METHODS, *(attribute.__name__ for attribute in ATTRIBUTES)):
+        if name in vars(UOp):
+            delattr(UOp, name)
+    for name, method in REPLACED.items():
+        setattr(UOp, name, method)

@@ -151,9 +151,9 @@ class UOp:
     def const(dtype: DType, value: ConstType | tuple[ConstType, ...]) -> UOp:
         return UOp(Ops.CONST, dtype, (), value)
 
-    @staticmethod
-    def sink(*stores: UOp) -> UOp:
-        return UOp(Ops.SINK, dtypes.void, stores)
+    def sink(*nodes: UOp) -> UOp:
+        """The end of several: `UOp.sink(a, b)`, or `a.sink(b)`."""
+        return UOp(Ops.SINK, dtypes.void, nodes)
 
     def const_like(self, value: ConstType) -> UOp:
         """A constant of this node's dtype, in every lane."""

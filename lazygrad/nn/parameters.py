@@ -22,7 +22,7 @@ def parameter(value: Tensor) -> Tensor:
 
 def buffer(value: Tensor) -> Tensor:
     """Memory of its own that begins with `value`: part of a layer's state, and not trained."""
-    return value.empty_like().assign(value)
+    return value.empty_like().assign(value).requires_grad_(False)
 
 
 def uniform(*shape: int, fan_in: int) -> Tensor:

@@ -67,6 +67,7 @@ class TensorBase(metaclass=TrainingFlag):
     __slots__ = ("__weakref__", "_leaf", "_requires_grad", "_storage", "_uop", "grad")
     _uop: UOp
     _storage: Storage | None
+    _requires_grad: bool | None  #: None: nobody said
     grad: Tensor | None
     train: ClassVar[type[TrainingMode]] = TrainingMode
     test: ClassVar[type[TestMode]] = TestMode
@@ -83,12 +84,12 @@ class TensorBase(metaclass=TrainingFlag):
         wanted = None if dtype is None else to_dtype(dtype)
         node = node_of(data, Device.canonicalize(device), device is not None, wanted)
         note_line(base_of(node), "Tensor")
-        self._setup(node, bool(requires_grad), leaf=True)
+        self._setup(node, requires_grad, leaf=True)
         self._claim_memory()
         if requires_grad and not dtypes.is_float(self.dtype):
             raise TypeError(f"only float tensors have gradients, not {self.dtype}")
 
-    def _setup(self, node: UOp, requires_grad: bool, leaf: bool) -> None:
+    def _setup(self, node: UOp, requires_grad: bool | None, leaf: bool) -> None:
         self._requires_grad = requires_grad
         self._leaf = leaf
         self.grad = None
@@ -99,12 +100,12 @@ class TensorBase(metaclass=TrainingFlag):
     @classmethod
     def _make(cls, node: UOp, *parents: TensorBase, view: bool = True) -> Tensor:
         """The result of an operation on some tensors; `view=False`: a value, even if nothing is computed."""
-        tracks = False
+        tracks: bool | None = None
         for parent in parents:
             if parent._requires_grad:
                 tracks = True
         if tracks and not (mode.grad and dtypes.is_float(node.dtype)):
-            node, tracks = UOp(Ops.DETACH, node.dtype, (node,)), False
+            node, tracks = UOp(Ops.DETACH, node.dtype, (node,)), None
         made: Any = object.__new__(cls)
         made._setup(node, tracks, leaf=False)
         if node.op in _MAY_SHARE or node.op is Ops.PAD:
@@ -254,7 +255,7 @@ class TensorBase(metaclass=TrainingFlag):
     def requires_grad(self) -> bool:
         """Whether gradients flow to or through this tensor. Set it on a tensor you made to have `backward`
         fill `grad`."""
-        return self._requires_grad
+        return bool(self._requires_grad)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:

@@ -53,7 +53,7 @@ class CreationMixin(FunctionMixin):
     @classmethod
     def _created(cls, node: UOp, requires_grad: bool | None) -> Tensor:
         made = cls._make(node)
-        return made.requires_grad_() if requires_grad else made
+        return made if requires_grad is None else made.requires_grad_(requires_grad)
 
     @classmethod
     def full(
@@ -236,7 +236,7 @@ class CreationMixin(FunctionMixin):
         counted = cls._created(iota(count, chosen if dtypes.is_int(chosen) else default_int(), device), None)
         shifted = counted if begin == 0 else counted + begin
         made = shifted.cast(chosen)
-        return made.requires_grad_() if requires_grad else made
+        return made if requires_grad is None else made.requires_grad_(requires_grad)
 
     @classmethod
     def linspace(
@@ -267,7 +267,7 @@ class CreationMixin(FunctionMixin):
         from_start = count.cast(work) * step + start
         from_stop = stop - (steps - 1 - count).cast(work) * step
         made = (count < steps / 2).where(from_start, from_stop).cast(chosen)
-        return made.requires_grad_() if requires_grad else made
+        return made if requires_grad is None else made.requires_grad_(requires_grad)
 
     @classmethod
     def logspace(cls, start: float, stop: float, steps: int, base: float = 10.0, **more: Any) -> Tensor:
@@ -303,7 +303,7 @@ class CreationMixin(FunctionMixin):
         row = cls._make(iota(rows, dtypes.int32, place)).unsqueeze(1)
         column = cls._make(iota(columns, dtypes.int32, place))
         made = (row == column).cast(default_float() if dtype is None else dtype)
-        return made.requires_grad_() if requires_grad else made
+        return made if requires_grad is None else made.requires_grad_(requires_grad)
 
     def _at_or_below(self, diagonal: int) -> Tensor:
         """Whether a place of the last two axes is on or below a diagonal.

@@ -270,7 +270,7 @@ def _of_pickle(
     values: np.ndarray[Any, Any],
     dtype: DType,
     device: Devices,
-    requires_grad: bool,
+    requires_grad: bool | None,
     grad: Tensor | None,
     shard_axis: int | None = None,
 ) -> Tensor:

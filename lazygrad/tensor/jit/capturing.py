@@ -73,7 +73,7 @@ class Tensors(TensorLayer):
             and node.facts.get("shape") == spec.shape
             and buffer._buf is not None
             and buffer.device == spec.device
-            and tensor._requires_grad is spec.grad
+            and tensor.requires_grad is spec.grad
             and "becomes" not in facts
         ):
             return buffer
@@ -84,8 +84,8 @@ class Tensors(TensorLayer):
         shape = tensor.shape
         if unbound(shape) != spec.shape or tensor.dtype is not spec.dtype or tensor.device != spec.device:
             raise Mismatch(f"{spec.name}: was {_like(spec)}, now {_unlike(tensor, spec)}")
-        if tensor._requires_grad is not spec.grad:
-            raise Changed(f"{spec.name}.requires_grad", spec.grad, tensor._requires_grad)
+        if tensor.requires_grad is not spec.grad:
+            raise Changed(f"{spec.name}.requires_grad", spec.grad, tensor.requires_grad)
         put_into_memory(tensor)
         value = peel(tensor._value())
         base, tracker = base_and_tracker(value)
@@ -206,7 +206,7 @@ class TensorSession(Session):
         put_into_memory(tensor)
         shape = tensor.shape
         spec.shape, spec.symbolic = unbound(shape), bool(binds_in(shape))
-        spec.dtype, spec.device, spec.grad = tensor.dtype, _one_device(tensor), tensor._requires_grad
+        spec.dtype, spec.device, spec.grad = tensor.dtype, _one_device(tensor), tensor.requires_grad
         value = peel(tensor._value())
         base = base_of(value)
         saved = tensor, tensor._uop, tensor._storage, tensor._leaf

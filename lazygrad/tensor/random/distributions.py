@@ -41,7 +41,7 @@ class DistributionsMixin(DecompositionsMixin):
         """
         _need_positive("exponential", "lambd", lambd)
         made = (1.0 - cls.rand(*shape, **more)).log() * (-1.0 / lambd)
-        return made.requires_grad_() if requires_grad else made
+        return made if requires_grad is None else made.requires_grad_(requires_grad)
 
     @classmethod
     def laplace(
@@ -61,7 +61,7 @@ class DistributionsMixin(DecompositionsMixin):
         u = cls.rand(*shape, **more) - 0.5
         size = (1.0 - u.abs() * 2.0).clamp(min=dtypes.finfo(u.dtype).eps * 0.25)
         made = (u < 0).where(size.log(), -size.log()) * scale + loc
-        return made.requires_grad_() if requires_grad else made
+        return made if requires_grad is None else made.requires_grad_(requires_grad)
 
     @classmethod
     def cauchy(
@@ -79,7 +79,7 @@ class DistributionsMixin(DecompositionsMixin):
         """
         _need_positive("cauchy", "sigma", sigma)
         made = ((cls.rand(*shape, **more) - 0.5) * math.pi).tan() * sigma + median
-        return made.requires_grad_() if requires_grad else made
+        return made if requires_grad is None else made.requires_grad_(requires_grad)
 
     @classmethod
     def log_normal(
@@ -96,7 +96,7 @@ class DistributionsMixin(DecompositionsMixin):
         True
         """
         made = cls.normal(*shape, mean=mean, std=std, **more).exp()
-        return made.requires_grad_() if requires_grad else made
+        return made if requires_grad is None else made.requires_grad_(requires_grad)
 
     @classmethod
     def geometric(cls, *shape: Any, p: float = 0.5, requires_grad: bool | None = None, **more: Any) -> Tensor:
@@ -108,7 +108,7 @@ class DistributionsMixin(DecompositionsMixin):
         if not 0 < p < 1:
             raise ValueError(f"geometric needs p in (0, 1), not {p}")
         made = ((1.0 - cls.rand(*shape, **more)).log() * (1.0 / math.log1p(-p))).ceil().clamp(min=1.0)
-        return made.requires_grad_() if requires_grad else made
+        return made if requires_grad is None else made.requires_grad_(requires_grad)
 
     @classmethod
     def truncated_normal(
@@ -134,7 +134,7 @@ class DistributionsMixin(DecompositionsMixin):
         low, high = (math.erf((x - mean) / (std * math.sqrt(2.0))) for x in (a, b))
         u: Any = cls.rand(*shape, **more) * (high - low) + low
         made = (u.erfinv() * (std * math.sqrt(2.0)) + mean).clamp(a, b)
-        return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+        return made if requires_grad is None else made.requires_grad_(requires_grad)  # type: ignore[no-any-return]
 
     @classmethod
     def gamma(
@@ -154,7 +154,7 @@ class DistributionsMixin(DecompositionsMixin):
         _need_positive("gamma", "rate", rate)
         like: Any = cls.full(sizes_of(shape), concentration, **{"dtype": dtypes.float32, **more})
         made = like.standard_gamma() * (1.0 / rate)
-        return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+        return made if requires_grad is None else made.requires_grad_(requires_grad)  # type: ignore[no-any-return]
 
     def standard_gamma(self) -> Tensor:
         """A number of the gamma distribution of rate 1 for each concentration in this tensor.

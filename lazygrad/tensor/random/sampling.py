@@ -396,7 +396,7 @@ class RandomMixin(LinalgMixin):
 
 
 def _marked(made: Tensor, requires_grad: bool | None) -> Tensor:
-    return made.requires_grad_() if requires_grad else made
+    return made if requires_grad is None else made.requires_grad_(requires_grad)
 
 
 def _float_dtype(name: str, dtype: DType | str | None) -> DType:

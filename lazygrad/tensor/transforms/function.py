@@ -83,7 +83,7 @@ class Function:
         context = cls()
         context.metadata = cls.__name__
         context.needs_input_grad = tuple(
-            isinstance(a, TensorBase) and a._requires_grad and mode.grad for a in args
+            isinstance(a, TensorBase) and a.requires_grad and mode.grad for a in args
         )
         recorded = context.requires_grad
         inputs = [_value_of(a) if recorded and isinstance(a, TensorBase) else a for a in args]
@@ -157,7 +157,7 @@ def _let_go(context: Function, inputs: Sequence[Any], results: Sequence[TensorBa
             return value
         result, argument = place(value, results), place(value, inputs)
         node = value.uop if result < 0 and argument < 0 else None
-        return _Kept(node, result, argument, value._requires_grad)
+        return _Kept(node, result, argument, value.requires_grad)
 
     for name, value in vars(context).items():
         setattr(context, name, kept(value))

@@ -1,0 +1,76 @@
+"""How older scripts train: an optimizer trains what it is given, and a list of weights has all tensors.
+
+A tensor of which nobody said whether it requires a gradient does so once an optimizer has it; one of which
+somebody said that it does not (a layer's running statistics) stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..nn.optim import Optimizer
+from ..nn.state import get_state_dict
+from ..tensor import Tensor
+
+
+def get_parameters(obj: Any) -> list[Tensor]:
+    """Every tensor of a model."""
+    return list(get_state_dict(obj).values())
+
+
+def to_train(params: Any) -> Any:
+    """What is left to an optimizer of the tensors it was given; anything but tensors is the optimizer's."""
+    if not isinstance(params, Iterable) or isinstance(params, (Tensor, Mapping)):
+        return params
+    given = list(params)
+    if not given or not all(isinstance(param, Tensor) for param in given):
+        return given
+    for param in given:
+        if param._requires_grad is None:
+            param.requires_grad_()
+    trained = list({id(param): param for param in given if param.requires_grad}.values())
+    if not trained:
+        raise ValueError("an optimizer needs a parameter to train: every tensor has requires_grad=False")
+    return trained
+
+
+_own_init = Optimizer.__init__
+
+
+def _init(self: Optimizer, params: Any, *args: Any, **kwargs: Any) -> None:
+    _own_init(self, to_train(params), *args, **kwargs)
+
+
+def install() -> None:
+    """Let every optimizer take what older scripts give it."""
+    Optimizer.__init__ = _init  # type: ignore[method-assign]
+
+
+def uninstall() -> None:
+    Optimizer.__init__ = _own_init  # type: ignore[method-assign]
+
+
+class OptimizerGroup:
+    """Several optimizers that step together."""
+
+    def __init__(self, *optimizers: Optimizer) -> None:
+        self.optimizers = optimizers
+
+    @property
+    def params(self) -> list[Tensor]:
+        return [param for optimizer in self.optimizers for param in optimizer.params]
+
+    def __getitem__(self, place: int) -> Optimizer:
+        return self.optimizers[place]
+
+    def zero_grad(self) -> None:
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+
+    def schedule_step(self) -> list[Tensor]:
+        """Record a step of each: it runs when the tensors are realized."""
+        return [tensor for optimizer in self.optimizers for tensor in optimizer.schedule_step()]
+
+    def step(self) -> None:
+        Tensor.realize(*self.schedule_step())

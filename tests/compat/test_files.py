@@ -1,0 +1,71 @@
+"""Archives and PyTorch's weights as tensors."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+
+import pytest
+
+from lazygrad import Tensor
+from lazygrad.compat.files import tar_extract, torch_load, zip_extract
+from tests.helpers import needs
+
+
+def test_tar(tmp_path):
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as archive:
+        info = tarfile.TarInfo("folder/x")
+        info.size = 3
+        archive.addfile(info, io.BytesIO(b"\x01\x02\x03"))
+    for source in (path, Tensor(path.read_bytes())):
+        assert {name: t.tolist() for name, t in tar_extract(source).items()} == {"folder/x": [1, 2, 3]}
+
+
+def test_zip(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("stored", b"\x01\x02")
+        archive.writestr("folder/deflated", b"\x03" * 4, zipfile.ZIP_DEFLATED)
+    found = zip_extract(path)
+    assert {n: t.tolist() for n, t in found.items()} == {"stored": [1, 2], "folder/deflated": [3] * 4}
+    assert found["stored"].device.startswith("DISK")
+
+
+@needs("torch")
+def test_weights_of_torch(tmp_path):
+    import torch
+
+    path = tmp_path / "a.pth"
+    weights = {
+        "w": torch.arange(6, dtype=torch.float32).reshape(2, 3),
+        "t": torch.arange(6, dtype=torch.float16).reshape(2, 3).T,
+        "tail": torch.arange(6)[4:],
+        "p": torch.nn.Parameter(torch.ones(2, dtype=torch.bfloat16)),
+        "none": torch.empty(0, 3),
+        "step": 3,
+    }
+    torch.save(weights, path)
+    for source in (path, Tensor(path.read_bytes())):
+        found = torch_load(source)
+        assert found.pop("step") == 3
+        for name, tensor in found.items():
+            assert tensor.to("CPU").float().tolist() == weights[name].float().tolist(), name
+            assert tensor.shape == tuple(weights[name].shape)
+
+
+@needs("torch")
+def test_what_is_not_read(tmp_path):
+    import torch
+
+    torch.save(torch.nn.Linear(1, 1), tmp_path / "model.pth")
+    with pytest.raises(NotImplementedError, match=r"Linear, which is not read: save a state dict"):
+        torch_load(tmp_path / "model.pth")
+    torch.save({}, tmp_path / "old.pth", _use_new_zipfile_serialization=False)
+    with pytest.raises(NotImplementedError, match=r"is no zip file, which torch\.save writes since"):
+        torch_load(tmp_path / "old.pth")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("a", b"")
+    with pytest.raises(ValueError, match=r"no data\.pkl"):
+        torch_load(tmp_path / "other.zip")

@@ -15,8 +15,10 @@ from ..ir.uop import UOp
 from .rules import shape_of
 from .sizes import (
     Shape,
+    add,
     as_size,
     at_most,
+    countable,
     pairs_text,
     prod,
     quotient,
@@ -74,7 +76,7 @@ def expand(u: UOp, shape: Sequence[sint]) -> UOp:
         if before != 1 and not resolve_equal(before, after):
             asked = f"expand {shape_text(old)} to {shape_text(new)}"
             raise _cannot(asked, f"axis {axis} has size {size_text(before)}, and only size 1 expands")
-    return UOp(Ops.EXPAND, u.dtype, (u,), new)
+    return UOp(Ops.EXPAND, u.dtype, (u,), countable(new))
 
 
 def permute(u: UOp, order: Sequence[int]) -> UOp:
@@ -95,6 +97,7 @@ def pad(u: UOp, amounts: Sequence[Span]) -> UOp:
             raise _cannot(asked, "the amounts must not be negative; shrink takes elements away")
     if all(pair == (0, 0) for pair in pairs):
         return u
+    countable([add(size, add(*pair)) for size, pair in zip(shape_of(u), pairs, strict=True)])
     return UOp(Ops.PAD, u.dtype, (u,), pairs)
 
 

@@ -7,7 +7,7 @@ expressions that are equal are the same object).
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..dtype import dtypes
 from ..ir import index
@@ -30,6 +30,20 @@ def as_size(value: object) -> sint:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"a size is an integer or a Variable, not {value!r}") from None
+
+
+#: What a count of elements, a signed integer of 64 bits, can be at most.
+MOST_ELEMENTS = (1 << 63) - 1
+
+
+def countable(shape: Sequence[sint]) -> Shape:
+    """A shape whose elements can be counted; ValueError where they are too many."""
+    count = 1
+    for size in shape:
+        count *= vmax(size)
+    if count > MOST_ELEMENTS:
+        raise ValueError(f"a tensor has at most 2**63 - 1 elements, not those of shape {shape_text(shape)}")
+    return tuple(shape)
 
 
 def add(a: sint, b: sint) -> sint:

@@ -94,11 +94,6 @@ class BackwardMixin(TensorBase):
         return self
 
 
-_MAY_SHARE = frozenset(
-    (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.SHRINK, Ops.FLIP, Ops.DETACH, Ops.BUFFER, Ops.ASSIGN)
-)
-
-
 def _place_in(graph: set[UOp], tensor: TensorBase) -> UOp:
     """The node that a tensor is in a graph, which may have been recorded before it was computed."""
     node = tensor.uop

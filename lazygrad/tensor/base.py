@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 from .elementwise.bits import resized
 from .live import live_tensors, register
 from .modes import TestMode, TrainingFlag, TrainingMode, inference_mode, mode, no_grad
+from .places import devices_text, meeting
 from .sources import constant, copied, node_of, read_from
 from .trace import note_line
 
@@ -665,20 +666,6 @@ class TensorBase(metaclass=TrainingFlag):
         if isinstance(value, float):
             return default_float()
         return mine if dtypes.is_int(mine) else default_int()
-
-
-def devices_text(device: Devices) -> str:
-    return device if isinstance(device, str) else f"({', '.join(device)})"
-
-
-def meeting(first: Devices, second: Devices, moved: str = "one") -> str:
-    """What to do so that tensors on these devices meet; `moved`: which of them are to move."""
-    if isinstance(first, str) and isinstance(second, str):
-        return f"move {moved} with .to()"
-    if isinstance(first, tuple) and isinstance(second, tuple):
-        return "shard both over the same devices in the same order"
-    one = first if isinstance(first, str) else second
-    return f"shard the one on {one} with .shard_like(other), or gather the other with .to({one!r})"
 
 
 _MAY_SHARE = frozenset(

@@ -14,7 +14,7 @@ from ..ir.uop import UOp
 from ..schedule.multi import empty_memory, value_of
 from ..schedule.versions import empty_buffer
 from ..shape import movement, shape_text, vmax, vmin
-from ..shape.sizes import as_size, prod
+from ..shape.sizes import as_size, countable, prod
 from .base import TensorBase
 from .elementwise.functions import FunctionMixin
 from .shape.movement import sizes_of
@@ -24,20 +24,12 @@ if TYPE_CHECKING:
     from .. import Tensor
 
 
-MOST_ELEMENTS = (1 << 63) - 1
-
-
 def checked_shape(sizes: Any) -> tuple[sint, ...]:
     """Sizes that a user gave; negative ones raise."""
     shape = tuple(as_size(size) for size in sizes)
-    count = 1
-    for size in shape:
-        if vmin(size) < 0:
-            raise ValueError(f"sizes are not negative, as in {shape_text(shape)}")
-        count *= vmax(size)
-    if count > MOST_ELEMENTS:
-        raise ValueError(f"a tensor has at most 2**63 - 1 elements, not those of shape {shape_text(shape)}")
-    return shape
+    if any(vmin(size) < 0 for size in shape):
+        raise ValueError(f"sizes are not negative, as in {shape_text(shape)}")
+    return countable(shape)
 
 
 def iota(count: sint, dtype: DType, device: Devices) -> UOp:
@@ -200,7 +192,9 @@ class CreationMixin(FunctionMixin):
                 raise ValueError(f"arange takes finite numbers, not {start!r}, {stop!r} and {step!r}")
         if step == 0:
             raise ValueError("arange needs a step other than 0")
-        count = max(0, math.ceil((stop - start) / step))
+        span = stop - start
+        exact = isinstance(span, int) and isinstance(step, int)
+        count = max(0, -(-span // step) if exact else math.ceil(span / step))
         checked_shape((count,))
         if dtype is not None:
             chosen = to_dtype(dtype)

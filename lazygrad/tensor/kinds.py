@@ -13,7 +13,10 @@ import sys
 from collections.abc import Callable, Mapping, Set
 from typing import Any, NamedTuple
 
+from ..device import Devices
 from ..ir.uop import UOp
+from ..schedule.versions import device_of
+from .places import ANYWHERE, devices_text, meeting
 
 #: Where an object without words of its own lies; that it is one says enough.
 ADDRESS = re.compile(r"(?<= object) at 0x[0-9a-f]+")
@@ -86,6 +89,13 @@ KINDS = {
     "Sequence[int | None]": Kind("a sequence of ints", frozenset(), _several(_is_int_or_none)),
     "Sequence[str]": _STRINGS,
     "tuple[str, ...]": _STRINGS,
+    "Sequence[Any]": Kind("a sequence", frozenset(), _several(lambda value: True)),
+    "Sequence[Callable[[Any], Any]]": Kind(
+        "a sequence of functions and modules", frozenset(), _several(callable)
+    ),
+    "Sequence[tuple[sint, sint] | None]": Kind(
+        "a sequence of pairs (begin, end)", frozenset(), _several(lambda value: True)
+    ),
     "Sequence[float]": Kind("a sequence of numbers", frozenset(), _several(is_number)),
 }
 
@@ -131,7 +141,17 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 class Contract:
     """What a function takes: looked at when it is first called with arguments, held at each call."""
 
-    __slots__ = ("by_name", "by_position", "is_method", "more", "name", "rest", "signature", "unchecked")
+    __slots__ = (
+        "by_name",
+        "by_position",
+        "is_method",
+        "more",
+        "name",
+        "order",
+        "rest",
+        "signature",
+        "unchecked",
+    )
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.name = function.__name__.replace("__init__", "Tensor")
@@ -140,11 +160,14 @@ class Contract:
         names = getattr(inspect.unwrap(function), "__globals__", {})
         self.by_name: dict[str, Kind] = {}
         positional: list[tuple[str, Kind] | None] = []
+        self.order: list[str] = []
         self.rest: tuple[str, Kind] | None = None
         self.more: Kind | None = None
         for name, parameter in self.signature.parameters.items():
             kind = None if name in ("self", "cls") else kind_of(str(parameter.annotation), names)
             row = None if kind is None else (name, kind)
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                self.order.append(name)
             if parameter.kind is parameter.VAR_POSITIONAL:
                 self.rest = row
             elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
@@ -185,6 +208,35 @@ class Contract:
             kind = self.by_name.get(name, self.more)
             if kind is not None and type(value) not in kind.types and not kind.holds(value):
                 raise self.wrong(name, kind, value)
+        if kwargs or len(args) > self.unchecked:  # operands of all kinds look themselves where they meet
+            self._check_devices(args, kwargs)
+
+    def _check_devices(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """ValueError where tensors of a call, or in sequences of it, are on devices that do not meet."""
+        rest = len(args) - len(self.order)
+        names = [*self.order[: len(args)], *self.order[-1:] * rest, *kwargs]
+        anywhere = ANYWHERE.get(self.name)
+        first: tuple[str, Devices] | None = None
+        for name, value in zip(names, (*args, *kwargs.values()), strict=True):
+            if name == anywhere or (name == "self" and not self.is_method):
+                continue
+            for one in value if type(value) in (list, tuple) else (value,):
+                device = device_of(one._uop) if is_tensor(one) else None
+                if device is None:
+                    continue
+                if first is None:
+                    first = name, device
+                elif device != first[1]:
+                    raise ValueError(self._apart(*first, name, device))
+
+    def _apart(self, one: str, first: Devices, other: str, second: Devices) -> str:
+        """`gather: index is on PYTHON, the tensor on CPU; move one with .to('CPU')`."""
+        places = devices_text(second), devices_text(first)
+        if one == other:
+            where = f"tensors of {one} are on {places[1]} and on {places[0]}"
+        else:
+            where = f"{other} is on {places[0]}, {'the tensor' if one == 'self' else one} on {places[1]}"
+        return f"{self.name}: {where}; {meeting(first, second)}"
 
     def wrong(self, name: str, kind: Kind, value: Any) -> TypeError:
         return TypeError(f"{self.name}: {name} is {kind.says}, not {shown(value)}")

@@ -341,7 +341,7 @@ def test_assign_checks_shape_dtype_and_device():
     with pytest.raises(TypeError, match=r"assign needs a value of dtypes\.float, not dtypes\.int"):
         a.assign(Tensor([1, 2]))
     with pytest.raises(
-        ValueError, match=r"assign needs a value on CPU, not on PYTHON; move it with \.to\(\)"
+        ValueError, match=r"assign needs a value on CPU, not on PYTHON; move it with \.to\('CPU'\)"
     ):
         a.assign(Tensor([1.0, 2.0], device="PYTHON"))
     assert a.tolist() == [1.0, 2.0]

@@ -6,7 +6,7 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.nn import functional as F
-from tests.tensor.wrong import FOUR, LINE, SCALAR, Row, X, check, ids
+from tests.tensor.wrong import FOUR, INTS, LINE, SCALAR, Row, X, check, ids
 
 ROWS: list[Row] = [
     # of another kind than the annotation says
@@ -107,12 +107,21 @@ ROWS: list[Row] = [
     ("tensordot", lambda: X.tensordot(X, None), TypeError, "the axes of both, not None"),
     ("sum_to_size", lambda: X.sum_to_size("a"), TypeError, "a size is an integer or a Variable, not 'a'"),
     ("glorot_uniform", lambda: Tensor.glorot_uniform("a", 2), TypeError, "a size is an integer"),
+    ("index_put", lambda: LINE.index_put(3, LINE), TypeError, "index_put: indices is a sequence, not 3"),
+    ("fftn", lambda: X.fftn(dim=1.5), TypeError, "fftn: dim is an int or a sequence of ints, not 1.5"),
+    ("scatter", lambda: LINE.scatter(0, INTS, "a"), TypeError, "src is a Tensor or a number, not 'a'"),
     (
-        "index_put",
-        lambda: LINE.index_put(3, LINE),
+        "scatter_reduce",
+        lambda: LINE.scatter_reduce(0, INTS, [1.0], "sum"),
         TypeError,
-        "indices=3, values=a Tensor of shape (3,); help(",
+        "scatter_reduce: src is a Tensor or a number, not [1.0]",
     ),
+    ("put_along_dim", lambda: LINE.put_along_dim(INTS, "a", 0), TypeError, "a Tensor or a number, not 'a'"),
+    ("gaussian_nll_loss", lambda: LINE.gaussian_nll_loss(LINE, None), TypeError, "var is a Tensor or a num"),
+    ("upsample", lambda: X.upsample(scale_factor="a"), TypeError, "scale_factor is a number or a sequence"),
+    ("repeat", lambda: LINE.repeat(None), TypeError, "a size is an integer or a Variable, not None"),
+    ("tile", lambda: LINE.tile("a"), TypeError, "a size is an integer or a Variable, not 'a'"),
+    ("scaled_uniform", lambda: Tensor.scaled_uniform("a"), TypeError, "a size is an integer or a Variable"),
     (
         "randperm",
         lambda: Tensor.randperm(Tensor(3)),
@@ -138,8 +147,8 @@ def test_the_error_names_the_argument(row: Row) -> None:
 
 def test_what_failed_below_is_kept() -> None:
     with pytest.raises(TypeError) as caught:
-        LINE.index_put(3, LINE)
-    assert isinstance(caught.value.__cause__, TypeError)
+        Tensor.randperm(Tensor(3))
+    assert isinstance(caught.value.__cause__, AttributeError)
 
 
 def test_errors_of_a_user_s_code_pass() -> None:

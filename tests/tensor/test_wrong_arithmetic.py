@@ -21,7 +21,12 @@ ROWS: list[Row] = [
         "an operand is a number, a tensor, an array or a list, not None",
     ),
     ("add", lambda: LINE.add("a"), TypeError, "cannot make a Tensor from 'a'"),
-    ("add", lambda: LINE.add(AWAY), ValueError, "tensors on CPU and PYTHON do not meet; move one with .to()"),
+    (
+        "add",
+        lambda: LINE.add(AWAY),
+        ValueError,
+        "tensors on CPU and PYTHON do not meet; move one with .to('CPU')",
+    ),
     ("add", lambda: LINE.add(1, alpha="a"), TypeError, "add: alpha is a number, not 'a'"),
     ("clamp", lambda: LINE.clamp(), ValueError, "clamp needs min or max"),
     ("clamp", lambda: LINE.clamp("a"), TypeError, "cannot make a Tensor from 'a'"),

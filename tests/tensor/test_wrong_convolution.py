@@ -90,7 +90,7 @@ ROWS: list[Row] = [
         "conv2d",
         lambda: X.conv2d(Tensor.ones(2, 3, 3, 3, device="PYTHON")),
         ValueError,
-        "tensors on CPU and PYTHON do not meet; move one with .to()",
+        "conv2d: weight is on PYTHON, the tensor on CPU; move one with .to('CPU')",
     ),
     (
         "conv3d",

@@ -11,6 +11,18 @@ from lazygrad.device import DeviceError
 from tests.tensor.wrong import INTS, LINE, Row, X, check, ids
 
 ROWS: list[Row] = [
+    (
+        "zeros",
+        lambda: Tensor.zeros(1 << 40, 1 << 40),
+        ValueError,
+        f"not those of shape ({1 << 40}, {1 << 40})",
+    ),
+    (
+        "arange",
+        lambda: Tensor.arange((1 << 63) + 5),
+        ValueError,
+        f"elements, not those of shape ({(1 << 63) + 5},)",
+    ),
     ("arange", lambda: Tensor.arange("a"), TypeError, "arange takes numbers, not 'a'"),
     ("arange", lambda: Tensor.arange(0, 5, 0), ValueError, "arange needs a step other than 0"),
     ("arange", lambda: Tensor.arange(math.nan), ValueError, "arange takes finite numbers, not 0, nan and 1"),

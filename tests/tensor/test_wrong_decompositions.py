@@ -80,7 +80,7 @@ ROWS: list[Row] = [
         ValueError,
         "fftn needs a size for each axis, not (2, 2, 2) for (0,)",
     ),
-    ("fftshift", lambda: LINE.fftshift("a"), TypeError, "an axis is an int, not 'a'"),
+    ("fftshift", lambda: LINE.fftshift("a"), TypeError, "dim is an int or a sequence of ints, not 'a'"),
     (
         "fftshift",
         lambda: LINE.fftshift(4),

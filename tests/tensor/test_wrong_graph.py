@@ -20,7 +20,7 @@ ROWS: list[Row] = [
         "assign",
         lambda: LINE.assign(AWAY),
         ValueError,
-        "assign needs a value on CPU, not on PYTHON; move it with .to()",
+        "assign needs a value on CPU, not on PYTHON; move it with .to('CPU')",
     ),
     ("assign", lambda: LINE.assign("a"), TypeError, "cannot make a Tensor from 'a'"),
     (

@@ -64,7 +64,7 @@ ROWS: list[Row] = [
         "cat",
         lambda: LINE.cat(AWAY),
         ValueError,
-        "cat of tensors on different devices: CPU, PYTHON; move them with .to()",
+        "cat of tensors on different devices: CPU, PYTHON; move them with .to('CPU')",
     ),
     (
         "column_stack",

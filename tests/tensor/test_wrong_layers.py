@@ -248,13 +248,13 @@ ROWS: list[Row] = [
         "sequential",
         lambda: LINE.sequential(3),
         TypeError,
-        "sequential of a Tensor of shape (3,) cannot take layers=3;",
+        "sequential: layers is a sequence of functions and modules, not 3",
     ),
     (
         "sequential",
         lambda: LINE.sequential([3]),
         TypeError,
-        "sequential takes a sequence of functions and modules, not [3]",
+        "sequential: layers is a sequence of functions and modules, not [3]",
     ),
     ("softplus", lambda: LINE.softplus("a"), TypeError, "softplus: beta is a number, not 'a'"),
     (

@@ -7,7 +7,27 @@ import pytest
 from lazygrad import Tensor
 from tests.tensor.wrong import LINE, M, Row, check, ids
 
+#: Twice as long as what can be counted in 64 bits, squared or repeated.
+FAR, ONE = 1 << 40, Tensor.ones(1, 1).realize()
+FULL = Tensor.zeros(1 << 62)
+
 ROWS: list[Row] = [
+    # more elements than can be counted
+    (
+        "expand",
+        lambda: ONE.expand(FAR, FAR),
+        ValueError,
+        f"at most 2**63 - 1 elements, not those of shape ({FAR}, {FAR})",
+    ),
+    (
+        "broadcast_to",
+        lambda: ONE.broadcast_to(FAR, FAR),
+        ValueError,
+        f"2**63 - 1 elements, not those of shape ({FAR}, {FAR})",
+    ),
+    ("pad", lambda: ONE.pad(((0, FAR), (0, FAR))), ValueError, f"not those of shape ({FAR + 1}, {FAR + 1})"),
+    ("repeat", lambda: FULL.repeat(2), ValueError, f"not those of shape (2, {1 << 62})"),
+    ("tile", lambda: FULL.tile(4), ValueError, f"not those of shape (4, {1 << 62})"),
     (
         "broadcast_to",
         lambda: M.broadcast_to(3),
@@ -227,8 +247,8 @@ ROWS: list[Row] = [
     (
         "shrink",
         lambda: M.shrink("a"),
-        ValueError,
-        "shrink needs (begin, end) for each axis of (2, 3), not ('a',)",
+        TypeError,
+        "shrink: arg is a sequence of pairs (begin, end), not 'a'",
     ),
     (
         "shrink",

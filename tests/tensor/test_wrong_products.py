@@ -140,7 +140,7 @@ ROWS: list[Row] = [
         "matmul",
         lambda: M.matmul(AWAY),
         ValueError,
-        "tensors on CPU and PYTHON do not meet; move one with .to()",
+        "matmul: other is on PYTHON, the tensor on CPU; move one with .to('CPU')",
     ),
     ("matrix_exp", lambda: M.matrix_exp(), ValueError, "matrix_exp needs square matrices, not shape (2, 3)"),
     (

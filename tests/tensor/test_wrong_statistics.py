@@ -94,7 +94,7 @@ ROWS: list[Row] = [
         "isin",
         lambda: LINE.isin(AWAY),
         ValueError,
-        "tensors on CPU and PYTHON do not meet; move one with .to()",
+        "tensors on CPU and PYTHON do not meet; move one with .to('CPU')",
     ),
     ("kthvalue", lambda: LINE.kthvalue(0), ValueError, "kthvalue counts from 1 to 3 along axis -1, not 0"),
     ("kthvalue", lambda: LINE.kthvalue(9), ValueError, "kthvalue counts from 1 to 3 along axis -1, not 9"),

@@ -13,7 +13,8 @@ from ...gradient import filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to
-from ..base import TensorBase, devices_text, meeting
+from ..base import TensorBase
+from ..places import devices_text, meeting
 from ..transforms.function import Function
 from .casting import CastingMixin
 
@@ -27,11 +28,12 @@ class OperandsMixin(CastingMixin):
     __slots__ = ()
 
     def _operand(self, other: Any) -> Tensor:
-        """Any operand as a tensor.
+        """Any operand as a tensor that this one meets: on its device.
 
         A number is a weak constant, a size or Variable a scalar, an array is copied in.
         """
         if isinstance(other, TensorBase):
+            self._check_device(other)
             return other  # type: ignore[return-value]
         if isinstance(other, (bool, int, float)):
             return self._weak(other)
@@ -102,7 +104,6 @@ class OperandsMixin(CastingMixin):
         """A function of two variables whose slopes are written down, met in one float dtype and shape."""
         a, b = self._in_common_float(other)
         shape = broadcast_shapes(a.shape, b.shape)
-        self._check_device(b)
         made: Tensor = function.apply(a._wide().expand(shape), b._wide().expand(shape), *more)
         return made.cast(a.dtype)
 

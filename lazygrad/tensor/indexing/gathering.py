@@ -91,7 +91,9 @@ class GatheringMixin(IndexingMixin):
             axis, index.expand(tuple(index.shape[axis] if i == axis else s for i, s in enumerate(whole)))
         )
 
-    def scatter(self, dim: int, index: TensorBase, src: Any, reduce: str | None = None) -> Tensor:
+    def scatter(
+        self, dim: int, index: TensorBase, src: TensorBase | float, reduce: str | None = None
+    ) -> Tensor:
         """A copy with values stored along an axis: result[index[i][j]][j] = src[i][j] for axis 0.
 
         reduce  None (the last of equal places stays), "add" or "multiply"
@@ -104,7 +106,7 @@ class GatheringMixin(IndexingMixin):
         op = {None: None, "add": Ops.ADD, "multiply": Ops.MUL}[reduce]
         return self._scattered(dim, index, src, op, "scatter")
 
-    def scatter_add(self, dim: int, index: TensorBase, src: Any) -> Tensor:
+    def scatter_add(self, dim: int, index: TensorBase, src: TensorBase | float) -> Tensor:
         """A copy with values added along an axis, where places repeat too.
 
         >>> Tensor([0, 1]).scatter_add(0, Tensor([1, 1]), Tensor([5, 6])).tolist()
@@ -135,7 +137,7 @@ class GatheringMixin(IndexingMixin):
         return self._make(movement.reshape(node, self.shape), self, values)
 
     def scatter_reduce(
-        self, dim: int, index: TensorBase, src: Any, reduce: str, *, include_self: bool = True
+        self, dim: int, index: TensorBase, src: TensorBase | float, reduce: str, *, include_self: bool = True
     ) -> Tensor:
         """A copy with values combined along an axis: reduce is sum, prod, mean, amax or amin.
 

@@ -23,9 +23,10 @@ from ...ir.index import sint
 from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to, movement, resolve_equal, shape_of, shape_text, vmax
 from ...shape.sizes import add, as_size, sub, vmin
-from ..base import TensorBase, devices_text, meeting
+from ..base import TensorBase
 from ..creation import iota
 from ..modes import mode
+from ..places import devices_text, meeting
 from ..random.sampling import RandomMixin
 from ..storage import is_view
 from .addresses import aligned, counting_dtype, every, number, strides_of, wrapped
@@ -236,7 +237,7 @@ class IndexingMixin(RandomMixin):
             if t.device != self.device and t._device_known() and self._device_known():
                 raise ValueError(
                     f"an index on {devices_text(t.device)} for a tensor on {devices_text(self.device)}; "
-                    f"{meeting(t.device, self.device, 'it')}"
+                    f"{meeting(self.device, t.device, 'it')}"
                 )
         try:
             common = broadcast_shapes(*[t.shape for t in indices])
@@ -320,7 +321,7 @@ class IndexingMixin(RandomMixin):
         self._scatter_to(self, parsed.tensors, source)
 
     def _written(self, value: Any) -> TensorBase:
-        source: TensorBase = value if isinstance(value, TensorBase) else self._lift(value)
+        source: TensorBase = self._operand(value) if isinstance(value, TensorBase) else self._lift(value)
         if (
             dtypes.is_float(source.dtype)
             and not dtypes.is_float(self.dtype)

@@ -136,7 +136,7 @@ class WritingMixin(LikenessMixin):
         made = flat.scatter_add(0, line, values) if accumulate else flat.scatter(0, line, values)
         return made.reshape(self.shape)
 
-    def put_along_dim(self, indices: TensorBase, values: Any, dim: int) -> Tensor:
+    def put_along_dim(self, indices: TensorBase, values: TensorBase | float, dim: int) -> Tensor:
         """A copy with values stored along an axis at indices that broadcast on the others (numpy's
         `put_along_axis`).
 

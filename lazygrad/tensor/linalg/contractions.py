@@ -59,7 +59,6 @@ class LinalgMixin(RunningMixin):
                 "a product of matrices needs at least one axis, "
                 f"not {shape_text(self.shape)} and {shape_text(right.shape)}"
             )
-        self._check_device(right)
         inner, behind = self.shape[-1], right.shape[-2 if right.ndim > 1 else -1]
         if not resolve_equal(inner, behind):
             raise ValueError(

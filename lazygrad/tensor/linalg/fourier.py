@@ -19,7 +19,7 @@ from ...device import Devices
 from ...dtype import DType, default_float, dtypes, numpy_name, to_dtype
 from ...shape import shape_text, vmax
 from ..arguments import at_most
-from ..shape.movement import checked_axis
+from ..shape.movement import Axis, checked_axis
 from .products import ProductsMixin
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class FourierMixin(ProductsMixin):
         """
         return self.irfftn(s, dim, norm)
 
-    def fftn(self, s: Sequence[int] | None = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    def fftn(self, s: Sequence[int] | None = None, dim: Axis = None, norm: str | None = None) -> Tensor:
         """`fft` along several axes (all, if none are named); s are the sizes.
 
         >>> Tensor([[[1.0, 0.0]]]).fftn().tolist()
@@ -154,7 +154,7 @@ class FourierMixin(ProductsMixin):
             made = made.fft(size, axis, norm)
         return made  # type: ignore[no-any-return]
 
-    def ifftn(self, s: Sequence[int] | None = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    def ifftn(self, s: Sequence[int] | None = None, dim: Axis = None, norm: str | None = None) -> Tensor:
         """The inverse of `fftn`.
 
         >>> Tensor([[[1.0, 0.0]]]).ifftn().tolist()
@@ -165,7 +165,7 @@ class FourierMixin(ProductsMixin):
             made = made.ifft(size, axis, norm)
         return made  # type: ignore[no-any-return]
 
-    def rfftn(self, s: Sequence[int] | None = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    def rfftn(self, s: Sequence[int] | None = None, dim: Axis = None, norm: str | None = None) -> Tensor:
         """`fftn` of real numbers: half of the last axis that is named.
 
         >>> Tensor([[1.0]]).rfftn().tolist()
@@ -177,7 +177,7 @@ class FourierMixin(ProductsMixin):
             made = made.fft(count, axis, norm)
         return made
 
-    def irfftn(self, s: Sequence[int] | None = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    def irfftn(self, s: Sequence[int] | None = None, dim: Axis = None, norm: str | None = None) -> Tensor:
         """The inverse of `rfftn`.
 
         >>> Tensor([[[1.0, 0.0], [1.0, 0.0]]]).irfftn().tolist()
@@ -191,7 +191,7 @@ class FourierMixin(ProductsMixin):
 
     # *** frequencies
 
-    def fftshift(self, dim: Any = None) -> Tensor:
+    def fftshift(self, dim: Axis = None) -> Tensor:
         """The second half of axes (all, if none are named) before the first: frequency 0 in the middle.
 
         The axes are those of the tensor as it is.
@@ -202,7 +202,7 @@ class FourierMixin(ProductsMixin):
         axes = self._axes(dim)
         return self.roll([vmax(self.shape[a]) // 2 for a in axes], axes) if axes else self.reshape(self.shape)
 
-    def ifftshift(self, dim: Any = None) -> Tensor:
+    def ifftshift(self, dim: Axis = None) -> Tensor:
         """The inverse of `fftshift`.
 
         >>> Tensor([3, 4, 0, 1, 2]).ifftshift().tolist()

@@ -29,8 +29,6 @@ class NeuralMixin(LossMixin):
         >>> Tensor([-1.0, 2.0]).sequential([Tensor.relu, lambda x: x * 2]).tolist()
         [0.0, 4.0]
         """
-        if callable(layers) or not all(map(callable, layers)):
-            raise TypeError(f"sequential takes a sequence of functions and modules, not {layers!r}")
         x: Any = self
         for layer in layers:
             x = layer(x)

@@ -111,7 +111,12 @@ class LossMixin(ClassLossMixin):
         return losses._reduced(reduction)
 
     def gaussian_nll_loss(
-        self, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+        self,
+        target: Any,
+        var: TensorBase | float,
+        full: bool = False,
+        eps: float = 1e-6,
+        reduction: str = "mean",
     ) -> Tensor:
         """Minus the log probability by normal distributions of this mean and variance (Nix, Weigend 1994).
 

@@ -291,7 +291,7 @@ class RandomMixin(LinalgMixin):
         >>> Tensor.scaled_uniform(2, 3).shape
         (2, 3)
         """
-        sizes = sizes_of(shape)
+        sizes: Any = checked_shape(sizes_of(shape))
         bound = math.prod(sizes) ** -0.5 if math.prod(sizes) else 0.0
         return cls.uniform(*sizes, low=-bound, high=bound, requires_grad=requires_grad, **more)
 

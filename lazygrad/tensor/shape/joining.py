@@ -12,7 +12,8 @@ from ...ir.uop import UOp
 from ...schedule.joins import MAX_CHOICES, choice
 from ...shape import Shape, movement, resolve_equal, shape_of, shape_text
 from ...shape.sizes import mul
-from ..base import TensorBase, devices_text, meeting
+from ..base import TensorBase
+from ..places import devices_text, meeting
 from .movement import MovementMixin, checked_axis
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.index import sint
 from ...shape import movement, prod, resolve_equal, shape_text
+from ...shape.sizes import as_size
 from ..base import TensorBase
 from ..host import HostMixin
 
@@ -307,7 +308,7 @@ class MovementMixin(HostMixin):
         >>> Tensor([1, 2]).repeat(2).tolist()
         [1, 2, 1, 2]
         """
-        times = sizes_of(repeats)
+        times = tuple(map(as_size, sizes_of(repeats)))
         if len(times) < self.ndim:
             raise ValueError(f"repeat needs a number for each axis of {shape_text(self.shape)}, not {times}")
         if any(isinstance(number, int) and number < 0 for number in times):

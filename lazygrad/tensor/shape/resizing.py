@@ -154,7 +154,11 @@ class ResizingMixin(FoldingMixin):
         return sizes, tuple(1.0 / v for v in values)
 
     def upsample(
-        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", **more: Any
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+        mode: str = "nearest",
+        **more: Any,
     ) -> Tensor:
         """`interpolate` by its older name.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from ..config import POISON
@@ -216,9 +217,9 @@ class Buffer:
             self._owned = False
             self.allocator.free(handle, self.options or DEFAULT_SPEC, shared=self.exported > 0)
 
-    def __del__(self) -> None:
-        # At interpreter exit modules may be gone, and the memory goes with the process.
-        if getattr(self, "_buf", None) is not None and not sys.is_finalizing():
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        # At interpreter exit the names of modules may be gone, and the memory goes with the process.
+        if getattr(self, "_buf", None) is not None and not ending():
             self._release()
 
     def view(self, size: int, dtype: DType, offset: int) -> Buffer:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from lazygrad.device import Allocator, Buffer, BufferSpec, DeviceError, GlobalCounters, OutOfMemoryError
 from lazygrad.dtype import dtypes
 from lazygrad.runtime._host import HostAllocator, Memory
-from tests.helpers import in_threads
+from tests.helpers import ROOT, in_threads
 
 
 def test_memory_is_aligned():
@@ -82,6 +85,14 @@ def test_out_of_memory_frees_the_cache_and_tries_again():
     assert isinstance(caught.value, MemoryError)
     assert GlobalCounters.mem_used == before
     allocator.free(second)
+
+
+def test_memory_that_outlives_the_modules_goes_with_the_process():
+    """What an early module holds dies when later ones have lost their names already."""
+    code = "import string, sys, lazygrad, lazygrad.device.buffer as later\n"
+    code += "string.kept = lazygrad.Tensor([1.0, 2.0]).realize(); sys.kept = string, later"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_absurd_size_is_a_clear_error():

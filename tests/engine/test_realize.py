@@ -129,6 +129,7 @@ def test_an_interrupted_write_happens_once(interrupted):
 def test_an_interrupted_kernelize_can_be_repeated(monkeypatch):
     from lazygrad.schedule import kernelize
 
+    clear_templates()
     a = memory([1.0, 2.0])
     out = a * 77 + a
     with monkeypatch.context() as patch:

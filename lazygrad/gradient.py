@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from .dtype import ConstType, DType, dtypes, sum_acc_dtype
 from .ir.args import ReduceArg
+from .ir.device import device_of
 from .ir.index import sint
 from .ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from .ir.uop import UOp
@@ -87,21 +88,10 @@ def _rounded(value: float, dtype: DType) -> float:
     return float(UOp.const(dtype, value).arg)
 
 
-def device_of(node: UOp) -> UOp | None:
-    """The DEVICE a node's value lives on; None for what is made of constants only."""
-    stack, seen = [node], set[UOp]()
-    while stack:
-        below = stack.pop()
-        if below.op is Ops.DEVICE:
-            return below
-        if below.op is Ops.COPY:
-            return below.src[-1]
-        if below.op is Ops.MULTI:
-            return UOp(Ops.DEVICE, arg=below.arg.devices)
-        if below not in seen:
-            seen.add(below)
-            stack.extend(reversed(below.src))
-    return None
+def _iota(like: UOp, size: sint) -> UOp:
+    """0, 1, ... on the device of a node."""
+    device = device_of(like)
+    return UOp(Ops.IOTA, dtypes.int64, () if device is None else (UOp(Ops.DEVICE, arg=device),), size)
 
 
 # *** arithmetic
@@ -293,8 +283,7 @@ def scan_winner(node: UOp, place: UOp) -> UOp:
 
 def _counter(like: UOp, shape: tuple[sint, ...], axis: int) -> UOp:
     """0, 1, ... along one axis of a shape, on the device of a node."""
-    device = device_of(like)
-    counter = UOp(Ops.IOTA, dtypes.int64, (device,) if device else (), shape[axis])
+    counter = _iota(like, shape[axis])
     row = movement.reshape(counter, tuple(size if i == axis else 1 for i, size in enumerate(shape)))
     return movement.expand(row, shape)
 
@@ -351,9 +340,7 @@ def _stored_last(node: UOp, grad: UOp) -> UOp:
     """`grad` where a value is the last one stored at its place, so that it is still there; 0 elsewhere."""
     base, index, _ = node.src
     shape = shape_of(index)
-    device = device_of(node)
-    iota = UOp(Ops.IOTA, dtypes.int64, (device,) if device else (), prod(shape))
-    turn = movement.reshape(iota, shape)
+    turn = movement.reshape(_iota(node, prod(shape)), shape)
     last = gather(scatter(filled(shape_of(base), dtypes.int64, -1), index, turn, None), index)
     return last.eq(turn).where(grad, _like(grad, 0.0))
 
@@ -370,7 +357,9 @@ def _copy(grad: UOp, node: UOp) -> Grads:
             part = movement.shrink(grad, ((begin, end), *((0, size) for size in shape_of(source)[1:])))
             begin = end
         device = device_of(source)
-        parts.append(part if device in (None, target) else UOp(Ops.COPY, grad.dtype, (part, device)))
+        if device not in (None, target.arg):
+            part = UOp(Ops.COPY, grad.dtype, (part, UOp(Ops.DEVICE, arg=device)))
+        parts.append(part)
     return (*parts, None)
 
 

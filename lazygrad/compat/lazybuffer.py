@@ -9,12 +9,13 @@ from typing import Any
 
 from ..device import Buffer, Devices
 from ..dtype import DType, dtypes
+from ..ir.device import device_of
 from ..ir.expression import render
 from ..ir.index import bounds, sint, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
 from ..ir.uop import toposort as sorted_nodes
-from ..schedule.versions import buffer_of, device_of, latest, peel
+from ..schedule.versions import buffer_of, latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.sizes import prod

@@ -4,6 +4,7 @@ No driver is here: those are in runtime/. This sits between the schedule,
 which says what is stored where, and the runtimes, which know how.
 """
 
+from ..ir.device import Devices
 from ..locks import lock_across_fork
 from .buffer import Buffer
 from .facts import (
@@ -17,7 +18,7 @@ from .facts import (
     Target,
 )
 from .memory import Allocator, BufferSpec, flat_bytes
-from .registry import CompiledDevice, Compiler, Device, Devices, Graph, Launch, Program
+from .registry import CompiledDevice, Compiler, Device, Graph, Launch, Program
 
 __all__ = [
     "Allocator",

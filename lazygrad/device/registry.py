@@ -10,14 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from ..config import DEBUG, DEV
+from ..ir.device import Devices
 from .facts import DeviceError, MissingDeviceError, Target, open_lock
 from .memory import Allocator
 
 if TYPE_CHECKING:
     from ..renderer import ProgramSpec, Renderer
-
-#: The name of one device, or the names of several that hold one tensor in parts or copies.
-Devices = str | tuple[str, ...]
 
 # *** a device
 

@@ -18,6 +18,7 @@ from ..codegen.price import Prices, prices_for
 from ..codegen.sort import WORD, SortPlan
 from ..device import Device, DeviceError, Target
 from ..dtype import DType, dtypes
+from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
@@ -31,7 +32,7 @@ from .lift import nameable
 from .memory import inner_outputs
 from .offsets import shared
 from .placement import Placement
-from .versions import device_name, device_of
+from .versions import device_name
 
 Ref = tuple[Any, ...]
 #: A store: the node whose value it is, and the ASSIGN that says where (None: fresh memory).

@@ -12,13 +12,14 @@ from itertools import accumulate, pairwise
 
 from ..gradient import filled
 from ..ir.args import MultiArg
+from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.movement import permute, shrink
 from ..shape.rules import shape_of
 from .held import is_copied_as_it_is
-from .versions import device_of, placed
+from .versions import placed
 
 Span = tuple[sint, sint]
 

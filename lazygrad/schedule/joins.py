@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ..dtype import dtypes
 from ..gradient import filled
+from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
@@ -19,7 +20,6 @@ from ..shape.movement import base_and_tracker, expand, pad, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import add, mul, prod
 from .held import in_order, is_copied_as_it_is, is_held, is_number, is_whole
-from .versions import device_of
 
 #: Up to so many values are joined by a choice among them for each element: code grows with them.
 MAX_CHOICES = 32

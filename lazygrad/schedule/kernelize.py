@@ -15,6 +15,7 @@ from typing import Any
 from ..config import CACHELEVEL, CHECK, FUSE
 from ..device import lock_across_fork
 from ..dtype import dtypes
+from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp, keep_origin
@@ -38,7 +39,6 @@ from .multi import in_place, on_several, separated
 from .versions import (
     below_looks,
     check_alive,
-    device_of,
     effective,
     in_shape,
     latest,

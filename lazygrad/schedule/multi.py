@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ..device import Device
 from ..dtype import DType
 from ..gradient import filled, reduce_axes, scatter
+from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
@@ -41,7 +42,6 @@ from .collectives import (
 from .graph import below_movement, toposort_effective
 from .held import is_held, is_whole
 from .versions import (
-    device_of,
     effective,
     empty_buffer,
     in_shape,

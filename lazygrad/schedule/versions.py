@@ -15,6 +15,7 @@ import weakref
 from ..device import Buffer, Device, Devices
 from ..dtype import DType, dtypes
 from ..ir.args import MultiArg
+from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, new_node
@@ -129,44 +130,6 @@ def device_name(node: UOp) -> str:
     if not isinstance(name, str):
         raise RuntimeError(f"{node.op} is not on one device but on {name}")
     return name
-
-
-def device_of(node: UOp) -> Devices | None:
-    """Where a node's value lives: the device of the first source that has one; None for bare constants.
-
-    A tuple of devices for what is sharded over them, or copied on each.
-    """
-    if "device" in node.facts:
-        return node.facts["device"]  # type: ignore[no-any-return]
-    stack = [node]
-    while stack:
-        top = stack[-1]
-        if "device" in top.facts:
-            stack.pop()
-        elif top.op is Ops.DEVICE:
-            top.facts["device"] = top.arg
-            stack.pop()
-        elif top.op is Ops.MULTI:
-            top.facts["device"] = top.arg.devices
-            stack.pop()
-        elif top.op is Ops.COPY:
-            top.facts["device"] = top.src[-1].arg
-            stack.pop()
-        else:
-            answer: Devices | None = None
-            for source in top.src:
-                if "device" not in source.facts:
-                    stack.append(source)
-                    break
-                answer = source.facts["device"]
-                if answer is not None:
-                    break
-            else:
-                answer = None
-            if stack[-1] is top:
-                top.facts["device"] = answer
-                stack.pop()
-    return node.facts["device"]  # type: ignore[no-any-return]
 
 
 def placed(node: UOp, device: Devices) -> UOp:

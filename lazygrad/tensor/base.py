@@ -23,6 +23,7 @@ from ..dtype import (
 from ..engine.inspect import InspectedKernel, inspect
 from ..engine.realize import realize as realize_nodes
 from ..gradient import GRADIENTS, filled
+from ..ir.device import device_of
 from ..ir.index import bounds, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -32,7 +33,6 @@ from ..schedule.multi import laid_like, new_memory, sharded, value_of
 from ..schedule.versions import (
     OverwrittenError,
     device_name,
-    device_of,
     has_become,
     latest,
     new_buffer,

@@ -1,9 +1,9 @@
 """Written by `python docs/generate.py`: `dim` as `axis`, `keepdim` as `keepdims`, and the reverse."""
 
 from collections.abc import Sequence
-from lazygrad.device.registry import Devices
 from lazygrad.dtype import ConstType, DType
-from lazygrad.ir.index import sint
+from lazygrad.ir.device import Devices
+from lazygrad.ir.index.atoms import sint
 from lazygrad.tensor import Tensor
 from lazygrad.tensor.base import TensorBase
 from lazygrad.tensor.in_place import InPlaceMixin

@@ -488,10 +488,11 @@ class _Assembler:
 
 
 def _device_of(node: UOp) -> str:
-    """Where a value is stored; numbers that a SCATTER begins with, where its indices are."""
-    if node.op is Ops.CONTIGUOUS and isinstance(node.arg, tuple) and device_of(node) is None:
-        node = next((source for source in node.arg[1:3] if device_of(source) is not None), node)
-    return Device.DEFAULT if device_of(node) is None else device_name(node)
+    """Where a value is stored; numbers that a SCATTER begins with, where it is."""
+    if device_of(node) is not None:
+        return device_name(node)
+    begun = node.op is Ops.CONTIGUOUS and isinstance(node.arg, tuple)
+    return (node.arg[-1] if begun else None) or Device.DEFAULT
 
 
 def _flat_size(node: UOp) -> int:

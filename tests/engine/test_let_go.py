@@ -1,4 +1,4 @@
-"""What nobody holds any more is freed: no cache of lazygrad keeps a class or function of the user alive."""
+"""What nobody holds any more is freed: no cache keeps a class, a function or memory of the user alive."""
 
 from __future__ import annotations
 
@@ -52,8 +52,20 @@ def class_asked_for_what_it_lacks() -> Any:
     return Mine
 
 
+def memory_of_a_planned_scatter() -> Any:
+    index = Tensor([1, 2]).realize()
+    Tensor.zeros(8).scatter(0, index, Tensor([1.0, 2.0])).kernelize()
+    return index.uop
+
+
 @pytest.mark.parametrize(
-    "make", [class_of_an_argument, code_of_a_captured_function, class_asked_for_what_it_lacks]
+    "make",
+    [
+        class_of_an_argument,
+        code_of_a_captured_function,
+        class_asked_for_what_it_lacks,
+        memory_of_a_planned_scatter,
+    ],
 )
 def test_what_nobody_holds_is_freed(make: Callable[[], Any]) -> None:
     found = weakref.ref(make())

@@ -391,20 +391,20 @@ def coverage_page() -> str:
 #: Why PyTorch's methods are not there: the first row whose pattern fits.
 REASONS = (
     (
-        r"(sparse|coalesce|indices|values$|crow|ccol|col_indices|row_indices|to_dense|to_mkldnn|dense_dim|smm|sspaddmm|hspmm)",
-        "sparse layouts do not exist here",
+        r"(sparse|coalesce|indices|values$|crow|ccol|col_indices|row_indices|to_dense|mkldnn|dense_dim|smm|sspaddmm|hspmm|nested|padded)",
+        "sparse, nested and foreign layouts do not exist here",
     ),
     (
-        r"(dequant|is_quant|^q_|int_repr)",
+        r"(dequant|is_quant|^q_|qscheme|int_repr)",
         "no quantized tensors",
     ),
     (
         r"(complex|real|imag|conj|angle|polar|cfloat|cdouble|chalf|is_neg|resolve|eig$|view_as_c|geqrf|ormqr|orgqr)",
         "no complex dtypes: complex numbers are a trailing axis of 2 (`fft`)",
     ),
-    (r"(names|rename|align|refine|has_names|named)", "named axes: use `rearrange` or plain numbers"),
+    (r"(^name$|names|rename|align|refine|has_names|named)", "named axes: use `rearrange` or plain numbers"),
     (
-        r"(storage|data_ptr|is_set_to|set_$|stride|layout|pin|share_memory|record_stream|is_shared|resize|_version|untyped|has_resizeable)",
+        r"(storage|data_ptr|is_set_to|set_$|stride|layout|pin|share_memory|record_stream|is_shared|resize|_version|untyped|has_resizeable|contiguous|dim_order|slice_inverse)",
         "a lazy tensor has no strides or storage to look at",
     ),
     (
@@ -416,6 +416,7 @@ REASONS = (
         "the graph is not kept by hooks: `gradient` and `Function`",
     ),
     (r"(stft|istft)", "windowed transforms: `unfold` and `rfft`"),
+    (r"^(new|index|as_subclass|hash_tensor)$", "how PyTorch itself makes and tells tensors"),
     (r"_$", "in place: `x.assign(...)`, operators such as `+=`, or `x[...] =`"),
 )
 
@@ -432,7 +433,7 @@ def missing_lines() -> list[str]:
         (rest if reason is None else groups[reason]).append(name)
     lines = ["## What PyTorch's Tensor has and this one does not", "", "| reason | names |", "|---|---|"]
     lines += [f"| {why} | {', '.join(found)} |" for why, found in groups.items() if found]
-    return [*lines, f"| nobody has asked yet | {', '.join(rest)} |"]
+    return [*lines, f"| not written yet | {', '.join(rest)} |"]
 
 
 def spellings_stub() -> str:

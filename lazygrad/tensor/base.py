@@ -240,6 +240,11 @@ class TensorBase(metaclass=TrainingFlag):
         """
         return self.dtype.itemsize
 
+    @property
+    def itemsize(self) -> int:
+        """`element_size()` as an attribute, as numpy and PyTorch have it."""
+        return self.dtype.itemsize
+
     def nbytes(self) -> int:
         """Bytes of all elements.
 

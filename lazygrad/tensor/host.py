@@ -46,6 +46,14 @@ class HostMixin(BackwardMixin):
             )
         return bool(self.item())
 
+    def is_nonzero(self) -> bool:
+        """Whether the one element is other than 0: `bool(x)`.
+
+        >>> Tensor([0.0]).is_nonzero()
+        False
+        """
+        return bool(self)
+
     def __float__(self) -> float:
         return float(self.item())
 

@@ -40,11 +40,17 @@ class NamesMixin(Base):
     less = Base.lt
     less_equal = Base.le
     multiply = Base.mul
+    ndimension = Base.dim
+    nelement = Base.numel
     not_equal = Base.ne
     pinverse = Base.pinv
     sgn = Base.sign
+    split_with_sizes = Base.split
     subtract = Base.sub
     true_divide = Base.div
+    unsafe_chunk = Base.chunk
+    unsafe_split = Base.split
+    unsafe_split_with_sizes = Base.split
 
     if not TYPE_CHECKING:  # a type checker knows all attributes, and should go on refusing the others
 

@@ -11,6 +11,7 @@ ANYWHERE = {
     "copy_": "src",
     "expand_as": "other",
     "gradient": "targets",
+    "is_same_size": "other",
     "kernelize": "others",
     "kernels": "others",
     "new_tensor": "data",

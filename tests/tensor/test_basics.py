@@ -380,3 +380,28 @@ def test_nothing_equals_a_tensor_but_numbers() -> None:
 def test_mistakes(call: Callable[[], Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_what_is_asked_by_other_names() -> None:
+    x = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert (x.nelement(), x.ndimension(), x.itemsize) == (6, 2, 4)
+    assert (x.byte().dtype, x.char().dtype) == (dtypes.uint8, dtypes.int8)
+    assert [Tensor([1], dtype=name).is_signed() for name in ("float", "int8", "uint16", "bool")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert [Tensor(one).is_nonzero() for one in (0.0, 0.5, False)] == [False, True, False]
+    assert x.is_same_size(x + 1)
+    assert not x.is_same_size(x[0])
+    parts = [part.shape for part in x.split_with_sizes([1, 2], 1)]
+    assert parts == [part.shape for part in x.unsafe_split_with_sizes([1, 2], dim=1)] == [(2, 1), (2, 2)]
+    assert len(x.unsafe_chunk(3, 1)) == len(x.unsafe_split(1, 1)) == 3
+
+
+def test_a_narrow_copy_has_memory_of_its_own() -> None:
+    x = Tensor([1, 2, 3]).realize()
+    part = x.narrow_copy(0, 1, 2).realize()
+    x.zero_()
+    assert part.tolist() == [2, 3]

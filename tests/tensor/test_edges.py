@@ -150,3 +150,22 @@ def test_a_strip_of_bytes_is_no_wider_than_a_kernel_takes() -> None:
     x = np.zeros((24, 20_000), np.bool_)
     x[3, ::7] = True
     np.testing.assert_array_equal(Tensor(x).any(0).numpy(), x.any(0))
+
+
+def test_numbers_that_are_no_class_do_not_count() -> None:
+    logits = Tensor([[0.0, 0.0], [1.0, 0.0]])
+    (known,) = logits[1:].cross_entropy(Tensor([1]), "none").tolist()
+    for wrong in (2, -1, 99):
+        classes = Tensor([wrong, 1])
+        assert logits.cross_entropy(classes, "none").tolist() == [0.0, known]
+        assert logits.cross_entropy(classes).item() == known
+        assert logits.log_softmax(1).nll_loss(classes, reduction="none").tolist() == [0.0, known]
+        assert logits.sparse_categorical_crossentropy(classes, ignore_index=7).item() == known
+        assert classes.one_hot(2).tolist() == [[0, 0], [0, 1]]
+
+
+def test_symbols_without_a_line_give_zeros() -> None:
+    table = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert Tensor([2, -1, -3]).embedding(table).tolist() == [[0.0, 0.0], [3.0, 4.0], [0.0, 0.0]]
+    assert Tensor([[0, 9]]).embedding_bag(table, mode="sum").tolist() == [[1.0, 2.0]]
+    assert Tensor([[0, 9]]).embedding_bag(table, mode="mean").tolist() == [[0.5, 1.0]]

@@ -119,6 +119,8 @@ ROWS: list[Row] = [
     ("put_along_dim", lambda: LINE.put_along_dim(INTS, "a", 0), TypeError, "a Tensor or a number, not 'a'"),
     ("gaussian_nll_loss", lambda: LINE.gaussian_nll_loss(LINE, None), TypeError, "var is a Tensor or a num"),
     ("upsample", lambda: X.upsample(scale_factor="a"), TypeError, "scale_factor is a number or a sequence"),
+    ("is_same_size", lambda: LINE.is_same_size((3,)), TypeError, "is_same_size: other is a Tensor, not (3,)"),
+    ("narrow_copy", lambda: LINE.narrow_copy(0, 1.5, 1), TypeError, "narrow_copy: start is an int, not 1.5"),
     ("repeat", lambda: LINE.repeat(None), TypeError, "a size is an integer or a Variable, not None"),
     ("tile", lambda: LINE.tile("a"), TypeError, "a size is an integer or a Variable, not 'a'"),
     ("scaled_uniform", lambda: Tensor.scaled_uniform("a"), TypeError, "a size is an integer or a Variable"),

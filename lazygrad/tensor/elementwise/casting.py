@@ -73,6 +73,22 @@ class CastingMixin(PaddingMixin):
         """
         return self.cast(dtypes.int16)
 
+    def char(self) -> Tensor:
+        """Cast to int8.
+
+        >>> Tensor([1]).char().dtype
+        dtypes.char
+        """
+        return self.cast(dtypes.int8)
+
+    def byte(self) -> Tensor:
+        """Cast to uint8.
+
+        >>> Tensor([1]).byte().dtype
+        dtypes.uchar
+        """
+        return self.cast(dtypes.uint8)
+
     def bool(self) -> Tensor:
         """Whether elements are other than 0.
 

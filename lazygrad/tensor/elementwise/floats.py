@@ -66,6 +66,14 @@ class FloatsMixin(GammaMixin):
         """
         return dtypes.is_float(self.dtype)
 
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative numbers.
+
+        >>> Tensor([1], dtype="uint8").is_signed()
+        False
+        """
+        return not dtypes.is_unsigned(self.dtype) and not dtypes.is_bool(self.dtype)
+
     def isreal(self) -> Tensor:
         """True everywhere: there are no complex dtypes.
 

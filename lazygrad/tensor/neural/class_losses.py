@@ -35,7 +35,7 @@ class ClassLossMixin(AttentionMixin):
     def one_hot(self, num_classes: int = -1) -> Tensor:
         """Class numbers as lines with a 1 at the class, on a new last axis.
 
-        Without `num_classes` it runs, to count.
+        A number that is no class gives a line of zeros. Without `num_classes` it runs, to count.
 
         >>> Tensor([0, 2]).one_hot(3).tolist()
         [[1, 0, 0], [0, 0, 1]]
@@ -86,6 +86,9 @@ class ClassLossMixin(AttentionMixin):
         weight        of each class         label_smoothing  the share that is spread over all classes
         ignore_index  the class number that does not count
 
+        A number that is no class (negative, or too great) is none that is looked up: it does not count
+        either, and its loss is 0 but for the share of `label_smoothing`.
+
         >>> Tensor([[0.0, 0.0]]).cross_entropy(Tensor([1])).item()
         0.6931471824645996
         """
@@ -120,6 +123,8 @@ class ClassLossMixin(AttentionMixin):
         """Minus the log probability (axis 1; axis 0 of a single line) of the class that Y names.
 
         weight  of each class: losses are multiplied, and their mean divided by, the weights
+
+        A number that is no class has a loss of 0, and does not count in the mean.
 
         >>> Tensor([[-1.0, -2.0]]).nll_loss(Tensor([1])).item()
         2.0
@@ -163,7 +168,7 @@ class ClassLossMixin(AttentionMixin):
     ) -> Tensor:
         """The cross entropy of logits with classes on the last axis.
 
-        Y holds class numbers, `ignore_index` counts not.
+        Y holds class numbers; `ignore_index` counts not, nor a number that is no class.
 
         >>> Tensor([[0.0, 0.0]]).sparse_categorical_crossentropy(Tensor([1])).item()
         0.6931471824645996

@@ -62,7 +62,7 @@ class NeuralMixin(LossMixin):
         padding_idx  the symbol whose line is not trained
         max_norm     lines with a greater `norm_type`-norm are scaled down to it (here; the weight stays)
 
-        A symbol that is no line of the weight gives zeros; `CHECK=1` raises.
+        Negative symbols count from the end. One that is no line of the weight gives zeros; `CHECK=1` raises.
 
         >>> Tensor([1, 0]).embedding(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
         [[3.0, 4.0], [1.0, 2.0]]
@@ -101,7 +101,7 @@ class NeuralMixin(LossMixin):
         weight   (symbols, depth) → (bags, depth)
         per_sample_weights   what each symbol counts, for the sum
 
-        An empty bag gives zeros.
+        An empty bag gives zeros, and so counts a symbol that is no line of the weight; `CHECK=1` raises.
 
         >>> table = Tensor([[1.0, 2.0], [3.0, 4.0]])
         >>> Tensor([0, 1, 1]).embedding_bag(table, Tensor([0, 1]), "sum").tolist()

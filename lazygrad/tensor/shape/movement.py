@@ -294,6 +294,14 @@ class MovementMixin(HostMixin):
         """
         return self.expand(other.shape)
 
+    def is_same_size(self, other: TensorBase) -> bool:
+        """Whether another tensor has this shape.
+
+        >>> Tensor([1]).is_same_size(Tensor([2]))
+        True
+        """
+        return self.shape == other.shape
+
     def broadcast_to(self, *shape: Any) -> Tensor:
         """`expand` by numpy's name.
 
@@ -390,6 +398,14 @@ class MovementMixin(HostMixin):
         if whole and not 0 <= begin <= begin + length <= size:
             raise ValueError(f"narrow to {length} places from {start} on: axis {axis} has size {size}")
         return self._window(axis, begin, begin + length)
+
+    def narrow_copy(self, dim: int, start: int, length: int) -> Tensor:
+        """`narrow` in memory of its own.
+
+        >>> Tensor([1, 2, 3]).narrow_copy(0, 1, 2).tolist()
+        [2, 3]
+        """
+        return self.narrow(dim, start, length).clone()
 
     def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
         """Pieces of an axis: of this size (the last may be smaller), or of these sizes.

@@ -10,7 +10,10 @@ import sys
 import pytest
 
 from bench import latency
+from bench.speed.cases import Case, named
+from bench.speed.limit import Limit, Memory
 from bench.speed.run import Peer
+from lazygrad.engine.roofline import Roofline
 
 from .helpers import PATIENCE, ROOT, needs
 
@@ -90,9 +93,48 @@ def test_speed_runs_beside_numpy_and_is_right(tmp_path):
     (run,) = json.loads(path.read_text())["runs"]
     found = run["cases"]["matmul 127"]
     assert run["threads"] == 1
+    assert set(run["limit"]) == {"ops", "caches", "memory", "read", "both"}
     assert 0 < found["lazygrad"]["fastest"] <= found["lazygrad"]["median"]
     assert found["lazygrad"]["kernels"][0]["seconds"] > 0
     assert found["numpy"]["fastest"] > 0
+
+
+def test_the_limit_of_what_no_cache_holds_is_that_of_memory():
+    roofline = Roofline(100e9, ((1 << 20, 200e9), (32 << 20, 100e9)), 30e9)
+    limit = Limit(roofline, read=40e9, both=50e9)
+
+    def seconds(read: float, written: float, flops: float = 0.0) -> float:
+        return limit.seconds(Case("made up", "none", lambda rng: [], flops, read, written))
+
+    assert seconds(1 << 19, 1 << 19) == (1 << 20) / 200e9
+    assert seconds(16 << 20, 16 << 20) == (32 << 20) / 100e9
+    assert seconds(32 << 20, 1) == pytest.approx((32 << 20) / 40e9)
+    assert seconds(4e9, 0) == 4 / 40
+    assert seconds(4e9, 4e9) == 8 / 50
+    assert seconds(6e9, 4e9) == pytest.approx(8 / 50 + 2 / 40)
+    assert seconds(0, 5e9) == 5 / 50
+    assert seconds(4e9, 4e9, 1e12) == 10
+    chain, matvec = named(["chain"])[0], named(["matvec"])[0]
+    assert limit.seconds(chain) == pytest.approx(2 * 64 * (1 << 20) / 50e9)
+    assert limit.seconds(matvec) == pytest.approx(64 * (1 << 20) / 40e9, rel=1e-3)
+
+
+def test_of_two_limits_the_higher_numbers_count():
+    one = Limit(Roofline(2e9, ((8, 3.0), (64, 2.0)), 1.0), 4.0, 7.0)
+    two = Limit(Roofline(1e9, ((8, 2.0), (64, 2.5)), 1.5), 5.0, 6.0)
+    assert one.or_better(two) == Limit(Roofline(2e9, ((8, 3.0), (64, 2.5)), 1.5), 5.0, 7.0)
+    assert one.or_better(two) == two.or_better(one)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_memory_is_gone_through_whole(cores):
+    memory = Memory(4000, cores)
+    seen = []
+    read, both = memory.rates(lambda: seen.append(0), budget=0.0)
+    assert min(read, both) > 0
+    assert seen == [0, 0, 0]
+    assert set(memory.x.tolist()) == {-1.0}  # turned thrice
+    assert set(memory.y.tolist()) == {1.0}
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="processes do not choose their cores here")

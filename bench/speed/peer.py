@@ -1,7 +1,8 @@
 """The process of one library: `python -m bench.speed.peer LIBRARY THREADS`. Lines of JSON ask and answer.
 
 {"case": NAME, "dtype": D, "save": PATH}   makes the case, computes it a few times, saves its first result
-{"roofline": true}                         lazygrad only: what the machine can do at most, measured now
+{"roofline": true}                         lazygrad only: what the cores can do at most, measured now
+{"memory": S}                              lazygrad only: what memory can do, measured for about S seconds
 {"case": null}                             lets go of it
 {"kernels": S}                             lazygrad only: the kernels of the case, timed for about S seconds
 {"seconds": S, "clock": "cpu" or "wall"}   computes it for about S seconds, three times at least
@@ -42,7 +43,9 @@ def serve(library: str, threads: int) -> None:
         request = json.loads(line)
         try:
             if "roofline" in request:
-                answer = module.measured_roofline()
+                answer = {"roofline": module.measured_roofline()}
+            elif "memory" in request:
+                answer = {"memory": module.measured_memory(request["memory"])}
             elif "case" in request:
                 run = None  # the memory of the case before
                 run, answer = _prepare(module, maker, request) if request["case"] else (None, {})

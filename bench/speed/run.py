@@ -10,10 +10,12 @@
 Each library has a process of its own on the same cores, and they take turns, so that what disturbs one
 disturbs all. Everything is warm (compiled, captured, caches filled), outputs are checked against PyTorch's in
 float64. Times are the fastest of all; a ratio is lazygrad's time over the other's (below 1: faster).
-`limit` is lazygrad's time over that of the roofline measured in the same run: FLOPs over the peak of
-multiply-adds, or bytes over the bandwidth, whichever takes longer. A library that fails, dies or takes longer
-than --patience over something has no time, and a new process for the next case; what was measured is written
-after each case.
+`limit` is lazygrad's time over the least that these cores could take, measured in the same run: FLOPs over
+the peak of multiply-adds, or bytes over a bandwidth, whichever takes longer. Bytes that the last cache holds
+come from the first cache that does; more of them from memory, whose speed is measured by turns with the case
+as `limit.py` says. (A case little larger than the last cache finds a part there: it may come below 1.)
+A library that fails, dies or takes longer than --patience over something has no time, and a new process for
+the next case; what was measured is written after each case.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ import numpy as np
 from lazygrad.engine.roofline import Roofline
 
 from .cases import Case, named
+from .limit import Limit
 from .peer import CLOCKS, LIBRARIES
 
 PEERS = [library for library in LIBRARIES if library != "lazygrad"]
@@ -118,9 +121,10 @@ def started(libraries: list[str], cores: list[int], patience: float) -> Iterator
 
 
 def measure(
-    case: Case, peers: dict[str, Peer], rounds: int, seconds: float, clock: str = "wall"
-) -> dict[str, dict[str, Any]]:
-    """For each library "fastest" and "median" in seconds and "wrong", its error; or "error".
+    case: Case, peers: dict[str, Peer], limit: Limit, rounds: int, seconds: float, clock: str = "wall"
+) -> tuple[dict[str, dict[str, Any]], Limit]:
+    """For each library "fastest" and "median" in seconds and "wrong", its error; or "error". And what the
+    cores can do at most, which is measured again by turns with them.
 
     For lazygrad also "kernels": the name, seconds, operations, bytes and Opts of each.
     """
@@ -140,11 +144,14 @@ def measure(
                 continue
             for key, value in peers[library].ask(seconds=seconds, clock=clock).items():
                 held[key] = min(held.get(key, value), value)
+        if limit.needs_memory(case):
+            limit = limit.or_better(Limit(limit.roofline, *_asked(peers["lazygrad"], memory=seconds)))
+    limit = limit.or_better(limit._replace(roofline=_roofline(peers["lazygrad"])))
     if "fastest" in found.get("lazygrad", {}):
         found["lazygrad"].update(peers["lazygrad"].ask(kernels=seconds))
     for library in found:
         peers[library].ask(case=None)  # its memory
-    return found
+    return found, limit
 
 
 def _reference(case: Case, peers: dict[str, Peer], path: str) -> np.ndarray | None:
@@ -165,23 +172,25 @@ def _error(found: np.ndarray, correct: np.ndarray) -> float:
     return float(np.abs(found.astype(np.float64) - correct).max() / max(np.abs(correct).max(), 1e-30))
 
 
-def _roofline(peer: Peer, before: Roofline | None = None) -> Roofline:
-    """What these cores can do at most, measured by lazygrad's process now, or what was better before."""
-    answer = peer.ask(roofline=True)
+def _roofline(peer: Peer) -> Roofline:
+    """What these cores can do at most, measured by lazygrad's process now."""
+    ops, caches, memory = _asked(peer, roofline=True)
+    return Roofline(ops, tuple(map(tuple, caches)), memory)
+
+
+def _asked(peer: Peer, **request: Any) -> Any:
+    (key,) = request
+    answer = peer.ask(**request)
     if "error" in answer:
-        raise RuntimeError(f"the roofline could not be measured: {answer['error']}")
-    now = Roofline(answer["ops"], tuple(map(tuple, answer["bandwidth"])))
-    if before is None:
-        return now
-    best = tuple((size, max(rate, before.bytes_per_second(size))) for size, rate in now.bandwidth)
-    return Roofline(max(now.ops, before.ops), best)
+        raise RuntimeError(f"the {key} could not be measured: {answer['error']}")
+    return answer[key]
 
 
 def _installed(library: str) -> bool:
     return importlib.util.find_spec(MODULES.get(library, library)) is not None
 
 
-def _row(case: Case, found: dict[str, dict[str, Any]], roofline: Roofline, peers: list[str]) -> str:
+def _row(case: Case, found: dict[str, dict[str, Any]], limit: Limit, peers: list[str]) -> str:
     ours = found["lazygrad"]
     if "error" in ours:
         return f"{case.name:26} {ours['error']}"
@@ -191,8 +200,7 @@ def _row(case: Case, found: dict[str, dict[str, Any]], roofline: Roofline, peers
         theirs = found.get(library, {})
         cells.append(f"{time / theirs['fastest']:14.2f}" if "fastest" in theirs else f"{'-':>14}")
     wrong = "" if ours.get("wrong", 0.0) <= case.tolerance else f"  WRONG by {ours['wrong']:.1e}"
-    limit = max(case.flops / roofline.ops, case.moved / roofline.bytes_per_second(int(case.moved)))
-    return f"{case.name:26} {time * 1e3:9.3f} {time / limit:7.2f}" + "".join(cells) + wrong
+    return f"{case.name:26} {time * 1e3:9.3f} {time / limit.seconds(case):7.2f}" + "".join(cells) + wrong
 
 
 def _kernel_rows(ours: dict[str, Any]) -> Iterator[str]:
@@ -265,22 +273,26 @@ def _run(
     """After each case: all that was measured on so many cores until then, and whether lazygrad failed."""
     begin = time.perf_counter()
     rounds, seconds = (1, 0.0) if given.quick else (given.rounds, given.seconds)
-    roofline = _roofline(peers["lazygrad"])
-    ops, rate = roofline.ops * 1e-9, roofline.bytes_per_second(1 << 40) * 1e-9
+    limit = Limit(_roofline(peers["lazygrad"]), *_asked(peers["lazygrad"], memory=seconds))
     libraries = [library for library in peers if library not in ("lazygrad", "reference")]
-    print(f"{threads} of {os.cpu_count()} cores: {ops:.0f} GFLOP/s, {rate:.1f} GB/s")
+    print(f"{threads} of {os.cpu_count()} cores: {limit}")
     print(f"{'case':26} {'ms':>9} {'limit':>7}" + "".join(f"{library:>14}" for library in libraries))
     results: dict[str, dict[str, dict[str, Any]]] = {}
     for case in cases:
-        found = results[case.name] = measure(case, peers, rounds, seconds, given.clock)
-        roofline = _roofline(peers["lazygrad"], roofline)  # something may have disturbed the first
-        print(_row(case, found, roofline, libraries), flush=True)
+        found, limit = measure(case, peers, limit, rounds, seconds, given.clock)
+        results[case.name] = found
+        print(_row(case, found, limit, libraries), flush=True)
         if given.kernels:
             for row in _kernel_rows(found["lazygrad"]):
                 print(row, flush=True)
         ours = found["lazygrad"]
         took = time.perf_counter() - begin
         yield (
-            {"threads": threads, "seconds": took, "roofline": roofline._asdict(), "cases": results},
+            {
+                "threads": threads,
+                "seconds": took,
+                "limit": {**limit.roofline._asdict(), "read": limit.read, "both": limit.both},
+                "cases": results,
+            },
             "error" in ours or not ours.get("wrong", 0.0) <= case.tolerance,
         )

@@ -1,7 +1,8 @@
 """What a machine can do at most, measured with kernels of our own; and how near to that a kernel comes.
 
 The *roofline* of a machine is two numbers: operations per second, and bytes per second from where the data
-lies. A kernel cannot be faster than the one that it needs more of, so that one is said to bind.
+lies. A kernel cannot be faster than the one that it needs more of, so that one is said to bind. What a cache
+holds comes from there: a kernel that touches more than the last of them holds is bound by memory.
 
 Other work makes what is measured too low, nothing makes it too high. So the first processes that ask measure
 again, a kernel that exceeds what is known has it measured again, and the best of all is kept on disk.
@@ -13,8 +14,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..codegen.predict import CACHES
 from ..config import BEAM, CHECK, NOOPT, THREADS, Context
-from ..device import BufferSpec, CompiledDevice, CompileError, Device, DeviceError, GlobalCounters
+from ..device import BufferSpec, CompiledDevice, CompileError, Device, DeviceError, GlobalCounters, Target
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -24,8 +26,11 @@ from ..shape import ShapeTracker
 from .programs import get_runner
 
 TABLE = "roofline"
-#: Elements of a vector sum, each three times as many in memory: from what is near to a core to what is not.
-SIZES = (1 << 12, 1 << 20, 1 << 24)
+#: A cache is measured with half the bytes that it holds, memory with so many times those of the last cache
+#: and so many bytes at least: three vectors, of which two are read and the third is written.
+BEYOND, FAR = 6, 3 << 26
+#: Elements of the vector that is computed with, on a slow device and on others.
+FEW, MANY = 1 << 8, 1 << 20
 #: Independent chains of multiply-adds per element, and their lengths: enough to hide an operation's latency.
 CHAINS, STEPS = 8, 24
 #: No size is tried that should take so long; and what one measurement may take, in seconds.
@@ -35,15 +40,17 @@ TIMES, MORE = 5, 1.05
 
 
 class Roofline(NamedTuple):
-    """Operations per second; and (bytes that a kernel touches, bytes per second) for growing footprints."""
+    """Operations per second; of each cache, innermost first, the bytes that it holds and bytes per second;
+    bytes per second of memory.
+    """
 
     ops: float
-    bandwidth: tuple[tuple[int, float], ...]
+    caches: tuple[tuple[int, float], ...]
+    memory: float
 
     def bytes_per_second(self, touched: int) -> float:
-        """The bandwidth for a kernel that touches so many bytes: that of the largest footprint within."""
-        within = [rate for footprint, rate in self.bandwidth if footprint <= touched]
-        return within[-1] if within else self.bandwidth[0][1]
+        """The bandwidth for a kernel that touches so many bytes: that of the first cache which holds them."""
+        return next((rate for held, rate in self.caches if touched <= held), self.memory)
 
     def exceeded(self, seconds: float, ops: int, touched: int) -> bool:
         """Whether a run was faster than this machine was seen to be."""
@@ -100,49 +107,66 @@ def _kept_or_measured(device: CompiledDevice, times: int | None = None) -> Roofl
     """The best of what is on disk and, if that was measured fewer than so many `times`, of now."""
     if device.compiler is None:
         return None
-    key = [device.kind, device.compiler.version(), device.target.arch, THREADS.value, "best"]
+    key = [device.kind, device.compiler.version(), device.target.arch, THREADS.value, "levels"]
     kept = diskcache_get(TABLE, key)
     count, found = kept or (0, [])
     if times is None or count < times:
         _asked.add((device.kind, THREADS.value))
-        found = _best(found, _measured(device))
+        found = best(found, _measured(device))
         diskcache_put(TABLE, key, [count + 1, found])
-    return None if not found else Roofline(found[0], tuple((size, rate) for size, rate in found[1]))
+    if not found:
+        return None
+    ops, caches, memory = found
+    return Roofline(ops, tuple((held, rate) for held, rate in caches), memory)
 
 
-def _best(before: Any, now: Any) -> Any:
-    """Of two measurements the higher numbers; footprints that only one has are left as they are."""
+def best(before: Any, now: Any) -> Any:
+    """Of two measurements the higher numbers; caches that only one has are left as they are."""
     if not before or not now:
         return before or now
     rates = dict(before[1])
-    for size, rate in now[1]:
-        rates[size] = max(rate, rates.get(size, 0.0))
-    return [max(before[0], now[0]), sorted([size, rate] for size, rate in rates.items())]
+    for held, rate in now[1]:
+        rates[held] = max(rate, rates.get(held, 0.0))
+    caches = sorted([held, rate] for held, rate in rates.items())
+    return [max(before[0], now[0]), caches, max(before[2], now[2])]
 
 
 def _measured(device: CompiledDevice) -> Any:
-    """[operations per second, [[bytes, bytes per second], ...]]; [] where running takes no time."""
+    """A Roofline as lists, to be kept: [operations per second, [[bytes that a cache holds, bytes per second],
+    ...], bytes per second of memory]; [] where running takes no time.
+    """
     before = GlobalCounters.mem_peak
     with Context(DEBUG=0, **{flag.name: 0 for flag in (BEAM, CHECK, NOOPT)}):
         try:
-            bandwidth: list[list[float]] = []
-            for size in SIZES:
-                if bandwidth and 12 * size / bandwidth[-1][1] > SLOW:
+            caches: list[list[float]] = []
+            rates: list[float] = []
+            held = _held(device.target)
+            for touched in [*(size // 2 for size in held), max(FAR, BEYOND * held[-1])]:
+                if rates and touched / rates[-1] > SLOW:
                     break
+                size = touched // 12
                 seconds = _seconds(device, _sum_of_two(size), size)
                 if seconds <= 0:
                     return []
-                bandwidth.append([12 * size, 12 * size / seconds])
-            size = SIZES[0] // 16 if len(bandwidth) == 1 else SIZES[1]
+                rates.append(12 * size / seconds)
+            size = MANY if len(rates) > len(held) else FEW
             ops = (2 * CHAINS * STEPS + 2 * CHAINS) * size / _seconds(device, _multiply_adds(size), size)
         except (MemoryError, NotImplementedError, DeviceError, CompileError):  # no room, or no such words
             return []
         finally:
             GlobalCounters.mem_peak = before
-    # a further footprint is never nearer: what noise made it seem so is taken out
-    for place in range(len(bandwidth) - 2, -1, -1):
-        bandwidth[place][1] = max(bandwidth[place][1], bandwidth[place + 1][1])
-    return [ops, bandwidth]
+    # what lies further is never nearer: what noise made it seem so is taken out
+    for place in range(len(rates) - 2, -1, -1):
+        rates[place] = max(rates[place], rates[place + 1])
+    *nearer, memory = rates
+    caches = [[size, rate] for size, rate in zip(held, nearer, strict=False)]
+    return [ops, caches, memory]
+
+
+def _held(target: Target) -> list[int]:
+    """Bytes that each cache holds for the threads of now: all but the last are a core's own."""
+    *own, shared = target.caches or CACHES
+    return [size * max(1, min(THREADS.value, target.threads)) for size in own] + [shared]
 
 
 def _seconds(device: CompiledDevice, ast: UOp, size: int) -> float:

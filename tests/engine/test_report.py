@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,7 @@ from lazygrad import Context, Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.config import THREADS
-from lazygrad.device import Device, GlobalCounters
+from lazygrad.device import Device, GlobalCounters, Target
 from lazygrad.engine import report, roofline
 from lazygrad.engine.programs import clear_programs
 from lazygrad.engine.roofline import Roofline
@@ -156,11 +157,34 @@ def test_what_the_encoding_lacks_is_a_question_mark(style, tmp_path):
 
 
 def test_the_share_is_that_of_what_binds():
-    machine = Roofline(100e9, ((1 << 10, 200e9), (1 << 20, 10e9)))
+    machine = Roofline(100e9, ((1 << 16, 200e9),), 10e9)
     assert machine.share(1.0, 50 * 10**9, 1 << 30) == "50% of 100.0 GFLOPS"
     assert machine.share(1.0, 10**9, 5 * 10**9) == "50% of 10.0 GB/s"
-    assert machine.share(1e-6, 0, 1 << 16) == "33% of 200.0 GB/s"  # it fits where the smaller one did
+    assert machine.share(1e-6, 0, 1 << 16) == "33% of 200.0 GB/s"
     assert machine.share(0.0, 1, 1) == ""
+
+
+def test_what_no_cache_holds_is_bound_by_memory():
+    machine = Roofline(100e9, ((48 << 10, 200e9), (32 << 20, 100e9)), 40e9)
+    held = 48 << 10, (48 << 10) + 1, 32 << 20, (32 << 20) + 1, 1 << 30
+    assert [machine.bytes_per_second(touched) * 1e-9 for touched in held] == [200, 100, 100, 40, 40]
+
+
+def test_a_core_has_caches_of_its_own_and_shares_the_last(monkeypatch):
+    sizes: list[int] = []
+
+    def run(device, ast, size):
+        sizes.append(size)
+        return 1e-9 * size
+
+    monkeypatch.setattr(roofline, "_seconds", run)
+    device = SimpleNamespace(target=Target("CPU", caches=(48 << 10, 1 << 20, 32 << 20), threads=2))
+    with Context(THREADS=2):
+        ops, caches, memory = roofline._measured(device)
+    assert [held for held, _ in caches] == [96 << 10, 2 << 20, 32 << 20]
+    assert sizes[:-1] == [touched // 12 for touched in (48 << 10, 1 << 20, 16 << 20, 6 * 32 << 20)]
+    assert [rate for _, rate in caches] + [memory] == pytest.approx([12e9] * 4)
+    assert ops > 0
 
 
 @pytest.mark.usefixtures("undisturbed")
@@ -175,14 +199,14 @@ def test_a_roofline_is_measured_outside_of_all_books(capsys):
     assert capsys.readouterr().out == ""
     assert found is not None
     assert found.ops > 1e8
-    assert all(rate > 1e8 for _, rate in found.bandwidth)
+    assert all(rate >= found.memory > 1e8 for _, rate in found.caches)
     assert roofline.roofline("CPU") is found
     roofline.forget()
 
 
 def test_a_roofline_is_that_of_as_many_threads(monkeypatch):
     roofline.forget()
-    monkeypatch.setattr(roofline, "_measured", lambda device: [1e9 * THREADS.value, [[1 << 10, 1e9]]])
+    monkeypatch.setattr(roofline, "_measured", lambda device: [1e9 * THREADS.value, [[1 << 10, 1e9]], 1e9])
     with Context(CACHELEVEL=0, THREADS=1):
         assert roofline.roofline("CPU").ops == 1e9
     with Context(CACHELEVEL=0, THREADS=2):
@@ -201,28 +225,31 @@ def test_the_best_of_several_processes_is_kept(monkeypatch):
     kept: dict[str, object] = {}
     monkeypatch.setattr(roofline, "diskcache_get", lambda table, key: kept.get(table))
     monkeypatch.setattr(roofline, "diskcache_put", lambda table, key, value: kept.update({table: value}))
-    found = iter([[9e9, [[10, 2e9]]], [8e9, [[10, 3e9]]], *[[1e9, [[10, 1e9]]]] * 9])
+    found = iter([[9e9, [[10, 2e9]], 5e8], [8e9, [[10, 3e9]], 4e8], *[[1e9, [[10, 1e9]], 1e8]] * 9])
     monkeypatch.setattr(roofline, "_measured", lambda device: next(found))
     seen = []
     for _ in range(roofline.TIMES + 2):  # each a process
         roofline.forget()
         seen.append(roofline.roofline("CPU"))
-    assert seen == [Roofline(9e9, ((10, 2e9),)), *[Roofline(9e9, ((10, 3e9),))] * (roofline.TIMES + 1)]
+    assert seen == [
+        Roofline(9e9, ((10, 2e9),), 5e8),
+        *[Roofline(9e9, ((10, 3e9),), 5e8)] * (roofline.TIMES + 1),
+    ]
     assert len(list(found)) == 11 - roofline.TIMES
     roofline.forget()
 
 
 def test_a_kernel_that_exceeds_the_peak_has_it_measured_once_more(monkeypatch):
-    kept: dict[str, object] = {roofline.TABLE: [roofline.TIMES, [1e9, [[10, 1e9]]]]}
+    kept: dict[str, object] = {roofline.TABLE: [roofline.TIMES, [1e9, [[10, 1e9]], 1e9]]}
     monkeypatch.setattr(roofline, "diskcache_get", lambda table, key: kept.get(table))
     monkeypatch.setattr(roofline, "diskcache_put", lambda table, key, value: kept.update({table: value}))
-    found = iter([[4e9, [[10, 1e9]]]])
+    found = iter([[4e9, [[10, 1e9]], 1e9]])
     monkeypatch.setattr(roofline, "_measured", lambda device: next(found))
     roofline.forget()
     assert roofline.reached("CPU", 1.0, 10**9, 0) == "100% of 1.0 GFLOPS"
     assert roofline.reached("CPU", 0.5, 10**9, 0) == "50% of 4.0 GFLOPS"
     assert roofline.reached("CPU", 0.1, 10**9, 0) == "250% of 4.0 GFLOPS"  # once in a process
-    assert kept[roofline.TABLE] == [roofline.TIMES + 1, [4e9, [[10, 1e9]]]]
+    assert kept[roofline.TABLE] == [roofline.TIMES + 1, [4e9, [[10, 1e9]], 1e9]]
     roofline.forget()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,14 +10,17 @@ from typing import Any
 import numpy as np
 
 from lazygrad import Context, Device, Tensor, TinyJit, dtypes
+from lazygrad.codegen.predict import CACHES
+from lazygrad.config import THREADS
 from lazygrad.engine.programs import get_runner
 from lazygrad.engine.realize import observe_kernels
-from lazygrad.engine.roofline import forget, roofline
+from lazygrad.engine.roofline import Roofline, forget, roofline
 from lazygrad.ir.ops import Ops
 from lazygrad.nn.optim import Adam
 from lazygrad.schedule.items import ScheduleItem
 
 from ..cases import DECODE_CACHE, DECODE_LAYERS, Arrays, Case
+from ..limit import BEYOND, Memory
 
 
 def chain(x: Tensor) -> Tensor:
@@ -132,14 +136,34 @@ def _step(loss_of: Callable[..., Tensor], inputs: list[Tensor]) -> Callable[[], 
     return step
 
 
-def measured_roofline() -> dict[str, Any]:
-    """Operations a second, and bytes a second for growing footprints, measured now."""
+def measured_roofline() -> Roofline:
+    """Operations a second, and bytes a second of each cache, measured now."""
     with Context(CACHELEVEL=0):
         forget()
         found = roofline(Device.DEFAULT)
     if found is None:
         raise NotImplementedError(f"{Device.DEFAULT} has no roofline")
-    return found._asdict()
+    return found
+
+
+def measured_memory(budget: float) -> tuple[float, float]:
+    """Bytes a second of reading memory, and of reading and writing it, measured in about so many seconds."""
+    if Device[Device.DEFAULT].target.grid:  # its memory is not the host's
+        rate = measured_roofline().memory
+        return rate, rate
+    memory, total = _memory()
+    return memory.rates(total, budget)
+
+
+@functools.cache
+def _memory() -> tuple[Memory, Callable[[], Tensor]]:
+    """Arrays of the host, kept for the next turn; and a sum of one of them."""
+    held = max(Device[Device.DEFAULT].target.caches, default=CACHES[-1])
+    memory = Memory(BEYOND * held, THREADS.value)
+    x, total = Tensor(memory.x).contiguous().realize(), TinyJit(lambda x: x.sum().realize())
+    for _ in range(3):  # a jit captures on its second call
+        total(x)
+    return memory, lambda: _wait(total(x))
 
 
 def kernels_of(run: Callable[[], Any], budget: float) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Self
 
 from ..gradient import gradient as gradient_of
@@ -10,7 +11,7 @@ from ..ir.uop import UOp
 from ..schedule.versions import latest
 from ..shape.movement import broadcast_to
 from ..shape.rules import shape_of
-from .storage import base_of, rebase
+from .storage import base_of, is_marked, rebase
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -43,21 +44,22 @@ class BackwardMixin(TensorBase):
             if gradient.shape != self.shape:
                 raise ValueError(f"gradient= has shape {gradient.shape}, this tensor {self.shape}")
             seed = gradient.uop.cast(self.dtype)
-        below = set(self.uop.toposort())
-        wanted = [_place_in(below, target) for target in targets]
-        found = gradient_of(self.uop, seed, wanted)
+        places = Places(self.uop.toposort())
+        wanted = [places.of(target) for target in targets]
+        found = gradient_of(self.uop, seed, [node for nodes in wanted for node in nodes])
         results = []
-        for target, node in zip(targets, wanted, strict=True):
-            if node not in found and 0 in target.shape:  # nothing flows to no elements
-                zero = constant(0.0, node.dtype, target.device)
+        for target, nodes in zip(targets, wanted, strict=True):
+            total = _sum_of(found, nodes)
+            if total is None and 0 in target.shape:  # nothing flows to no elements
+                zero = constant(0.0, target.dtype, target.device)
                 results.append(type(self)._make(broadcast_to(zero, target.shape)))
                 continue
-            if node not in found:
+            if total is None:
                 raise ValueError(
                     f"the result does not depend (differentiably) on the tensor of shape {target.shape}"
                 )
             parents = [t for t in (self, gradient) if t is not None]
-            results.append(type(self)._make(found[node], *parents))
+            results.append(type(self)._make(total, *parents))
         return results
 
     def backward(self, gradient: TensorBase | None = None) -> Self:
@@ -79,37 +81,62 @@ class BackwardMixin(TensorBase):
             if gradient is None
             else broadcast_to(gradient.uop.cast(self.dtype), self.shape)
         )
-        below = set(self.uop.toposort())
-        leaves: dict[UOp, list[TensorBase]] = {}
+        places = Places(self.uop.toposort())
+        leaves: list[tuple[TensorBase, list[UOp]]] = []
         for tensor in live_tensors():
-            if tensor._leaf and tensor._requires_grad:
-                leaves.setdefault(_place_in(below, tensor), []).append(tensor)
-        found = gradient_of(self.uop, seed, list(leaves))
-        for node, tensors in leaves.items():
-            if node not in found:
-                continue
-            for tensor in tensors:
-                grad = type(self)._make(UOp(Ops.DETACH, node.dtype, (found[node],)))
+            if tensor._leaf and tensor._requires_grad and (nodes := places.of(tensor)):
+                leaves.append((tensor, nodes))
+        found = gradient_of(self.uop, seed, [node for _, nodes in leaves for node in nodes])
+        for tensor, nodes in leaves:
+            total = _sum_of(found, nodes)
+            if total is not None:
+                grad = type(self)._make(UOp(Ops.DETACH, total.dtype, (total,)))
                 tensor.grad = grad if tensor.grad is None else tensor.grad + grad
         return self
 
 
-def _place_in(graph: set[UOp], tensor: TensorBase) -> UOp:
-    """The node that a tensor is in a graph, which may have been recorded before it was computed."""
-    node = tensor.uop
-    return node if node in graph else _recorded_as(node, graph) or node
+def _sum_of(found: dict[UOp, UOp], nodes: list[UOp]) -> UOp | None:
+    """The sum of the gradients of several nodes; None where none has one."""
+    total: UOp | None = None
+    for node in nodes:
+        if node in found:
+            total = found[node] if total is None else total + found[node]
+    return total
 
 
-def _recorded_as(node: UOp, graph: set[UOp]) -> UOp | None:
-    """The node under which a value that has been realized since stands in an older graph."""
-    base = base_of(node)
-    for ref in base.facts.get("values", ()):
-        recorded = ref()
-        if recorded is None or recorded not in graph:
-            continue
-        if latest(recorded) is node:
-            return recorded  # type: ignore[no-any-return]
-        seen = rebase(node, base, recorded) if shape_of(recorded) == shape_of(base) else recorded
-        if seen in graph and latest(seen) is node:
-            return seen
-    return None
+class Places:
+    """Where tensors are in a graph."""
+
+    def __init__(self, nodes: Iterable[UOp]) -> None:
+        self.nodes = set(nodes)
+        self.marked: dict[int, list[UOp]] = {}
+        for node in self.nodes:
+            if is_marked(node):
+                self.marked.setdefault(node.arg, []).append(node)
+
+    def of(self, tensor: TensorBase) -> list[UOp]:
+        """The nodes that a tensor is: several, where it was used before it was computed and after."""
+        node = tensor.uop
+        if is_marked(node):
+            return self.marked.get(node.arg, [])
+        found = [node] if node in self.nodes else []
+        found += [other for other in self._recorded_as(node) if other not in found]
+        if len(found) > 1:  # what is made of another one passes on to it
+            below = {other: set(other.toposort()) for other in found}
+            found = [a for a in found if not any(b in below[a] for b in found if b is not a)]
+        return found
+
+    def _recorded_as(self, node: UOp) -> Iterator[UOp]:
+        """The nodes under which a value that has been realized since stands here."""
+        base = base_of(node)
+        for ref in base.facts.get("values", ()):
+            recorded = ref()
+            # the result of a Function is another value than the one that it equals
+            if recorded is None or recorded not in self.nodes or recorded.op is Ops.FUNCTION:
+                continue
+            if latest(recorded) is node:
+                yield recorded
+                continue
+            seen = rebase(node, base, recorded) if shape_of(recorded) == shape_of(base) else recorded
+            if seen in self.nodes and latest(seen) is node:
+                yield seen

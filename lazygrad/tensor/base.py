@@ -42,7 +42,7 @@ from ..schedule.versions import (
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, shape_text
-from .storage import Storage, base_of, chain_to, has_pad, is_in_memory, is_view
+from .storage import Storage, base_of, chain_to, has_pad, is_in_memory, is_marked, is_view, marked
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -89,6 +89,8 @@ class TensorBase(metaclass=TrainingFlag):
         self._claim_memory()
         if requires_grad and not dtypes.is_float(self.dtype):
             raise TypeError(f"only float tensors have gradients, not {self.dtype}")
+        if requires_grad:
+            self._mark()
 
     def _setup(self, node: UOp, requires_grad: bool | None, leaf: bool) -> None:
         self._requires_grad = requires_grad
@@ -180,7 +182,10 @@ class TensorBase(metaclass=TrainingFlag):
         """The node to compute so that this tensor is in memory: padding and bare constants are stored too."""
         node = self._value()
         if base_of(node).op is Ops.CONST or has_pad(node):
-            node = UOp(Ops.CONTIGUOUS, node.dtype, (node,))
+            if is_marked(node):
+                node = node.replace(src=(UOp(Ops.CONTIGUOUS, node.dtype, node.src),))
+            else:
+                node = UOp(Ops.CONTIGUOUS, node.dtype, (node,))
             if self._leaf or not self._requires_grad:
                 self._uop = node
         return node
@@ -275,9 +280,21 @@ class TensorBase(metaclass=TrainingFlag):
         """
         if value and not dtypes.is_float(self.dtype):
             raise TypeError(f"only float tensors have gradients, not {self.dtype}")
+        if value and not self._requires_grad:
+            self._mark()
         self._requires_grad = bool(value)
         self._leaf = True
         return self
+
+    def _mark(self) -> None:
+        """Be a node that no other tensor is: values from outside and memory of its own are such nodes."""
+        node = self.uop
+        alone = node.op in (Ops.COPY, Ops.ASSIGN, Ops.MULTI)
+        if node.op is Ops.BUFFER:
+            storage = self._memory()
+            alone = storage is None or (len(storage.views()) < 2 and not storage.is_shared())
+        if not alone and not is_marked(node):
+            self._uop = marked(node)
 
     def __repr__(self) -> str:
         node = self._value()

@@ -7,6 +7,7 @@ memory: a write moves all of them to the new version, while values recorded earl
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,21 @@ def rebase(node: UOp, old: UOp, new: UOp) -> UOp:
     for move in reversed(chain):
         result = move.replace(src=(result, *move.src[1:]))
     return result
+
+
+def marked(node: UOp) -> UOp:
+    """The same value as a node that only one tensor is: a leaf, whose gradient is that of no equal value.
+
+    Equal computations are one node (`Tensor.ones(2)` twice), and gradients are asked for by node.
+    """
+    return UOp(Ops.DETACH, node.dtype, (node,), next(_MARKS))
+
+
+_MARKS = itertools.count()
+
+
+def is_marked(node: UOp) -> bool:
+    return node.op is Ops.DETACH and node.arg is not None
 
 
 def is_view(node: UOp) -> bool:

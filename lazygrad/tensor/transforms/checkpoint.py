@@ -13,6 +13,7 @@ from ...ir.uop import UOp, toposort
 from ...schedule.versions import set_becomes
 from ...shape import movement
 from ...shape.rules import shape_of
+from ..backward import Places
 from ..base import TensorBase
 from ..live import live_tensors
 from ..modes import enable_grad, mode
@@ -97,8 +98,8 @@ class _End:
 
 def _kept(output: TensorBase, begins: list[tuple[UOp, TensorBase]]) -> Tensor:
     """A result whose gradient is that of the second computation."""
-    inside = _inside(output.uop, {node for node, _ in begins})
-    used = {t.uop: t for t in live_tensors() if t._leaf and t._requires_grad and t.uop in inside}
+    inside = Places(_inside(output.uop, {node for node, _ in begins}))
+    used = {node: t for t in live_tensors() if t._leaf and t._requires_grad for node in inside.of(t)}
     parents = [*(tensor for _, tensor in begins), *used.values()]
     if not dtypes.is_float(output.dtype) or not any(parent._requires_grad for parent in parents):
         return type(output)._make(output.uop)

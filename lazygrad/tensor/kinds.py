@@ -10,7 +10,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from ..device import Devices
@@ -142,6 +142,7 @@ class Contract:
     """What a function takes: looked at when it is first called with arguments, held at each call."""
 
     __slots__ = (
+        "anywhere",
         "by_name",
         "by_position",
         "is_method",
@@ -157,6 +158,7 @@ class Contract:
         self.name = function.__name__.replace("__init__", "Tensor")
         self.signature = inspect.signature(function)
         self.is_method = next(iter(self.signature.parameters), "") == "self" and self.name != "Tensor"
+        self.anywhere = ANYWHERE.get(self.name)
         names = getattr(inspect.unwrap(function), "__globals__", {})
         self.by_name: dict[str, Kind] = {}
         positional: list[tuple[str, Kind] | None] = []
@@ -208,17 +210,18 @@ class Contract:
             kind = self.by_name.get(name, self.more)
             if kind is not None and type(value) not in kind.types and not kind.holds(value):
                 raise self.wrong(name, kind, value)
-        if kwargs or len(args) > self.unchecked:  # operands of all kinds look themselves where they meet
-            self._check_devices(args, kwargs)
+        if len(args) > self.unchecked or kwargs:  # operands of all kinds look themselves where they meet
+            values = (*args, *kwargs.values()) if kwargs else args
+            if self.anywhere is not None or not _on_one_device(values):
+                self._check_devices(args, kwargs)
 
     def _check_devices(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """ValueError where tensors of a call, or in sequences of it, are on devices that do not meet."""
         rest = len(args) - len(self.order)
         names = [*self.order[: len(args)], *self.order[-1:] * rest, *kwargs]
-        anywhere = ANYWHERE.get(self.name)
         first: tuple[str, Devices] | None = None
         for name, value in zip(names, (*args, *kwargs.values()), strict=True):
-            if name == anywhere or (name == "self" and not self.is_method):
+            if name == self.anywhere or (name == "self" and not self.is_method):
                 continue
             for one in value if type(value) in (list, tuple) else (value,):
                 device = device_of(one._uop) if is_tensor(one) else None
@@ -240,6 +243,24 @@ class Contract:
 
     def wrong(self, name: str, kind: Kind, value: Any) -> TypeError:
         return TypeError(f"{self.name}: {name} is {kind.says}, not {shown(value)}")
+
+
+def _on_one_device(values: Iterable[Any]) -> bool:
+    """Whether a glance tells: tensors are on one device, or on none yet, and none is in a sequence."""
+    known: Devices | None = None
+    for value in values:
+        kind = type(value)
+        if hasattr(kind, "_uop"):
+            device = device_of(value._uop)
+            if device is not known and device is not None:
+                if known is not None and device != known:
+                    return False
+                known = device
+        elif kind is list or kind is tuple:
+            for one in value:
+                if hasattr(type(one), "_uop"):
+                    return False
+    return True
 
 
 def shown(value: Any) -> str:

@@ -69,7 +69,7 @@ def given_away(text: str) -> Iterator[str]:
 
 def refused(text: str) -> str | None:
     """What the call says; None where it gives a result, which then can be computed."""
-    names = {"Tensor": Tensor, "nn": nn, "math": math, "away": AWAY}
+    names = {"Tensor": Tensor, "nn": nn, "math": math, "away": Tensor([1.0, 2.0, 3.0], device="PYTHON")}
     try:
         made = eval(text, names)
     except Exception as error:

@@ -75,6 +75,7 @@ class Target:
     group_threads     the most threads of a workgroup, and along x, y and z: group_sizes
     grid_sizes        the most workgroups along x, y and z
     caches            bytes of each data cache, innermost first; () = unknown
+    line_bytes        of a line of memory that a store writes past the caches; 0 = there is no such store
     threads           how many pieces of a kernel can run at once (1 on a GPU: the grid does that)
     max_ops, max_args how large one kernel should get
     native_dtypes     the types it computes in; the others are emulated by `legalize`
@@ -96,6 +97,7 @@ class Target:
     group_sizes: tuple[int, ...] = (1024, 1024, 64)
     grid_sizes: tuple[int, ...] = (2**31 - 1, 65535, 65535)
     caches: tuple[int, ...] = ()
+    line_bytes: int = 0
     threads: int = 1
     max_ops: int = 2000
     max_args: int = 1000

@@ -20,6 +20,7 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
 
     A vector register has 64 bytes with avx512f, 32 with avx2, else 16; there are 32 with avx512f and on ARM,
     else 16. Half is converted by instructions with f16c and on ARM, in whole vectors.
+    A vector of avx512f is a line of memory, which it writes past the caches (`vmovntps`).
     """
     vector_bytes = 64 if "avx512f" in features else 32 if "avx2" in features else 16
     arm = bool(features & _NEON)
@@ -30,6 +31,7 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
         vector_bytes=vector_bytes,
         vector_registers=32 if vector_bytes == 64 or arm else 16,
         load_bytes=vector_bytes,
+        line_bytes=64 if vector_bytes == 64 else 0,
         has_masks="avx512f" in features,
         has_fma=arm or "fma" in features,
         converted_dtypes=frozenset((dtypes.float16,)) if halves else frozenset(),

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
+from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, choose
 from lazygrad.device import CompileError, DeviceError
 from lazygrad.engine.inspect import InspectedKernel
 from lazygrad.engine.targets import find_target
+from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.runtime._llvm import CrossCompiler
 from lazygrad.runtime._processors import PROCESSORS, Processor
 
@@ -114,6 +116,15 @@ def test_half_is_converted_by_instructions_where_there_are_any(processor, conver
     kernel = written("half", processor)
     assert re.search(conversion, instructions(kernel))
     assert ("half>" in kernel.source) == (processor != "x86-64")
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_a_large_result_goes_past_the_caches_by_vectors_of_a_line(processor):
+    renderer = find_target(f"llvm:{processor}").renderer
+    caches = replace(renderer.target, caches=(1 << 10, 1 << 13))
+    spec = compile_kernel((numbers(4096) + 1).schedule()[-1].ast, LLVMRenderer(caches))
+    text = CrossCompiler(PROCESSORS[processor]).disassemble(spec.src)
+    assert ("vmovntps" in text) == (processor == "x86-64-v4")
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)

@@ -75,7 +75,7 @@ class CStyleRenderer(Renderer):
         return op in (_BOOL_OPS if scalar is dtypes.bool else _INT_OPS)
 
     def _render(self, name: str, uops: Sequence[UOp]) -> str:
-        return Kernel(self.dialect, name, uops).text()
+        return Kernel(self.dialect, name, uops, self.target).text()
 
 
 class OpenCLRenderer(CStyleRenderer):

@@ -166,6 +166,22 @@ class Functions:
             f"load_{self._short(dtype)}", dtype, f"const {scalar}* p, {mask} m, {kind} r", body
         )
 
+    def nontemporal_store(self, dtype: DType, line: int) -> str:
+        """Past the caches where a line of memory begins, if the compiler has words for it."""
+        name, kind = f"nontemporal_store_{self._short(dtype)}", self.type(dtype)
+        if name not in self.texts:
+            past = f"__builtin_nontemporal_store(v,({kind}_line*)p)"
+            self.texts[name] = "\n".join([
+                f"{self.row.function} void {name}(void* p, {kind} v) {{",
+                "#ifdef __clang__",
+                f"  typedef {kind} {kind}_line __attribute__((aligned({line})));",
+                f"  if (((unsigned long long)p&{line - 1})==0) {{ {past}; return; }}",
+                "#endif",
+                f"  *(({kind}*)p) = v;",
+                "}",
+            ])  # fmt: skip
+        return name
+
     def masked_store(self, dtype: DType) -> str:
         """Store the lanes that are valid."""
         kind, mask, scalar = self.type(dtype), self.type(self._mask(dtype)), self.type(dtype.scalar_type)

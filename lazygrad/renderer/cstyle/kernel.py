@@ -23,7 +23,9 @@ class Kernel(Arithmetic, Vectors, Memory, Control):
                 writer(self, node)
             else:
                 self.expression(node)
-        body = [*self.taken_scratch(), *self.lines, "}"]
+        # before others read what no cache holds
+        ordered = ["  __atomic_thread_fence(__ATOMIC_SEQ_CST);"] if self.nontemporal else []
+        body = [*self.taken_scratch(), *self.lines, *ordered, "}"]
         head = self._head()
         return "\n".join([*self._preamble(), head, *body, *(self._entry() if self.row.entry else [])])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...dtype import DType, PtrDType, dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..alignment import multiple_of
 from ..names import variable_name
-from .alignment import multiple_of
 from .text import Text
 
 #: On a processor, local memory lives on the stack up to here; more is memory that the function SCRATCH gives,
@@ -97,6 +97,10 @@ class Memory(Text):
                 self.line(f"{self.type(dtype)} {name} = {text};")
             lanes = [self.row.lane.format(vector=name, lane=n, letter="xyzw"[n]) for n in range(dtype.count)]
             stored = "; ".join(f"{self.of(index)}[{n}] = {lane}" for n, lane in enumerate(lanes))
+        elif node in self.nontemporal:
+            kind = dtypes.int8.vec(dtype.count) if flags else dtype
+            name = self.functions.nontemporal_store(kind, self.target.line_bytes)
+            stored = f"{name}({self.of(index)},{text})"
         elif dtype.count > 1 and self.row.store:
             stored = self.row.store.format(value=text, pointer=self.of(index), lanes=dtype.count)
         else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...device import Target
 from ...dtype import ConstType, DType, dtypes
 from ...ir.args import AxisType
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names
+from ..nontemporal import nontemporal_stores
 from .dialects import Dialect
 from .functions import Functions
 from .literals import float_literal, int_literal
@@ -24,8 +26,9 @@ PREFIXES = {Ops.CAST: "cast", Ops.BITCAST: "cast", Ops.LOAD: "val"}
 class Text:
     """What all that writes has in common."""
 
-    def __init__(self, dialect: Dialect, name: str, uops: Sequence[UOp]) -> None:
-        self.row, self.name, self.uops = dialect, name, uops
+    def __init__(self, dialect: Dialect, name: str, uops: Sequence[UOp], target: Target) -> None:
+        self.row, self.name, self.uops, self.target = dialect, name, uops, target
+        self.nontemporal = nontemporal_stores(uops, target)
         self.functions = Functions(dialect)
         self.lines: list[str] = []
         self.scratch = 0  # bytes of tiles too large for the stack

@@ -60,7 +60,7 @@ class LLVMRenderer(Renderer):
 
     def _render(self, name: str, uops: Sequence[UOp]) -> str:
         """The module's text: the kernel, its entry, the intrinsics it declares."""
-        return Function(name, uops).text()
+        return Function(name, uops, self.target).text()
 
 
 def target(arch: str = "") -> Target:

@@ -25,7 +25,10 @@ class Function(Arithmetic, Casts, Vectors, Memory, Control):
                 raise NotImplementedError(
                     f"LLVM IR has no {node.op}: legalize leaves only ops that `supports` names"
                 )
+            if self.waiting and node.op in ENDS_A_BLOCK:
+                self.store_past_caches()
             writer(self, node)
+        self.store_past_caches()
         parameters = [
             f"ptr noalias %data{p.arg}"
             if p.op is Ops.DEFINE_GLOBAL
@@ -34,10 +37,11 @@ class Function(Arithmetic, Casts, Vectors, Memory, Control):
         ]
         if self.threaded:
             parameters += ["i32 %piece", "i32 %pieces"]
-        body = ["entry:", *self.allocas, *self.taken_scratch(), *self.lines, "  ret void", "}"]
+        ordered = ["  fence seq_cst"] if self.nontemporal else []  # before others read what no cache holds
+        body = ["entry:", *self.allocas, *self.taken_scratch(), *self.lines, *ordered, "  ret void", "}"]
         # Not inlined into its entry: there `noalias` would have to become metadata on every access.
         head = f"define internal void @{self.name}({', '.join(parameters)}) noinline nounwind {{"
-        return "\n".join([head, *body, "", *self._entry(), "", *self.declared, ""])
+        return "\n".join([head, *body, "", *self._entry(), "", *self.declared, *self.metadata(), ""])
 
     def _entry(self) -> list[str]:
         lines = [
@@ -64,6 +68,9 @@ class Function(Arithmetic, Casts, Vectors, Memory, Control):
     def nothing(self, node: UOp) -> None:
         """Constants are written where they are used; one thread needs no barrier."""
 
+
+#: Stores that wait are written before these.
+ENDS_A_BLOCK = frozenset((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF))
 
 Writer = Callable[[Function, UOp], None]
 WRITERS: dict[Ops, Writer] = {

@@ -10,6 +10,8 @@ from .places import is_apart, is_start_elsewhere
 from .text import Text
 from .types import mangled, memory_type, type_text, zero
 
+#: So many stores past the caches share a test of where their buffer begins: their values wait in registers.
+TOGETHER = 8
 #: Local memory lives on the stack up to here; more is memory that SCRATCH gives, which the runtime provides.
 MAX_STACK = 64 << 10
 SCRATCH = "lazygrad_scratch"
@@ -107,6 +109,12 @@ class Memory(Text):
         dtype = value.dtype
         kind, align = memory_type(dtype), dtype.scalar_type.itemsize
         stored = self._to_memory(self.of(value), dtype)
+        if node in self.nontemporal:
+            buffer = index.src[0]
+            if len(self.waiting) == TOGETHER or (self.waiting and self.waiting[0][0] is not buffer):
+                self.store_past_caches()
+            self.waiting.append((buffer, f"{kind} {stored}, ptr {self.address(index)}", align))
+            return
         if len(index.src) < 3:
             self.emit(f"store {kind} {stored}, ptr {self.address(index)}, align {align}")
             return
@@ -133,6 +141,40 @@ class Memory(Text):
         self.emit(f"store {kind} {stored}, ptr {self.address(index)}, align {align}")
         self.emit(f"br label %{after}")
         self.label(after)
+
+    def store_past_caches(self) -> None:
+        """Write the stores that wait: past the caches if their buffer begins where a line of memory does."""
+        if not self.waiting:
+            return
+        buffer, line = self.waiting[0][0], self.target.line_bytes
+        past, ordinary, after = (self.names.fresh(name) for name in ("past", "ordinary", "stored"))
+        self.emit(f"br i1 {self._begins_with_a_line(buffer)}, label %{past}, label %{ordinary}")
+        self.label(past)
+        for _, what, _ in self.waiting:
+            self.emit(f"store {what}, align {line}, !nontemporal !0")
+        self.emit(f"br label %{after}")
+        self.label(ordinary)
+        for _, what, align in self.waiting:
+            self.emit(f"store {what}, align {align}")
+        self.emit(f"br label %{after}")
+        self.label(after)
+        self.waiting.clear()
+
+    def _begins_with_a_line(self, buffer: UOp) -> str:
+        """Whether it does, found out at the kernel's start."""
+        name = f"%aligned{buffer.arg}"
+        if not any(line.startswith(f"  {name} ") for line in self.allocas):
+            data, low = self.of(buffer), self.target.line_bytes - 1
+            self.allocas += [
+                f"  %begin{buffer.arg} = ptrtoint ptr {data} to i64",
+                f"  %beyond{buffer.arg} = and i64 %begin{buffer.arg}, {low}",
+                f"  {name} = icmp eq i64 %beyond{buffer.arg}, 0",
+            ]
+        return name
+
+    def metadata(self) -> list[str]:
+        """What `!nontemporal` names."""
+        return ["!0 = !{i32 1}"] if self.nontemporal else []
 
     def define_global(self, node: UOp) -> None:
         self.value[node] = f"%data{node.arg}"

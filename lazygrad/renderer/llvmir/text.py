@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ...device import Target
 from ...dtype import DType, dtypes
 from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names
+from ..nontemporal import nontemporal_stores
 from .places import only_in_addresses
 from .types import constant, type_text
 
@@ -38,12 +40,15 @@ class Loop:
 class Text:
     """What all that writes has in common."""
 
-    def __init__(self, name: str, uops: Sequence[UOp]) -> None:
-        self.name, self.uops = name, uops
+    def __init__(self, name: str, uops: Sequence[UOp], target: Target) -> None:
+        self.name, self.uops, self.target = name, uops, target
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.declared: dict[str, None] = {}
         self.scratch: list[tuple[str, int]] = []  # tiles too large for the stack, and their bytes
+        self.nontemporal = nontemporal_stores(uops, target)
+        #: Stores past the caches that wait: (buffer, what follows `store`, the alignment of an element).
+        self.waiting: list[tuple[UOp, str, int]] = []
         self.names = Names()
         self.loop_names = loop_names(uops)
         self.carried = carried_accumulators(uops)

@@ -1,9 +1,9 @@
-"""What a place in memory is known to be a multiple of, for languages that read vectors at multiples only."""
+"""What a place in memory is known to be a multiple of."""
 
 from __future__ import annotations
 
-from ...ir.ops import Ops
-from ...ir.uop import UOp
+from ..ir.ops import Ops
+from ..ir.uop import UOp
 
 #: Of 0, which every number divides.
 _ANY = 1 << 30

@@ -1,0 +1,67 @@
+"""Which stores go past the caches: those of a result that no cache would keep until somebody reads it.
+
+    store <16 x float> %val, ptr %out, align 64, !nontemporal !0
+
+An ordinary store first reads the line of memory that it writes to, so that a copy moves three lines for two.
+A nontemporal one writes a whole line without that. What it wrote is then in no cache, which is a loss where
+the next kernel would have found it there. So it is for a buffer
+
+- of which this kernel writes at least as many bytes as the last cache holds: its first lines would have left
+  that cache again when the kernel ends;
+- from which it does not read: those lines are in a cache already;
+- to whole lines (`Target.line_bytes`), at places that are multiples of one. Whether the buffer itself begins
+  at a multiple is asked when the kernel runs.
+
+Measured in docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..device import Target
+from ..ir.index import bounds
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from .alignment import multiple_of
+
+
+def nontemporal_stores(uops: Sequence[UOp], target: Target) -> frozenset[UOp]:
+    """The STOREs of a linear program that should go past the target's caches."""
+    if not target.line_bytes or not target.caches:
+        return frozenset()
+    turns: list[int] = []  # of the loops that are open
+    written: dict[UOp, int] = {}
+    read: set[UOp] = set()
+    found: list[UOp] = []
+    for node in uops:
+        if node.op is Ops.RANGE:
+            turns.append(max(bounds(node.src[-1])[1] - bounds(node.src[0])[0], 0) if len(node.src) > 1 else 1)
+        elif node.op is Ops.ENDRANGE:
+            turns.pop()
+        elif node.op is Ops.LOAD:
+            read.add(node.src[0].src[0])
+        elif node.op is Ops.STORE:
+            buffer, nbytes = node.src[0].src[0], _nbytes(node)
+            written[buffer] = written.get(buffer, 0) + nbytes * math.prod(turns)
+            if _writes_whole_lines(node, nbytes, target.line_bytes):
+                found.append(node)
+    return frozenset(
+        store for store in found
+        if written[store.src[0].src[0]] >= target.caches[-1] and store.src[0].src[0] not in read
+    )  # fmt: skip
+
+
+def _nbytes(store: UOp) -> int:
+    dtype = store.src[1].dtype
+    return dtype.count * dtype.scalar_type.itemsize
+
+
+def _writes_whole_lines(store: UOp, nbytes: int, line: int) -> bool:
+    index = store.src[0]
+    if index.op is not Ops.INDEX or index.src[0].op is not Ops.DEFINE_GLOBAL or len(index.src) > 2:
+        return False
+    return (
+        nbytes % line == 0 and multiple_of(index.src[1]) * store.src[1].dtype.scalar_type.itemsize % line == 0
+    )

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..dtype import dtypes
-from ..gradient import filled
+from ..gradient import MAX_CHOICES, choice
 from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
-from ..shape.movement import base_and_tracker, expand, pad, reshape, shrink
+from ..shape.movement import base_and_tracker, expand, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import add, mul, prod
 from .held import in_order, is_copied_as_it_is, is_held, is_number, is_whole
 
-#: Up to so many values are joined by a choice among them for each element: code grows with them.
-MAX_CHOICES = 32
 #: Parts that are computed alike are followed through so many operations.
 MAX_STEPS = 64
 
@@ -141,26 +138,3 @@ def _one_by_one(parts: Sequence[UOp], device: UOp) -> UOp:
 def _stored(parts: Sequence[UOp]) -> UOp:
     node = choice(parts, 0)
     return UOp(Ops.CONTIGUOUS, node.dtype, (node,))
-
-
-def choice(parts: Sequence[UOp], axis: int) -> UOp:
-    """Some values along an axis, as a balanced tree of choices between two padded halves.
-
-    Exact for NaN and -0.0.
-    """
-    left = list(parts)
-    while len(left) > 1:
-        paired = [_choice_of_two(a, b, axis) for a, b in zip(left[::2], left[1::2], strict=False)]
-        left = paired + left[2 * len(paired) :]
-    return left[0]
-
-
-def _choice_of_two(a: UOp, b: UOp, axis: int) -> UOp:
-    shape, other = shape_of(a), shape_of(b)
-
-    def amounts(before: sint, after: sint) -> tuple[tuple[sint, sint], ...]:
-        return tuple((before, after) if i == axis else (0, 0) for i in range(len(shape)))
-
-    behind, front = amounts(0, other[axis]), amounts(shape[axis], 0)
-    first = pad(filled(shape, dtypes.bool, True), behind)
-    return UOp(Ops.WHERE, a.dtype, (first, pad(a, behind), pad(b, front)))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...device import Devices
 from ...dtype import least_upper_dtype
-from ...ir.ops import Ops
+from ...gradient import MAX_CHOICES, choice, in_memory
 from ...ir.uop import UOp
-from ...schedule.joins import MAX_CHOICES, choice
-from ...shape import Shape, movement, resolve_equal, shape_of, shape_text
-from ...shape.sizes import mul
+from ...shape import movement, resolve_equal, shape_of, shape_text
 from ..base import TensorBase
 from ..places import devices_text, meeting
 from .movement import MovementMixin, checked_axis
@@ -121,27 +118,5 @@ def _joined_nodes(tensors: Sequence[TensorBase], nodes: Sequence[UOp], axis: int
     kept = [node for node in nodes if not resolve_equal(shape_of(node)[axis], 0)] or nodes[:1]
     if len(kept) == 1:
         return tensors[nodes.index(kept[0])]._unary(kept[0])
-    node = choice(kept, axis) if len(kept) <= MAX_CHOICES else _in_memory(kept, axis, tensors[0].device)
+    node = choice(kept, axis) if len(kept) <= MAX_CHOICES else in_memory(kept, axis, tensors[0].device)
     return type(tensors[0])._make(node, *tensors)
-
-
-def _in_memory(nodes: Sequence[UOp], axis: int, device: Devices) -> UOp:
-    """Many values, one after another in one memory; where their axis cannot come first, in groups."""
-    shapes = [shape_of(node) for node in nodes]
-    size, before, behind = shapes[0][axis], shapes[0][:axis], shapes[0][axis + 1 :]
-    target = UOp(Ops.DEVICE, arg=device)
-
-    def copied(shape: Callable[[Shape], Shape]) -> UOp:
-        parts = [movement.reshape(node, shape(own)) for node, own in zip(nodes, shapes, strict=True)]
-        return UOp(Ops.COPY, parts[0].dtype, (*parts, target))
-
-    if all(resolve_equal(other, 1) for other in before):
-        joined = copied(lambda own: (own[axis], *behind))
-        return movement.reshape(joined, (*before, shape_of(joined)[0], *behind))
-    if all(resolve_equal(own[axis], size) for own in shapes):
-        joined = copied(lambda own: (1, *own))
-        moved = movement.permute(joined, (*range(1, axis + 1), 0, *range(axis + 1, len(shapes[0]) + 1)))
-        return movement.reshape(moved, (*before, mul(size, len(nodes)), *behind))
-    groups = [choice(nodes[i : i + MAX_CHOICES], axis) for i in range(0, len(nodes), MAX_CHOICES)]
-    stored = [UOp(Ops.CONTIGUOUS, node.dtype, (node,)) for node in groups]
-    return choice(stored, axis) if len(stored) <= MAX_CHOICES else _in_memory(stored, axis, device)

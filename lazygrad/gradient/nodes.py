@@ -1,0 +1,106 @@
+"""Graphs that gradients are written with, and others too: constants in a shape, reductions, running values,
+reads and writes at computed places.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..dtype import ConstType, DType, dtypes, sum_acc_dtype
+from ..ir.args import ReduceArg
+from ..ir.device import device_of
+from ..ir.index import sint
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..shape import movement
+from ..shape.rules import shape_of
+
+
+def filled(shape: tuple[sint, ...], dtype: DType, value: ConstType) -> UOp:
+    """A constant of this shape, without memory."""
+    return expanded(UOp.const(dtype, value), shape)
+
+
+def expanded(scalar: UOp, shape: tuple[sint, ...]) -> UOp:
+    """A node of shape () repeated to `shape`."""
+    return movement.expand(movement.reshape(scalar, (1,) * len(shape)), shape) if shape else scalar
+
+
+def like(node: UOp, value: ConstType) -> UOp:
+    """A constant of a node's shape and dtype."""
+    return filled(shape_of(node), node.dtype, value)
+
+
+def times(node: UOp, value: ConstType) -> UOp:
+    return node * like(node, value)
+
+
+def reduce_axes(node: UOp, op: Ops, axes: tuple[int, ...]) -> UOp:
+    """Combine along axes, which keep size 1; axes of size 1 have nothing to combine."""
+    axes = tuple(a for a in axes if shape_of(node)[a] != 1)
+    return UOp(Ops.REDUCE_AXIS, node.dtype, (node,), ReduceArg(op, axes)) if axes else node
+
+
+def sum_axes(node: UOp, axes: tuple[int, ...]) -> UOp:
+    """The sum along axes, which keep size 1, in the node's dtype but accumulated in a dtype wide enough."""
+    wide = sum_acc_dtype(node.dtype)
+    return reduce_axes(node.cast(wide), Ops.ADD, axes).cast(node.dtype)
+
+
+def cosine(x: UOp) -> UOp:
+    """cos(x) by one SIN: sin(π/2 - |x|) near zero, where the argument is exact, and 1 - 2·sin²(x/2) far away.
+
+    π/2 comes in two parts, so that the zeros at ±π/2 keep their relative accuracy; beyond |x| = 3 the error
+    is absolute, two units in the last place of 1 at most.
+    """
+    low_part = math.pi / 2 - _rounded(math.pi / 2, x.dtype)
+    if x.dtype is dtypes.float64:
+        low_part = 6.123233995736766e-17  # π/2 minus its float64
+    half_pi, rest = like(x, math.pi / 2), like(x, low_part)
+    positive, negative = (half_pi - x) + rest, (half_pi + x) + rest
+    near = (like(x, -3.0) < x) & (x < like(x, 3.0))
+    sine = near.where((x < like(x, 0.0)).where(negative, positive), times(x, 0.5)).alu(Ops.SIN)
+    return near.where(sine, like(x, 1.0) - times(sine * sine, 2.0))
+
+
+def _rounded(value: float, dtype: DType) -> float:
+    return float(UOp.const(dtype, value).arg)
+
+
+def iota(node: UOp, size: sint) -> UOp:
+    """0, 1, ... on the device of a node."""
+    device = device_of(node)
+    return UOp(Ops.IOTA, dtypes.int64, () if device is None else (UOp(Ops.DEVICE, arg=device),), size)
+
+
+# *** running values, computed addresses
+
+
+def scan(x: UOp, op: Ops, axis: int, *factor: UOp) -> UOp:
+    """Along an axis, each element combined with all before it; MULACC: y[i] = y[i-1]·factor[i] + x[i]."""
+    if shape_of(x)[axis] == 1:
+        return x
+    return UOp(Ops.SCAN, x.dtype, (x, *factor), ReduceArg(op, (axis,)))
+
+
+def scan_winner(node: UOp, place: UOp) -> UOp:
+    """Which element a running maximum (or minimum) is, counted by `place`: the last of equals; NaN stays."""
+    x, (axis,) = node.src[0], node.arg.axes
+    wins = x.eq(node) | x.ne(x) if dtypes.is_float(x.dtype) else x.eq(node)
+    return scan(wins.where(place, like(place, 0)), Ops.MAX, axis)
+
+
+def counter(node: UOp, shape: tuple[sint, ...], axis: int) -> UOp:
+    """0, 1, ... along one axis of a shape, on the device of a node."""
+    row = movement.reshape(
+        iota(node, shape[axis]), tuple(size if i == axis else 1 for i, size in enumerate(shape))
+    )
+    return movement.expand(row, shape)
+
+
+def gather(x: UOp, index: UOp) -> UOp:
+    return UOp(Ops.GATHER, x.dtype, (x, index))
+
+
+def scatter(base: UOp, index: UOp, values: UOp, op: Ops | None) -> UOp:
+    return UOp(Ops.SCATTER, base.dtype, (base, index, values), op)

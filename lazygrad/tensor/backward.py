@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import Tensor
 
 from .base import TensorBase
+from .core import TensorCore
 from .live import live_tensors
 from .sources import constant
 
@@ -82,7 +83,7 @@ class BackwardMixin(TensorBase):
             else broadcast_to(gradient.uop.cast(self.dtype), self.shape)
         )
         places = Places(self.uop.toposort())
-        leaves: list[tuple[TensorBase, list[UOp]]] = []
+        leaves: list[tuple[TensorCore, list[UOp]]] = []
         for tensor in live_tensors():
             if tensor._leaf and tensor._requires_grad and (nodes := places.of(tensor)):
                 leaves.append((tensor, nodes))
@@ -114,7 +115,7 @@ class Places:
             if is_marked(node):
                 self.marked.setdefault(node.arg, []).append(node)
 
-    def of(self, tensor: TensorBase) -> list[UOp]:
+    def of(self, tensor: TensorCore) -> list[UOp]:
         """The nodes that a tensor is: several, where it was used before it was computed and after."""
         node = tensor.uop
         if is_marked(node):

@@ -11,10 +11,10 @@ from ..ir import uop as graph
 from .trace import user_line
 
 if TYPE_CHECKING:
-    from .base import TensorBase
+    from .core import TensorCore
 
 
-class _LiveRef(weakref.ref["TensorBase"]):
+class _LiveRef(weakref.ref["TensorCore"]):
     """A weak reference that is itself a key: equal to no other, whatever its tensor is."""
 
     __slots__ = ()
@@ -32,7 +32,7 @@ _leave = _live.pop
 MOST_NODES = 250_000
 
 
-def register(tensor: TensorBase) -> None:
+def register(tensor: TensorCore) -> None:
     """Note a new tensor."""
     if len(graph.nodes) > MOST_NODES:
         _warn_of_growth()
@@ -54,7 +54,7 @@ def _warn_of_growth() -> None:
     )
 
 
-def live_tensors() -> list[TensorBase]:
+def live_tensors() -> list[TensorCore]:
     """Every tensor that exists now."""
     found = [ref() for ref in list(_live)]
     return [tensor for tensor in found if tensor is not None]

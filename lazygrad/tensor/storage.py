@@ -16,7 +16,7 @@ from ..ir.uop import UOp
 from ..schedule.versions import latest
 
 if TYPE_CHECKING:
-    from .base import TensorBase
+    from .core import TensorCore
 
 
 class Storage:
@@ -26,7 +26,7 @@ class Storage:
 
     def __init__(self, version: UOp) -> None:
         self.version = version
-        self.tensors: dict[int, weakref.ref[TensorBase]] = {}
+        self.tensors: dict[int, weakref.ref[TensorCore]] = {}
         self.room = 64  #: so many are noted before those that died are looked for
         if "holders" in version.facts:
             self._claim()
@@ -39,13 +39,13 @@ class Storage:
         alive = tuple(h for h in holders if h() is not None and h() is not self)
         self.version.facts["holders"] = (*alive, weakref.ref(self))
 
-    def add(self, tensor: TensorBase) -> None:
+    def add(self, tensor: TensorCore) -> None:
         if len(self.tensors) > self.room:
             self.tensors = {key: ref for key, ref in self.tensors.items() if ref() is not None}
             self.room = max(64, 2 * len(self.tensors))
         self.tensors[id(tensor)] = weakref.ref(tensor)
 
-    def views(self) -> list[TensorBase]:
+    def views(self) -> list[TensorCore]:
         """The living tensors of this memory."""
         found = [ref() for ref in self.tensors.values()]
         return [tensor for tensor in found if tensor is not None and tensor._storage is self]

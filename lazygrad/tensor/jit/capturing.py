@@ -26,10 +26,12 @@ from ...schedule.kernelize import planning
 from ...schedule.versions import buffer_of, in_shape, peel, version_on
 from ...shape import shape_text
 from ...shape.movement import base_and_tracker, reshape
-from ..base import TensorBase, keep_old_values, pending_nodes
+from ..assigning import keep_old_values
+from ..base import TensorBase
 from ..live import live_tensors
 from ..modes import mode
 from ..random import sampling
+from ..running import pending_nodes
 from ..storage import Storage, base_of, has_pad
 from .results import Results, moved, moves_of, tensor_on
 from .watching import WatchedMemory, is_alone, readers_of

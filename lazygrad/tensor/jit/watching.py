@@ -11,7 +11,8 @@ from ...engine.tensors import Watched
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...schedule.versions import buffer_of, effective, in_shape, new_buffer
-from ..base import TensorBase, pending_nodes
+from ..base import TensorBase
+from ..running import pending_nodes
 from ..storage import Storage, base_of
 
 

@@ -1,0 +1,182 @@
+"""Writing into the memory of tensors: a write makes the next version (storage.py), and views see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from ..device import Buffer
+from ..dtype import dtypes
+from ..gradient import GRADIENTS, filled
+from ..ir.device import device_of
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.multi import laid_like, new_memory, value_of
+from ..schedule.versions import device_name, new_buffer, peel, placed
+from ..shape.movement import base_and_tracker, broadcast_to, reshape
+from ..shape.rules import shape_of
+from ..shape.sizes import prod
+from .core import TensorCore
+from .modes import mode
+from .places import devices_text, meeting
+from .running import RunningMixin
+from .storage import Storage, base_of, chain_to
+
+if TYPE_CHECKING:
+    from .base import TensorBase
+
+
+class AssigningMixin(RunningMixin):
+    """Methods that write."""
+
+    __slots__ = ()
+
+    def _set(self, node: UOp) -> None:
+        """Stand for another node from now on."""
+        self._uop = node
+        self._storage = None
+        self._note_reader()
+
+    def replace(self, other: TensorBase) -> Self:
+        """Stand for the same value as `other` from now on (no memory is written).
+
+        >>> Tensor([1]).replace(Tensor([2])).tolist()
+        [2]
+        """
+        if self.shape != other.shape:
+            raise ValueError(f"replace needs shape {self.shape}, not {other.shape}")
+        self._set(other.uop)
+        return self
+
+    def assign(self, value: Any) -> Self:
+        """Write `value` into this tensor's memory; views of the same memory see it. Lazy, like everything.
+
+        value  a tensor of this shape (or one that broadcasts to it), device and dtype; or a number
+
+        Values computed from this tensor before the write keep what they read.
+
+        >>> Tensor([1, 2]).assign(Tensor([3, 4])).tolist()
+        [3, 4]
+        """
+        source: Any = (
+            value
+            if isinstance(value, TensorCore)
+            else type(self)(value, device=self.device, dtype=self.dtype)
+        )
+        if source is self:
+            return self
+        if source.device != self.device and source._device_known():
+            raise ValueError(
+                f"assign needs a value on {devices_text(self.device)}, not on {devices_text(source.device)}; "
+                f"{meeting(self.device, source.device, 'it')}"
+            )
+        if source.dtype is not self.dtype:
+            raise TypeError(f"assign needs a value of {self.dtype}, not {source.dtype}; cast it first")
+        try:
+            node = broadcast_to(source.uop, self.shape)
+        except ValueError:
+            raise ValueError(f"assign needs shape {self.shape}, not {source.shape}") from None
+        if self._requires_grad and not self._leaf and mode.grad:
+            self._set(node)
+            self._requires_grad = source._requires_grad
+            return self
+        if source._requires_grad:
+            node = UOp(Ops.DETACH, node.dtype, (node,))
+        storage = self._memory()
+        if storage is None:
+            node = placed(node, self.device)
+            self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)
+        else:
+            self._write(storage, node)
+        return self
+
+    @staticmethod
+    def _memory_like(version: UOp) -> UOp:
+        """New memory where that of a version is, as large."""
+        while version.op is Ops.ASSIGN:
+            version = version.src[0]
+        if version.op is Ops.MULTI:
+            return new_memory(version)
+        return new_buffer(device_name(version), version.arg, version.dtype)
+
+    def _into_memory(self) -> Storage:
+        """Give a tensor that is not in memory yet a buffer that it will be stored in."""
+        storage = self._memory()
+        if storage is None:
+            device = self.device
+            if isinstance(device, tuple):
+                value = value_of(self.uop)
+                self._uop = UOp(Ops.ASSIGN, self.dtype, (new_memory(value), value))
+            else:
+                shape = self.shape
+                buffer = new_buffer(device, self._static_numel(), self.dtype)
+                value = reshape(self.uop, (self.numel(),))
+                self._uop = reshape(UOp(Ops.ASSIGN, self.dtype, (buffer, value)), shape)
+            self._claim_memory()
+            storage = self._storage
+            if storage is None:
+                raise RuntimeError("a stored tensor is a view of its buffer")
+        return storage
+
+    def _write(self, storage: Storage, node: UOp) -> None:
+        """Make a new version of the storage with `node` written where this tensor looks."""
+        if 0 in self.shape:
+            return  # no element to write
+        version = storage.version
+        base, tracker = base_and_tracker(peel(self.uop))
+        if base is not version:
+            raise RuntimeError("a view stands on its storage's newest version")
+        if any(
+            stride == 0 and size != 1
+            for v in tracker.views
+            for size, stride in zip(v.shape, v.strides, strict=True)
+        ):
+            raise ValueError(
+                f"cannot write to an expanded tensor of shape {self.shape}: several elements share memory"
+            )
+        shared = storage.is_shared() or _is_held(version)  # asked first: who lets go now is a reader already
+        keep_old_values(version)
+        whole = tracker.contiguous and tracker.size == prod(shape_of(version))
+        if not whole and isinstance(device_of(version), tuple):  # each device writes all of its part
+            node, whole = _put_back(chain_to(peel(self.uop)), node, version), True
+        if shared:  # others go on reading the old memory
+            target = self._memory_like(version)
+            if not whole:
+                target = UOp(Ops.ASSIGN, self.dtype, (target, version))
+        else:
+            target = version
+        if whole:
+            written = UOp(Ops.ASSIGN, self.dtype, (target, reshape(node, shape_of(version))))
+        else:
+            written = UOp(Ops.ASSIGN, self.dtype, (target, node), tracker)
+        storage.move_to(written)
+
+
+def _put_back(chain: Sequence[UOp], node: UOp, memory: UOp) -> UOp:
+    """All of the memory, with a value where a chain of movements on it looks."""
+    chosen = filled(shape_of(node), dtypes.bool, True)
+    for move in chain:
+        node, chosen = _taken_back(move, node), _taken_back(move, chosen)
+    return chosen.where(node, memory)
+
+
+def _taken_back(move: UOp, node: UOp) -> UOp:
+    """What lies before a movement other than an expand, from what lies after it; zeros where that is not."""
+    before = GRADIENTS[move.op](node, move)[0]
+    if before is None:
+        raise RuntimeError(f"{move.op} is no movement")
+    return before
+
+
+def keep_old_values(version: UOp) -> None:
+    """Values read from a version that is about to end, and no views of it, are copied before the write."""
+    for ref in version.facts.pop("readers", ()):
+        tensor = ref()
+        if tensor is not None and tensor._storage is None and base_of(tensor._uop) is version:
+            tensor._uop = UOp(Ops.CONTIGUOUS, tensor._uop.dtype, (tensor._uop,))
+
+
+def _is_held(version: UOp) -> bool:
+    """Whether memory of this version was handed out (numpy, DLPack): those readers must not see the write."""
+    buffer: Buffer | None = version.facts.get("buffer")
+    return buffer is not None and buffer.base.exported > 0

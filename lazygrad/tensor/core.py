@@ -1,0 +1,287 @@
+"""The core of Tensor: a graph node, what memory it is a view of, and what can be asked of both.
+
+What stands on it runs (running.py), writes (assigning.py), moves between devices (sharding.py), copies and
+casts (base.py).
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from ..device import Device, Devices
+from ..dtype import DType, dtypes, to_dtype
+from ..ir.device import device_of
+from ..ir.index import bounds, sint
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.versions import has_become, latest
+from ..shape.rules import shape_of
+from ..shape.sizes import shape_text
+from .live import register
+from .modes import TestMode, TrainingFlag, TrainingMode, inference_mode, mode, no_grad
+from .sources import node_of
+from .storage import Storage, base_of, has_pad, is_marked, is_view, marked
+from .trace import note_line
+
+if TYPE_CHECKING:
+    from . import Tensor
+
+
+class TensorCore(metaclass=TrainingFlag):
+    """The node that a tensor stands for, and the memory that it is a view of."""
+
+    __slots__ = ("__weakref__", "_leaf", "_requires_grad", "_storage", "_uop", "grad")
+    _uop: UOp
+    _storage: Storage | None
+    _requires_grad: bool | None  #: None: nobody said
+    grad: Tensor | None
+    train: ClassVar[type[TrainingMode]] = TrainingMode
+    test: ClassVar[type[TestMode]] = TestMode
+    no_grad: ClassVar[type[no_grad]] = no_grad
+    inference_mode: ClassVar[type[inference_mode]] = inference_mode
+
+    def __init__(
+        self,
+        data: Any = None,
+        device: Devices | None = None,
+        dtype: DType | str | None = None,
+        requires_grad: bool | None = None,
+    ) -> None:
+        wanted = None if dtype is None else to_dtype(dtype)
+        node = node_of(data, Device.canonicalize(device), device is not None, wanted)
+        note_line(base_of(node), "Tensor")
+        self._setup(node, requires_grad, leaf=True)
+        self._claim_memory()
+        if requires_grad and not dtypes.is_float(self.dtype):
+            raise TypeError(f"only float tensors have gradients, not {self.dtype}")
+        if requires_grad:
+            self._mark()
+
+    def _setup(self, node: UOp, requires_grad: bool | None, leaf: bool) -> None:
+        self._requires_grad = requires_grad
+        self._leaf = leaf
+        self.grad = None
+        self._storage = None
+        self._uop = node
+        register(self)
+
+    @classmethod
+    def _make(cls, node: UOp, *parents: TensorCore, view: bool = True) -> Tensor:
+        """The result of an operation on some tensors; `view=False`: a value, even if nothing is computed."""
+        tracks: bool | None = None
+        for parent in parents:
+            if parent._requires_grad:
+                tracks = True
+        if tracks and not (mode.grad and dtypes.is_float(node.dtype)):
+            node, tracks = UOp(Ops.DETACH, node.dtype, (node,)), None
+        made: Any = object.__new__(cls)
+        made._setup(node, tracks, leaf=False)
+        if node.op in _MAY_SHARE or node.op is Ops.PAD:
+            made._join_memory(parents if view else (None,))
+        return made  # type: ignore[no-any-return]
+
+    def _join_memory(self, parents: tuple[TensorCore | None, ...]) -> None:
+        """Be a view of the parent's memory where movement allows; else be known as a reader of it."""
+        node = self._uop
+        if not parents:
+            self._claim_memory()
+            return
+        storage = parents[0]._memory() if parents[0] is not None else None
+        if storage is not None and is_view(node) and base_of(node) is storage.version:
+            self._storage = storage
+            storage.add(self)
+        else:
+            self._note_reader()
+
+    def _unary(self, node: UOp) -> Tensor:
+        """The result of an operation on this tensor alone."""
+        return type(self)._make(node, self)
+
+    # *** what it is
+
+    @property
+    def uop(self) -> UOp:
+        """The node of the tensor graph that this tensor stands for now."""
+        node = self._uop  # alive to the end: while it is, no other thread writes what it has become
+        base = base_of(node)
+        changed = "becomes" in base.facts or (base.op is Ops.MULTI and has_become(base))
+        if changed and not (self._requires_grad and not self._leaf):
+            self._uop = latest(node)
+            if self._storage is None:
+                self._note_reader()
+        return self._uop
+
+    def _note_reader(self) -> None:
+        """Be known to the version of memory that this value is read from without being a view of it."""
+        base = base_of(self._uop)
+        if base.op in (Ops.BUFFER, Ops.ASSIGN, Ops.MULTI):
+            readers = [ref for ref in base.facts.get("readers", ()) if ref() is not None]
+            base.facts["readers"] = [*readers, weakref.ref(self)]
+
+    @property
+    def lazydata(self) -> UOp:
+        """The older name of `uop`."""
+        return self.uop
+
+    def _value(self) -> UOp:
+        """The node that holds the value: what `uop` has become, also where `uop` is kept for gradients."""
+        return latest(self.uop)
+
+    def _memory(self) -> Storage | None:
+        """The storage that this tensor is a view of; None where it is not (yet) in memory."""
+        self.uop  # noqa: B018 - follow what has been computed since
+        if self._storage is not None:
+            self._storage.refresh()
+        return self._storage
+
+    def _claim_memory(self) -> None:
+        """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
+        node = self.uop
+        if self._storage is not None:
+            self._storage.refresh()
+        elif is_view(node):
+            self._storage = Storage(base_of(node))
+            self._storage.add(self)
+
+    def _needs_memory(self) -> UOp:
+        """The node to compute so that this tensor is in memory: padding and bare constants are stored too."""
+        node = self._value()
+        if base_of(node).op is Ops.CONST or has_pad(node):
+            if is_marked(node):
+                node = node.replace(src=(UOp(Ops.CONTIGUOUS, node.dtype, node.src),))
+            else:
+                node = UOp(Ops.CONTIGUOUS, node.dtype, (node,))
+            if self._leaf or not self._requires_grad:
+                self._uop = node
+        return node
+
+    @property
+    def shape(self) -> tuple[sint, ...]:
+        return shape_of(self._uop)
+
+    @property
+    def dtype(self) -> DType:
+        return self._uop.dtype
+
+    @property
+    def device(self) -> Devices:
+        return device_of(self._uop) or Device.DEFAULT
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def dim(self) -> int:
+        """The number of axes.
+
+        >>> Tensor([[1]]).dim()
+        2
+        """
+        return self.ndim
+
+    def numel(self) -> sint:
+        """The number of elements.
+
+        >>> Tensor([[1, 2], [3, 4]]).numel()
+        4
+        """
+        total: sint = 1
+        for size in self.shape:
+            total = size * total if isinstance(size, UOp) else total * size
+        return total
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or one axis of it.
+
+        >>> Tensor.zeros(2, 3).size()
+        (2, 3)
+        """
+        if dim is None:
+            return self.shape
+        if not isinstance(dim, int) or not -self.ndim <= dim < self.ndim:
+            raise IndexError(f"a tensor of shape {shape_text(self.shape)} has no axis {dim!r}")
+        return self.shape[dim]
+
+    def element_size(self) -> int:
+        """Bytes of one element.
+
+        >>> Tensor([1.0]).element_size()
+        4
+        """
+        return self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """`element_size()` as an attribute, as numpy and PyTorch have it."""
+        return self.dtype.itemsize
+
+    def nbytes(self) -> int:
+        """Bytes of all elements.
+
+        >>> Tensor([1.0, 2.0]).nbytes()
+        8
+        """
+        return self._static_numel() * self.dtype.itemsize
+
+    def _static_numel(self) -> int:
+        count = self.numel()
+        return bounds(count)[1] if isinstance(count, UOp) else count
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to or through this tensor. Set it on a tensor you made to have `backward`
+        fill `grad`."""
+        return bool(self._requires_grad)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, value: bool = True) -> Self:
+        """Set `requires_grad` and return the tensor.
+
+        >>> Tensor([1.0]).requires_grad_().requires_grad
+        True
+        """
+        if value and not dtypes.is_float(self.dtype):
+            raise TypeError(f"only float tensors have gradients, not {self.dtype}")
+        if value and not self._requires_grad:
+            self._mark()
+        self._requires_grad = bool(value)
+        self._leaf = True
+        return self
+
+    def _mark(self) -> None:
+        """Be a node that no other tensor is: values from outside and memory of its own are such nodes."""
+        node = self.uop
+        alone = node.op in (Ops.COPY, Ops.ASSIGN, Ops.MULTI)
+        if node.op is Ops.BUFFER:
+            storage = self._memory()
+            alone = storage is None or (len(storage.views()) < 2 and not storage.is_shared())
+        if not alone and not is_marked(node):
+            self._uop = marked(node)
+
+    def __repr__(self) -> str:
+        node = self._value()
+        base = base_of(node)
+        held = base.facts.get("buffer") if base.op is Ops.BUFFER else None
+        grad = self.grad.uop if self.grad is not None else None
+        shape = shape_text(self.shape)
+        short = repr(self.dtype)[len("dtypes.") :]
+        if base.op is Ops.MULTI:
+            held = f"axis={base.arg.axis}"
+        node_text = f"<UOp {self.device} {shape} {short} ({base.op!r}, {held})>"
+        return f"<Tensor {node_text} on {self.device} with grad {grad}>"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def _device_known(self) -> bool:
+        return device_of(self._uop) is not None
+
+
+_MAY_SHARE = frozenset(
+    (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.SHRINK, Ops.FLIP)
+    + (Ops.DETACH, Ops.BUFFER, Ops.MULTI, Ops.ASSIGN)
+)

@@ -1,0 +1,114 @@
+"""Computing tensors: planning their kernels, looking at them, running them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self
+
+from ..engine.inspect import InspectedKernel, inspect
+from ..engine.realize import realize as realize_nodes
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.items import ScheduleItem, create_schedule
+from ..schedule.kernelize import kernelize as kernelize_nodes
+from ..schedule.versions import OverwrittenError, latest
+from .core import TensorCore
+from .live import live_tensors
+from .storage import base_of, is_in_memory
+
+if TYPE_CHECKING:
+    from .base import TensorBase
+
+
+class RunningMixin(TensorCore):
+    """Methods that plan and run."""
+
+    __slots__ = ()
+
+    def kernelize(self, *others: TensorBase) -> Self:
+        """Plan: cut the graph below these tensors into kernels, make unallocated buffers. Runs nothing.
+
+        >>> Tensor([1]).add(1).kernelize().tolist()
+        [2]
+        """
+        tensors: tuple[TensorBase, ...] = _all_tensors(self, *others)
+        kernelize_nodes([t._needs_memory() for t in tensors], pending_nodes)
+        for tensor in tensors:
+            tensor._claim_memory()
+        return self
+
+    def schedule_with_vars(self, *others: TensorBase) -> tuple[list[ScheduleItem], dict[UOp, int]]:
+        """The kernels that computing these tensors takes, in order, and the values of their Variables.
+
+        >>> (Tensor([1]) + 1).schedule_with_vars()[1]
+        {}
+        """
+        self.kernelize(*others)
+        items = create_schedule([t._value() for t in (self, *others)])
+        values: dict[UOp, int] = {}
+        for item in items:
+            values.update(item.var_vals)
+        return items, values
+
+    def schedule(self, *others: TensorBase) -> list[ScheduleItem]:
+        """The kernels that computing these tensors takes, in order.
+
+        >>> len((Tensor([1]) + 1).schedule())
+        2
+        """
+        return self.schedule_with_vars(*others)[0]
+
+    def kernels(self, *others: TensorBase, target: str | None = None) -> list[InspectedKernel]:
+        """The kernels that computing these tensors would run, to look at and to run by hand; runs nothing.
+
+        target  for whom they are written, here or not: metal, cuda, cuda:sm_90, cl, c, llvm,
+                llvm:aarch64, python; None is the device of each
+        """
+        return inspect(self.schedule(*others), target)
+
+    def realize(self, *others: TensorBase) -> Self:
+        """Compute these tensors now, together, and return the first.
+
+        >>> Tensor([1]).realize().is_realized
+        True
+        """
+        tensors: tuple[TensorBase, ...] = _all_tensors(self, *others)
+        nodes: list[UOp] = []
+        while True:
+            before, nodes = nodes, [tensor._needs_memory() for tensor in tensors]
+            try:
+                realize_nodes(nodes, pending_nodes)
+                break
+            except OverwrittenError:  # by another thread: the tensor stands for a copy made before
+                if nodes == before:
+                    raise
+        for tensor in tensors:  # stand for the memory, and let go of the graph
+            tensor._claim_memory()
+        return self
+
+    @property
+    def is_realized(self) -> bool:
+        """Whether its memory holds its values already."""
+        base = base_of(self._value())
+        return base.op is Ops.CONST or is_in_memory(base)
+
+
+def _all_tensors(*given: Any) -> tuple[TensorBase, ...]:
+    for one in given:
+        if not isinstance(one, TensorCore):
+            raise TypeError(f"only Tensors are computed, not {one!r}")
+    return given
+
+
+def kernels(tensors: TensorBase | Iterable[TensorBase], target: str | None = None) -> list[InspectedKernel]:
+    """The kernels that a tensor, or several together, would run: `Tensor.kernels` says more."""
+    first, *others = [tensors] if isinstance(tensors, TensorCore) else list(tensors)
+    return first.kernels(*others, target=target)
+
+
+def pending_nodes() -> list[UOp]:
+    """The values that somebody holds and that are not computed yet.
+
+    It only looks: they may be tensors of other threads.
+    """
+    return [node for node in (latest(t._uop) for t in live_tensors()) if not is_in_memory(base_of(node))]

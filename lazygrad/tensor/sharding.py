@@ -1,0 +1,114 @@
+"""Where tensors are: moved to another device, and spread over several (docs/sharding.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from ..device import Device, Devices
+from ..ir.uop import UOp
+from ..schedule.multi import sharded, value_of
+from ..shape.sizes import shape_text
+from .assigning import AssigningMixin
+from .sources import copied, read_from
+
+if TYPE_CHECKING:
+    from . import Tensor
+    from .base import TensorBase
+
+
+class ShardingMixin(AssigningMixin):
+    """Methods that move."""
+
+    __slots__ = ()
+
+    def to(self, device: Devices | None) -> Tensor:
+        """A copy on another device; the tensor itself if it is there already.
+
+        Of a sharded tensor the parts are gathered; several devices take a copy each (`shard`).
+
+        >>> Tensor([1]).to("CPU").device
+        'CPU'
+        """
+        name = Device.canonicalize(device)
+        if name == self.device:
+            return self  # type: ignore[return-value]
+        if isinstance(name, tuple):
+            return self.shard(name)
+        node = copied(self.uop, name) if Device.runs_kernels(self.device) else read_from(self.uop, name)
+        return self._unary(node)
+
+    def shard(self, devices: Sequence[str] | Devices, axis: int | None = None) -> Tensor:
+        """One tensor on several devices: in parts along `axis`, or a copy on each where it is None.
+
+        The first parts are larger by one element where the axis does not divide; an axis has at least one
+        element for each device. On one device it is `to`.
+
+        >>> Tensor([1, 2, 3]).shard(("CPU", "CPU:1"), axis=0).mul(2).tolist()
+        [2, 4, 6]
+        """
+        if not isinstance(devices, Iterable):
+            raise TypeError(f"shard takes the names of devices, not {devices!r}")
+        names = Device.canonicalize(devices if isinstance(devices, str) else tuple(devices))
+        place = None if axis is None else self._shard_place(axis)
+        if isinstance(names, str):
+            return self.to(names)
+        if self.device == names and self.shard_axis == place:
+            return self  # type: ignore[return-value]
+        size = 0 if place is None else self.shape[place]
+        if isinstance(size, UOp):
+            raise NotImplementedError(
+                f"shard along axis {axis} of shape {shape_text(self.shape)}, whose size is symbolic"
+            )
+        if place is not None and size < len(names):
+            raise ValueError(
+                f"shard along axis {axis} of shape {shape_text(self.shape)}: {size} elements for "
+                f"{len(names)} devices; name fewer devices, another axis, or no axis for a copy on each"
+            )
+        source = self if Device.runs_kernels(self.device) else self.to(names[0])
+        return self._unary(sharded(source.uop, place, names))
+
+    def _shard_place(self, axis: Any) -> int:
+        if not hasattr(axis, "__index__"):
+            raise TypeError(f"shard's axis is an int or None, not {axis!r}")
+        if not -self.ndim <= axis < self.ndim:
+            axes = f"its axes are from {-self.ndim} to {self.ndim - 1}" if self.ndim else "leave out the axis"
+            raise IndexError(
+                f"shard along axis {axis}: a tensor of shape {shape_text(self.shape)} has none; {axes}"
+            )
+        return int(axis) % self.ndim
+
+    @property
+    def shard_axis(self) -> int | None:
+        """The axis along which the tensor is in parts on several devices; None for copies, or one device."""
+        return value_of(self.uop).arg.axis if isinstance(self.device, tuple) else None
+
+    def shard_like(self, other: TensorBase) -> Tensor:
+        """This tensor on the devices of another, split along the same axis or copied as that is.
+
+        >>> Tensor([1, 2]).shard_like(Tensor([3, 4]).shard(("CPU", "CPU:1"), axis=0)).shard_axis
+        0
+        """
+        return self.shard(other.device, other.shard_axis)
+
+    def shard_(self, devices: Sequence[str] | Devices, axis: int | None = None) -> Self:
+        """`shard` in place: for the parameters of a model.
+
+        >>> Tensor([1, 2]).shard_(("CPU", "CPU:1"), axis=0).device
+        ('CPU', 'CPU:1')
+        """
+        moved = self.shard(devices, axis)
+        if moved is not self:
+            self._set(moved.uop)
+        return self
+
+    def to_(self, device: Devices | None) -> Self:
+        """Move this tensor to another device, in place.
+
+        >>> Tensor([1]).to_("CPU").device
+        'CPU'
+        """
+        moved = self.to(device)
+        if moved is not self:
+            self._set(moved.uop)
+        return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -85,8 +86,10 @@ def test_speed_runs_beside_numpy_and_is_right(tmp_path):
     cases = ["--cases", "matmul 127", "gather", "--kernels"]
     done = run_bench("--quick", *cases, "--peers", "numpy", "--json", str(path))
     assert done.returncode == 0, done.stdout + done.stderr
-    head, *rows = done.stdout.splitlines()[1:]
+    cores, head, *rows, most = done.stdout.splitlines()
+    assert cores.startswith("1 of ")
     assert head.split() == ["case", "ms", "limit", "numpy"]
+    assert re.fullmatch(r"the most of all turns: \d+ GFLOP/s; .* [\d.]+ GB/s, .* [\d.]+ GB/s", most)
     assert [row.split()[0] for row in rows if row[0] != " "] == ["gather", "matmul"]
     assert "GFLOP/s" in rows[-1]
     assert "UPCAST" in rows[-1]

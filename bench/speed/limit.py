@@ -65,10 +65,10 @@ class Limit(NamedTuple):
         return Limit(roofline, max(self.read, other.read), max(self.both, other.both))
 
     def __str__(self) -> str:
-        rates = (
-            f"memory is read with {self.read * 1e-9:.1f} GB/s, read and written with {self.both * 1e-9:.1f}"
+        ops, read, both = (rate * 1e-9 for rate in (self.roofline.ops, self.read, self.both))
+        return (
+            f"{ops:.0f} GFLOP/s; memory is read with {read:.1f} GB/s, read and written with {both:.1f} GB/s"
         )
-        return f"{self.roofline.ops * 1e-9:.0f} GFLOP/s, {rates}"
 
 
 class Memory:

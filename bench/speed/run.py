@@ -275,7 +275,7 @@ def _run(
     rounds, seconds = (1, 0.0) if given.quick else (given.rounds, given.seconds)
     limit = Limit(_roofline(peers["lazygrad"]), *_asked(peers["lazygrad"], memory=seconds))
     libraries = [library for library in peers if library not in ("lazygrad", "reference")]
-    print(f"{threads} of {os.cpu_count()} cores: {limit}")
+    print(f"{threads} of {os.cpu_count()} cores")
     print(f"{'case':26} {'ms':>9} {'limit':>7}" + "".join(f"{library:>14}" for library in libraries))
     results: dict[str, dict[str, dict[str, Any]]] = {}
     for case in cases:
@@ -296,3 +296,4 @@ def _run(
             },
             "error" in ours or not ours.get("wrong", 0.0) <= case.tolerance,
         )
+    print(f"the most of all turns: {limit}")

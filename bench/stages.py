@@ -24,7 +24,7 @@ from lazygrad.engine import programs
 from lazygrad.engine import realize as engine
 from lazygrad.engine.programs import clear_programs
 from lazygrad.schedule.kernelize import clear_templates
-from lazygrad.tensor import running
+from lazygrad.tensor import computing
 
 #: The columns of the table, in the order in which a value passes through them.
 STAGES = ["trace", "schedule", *(step.name for step in PASSES), "render", "compile", "load", "run"]
@@ -126,8 +126,8 @@ def clocks() -> Iterator[_Clocks]:
     places = [
         (engine, "kernelize", "schedule"),
         (engine, "create_schedule", "schedule"),
-        (running, "kernelize_nodes", "schedule"),
-        (running, "create_schedule", "schedule"),
+        (computing, "kernelize_nodes", "schedule"),
+        (computing, "create_schedule", "schedule"),
         (engine, "run_schedule", "run"),
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in places]

@@ -1,11 +1,11 @@
 """What a person types: `Tensor`, one file per family of methods."""
 
 from .base import TensorBase
+from .computing import kernels
 from .holders import memory
 from .jit import capturing  # noqa: F401  tells the jit what tensors are
 from .modes import enable_grad, no_grad
 from .names import take_either_name
-from .running import kernels
 from .spellings import SpellingsMixin
 from .trace import trace_methods
 from .transforms.checkpoint import checkpoint

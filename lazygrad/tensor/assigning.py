@@ -16,17 +16,17 @@ from ..schedule.versions import device_name, new_buffer, peel, placed
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
+from .computing import ComputingMixin
 from .core import TensorCore
 from .modes import mode
 from .places import devices_text, meeting
-from .running import RunningMixin
 from .storage import Storage, base_of, chain_to
 
 if TYPE_CHECKING:
     from .base import TensorBase
 
 
-class AssigningMixin(RunningMixin):
+class AssigningMixin(ComputingMixin):
     """Methods that write."""
 
     __slots__ = ()

@@ -1,7 +1,7 @@
 """The core of Tensor: a graph node, what memory it is a view of, and what can be asked of both.
 
-What stands on it runs (running.py), writes (assigning.py), moves between devices (sharding.py), copies and
-casts (base.py).
+What stands on it computes (computing.py), writes (assigning.py), moves between devices (sharding.py), copies
+and casts (base.py).
 """
 
 from __future__ import annotations

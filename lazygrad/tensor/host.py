@@ -17,7 +17,7 @@ from ..schedule.versions import buffer_of, mark_buffer, new_buffer, peel
 from ..shape.movement import base_and_tracker, reshape
 from .backward import BackwardMixin
 from .base import TensorBase
-from .running import pending_nodes
+from .computing import pending_nodes
 from .storage import base_of
 
 if TYPE_CHECKING:

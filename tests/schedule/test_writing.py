@@ -7,7 +7,7 @@ import pytest
 
 from lazygrad import Tensor, dtypes
 from lazygrad.device import GlobalCounters
-from lazygrad.tensor import running
+from lazygrad.tensor import computing
 
 
 def kernels(work) -> int:
@@ -424,13 +424,13 @@ def test_the_first_part_of_a_computed_value_is_written_alone():
 def test_another_thread_writes_what_was_about_to_be_realized(monkeypatch):
     x, y = Tensor.zeros(8).contiguous(), Tensor.zeros(8).contiguous()  # one node
     x.realize()
-    realize_nodes = running.realize_nodes
+    realize_nodes = computing.realize_nodes
 
     def written_first(nodes, pending):
-        monkeypatch.setattr(running, "realize_nodes", realize_nodes)
+        monkeypatch.setattr(computing, "realize_nodes", realize_nodes)
         x.assign(x + 1).realize()
         realize_nodes(nodes, pending)
 
-    monkeypatch.setattr(running, "realize_nodes", written_first)
+    monkeypatch.setattr(computing, "realize_nodes", written_first)
     assert y.realize().tolist() == [0.0] * 8
     assert x.tolist() == [1.0] * 8

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...device import Devices
 from ...dtype import DType, dtypes
 from ...gradient import expanded, filled
 from ...ir.index import sint
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import movement, shape_of, vmax
-from ...shape.sizes import mul
+from ...shape.sizes import mul, prod
+from ..creation import iota
 
 
 def counting_dtype(count: sint) -> DType:
     """The dtype of addresses of so many elements."""
     return dtypes.int32 if vmax(count) <= dtypes.max(dtypes.int32) else dtypes.int64
+
+
+def places_in(shape: tuple[sint, ...], device: Devices) -> UOp:
+    """The address of each element of a tensor."""
+    count = prod(shape)
+    return movement.reshape(iota(count, counting_dtype(count), device), shape)
 
 
 def strides_of(shape: Sequence[sint]) -> list[sint]:

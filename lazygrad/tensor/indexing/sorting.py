@@ -16,9 +16,9 @@ from ...gradient import filled, gather
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_to, movement, prod, shape_of, shape_text, vmax
-from ..creation import iota
 from ..random.sampling import words
 from ..transforms.function import Function
+from .addresses import places_in
 from .gathering import GatheringMixin
 
 if TYPE_CHECKING:
@@ -69,17 +69,16 @@ class SortingMixin(GatheringMixin):
     def _in_order(self, order: UOp, axis: int) -> tuple[Tensor, Tensor]:
         """The elements at places along an axis (which is last in `order`), and the places."""
         shape = self.shape
-        counting = dtypes.int32 if vmax(self.numel()) <= dtypes.max(dtypes.int32) else dtypes.int64
+        whole = places_in(shape, self.device)
         back = tuple(sorted(range(self.ndim), key=_last(self.ndim, axis).__getitem__))
-        flat = movement.reshape(iota(self.numel(), counting, self.device), shape)
-        rows = movement.permute(flat, _last(self.ndim, axis))
+        rows = movement.permute(whole, _last(self.ndim, axis))
         first = tuple((0, 1) if i == self.ndim - 1 else (0, s) for i, s in enumerate(shape_of(rows)))
         if shape[axis] == 0:
             first = tuple((0, s) for s in shape_of(rows))
         begin = broadcast_to(movement.shrink(rows, first), shape_of(order))
-        along, step = order.cast(counting), prod(shape[axis + 1 :])
+        along, step = order.cast(whole.dtype), prod(shape[axis + 1 :])
         if isinstance(step, int) and step != 1:
-            along = along * filled(shape_of(order), counting, step)
+            along = along * filled(shape_of(order), along.dtype, step)
         places = begin + along
         values = movement.permute(gather(movement.reshape(self.uop, (self.numel(),)), places), back)
         return self._make(values, self), self._make(movement.permute(order, back)).cast(default_int())

@@ -29,7 +29,7 @@ from ..modes import mode
 from ..places import devices_text, meeting
 from ..random.sampling import RandomMixin
 from ..storage import is_view
-from .addresses import aligned, counting_dtype, every, number, strides_of, wrapped
+from .addresses import aligned, counting_dtype, every, number, places_in, strides_of, wrapped
 
 if TYPE_CHECKING:
     from ... import Tensor
@@ -362,7 +362,7 @@ class IndexingMixin(RandomMixin):
         The flat places of the part, taken from a tensor of all places.
         """
         counting = counting_dtype(self.numel())
-        places: Any = self._make(movement.reshape(iota(self.numel(), counting, self.device), self.shape))
+        places: Any = self._make(places_in(self.shape, self.device))
         view = places._sliced(parsed)
         if parsed.tensors:
             index, shape = view._flat_index(parsed.tensors)

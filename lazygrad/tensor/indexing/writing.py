@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from ...dtype import ConstType, default_int, dtypes
 from ...gradient import scatter
 from ...ir.ops import Ops
-from ...shape import broadcast_shapes, movement, shape_text, vmax
+from ...shape import broadcast_shapes, movement, shape_text
 from ..base import TensorBase
-from ..creation import iota
 from ..kinds import is_number, is_tensor
 from ..likeness import LikenessMixin
+from .addresses import places_in
 
 if TYPE_CHECKING:
     from ... import Tensor
@@ -176,9 +176,7 @@ class WritingMixin(LikenessMixin):
 
     def _replaced(self, view: Callable[[Tensor], Tensor], src: Any, name: str) -> Tensor:
         """A copy with `src` where a view looks."""
-        counting = dtypes.int32 if vmax(self.numel()) <= dtypes.max(dtypes.int32) else dtypes.int64
-        places = self._make(movement.reshape(iota(self.numel(), counting, self.device), self.shape))
-        part = view(places)
+        part = view(self._make(places_in(self.shape, self.device)))
         values = self._operand(src).cast(self.dtype)
         if values.shape != part.shape:
             raise ValueError(

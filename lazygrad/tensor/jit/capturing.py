@@ -28,10 +28,10 @@ from ...shape import shape_text
 from ...shape.movement import base_and_tracker, reshape
 from ..assigning import keep_old_values
 from ..base import TensorBase
+from ..computing import pending_nodes
 from ..live import live_tensors
 from ..modes import mode
 from ..random import sampling
-from ..running import pending_nodes
 from ..storage import Storage, base_of, has_pad
 from .results import Results, moved, moves_of, tensor_on
 from .watching import WatchedMemory, is_alone, readers_of

@@ -12,7 +12,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...schedule.versions import buffer_of, effective, in_shape, new_buffer
 from ..base import TensorBase
-from ..running import pending_nodes
+from ..computing import pending_nodes
 from ..storage import Storage, base_of
 
 

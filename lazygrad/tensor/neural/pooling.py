@@ -178,8 +178,6 @@ class PoolingMixin(ConvolutionMixin):
     def _lp_pool(
         self, norm_type: float, kernel_size: Several, stride: Several | None, ceil_mode: bool, count: int
     ) -> Tensor:
-        if count == 0:
-            raise ValueError("a pool needs a kernel_size for at least one axis, not ()")
         kernel = each(kernel_size, count, "kernel_size")
         x = self._float()
         if norm_type <= 0:

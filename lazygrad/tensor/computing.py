@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .base import TensorBase
 
 
-class RunningMixin(TensorCore):
+class ComputingMixin(TensorCore):
     """Methods that plan and run."""
 
     __slots__ = ()

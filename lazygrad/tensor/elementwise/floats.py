@@ -122,8 +122,7 @@ class FloatsMixin(GammaMixin):
         >>> [t.tolist() for t in Tensor([8.0, 0.75]).frexp()]
         [[0.5, 0.75], [4, 0]]
         """
-        x = self._float()
-        wide = x if x.dtype.itemsize >= 4 else x.cast(dtypes.float32)
+        wide = self._wide()
         limits, whole = dtypes.finfo(wide.dtype), _SIGNED[wide.dtype.itemsize]
         tiny = wide.abs() < limits.tiny
         lifted = wide * tiny.where(2.0 ** (limits.mantissa_bits + 2), 1.0).cast(wide.dtype)
@@ -131,7 +130,7 @@ class FloatsMixin(GammaMixin):
         exponent = ((lifted.detach().bitcast(whole) >> limits.mantissa_bits) & field) - (limits.bias - 1)
         plain = (wide == 0) | ~wide.isfinite()
         exponent = plain.where(0, exponent - tiny.where(limits.mantissa_bits + 2, 0)).cast(dtypes.int32)
-        return self._scaled(wide, -exponent).cast(x.dtype), exponent
+        return self._scaled(wide, -exponent).cast(self._float().dtype), exponent
 
     @staticmethod
     def _scaled(x: Tensor, exponent: Tensor) -> Tensor:

@@ -79,17 +79,17 @@ class WritingMixin(LikenessMixin):
         axis = self._axis(dim)
         if not is_number(value):
             raise TypeError(f"index_fill takes a number or a 0-d tensor, not {value!r}")
-        filling: Any = (
-            value.cast(self.dtype) if isinstance(value, TensorBase) else self._filled(value).flatten()
-        )
         if isinstance(value, TensorBase) and value.ndim:
             raise ValueError(
                 f"index_fill takes a number or a 0-d tensor, not shape {shape_text(value.shape)}"
             )
+        filling: Any = (
+            value.cast(self.dtype)
+            if isinstance(value, TensorBase)
+            else self.full((), value, dtype=self.dtype, device=self.device)
+        )
         count = index.numel()
         shape = tuple(count if i == axis else s for i, s in enumerate(self.shape))
-        if not isinstance(value, TensorBase):
-            filling = self.full((), value, dtype=self.dtype, device=self.device)
         return self.index_copy(axis, index, filling.expand(shape))
 
     def index_reduce(

@@ -100,7 +100,7 @@ class UPat:
 
     def named(self, name: str) -> UPat:
         """The same pattern, capturing its node under this name."""
-        pattern = UPat.__new__(UPat)
+        pattern = UPat.__new__(type(self))
         for field in UPat.__slots__:
             setattr(pattern, field, getattr(self, field))
         pattern.name = name
@@ -109,13 +109,13 @@ class UPat:
     # *** operators build patterns of operations
 
     def alu(self, op: Ops, *others: Any) -> UPat:
-        return UPat(op, src=(self, *map(_pattern, others)))
+        return type(self)(op, src=(self, *map(_pattern, others)))
 
     def cast(self, dtype: DType | Iterable[DType] | None = None, name: str | None = None) -> UPat:
-        return UPat(Ops.CAST, dtype, (self,), name=name)
+        return type(self)(Ops.CAST, dtype, (self,), name=name)
 
     def bitcast(self, dtype: DType | Iterable[DType] | None = None, name: str | None = None) -> UPat:
-        return UPat(Ops.BITCAST, dtype, (self,), name=name)
+        return type(self)(Ops.BITCAST, dtype, (self,), name=name)
 
     def where(self, yes: Any, no: Any) -> UPat:
         return self.alu(Ops.WHERE, yes, no)
@@ -391,20 +391,21 @@ def _is_uniform(node: UOp) -> bool:
     return not node.src or is_plain_const(node)
 
 
-#: A pattern with one order chosen for its sources, all the way down.
-Variant = tuple[UPat, tuple[Any, ...] | None]
+#: A pattern with one order chosen for its sources, all the way down, and the names that capture its node.
+Variant = tuple[UPat, tuple[Any, ...] | None, tuple[str, ...]]
 
 
 def _variants(pattern: UPat) -> list[Variant]:
     """Every way to lay the pattern's sources over a node's."""
+    own = () if pattern.name is None else (pattern.name,)
     if pattern.choices:
         return [
-            (choice if pattern.name is None else choice.named(pattern.name), below)
+            (choice, below, (*own, *names))
             for chosen in pattern.choices
-            for choice, below in _variants(chosen)
+            for choice, below, names in _variants(chosen)
         ]
     if pattern.src is None:
-        return [(pattern, None)]
+        return [(pattern, None, own)]
     if isinstance(pattern.src, list):
         orders = list(itertools.permutations(pattern.src))
     else:
@@ -412,7 +413,7 @@ def _variants(pattern: UPat) -> list[Variant]:
         if len(pattern.src) == 2 and pattern.ops is not None and any(op in COMMUTATIVE for op in pattern.ops):
             orders.append((pattern.src[1], pattern.src[0]))
     found: list[Variant] = [
-        (pattern, below) for order in orders for below in itertools.product(*map(_variants, order))
+        (pattern, below, own) for order in orders for below in itertools.product(*map(_variants, order))
     ]
     if len(found) > MAX_VARIANTS:
         raise ValueError(f"{pattern!r} can match in {len(found)} ways; split it into several rules")
@@ -452,13 +453,13 @@ class _Writer:
         captured: dict[str, str] = {}
         queue: list[tuple[str, Variant]] = [("n", variant)]
         counter = itertools.count()
-        for place, (pattern, below) in queue:  # the queue grows while it is walked
+        for place, (pattern, below, names) in queue:  # the queue grows while it is walked
             tests = self._tests(place, pattern, below, rule.on if place == "n" else None)
-            if pattern.name:
-                if pattern.name in captured:
-                    tests.append(f"{place} is {captured[pattern.name]}")
+            for name in names:
+                if name in captured:
+                    tests.append(f"{place} is {captured[name]}")
                 else:
-                    captured[pattern.name] = place
+                    captured[name] = place
             if tests:
                 yield f"{' ' * depth}if {' and '.join(tests)}:"
                 depth += 1
@@ -501,7 +502,9 @@ class _Writer:
         return tests
 
     def _call(self, function: Callable[..., Any], captured: dict[str, str]) -> str:
-        arguments = [f"{name}={captured.get(name, name)}" for name in _parameters(function)]
+        # What the choice that matched does not capture is None.
+        known = {**captured, "ctx": "ctx"}
+        arguments = [f"{name}={known.get(name)}" for name in _parameters(function)]
         return f"{self.constant(function)}({', '.join(arguments)})"
 
     def _after(self, rule: Rule, captured: dict[str, str], captures: list[str] | None) -> str:

@@ -66,7 +66,7 @@ origin = _Origin()
 class _Readers(threading.local):
     """Who is told, in this thread, of each bound Variable whose value Python asks for."""
 
-    note: Callable[[UOp], None] | None = None
+    note: Callable[..., None] | None = None
 
 
 readers = _Readers()
@@ -149,6 +149,7 @@ class UOp:
 
     @staticmethod
     def const(dtype: DType, value: ConstType | tuple[ConstType, ...]) -> UOp:
+        """A constant; of a vector type a value for each lane, or one for all."""
         return UOp(Ops.CONST, dtype, (), value)
 
     def sink(*nodes: UOp) -> UOp:
@@ -313,6 +314,8 @@ def _constant(value: Any, dtype: DType) -> tuple[Any, Any]:
     if dtype.count == 1:
         value = cast_value(value, dtype)
         return value, const_bits(value, dtype)
+    if not isinstance(value, tuple):
+        value = (value,) * dtype.count
     if all(each is value[0] for each in value):  # the same in every lane: converted once
         first = cast_value(value[0], dtype)
         return (first,) * len(value), (const_bits(first, dtype),) * len(value)

@@ -106,6 +106,10 @@ def test_either():
     assert pattern.matches(A + 1) == {"x": A, "c0": integer(1), "step": A + 1}
     assert pattern.matches(A - 1) == {"x": A, "c0": integer(1), "step": A - 1}
     assert pattern.matches(A * 2) is None
+    both = UPat.either(UPat.cvar("c"), x + 1, name="found")
+    assert both.matches(integer(1)) == {"c": integer(1), "found": integer(1)}
+    chosen = PatternMatcher([(both, lambda found, c, x: B if c is None else C)])
+    assert (chosen.rewrite(A + 1), chosen.rewrite(integer(1))) == (B, C)
     assert (y * pattern).matches((A - 1) * B) == {"x": A, "y": B, "c0": integer(1), "step": A - 1}
 
 

@@ -106,12 +106,15 @@ class Capture:
             self._known.add(base)
         self.items.append(item)
 
-    def note_value(self, bind: UOp) -> None:
-        """Somebody asks for the value of a bound Variable. If that is the function, it counts."""
+    def note_value(self, bind: UOp, decides: bool = False) -> None:
+        """Somebody asks for the value of a bound Variable.
+
+        It counts where that is the function, or where the graph is another for another value: `decides`.
+        """
         frame = sys._getframe(1)
         while frame.f_code.co_filename == graph.__file__ and frame.f_back is not None:
             frame = frame.f_back
-        if not frame.f_code.co_filename.startswith(PACKAGE):
+        if decides or not frame.f_code.co_filename.startswith(PACKAGE):
             variable, number = bind.src
             self.read_values[variable.arg[0]] = number.arg
 

@@ -18,6 +18,7 @@ from .sizes import (
     add,
     as_size,
     at_most,
+    bound_size,
     countable,
     pairs_text,
     prod,
@@ -34,13 +35,16 @@ Span = tuple[sint, sint]
 
 
 def reshape(u: UOp, shape: Sequence[sint]) -> UOp:
-    """The same elements in row-major order, in another shape."""
+    """The same elements in row-major order, in another shape: one of as many elements.
+
+    They are counted with the values that Variables are bound to, where it is not certain without.
+    """
     new, old = tuple(map(as_size, shape)), shape_of(u)
     if new == old:
         return u
     _check_sizes("reshape", old, new)
     before, after = prod(old), prod(new)
-    if not resolve_equal(before, after):
+    if not resolve_equal(before, after) and bound_size(before) != bound_size(after):
         asked = f"reshape {shape_text(old)} into {shape_text(new)}"
         raise _cannot(asked, f"{size_text(before)} elements into {size_text(after)}")
     return UOp(Ops.RESHAPE, u.dtype, (u,), new)

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.index import sint
+from ..ir.ops import Ops
 from ..ir.text import expression
-from ..ir.uop import UOp
+from ..ir.uop import UOp, readers
 
 Shape = tuple[sint, ...]
 
@@ -123,6 +124,20 @@ def resolve_equal(a: sint, b: sint) -> bool:
         return a == b
     difference = sub(a, b)
     return vmin(difference) == 0 == vmax(difference)
+
+
+def bound_size(value: sint) -> sint:
+    """A size with the values that its Variables are bound to; a number, where all are.
+
+    For decisions: the capture of a jit that asks holds for these values only.
+    """
+    if isinstance(value, int):
+        return value
+    bound = {node: node.src[1] for node in value.toposort() if node.op is Ops.BIND}
+    if readers.note is not None:
+        for node in bound:
+            readers.note(node, decides=True)
+    return index.as_sint(index.substitute((value,), bound)[value])
 
 
 # *** text, for error messages

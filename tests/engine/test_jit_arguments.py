@@ -317,6 +317,27 @@ def test_arguments_and_results_of_symbolic_size():
     assert captures(f) == 1
 
 
+def test_an_argument_of_its_own_size_that_is_seen_with_a_symbolic_one():
+    """Its memory is not for the greatest size, so the call has a copy."""
+    f = TinyJit(lambda x: x * 2 + 1)
+    n = Variable("n", 1, 8)
+    for size in (2, 3, 8, 1, 5):
+        data = numbers(size, 4).realize()
+        result = f(data.reshape(n.bind(size), 4)).reshape(size, 4)
+        np.testing.assert_array_equal(result.numpy(), data.numpy() * 2 + 1)
+    assert captures(f) == 1
+
+
+def test_a_reshape_that_a_variable_s_value_allows():
+    """With another value it is refused in a replay too."""
+    f = TinyJit(lambda x, n: x.reshape(n, 4) + 1)
+    n, data = Variable("n", 1, 8), numbers(12).realize()
+    for _ in range(3):
+        np.testing.assert_array_equal(f(data, n.bind(3)).numpy(), data.numpy().reshape(3, 4) + 1)
+    with pytest.raises(ValueError, match=r"cannot reshape \(12,\) into \(n=2, 4\): 12 elements into n=2\*4"):
+        f(data, n.bind(2))
+
+
 def test_a_variable_with_two_values_is_refused():
     data = numbers(8)
     f = TinyJit(lambda x, y: x.sum().contiguous() + y.sum().contiguous())

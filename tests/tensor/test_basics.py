@@ -82,6 +82,20 @@ def test_symbolic_sizes() -> None:
     assert Tensor.arange(10).cast("float32")[:n].mean().item() == 2.0
 
 
+def test_a_size_is_bound_and_becomes_a_number_again() -> None:
+    """The elements are as many as the bound value says; gradients flow through."""
+    n = Variable("n", 1, 8)
+    for size in (4, 2):
+        x = Tensor.arange(3 * size).cast("float32").reshape(3, size).requires_grad_()
+        seen = x.reshape(3, n.bind(size))
+        assert (seen * 2).reshape(size * 3).tolist() == [2.0 * i for i in range(3 * size)]
+        assert (seen.T @ seen).reshape(size, size).tolist() == (x.T @ x).tolist()
+        (seen * seen).sum().backward()
+        assert x.grad.tolist() == (x * 2).tolist()
+    with pytest.raises(ValueError, match=r"cannot reshape \(3, 2\) into \(3, n=4\): 6 elements into n=4\*3"):
+        Tensor.ones(3, 2).reshape(3, n.bind(4))
+
+
 # *** dtypes
 
 NUMBERS = [

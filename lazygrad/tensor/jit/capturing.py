@@ -20,12 +20,14 @@ from ...engine.realize import allocate_empty
 from ...engine.realize import realize as realize_nodes
 from ...engine.structure import TensorSpec, binds_in, unbound
 from ...engine.tensors import Moves, Output, Session, TensorLayer, Watched, install
+from ...ir.index import sint
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...schedule.kernelize import planning
 from ...schedule.versions import buffer_of, in_shape, peel, version_on
 from ...shape import shape_text
 from ...shape.movement import base_and_tracker, reshape
+from ...shape.sizes import prod, vmax
 from ..assigning import keep_old_values
 from ..base import TensorBase
 from ..computing import pending_nodes
@@ -212,7 +214,7 @@ class TensorSession(Session):
         value = peel(tensor._value())
         base = base_of(value)
         saved = tensor, tensor._uop, tensor._storage, tensor._leaf
-        if base.op is not Ops.BUFFER or in_shape(base, shape) is not value:
+        if not _is_memory_of(value, base, shape):
             self._saved.append(saved)
             tensor._uop = peel(copied_whole(tensor)._value())
             tensor._storage, tensor._leaf = None, True
@@ -339,6 +341,11 @@ class TensorSession(Session):
 def _on(buffer: Buffer) -> UOp:
     """A new version, in memory that is there."""
     return version_on(UOp(Ops.DEVICE, arg=buffer.device), buffer)
+
+
+def _is_memory_of(value: UOp, base: UOp, shape: tuple[sint, ...]) -> bool:
+    """Whether a value is memory of its own, for the greatest size that its shape can have."""
+    return base.op is Ops.BUFFER and vmax(prod(shape)) <= base.arg and in_shape(base, shape) is value
 
 
 def _memory_of(tensor: TensorBase) -> tuple[UOp, Buffer]:

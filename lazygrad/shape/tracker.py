@@ -153,7 +153,7 @@ class ShapeTracker:
         return self._with(self.views[-1].shrink(spans))
 
     def flip(self, axes: Sequence[int]) -> ShapeTracker:
-        """The axes run backwards."""
+        """The axes run backwards: their numbers, or a bool for each axis of the shape."""
         return self._with(self.views[-1].flip(axes))
 
     def reshape(self, shape: Sequence[sint]) -> ShapeTracker:

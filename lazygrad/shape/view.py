@@ -195,7 +195,9 @@ class View:
         return _create(shape, self.strides, offset, mask)
 
     def flip(self, axes: Sequence[int]) -> View:
-        """The axes run backwards."""
+        """The axes run backwards: their numbers, or a bool for each axis of the shape."""
+        if axes and all(isinstance(axis, bool) for axis in axes):
+            axes = [place for place, backwards in enumerate(axes) if backwards]
         offset, strides = self.offset, list(self.strides)
         mask = None if self.mask is None else list(self.mask)
         for axis in axes:

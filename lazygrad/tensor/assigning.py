@@ -15,7 +15,7 @@ from ..schedule.multi import laid_like, new_memory, value_of
 from ..schedule.versions import device_name, new_buffer, peel, placed
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
-from ..shape.sizes import prod
+from ..shape.sizes import prod, resolve_equal
 from .computing import ComputingMixin
 from .core import TensorCore
 from .modes import mode
@@ -51,7 +51,8 @@ class AssigningMixin(ComputingMixin):
     def assign(self, value: Any) -> Self:
         """Write `value` into this tensor's memory; views of the same memory see it. Lazy, like everything.
 
-        value  a tensor of this shape (or one that broadcasts to it), device and dtype; or a number
+        value  a tensor of this shape (or one that broadcasts to it), device and dtype; or a number. As in
+               numpy, axes of one element in front of the shape do not count
 
         Values computed from this tensor before the write keep what they read.
 
@@ -72,8 +73,11 @@ class AssigningMixin(ComputingMixin):
             )
         if source.dtype is not self.dtype:
             raise TypeError(f"assign needs a value of {self.dtype}, not {source.dtype}; cast it first")
+        given = source.shape
+        while len(given) > self.ndim and resolve_equal(given[0], 1):
+            given = given[1:]
         try:
-            node = broadcast_to(source.uop, self.shape)
+            node = broadcast_to(reshape(source.uop, given), self.shape)
         except ValueError:
             raise ValueError(f"assign needs shape {self.shape}, not {source.shape}") from None
         if self._requires_grad and not self._leaf and mode.grad:

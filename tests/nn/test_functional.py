@@ -301,3 +301,9 @@ SAMPLE = [
 @pytest.mark.parametrize("case", SAMPLE)
 def test_a_sample_on_other_devices(case: str, device: str) -> None:
     compare(*dict(zip(names(CALLS), CALLS, strict=True))[case], device=device)
+
+
+def test_linear_interpolation_along_several_axes():
+    """As older scripts call it: bilinear along two axes, trilinear along three."""
+    x = Tensor.arange(12).reshape(1, 1, 3, 4)
+    assert x.interpolate((5, 7), mode="linear").tolist() == x.interpolate((5, 7), mode="bilinear").tolist()

@@ -151,3 +151,10 @@ def test_real_size_is_that_of_the_last_element_read() -> None:
     assert View.create((2, 3), (-3, 1), 3).real_size() == 6
     assert View.create((6,), mask=((0, 4),)).real_size() == 4
     assert View.create((n, 3)).real_size() == n * 3
+
+
+def test_a_flip_by_a_bool_for_each_axis() -> None:
+    """A bool is no number of an axis."""
+    view = View.create((4, 2))
+    assert view.flip((False, True)) == view.flip((1,))
+    assert view.flip((False, False)) == view

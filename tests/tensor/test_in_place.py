@@ -30,6 +30,7 @@ def test_the_dtype_and_the_shape_stay() -> None:
         TypeError, match=r"a result of dtypes.float is not written into a tensor of dtypes.int"
     ):
         Tensor([1]).div_(2)
+    assert Tensor(1.0).assign(Tensor([[3.0]])).item() == 3.0  # as numpy, axes of one element in front
     with pytest.raises(ValueError, match="assign needs shape"):
         Tensor([1.0]).add_(Tensor([1.0, 2.0]))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INTERPOLATIONS = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
 #: How many axes a mode is for; those that are missing take any number.
-_AXES_OF = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+_AXES_OF: dict[str, int | None] = {"linear": None, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 #: The slope of the cubic kernel at distance 1 (Keys 1981; PyTorch's choice).
 CUBIC = -0.75
 
@@ -100,7 +100,7 @@ class ResizingMixin(FoldingMixin):
 
         self  (batch, channels, *sizes)
         size  the new sizes, or `scale_factor`, what to multiply them by
-        mode  nearest, nearest-exact, linear, bilinear, bicubic, trilinear or area
+        mode  nearest, nearest-exact, linear (along any number of axes), bilinear, bicubic, trilinear or area
         antialias   bilinear and bicubic to a smaller size look at all old pixels that a new one covers
 
         >>> Tensor([[[1.0, 3.0]]]).interpolate(4).tolist()
@@ -111,9 +111,9 @@ class ResizingMixin(FoldingMixin):
         if antialias and mode not in _SMOOTH:
             raise ValueError(f"antialias is for {' and '.join(_SMOOTH)}, not for {mode}")
         count = self.ndim - 2
-        if count < 1 or _AXES_OF.get(mode, count) != count:
+        if count < 1 or (_AXES_OF.get(mode) or count) != count:
             raise ValueError(
-                f"interpolate by {mode} takes (batch, channels) and {_AXES_OF.get(mode, 'some')} axes, "
+                f"interpolate by {mode} takes (batch, channels) and {_AXES_OF.get(mode) or 'some'} axes, "
                 f"not shape {shape_text(self.shape)}"
             )
         if align_corners is not None and mode not in _AXES_OF:

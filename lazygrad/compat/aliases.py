@@ -52,7 +52,6 @@ from ..ir import (
     Ops,
     PatternMatcher,
     UOp,
-    UPat,
     Variable,
     graph_rewrite,
     sint,
@@ -74,7 +73,7 @@ from ..schedule.kernel import Kernel as ScheduledKernel
 from ..shape import tracker, view
 from ..tensor import Function, Tensor
 from ..tensor.trace import Metadata
-from . import classic_text, enums, files, flags, graph, kernel, lazybuffer, running, training, types
+from . import classic_text, enums, files, flags, graph, kernel, patched, patterns, running, training, types
 from . import helpers as older
 
 Names = dict[str, Any]
@@ -108,7 +107,7 @@ def _functions(module: types_module.ModuleType) -> Names:
 _GRAPH: Names = {
     "UOp": UOp,
     "Ops": Ops,
-    "UPat": UPat,
+    "UPat": patterns.UPat,
     "PatternMatcher": PatternMatcher,
     "graph_rewrite": graph_rewrite,
     "Variable": Variable,
@@ -286,12 +285,12 @@ MODULES: dict[str, Names] = {
     "jit": _JIT,
     "realize": _REALIZE,
     "scheduler": _SCHEDULE,
-    "nn": {**_public(nn), "Tensor": Tensor},
+    "nn": {**_public(nn), "RMSNorm": training.RMSNorm, "Tensor": Tensor},
     "nn.optim": {**_public(optim), "OptimizerGroup": training.OptimizerGroup},
     "nn.state": {
         **_public(state),
         "get_parameters": training.get_parameters,
-        **{name: getattr(files, name) for name in ("tar_extract", "torch_load", "zip_extract")},
+        **{name: getattr(files, name) for name in files.__all__},
     },
     "nn.datasets": _public(datasets),
 }
@@ -363,9 +362,8 @@ def install() -> None:
     """From now on `tinygrad` is lazygrad in this process: its paths, its older names, its defaults."""
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
-    lazybuffer.install()
+    patched.install()
     flags.install()
-    training.install()
     if "JIT_NESTED" not in os.environ:
         JIT_NESTED.set_default("error")
 
@@ -376,8 +374,7 @@ def uninstall() -> None:
         sys.meta_path.remove(_finder)
     for name in [n for n in sys.modules if n == ROOT or n.startswith(ROOT + ".")]:
         del sys.modules[name]
-    lazybuffer.uninstall()
+    patched.uninstall()
     flags.uninstall()
-    training.uninstall()
     if "JIT_NESTED" not in os.environ:
         JIT_NESTED.set_default("")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import pathlib
@@ -14,6 +15,7 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from ..dtype import DType, dtypes
+from ..nn import state
 from ..shape.view import strides_of
 from ..tensor import Tensor
 
@@ -142,3 +144,36 @@ def torch_load(source: Path | Tensor) -> Any:
     root = index.removesuffix("data.pkl")
     memory = {name.removeprefix(f"{root}data/"): part for name, part in parts.items()}
     return _Unpickler(io.BytesIO(parts[index].data().tobytes()), memory).load()
+
+
+# *** safetensors
+
+
+def _path_of(source: Path | Tensor) -> Path:
+    """The file whose bytes a tensor is."""
+    if not isinstance(source, Tensor):
+        return source
+    if not isinstance(source.device, str) or not source.device.startswith("DISK:"):
+        raise NotImplementedError(
+            f"safetensors are read from a file, not from a tensor on {source.device}: write it to one, "
+            "and pass the path or Tensor(pathlib.Path(path))"
+        )
+    return source.device.removeprefix("DISK:")
+
+
+def safe_load(source: Path | Tensor) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, by name."""
+    return state.safe_load(_path_of(source))
+
+
+def safe_load_metadata(source: Path | Tensor) -> tuple[Tensor, int, dict[str, Any]]:
+    """All bytes of a safetensors file, where its data begins, and its header."""
+    path = pathlib.Path(_path_of(source))
+    state.safe_load_metadata(path)  # checks the header
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+    return Tensor(path), 8 + size, header
+
+
+__all__ = ["safe_load", "safe_load_metadata", "tar_extract", "torch_load", "zip_extract"]

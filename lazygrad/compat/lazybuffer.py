@@ -9,9 +9,10 @@ from typing import Any
 
 from ..device import Buffer, Devices
 from ..dtype import DType, dtypes
+from ..ir.args import AxisType, RangeArg
 from ..ir.device import device_of
 from ..ir.expression import render
-from ..ir.index import bounds, sint, substitute
+from ..ir.index import as_index, as_sint, bounds, sint, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
 from ..ir.uop import toposort as sorted_nodes
@@ -78,14 +79,18 @@ def key(node: UOp) -> int:
     return hash(node)
 
 
+def _is_counted(node: UOp) -> bool:
+    return dtypes.is_int(node.dtype) or dtypes.is_bool(node.dtype)
+
+
 def vmin(node: UOp) -> Any:
-    """The least value that is known of it: of integers only."""
-    return bounds(node)[0] if node.dtype is dtypes.index or dtypes.is_int(node.dtype) else -float("inf")
+    """The least value that is known of it: of integers and bools only."""
+    return bounds(node)[0] if _is_counted(node) else -float("inf")
 
 
 def vmax(node: UOp) -> Any:
-    """The greatest value that is known of it: of integers only."""
-    return bounds(node)[1] if node.dtype is dtypes.index or dtypes.is_int(node.dtype) else float("inf")
+    """The greatest value that is known of it: of integers and bools only."""
+    return bounds(node)[1] if _is_counted(node) else float("inf")
 
 
 class Nodes(list[UOp]):
@@ -168,11 +173,27 @@ def variable(name: str, min_val: int, max_val: int, dtype: DType = dtypes.index)
     return Variable(name, min_val, max_val)
 
 
-#: The attributes that `install` gives to nodes,
+def vectorize(node: UOp, *lanes: UOp) -> UOp:
+    """A vector of this node and others."""
+    return UOp(Ops.VECTORIZE, node.dtype.vec(1 + len(lanes)), (node, *lanes))
+
+
+def broadcast(node: UOp, count: int) -> UOp:
+    """A vector of this node in each of `count` lanes."""
+    return node if count == 1 else vectorize(node, *[node] * (count - 1))
+
+
+def loop(*given: Any) -> UOp:
+    """A loop from 0: `UOp.range(size, number)`, or `UOp.range(dtype, 0, size, number)`."""
+    start, size, number = given[1:] if len(given) == 4 else (0, *given)
+    if as_sint(as_index(start)) != 0:
+        raise NotImplementedError(f"a loop begins at 0, not at {start}: add it to the loop's value")
+    return UOp(Ops.RANGE, dtypes.index, (as_index(size),), RangeArg(number, AxisType.LOOP))
+
+
+#: The attributes that nodes get,
 ATTRIBUTES: tuple[Any, ...] = (base, st, srcs, realized, is_realized, buffer, shape, size, device)
-ATTRIBUTES += (forced_realize, metadata, key, expr, vmin, vmax)
-#: those that it replaces,
-REPLACED = {"toposort": UOp.toposort}
+ATTRIBUTES += (forced_realize, metadata, key, expr, vmin, vmax, toposort)
 #: and the methods, by their names there.
 METHODS: dict[str, Any] = {
     "simplify": simplify,
@@ -185,27 +206,12 @@ METHODS: dict[str, Any] = {
     "index": index,
     "load": load,
     "store": store,
+    "vectorize": vectorize,
+    "broadcast": broadcast,
     "variable": staticmethod(variable),
+    "range": staticmethod(loop),
     "recip": UOp.reciprocal,
     "exp2": lambda node: node.alu(Ops.EXP2),
     "log2": lambda node: node.alu(Ops.LOG2),
     "sin": lambda node: node.alu(Ops.SIN),
 }
-
-
-def install() -> None:
-    """Give UOp these attributes and methods, for scripts that ask for them."""
-    for attribute in ATTRIBUTES:
-        setattr(UOp, attribute.__name__, property(attribute))
-    for name, method in METHODS.items():
-        setattr(UOp, name, method)
-    UOp.toposort = property(toposort)  # type: ignore[method-assign, assignment]
-
-
-def uninstall() -> None:
-    """Take them away again."""
-    for name in (*METHODS, *(attribute.__name__ for attribute in ATTRIBUTES)):
-        if name in vars(UOp):
-            delattr(UOp, name)
-    for name, method in REPLACED.items():
-        setattr(UOp, name, method)

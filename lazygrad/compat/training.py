@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .. import nn
 from ..nn.optim import Optimizer
 from ..nn.state import get_state_dict
 from ..tensor import Tensor
@@ -38,17 +39,9 @@ def to_train(params: Any) -> Any:
 _own_init = Optimizer.__init__
 
 
-def _init(self: Optimizer, params: Any, *args: Any, **kwargs: Any) -> None:
+def init_optimizer(self: Optimizer, params: Any, *args: Any, **kwargs: Any) -> None:
+    """An optimizer of any tensors."""
     _own_init(self, to_train(params), *args, **kwargs)
-
-
-def install() -> None:
-    """Let every optimizer take what older scripts give it."""
-    Optimizer.__init__ = _init  # type: ignore[method-assign]
-
-
-def uninstall() -> None:
-    Optimizer.__init__ = _own_init  # type: ignore[method-assign]
 
 
 class OptimizerGroup:
@@ -74,3 +67,10 @@ class OptimizerGroup:
 
     def step(self) -> None:
         Tensor.realize(*self.schedule_step())
+
+
+class RMSNorm(nn.RMSNorm):
+    """`nn.RMSNorm`, whose eps is 1e-6 if not given."""
+
+    def __init__(self, dim: Any, eps: float = 1e-6, elementwise_affine: bool = True) -> None:
+        super().__init__(dim, eps, elementwise_affine)

@@ -10,7 +10,7 @@ import pytest
 
 import lazygrad
 from lazygrad import Tensor, UOp
-from lazygrad.compat import aliases, lazybuffer
+from lazygrad.compat import aliases, patched
 from lazygrad.config import JIT_NESTED
 from lazygrad.dtype import numpy_name
 from tests.helpers import ROOT
@@ -63,7 +63,8 @@ def test_defaults_of_older_scripts():
     aliases.uninstall()
     assert JIT_NESTED.value == ""
     assert "tinygrad" not in sys.modules
-    assert not any(hasattr(UOp, attribute.__name__) for attribute in lazybuffer.ATTRIBUTES)
+    for cls, names in patched.ADDED.items():
+        assert all(vars(cls).get(name) is not value for name, value in names.items()), cls
 
 
 def test_helpers_of_older_scripts():

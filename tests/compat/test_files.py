@@ -9,7 +9,8 @@ import zipfile
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.compat.files import tar_extract, torch_load, zip_extract
+from lazygrad.compat.files import safe_load, safe_load_metadata, tar_extract, torch_load, zip_extract
+from lazygrad.nn.state import safe_save
 from tests.helpers import needs
 
 
@@ -69,3 +70,14 @@ def test_what_is_not_read(tmp_path):
         archive.writestr("a", b"")
     with pytest.raises(ValueError, match=r"no data\.pkl"):
         torch_load(tmp_path / "other.zip")
+
+
+def test_safetensors_from_a_tensor_of_a_file(tmp_path):
+    path = tmp_path / "a.safetensors"
+    safe_save({"w": Tensor([1.0, 2.0])}, path, {"made": "here"})
+    whole, begin, header = safe_load_metadata(Tensor(path))
+    assert (header["__metadata__"], header["w"]["shape"]) == ({"made": "here"}, [2])
+    assert whole[begin:].bitcast("float32").tolist() == [1.0, 2.0]
+    assert safe_load(Tensor(path))["w"].tolist() == safe_load(path)["w"].tolist() == [1.0, 2.0]
+    with pytest.raises(NotImplementedError, match="not from a tensor on CPU: write it to one"):
+        safe_load(Tensor(path.read_bytes()))

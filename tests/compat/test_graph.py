@@ -70,3 +70,16 @@ def test_a_kernel_by_hand():
     stored = memory[0].index(zero).store(value)
     assert (value.src[0].op, value.dtype, stored.op) == (Ops.LOAD, dtypes.float, Ops.STORE)
     assert value.src[0].replace(dtype=dtypes.float.vec(4)).gep(2).dtype is dtypes.float
+
+
+@pytest.mark.usefixtures("installed")
+def test_loops_and_vectors():
+    assert UOp.range(10, 0).vmax == UOp.range(dtypes.int, 0, 10, 0).vmax == 9
+    with pytest.raises(NotImplementedError, match="a loop begins at 0, not at 1"):
+        UOp.range(dtypes.int, 1, 10, 0)
+    one = UOp.const(dtypes.float, 1.0)
+    assert one.broadcast(4) is one.vectorize(one, one, one)
+    assert (one.broadcast(1), one.broadcast(4).dtype) == (one, dtypes.float.vec(4))
+    assert UOp.const(dtypes.float.vec(2), 1.0).arg == (1.0, 1.0)
+    low, high = (Variable("x", 0, 4) < 9).vmin, (Variable("x", 0, 4) < 2).vmax
+    assert (low, high) == (1, 1)

@@ -1,0 +1,161 @@
+"""What older scripts ask of nodes, devices, Buffers, jits, tensors and flags, by the names it had.
+
+`install` gives it to the classes, `uninstall` takes it away again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..config import ContextVar
+from ..device import Buffer, CompiledDevice, Compiler, Devices
+from ..dtype import DType, ImageDType, dtypes, numpy_name, to_dtype
+from ..engine import TinyJit
+from ..engine.entry import Entry
+from ..ir.uop import UOp
+from ..nn.optim import Optimizer
+from ..renderer import Renderer
+from ..tensor import Tensor
+from . import lazybuffer, training
+
+# *** devices and Buffers
+
+
+class Answer(int):
+    """Yes or no, for who asks by an attribute or by a call."""
+
+    def __call__(self) -> bool:
+        return bool(self)
+
+    def __repr__(self) -> str:
+        return str(bool(self))
+
+
+_is_allocated: Any = vars(Buffer)["is_allocated"].fget
+_buffer_init = Buffer.__init__
+
+
+def _init_buffer(
+    self: Buffer,
+    *args: Any,
+    initial_value: bytes | None = None,
+    preallocate: bool = False,
+    **kwargs: Any,
+) -> None:
+    """A Buffer, with memory where it has contents or shall have memory at once."""
+    _buffer_init(self, *args, **kwargs)
+    if initial_value is not None:
+        self.allocate().copyin(memoryview(initial_value))
+    elif preallocate:
+        self.allocate()
+
+
+def _has_float4(renderer: Renderer) -> bool:
+    """Whether loads and stores of four floats are one instruction."""
+    return max(renderer.target.load_bytes, renderer.target.vector_bytes) >= 16
+
+
+# *** jits
+
+
+def _jit_cache(jit: TinyJit[..., Any] | Entry) -> list[Any]:
+    """What was captured, in order: an entry for each kernel and copy."""
+    entry = jit.captured if isinstance(jit, TinyJit) else jit
+    if entry is None:
+        return []
+    return [action for batch in entry.replay.batches for action in batch.actions]
+
+
+_jit_init = TinyJit.__init__
+
+
+def _init_jit(
+    self: TinyJit[..., Any],
+    fxn: Callable[..., Any],
+    captured: None = None,
+    prune: bool = False,
+    optimize: bool = False,
+) -> None:
+    """A TinyJit; what would make it run less (`prune`, `optimize`) changes no result."""
+    _jit_init(self, fxn)
+
+
+# *** tensors and types
+
+
+def from_blob(
+    ptr: int, shape: tuple[int, ...], dtype: DType | str = dtypes.float32, device: Devices | None = None
+) -> Tensor:
+    """A tensor on memory of this process, without a copy on the CPU; whoever owns it keeps it alive."""
+    import numpy as np
+
+    kind = to_dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    memory = memoryview((ctypes.c_uint8 * size).from_address(ptr))
+    array = np.frombuffer(memory, numpy_name(kind)).reshape(shape)
+    made = Tensor.from_dlpack(array)
+    made = made if made.dtype is kind else made.bitcast(kind)
+    return made if device is None else made.to(device)
+
+
+def _set_flag(flag: ContextVar, value: int | str) -> None:
+    if flag.accepts(value):
+        flag.set_default(value)
+
+
+#: class → name → what it gets.
+ADDED: dict[type, dict[str, Any]] = {
+    Buffer: {
+        "__init__": _init_buffer,
+        "is_allocated": property(lambda buffer: Answer(_is_allocated(buffer))),
+        "is_initialized": lambda buffer: _is_allocated(buffer),
+        "itemsize": property(lambda buffer: buffer.dtype.itemsize),
+    },
+    CompiledDevice: {"device": property(lambda device: device.name)},
+    Compiler: {"compile_cached": lambda compiler, source: compiler.compile(source)},
+    Renderer: {
+        "device": property(lambda renderer: renderer.target.name),
+        "has_local": property(lambda renderer: renderer.target.grid),
+        "has_shared": property(lambda renderer: renderer.target.has_local),
+        "shared_max": property(lambda renderer: renderer.target.local_bytes),
+        "global_max": property(lambda renderer: renderer.target.grid_sizes),
+        "local_max": property(lambda renderer: renderer.target.group_sizes),
+        "supports_float4": property(_has_float4),
+    },
+    TinyJit: {
+        "__init__": _init_jit,
+        "jit_cache": property(_jit_cache),
+        "cnt": property(lambda jit: jit._run.__self__.calls),
+    },
+    Entry: {"jit_cache": property(_jit_cache)},
+    Tensor: {"from_blob": staticmethod(from_blob)},
+    dtypes: {"imageh": staticmethod(ImageDType), "imagef": staticmethod(ImageDType)},
+    UOp: {
+        **{attribute.__name__: property(attribute) for attribute in lazybuffer.ATTRIBUTES},
+        **lazybuffer.METHODS,
+    },
+    Optimizer: {"__init__": training.init_optimizer},
+    ContextVar: {"value": vars(ContextVar)["value"].setter(_set_flag)},
+}
+#: What was there before.
+_BEFORE = {
+    cls: {name: vars(cls)[name] for name in names if name in vars(cls)} for cls, names in ADDED.items()
+}
+
+
+def install() -> None:
+    for cls, names in ADDED.items():
+        for name, value in names.items():
+            setattr(cls, name, value)
+
+
+def uninstall() -> None:
+    for cls, names in ADDED.items():
+        for name in names:
+            if name in _BEFORE[cls]:
+                setattr(cls, name, _BEFORE[cls][name])
+            elif name in vars(cls):
+                delattr(cls, name)

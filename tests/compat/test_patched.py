@@ -1,0 +1,74 @@
+"""What devices, Buffers, jits, tensors and flags answer to older scripts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor, TinyJit, dtypes
+from lazygrad.compat import aliases
+from lazygrad.compat.flags import FLAGS
+from lazygrad.config import DEBUG
+from lazygrad.device import Buffer, Device
+from lazygrad.renderer.cstyle import MetalRenderer
+
+pytestmark = pytest.mark.usefixtures("installed")
+
+
+def test_buffers():
+    buffer = Buffer("CPU", 2, dtypes.int)
+    assert (buffer.is_allocated(), bool(buffer.is_allocated), buffer.itemsize) == (False, False, 4)
+    assert repr(buffer) == "<buf real:False device:CPU size:2 dtype:dtypes.int offset:0>"
+    assert Buffer("CPU", 2, dtypes.int, preallocate=True).is_initialized()
+    contents = np.array([5, 6], np.int32).tobytes()
+    assert Buffer("CPU", 2, dtypes.int, initial_value=contents).numpy().tolist() == [5, 6]
+
+
+def test_devices():
+    device = Device["CPU"]
+    assert (device.device, device.renderer.device, device.renderer.has_local) == ("CPU", "CPU", False)
+    metal = MetalRenderer()
+    assert (metal.has_local, metal.has_shared, metal.supports_float4) == (True, True, True)
+    assert metal.shared_max > 0 < metal.local_max[0] < metal.global_max[0]
+
+
+def test_what_a_jit_captured():
+    f = TinyJit(lambda x: ((x + 1).realize(), (x * 2).realize()), prune=True)
+    assert (f.jit_cache, f.cnt, f.captured) == ([], 0, None)
+    for _ in range(3):
+        f(Tensor([1.0]).realize())
+    assert len(f.jit_cache) == len(f.captured.jit_cache) == 2
+    assert f.cnt == 2
+
+
+def test_memory_of_somebody_else():
+    array = np.arange(4, dtype=np.float32)
+    seen = Tensor.from_blob(array.ctypes.data, (2, 2), dtype=dtypes.float32, device="CPU")
+    array[0] = 9.0
+    assert seen.tolist() == [[9.0, 1.0], [2.0, 3.0]]
+    bits = np.array([0x3F80], np.uint16)
+    assert Tensor.from_blob(bits.ctypes.data, (1,), dtype=dtypes.bfloat16).float().tolist() == [1.0]
+
+
+def test_a_flag_is_set():
+    before = DEBUG.value
+    DEBUG.value = 1
+    assert int(DEBUG) == 1
+    DEBUG.value = before
+    with pytest.raises(NotImplementedError, match="WINO=1"):
+        FLAGS["WINO"].value = 1
+    aliases.uninstall()
+    with pytest.raises(AttributeError):
+        DEBUG.value = 1
+
+
+def test_textures_are_refused():
+    with pytest.raises(NotImplementedError, match="textures"):
+        dtypes.imagef((1, 1, 4))
+
+
+def test_a_norm_with_its_older_eps():
+    from tinygrad.nn import RMSNorm
+
+    assert (RMSNorm(4).eps, RMSNorm(4, 1e-5).eps) == (1e-6, 1e-5)
+    assert RMSNorm(2)(Tensor([[1.0, 7.0]])).shape == (1, 2)

@@ -27,6 +27,7 @@ from lazygrad.dtype import (
     truncate,
 )
 from lazygrad.ir.ops import from_bits, to_bits
+from tests.helpers import require
 
 NARROW = (dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2)
 
@@ -212,7 +213,7 @@ def test_bfloat16_is_the_upper_half_of_a_float():
 
 
 def test_fp8_as_torch_has_it():
-    torch = pytest.importorskip("torch")
+    torch = require("torch")
     for dtype, theirs in ((dtypes.fp8e4m3, torch.float8_e4m3fn), (dtypes.fp8e5m2, torch.float8_e5m2)):
         table = torch.arange(256, dtype=torch.uint8).view(theirs).to(torch.float64).tolist()
         for bits, want in enumerate(table):

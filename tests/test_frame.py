@@ -7,6 +7,7 @@ import importlib
 import os
 import re
 import socket
+import zlib
 
 import pytest
 
@@ -50,6 +51,12 @@ def test_unknown_drivers_are_refused(monkeypatch):
 @needs("clang")
 def test_the_mark_lets_a_test_run_where_the_driver_is():
     assert os.access(require("clang"), os.X_OK)
+
+
+def test_what_may_be_missing_is_asked_for_in_one_way():
+    """By `needs` or `require`, which LAZYGRAD_REQUIRE makes failures; terminals are a part of the system."""
+    files = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    assert {name for text in files for name in re.findall(r'importorskip\("([\w.]+)"', text)} == {"pty"}
 
 
 # ---- golden texts ----
@@ -112,11 +119,11 @@ def test_tests_have_a_disk_cache_of_their_own():
     assert "lazygrad-tests-" in os.environ["CACHEDB"]
 
 
-def test_flags_are_restored():
-    config = pytest.importorskip("lazygrad.config")
+def test_flags_are_restored(request):
+    from lazygrad import config
     from tests.conftest import same_state_after
 
-    around = same_state_after.__wrapped__()
+    around = same_state_after.__wrapped__(request)
     next(around)
     before = config.DEBUG.value
     config.Context(DEBUG=before + 1).__enter__()
@@ -137,10 +144,9 @@ def test_devices_of_tests_are_forgotten():
     assert "VISITOR:2" not in Device.opened()
 
 
-def test_random_numbers_offer_their_state():
+def test_random_numbers_are_the_same_in_every_run(request):
     rng = importlib.import_module("lazygrad.tensor.random.sampling")
-    assert hasattr(rng, "get_state"), "tests/conftest.py keeps the state of the random numbers"
-    assert hasattr(rng, "set_state"), "tests/conftest.py restores the state of the random numbers"
+    assert rng.get_state() == (zlib.crc32(request.node.nodeid.encode()), 0)
 
 
 #: What earlier tests change when what they left is collected.

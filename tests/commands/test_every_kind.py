@@ -90,7 +90,7 @@ def test_debug(script, level, style, capsys):
     with Context(DEBUG=level, DEBUG_STYLE=style):
         runpy.run_path(script)
     out = capsys.readouterr().out
-    assert (" CPU " in out) is (level >= 2)
+    assert ("*** CPU " in out) is (level >= 2)
     assert ("STORE" in out) is (level >= (3 if style else 5))  # the classic tree stands above the source
 
 

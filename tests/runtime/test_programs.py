@@ -85,7 +85,7 @@ def test_waiting_gives_seconds(device):
     assert program(handles, ()) is None
     seconds = program(handles, (), wait=True)
     assert isinstance(seconds, float)
-    assert 0 <= seconds < 5
+    assert 0 <= seconds < 60
 
 
 @pytest.mark.parametrize("device", RUNNING)
@@ -166,7 +166,8 @@ def test_ctrl_c_ends_the_wait_for_a_compile_and_not_the_compile(monkeypatch):
 
 def test_the_main_thread_never_enters_llvm(monkeypatch):
     """Ctrl-C interrupts only the main thread, and llvmlite bears no interruption."""
-    ffi = pytest.importorskip("llvmlite.binding.ffi")
+    from llvmlite.binding import ffi
+
     enter, threads = ffi._LLVMLock.__enter__, set()
 
     def noted(lock):

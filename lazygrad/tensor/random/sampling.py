@@ -68,11 +68,7 @@ class _Stream:
         self.base = 0
 
     def take(self, count: int) -> tuple[int, int]:
-        """(seed, base) of the next `count` numbers.
-
-        >>> Tensor([[1, 2], [3, 4]]).take(Tensor([3, 0])).tolist()
-        [4, 1]
-        """
+        """(seed, base) of the next `count` numbers."""
         with self.lock:
             base = self.base
             self.base = (base + count) % BASE_LIMIT

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..config import ContextVar
 from ..device import Buffer, CompiledDevice, Compiler, Devices
-from ..dtype import DType, ImageDType, dtypes, numpy_name, to_dtype
+from ..dtype import DType, ImageDType, PtrDType, dtypes, numpy_name, to_dtype
 from ..engine import TinyJit
 from ..engine.entry import Entry
 from ..ir.uop import UOp
@@ -132,6 +132,11 @@ ADDED: dict[type, dict[str, Any]] = {
     },
     Entry: {"jit_cache": property(_jit_cache)},
     Tensor: {"from_blob": staticmethod(from_blob)},
+    DType: {
+        "vcount": property(lambda dtype: dtype.count),
+        "bitsize": property(lambda dtype: dtype.itemsize * 8),
+    },
+    PtrDType: {"addrspace": property(lambda pointer: pointer.local)},
     dtypes: {"imageh": staticmethod(ImageDType), "imagef": staticmethod(ImageDType)},
     UOp: {
         **{attribute.__name__: property(attribute) for attribute in lazybuffer.ATTRIBUTES},

@@ -8,6 +8,7 @@ import pytest
 from lazygrad import Tensor, TinyJit, dtypes
 from lazygrad.compat import aliases
 from lazygrad.compat.flags import FLAGS
+from lazygrad.compat.types import AddrSpace
 from lazygrad.config import DEBUG
 from lazygrad.device import Buffer, Device
 from lazygrad.renderer.cstyle import MetalRenderer
@@ -60,6 +61,11 @@ def test_a_flag_is_set():
     aliases.uninstall()
     with pytest.raises(AttributeError):
         DEBUG.value = 1
+
+
+def test_types():
+    assert (dtypes.float.vec(4).vcount, dtypes.half.bitsize) == (4, 16)
+    assert dtypes.float.ptr(4, AddrSpace.LOCAL).addrspace == AddrSpace.LOCAL
 
 
 def test_textures_are_refused():

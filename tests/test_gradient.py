@@ -317,3 +317,49 @@ def test_ops_without_a_value_have_no_rule() -> None:
         if info.kind is Kind.ELEMENTWISE:
             assert op in GRADIENTS
     assert shape_of(filled((2, 3), dtypes.int, 1)) == (2, 3)
+
+
+# ---- many slices of one tensor ----
+
+#: The slices of 40 along an axis: (begin, end) of each.
+SPANS = {
+    "one after another": [(t, t + 1) for t in range(40)],
+    "backwards": [(t, t + 1) for t in reversed(range(40))],
+    "not from the start": [(t + 3, t + 4) for t in range(40)],
+    "long and short": [(3 * t // 2, 3 * (t + 1) // 2) for t in range(40)],
+    "with gaps": [(2 * t, 2 * t + 1) for t in range(40)],
+    "overlapping": [(t, t + 2) for t in range(70)],
+    "some twice": [(t // 2, t // 2 + 1) for t in range(80)],
+    "some empty": [(t, t + t % 2) for t in range(80)],
+}
+
+
+@pytest.mark.parametrize(
+    ("axis", "name"), [*((0, name) for name in SPANS), (1, "one after another"), (1, "long and short")]
+)
+def test_the_gradients_of_many_slices_add_up(axis: int, name: str) -> None:
+    spans = SPANS[name]
+    values, expected = data(2, 90, seed=4), np.zeros((2, 90), np.float32)
+    if axis == 0:
+        values, expected = values.T.copy(), expected.T.copy()
+    x, total = Tensor(values, requires_grad=True), Tensor(0.0)
+    for weight, (begin, end) in enumerate(spans):
+        part = (slice(None),) * axis + (slice(begin, end),)
+        total = total + (x[part].square() * weight).sum()
+        expected[part] += 2 * weight * values[part]
+    total.backward()
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-5)
+
+
+def test_the_gradients_of_many_slices_that_follow_each_other_are_joined() -> None:
+    x = Tensor(data(40, 2, seed=4), requires_grad=True)
+    total = Tensor(0.0)
+    for t in range(40):
+        total = total + (x[t].square() * t).sum()
+    (grad,) = total.gradient(x)
+    nodes = grad.uop.toposort()
+    assert [len(node.src) for node in nodes if node.op is Ops.COPY and len(node.src) > 2] == [41]
+    assert not any(node.op is Ops.PAD for node in nodes)
+    (second,) = (grad * grad).sum().gradient(x)
+    weights = np.arange(40, dtype=np.float32)[:, None]
+    np.testing.assert_allclose(second.numpy(), 8 * weights**2 * x.numpy(), rtol=1e-5)

@@ -14,6 +14,7 @@ from ..shape.rules import shape_of
 from .joins import is_choice_of_two
 from .nodes import filled, like
 from .rules import GRADIENTS, NO_GRADIENT
+from .tiles import total
 
 # *** masks: what `where` did not take must not answer
 
@@ -113,30 +114,31 @@ def gradient(root: UOp, grad: UOp, targets: Iterable[UOp]) -> dict[UOp, UOp]:
             on_path.add(node)
     if root not in on_path:
         return {}
-    grads: dict[UOp, UOp] = {root: grad}
+    grads: dict[UOp, list[UOp]] = {root: [grad]}
     masks: dict[UOp, _Mask | None] = {root: None}
     found: dict[UOp, UOp] = {}
     for node in reversed(order):
-        total = grads.pop(node, None)
-        if total is None:
+        parts = grads.pop(node, None)
+        if parts is None:
             continue
+        grad = total(parts, node)
         if node in wanted:
-            found[node] = total
+            found[node] = grad
         mask = masks.pop(node)
         if not any(s in on_path for s in node.src):
             continue
         rule = GRADIENTS.get(node.op)
         if rule is None:
             raise NotImplementedError(f"the gradient of {node.op} is not there yet")
-        for position, (source, part) in enumerate(zip(node.src, rule(total, node), strict=True)):
+        for position, (source, part) in enumerate(zip(node.src, rule(grad, node), strict=True)):
             if part is None or source not in on_path:
                 continue
             if mask is not None and _must_cut(mask, node, position):
                 part = mask.condition.where(part, like(part, 0.0))
             source_mask = _mask_of_source(mask, node, position)
             if source in grads:
-                grads[source] = grads[source] + part
+                grads[source].append(part)
                 masks[source] = _either(masks[source], source_mask)
             else:
-                grads[source], masks[source] = part, source_mask
+                grads[source], masks[source] = [part], source_mask
     return found

@@ -277,6 +277,11 @@ class TensorCore(metaclass=TrainingFlag):
     def __hash__(self) -> int:
         return id(self)
 
+    def _is_apart(self, other: TensorCore) -> bool:
+        """Whether the two are on devices that do not meet; a value that is on no device yet meets all."""
+        mine, theirs = device_of(self._uop), device_of(other._uop)
+        return mine != theirs and mine is not None and theirs is not None
+
     def _device_known(self) -> bool:
         return device_of(self._uop) is not None
 

@@ -233,6 +233,11 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: grad(lambda x: x, argnums=1)(Tensor(1.0)), ValueError, "argnums 1 for 1 arguments"),
     (lambda: grad(lambda x: 1.0)(Tensor(1.0)), TypeError, "the function gives a Tensor or several, not 1.0"),
     (lambda: vjp(lambda x: x, Tensor([1.0]))[1](Tensor(1.0)), ValueError, r"result 0 has shape \(1,\)"),
+    (
+        lambda: vjp(lambda x: x * x, Tensor(1.0))[1](Tensor(1.0, device="PYTHON")),
+        ValueError,
+        r"vjp: result 0 is on CPU, what goes with it on PYTHON; move it with \.to\('CPU'\)",
+    ),
     (lambda: jvp(lambda x: x, Tensor([1.0]), Tensor([1.0])), TypeError, "jvp takes a tuple of arguments"),
     (
         lambda: jvp(lambda x: x, (Tensor([1.0]),), ()),

@@ -66,7 +66,7 @@ class OperandsMixin(CastingMixin):
         return self._make(b.alu(op, a) if reverse else a.alu(op, b), self, right)
 
     def _check_device(self, right: TensorBase) -> None:
-        if self.device != right.device and self._device_known() and right._device_known():
+        if self._is_apart(right):
             first, second = devices_text(self.device), devices_text(right.device)
             raise ValueError(
                 f"tensors on {first} and {second} do not meet; {meeting(self.device, right.device)}"

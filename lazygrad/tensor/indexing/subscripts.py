@@ -234,7 +234,7 @@ class IndexingMixin(RandomMixin):
         indices = [t for _, t in tensors]
         lines = [place for place, t in tensors if t.ndim] or places[:1]  # a 0-d index is like an int
         for t in indices:
-            if t.device != self.device and t._device_known() and self._device_known():
+            if self._is_apart(t):
                 raise ValueError(
                     f"an index on {devices_text(t.device)} for a tensor on {devices_text(self.device)}; "
                     f"{meeting(self.device, t.device, 'it')}"

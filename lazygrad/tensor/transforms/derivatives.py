@@ -17,6 +17,7 @@ from ...schedule.versions import buffer_of
 from ...shape import prod, resolve_equal, shape_text
 from ..base import TensorBase
 from ..modes import enable_grad
+from ..places import devices_text, meeting
 from ..storage import base_of, versions_of
 from .batching import batched
 from .function import Function
@@ -172,6 +173,11 @@ def _check_alike(tensors: Sequence[TensorBase], given: Sequence[Any], name: str,
             raise ValueError(
                 f"{name}: {what} {number} has shape {shape_text(tensor.shape)}, what goes with it "
                 f"{shape_text(other.shape)}"
+            )
+        if tensor._is_apart(other):
+            raise ValueError(
+                f"{name}: {what} {number} is on {devices_text(tensor.device)}, what goes with it on "
+                f"{devices_text(other.device)}; {meeting(tensor.device, other.device, 'it')}"
             )
 
 

@@ -78,7 +78,7 @@ def iota(node: UOp, size: sint) -> UOp:
 
 def scan(x: UOp, op: Ops, axis: int, *factor: UOp) -> UOp:
     """Along an axis, each element combined with all before it; MULACC: y[i] = y[i-1]·factor[i] + x[i]."""
-    if shape_of(x)[axis] == 1:
+    if shape_of(x)[axis] in (0, 1):
         return x
     return UOp(Ops.SCAN, x.dtype, (x, *factor), ReduceArg(op, (axis,)))
 

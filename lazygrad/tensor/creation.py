@@ -170,17 +170,24 @@ class CreationMixin(FunctionMixin):
         stop: Any = None,
         step: ConstType = 1,
         *,
+        end: Any = None,
         dtype: DType | str | None = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
         """start, start + step, ... up to stop, which is not included; `arange(n)` counts from 0.
 
+        `end` is PyTorch's name of `stop`.
+
         Integers give the default int (int64 where they do not fit), floats the default float.
 
         >>> Tensor.arange(2, 8, 2).tolist()
         [2, 4, 6]
         """
+        if end is not None:
+            if stop is not None:
+                raise TypeError("arange: give stop or end, which are the same, not both")
+            stop = end
         if stop is None:
             start, stop = 0, start
         if any(isinstance(x, UOp) for x in (start, stop, step)):

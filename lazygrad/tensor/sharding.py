@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from ..device import Device, Devices
+from ..dtype import DType
 from ..ir.uop import UOp
 from ..schedule.multi import sharded, value_of
 from ..shape.sizes import shape_text
 from .assigning import AssigningMixin
+from .core import TensorCore
 from .sources import copied, read_from
 
 if TYPE_CHECKING:
@@ -22,15 +24,39 @@ class ShardingMixin(AssigningMixin):
 
     __slots__ = ()
 
-    def to(self, device: Devices | None) -> Tensor:
-        """A copy on another device; the tensor itself if it is there already.
+    def to(
+        self,
+        device: Devices | DType | TensorBase | None = None,
+        dtype: DType | str | None = None,
+        *,
+        non_blocking: bool = False,
+        copy: bool = False,
+    ) -> Tensor:
+        """A copy on another device, or in another dtype; the tensor itself if it is there already.
 
         Of a sharded tensor the parts are gathered; several devices take a copy each (`shard`).
 
+        device        a device or several, a dtype instead, or a tensor that is there and has the dtype
+        non_blocking  PyTorch's; every copy is computed when it is asked for
+        copy          a copy in memory of its own in any case
+
         >>> Tensor([1]).to("CPU").device
         'CPU'
+        >>> Tensor([1]).to(dtype="float16").tolist()
+        [1.0]
         """
-        name = Device.canonicalize(device)
+        wanted: DType | str | None = dtype
+        if isinstance(device, TensorCore):
+            place, wanted = device.device, dtype or device.dtype
+        elif isinstance(device, DType):
+            place, wanted = self.device, dtype or device
+        else:
+            place = self.device if device is None and dtype is not None else Device.canonicalize(device)
+        moved: Any = self._on(place)
+        moved = moved if wanted is None else moved.cast(wanted)
+        return moved.clone() if copy else moved  # type: ignore[no-any-return]
+
+    def _on(self, name: Devices) -> Tensor:
         if name == self.device:
             return self  # type: ignore[return-value]
         if isinstance(name, tuple):

@@ -110,7 +110,7 @@ GRADIENTS: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None, list[A
         [SQUARE],
     ),
     "matrix_norm 2": (
-        lambda a: a.matrix_norm(2, True) - a.matrix_norm(-2, True),
+        lambda a: a.matrix_norm(2, keepdim=True) - a.matrix_norm(-2, keepdim=True),
         lambda a: linalg("matrix_norm")(a, 2, keepdim=True) - linalg("matrix_norm")(a, -2, keepdim=True),
         [SQUARE],
     ),

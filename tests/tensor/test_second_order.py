@@ -50,14 +50,12 @@ FUNCTIONS: dict[str, methods.Row] = {
     "std": (lambda x: x.std(1), None, [X]),
     "matmul": (lambda a, b: a.matmul(b.T), None, [X, Y]),
 }
-#: The fourth derivative of the logarithm of the gamma function is NaN below 0, as `polygamma` says.
-OTHERWISE = {"trigamma"}
 TABLES = {"FUNCTIONS": FUNCTIONS} | {
     name: table
     for name, table in vars(methods).items()
     if name.isupper() and isinstance(table, dict) and all(isinstance(row, tuple) for row in table.values())
 }
-ROWS = [(name, key) for name, table in TABLES.items() for key in table if key not in OTHERWISE]
+ROWS = [(name, key) for name, table in TABLES.items() for key in table]
 
 
 def parts(results: Any) -> list[Any]:

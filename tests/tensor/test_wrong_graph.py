@@ -159,7 +159,7 @@ ROWS: list[Row] = [
         DeviceError,
         "'CPUU' is not a device. Did you mean CPU? Known: CL, CLANG, CPU, CUDA, DISK,",
     ),
-    ("to", lambda: LINE.to(3), TypeError, "to: device is a string or a sequence of strings"),
+    ("to", lambda: LINE.to(3), TypeError, "a device is named by a string such as 'CPU', not 3"),
     (
         "to_",
         lambda: LINE.to_("GPU"),

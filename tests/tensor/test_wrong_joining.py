@@ -173,7 +173,7 @@ ROWS: list[Row] = [
         "tensor_split",
         lambda: LINE.tensor_split("a"),
         TypeError,
-        "tensor_split: indices_or_sections is an int or a sequence of ints, not 'a'",
+        "tensor_split: indices_or_sections is an int or a sequence of ints or a Tensor, not 'a'",
     ),
     (
         "tensor_split",

@@ -134,7 +134,8 @@ ROWS: list[Row] = [
     ),
     ("mean", lambda: INTS.mean(dtype="int33"), TypeError, "'int33' is not a dtype; did you mean 'int32'?"),
     ("min", lambda: Tensor([]).min(), ValueError, "min over no elements: an axis of shape (0,) has size 0"),
-    ("norm", lambda: LINE.norm("nuc"), ValueError, "norm takes a number or 'fro', not 'nuc'"),
+    ("norm", lambda: LINE.norm("all"), ValueError, "norm takes a number, 'fro' or 'nuc', not 'all'"),
+    ("norm", lambda: LINE.norm("nuc"), ValueError, "matrix_norm needs matrices, not shape (3,)"),
     (
         "norm",
         lambda: LINE.norm(2, 3),

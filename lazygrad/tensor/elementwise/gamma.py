@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ... import Tensor
 
 MAX_POLYGAMMA = 170
+#: Below 0 up to this order: the slopes of the cotangent that mirror it there grow as the factorial does.
+MAX_MIRRORED = 20
 #: The Bernoulli numbers B2, B4, ...
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
 
@@ -48,7 +50,7 @@ class GammaMixin(BesselMixin):
     def polygamma(self, n: int) -> Tensor:
         """The n-th derivative of `digamma`; called as `x.polygamma(n)`.
 
-        For n > 2 and x below 0 it is NaN. NotImplementedError for n > 170, whose factorial no float holds.
+        For n > 20 and x below 0 it is NaN. NotImplementedError for n > 170, whose factorial no float holds.
 
         >>> round(Tensor([1.0]).polygamma(1).item(), 6)
         1.644934
@@ -165,16 +167,31 @@ class _Polygamma(Function):
         positive = below.where(1.0 - x, x)
         value = _zeta(positive, n + 1) * (sign * math.factorial(n))
         sine = x._sin_pi()
-        if n == 2:
-            cotangent = (x * math.pi).cos() / sine
-            return below.where(value - cotangent / (sine * sine) * (2.0 * math.pi**3), value)
-        if n > 2:
-            return below.where((x == x.trunc()).where(math.inf * sign, math.nan), value)
-        return below.where((math.pi * math.pi) / (sine * sine) - value, value)
+        if n == 1:
+            return below.where((math.pi * math.pi) / (sine * sine) - value, value)
+        pole = x == x.trunc()
+        if n > MAX_MIRRORED:
+            return below.where(pole.where(math.inf * sign, math.nan), value)
+        cotangent = (x * math.pi).cos() / pole.where(1.0, sine)
+        slope = cotangent._filled(0.0)
+        for coefficient in reversed(_cotangent_slope(n)):
+            slope = slope * cotangent + coefficient * math.pi ** (n + 1)
+        mirrored = (value if n % 2 == 0 else -value) - slope
+        return below.where(pole.where(math.inf * sign, mirrored), value)
 
     def backward(self, grad: Tensor) -> tuple[Tensor, None]:
         (x,) = self.saved_tensors
         return grad * x.polygamma(self.order + 1), None
+
+
+def _cotangent_slope(n: int) -> list[int]:
+    """The n-th derivative of the cotangent as a polynomial of the cotangent, its coefficients from c⁰ on:
+    c' = -(1 + c²)."""
+    made = [0, 1]
+    for _ in range(n):
+        slopes = [k * factor for k, factor in enumerate(made)][1:]
+        made = [-(a + b) for a, b in zip([*slopes, 0, 0], [0, 0, *slopes], strict=True)]
+    return made
 
 
 def _zeta(x: Tensor, s: int) -> Tensor:

@@ -68,6 +68,8 @@ class GatheringMixin(IndexingMixin):
         """
         if self.ndim < 2 and index.ndim == 0:
             return self.reshape(-1).gather(dim, index.reshape((1,))).reshape(())  # type: ignore[attr-defined]
+        if self.ndim == 0 and index.ndim == 1:
+            return self.reshape(1).gather(dim, index)
         node = self._index_along(dim, index, index.shape, "gather")
         flat = movement.reshape(self.uop, (self.numel(),))
         return self._make(gather(flat, node), self)
@@ -176,6 +178,8 @@ class GatheringMixin(IndexingMixin):
         if index.ndim > 1:
             raise ValueError(f"index_select needs a line of integers, not shape {shape_text(index.shape)}")
         line: Any = index
+        if self.ndim == 0:
+            return self.reshape(1).index_select(dim, index).reshape(())
         return self[(slice(None),) * self._axis(dim) + (line.reshape((line.numel(),)),)]
 
     def select(self, dim: int, index: int) -> Tensor:

@@ -225,11 +225,17 @@ class SearchingMixin(StatisticsMixin):
         return self.zeros(bins, dtype=x.dtype, device=self.device).scatter_add(0, index, x._filled(1.0))
 
     def histogram(
-        self, bins: Any = 100, *, range: tuple[float, float] | None = None, weight: TensorBase | None = None
+        self,
+        bins: Any = 100,
+        *,
+        range: tuple[float, float] | None = None,
+        weight: TensorBase | None = None,
+        density: bool = False,
     ) -> tuple[Tensor, Tensor]:
         """(how many elements, or the sum of their weights, in each bin; the edges of the bins).
 
         bins  a number of equal bins over `range` (else from the least to the greatest element), or the edges
+        density  the parts of the whole instead, divided by the widths of their bins
 
         >>> [t.tolist() for t in Tensor([0.0, 1.0, 3.0]).histogram(Tensor([0.0, 1.0, 4.0]))]
         [[1.0, 2.0], [0.0, 1.0, 4.0]]
@@ -254,7 +260,8 @@ class SearchingMixin(StatisticsMixin):
         place = (x == last).where(count - 1, place)
         place = ((place < 0) | (x > last)).where(count, place)
         amounts: Any = x._filled(1.0) if weight is None else weight.reshape((weight.numel(),)).cast(x.dtype)  # type: ignore[attr-defined]
-        return self.zeros(count, dtype=x.dtype, device=self.device).scatter_add(0, place, amounts), edges
+        found = self.zeros(count, dtype=x.dtype, device=self.device).scatter_add(0, place, amounts)
+        return found / (found.sum() * edges.diff()) if density else found, edges
 
 
 def _runs(line: Any) -> tuple[Any, Any, Any]:

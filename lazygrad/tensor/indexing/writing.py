@@ -49,7 +49,8 @@ class WritingMixin(LikenessMixin):
             raise ValueError(
                 f"{name} along axis {axis}: {line.shape[0]} indices for values of shape {shape_text(shape)}"
             )
-        return axis, line.reshape((-1,) + (1,) * max(0, self.ndim - axis - 1)).expand(shape)
+        unit = (-1,) + (1,) * (self.ndim - axis - 1) if self.ndim else ()
+        return axis, line.reshape(unit).expand(shape)
 
     def index_add(self, dim: int, index: TensorBase, source: TensorBase, *, alpha: ConstType = 1) -> Tensor:
         """A copy with alpha·source[i] added to the slice index[i] of an axis, where indices repeat too.
@@ -76,7 +77,7 @@ class WritingMixin(LikenessMixin):
         >>> Tensor([1, 2, 3]).index_fill(0, Tensor([0, -1]), 9).tolist()
         [9, 2, 9]
         """
-        axis = self._axis(dim)
+        axis = 0 if self.ndim == 0 else self._axis(dim)
         if not is_number(value):
             raise TypeError(f"index_fill takes a number or a 0-d tensor, not {value!r}")
         if isinstance(value, TensorBase) and value.ndim:

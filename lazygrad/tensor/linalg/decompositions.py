@@ -9,10 +9,12 @@ further methods of this page, so they have gradients too: `matrix_functions` has
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...dtype import dtypes, least_upper_dtype
 from ...shape import shape_text, vmax
+from ..base import TensorBase
 from . import matrix_functions as functions
 from .fourier import FourierMixin
 
@@ -317,39 +319,62 @@ class DecompositionsMixin(FourierMixin):
         """
         return self.eigh(UPLO).eigenvalues
 
-    def lu(self) -> LU:
+    def lu(self, *, pivot: bool = True) -> LU:
         """P @ L @ U = self: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
 
-        Columns are pivoted by the greatest element.
+        Columns are pivoted by the greatest element; there is no form without.
 
         >>> [t.tolist() for t in Tensor([[0.0, 2.0], [3.0, 0.0]]).lu()][2]
         [[3.0, 0.0], [0.0, 2.0]]
         """
+        if not pivot:
+            raise NotImplementedError("lu without pivots is not there; leave out pivot=False")
         return LU(*functions.LU.apply(self._matrices("lu")))
 
     # *** numbers
 
-    def matrix_rank(self, rtol: float | None = None, *, atol: float = 0.0, hermitian: bool = False) -> Tensor:
+    def matrix_rank(
+        self,
+        rtol: float | TensorBase | None = None,
+        *,
+        atol: float | TensorBase | None = None,
+        hermitian: bool = False,
+    ) -> Tensor:
         """How many singular values are above max(atol, rtol · the greatest); rtol as in `pinv`.
+
+        rtol, atol  numbers, or tensors of one for each matrix of a batch
 
         >>> Tensor([[1.0, 1.0], [1.0, 1.0]]).matrix_rank().item()
         1
         """
         a = self._matrices("matrix_rank").detach()
         values = a.eigvalsh().abs() if hermitian else a.svdvals()
+        if 0 in a.shape[-2:]:
+            return values.cast(dtypes.int32).sum(-1)
+        given = atol is not None and (isinstance(atol, TensorBase) or atol > 0)
         if rtol is None:
-            rtol = 0.0 if atol else max(map(vmax, a.shape[-2:])) * dtypes.finfo(a.dtype).eps
-        limit = (values.max(-1, keepdim=True) * rtol).maximum(atol)
+            rtol = 0.0 if given else max(map(vmax, a.shape[-2:])) * dtypes.finfo(a.dtype).eps
+        greatest = values.max(-1)
+        limit = (greatest * rtol).maximum(0.0 if atol is None else atol).unsqueeze(-1)
         return (values > limit).cast(dtypes.int32).sum(-1)
 
-    def matrix_norm(self, ord: Any = "fro", keepdim: bool = False) -> Tensor:
+    def matrix_norm(self, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
         """A norm of matrices: "fro" (Frobenius), "nuc" (the sum of singular values), ±2 (the greatest or
         least singular value), ±1 (sums of columns), ±inf (sums of rows).
+
+        dim  the axes of the rows and of the columns
 
         >>> Tensor([[3.0, 0.0], [0.0, 4.0]]).matrix_norm().item()
         5.0
         """
         a = self._matrices("matrix_norm")
+        if len(dim) != 2:
+            raise ValueError(f"matrix_norm takes two axes, of rows and columns, not {dim!r}")
+        axes = self._axes(tuple(dim))
+        if axes != (self.ndim - 2, self.ndim - 1):
+            norms = self.movedim(axes, (-2, -1)).matrix_norm(ord)
+            kept = tuple(1 if i in axes else size for i, size in enumerate(self.shape))
+            return norms.reshape(kept) if keepdim else norms
         if ord == "fro":
             return a.norm(2, (-2, -1), keepdim)
         if ord in ("nuc", 2, -2):

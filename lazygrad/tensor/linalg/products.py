@@ -112,7 +112,7 @@ class ProductsMixin(SearchingMixin):
         >>> Tensor([[2]]).chain_matmul(Tensor([[3]]), Tensor([[4]])).tolist()
         [[24]]
         """
-        matrices: list[Any] = [self, *others]
+        matrices: list[Any] = [*self, *others] if isinstance(self, (list, tuple)) else [self, *others]
         for matrix in matrices:
             if matrix.ndim != 2:
                 raise ValueError(f"chain_matmul takes matrices, not shape {shape_text(matrix.shape)}")
@@ -132,11 +132,11 @@ class ProductsMixin(SearchingMixin):
         >>> Tensor([[2]]).multi_dot(Tensor([[3]])).tolist()
         [[6]]
         """
-        return self.chain_matmul(*others)
+        return ProductsMixin.chain_matmul(self, *others)
 
     # *** norms and distances
 
-    def vector_norm(self, ord: float = 2, dim: Axis = None, keepdim: bool = False) -> Tensor:
+    def vector_norm(self, ord: float | None = 2, dim: Axis = None, keepdim: bool = False) -> Tensor:
         """The p-norm of all elements along axes; `norm` by its name in `linalg`.
 
         >>> Tensor([3.0, 4.0]).vector_norm().item()
@@ -152,10 +152,11 @@ class ProductsMixin(SearchingMixin):
         """
         return (self - other).norm(p)  # type: ignore[no-any-return]
 
-    def cdist(self, x2: Any, p: float = 2.0) -> Tensor:
+    def cdist(self, x2: Any, p: float = 2.0, compute_mode: str = "donot_use_mm_for_euclid_dist") -> Tensor:
         """The distances (p-norms) between the rows of two matrices, or of batches of them.
 
         self  (..., m, k)      x2  (..., n, k)      result  (..., m, n); where it is 0, so is its slope
+        compute_mode  PyTorch's; each distance is that of a difference here, in every mode
 
         >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0]])).tolist()
         [[5.0]]

@@ -228,6 +228,8 @@ class ClassLossMixin(AttentionMixin):
         """
         if p not in (1, 2):
             raise ValueError(f"multi_margin_loss takes p = 1 or 2, not {p}")
+        if self.ndim == 0:
+            return self.reshape(1).multi_margin_loss(target, p, margin, weight, reduction)
         if self.ndim not in (1, 2):
             raise ValueError(f"multi_margin_loss takes (batch, classes), not shape {shape_text(self.shape)}")
         if self.ndim == 1:
@@ -263,6 +265,8 @@ class ClassLossMixin(AttentionMixin):
         >>> Tensor([[0.0, 1.0]]).multilabel_margin_loss(Tensor([[0, -1]])).item()
         1.0
         """
+        if self.ndim == 0 and target.ndim == 0:
+            return self.reshape(1).multilabel_margin_loss(self._operand(target).reshape(1), reduction)
         if self.ndim not in (1, 2):
             raise ValueError(
                 f"multilabel_margin_loss takes (batch, classes), not shape {shape_text(self.shape)}"

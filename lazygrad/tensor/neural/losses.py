@@ -201,6 +201,8 @@ class LossMixin(ClassLossMixin):
         >>> Tensor([[0.0]]).triplet_margin_loss(Tensor([[3.0]]), Tensor([[1.0]])).item()
         3.0
         """
+        if margin <= 0:
+            raise ValueError(f"triplet_margin_loss needs a positive margin, not {margin}")
         x, near = self._distance(positive, "triplet_margin_loss")
         _, far = self._distance(negative, "triplet_margin_loss")
         to_near, to_far = x.pairwise_distance(near, p, eps), x.pairwise_distance(far, p, eps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...shape import prod, resolve_equal, shape_text
+from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
 from ..base import TensorBase
 from ..shape.resizing import ResizingMixin
 
@@ -87,7 +87,7 @@ class NormalizationMixin(ResizingMixin):
                 f"group_norm takes (batch, channels, ...) and a number of groups that divides the channels, "
                 f"not {num_groups} groups of shape {shape_text(self.shape)}"
             )
-        x = self.reshape((self.shape[0], num_groups, -1)).layernorm(-1, eps).reshape(self.shape)
+        x = self.unflatten(1, (num_groups, -1)).flatten(2).layernorm(-1, eps).reshape(self.shape)
         shape = (1, self.shape[1], *((1,) * (self.ndim - 2)))
         if weight is not None:
             x = x * self._operand(weight).reshape(shape)
@@ -160,6 +160,8 @@ class NormalizationMixin(ResizingMixin):
         [0.9600000381469727]
         """
         x, y = self._float(), self._operand(x2)._float()
+        shape = broadcast_shapes(x.shape, y.shape)
+        x, y = x.expand(shape), y.expand(shape)
         left, right = (t._safe_norm(2.0, dim, True).clamp(min=eps) for t in (x, y))
         return (x / left * (y / right)).sum(dim)
 

@@ -16,6 +16,7 @@ from ...ir.index import sint
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import movement, prod, resolve_equal, shape_of, shape_text
+from ..base import TensorBase
 from ..creation import CreationMixin, iota
 from ..shape.movement import Axis
 
@@ -98,23 +99,41 @@ class ReduceMixin(CreationMixin):
         return self._accumulated(Ops.MUL, _axis(axis, dim), _keep(keepdim, keepdims), dtype, 1)
 
     def max(
-        self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
+        self,
+        axis: Axis | TensorBase = None,
+        keepdim: bool = False,
+        *,
+        dim: Axis = None,
+        keepdims: bool | None = None,
     ) -> Tensor:
         """The greatest element along axes; NaN wins, equals share the gradient.
+
+        With a tensor in the place of the axis it is `maximum`, as in PyTorch.
 
         >>> Tensor([1, 3, 2]).max().item()
         3
         """
+        if isinstance(axis, TensorBase):
+            return self.maximum(axis)
         return self._reduce(Ops.MAX, _axis(axis, dim), _keep(keepdim, keepdims))
 
     def min(
-        self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
+        self,
+        axis: Axis | TensorBase = None,
+        keepdim: bool = False,
+        *,
+        dim: Axis = None,
+        keepdims: bool | None = None,
     ) -> Tensor:
         """The least element along axes; NaN wins, equals share the gradient.
+
+        With a tensor in the place of the axis it is `minimum`, as in PyTorch.
 
         >>> Tensor([1, 3, 2]).min().item()
         1
         """
+        if isinstance(axis, TensorBase):
+            return self.minimum(axis)
         return self._reduce(Ops.MIN, _axis(axis, dim), _keep(keepdim, keepdims))
 
     def amax(self, dim: Axis = None, keepdim: bool = False) -> Tensor:
@@ -189,7 +208,7 @@ class ReduceMixin(CreationMixin):
         self,
         axis: Axis = None,
         keepdim: bool = False,
-        correction: float = 1,
+        correction: float | None = 1,
         *,
         dim: Axis = None,
         keepdims: bool | None = None,
@@ -199,11 +218,14 @@ class ReduceMixin(CreationMixin):
 
         Squared distances from the mean, their sum divided by `count - correction`.
 
+        unbiased  instead of a correction: 1 for True, 0 for False; `var(False)` says it of all elements
+
         >>> Tensor([1.0, 3.0]).var().item()
         2.0
         """
-        if unbiased is not None:
-            correction = 1 if unbiased else 0
+        axis, unbiased = _not_a_truth(axis, unbiased)
+        if correction is None or unbiased is not None:
+            correction = 0 if unbiased is False else 1
         axes = self._axes(_axis(axis, dim))
         x = self._float()
         wide = x.cast(sum_acc_dtype(x.dtype))
@@ -219,13 +241,13 @@ class ReduceMixin(CreationMixin):
         self,
         axis: Axis = None,
         keepdim: bool = False,
-        correction: float = 1,
+        correction: float | None = 1,
         *,
         dim: Axis = None,
         keepdims: bool | None = None,
         unbiased: bool | None = None,
     ) -> Tensor:
-        """The square root of the variance.
+        """The square root of the variance (`var`, which says what the arguments are).
 
         >>> Tensor([1.0, 3.0]).std(correction=0).item()
         1.0
@@ -233,41 +255,60 @@ class ReduceMixin(CreationMixin):
         return self.var(axis, keepdim, correction, dim=dim, keepdims=keepdims, unbiased=unbiased)._root(2)
 
     def var_mean(
-        self, axis: Axis = None, keepdim: bool = False, correction: float = 1, *, dim: Axis = None
+        self,
+        axis: Axis = None,
+        keepdim: bool = False,
+        correction: float | None = 1,
+        *,
+        dim: Axis = None,
+        unbiased: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The variance and the mean.
 
         >>> [t.item() for t in Tensor([1.0, 3.0]).var_mean()]
         [2.0, 2.0]
         """
-        return self.var(axis, keepdim, correction, dim=dim), self.mean(axis, keepdim, dim=dim)
+        axis, unbiased = _not_a_truth(axis, unbiased)
+        spread = self.var(axis, keepdim, correction, dim=dim, unbiased=unbiased)
+        return spread, self.mean(axis, keepdim, dim=dim)
 
     def std_mean(
-        self, axis: Axis = None, keepdim: bool = False, correction: float = 1, *, dim: Axis = None
+        self,
+        axis: Axis = None,
+        keepdim: bool = False,
+        correction: float | None = 1,
+        *,
+        dim: Axis = None,
+        unbiased: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The standard deviation and the mean.
 
         >>> [t.item() for t in Tensor([1.0, 3.0]).std_mean(correction=0)]
         [1.0, 2.0]
         """
-        return self.std(axis, keepdim, correction, dim=dim), self.mean(axis, keepdim, dim=dim)
+        axis, unbiased = _not_a_truth(axis, unbiased)
+        spread = self.std(axis, keepdim, correction, dim=dim, unbiased=unbiased)
+        return spread, self.mean(axis, keepdim, dim=dim)
 
     def norm(
-        self, p: float | str = 2, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None
+        self, p: float | str | None = 2, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None
     ) -> Tensor:
         """The p-norm of the elements along axes: (Σ|x|^p)^(1/p).
 
-        `inf` is the greatest, 0 counts what is not 0.
+        `inf` is the greatest, 0 counts what is not 0, "nuc" is that of matrices (`matrix_norm`).
 
         >>> Tensor([3.0, 4.0]).norm().item()
         5.0
         """
         axes = _axis(axis, dim)
         x = self._float()
-        if p in ("fro", 2):
+        if p == "nuc":
+            matrices: Any = self
+            return matrices.matrix_norm(p, (-2, -1) if axes is None else axes, keepdim)  # type: ignore[no-any-return]
+        if p in ("fro", 2, None):
             return (x * x).sum(axes, keepdim)._root(2)
         if isinstance(p, str):
-            raise ValueError(f"norm takes a number or 'fro', not {p!r}")
+            raise ValueError(f"norm takes a number, 'fro' or 'nuc', not {p!r}")
         if p == math.inf:
             return x.abs().max(axes, keepdim)
         if p == -math.inf:
@@ -410,6 +451,11 @@ def _axis(axis: Any, dim: Any) -> Any:
     if axis is not None and dim is not None:
         raise TypeError("give axis or dim, which are the same, not both")
     return axis if dim is None else dim
+
+
+def _not_a_truth(axis: Any, unbiased: bool | None) -> tuple[Any, bool | None]:
+    """(axis, unbiased), where True or False in the place of the axis says whether it is unbiased."""
+    return (None, axis) if isinstance(axis, bool) else (axis, unbiased)
 
 
 def _keep(keepdim: bool, keepdims: bool | None) -> bool:

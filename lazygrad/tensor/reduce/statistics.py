@@ -212,6 +212,8 @@ class StatisticsMixin(WritingMixin):
         if n < 0:
             raise ValueError(f"diff's n is not negative, not {n}")
         axis = self._axis(dim)
+        if n == 0:
+            return self.reshape(self.shape)
         ends: list[Any] = [t for t in (prepend, self, append) if t is not None]
         x: Any = ends[0].cat(*ends[1:], dim=axis) if len(ends) > 1 else self.reshape(self.shape)
         for _ in range(n):
@@ -264,7 +266,7 @@ class StatisticsMixin(WritingMixin):
     def cov(
         self, *, correction: int = 1, fweights: TensorBase | None = None, aweights: TensorBase | None = None
     ) -> Tensor:
-        """The covariances of variables: a row for each, a column for each observation.
+        """The covariances of variables: a row for each, a column for each observation; of one its variance.
 
         fweights  how often each observation counts (integers)      aweights  how much each weighs
 
@@ -275,9 +277,15 @@ class StatisticsMixin(WritingMixin):
             raise ValueError(f"cov takes at most two axes, not shape {shape_text(self.shape)}")
         x = self._float().reshape((1, -1) if self.ndim < 2 else self.shape)
         weights: Any = None
+        if fweights is not None and not dtypes.is_int(fweights.dtype):
+            raise TypeError(f"cov's fweights are integers, not {fweights.dtype}")
+        for name, given in (("fweights", fweights), ("aweights", aweights)):
+            if given is not None and given.shape != x.shape[1:]:
+                raise ValueError(
+                    f"cov's {name} are one for each of the {x.shape[1]} observations, not of shape "
+                    f"{shape_text(given.shape)}"
+                )
         if fweights is not None:
-            if not dtypes.is_int(fweights.dtype):
-                raise TypeError(f"cov's fweights are integers, not {fweights.dtype}")
             weights = fweights.cast(x.dtype)
         if aweights is not None:
             weights = aweights if weights is None else weights * aweights
@@ -293,7 +301,7 @@ class StatisticsMixin(WritingMixin):
             rest = (weights * aweights).sum() / total * correction if aweights is not None else correction
             below = (total - rest).maximum(0.0)
         result = scaled.dot(away.transpose()) / below
-        return result.reshape(()) if self.ndim < 2 else result  # type: ignore[no-any-return]
+        return result.reshape(()) if resolve_equal(x.shape[0], 1) else result  # type: ignore[no-any-return]
 
     def corrcoef(self) -> Tensor:
         """The correlations of variables: a row for each, a column for each observation.

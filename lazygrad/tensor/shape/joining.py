@@ -47,7 +47,8 @@ class JoiningMixin(MovementMixin):
 
         `a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.
 
-        All other sizes must be equal; dtypes are promoted to a common one.
+        All other sizes must be equal, except that a tensor of shape (0,) is left out. Dtypes are promoted to
+        a common one.
 
         >>> Tensor([1]).cat(Tensor([2, 3])).tolist()
         [1, 2, 3]
@@ -55,6 +56,9 @@ class JoiningMixin(MovementMixin):
         if isinstance(self, (list, tuple)) and args and isinstance(args[0], int):
             dim, args = args[0], args[1:]
         tensors = JoiningMixin._joined(self, args, "cat")
+        lines = [t for t in tensors if t.shape != (0,)]
+        if any(t.ndim != 1 for t in lines):  # PyTorch's exception: an empty line fits all
+            tensors = lines
         shapes = [t.shape for t in tensors]
         rank = len(shapes[0])
         if rank == 0:
@@ -91,7 +95,7 @@ class JoiningMixin(MovementMixin):
         unit = shape[:place] + (1,) + shape[place:]
         return _joined_nodes(tensors, [movement.reshape(t.uop, unit) for t in tensors], place)
 
-    def meshgrid(self, *args: TensorBase, indexing: str = "ij") -> tuple[Tensor, ...]:
+    def meshgrid(self, *args: TensorBase | Sequence[TensorBase], indexing: str = "ij") -> tuple[Tensor, ...]:
         """Coordinate grids of some lines (1-d tensors): grid i varies along axis i.
 
         >>> [t.tolist() for t in Tensor([1, 2]).meshgrid(Tensor([3]))]
@@ -99,7 +103,9 @@ class JoiningMixin(MovementMixin):
         """
         if indexing not in ("ij", "xy"):
             raise ValueError(f"meshgrid's indexing is 'ij' or 'xy', not {indexing!r}")
-        lines: list[Any] = [self, *args]
+        lines: list[Any] = [*self, *args] if isinstance(self, (list, tuple)) else [self, *args]
+        if len(lines) == 2 and isinstance(lines[1], (list, tuple)):
+            lines = [lines[0], *lines[1]]
         if any(line.ndim > 1 for line in lines):
             raise ValueError("meshgrid takes 1-d tensors")
         sizes = tuple(line.numel() for line in lines)

@@ -339,16 +339,24 @@ class MovementMixin(HostMixin):
         times = sizes_of(repeats)
         return self.repeat((1,) * (self.ndim - len(times)) + times)
 
-    def repeat_interleave(self, repeats: Any, dim: int | None = None) -> Tensor:
+    def repeat_interleave(
+        self, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+    ) -> Tensor:
         """Each element (along one axis; of the flattened tensor without) `repeats` times in a row.
 
-        repeats  a number for all, or a line of integers, one for each element: then it runs, to know the sum
+        repeats      a number for all, or a line of integers, one for each element: then it runs, for the sum
+        output_size  the sum, where it is known: ValueError where it is another
 
         >>> Tensor([1, 2]).repeat_interleave(2).tolist()
         [1, 1, 2, 2]
         """
         source = self.flatten() if dim is None else self
         axis = 0 if dim is None else self._axis(dim)
+        if output_size is not None:
+            made = source.repeat_interleave(repeats, axis)
+            if made.shape[axis] != output_size:
+                raise ValueError(f"repeat_interleave makes {made.shape[axis]} elements, not {output_size}")
+            return made
         if not isinstance(repeats, int):
             counts = self._lift(repeats).numpy().reshape(-1)
             size = source.shape[axis]

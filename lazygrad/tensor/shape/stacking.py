@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...shape import shape_text
 from ..arguments import at_most
+from ..base import TensorBase
 from ..elementwise.floats import FloatsMixin
 from .joining import JoiningMixin
 
@@ -120,7 +121,9 @@ class StackingMixin(FloatsMixin):
 
     # *** splitting
 
-    def tensor_split(self, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    def tensor_split(
+        self, indices_or_sections: int | Sequence[int] | TensorBase, dim: int = 0
+    ) -> tuple[Tensor, ...]:
         """An axis in so many parts (the first ones are one longer where it does not divide), or cut before
         these places.
 
@@ -131,15 +134,18 @@ class StackingMixin(FloatsMixin):
         size = self.shape[axis]
         if not isinstance(size, int):
             raise NotImplementedError(f"tensor_split of an axis of symbolic size, {shape_text(self.shape)}")
-        if isinstance(indices_or_sections, int):
-            count = indices_or_sections
+        places: Any = indices_or_sections
+        if isinstance(places, TensorBase):
+            places = places.tolist()  # type: ignore[attr-defined]
+        if isinstance(places, int):
+            count = places
             if count < 1:
                 raise ValueError(f"tensor_split needs a positive number of parts, not {count}")
             at_most("tensor_split", "parts", count, MOST_PARTS)
             lengths = [size // count + (i < size % count) for i in range(count)]
             ends = list(itertools.accumulate(lengths))
             return tuple(self._window(axis, e - n, e) for e, n in zip(ends, lengths, strict=True))
-        cuts = [slice(0, c).indices(size)[1] for c in indices_or_sections]
+        cuts = [slice(0, c).indices(size)[1] for c in places]
         pairs = zip([0, *cuts], [*cuts, size], strict=True)
         return tuple(self._window(axis, begin, max(begin, end)) for begin, end in pairs)
 

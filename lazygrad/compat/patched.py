@@ -131,7 +131,10 @@ ADDED: dict[type, dict[str, Any]] = {
         "cnt": property(lambda jit: jit._run.__self__.calls),
     },
     Entry: {"jit_cache": property(_jit_cache)},
-    Tensor: {"from_blob": staticmethod(from_blob)},
+    Tensor: {
+        "from_blob": staticmethod(from_blob),
+        "pad2d": lambda tensor, padding, value=0.0: tensor.pad(tuple(padding), value=value),
+    },
     DType: {
         "vcount": property(lambda dtype: dtype.count),
         "bitsize": property(lambda dtype: dtype.itemsize * 8),

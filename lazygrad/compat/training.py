@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import nn
+from ..dtype import dtypes
 from ..nn.optim import Optimizer
 from ..nn.state import get_state_dict
 from ..tensor import Tensor
@@ -28,7 +29,7 @@ def to_train(params: Any) -> Any:
     if not given or not all(isinstance(param, Tensor) for param in given):
         return given
     for param in given:
-        if param._requires_grad is None:
+        if param._requires_grad is None and dtypes.is_float(param.dtype):
             param.requires_grad_()
     trained = list({id(param): param for param in given if param.requires_grad}.values())
     if not trained:

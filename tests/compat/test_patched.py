@@ -51,6 +51,10 @@ def test_memory_of_somebody_else():
     assert Tensor.from_blob(bits.ctypes.data, (1,), dtype=dtypes.bfloat16).float().tolist() == [1.0]
 
 
+def test_the_older_name_of_padding():
+    assert Tensor([[1.0]]).pad2d([0, 1, 1, 0], 5.0).tolist() == [[5.0, 5.0], [1.0, 5.0]]
+
+
 def test_a_flag_is_set():
     before = DEBUG.value
     DEBUG.value = 1

@@ -30,7 +30,7 @@ def test_what_is_not_trained_stays_as_it_is():
     model = [Linear(2, 2), BatchNorm(2), Tensor.zeros(2, requires_grad=False)]
     parameters = get_parameters(model)
     assert len(parameters) == 8  # with three running statistics
-    assert len(SGD(parameters, lr=0.1).params) == 4
+    assert len(SGD([*parameters, Tensor([1, 2])], lr=0.1).params) == 4
     assert SGD([model[0].weight] * 2).params == [model[0].weight]
     with pytest.raises(ValueError, match="every tensor has requires_grad=False"):
         SGD([Tensor([1.0], requires_grad=False)])

@@ -1,6 +1,8 @@
-"""Constants, their lanes, and one lane of a vector."""
+"""Constants, one lane of a vector, and a vector of lanes."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ..dtype import ConstType, DType
 from ..ir.ops import Ops, execute
@@ -21,6 +23,16 @@ def fold(op: Ops, dtype: DType, src: tuple[UOp, ...]) -> UOp | None:
     scalar, source = dtype.scalar_type, src[-1].dtype.scalar_type
     values = tuple([execute(op, scalar, lane, source) for lane in lanes])
     return UOp(Ops.CONST, dtype, (), values if dtype.count > 1 else values[0])
+
+
+def gathered(lanes: Sequence[UOp]) -> UOp:
+    """A vector of these scalars; one alone stays a scalar."""
+    if len(lanes) == 1:
+        return lanes[0]
+    dtype = lanes[0].dtype.vec(len(lanes))
+    if all(lane.op is Ops.CONST for lane in lanes):
+        return UOp(Ops.CONST, dtype, (), tuple([lane.arg for lane in lanes]))
+    return UOp(Ops.VECTORIZE, dtype, tuple(lanes))
 
 
 def lane_of(node: UOp, lane: int) -> UOp:

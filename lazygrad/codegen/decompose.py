@@ -10,7 +10,7 @@ from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.rewrite import notify, watched
 from ..ir.uop import UOp
-from .constants import fold, lane_of, lane_values
+from .constants import fold, gathered, lane_of, lane_values
 from .transcendental import DECOMPOSITIONS
 
 
@@ -66,7 +66,7 @@ class Lowering:
         """The node, whose sources are legal, or what stands for it."""
         op = node.op
         if op not in ELEMENTWISE:
-            return gathered(node) if op is Ops.GEP or op is Ops.VECTORIZE else node
+            return _lanes(node) if op is Ops.GEP or op is Ops.VECTORIZE else node
         if op not in DECOMPOSITIONS or not dtypes.is_float(node.dtype):
             folded = fold(op, node.dtype, node.src)
             if folded is not None:
@@ -111,17 +111,14 @@ def _refuse_doubles(sink: UOp) -> None:
         )
 
 
-def gathered(node: UOp) -> UOp:
+def _lanes(node: UOp) -> UOp:
     """VECTORIZE of constants is a constant, a GEP of known lanes those lanes."""
     if node.op is Ops.VECTORIZE:
-        if all(s.op is Ops.CONST for s in node.src):
-            return UOp(Ops.CONST, node.dtype, (), tuple([s.arg for s in node.src]))
-        return node
+        return gathered(node.src)
     vector = node.src[0]
     if vector.op is not Ops.VECTORIZE and vector.op is not Ops.CONST:
         return node
-    lanes = tuple([lane_of(vector, i) for i in node.arg])
-    return lanes[0] if len(lanes) == 1 else gathered(UOp(Ops.VECTORIZE, node.dtype, lanes))
+    return gathered([lane_of(vector, i) for i in node.arg])
 
 
 Rule = Callable[..., "UOp | None"]

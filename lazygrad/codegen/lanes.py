@@ -25,13 +25,6 @@ def broadcast(value: UOp, lanes: int) -> UOp:
     return UOp(Ops.VECTORIZE, value.dtype.vec(lanes), (value,) * lanes)
 
 
-def gathered(values: list[UOp]) -> UOp:
-    """A vector of these scalars."""
-    if all(value.op is Ops.CONST for value in values):
-        return UOp(Ops.CONST, values[0].dtype.vec(len(values)), (), tuple(value.arg for value in values))
-    return UOp(Ops.VECTORIZE, values[0].dtype.vec(len(values)), tuple(values))
-
-
 def reverse(value: UOp) -> UOp:
     """The lanes in the other order."""
     return UOp(Ops.GEP, value.dtype, (value,), tuple(reversed(range(value.dtype.count))))

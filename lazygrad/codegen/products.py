@@ -88,9 +88,7 @@ def is_masked_product(value: UOp) -> bool:
     zero = value.src[2]
     while zero.op is Ops.VECTORIZE:
         zero = zero.src[0]
-    if zero.op is not Ops.CONST:
-        return False
-    return all(x == 0 for x in zero.arg) if isinstance(zero.arg, tuple) else bool(zero.arg == 0)
+    return zero.op is Ops.CONST and not any(lane_values(zero))
 
 
 # *** sums of products of packed numbers

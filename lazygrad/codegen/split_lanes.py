@@ -7,8 +7,8 @@ from ..ir.index import bounds
 from ..ir.nest import scan_values
 from ..ir.ops import LANEWISE, Ops
 from ..ir.uop import UOp
-from .constants import fold, lane_of
-from .decompose import Capabilities, gathered
+from .constants import fold, gathered, lane_of
+from .decompose import Capabilities
 
 
 def split_lanes(sink: UOp, renderer: Capabilities) -> UOp:
@@ -65,8 +65,7 @@ def _access_from(access: UOp, lane: int) -> UOp:
 
 
 def _lanes_from(value: UOp, lane: int, count: int) -> UOp:
-    lanes = tuple([lane_of(value, lane + i) for i in range(count)])
-    return lanes[0] if count == 1 else gathered(UOp(Ops.VECTORIZE, value.dtype.scalar_type.vec(count), lanes))
+    return gathered([lane_of(value, lane + i) for i in range(count)])
 
 
 def _split_load(load: UOp, renderer: Capabilities) -> UOp:

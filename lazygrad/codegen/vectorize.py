@@ -23,7 +23,7 @@ from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values, stage_
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from .choose_lanes import choose_lanes
-from .constants import lane_of
+from .constants import gathered, lane_of
 from .lanes import (
     Access,
     Arithmetic,
@@ -34,7 +34,6 @@ from .lanes import (
     before_each_lane,
     broadcast,
     combined,
-    gathered,
     linear_in,
     neutral_step,
     one_step,

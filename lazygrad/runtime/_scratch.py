@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import ctypes
 
-SYMBOL = "lazygrad_scratch"
+from ..renderer.scratch import SYMBOL
+
+__all__ = ["LLVM", "START", "SYMBOL", "C", "new_key"]
+
 #: Sets the key under which the system keeps a word for each thread.
 START = "lazygrad_scratch_start"
 

@@ -11,7 +11,7 @@ from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.device import Device
-from lazygrad.renderer.llvmir.memory import MAX_STACK
+from lazygrad.renderer.scratch import MAX_STACK
 from tests.codegen.kernels import random_contents, run
 from tests.codegen.test_opt import matmul
 from tests.helpers import in_threads, needs

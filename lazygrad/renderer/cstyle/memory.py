@@ -7,12 +7,8 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..alignment import multiple_of
 from ..names import variable_name
+from ..scratch import MAX_STACK, SYMBOL
 from .text import Text
-
-#: On a processor, local memory lives on the stack up to here; more is memory that the function SCRATCH gives,
-#: which the runtime provides when it loads the kernel.
-MAX_STACK = 64 << 10
-SCRATCH = "lazygrad_scratch"
 
 
 class Memory(Text):
@@ -141,5 +137,5 @@ class Memory(Text):
         """What takes the memory of all large tiles at once; the calling thread keeps it."""
         if not self.scratch:
             return []
-        self.functions.texts["scratch"] = f"void* (*{SCRATCH})(unsigned long);"
-        return [f"  char* scratch = {SCRATCH}({self.scratch});"]
+        self.functions.texts["scratch"] = f"void* (*{SYMBOL})(unsigned long);"
+        return [f"  char* scratch = {SYMBOL}({self.scratch});"]

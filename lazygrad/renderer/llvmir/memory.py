@@ -6,15 +6,13 @@ from ...dtype import DType, PtrDType, dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..names import variable_name
+from ..scratch import MAX_STACK, SYMBOL
 from .places import is_apart, is_start_elsewhere
 from .text import Text
 from .types import mangled, memory_type, type_text, zero
 
 #: So many stores past the caches share a test of where their buffer begins: their values wait in registers.
 TOGETHER = 8
-#: Local memory lives on the stack up to here; more is memory that SCRATCH gives, which the runtime provides.
-MAX_STACK = 64 << 10
-SCRATCH = "lazygrad_scratch"
 
 
 class Memory(Text):
@@ -202,9 +200,9 @@ class Memory(Text):
         """What takes the memory of all tiles at once."""
         if not self.scratch:
             return []
-        self.declared[f"declare noalias ptr @{SCRATCH}(i64)"] = None
+        self.declared[f"declare noalias ptr @{SYMBOL}(i64)"] = None
         total, begin = sum(nbytes for _, nbytes in self.scratch), 0
-        lines = [f"  %scratch = call noalias ptr @{SCRATCH}(i64 {total})"]
+        lines = [f"  %scratch = call noalias ptr @{SYMBOL}(i64 {total})"]
         for name, nbytes in self.scratch:
             lines.append(f"  {name} = getelementptr inbounds i8, ptr %scratch, i64 {begin}")
             begin += nbytes

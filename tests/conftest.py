@@ -103,7 +103,8 @@ def garbage_is_collected_between_tests() -> Iterator[None]:
     (tests/engine/test_garbage.py has it collected everywhere.)
     """
     gc.disable()
-    gc.collect(0 if next(tests_begun) % 500 else 2)
+    number = next(tests_begun)
+    gc.collect(2 if number % 200 == 0 else 1 if number % 10 == 0 else 0)
     yield
     gc.enable()
 

@@ -8,8 +8,9 @@ import pytest
 
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
-from lazygrad.codegen.opt import Opt, OptOps
+from lazygrad.codegen.opt import Opt, OptOps, choose
 from lazygrad.config import Context
+from lazygrad.device import Target
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir.args import ReduceArg
 from lazygrad.ir.loops_text import loops_text
@@ -99,6 +100,27 @@ def test_what_is_not_read_in_order_is_a_reduce_up_to_there():
     text = loops(sink(store(0, move(scan(x, Ops.ADD, 0), plain(4).flip((0,))))))
     assert "REDUCE" in text
     assert "LOOP" not in text
+
+
+# *** the choice of lanes
+
+
+@pytest.mark.parametrize(
+    ("size", "lanes"),
+    [
+        (4096, [128]),  # eight vectors of running values wait for one total
+        (1000, [128, 128]),  # rounded up to eight steps
+        (128, [64]),  # two steps
+        (131, [48, 48]),  # three steps of three vectors: nine hold 131 anyway
+        (77, [80, 80]),  # no two steps of some vectors: the whole row
+        (16, [16]),
+    ],
+)
+def test_running_values_are_computed_several_vectors_at_once(size, lanes):
+    target = Target("CPU", vector_bytes=64, vector_registers=32, has_masks=True)
+    opts = choose(lower(sink(store(0, scan(load(1, plain(64, size)), Ops.ADD, 1)))), target)
+    assert [opt.amount for opt in opts] == lanes
+    assert {opt.axis for opt in opts} == {1}
 
 
 # *** values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtype import dtypes
+from ...dtype import dtypes, sum_acc_dtype
 from ...shape import prod, shape_text
 from ...tensor import Tensor, no_grad
 
@@ -80,10 +80,11 @@ def batch_norm(
     size = _several(input, axes, "batch_norm by the batch needs more than one value for each channel")
     mean = input.mean(axes)
     away = input - mean.reshape(1, -1, *((1,) * (input.ndim - 2)))
-    variance = (away * away).mean(axes)
+    wide = away.cast(sum_acc_dtype(away.dtype))  # squares leave the numbers of float16 from 256 on
+    variance = (wide * wide).mean(axes)
     _move(running_mean, mean.detach(), momentum)
     _move(running_var, variance.detach() * (size / (size - 1)), momentum)
-    return input.batchnorm(weight, bias, mean, (variance + eps).rsqrt())
+    return input.batchnorm(weight, bias, mean, (variance + eps).rsqrt().cast(away.dtype))
 
 
 def instance_norm(

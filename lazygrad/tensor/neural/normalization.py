@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ...dtype import sum_acc_dtype
 from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
 from ..base import TensorBase
 from ..shape.resizing import ResizingMixin
@@ -55,8 +56,9 @@ class NormalizationMixin(ResizingMixin):
         [-1.0, 1.0]
         """
         x = self._float()
-        away = x - x.mean(axis, keepdim=True)
-        return away * ((away * away).mean(axis, keepdim=True) + eps).rsqrt()
+        wide = x.cast(sum_acc_dtype(x.dtype))  # squares leave the numbers of float16 from 256 on
+        away = wide - wide.mean(axis, keepdim=True)
+        return (away * ((away * away).mean(axis, keepdim=True) + eps).rsqrt()).cast(x.dtype)
 
     def rms_norm(self, axis: int | Sequence[int] = -1, eps: float = 1e-6) -> Tensor:
         """Divided by the root of the mean square along axes, the last one (Zhang, Sennrich 2019).
@@ -65,7 +67,8 @@ class NormalizationMixin(ResizingMixin):
         [0.20000000298023224, 1.399999976158142]
         """
         x = self._float()
-        return x * ((x * x).mean(axis, keepdim=True) + eps).rsqrt()
+        wide = x.cast(sum_acc_dtype(x.dtype))
+        return (wide * ((wide * wide).mean(axis, keepdim=True) + eps).rsqrt()).cast(x.dtype)
 
     def group_norm(
         self,
@@ -146,6 +149,9 @@ class NormalizationMixin(ResizingMixin):
     def _safe_norm(self, p: float, dim: int | Sequence[int], keepdim: bool) -> Tensor:
         """The p-norm along axes, whose slope at 0 is 0, as PyTorch's."""
         x = self._float()
+        wide = x.cast(sum_acc_dtype(x.dtype))
+        if wide is not x:
+            return wide._safe_norm(p, dim, keepdim).cast(x.dtype)
         if p in (0, 1) or p in (float("inf"), float("-inf")):
             return x.norm(p, dim, keepdim)
         total = (x * x if p == 2 else x.abs().pow(p)).sum(dim, keepdim)

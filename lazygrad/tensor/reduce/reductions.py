@@ -302,6 +302,9 @@ class ReduceMixin(CreationMixin):
         """
         axes = _axis(axis, dim)
         x = self._float()
+        wide = x.cast(sum_acc_dtype(x.dtype))
+        if wide is not x:  # squares leave the numbers of float16 from 256 on
+            return wide.norm(p, axes, keepdim).cast(x.dtype)
         if p == "nuc":
             matrices: Any = self
             return matrices.matrix_norm(p, (-2, -1) if axes is None else axes, keepdim)  # type: ignore[no-any-return]

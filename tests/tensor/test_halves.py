@@ -1,0 +1,37 @@
+"""float16 numbers whose squares it cannot hold: norms and normalizations of them are PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor, dtypes
+from lazygrad.nn import functional as ours
+from tests.helpers import needs, require
+
+pytestmark = needs("torch")
+LARGE = np.array([[[300, 400, -500]], [[600, -20, 100]]], np.float16)
+
+CASES: dict[str, Callable[[Any, Any], Any]] = {
+    "rms_norm": lambda f, x: f.rms_norm(x, (3,)),
+    "layer_norm": lambda f, x: f.layer_norm(x, (3,)),
+    "group_norm": lambda f, x: f.group_norm(x, 1),
+    "instance_norm": lambda f, x: f.instance_norm(x),
+    "batch_norm": lambda f, x: f.batch_norm(x, None, None, training=True),
+    "normalize": lambda f, x: f.normalize(x, dim=2),
+    "cosine_similarity": lambda f, x: f.cosine_similarity(x, x, dim=2),
+    "norm": lambda f, x: x.norm(),
+    "norm of order 3": lambda f, x: x.norm(3),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_squares_are_taken_in_a_wider_type(name: str) -> None:
+    torch = require("torch")
+    found = CASES[name](ours, Tensor(LARGE))
+    wanted = CASES[name](torch.nn.functional, torch.tensor(LARGE))
+    assert found.dtype is dtypes.float16
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=2e-3, atol=1e-3)

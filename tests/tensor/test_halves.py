@@ -35,3 +35,8 @@ def test_squares_are_taken_in_a_wider_type(name: str) -> None:
     wanted = CASES[name](torch.nn.functional, torch.tensor(LARGE))
     assert found.dtype is dtypes.float16
     np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=2e-3, atol=1e-3)
+
+
+def test_the_norm_of_matrices_stays_a_half():
+    found = Tensor(LARGE).matrix_norm(1)
+    assert (found.dtype, found.tolist()) == (dtypes.float16, [500.0, 600.0])

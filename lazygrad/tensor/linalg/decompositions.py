@@ -368,6 +368,8 @@ class DecompositionsMixin(FourierMixin):
         5.0
         """
         a = self._matrices("matrix_norm")
+        if (dtype := self._float().dtype) is not a.dtype:
+            return a.matrix_norm(ord, dim, keepdim).cast(dtype)
         if len(dim) != 2:
             raise ValueError(f"matrix_norm takes two axes, of rows and columns, not {dim!r}")
         axes = self._axes(tuple(dim))

@@ -96,7 +96,8 @@ def plain(order: Sequence[UOp], roots: Sequence[UOp], target: Target) -> PlainGr
             made = _reduction(made or _plain_node(node, src), target, node in wanted)
         else:
             made = _plain_node(node, src)
-        keep_origin(made, node)
+        if made not in src:  # else a DETACH, say, whose source stays the user's other call's
+            keep_origin(made, node)
         value[node] = made
     return graph
 

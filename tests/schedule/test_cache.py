@@ -43,6 +43,14 @@ def test_other_buffers_are_the_same_structure(plans):
     assert len(plans) == 1
 
 
+def test_a_method_that_detaches_its_tensor_leaves_no_name_on_it(plans):
+    x = memory([[1.0, 1.0], [2.0, 2.0]])
+    plans.clear()
+    for _ in range(2):
+        assert x.softmax().tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert len(plans) == 1
+
+
 def test_a_kernel_names_its_own_call():
     a = memory([1.0, 2.0])
     calls = (lambda: a * 3, lambda: a.mul(3), lambda: a * 3)

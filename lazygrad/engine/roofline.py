@@ -176,7 +176,7 @@ def _seconds(device: CompiledDevice, ast: UOp, size: int) -> float:
     handles: list[Any] = []
     try:
         for _ in range(runner.spec.globals):
-            handles.append(allocator._alloc(4 * size, BufferSpec()))
+            handles.append(allocator._alloc(allocator._rounded(4 * size), BufferSpec()))
             handles[-1].nbytes = 4 * size
         for turn in range(len(handles)):  # every page is written once: those that never were are all one
             runner.program((*handles[turn:], *handles[:turn]), (), wait=True)

@@ -96,6 +96,7 @@ KINDS = {
     "Sequence[tuple[sint, sint] | None]": Kind(
         "a sequence of pairs (begin, end)", frozenset(), _several(lambda value: True)
     ),
+    "Sequence[TensorBase]": Kind("a sequence of Tensors", frozenset(), _several(is_tensor)),
     "Sequence[float]": Kind("a sequence of numbers", frozenset(), _several(is_number)),
 }
 

@@ -12,6 +12,7 @@ import pytest
 from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
 from lazygrad.device import Buffer, CompileError, Device, DeviceError, OutOfMemoryError
 from lazygrad.dtype import ALL_DTYPES
+from lazygrad.engine import roofline
 from lazygrad.renderer import ProgramSpec
 from lazygrad.runtime import cl as runtime
 from tests.helpers import in_threads, needs
@@ -125,6 +126,16 @@ def test_a_row_has_a_time(capsys):
     rows = [row for row in capsys.readouterr().out.splitlines() if " CL " in row and " r_" in row]
     assert len(rows) == 1
     assert " tm " in rows[0]
+
+
+def test_a_roofline_is_measured():
+    roofline.forget()
+    with Context(CACHELEVEL=0):
+        found = roofline.roofline("CL")
+    assert found is not None
+    assert found.ops > 1e6
+    assert found.memory > 1e6
+    roofline.forget()
 
 
 def test_threads_share_a_kernel():

@@ -218,6 +218,8 @@ def open_arg(node: UOp, binds: dict[UOp, int]) -> object:
     arg = node.arg
     if node.op is Ops.CONST and isinstance(arg, float):
         return node  # keyed by bits: the node itself is
+    if node.op is Ops.DETACH:
+        return None  # it says whose leaf the value is, which gradients ask
     if node.op is Ops.COPY and len(node.src) > 2:  # what is copied as it is begins at a known place
         offsets = [base_and_tracker(source)[1].views[-1].offset for source in node.src[:-1]]
         return tuple([offset if isinstance(offset, int) else None for offset in offsets])

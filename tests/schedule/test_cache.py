@@ -43,6 +43,14 @@ def test_other_buffers_are_the_same_structure(plans):
     assert len(plans) == 1
 
 
+def test_a_leaf_that_is_made_in_each_step_plans_nothing(plans):
+    for _ in range(3):
+        x = Tensor.ones(3, requires_grad=True)
+        (x * 2).sum().backward()
+        assert x.grad.tolist() == [2.0, 2.0, 2.0]
+    assert len(plans) == 1
+
+
 def test_a_method_that_detaches_its_tensor_leaves_no_name_on_it(plans):
     x = memory([[1.0, 1.0], [2.0, 2.0]])
     plans.clear()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, dtypes
+from lazygrad.dtype import DType
 from lazygrad.nn import functional as ours
 from tests.helpers import needs, require
 
@@ -40,3 +41,13 @@ def test_squares_are_taken_in_a_wider_type(name: str) -> None:
 def test_the_norm_of_matrices_stays_a_half():
     found = Tensor(LARGE).matrix_norm(1)
     assert (found.dtype, found.tolist()) == (dtypes.float16, [500.0, 600.0])
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16])
+def test_large_scores_of_attention_are_not_rounded(dtype: DType) -> None:
+    numbers = np.random.default_rng(0).standard_normal((3, 16, 64)).astype(np.float32) * 4
+    q, k, v = (Tensor(each).cast(dtype) for each in numbers)
+    wanted = q.double().scaled_dot_product_attention(k.double(), v.double()).numpy()
+    found = q.scaled_dot_product_attention(k, v)
+    assert found.dtype is dtype
+    np.testing.assert_allclose(found.double().numpy(), wanted, atol=8 * dtypes.finfo(dtype).eps)

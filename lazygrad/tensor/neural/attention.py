@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ...dtype import dtypes
+from ...dtype import dtypes, least_upper_dtype
 from ...shape import shape_text
 from ..base import TensorBase
 from .normalization import NormalizationMixin
@@ -56,7 +56,10 @@ class AttentionMixin(NormalizationMixin):
         if scale is None and not isinstance(depth, int):
             raise NotImplementedError("attention over a symbolic depth needs scale=")
         factor = scale if scale is not None else 1.0 / math.sqrt(depth)  # type: ignore[arg-type]
-        scores = self.dot(k.transpose(-2, -1)) * factor
+        common = least_upper_dtype(self.dtype, k.dtype)
+        # scores are differences of sums: in 16 bits a large one would be a half off
+        wide = dtypes.float32 if dtypes.is_float(common) and common.itemsize < 4 else None
+        scores = self.dot(k.transpose(-2, -1), wide) * factor
         if is_causal:
             if attn_mask is not None:
                 raise ValueError("give attn_mask or is_causal, not both")
@@ -65,7 +68,7 @@ class AttentionMixin(NormalizationMixin):
             mask = self._operand(attn_mask)
             scores = mask.where(scores, -math.inf) if dtypes.is_bool(mask.dtype) else scores + mask
         weights = scores.softmax(-1) if attn_mask is None else scores._masked_softmax()
-        return weights.dropout(dropout_p).dot(v)
+        return weights.cast(weights.dtype if wide is None else common).dropout(dropout_p).dot(v)
 
     def _masked_softmax(self) -> Tensor:
         """The softmax of the last axis, with zeros in rows that are -inf throughout."""

@@ -93,16 +93,19 @@ tests_begun = itertools.count(1)
 def undisturbed() -> None:
     """For tests that count memory or nodes: what earlier tests left is gone before."""
     gc.collect()
+    gc.disable()  # in a slow one too
 
 
 @pytest.fixture(autouse=True)
-def garbage_is_collected_between_tests() -> Iterator[None]:
-    """And never in the middle of one, where that of another would be freed, and counted.
+def garbage_is_collected_between_tests(request: pytest.FixtureRequest) -> Iterator[None]:
+    """And never in the middle of one, where that of another would be freed, and counted; but for slow ones,
+    whose own is too much to be kept.
 
     What a test left is young, so that finding it takes no time; what is older is looked through now and then.
     (tests/engine/test_garbage.py has it collected everywhere.)
     """
-    gc.disable()
+    if request.node.get_closest_marker("slow") is None:
+        gc.disable()
     number = next(tests_begun)
     gc.collect(2 if number % 200 == 0 else 1 if number % 10 == 0 else 0)
     yield
@@ -152,9 +155,6 @@ def same_state_after(request: pytest.FixtureRequest) -> Iterator[None]:
     if config and flags:
         for name in set(config.ContextVar.all) - {flag.name for flag in flags}:
             del config.ContextVar.all[name]  # a flag that a test has made
-    planning = sys.modules.get("lazygrad.schedule.kernelize")
-    if planning:
-        planning.clear_templates()  # else a number that was another in another test is an argument
     device = sys.modules.get("lazygrad.device")
     if device:
         forget_devices_of_tests(device.Device)

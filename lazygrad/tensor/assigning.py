@@ -11,6 +11,7 @@ from ..gradient import GRADIENTS, filled
 from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..schedule.kernelize import planning
 from ..schedule.multi import laid_like, new_memory, value_of
 from ..schedule.versions import device_name, new_buffer, peel, placed
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
@@ -86,12 +87,13 @@ class AssigningMixin(ComputingMixin):
             return self
         if source._requires_grad:
             node = UOp(Ops.DETACH, node.dtype, (node,))
-        storage = self._memory()
-        if storage is None:
-            node = placed(node, self.device)
-            self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)
-        else:
-            self._write(storage, node)
+        with planning:  # no other thread runs or writes between looking and writing
+            storage = self._memory()
+            if storage is None:
+                node = placed(node, self.device)
+                self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)
+            else:
+                self._write(storage, node)
         return self
 
     @staticmethod

@@ -15,6 +15,8 @@ from ..ir.device import device_of
 from ..ir.index import bounds, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..locks import table_lock
+from ..schedule.kernelize import planning
 from ..schedule.versions import has_become, latest
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
@@ -116,8 +118,9 @@ class TensorCore(metaclass=TrainingFlag):
         """Be known to the version of memory that this value is read from without being a view of it."""
         base = base_of(self._uop)
         if base.op in (Ops.BUFFER, Ops.ASSIGN, Ops.MULTI):
-            readers = [ref for ref in base.facts.get("readers", ()) if ref() is not None]
-            base.facts["readers"] = [*readers, weakref.ref(self)]
+            with table_lock:
+                readers = [ref for ref in base.facts.get("readers", ()) if ref() is not None]
+                base.facts["readers"] = [*readers, weakref.ref(self)]
 
     @property
     def lazydata(self) -> UOp:
@@ -137,12 +140,13 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _claim_memory(self) -> None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
-        node = self.uop
-        if self._storage is not None:
-            self._storage.refresh()
-        elif is_view(node):
-            self._storage = Storage(base_of(node))
-            self._storage.add(self)
+        with planning:  # no other thread runs or writes what is looked at
+            node = self.uop
+            if self._storage is not None:
+                self._storage.refresh()
+            elif is_view(node):
+                self._storage = Storage(base_of(node))
+                self._storage.add(self)
 
     def _needs_memory(self) -> UOp:
         """The node to compute so that this tensor is in memory: padding and bare constants are stored too."""

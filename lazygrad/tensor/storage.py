@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
+from ..schedule.kernelize import planning
 from ..schedule.versions import latest
 
 if TYPE_CHECKING:
@@ -52,8 +53,10 @@ class Storage:
 
     def refresh(self) -> None:
         """Follow what the newest version has become by running."""
-        version = base_of(latest(self.version))
-        if version is not self.version:
+        if base_of(latest(self.version)) is self.version:
+            return
+        with planning:  # so that all follow to the same one
+            version = base_of(latest(self.version))
             for tensor in self.views():
                 tensor.uop  # noqa: B018  it follows too
             self.version = version

@@ -69,6 +69,23 @@ def test_threads_realize_children_of_one_tensor():
     assert found == {n: [3.0 + n, 6.0 + n] for n in range(6)}
 
 
+def test_threads_write_equal_values():
+    """Equal computations are one node: what one thread writes, another is just realizing."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        in_threads(4, lambda _: [counted_to_three() for _ in range(1000)])
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def counted_to_three() -> None:
+    total = Tensor.zeros(8).contiguous().realize()
+    for step in range(3):
+        total.assign(total + step)
+    assert total.tolist() == [3.0] * 8
+
+
 def test_threads_have_flags_of_their_own():
     seen: dict[int, int] = {}
 

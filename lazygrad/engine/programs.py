@@ -39,6 +39,8 @@ Key = tuple[str, UOp, tuple[Any, ...]]
 _compiled: dict[Key, tuple[ProgramSpec, bytes]] = {}
 #: the same with the device's full name → Runner
 method_cache: dict[Key, Runner] = {}
+#: So many programs are kept: one takes some 80 KB and two mappings, of which Linux gives a process 65,530.
+MAX_PROGRAMS = 8192
 #: What the compile thread has or will have in hand.
 _builds: dict[Key, Build] = {}
 
@@ -66,6 +68,8 @@ class Build:
         runner = Runner(self.spec, lib, self.device.load(self.spec, lib), self.spec.vars)
         _count("load", start)
         if self.keeps:
+            _make_room(_compiled)
+            _make_room(method_cache)
             _compiled[self.device.kind, *self.key[1:]] = (self.spec, lib)
             runner = method_cache.setdefault(self.key, runner)
         return runner
@@ -128,6 +132,13 @@ def get_runner(device: str, ast: UOp) -> Runner:
     with planning:
         runner = method_cache.get(key)
         return runner if runner is not None else _lowered(key).finish()
+
+
+def _make_room(kept: dict[Key, Any]) -> None:
+    """Forget the older half of what is full; what of it is still used comes back from disk."""
+    if len(kept) >= MAX_PROGRAMS:
+        for key in list(kept)[: len(kept) // 2]:
+            kept.pop(key, None)
 
 
 def _flags() -> tuple[Any, ...]:

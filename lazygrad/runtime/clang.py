@@ -113,27 +113,42 @@ class ClangDevice(CompiledDevice):
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
         library = _load_library(lib, spec.src)
         symbol = f"{spec.function_name}_entry"
-        if not hasattr(library, symbol):
-            raise CompileError(f"the library has no function {symbol}", spec.src)
+        try:
+            address = _address(library, symbol)
+        except ValueError:
+            raise CompileError(f"the library has no function {symbol}", spec.src) from None
         if f"{_scratch.SYMBOL}(" in spec.src:
             ctypes.c_void_p.in_dll(library, _scratch.SYMBOL).value = _address(self.scratch(), _scratch.SYMBOL)
-        return native_program(spec, _address(library, symbol), library, host_compiler)
+        return native_program(spec, address, library, host_compiler)
 
     @functools.cache  # noqa: B019  a device lives as long as the process
     def scratch(self) -> Any:
         """The library whose function gives a thread the memory that it keeps for kernels."""
         library = _load_library(self.compiler.compile(_scratch.C), _scratch.C)
-        start = getattr(library, _scratch.START)
+        start = library[_scratch.START]
         start.argtypes = [ctypes.c_ulong]
         start(_scratch.new_key())
         return library
 
 
+#: What unmaps a library; Windows has another way.
+_close = None if sys.platform == "win32" else ctypes.CDLL(None).dlclose
+
+
+class _Library(ctypes.CDLL):
+    """A shared library that is unmapped when nobody refers to it any more.
+
+    Its functions are asked for as `library[name]`: as attributes they and it would keep each other.
+    """
+
+    def __del__(self, close: Any = _close) -> None:
+        if close is not None and self._handle:  # 0 where it could not be loaded
+            close(ctypes.c_void_p(self._handle))
+
+
 def _address(library: Any, symbol: str) -> int:
-    """Where a function of a library is."""
-    address = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
-    assert address is not None  # a function that was found has an address
-    return address
+    """Where a function of a library is. (A function that ctypes casts to a pointer keeps itself alive.)"""
+    return ctypes.addressof(ctypes.c_char.in_dll(library, symbol))
 
 
 def _load_library(lib: bytes, source: str) -> Any:
@@ -144,9 +159,7 @@ def _load_library(lib: bytes, source: str) -> Any:
         path = os.path.join(folder, "kernel.so")
         with open(path, "wb") as file:
             file.write(lib)
-        try:
-            return ctypes.CDLL(
-                path
-            )  # resolves every symbol now: a missing one is an error here, not a crash later
+        try:  # every symbol is resolved now: a missing one is an error here, not a crash later
+            return _Library(path)
         except OSError as error:
             raise CompileError("the compiled kernel cannot be loaded", source, str(error)) from None

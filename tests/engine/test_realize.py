@@ -266,6 +266,31 @@ def test_clear_programs_compiles_again():
     assert len(programs.method_cache) == 1
 
 
+def test_so_many_programs_are_kept(monkeypatch):
+    programs.clear_programs()
+    monkeypatch.setattr(programs, "MAX_PROGRAMS", 6)
+    totals = [(Tensor.ones(n).contiguous() * n).sum().item() for n in [*range(1, 12), *range(1, 12)]]
+    assert totals == [n * n for n in [*range(1, 12), *range(1, 12)]]
+    assert len(programs.method_cache) <= 6
+    assert len(programs._compiled) <= 6
+
+
+@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
+@pytest.mark.skipif(sys.platform != "linux", reason="mappings are counted as Linux shows them")
+def test_programs_that_nobody_holds_leave_memory(device):
+    def mappings() -> int:
+        for n in range(1, 9):
+            (Tensor.ones(n, device=device).contiguous() * n).sum().realize()
+        with open("/proc/self/maps") as file:
+            return len(file.readlines())
+
+    before = mappings()
+    for _ in range(3):
+        programs.clear_programs()
+        after = mappings()
+    assert after < before + 16  # 8 to 16 kernels have 32 mappings and more
+
+
 # ---- who looks on
 
 

@@ -1,4 +1,5 @@
-"""What a running program must survive: Ctrl-C at any moment, and forks while threads plan, compile and run.
+"""What a running program must survive: Ctrl-C at any moment, forks while threads plan, compile and run, address
+space in pieces.
 
 Each in a process of its own, with a time limit: what goes wrong here hangs, or ends the process.
 """
@@ -136,3 +137,44 @@ def test_forks_while_threads_work():
 @needs("fork")
 def test_forks_while_threads_work_for_long():
     assert run(FORKS, 60) == "errors"
+
+
+# Nothing is free but a page here and there, 3 GB apart, and more below all of them.
+IN_PIECES = """
+    import ctypes, math, mmap
+    from lazygrad import Tensor
+
+    system = ctypes.CDLL(None)
+    system.mmap.restype = ctypes.c_void_p
+    system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    system.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    NO_RESERVE = 0x4000
+
+    def take(address, nbytes):
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
+        return system.mmap(address, nbytes, 0, flags, -1, 0)
+
+    def check(n):
+        assert abs(Tensor.ones(n).contiguous().exp().log_softmax().sum().item() + n * math.log(n)) < 1e-3
+
+    check(8)
+    with open("/proc/self/maps") as file:
+        taken = [[int(end, 16) for end in row.split()[0].split("-")] for row in file]
+    for (_, end), (begin, _) in zip(taken, taken[1:]):
+        if 0 < begin - end < 1 << 40:
+            take(end, begin - end)
+    pages = []
+    for _ in range(60):
+        pages.append(take(None, mmap.PAGESIZE))
+        take(None, (3 << 30) + mmap.PAGESIZE)
+    for page in pages:
+        system.munmap(page, mmap.PAGESIZE)
+    for n in range(9, 29):
+        check(n)
+    print("linked")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="takes address space as Linux gives it")
+def test_kernels_are_linked_where_address_space_is_in_pieces():
+    assert run(IN_PIECES) == "linked"

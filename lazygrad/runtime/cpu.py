@@ -52,9 +52,9 @@ class LLVMCompiler(CodeGenerator):
             self.arch = f"{self.cpu} {','.join(sorted(self.features))} {version_of(llvm)}"
             self.triple = llvm.get_default_triple()
             self.machine = self._machine(found.flatten())
-            #: Links object files into this process. JITLink takes one block for a file; LLVM's older linker takes
-            #: one for each section, and ends the process where they come to lie 2 GB apart. Not on Windows, whose
-            #: object files JITLink does not know well.
+            #: Links object files into this process. JITLink takes one block for a file; LLVM's older linker
+            #: takes one for each section, and ends the process where they come to lie 2 GB apart. Not on
+            #: Windows, whose object files JITLink does not know well.
             self.linker = llvm.create_lljit_compiler(
                 self._machine(found.flatten()),
                 use_jit_link=platform.system() != "Windows",

@@ -1,5 +1,5 @@
-"""What a running program must survive: Ctrl-C at any moment, forks while threads plan, compile and run, address
-space in pieces.
+"""What a running program must survive: Ctrl-C at any moment, forks while threads plan, compile and run,
+address space in pieces.
 
 Each in a process of its own, with a time limit: what goes wrong here hangs, or ends the process.
 """

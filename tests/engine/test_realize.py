@@ -13,7 +13,6 @@ import pytest
 from lazygrad import Context, Tensor, Variable
 from lazygrad.device import GlobalCounters
 from lazygrad.engine import programs, realize
-from lazygrad.schedule.kernelize import clear_templates
 from tests.helpers import PATIENCE, ROOT, in_threads, needs
 
 
@@ -146,7 +145,6 @@ def test_an_interrupted_write_happens_once(interrupted):
 def test_an_interrupted_kernelize_can_be_repeated(monkeypatch):
     from lazygrad.schedule import kernelize
 
-    clear_templates()
     a = memory([1.0, 2.0])
     out = a * 77 + a
     with monkeypatch.context() as patch:
@@ -227,7 +225,6 @@ def test_equal_kernels_are_compiled_once():
 
 
 def test_a_second_device_of_a_kind_reuses_the_binary():
-    clear_templates()  # another test's number may have made this one an argument on the first device
     a = Tensor([1.5, 2.5], device="CPU")
     (a * 321).realize()
     binaries = len(programs._compiled)

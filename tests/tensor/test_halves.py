@@ -51,3 +51,9 @@ def test_large_scores_of_attention_are_not_rounded(dtype: DType) -> None:
     found = q.scaled_dot_product_attention(k, v)
     assert found.dtype is dtype
     np.testing.assert_allclose(found.double().numpy(), wanted, atol=8 * dtypes.finfo(dtype).eps)
+
+
+def test_the_bins_of_a_histogram_are_found_in_float32():
+    x = Tensor([2.09375, 3.6875, 9.9375], dtype="bfloat16")
+    assert x.histc(100, 0, 10).float().numpy().nonzero()[0].tolist() == [20, 36, 99]
+    assert x.histc(100, 0, 10).dtype is dtypes.bfloat16

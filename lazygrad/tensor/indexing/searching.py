@@ -212,7 +212,7 @@ class SearchingMixin(StatisticsMixin):
             raise ValueError(f"histc needs a positive number of bins, not {bins}")
         if min > max:
             raise ValueError(f"histc needs min <= max, not {min} and {max}")
-        x = self._float().flatten().detach()
+        x, dtype = self._wide().flatten().detach(), self._float().dtype
         low, high = float(min), float(max)
         if low == high and vmax(x.shape[0]):
             low, high = (float(t.item()) for t in x.aminmax())
@@ -222,7 +222,8 @@ class SearchingMixin(StatisticsMixin):
         place = (x == high).where(float(bins - 1), place)
         inside = (x >= low) & (x <= high)
         index = inside.where(place, float(bins)).cast(dtypes.int64)  # beyond the end: dropped
-        return self.zeros(bins, dtype=x.dtype, device=self.device).scatter_add(0, index, x._filled(1.0))
+        one = x._filled(1.0).cast(dtype)
+        return self.zeros(bins, dtype=dtype, device=self.device).scatter_add(0, index, one)
 
     def histogram(
         self,

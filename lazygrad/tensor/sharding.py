@@ -28,7 +28,6 @@ class ShardingMixin(AssigningMixin):
         self,
         device: Devices | DType | TensorBase | None = None,
         dtype: DType | str | None = None,
-        *,
         non_blocking: bool = False,
         copy: bool = False,
     ) -> Tensor:

@@ -147,6 +147,15 @@ def test_a_number_that_does_not_fit_is_refused():
     assert Tensor(2**40, dtype="long").item() == 2**40
 
 
+def test_to_takes_what_pytorchs_takes_in_its_order() -> None:
+    x = Tensor([1, 2]).realize()
+    moved = x.to("CPU", "float16", True, True)
+    assert (moved.dtype, moved.tolist()) == (dtypes.float16, [1.0, 2.0])
+    same, copied = x.to("CPU", x.dtype, True), x.to("CPU", x.dtype, True, True)
+    x.assign([3, 4])
+    assert (same.tolist(), copied.tolist()) == ([3, 4], [1, 2])
+
+
 def test_a_part_of_a_copy_is_copied() -> None:
     assert Tensor([1, 2]).to("CPU:1")[:1].to("CPU").tolist() == [1]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..codegen.compile import compile_kernel, stage_times
 from ..config import CACHELEVEL, CHECK, Context, ContextVar, usable_cores
-from ..device import CompiledDevice, Device, Program
+from ..device import CompiledDevice, Device, OutOfMemoryError, Program
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from ..schedule.kernelize import planning
@@ -65,7 +65,12 @@ class Build:
             _count("compile", start)
             store_program(self.device, self.key[1], self.spec, lib)
         start = time.perf_counter()
-        runner = Runner(self.spec, lib, self.device.load(self.spec, lib), self.spec.vars)
+        try:
+            program = self.device.load(self.spec, lib)
+        except OutOfMemoryError:  # no room for code: that of others goes
+            method_cache.clear()
+            program = self.device.load(self.spec, lib)
+        runner = Runner(self.spec, lib, program, self.spec.vars)
         _count("load", start)
         if self.keeps:
             _make_room(_compiled)

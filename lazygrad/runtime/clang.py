@@ -20,6 +20,7 @@ from ..renderer.cstyle import CStyleRenderer
 from ..renderer.cstyle.dialects import c_target
 from . import _replay, _scratch
 from ._host import HostAllocator
+from ._mappings import check_room
 from ._native import host_features, host_name, host_target, native_program, native_replay
 from .cpu import host_compiler
 
@@ -155,6 +156,7 @@ def _load_library(lib: bytes, source: str) -> Any:
     """Map a shared library; its file, in a directory of our own, is gone when this returns."""
     import tempfile
 
+    check_room()
     with tempfile.TemporaryDirectory(prefix="lazygrad-", ignore_cleanup_errors=True) as folder:
         path = os.path.join(folder, "kernel.so")
         with open(path, "wb") as file:

@@ -20,6 +20,7 @@ from . import _replay, _scratch
 from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
 from ._llvm import CodeGenerator, apart, llvm_lock, llvmlite_binding, version_of
+from ._mappings import check_room
 from ._native import host_target, native_program, native_replay
 
 #: Code that nobody calls any more, for the next who holds the lock to free.
@@ -95,6 +96,7 @@ class LLVMCompiler(CodeGenerator):
             library.import_symbol(_scratch.SYMBOL, self.scratch_address())
         with llvm_lock:
             _unused.clear()
+            check_room()
             try:
                 loaded = library.link(self.linker, f"kernel{next(self._libraries)}")
                 return {symbol: loaded[symbol] for symbol in symbols}, _Code(loaded)

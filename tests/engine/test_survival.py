@@ -1,5 +1,5 @@
 """What a running program must survive: Ctrl-C at any moment, forks while threads plan, compile and run,
-address space in pieces.
+address space in pieces or used up.
 
 Each in a process of its own, with a time limit: what goes wrong here hangs, or ends the process.
 """
@@ -178,3 +178,46 @@ IN_PIECES = """
 @pytest.mark.skipif(sys.platform != "linux", reason="takes address space as Linux gives it")
 def test_kernels_are_linked_where_address_space_is_in_pieces():
     assert run(IN_PIECES) == "linked"
+
+
+# Takes all mappings that the system gives a process, but for a hundred.
+FEW_MAPPINGS = """
+    import ctypes, mmap, sys
+    from lazygrad import Tensor
+
+    system = ctypes.CDLL(None)
+    system.mmap.restype = ctypes.c_void_p
+    system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    system.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+
+    def check(n):
+        assert (Tensor.ones(n).contiguous() * n).sum().item() == n * n
+
+    def mappings():
+        with open("/proc/self/maps") as file:
+            return len(file.readlines())
+
+    check(2)
+    left = int(sys.argv[1]) - mappings() - 100
+    block = system.mmap(None, left * mmap.PAGESIZE, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    for page in range(1, left, 2):
+        system.mprotect(block + page * mmap.PAGESIZE, mmap.PAGESIZE, 3)
+    for n in range(3, 63):
+        check(n)
+    print("runs on")
+"""
+
+
+def _mappings_allowed() -> int:
+    try:
+        with open("/proc/sys/vm/max_map_count") as file:
+            return int(file.read())
+    except OSError:
+        return 1 << 31
+
+
+@pytest.mark.skipif(
+    _mappings_allowed() > 1 << 18, reason="this system gives a process more mappings than that"
+)
+def test_programs_make_room_where_mappings_run_out():
+    assert run(FEW_MAPPINGS, _mappings_allowed()) == "runs on"

@@ -279,10 +279,12 @@ class CreationMixin(FunctionMixin):
         """
         if not base > 0:
             raise ValueError(f"logspace needs a positive base, not {base}")
-        exponents = cls.linspace(start, stop, steps, **more)
-        if base == 2:
-            return exponents.exp2()
-        return exponents._filled(base).pow(exponents)
+        chosen = to_dtype(more.pop("dtype", None) or default_float())
+        tracked = more.pop("requires_grad", None)
+        work = chosen if dtypes.is_float(chosen) and chosen.itemsize >= 4 else dtypes.float32
+        exponents = cls.linspace(start, stop, steps, dtype=work, **more)
+        made = (exponents.exp2() if base == 2 else exponents._filled(base).pow(exponents)).cast(chosen)
+        return made if tracked is None else made.requires_grad_(tracked)
 
     @classmethod
     def eye(

@@ -267,6 +267,14 @@ def test_errors(name: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("base", [2.0, 10.0])
+def test_logspace_of_another_dtype_rounds_its_results(base: float) -> None:
+    for dtype in ("int32", "float16"):
+        found = Tensor.logspace(0, 1, 3, base, dtype=dtype)
+        assert found.dtype is Tensor([], dtype=dtype).dtype
+        np.testing.assert_array_equal(found.numpy(), np.logspace(0, 1, 3, base=base).astype(dtype))
+
+
 def test_logspace() -> None:
     np.testing.assert_allclose(Tensor.logspace(-1, 2, 4).numpy(), [0.1, 1, 10, 100], rtol=1e-6)
     found = Tensor.logspace(0, 1, 3, base=math.e, dtype="float64")

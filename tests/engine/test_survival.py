@@ -139,28 +139,36 @@ def test_forks_while_threads_work_for_long():
     assert run(FORKS, 60) == "errors"
 
 
-# Nothing is free but a page here and there, 3 GB apart, and more below all of them.
-IN_PIECES = """
-    import ctypes, math, mmap
+# The address space of this process, as a program may leave it.
+SPACE = """
+    import ctypes, math, mmap, sys
     from lazygrad import Tensor
 
+    NOTHING, READ_AND_WRITE, NO_RESERVE = 0, 3, 0x4000
     system = ctypes.CDLL(None)
     system.mmap.restype = ctypes.c_void_p
     system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
     system.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    NO_RESERVE = 0x4000
+    system.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
     def take(address, nbytes):
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
-        return system.mmap(address, nbytes, 0, flags, -1, 0)
+        return system.mmap(address, nbytes, NOTHING, flags, -1, 0)
+
+    def taken():
+        with open("/proc/self/maps") as file:
+            return [[int(end, 16) for end in row.split()[0].split("-")] for row in file]
 
     def check(n):
         assert abs(Tensor.ones(n).contiguous().exp().log_softmax().sum().item() + n * math.log(n)) < 1e-3
 
-    check(8)
-    with open("/proc/self/maps") as file:
-        taken = [[int(end, 16) for end in row.split()[0].split("-")] for row in file]
-    for (_, end), (begin, _) in zip(taken, taken[1:]):
+    check(2)
+"""
+
+# Nothing is free but a page here and there, 3 GB apart, and more below all of them.
+IN_PIECES = """
+    blocks = taken()
+    for (_, end), (begin, _) in zip(blocks, blocks[1:]):
         if 0 < begin - end < 1 << 40:
             take(end, begin - end)
     pages = []
@@ -169,7 +177,7 @@ IN_PIECES = """
         take(None, (3 << 30) + mmap.PAGESIZE)
     for page in pages:
         system.munmap(page, mmap.PAGESIZE)
-    for n in range(9, 29):
+    for n in range(3, 23):
         check(n)
     print("linked")
 """
@@ -177,31 +185,15 @@ IN_PIECES = """
 
 @pytest.mark.skipif(sys.platform != "linux", reason="takes address space as Linux gives it")
 def test_kernels_are_linked_where_address_space_is_in_pieces():
-    assert run(IN_PIECES) == "linked"
+    assert run(SPACE + IN_PIECES) == "linked"
 
 
 # Takes all mappings that the system gives a process, but for a hundred.
 FEW_MAPPINGS = """
-    import ctypes, mmap, sys
-    from lazygrad import Tensor
-
-    system = ctypes.CDLL(None)
-    system.mmap.restype = ctypes.c_void_p
-    system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    system.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-
-    def check(n):
-        assert (Tensor.ones(n).contiguous() * n).sum().item() == n * n
-
-    def mappings():
-        with open("/proc/self/maps") as file:
-            return len(file.readlines())
-
-    check(2)
-    left = int(sys.argv[1]) - mappings() - 100
-    block = system.mmap(None, left * mmap.PAGESIZE, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    left = int(sys.argv[1]) - len(taken()) - 100
+    block = take(None, left * mmap.PAGESIZE)
     for page in range(1, left, 2):
-        system.mprotect(block + page * mmap.PAGESIZE, mmap.PAGESIZE, 3)
+        system.mprotect(block + page * mmap.PAGESIZE, mmap.PAGESIZE, READ_AND_WRITE)
     for n in range(3, 63):
         check(n)
     print("runs on")
@@ -220,4 +212,4 @@ def _mappings_allowed() -> int:
     _mappings_allowed() > 1 << 18, reason="this system gives a process more mappings than that"
 )
 def test_programs_make_room_where_mappings_run_out():
-    assert run(FEW_MAPPINGS, _mappings_allowed()) == "runs on"
+    assert run(SPACE + FEW_MAPPINGS, _mappings_allowed()) == "runs on"

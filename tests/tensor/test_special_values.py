@@ -121,3 +121,28 @@ def test_slopes_of_quantiles():
     torch.special.ndtri(theirs).sum().backward()
     mine = Tensor(p, requires_grad=True)
     np.testing.assert_allclose(mine.ndtri().sum().gradient(mine)[0].numpy(), theirs.grad, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "limit", [NAN, Tensor(NAN), Tensor([0.0, NAN])], ids=["number", "tensor", "one of two"]
+)
+def test_a_limit_that_is_nan_wins(limit: Any) -> None:
+    x = Tensor([INF, 1.0])
+    for found in (x.clamp(limit), x.clamp(max=limit), x.clamp(limit, 2.0), x.clip(0.0, limit)):
+        assert math.isnan(found[1].item())
+    wanted = np.minimum(x.numpy(), limit.numpy() if isinstance(limit, Tensor) else limit)
+    np.testing.assert_array_equal(x.clamp_max(limit).numpy(), wanted)
+
+
+def test_slopes_at_the_end_of_floats() -> None:
+    def slope(name: str, at: float) -> float:
+        x = Tensor([at], requires_grad=True)
+        return getattr(x, name)().sum().gradient(x)[0].item()
+
+    assert [slope("i0", at) for at in (100.0, -100.0)] == [INF, -INF]
+    assert [slope("i1", at) for at in (0.0, 100.0)] == [0.5, INF]
+    assert slope("i1e", 1e-40) == pytest.approx(0.5)
+    assert slope("entr", 0.0) == INF
+    assert all(math.isnan(slope("entr", at)) for at in (-1.0, NAN))
+    assert slope("digamma", INF) == 0.0
+    assert slope("digamma", 1e30) == pytest.approx(1e-30)

@@ -28,7 +28,7 @@ class BesselMixin(SpecialMixin):
         >>> Tensor([0.0]).i0().tolist()
         [1.0]
         """
-        return self.i0e() * self._float().abs().exp()
+        return self._sloped(_I0)
 
     def i0e(self) -> Tensor:
         """exp(-|x|)·i0(x).
@@ -44,7 +44,7 @@ class BesselMixin(SpecialMixin):
         >>> Tensor([0.0]).i1().tolist()
         [0.0]
         """
-        return self.i1e() * self._float().abs().exp()
+        return self._sloped(_I1)
 
     def i1e(self) -> Tensor:
         """exp(-|x|)·i1(x).
@@ -63,6 +63,16 @@ class BesselMixin(SpecialMixin):
         return self._sloped(_Sinc, 0)
 
 
+class _I0(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        self.save_for_backward(x)
+        return x.i0e() * x.abs().exp()
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (x,) = self.saved_tensors
+        return grad * x.i1()  # type: ignore[no-any-return]
+
+
 class _I0e(Function):
     def forward(self, x: Tensor) -> Tensor:
         result = _bessel(x, I0_NEAR, I0_FAR)
@@ -72,6 +82,18 @@ class _I0e(Function):
     def backward(self, grad: Tensor) -> Tensor:
         x, result = self.saved_tensors
         return grad * (x.i1e() - x.sign() * result)  # type: ignore[no-any-return]
+
+
+class _I1(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        self.save_for_backward(x)
+        return x.i1e() * x.abs().exp()
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (x,) = self.saved_tensors
+        origin = x == 0
+        slope = origin.where(0.5, x.i0e() - x.i1e() / origin.where(1.0, x))
+        return grad * (slope * x.abs().exp())  # type: ignore[no-any-return]
 
 
 class _I1e(Function):
@@ -85,7 +107,7 @@ class _I1e(Function):
     def backward(self, grad: Tensor) -> Tensor:
         x, result = self.saved_tensors
         origin = x == 0
-        slope = x.i0e() - result * (x.sign() + origin.where(1.0, x).reciprocal())
+        slope = x.i0e() - result * x.sign() - result / origin.where(1.0, x)
         return grad * origin.where(0.5, slope)  # type: ignore[no-any-return]
 
 

@@ -201,7 +201,7 @@ def _zeta(x: Tensor, s: int) -> Tensor:
         total = total + (x + float(k)).pow(-s)
     far = x + 10.0
     power = far.pow(-s)
-    total = total + power * far / float(s - 1) + power * 0.5
+    total = total + far.pow(1 - s) / float(s - 1) + power * 0.5
     factor, term = float(s), power / far
     square = (far * far).reciprocal()
     for k, bernoulli in enumerate(BERNOULLI):

@@ -79,8 +79,7 @@ class SpecialMixin(SortingMixin):
         >>> Tensor([0.0, 1.0, -1.0]).entr().tolist()
         [0.0, -0.0, -inf]
         """
-        x = self._float()
-        return (x < 0).where(-math.inf, (x == 0).where(0.0, -(x * (x > 0).where(x, 1.0).log())))
+        return self._sloped(_Entr)
 
     def hypot(self, other: Any) -> Tensor:
         """sqrt(self² + other²), without overflow; infinite where one is, and its slope at 0 is 0.
@@ -161,6 +160,16 @@ def chebyshev_series(t: Tensor, coefficients: Sequence[float]) -> Tensor:
     for coefficient in reversed(terms[1:-1]):
         after, last = last, double * last - after + coefficient
     return t * last - after + terms[0]
+
+
+class _Entr(Function):
+    def forward(self, x: Tensor) -> Tensor:
+        self.save_for_backward(x)
+        return (x < 0).where(-math.inf, (x == 0).where(0.0, -(x * (x > 0).where(x, 1.0).log())))
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (x,) = self.saved_tensors
+        return grad * (-1.0 - x.log())  # type: ignore[no-any-return]
 
 
 class _Hypot(Function):

@@ -88,7 +88,7 @@ class ChoosingMixin(ComparisonMixin):
         return self._binary(Ops.MIN, other)
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
-        """Limited to [min, max], either of which may be a tensor or missing; NaN stays.
+        """Limited to [min, max], either of which may be a tensor or missing; NaN in any of them wins.
 
         >>> Tensor([-3, 1, 9]).clamp(0, 5).tolist()
         [0, 1, 5]
@@ -97,9 +97,9 @@ class ChoosingMixin(ComparisonMixin):
             raise ValueError("clamp needs min or max")
         result = self.cast(self.dtype)
         if min is not None:
-            result = (result < min).where(min, result)
+            result = _or_nan(result < min, min).where(min, result)
         if max is not None:
-            result = (result > max).where(max, result)
+            result = _or_nan(result > max, max).where(max, result)
         return result
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
@@ -118,6 +118,13 @@ class ChoosingMixin(ComparisonMixin):
         """
         step = (self._operand(end) - self) * weight
         return self._binary(Ops.ADD, step)
+
+
+def _or_nan(condition: Tensor, limit: Any) -> Tensor:
+    """Where a condition holds, and where a limit is NaN."""
+    if isinstance(limit, ChoosingMixin):
+        return condition | limit.isnan() if dtypes.is_float(limit.dtype) else condition
+    return condition | True if limit != limit else condition
 
 
 def _weak_pair(condition: ChoosingMixin, yes: Any, no: Any) -> tuple[TensorBase, TensorBase]:

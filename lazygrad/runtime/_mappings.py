@@ -14,7 +14,7 @@ from typing import Any
 from ..device import OutOfMemoryError
 
 #: So many are asked for: one program takes at most five.
-WANTED = 16
+WANTED = 8
 _NOTHING, _READ_AND_WRITE = 0, 3  # PROT_NONE, PROT_READ | PROT_WRITE
 
 

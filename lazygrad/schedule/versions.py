@@ -19,7 +19,7 @@ from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, new_node
-from ..locks import uninterrupted
+from ..locks import table_lock, uninterrupted
 from ..shape.movement import reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
@@ -67,19 +67,20 @@ def next_version(assign: UOp) -> UOp:
 
     The BUFFER is that of the ASSIGN where its memory was fresh, else a new node on the same memory.
     """
-    before = effective(assign.src[0])
-    if "fresh" in before.facts:
-        del before.facts["fresh"]
-        after = before
-    else:
-        after = mark_buffer(
-            new_buffer(device_name(before), before.arg, before.dtype), before.facts.pop("buffer")
-        )
-        before.facts["overwritten"] = True
-        if "origin" in before.facts:  # of the memory
-            after.facts["origin"] = before.facts["origin"]
-    set_becomes(assign, after)
-    _let_go(assign, after)  # and with it of the kernel and its inputs
+    with table_lock:
+        before = effective(assign.src[0])
+        if "fresh" in before.facts:
+            del before.facts["fresh"]
+            after = before
+        else:
+            after = mark_buffer(
+                new_buffer(device_name(before), before.arg, before.dtype), before.facts.pop("buffer")
+            )
+            before.facts["overwritten"] = True
+            if "origin" in before.facts:  # of the memory
+                after.facts["origin"] = before.facts["origin"]
+        set_becomes(assign, after)
+        _let_go(assign, after)  # and with it of the kernel and its inputs
     return after
 
 
@@ -154,12 +155,13 @@ _NUMBERS = frozenset((Ops.BIND, Ops.DEFINE_VAR))
 
 def set_becomes(node: UOp, replacement: UOp) -> None:
     """Record where a node's value is held from now on."""
-    node.facts["becomes"] = replacement
     base = replacement
     while base.op in MOVEMENT:
         base = base.src[0]
-    alive = [ref for ref in base.facts.get("values", ()) if ref() is not None]
-    base.facts["values"] = [*alive, weakref.ref(node)]
+    with table_lock:
+        node.facts["becomes"] = replacement
+        alive = [ref for ref in base.facts.get("values", ()) if ref() is not None]
+        base.facts["values"] = [*alive, weakref.ref(node)]
 
 
 def _let_go(base: UOp, successor: UOp) -> None:

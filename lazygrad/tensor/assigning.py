@@ -11,7 +11,7 @@ from ..gradient import GRADIENTS, filled
 from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..schedule.kernelize import planning
+from ..locks import table_lock
 from ..schedule.multi import laid_like, new_memory, value_of
 from ..schedule.versions import device_name, new_buffer, peel, placed
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
@@ -87,12 +87,13 @@ class AssigningMixin(ComputingMixin):
             return self
         if source._requires_grad:
             node = UOp(Ops.DETACH, node.dtype, (node,))
-        with planning:  # no other thread runs or writes between looking and writing
-            storage = self._memory()
-            if storage is None:
-                node = placed(node, self.device)
-                self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)
-            else:
+        storage = self._memory()
+        if storage is None:
+            node = placed(node, self.device)
+            self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)
+        elif 0 not in self.shape:
+            with table_lock:  # else another thread's run may move on what is looked at
+                storage.refresh()
                 self._write(storage, node)
         return self
 
@@ -125,9 +126,7 @@ class AssigningMixin(ComputingMixin):
         return storage
 
     def _write(self, storage: Storage, node: UOp) -> None:
-        """Make a new version of the storage with `node` written where this tensor looks."""
-        if 0 in self.shape:
-            return  # no element to write
+        """Make a new version of the storage with `node` written where this tensor looks, under table_lock."""
         version = storage.version
         base, tracker = base_and_tracker(peel(self.uop))
         if base is not version:

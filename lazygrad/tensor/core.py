@@ -16,7 +16,6 @@ from ..ir.index import bounds, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
-from ..schedule.kernelize import planning
 from ..schedule.versions import has_become, latest
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
@@ -140,7 +139,7 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _claim_memory(self) -> None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
-        with planning:  # no other thread runs or writes what is looked at
+        with table_lock:  # no other thread runs or writes what is looked at
             node = self.uop
             if self._storage is not None:
                 self._storage.refresh()

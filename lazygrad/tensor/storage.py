@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
-from ..schedule.kernelize import planning
+from ..locks import table_lock
 from ..schedule.versions import latest
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Storage:
         """Follow what the newest version has become by running."""
         if base_of(latest(self.version)) is self.version:
             return
-        with planning:  # so that all follow to the same one
+        with table_lock:  # so that all follow to the same one
             version = base_of(latest(self.version))
             for tensor in self.views():
                 tensor.uop  # noqa: B018  it follows too

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from lazygrad import Context, Tensor, Variable
 from lazygrad.device import GlobalCounters
 from lazygrad.engine import programs, realize
+from lazygrad.schedule.kernelize import planning
 from tests.helpers import PATIENCE, ROOT, in_threads, needs
 
 
@@ -83,6 +85,16 @@ def counted_to_three() -> None:
     for step in range(3):
         total.assign(total + step)
     assert total.tolist() == [3.0] * 8
+
+
+def test_tensors_are_made_and_written_while_another_thread_plans():
+    x, y = memory([1.0]), Tensor([2.0])
+    with planning:
+        worker = threading.Thread(target=lambda: x.assign(Tensor([3.0]) + y))
+        worker.start()
+        worker.join(PATIENCE)
+        assert not worker.is_alive()
+    assert x.tolist() == [5.0]
 
 
 def test_threads_have_flags_of_their_own():

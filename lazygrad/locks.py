@@ -56,9 +56,9 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
-#: Guards what the garbage collector may change at any allocation: the table of nodes, free lists, counts, what
-#: nodes have become. One lock for all of it, since whoever holds it may at any point be made to drop a node or
-#: a Buffer. Held for microseconds, never while something is planned, compiled or run.
+#: Guards what the garbage collector may change at any allocation: the table of nodes, free lists, counts; and
+#: what nodes have become. One lock for all of it, since whoever holds it may at any point be made to drop a
+#: node or a Buffer. Held for microseconds, never while something is planned, compiled or run.
 table_lock = lock_across_fork()
 
 # *** work that Ctrl-C must not tear

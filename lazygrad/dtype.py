@@ -459,6 +459,11 @@ def sum_acc_dtype(dtype: DType) -> DType:
 _defaults: dict[str, DType] = {"float": dtypes.float32, "int": dtypes.int32}
 
 
+def wide_float(dtype: DType) -> DType:
+    """The float dtype for formulas of several steps: this one, if it has 32 bits at least, else float32."""
+    return dtype if dtypes.is_float(dtype) and dtype.itemsize >= 4 else dtypes.float32
+
+
 def default_float() -> DType:
     """The type of a bare Python float."""
     return _defaults["float"]

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..device import Device, Devices
-from ..dtype import ConstType, DType, default_float, default_int, dtypes, to_dtype
+from ..dtype import ConstType, DType, default_float, default_int, dtypes, to_dtype, wide_float
 from ..gradient import expanded
 from ..ir.index import sint
 from ..ir.ops import Ops
@@ -258,7 +258,7 @@ class CreationMixin(FunctionMixin):
         if not isinstance(steps, int) or steps < 0:
             raise ValueError(f"linspace needs a number of steps that is not negative, not {steps!r}")
         chosen = default_float() if dtype is None else to_dtype(dtype)
-        work = chosen if dtypes.is_float(chosen) and chosen.itemsize >= 4 else dtypes.float32
+        work = wide_float(chosen)
         place = Device.canonicalize(device)
         if steps < 2:
             return cls.full((steps,), start, dtype=chosen, device=place, requires_grad=requires_grad)
@@ -271,7 +271,17 @@ class CreationMixin(FunctionMixin):
         return made if requires_grad is None else made.requires_grad_(requires_grad)
 
     @classmethod
-    def logspace(cls, start: float, stop: float, steps: int, base: float = 10.0, **more: Any) -> Tensor:
+    def logspace(
+        cls,
+        start: float,
+        stop: float,
+        steps: int,
+        base: float = 10.0,
+        *,
+        dtype: DType | str | None = None,
+        device: Devices | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
         """`steps` numbers from base^start to base^stop, with equal ratios.
 
         >>> Tensor.logspace(0, 2, 3, base=2.0).tolist()
@@ -279,12 +289,10 @@ class CreationMixin(FunctionMixin):
         """
         if not base > 0:
             raise ValueError(f"logspace needs a positive base, not {base}")
-        chosen = to_dtype(more.pop("dtype", None) or default_float())
-        tracked = more.pop("requires_grad", None)
-        work = chosen if dtypes.is_float(chosen) and chosen.itemsize >= 4 else dtypes.float32
-        exponents = cls.linspace(start, stop, steps, dtype=work, **more)
+        chosen = default_float() if dtype is None else to_dtype(dtype)
+        exponents = cls.linspace(start, stop, steps, dtype=wide_float(chosen), device=device)
         made = (exponents.exp2() if base == 2 else exponents._filled(base).pow(exponents)).cast(chosen)
-        return made if tracked is None else made.requires_grad_(tracked)
+        return made if requires_grad is None else made.requires_grad_(requires_grad)
 
     @classmethod
     def eye(
@@ -362,7 +370,7 @@ class CreationMixin(FunctionMixin):
 def _progression(count: int, start: ConstType, step: ConstType, dtype: DType, device: Devices) -> UOp:
     """start + i·step: counted exactly in integers, scaled in the dtype (at least float32 for floats)."""
     if dtypes.is_float(dtype):
-        work = dtype if dtype.itemsize >= 4 else dtypes.float32
+        work = wide_float(dtype)
     elif isinstance(start, float) or isinstance(step, float):
         work = dtypes.float64
     else:

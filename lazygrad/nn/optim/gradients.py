@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...device import Devices
-from ...dtype import dtypes
+from ...dtype import dtypes, wide_float
 from ...tensor import Tensor, no_grad
 from ..parameters import buffer
 from ..state import get_state_dict
@@ -64,7 +64,7 @@ def _grad(param: Tensor) -> Tensor:
 
 
 def _norm_part(grad: Tensor, norm_type: float) -> Tensor:
-    wide = grad.cast(dtypes.float32) if grad.dtype.itemsize < 4 else grad
+    wide = grad.cast(wide_float(grad.dtype))
     if math.isinf(norm_type):
         return wide.abs().max()
     return wide.square().sum() if norm_type == 2 else wide.abs().pow(norm_type).sum()
@@ -127,7 +127,7 @@ class GradScaler:
 
     def scale(self, loss: Tensor) -> Tensor:
         """The loss times the scale, in float32 at least."""
-        return loss.cast(dtypes.float32 if loss.dtype.itemsize < 4 else loss.dtype) * self.scale_factor
+        return loss.cast(wide_float(loss.dtype)) * self.scale_factor
 
     def unscale_(self, optimizer: Optimizer) -> Tensor:
         """Divide the gradients by the scale, once a step (to clip them before it); whether all are finite."""

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from ...dtype import ConstType, DType, cast_value, default_float, default_int, dtypes, least_upper_dtype
+from ...dtype import (
+    ConstType,
+    DType,
+    cast_value,
+    default_float,
+    default_int,
+    dtypes,
+    least_upper_dtype,
+    wide_float,
+)
 from ...gradient import filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp
@@ -93,7 +102,7 @@ class OperandsMixin(CastingMixin):
     def _wide(self) -> Tensor:
         """This tensor in a float dtype of 32 bits at least: for formulas of several steps."""
         x = self._float()
-        return x if x.dtype.itemsize >= 4 else x.cast(dtypes.float32)
+        return x.cast(wide_float(x.dtype))
 
     def _sloped(self, function: type[Function], *more: Any) -> Tensor:
         """A function of one variable whose slope is written down."""

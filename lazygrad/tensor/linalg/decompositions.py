@@ -81,8 +81,7 @@ class DecompositionsMixin(FourierMixin):
             raise ValueError(f"{name} needs matrices, not shape {shape_text(self.shape)}")
         if not all(isinstance(s, int) for s in self.shape):
             raise NotImplementedError(f"{name} of symbolic shape {shape_text(self.shape)}")
-        x = self._float()
-        return x if x.dtype.itemsize >= 4 else x.cast(dtypes.float32)
+        return self._wide()
 
     # *** inverses and solutions
 

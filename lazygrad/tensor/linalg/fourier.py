@@ -281,8 +281,7 @@ class FourierMixin(ProductsMixin):
         if size < 1:
             raise ValueError(f"{name} needs a positive size, not {size} in shape {shape_text(self.shape)}")
         at_most(name, "samples along an axis", size, MOST_SAMPLES)
-        wide = self if self.dtype.itemsize >= 4 else self.cast(dtypes.float32)
-        lines = wide._resized(axis, size).movedim(axis, -2)
+        lines = self._wide()._resized(axis, size).movedim(axis, -2)
         made = _dft(lines, size, inverse)
         if norm == "ortho":
             made = made * (1.0 / math.sqrt(size))

@@ -222,8 +222,7 @@ class ProductsMixin(SearchingMixin):
         [[1.0, 0.0], [0.0, 1.0]]
         """
         size = self._square("matrix_exp")
-        x = self._float()
-        wide = x if x.dtype.itemsize >= 4 else x.cast(dtypes.float32)
+        x, wide = self._float(), self._wide()
         identity = self.eye(size, dtype=wide.dtype, device=self.device)
         if 0 in self.shape:
             return x

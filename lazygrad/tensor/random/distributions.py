@@ -198,7 +198,7 @@ class DistributionsMixin(DecompositionsMixin):
         0.0
         """
         rate = self.detach()._float()
-        wide = rate if rate.dtype.itemsize >= 4 else rate.cast(dtypes.float32)
+        wide = rate._wide()
         small = wide < SMALL_RATE
         # inversion: the probabilities of 0, 1, 2, ... are added up until they pass a uniform number
         low = small.where(wide, 1.0)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...device import Device, Devices
-from ...dtype import DType, default_float, default_int, dtypes, to_dtype
+from ...dtype import DType, default_float, default_int, dtypes, to_dtype, wide_float
 from ...engine.capture import capturing
 from ...gradient import expanded, filled
 from ...ir.ops import Ops
@@ -161,8 +161,7 @@ def _uniform(count: Any, dtype: DType, device: Devices) -> UOp:
     high, low = words(count, device)
     bits = dtypes.finfo(dtype).mantissa_bits + 1
     if bits <= 24:
-        work = dtype if dtype.itemsize >= 4 else dtypes.float32
-        return _fraction(high, work, bits).cast(dtype)
+        return _fraction(high, wide_float(dtype), bits).cast(dtype)
     shape = (count,)
     rest = (low >> filled(shape, dtypes.uint32, 11)).cast(dtype) * filled(shape, dtype, 2.0**-53)
     return _fraction(high, dtype, 32) + rest
@@ -215,7 +214,7 @@ class RandomMixin(LinalgMixin):
         (2, 3)
         """
         sizes, chosen = checked_shape(sizes_of(shape)), _float_dtype("randn", dtype)
-        work = chosen if chosen.itemsize >= 4 else dtypes.float32
+        work = wide_float(chosen)
         bits = 32 if work is dtypes.float64 else 24
         first, second = (_fraction(w, work, bits) for w in words(prod(sizes), Device.canonicalize(device)))
         # 1 - u is in (0, 1]: its logarithm is finite

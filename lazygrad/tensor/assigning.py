@@ -87,7 +87,7 @@ class AssigningMixin(ComputingMixin):
             return self
         if source._requires_grad:
             node = UOp(Ops.DETACH, node.dtype, (node,))
-        storage = self._memory()
+        storage = self._storage
         if storage is None:
             node = placed(node, self.device)
             self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)

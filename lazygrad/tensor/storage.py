@@ -53,14 +53,13 @@ class Storage:
 
     def refresh(self) -> None:
         """Follow what the newest version has become by running."""
-        if base_of(latest(self.version)) is self.version:
-            return
         with table_lock:  # so that all follow to the same one
             version = base_of(latest(self.version))
-            for tensor in self.views():
-                tensor.uop  # noqa: B018  it follows too
-            self.version = version
-            self._claim()
+            if version is not self.version:
+                for tensor in self.views():
+                    tensor.uop  # noqa: B018  it follows too
+                self.version = version
+                self._claim()
 
     def move_to(self, version: UOp) -> None:
         """Make every view a view of the new version."""

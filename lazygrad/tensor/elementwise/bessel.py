@@ -91,9 +91,7 @@ class _I1(Function):
 
     def backward(self, grad: Tensor) -> Tensor:
         (x,) = self.saved_tensors
-        origin = x == 0
-        slope = origin.where(0.5, x.i0e() - x.i1e() / origin.where(1.0, x))
-        return grad * (slope * x.abs().exp())  # type: ignore[no-any-return]
+        return grad * (_scaled_slope_of_i1(x, x.i1e()) * x.abs().exp())  # type: ignore[no-any-return]
 
 
 class _I1e(Function):
@@ -106,9 +104,13 @@ class _I1e(Function):
 
     def backward(self, grad: Tensor) -> Tensor:
         x, result = self.saved_tensors
-        origin = x == 0
-        slope = x.i0e() - result * x.sign() - result / origin.where(1.0, x)
-        return grad * origin.where(0.5, slope)  # type: ignore[no-any-return]
+        return grad * (_scaled_slope_of_i1(x, result) - x.sign() * result)  # type: ignore[no-any-return]
+
+
+def _scaled_slope_of_i1(x: Tensor, scaled: Tensor) -> Tensor:
+    """exp(-|x|) times the slope of i1, I0 - I1 / x (9.6.26), from i1e."""
+    origin = x == 0
+    return origin.where(0.5, x.i0e() - scaled / origin.where(1.0, x))
 
 
 def _bessel(x: Tensor, near: Sequence[float], far: Sequence[float]) -> Tensor:

@@ -39,7 +39,8 @@ Key = tuple[str, UOp, tuple[Any, ...]]
 _compiled: dict[Key, tuple[ProgramSpec, bytes]] = {}
 #: the same with the device's full name → Runner
 method_cache: dict[Key, Runner] = {}
-#: So many programs are kept: one takes some 80 KB and two mappings, of which Linux gives a process 65,530.
+#: So many programs are kept. One takes some 80 KB and two mappings (five on CLANG), and Linux gives a process
+#: 65,530 of those.
 MAX_PROGRAMS = 8192
 #: What the compile thread has or will have in hand.
 _builds: dict[Key, Build] = {}
@@ -140,7 +141,7 @@ def get_runner(device: str, ast: UOp) -> Runner:
 
 
 def _make_room(kept: dict[Key, Any]) -> None:
-    """Forget the older half of what is full; what of it is still used comes back from disk."""
+    """Forget the older half of what is full; what of it is still used is loaded or made again."""
     if len(kept) >= MAX_PROGRAMS:
         for key in list(kept)[: len(kept) // 2]:
             kept.pop(key, None)

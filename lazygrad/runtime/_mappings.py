@@ -20,7 +20,7 @@ _NOTHING, _READ_AND_WRITE = 0, 3  # PROT_NONE, PROT_READ | PROT_WRITE
 
 def check_room() -> None:
     """Raise OutOfMemoryError where the system may refuse the mappings of one more program."""
-    if sys.platform == "linux" and not _has_room():
+    if not _has_room():
         raise OutOfMemoryError(
             "the system gives this process no more mappings for programs: keep fewer of them, "
             "or raise its limit (sysctl vm.max_map_count)"
@@ -29,6 +29,8 @@ def check_room() -> None:
 
 def _has_room() -> bool:
     """Whether a block can have every other page of another kind: each is a mapping of its own."""
+    if sys.platform != "linux":  # others have no such limit
+        return True
     system, page = _system(), mmap.PAGESIZE
     block = system.mmap(None, WANTED * page, _NOTHING, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
     if block == ctypes.c_void_p(-1).value:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor, Variable
-from lazygrad.device import GlobalCounters
+from lazygrad.device import GlobalCounters, OutOfMemoryError
 from lazygrad.engine import programs, realize
+from lazygrad.runtime import _mappings
 from lazygrad.schedule.kernelize import planning
 from tests.helpers import PATIENCE, ROOT, in_threads, needs
 
@@ -282,6 +283,16 @@ def test_so_many_programs_are_kept(monkeypatch):
     assert totals == [n * n for n in [*range(1, 12), *range(1, 12)]]
     assert len(programs.method_cache) <= 6
     assert len(programs._compiled) <= 6
+
+
+def test_no_room_for_programs_is_an_error_of_its_own(monkeypatch):
+    (a := memory([1.5])).add(0.25).realize()
+    asked = iter([False, False, False, True])
+    monkeypatch.setattr(_mappings, "_has_room", lambda: next(asked))
+    with pytest.raises(OutOfMemoryError, match="no more mappings for programs"):
+        (a * 1234).realize()
+    assert programs.method_cache == {}
+    assert (a * 1234).tolist() == [1851.0]  # refused once, it makes room
 
 
 @pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])

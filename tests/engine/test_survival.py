@@ -209,7 +209,7 @@ def _mappings_allowed() -> int:
 
 
 @pytest.mark.skipif(
-    _mappings_allowed() > 1 << 18, reason="this system gives a process more mappings than that"
+    _mappings_allowed() > 1 << 20, reason="this system gives a process more mappings than a test can take"
 )
 def test_programs_make_room_where_mappings_run_out():
     assert run(SPACE + FEW_MAPPINGS, _mappings_allowed()) == "runs on"

@@ -7,6 +7,7 @@ from types import ModuleType
 
 from . import compile as compile_times
 from . import cores, latency, odd
+from .replay import run as replay
 from .speed import run as speed
 
 MEASUREMENTS: dict[str, ModuleType] = {
@@ -15,6 +16,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "latency": latency,
     "cores": cores,
     "odd": odd,
+    "replay": replay,
 }
 
 

@@ -168,6 +168,11 @@ CACHELEVEL = ContextVar(
     "CACHELEVEL", 2, "2 keeps programs in memory and on disk, 1 only what searches found on disk, 0 nothing"
 )
 CC = ContextVar("CC", "", "the C compiler of device CLANG; empty tries clang, then gcc, then cc")
+CPU_TARGET = ContextVar(
+    "CPU_TARGET",
+    "native",
+    "the processor that CPU and CLANG are opened for: `native`, or one that it can stand for, as `x86-64-v3`",
+)
 DEBUG_STYLE = ContextVar("DEBUG_STYLE", "", "how forms are printed; `classic` is the older tree and table")
 JIT = ContextVar(
     "JIT", 1, "0 never captures, 1 replays what TinyJit captured as one native call, 2 kernel by kernel"

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..config import usable_cores
+from ..config import CPU_TARGET, usable_cores
 from ..device import Program, Target
 from ..renderer import ProgramSpec
 from ._pool import pool
-from ._processors import refined
+from ._processors import PROCESSORS, Processor, refined
 
 #: `entry(void **bufs, int64_t *vals, int32_t piece, int32_t pieces)`. Calling it releases Python's lock.
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32)
@@ -88,6 +88,23 @@ def host_features() -> frozenset[str]:
     facts = _cpu_facts()
     listed = facts.get("flags", facts.get("Features", "")).split()
     return frozenset((*always.get(machine, ()), *listed))
+
+
+def asked_processor() -> tuple[str, Processor] | None:
+    """The processor that CPU_TARGET names, by its name too; None for this machine's own.
+
+    A name that is unknown, or a processor with instructions that this one lacks, raises ValueError.
+    """
+    name = CPU_TARGET.value
+    if name in ("", "native"):
+        return None
+    if name not in PROCESSORS:
+        raise ValueError(f"CPU_TARGET is native or one of {', '.join(PROCESSORS)}, not {name!r}")
+    processor, here = PROCESSORS[name], host_features()
+    missing = sorted(processor.features - here)
+    if missing and (_cpu_facts() or not here & processor.features):  # else the system says too little
+        raise ValueError(f"CPU_TARGET={name}: this processor has no {', '.join(missing)}")
+    return name, processor
 
 
 def host_name() -> str:

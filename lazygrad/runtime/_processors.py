@@ -47,6 +47,11 @@ class Processor:
     cpu: str
     features: frozenset[str]
 
+    @property
+    def march(self) -> str:
+        """What C compilers call it."""
+        return "armv8-a" if self.triple.startswith("aarch64") else self.cpu
+
 
 def _x86(level: str, features: str = "") -> Processor:
     return Processor("x86_64-unknown-linux-gnu", level, frozenset(("sse2", *features.split())))

@@ -21,16 +21,19 @@ from ..renderer.cstyle.dialects import c_target
 from . import _replay, _scratch
 from ._host import HostAllocator
 from ._mappings import check_room
-from ._native import host_features, host_name, host_target, native_program, native_replay
+from ._native import asked_processor, host_features, host_name, host_target, native_program, native_replay
 from .cpu import host_compiler
 
 #: How to compile; TEXT_FLAGS are those without which the text would mean something else.
-FLAGS = " ".join(("-O2 -march=native -shared -fPIC", *TEXT_FLAGS))
+FLAGS = ("-O2", "-shared", "-fPIC", *TEXT_FLAGS)
 TIMEOUT_S = 120
 
 
 class CCompiler(Compiler):
     """C text → the bytes of a shared library. The compiler is looked for when it is first needed."""
+
+    def __init__(self, march: str = "native") -> None:
+        self.flags = (f"-march={march}", *FLAGS)
 
     def command(self) -> list[str]:
         """The compiler's command, found in CC or on the PATH."""
@@ -53,14 +56,14 @@ class CCompiler(Compiler):
         except (DeviceError, OSError):
             return None
         features = ",".join(sorted(host_features()))
-        return f"{file} {found.st_size} {found.st_mtime_ns} {words[1:]} {FLAGS} {host_name()} {features}"
+        return f"{file} {found.st_size} {found.st_mtime_ns} {words[1:]} {self.flags} {host_name()} {features}"
 
     def compile(self, source: str) -> bytes:
-        return self._run(source, *FLAGS.split())
+        return self._run(source, *self.flags)
 
     def disassemble(self, source: str) -> str:
         """The instructions that the compiler makes of the text."""
-        flags = [flag for flag in FLAGS.split() if flag != "-shared"]
+        flags = [flag for flag in self.flags if flag != "-shared"]
         return self._run(source, *flags, "-S").decode(errors="replace")
 
     def _run(self, source: str, *flags: str) -> bytes:
@@ -99,9 +102,11 @@ class ClangDevice(CompiledDevice):
     compiler: CCompiler
 
     def __init__(self, name: str) -> None:
-        target = host_target(c_target(), "native", host_features())
-        target = replace(target, dots=())  # C has no words for these instructions
-        super().__init__(name, HostAllocator(name), CStyleRenderer(target), CCompiler())
+        asked = asked_processor()
+        arch, features = ("native", host_features()) if asked is None else (asked[0], asked[1].features)
+        target = replace(host_target(c_target(), arch, features), dots=())  # C has no words for these
+        compiler = CCompiler("native" if asked is None else asked[1].march)
+        super().__init__(name, HostAllocator(name), CStyleRenderer(target), compiler)
 
     def check(self) -> None:
         self.compiler.command()

@@ -21,7 +21,8 @@ from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
 from ._llvm import CodeGenerator, apart, llvm_lock, llvmlite_binding, version_of
 from ._mappings import check_room
-from ._native import host_target, native_program, native_replay
+from ._native import asked_processor, host_target, native_program, native_replay
+from ._processors import Processor
 
 #: Code that nobody calls any more, for the next who holds the lock to free.
 _unused: list[Any] = []
@@ -41,23 +42,30 @@ class LLVMCompiler(CodeGenerator):
     """The one for this processor, which loads what it made."""
 
     @apart
-    def __init__(self) -> None:
+    def __init__(self, asked: tuple[str, Processor] | None) -> None:
+        """For the processor that is asked for by name, or for this machine's own."""
         llvm = self.llvm = llvmlite_binding()
         with llvm_lock:
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()
-            self.cpu = llvm.get_host_cpu_name()
-            found = llvm.get_host_cpu_features()
-            self.features = frozenset(name for name, there in found.items() if there)
+            self.cpu, words = llvm.get_host_cpu_name(), ""
+            if asked is None:
+                found = llvm.get_host_cpu_features()
+                self.features, words = (
+                    frozenset(name for name, there in found.items() if there),
+                    found.flatten(),
+                )
+            else:
+                self.cpu, self.features = asked[1].cpu, asked[1].features
             #: What the code depends on: the processor's name, its features, LLVM's version.
             self.arch = f"{self.cpu} {','.join(sorted(self.features))} {version_of(llvm)}"
             self.triple = llvm.get_default_triple()
-            self.machine = self._machine(found.flatten())
+            self.machine = self._machine(words)
             #: Links object files into this process. JITLink takes one block for a file; LLVM's older linker
             #: takes one for each section, and ends the process where they come to lie 2 GB apart. Not on
             #: Windows, whose object files JITLink does not know well.
             self.linker = llvm.create_lljit_compiler(
-                self._machine(found.flatten()),
+                self._machine(words),
                 use_jit_link=platform.system() != "Windows",
                 suppress_errors=True,
             )
@@ -125,7 +133,7 @@ def host_compiler() -> LLVMCompiler:
     """The one of this process: of every device CPU, and of whoever needs native code and no device."""
     with _compiler_lock:
         if not _compilers:
-            _compilers.append(LLVMCompiler())
+            _compilers.append(LLVMCompiler(asked_processor()))
         return _compilers[0]
 
 

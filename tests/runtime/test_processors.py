@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,12 +17,16 @@ from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, choose
+from lazygrad.config import CPU_TARGET
 from lazygrad.device import CompileError, DeviceError
 from lazygrad.engine.inspect import InspectedKernel
 from lazygrad.engine.targets import find_target
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.runtime._llvm import CrossCompiler
 from lazygrad.runtime._processors import PROCESSORS, Processor
+from lazygrad.runtime.clang import CCompiler, ClangDevice
+from lazygrad.runtime.cpu import LLVMCompiler, host_compiler
+from tests.helpers import ROOT, needs
 
 #: The registers that hold a processor's whole vectors, wider ones, how many there are, lanes of float32.
 VECTORS = {
@@ -161,3 +169,49 @@ def test_object_files_and_refusals_of_another_processor():
         compiler.compile("define void @f() {")
     with pytest.raises(DeviceError, match="writes no code for pdp11-dec-unix"):
         CrossCompiler(Processor("pdp11-dec-unix", "generic", frozenset()))
+
+
+# *** CPU_TARGET
+
+MATMUL = """
+import numpy as np
+from lazygrad import Device, Tensor
+a, b = np.random.default_rng(0).standard_normal((2, 33, 33), np.float32)
+print(np.abs((Tensor(a) @ Tensor(b)).numpy() - a @ b).max() < 1e-4, Device[Device.DEFAULT].target.arch)
+print(Device[Device.DEFAULT].target.vector_bytes)
+"""
+
+
+def run_for(processor: str, device: str = "CPU") -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "CPU_TARGET": processor, "DEV": device}
+    return subprocess.run(
+        [sys.executable, "-c", MATMUL], env=env, cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
+
+
+def least() -> str:
+    """The first processor of this machine's kind."""
+    return "aarch64" if platform.machine().lower() in ("arm64", "aarch64") else "x86-64"
+
+
+@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
+def test_cpu_target_holds_a_process_to_a_processor(device):
+    done = run_for(least(), device)
+    assert done.stdout.split() == ["True", least(), "16"], done.stderr
+
+
+def test_programs_of_another_processor_are_others(monkeypatch):
+    own = host_compiler().version()
+    other = LLVMCompiler((least(), PROCESSORS[least()]))
+    assert other.version() != own
+    monkeypatch.setattr(CPU_TARGET, "_process", least())
+    assert ClangDevice("CLANG").compiler.flags != CCompiler().flags
+
+
+@pytest.mark.parametrize("device", ["CPU", "CLANG"])
+def test_cpu_target_refuses_what_is_not_here(device):
+    absent = "x86-64" if least() == "aarch64" else "aarch64"
+    done = run_for(absent, device)
+    assert f"ValueError: CPU_TARGET={absent}: this processor has no " in done.stderr
+    done = run_for("pentium", device)
+    assert "ValueError: CPU_TARGET is native or one of aarch64, x86-64" in done.stderr

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
+import weakref
+from collections import deque
 from types import FrameType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 try:  # below the module `signal`, whose functions make enums: 0.2 µs a call, not 3
     import _signal as signal  # type: ignore[import-not-found]
 except ImportError:
     import signal
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 # *** locks that a fork must not tear
 
@@ -64,6 +70,11 @@ table_lock = lock_across_fork()
 # *** work that Ctrl-C must not tear
 
 
+def in_main_thread() -> bool:
+    """Whether this thread is the one that has signals."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
 class uninterrupted:
     """Within it Ctrl-C waits for the end of the block; pressed a second time, it no longer does.
 
@@ -75,7 +86,7 @@ class uninterrupted:
     def __enter__(self) -> None:
         self._handler: Any = None
         self._pending: tuple[int, FrameType | None] | None = None
-        if threading.current_thread() is threading.main_thread():  # no other has signals
+        if in_main_thread():  # no other has signals
             handler = signal.getsignal(signal.SIGINT)
             if callable(handler):
                 self._handler = handler
@@ -91,3 +102,46 @@ class uninterrupted:
             signal.signal(signal.SIGINT, self._handler)
             if self._pending is not None:
                 self._handler(*self._pending)
+
+
+# *** the end of an object, where Ctrl-C would be lost
+
+
+def left_to(queue: deque[Any]) -> Any:
+    """A `__del__` that puts the object onto a queue, for whoever comes next to end it.
+
+    Nothing written in Python runs at an object's end: there Python drops a KeyboardInterrupt, with a note on
+    the screen. Nor is there a lock to wait for. (PyInstanceMethod binds a function of C as a method.)
+    """
+    as_method = ctypes.pythonapi.PyInstanceMethod_New
+    as_method.restype, as_method.argtypes = ctypes.py_object, [ctypes.py_object]
+    return as_method(queue.append)
+
+
+class WeakKeys(Generic[K, V]):
+    """A dict by objects' identity that does not keep them alive; a dead one's value goes with the next `put`.
+
+    (The end of a key of `weakref.WeakKeyDictionary` runs a function written in Python.)
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[int, tuple[weakref.ref[K], V]] = {}
+        self._dead: deque[weakref.ref[K]] = deque()
+
+    def get(self, key: K) -> V | None:
+        """The value of a key, if it has one."""
+        found = self._values.get(id(key))
+        return found[1] if found is not None and found[0]() is key else None
+
+    def put(self, key: K, value: V) -> V:
+        """Give a key its value, unless another thread was faster; returns the one that it has."""
+        with table_lock:
+            while self._dead:
+                gone = self._dead.popleft()
+                for number in [number for number, (ref, _) in self._values.items() if ref is gone]:
+                    del self._values[number]
+            found = self.get(key)
+            if found is None:
+                self._values[id(key)] = (weakref.ref(key, self._dead.append), value)
+                return value
+            return found

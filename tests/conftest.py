@@ -149,7 +149,7 @@ def same_state_after(request: pytest.FixtureRequest) -> Iterator[None]:
     compiling = sys.modules.get("lazygrad.engine.background")
     thread = compiling.background._thread if compiling else None
     if thread is not None:
-        thread.join(60)
+        thread.wait()
     for flag, value in flags.items():
         flag.set_default(value)
     if config and flags:

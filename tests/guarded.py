@@ -13,7 +13,7 @@ from collections import deque
 from typing import Any
 
 from lazygrad.device import BufferSpec, CompiledDevice, Device, GlobalCounters
-from lazygrad.device.memory import DEFAULT_SPEC
+from lazygrad.device.memory import DEFAULT_SPEC, take_back
 from lazygrad.locks import table_lock
 from lazygrad.runtime._host import HostAllocator, Memory
 
@@ -38,6 +38,7 @@ class GuardedAllocator(HostAllocator):
         self.freed: deque[tuple[int, int]] = deque()
 
     def alloc(self, nbytes: int, options: BufferSpec = DEFAULT_SPEC, zero: bool = False) -> Memory:
+        take_back()
         room = -(-max(nbytes, 1) // PAGE) * PAGE
         whole = room + 2 * PAGE
         address = _system.mmap(None, whole, NOTHING, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
@@ -46,12 +47,12 @@ class GuardedAllocator(HostAllocator):
         begin = address + PAGE + (0 if self.at_start else room - nbytes)
         seen = memoryview((ctypes.c_char * nbytes).from_address(begin)).cast("B")
         with table_lock:
-            GlobalCounters.mem_used += nbytes
+            GlobalCounters.held += nbytes
         return Memory(begin, seen, nbytes, (address, whole))
 
     def free(self, handle: Any, options: BufferSpec = DEFAULT_SPEC, shared: bool = False) -> None:
         with table_lock:
-            GlobalCounters.mem_used -= handle.nbytes
+            GlobalCounters.held -= handle.nbytes
         if shared:
             return
         assert _system.mprotect(*handle.owner, NOTHING) == 0

@@ -6,12 +6,12 @@ is asked, once for each op and its types.
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 from ..dtype import DType, dtypes
 from ..ir.ops import ELEMENTWISE, OPS, Ops
 from ..ir.uop import UOp
+from ..locks import WeakKeys
 from ..renderer import Renderer
 from .legalize import legalize
 
@@ -62,9 +62,9 @@ def _loaded(number: int, dtype: DType) -> UOp:
     return UOp(Ops.LOAD, dtype, (UOp(Ops.INDEX, memory.dtype, (memory, UOp.const(dtypes.index, 0))),))
 
 
-_of: weakref.WeakKeyDictionary[Renderer, Prices] = weakref.WeakKeyDictionary()
+_of: WeakKeys[Renderer, Prices] = WeakKeys()
 
 
 def prices_for(renderer: Renderer) -> Prices:
     """The prices for a renderer, which remember what was asked."""
-    return _of.get(renderer) or _of.setdefault(renderer, Prices(renderer))
+    return _of.get(renderer) or _of.put(renderer, Prices(renderer))

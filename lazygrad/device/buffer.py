@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import weakref
-from collections.abc import Callable
+from collections import deque
 from typing import Any
 
 from ..config import POISON
 from ..dtype import DType, numpy_name
-from ..locks import table_lock
+from ..locks import left_to, table_lock
 from .facts import AlreadyAllocatedError, DeviceError
-from .memory import DEFAULT_SPEC, Allocator, BufferSpec, flat_bytes
+from .memory import DEFAULT_SPEC, Allocator, BufferSpec, ended, flat_bytes, take_back
 from .registry import Device
 
 
@@ -24,12 +23,17 @@ class _Export(weakref.ref[Any]):
 
 
 _exports: dict[int, _Export] = {}  # keeps the weak references themselves alive, by their id
+_ended_exports: deque[Any] = deque()
+_export_ended = _ended_exports.append
 
 
-def _export_ended(export: Any) -> None:
+def _count_ended_exports() -> None:
     with table_lock:
-        _exports.pop(id(export), None)
-        export.buffer.exported -= 1
+        while _ended_exports:
+            export = _ended_exports[0]
+            if _exports.pop(id(export), None) is not None:
+                export.buffer._exported -= 1
+            _ended_exports.popleft()
 
 
 class Buffer:
@@ -42,11 +46,11 @@ class Buffer:
         "__weakref__",
         "_base",
         "_buf",
+        "_exported",
         "_owned",
         "allocator",
         "device",
         "dtype",
-        "exported",
         "nbytes",
         "offset",
         "options",
@@ -72,7 +76,7 @@ class Buffer:
             raise ValueError(f"a Buffer's size is a number of elements, not {size!r}")
         self.size, self.dtype, self.options, self.offset = size, dtype, options, offset
         self.nbytes = size * dtype.itemsize
-        self.exported = 0  #: memoryviews, arrays and capsules outside that see this memory
+        self._exported = 0
         self.views = 0  #: views that have a handle on this memory
         self.allocator: Allocator | None = None
         if base is not None:
@@ -108,6 +112,17 @@ class Buffer:
         return self if self._base is None else self._base
 
     @property
+    def exported(self) -> int:
+        """How many memoryviews, arrays and capsules outside see this memory."""
+        if _ended_exports:
+            _count_ended_exports()
+        return self._exported
+
+    def export(self) -> None:
+        """Count one that sees this memory for good."""
+        self._exported += 1
+
+    @property
     def is_allocated(self) -> bool:
         return self.base._buf is not None
 
@@ -131,7 +146,7 @@ class Buffer:
             allocator = self.allocator = Device[self.device].allocator
         made: Buffer = object.__new__(Buffer)
         made._buf = made._base = made.options = None
-        made.offset = made.exported = made.views = 0
+        made.offset = made._exported = made.views = 0
         made.device, made.size, made.dtype, made.nbytes = self.device, self.size, self.dtype, self.nbytes
         made.allocator, made._owned = allocator, True
         made._buf = allocator.alloc(self.nbytes)
@@ -197,19 +212,23 @@ class Buffer:
     def move_out(self) -> None:
         """The opposite of `move_into`: without memory again."""
         if self._buf is not None:
-            self._release()
+            self.release()
         self._base, self.offset = None, 0
 
     def deallocate(self) -> None:
         """Give the memory back now. Refused while views of it have handles."""
         if self._buf is None:
             return
+        take_back()  # views among it
         if self.views:
             raise DeviceError(f"{self!r} has {self.views} views that see its memory")
-        self._release()
+        self.release()
 
-    def _release(self) -> None:
-        handle, self._buf = self._buf, None
+    def release(self) -> None:
+        """Give the memory back, if there is any. Nobody may look at it any more."""
+        handle, self._buf = getattr(self, "_buf", None), None
+        if handle is None:
+            return
         if self._base is not None:
             with table_lock:
                 self._base.views -= 1
@@ -217,10 +236,7 @@ class Buffer:
             self._owned = False
             self.allocator.free(handle, self.options or DEFAULT_SPEC, shared=self.exported > 0)
 
-    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        # At interpreter exit the names of modules may be gone, and the memory goes with the process.
-        if getattr(self, "_buf", None) is not None and not ending():
-            self._release()
+    __del__ = left_to(ended)  # `release` is called soon
 
     def view(self, size: int, dtype: DType, offset: int) -> Buffer:
         """`size` elements of `dtype`, `offset` bytes into this buffer, in the same memory."""
@@ -270,7 +286,7 @@ class Buffer:
         export = _Export(seen.obj, _export_ended)
         export.buffer = base = self.base
         with table_lock:
-            base.exported += 1
+            base._exported += 1
             _exports[id(export)] = export
         return seen
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..dtype import DType, dtypes
@@ -128,8 +129,15 @@ class Counters:
         self.global_mem: int = 0
         self.time_sum_s: float = 0.0
         self.kernel_count: int = 0
-        self.mem_used: int = 0
+        self.held: int = 0  #: memory in use, and memory whose owner has ended and that is not taken back yet
         self.mem_peak: int = 0  #: the most that was in use since the last reset
+        self.take_back: Callable[[], None] = lambda: None  #: gives back what has ended
+
+    @property
+    def mem_used(self) -> int:
+        """The bytes of memory in use."""
+        self.take_back()
+        return self.held
 
     def reset(self) -> None:
         """Start counting anew; memory in use stays, since it is still in use."""

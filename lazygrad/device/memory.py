@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ..locks import table_lock
 from .facts import DeviceError, GlobalCounters, OutOfMemoryError
@@ -36,7 +36,32 @@ class BufferSpec:
 DEFAULT_SPEC = BufferSpec()
 
 
-_allocators: weakref.WeakSet[Allocator] = weakref.WeakSet()
+class Owner(Protocol):
+    """Who has memory, and gives it back."""
+
+    def release(self) -> None: ...
+
+
+#: Owners that have ended and still have their memory: it is taken back with the next allocation, and before
+#: anybody asks how much is in use.
+ended: deque[Owner] = deque()
+
+
+def take_back() -> None:
+    """Take back the memory of owners that have ended."""
+    while ended:
+        try:
+            owner = ended.popleft()
+        except IndexError:  # another thread was faster
+            return
+        owner.release()
+        del owner  # a view's end may be that of whom it is a view of, which the loop then sees
+
+
+GlobalCounters.take_back = take_back
+
+#: Without callbacks, which would be written in Python.
+_allocators: list[weakref.ref[Allocator]] = []
 
 
 def explain() -> str:
@@ -59,7 +84,7 @@ class Allocator:
         self.name = name
         self._kept: OrderedDict[Any, list[Any]] = OrderedDict()  # the size freed longest ago comes first
         self.kept_bytes = 0
-        _allocators.add(self)
+        _allocators[:] = [*(known for known in _allocators if known() is not None), weakref.ref(self)]
 
     # what a device says
 
@@ -99,6 +124,8 @@ class Allocator:
 
     def alloc(self, nbytes: int, options: BufferSpec = DEFAULT_SPEC, zero: bool = False) -> Any:
         """A block of at least `nbytes`; it may hold old data unless `zero`."""
+        if ended:
+            take_back()
         rounded = self._rounded(nbytes)
         handle = None
         with table_lock:
@@ -106,7 +133,7 @@ class Allocator:
             if kept:
                 handle = kept.pop()
                 self.kept_bytes -= rounded
-            used = GlobalCounters.mem_used = GlobalCounters.mem_used + nbytes
+            used = GlobalCounters.held = GlobalCounters.held + nbytes
             if used > GlobalCounters.mem_peak:
                 GlobalCounters.mem_peak = used
         try:
@@ -116,7 +143,7 @@ class Allocator:
                 self._clear(handle)
         except BaseException:
             with table_lock:
-                GlobalCounters.mem_used -= nbytes
+                GlobalCounters.held -= nbytes
             raise
         handle.nbytes = nbytes
         return handle
@@ -130,15 +157,15 @@ class Allocator:
             return self._alloc(rounded, options)
         except MemoryError as error:
             reason = error
-        held = GlobalCounters.mem_used - nbytes
+        held = GlobalCounters.held - nbytes
         text = f"{self.name} has no room for {nbytes:,} more bytes; buffers hold {held:,} bytes in all"
         with table_lock:
-            GlobalCounters.mem_used -= nbytes  # it is not in use, and no part of what the table counts
+            GlobalCounters.held -= nbytes  # it is not in use, and no part of what the table counts
         try:
             table = explain()
         finally:
             with table_lock:
-                GlobalCounters.mem_used += nbytes
+                GlobalCounters.held += nbytes
         raise OutOfMemoryError(f"{text}\n{table}" if table else text) from reason
 
     def free(self, handle: Any, options: BufferSpec = DEFAULT_SPEC, shared: bool = False) -> None:
@@ -146,7 +173,7 @@ class Allocator:
         rounded = self._rounded(handle.nbytes)
         released: list[Any] = []
         with table_lock:
-            GlobalCounters.mem_used -= handle.nbytes
+            GlobalCounters.held -= handle.nbytes
             if shared:
                 return
             if options.nolru or rounded > self.cache_limit:
@@ -177,6 +204,7 @@ class Allocator:
 
     def free_cache(self) -> None:
         """Give every block kept for reuse back to the system."""
+        take_back()
         with table_lock:
             blocks = [block for kept in self._kept.values() for block in kept]
             self._kept.clear()
@@ -188,8 +216,9 @@ class Allocator:
 def free_all() -> None:
     """Give back what every device keeps for reuse (some share memory), and what only cycles hold."""
     gc.collect()
-    for allocator in list(_allocators):
-        allocator.free_cache()
+    for allocator in [known() for known in _allocators]:
+        if allocator is not None:
+            allocator.free_cache()
 
 
 def _kind(rounded: int, options: BufferSpec) -> Any:

@@ -13,6 +13,7 @@ from collections import deque
 from typing import Protocol
 
 from ..locks import lock_across_fork
+from ..threads import LOOK_S, NoThread, Working, before_exit
 
 #: How long one thread keeps Python's lock while the other wants it. A compile takes it about 15 times; with
 #: Python's own 5 ms it waits longer than it works.
@@ -33,25 +34,36 @@ class Background:
     def __init__(self) -> None:
         self._lock = lock_across_fork()
         self._jobs: deque[Job] = deque()
-        self._thread: threading.Thread | None = None
+        self._thread: Working | None = None
         self._interval = 0.0
 
     def submit(self, job: Job) -> None:
         """Have a job done soon; at once, where no thread can be started."""
         with self._lock:
             self._jobs.append(job)
-            if self._thread is not None:
+            if self.is_working():
                 return
-            self._thread = threading.Thread(target=self._work, name="lazygrad compile")
+            self._end()  # of a thread that had no memory to go on
             self._interval = sys.getswitchinterval()
-            sys.setswitchinterval(min(SWITCH_S, self._interval))
             try:
-                self._thread.start()
+                self._thread = Working(self._work)
+                sys.setswitchinterval(min(SWITCH_S, self._interval))
                 return
-            except RuntimeError:  # the interpreter ends, or the system has no threads left
-                self._thread = None
-                sys.setswitchinterval(self._interval)
+            except NoThread:
+                pass
         self._work()
+
+    def is_working(self) -> bool:
+        """Whether there is a thread: else nobody does what waits, until the next `submit`."""
+        thread = self._thread
+        return thread is not None and thread.is_alive()
+
+    def wait_for(self, done: threading.Event) -> bool:
+        """Wait for what a job sets at its end; False where the thread ended before."""
+        while not done.wait(LOOK_S):
+            if not self.is_working():
+                return done.is_set()
+        return True
 
     def _work(self) -> None:
         while True:
@@ -60,16 +72,18 @@ class Background:
                     self._end()
                     return
                 job = self._jobs.popleft()
-            # Python waits for this thread when it ends; it need not wait for what nobody will run.
-            if threading.main_thread().is_alive():
-                job.run()
-            else:
-                job.drop()
+            job.run()
 
     def _end(self) -> None:
         if self._thread is not None:
             self._thread = None
             sys.setswitchinterval(self._interval)
+
+    def drop_all(self) -> None:
+        """When Python ends it waits for the thread; it need not wait for what nobody will run."""
+        with self._lock:
+            while self._jobs:
+                self._jobs.popleft().drop()
 
     def after_fork_in_child(self) -> None:
         """The thread was the parent's, and so is what it was to do."""
@@ -78,6 +92,7 @@ class Background:
 
 
 background = Background()
+before_exit.append(background.drop_all)
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=background.after_fork_in_child)

@@ -9,10 +9,10 @@ import dis
 import functools
 import os
 import types
-import weakref
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
+from ..locks import WeakKeys
 from .capture import PACKAGE
 
 
@@ -28,15 +28,13 @@ T = TypeVar("T")
 
 
 def _remembered(question: Callable[[types.CodeType], T]) -> Callable[[types.CodeType], T]:
-    """The function, asked once of each code; the answer goes when the code does."""
-    known: weakref.WeakKeyDictionary[types.CodeType, T] = weakref.WeakKeyDictionary()
+    """The function, asked once of each code; the answer goes soon after the code does."""
+    known: WeakKeys[types.CodeType, T] = WeakKeys()
 
     @functools.wraps(question)
     def answer(code: types.CodeType) -> T:
         found = known.get(code)
-        if found is None:
-            found = known[code] = question(code)
-        return found
+        return known.put(code, question(code)) if found is None else found
 
     return answer
 

@@ -95,8 +95,8 @@ class Build:
         self.done.set()
 
     def wait(self) -> Runner:
-        """What the compile thread made; made here, where it was never begun."""
-        self.done.wait()
+        """What the compile thread made; made here, where it was never begun or never ended."""
+        background.wait_for(self.done)
         if self.error is not None:
             raise self.error
         return self.runner or self.finish()

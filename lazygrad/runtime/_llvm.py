@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from ..device import CompileError, Compiler, DeviceError, lock_across_fork
+from ..locks import in_main_thread
+from ..threads import NoThread, Working
 from ._processors import Processor
 
 #: One thread at a time uses LLVM. A fork waits for it: a child must not inherit a compile that never ends.
@@ -17,34 +19,27 @@ llvm_lock = lock_across_fork()
 def apart(work: Callable[..., Any]) -> Callable[..., Any]:
     """The same on a thread of its own, when the main thread asks: only that one has signals, and Ctrl-C
     between two steps of llvmlite frees memory twice, or leaves its lock taken for ever. Who asked stops
-    waiting at once; the work is done to its end.
+    waiting at once; the work is done to its end. Where there is no thread to be had it is done here.
     """
 
     @functools.wraps(work)
     def wait_for(*args: Any) -> Any:
-        if threading.current_thread() is not threading.main_thread():
+        if not in_main_thread():
             return work(*args)
         outcome: list[Any] = []
         failed: list[BaseException] = []
-        ended = threading.Lock()
 
         def run() -> None:
             try:
                 outcome.append(work(*args))
             except BaseException as error:
                 failed.append(error)
-            finally:
-                ended.release()
 
-        ended.acquire()
-        try:
-            threading.Thread(target=run, name="lazygrad LLVM").start()
-        except RuntimeError:  # the interpreter ends, or the system has no threads left
-            return work(*args)
-        ended.acquire()
+        with contextlib.suppress(NoThread):
+            Working(run).wait()
         if failed:
             raise failed.pop()
-        return outcome.pop()
+        return outcome.pop() if outcome else work(*args)
 
     return wait_for
 

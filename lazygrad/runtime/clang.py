@@ -8,12 +8,14 @@ import os
 import shlex
 import shutil
 import sys
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ..config import CC
 from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Program
+from ..locks import left_to
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import FLAGS as TEXT_FLAGS
 from ..renderer.cstyle import CStyleRenderer
@@ -141,15 +143,27 @@ class ClangDevice(CompiledDevice):
 _close = None if sys.platform == "win32" else ctypes.CDLL(None).dlclose
 
 
+#: Libraries that nobody refers to any more, for the next that is loaded to unmap.
+_unused: deque[_Library] = deque()
+
+
 class _Library(ctypes.CDLL):
-    """A shared library that is unmapped when nobody refers to it any more.
+    """A shared library that is unmapped soon after nobody refers to it any more.
 
     Its functions are asked for as `library[name]`: as attributes they and it would keep each other.
     """
 
-    def __del__(self, close: Any = _close) -> None:
-        if close is not None and self._handle:  # 0 where it could not be loaded
-            close(ctypes.c_void_p(self._handle))
+    __del__ = left_to(_unused)
+
+
+def _unmap_unused() -> None:
+    while _unused and _close is not None:
+        try:
+            handle = _unused.popleft()._handle
+        except IndexError:  # another thread was faster
+            return
+        if handle:  # 0 where it could not be loaded
+            _close(ctypes.c_void_p(handle))
 
 
 def _address(library: Any, symbol: str) -> int:
@@ -161,6 +175,7 @@ def _load_library(lib: bytes, source: str) -> Any:
     """Map a shared library; its file, in a directory of our own, is gone when this returns."""
     import tempfile
 
+    _unmap_unused()
     check_room()
     with tempfile.TemporaryDirectory(prefix="lazygrad-", ignore_cleanup_errors=True) as folder:
         path = os.path.join(folder, "kernel.so")

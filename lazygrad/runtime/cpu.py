@@ -10,10 +10,12 @@ import functools
 import itertools
 import platform
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..device import CompiledDevice, CompileError, Program, lock_across_fork
+from ..locks import left_to
 from ..renderer import ProgramSpec
 from ..renderer.llvmir import LLVMRenderer, target
 from . import _replay, _scratch
@@ -25,17 +27,16 @@ from ._native import asked_processor, host_target, native_program, native_replay
 from ._processors import Processor
 
 #: Code that nobody calls any more, for the next who holds the lock to free.
-_unused: list[Any] = []
+_unused: deque[Any] = deque()
 
 
 class _Code:
-    """Machine code in memory. A finalizer must not wait for a lock, nor enter LLVM without ours."""
+    """Machine code in memory. Its end must not wait for a lock, nor enter LLVM without ours."""
 
     def __init__(self, loaded: Any) -> None:
         self.loaded = loaded
 
-    def __del__(self, unused: list[Any] = _unused) -> None:
-        unused.append(self.loaded)
+    __del__ = left_to(_unused)
 
 
 class LLVMCompiler(CodeGenerator):

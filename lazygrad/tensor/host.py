@@ -260,7 +260,7 @@ class HostMixin(BackwardMixin):
         node = new_buffer("CPU", array.size, dtype)
         buffer = Buffer("CPU", array.size, dtype).allocate(opaque=flat)
         if not array.flags.writeable:
-            buffer.exported += 1  # whoever owns it relies on what it holds, for good
+            buffer.export()  # whoever owns it relies on what it holds, for good
         mark_buffer(node, buffer)
         made: Any = object.__new__(cls)
         made._setup(reshape(node, array.shape), False, leaf=True)

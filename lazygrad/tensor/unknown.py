@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
+from ..locks import WeakKeys
 
 #: What was said of names by class: the search is slow, and some programs ask in a loop.
-_said: weakref.WeakKeyDictionary[type, dict[str, str]] = weakref.WeakKeyDictionary()
+_said: WeakKeys[type, dict[str, str]] = WeakKeys()
 #: Of so many names it is remembered.
 MOST = 256
 
@@ -14,7 +14,9 @@ def unknown_name(cls: type, name: str) -> str:
     """The nearest names that exist, for one that does not."""
     if name.startswith("_"):
         return f"type object {cls.__name__!r} has no attribute {name!r}"
-    said = _said.setdefault(cls, {})
+    said = _said.get(cls)
+    if said is None:
+        said = _said.put(cls, {})
     text = said.get(name)
     if text is None:
         if len(said) >= MOST:

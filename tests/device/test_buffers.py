@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import random
+import signal
+import time
 
 import numpy as np
 import pytest
@@ -196,3 +199,24 @@ def test_buffers_pickle_as_their_contents():
     copied = pickle.loads(pickle.dumps(buffer))
     assert copied.numpy().tolist() == [0, 1, 2]
     assert not pickle.loads(pickle.dumps(Buffer("CPU", 3, dtypes.int32))).is_allocated
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers that interrupt")
+def test_no_interrupt_is_lost_at_a_buffers_end():
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    delay, before = random.Random(0), signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(200):
+            end = time.monotonic() + 60
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-4 + delay.random() * 1e-3)
+                while time.monotonic() < end:
+                    memoryview(Buffer("CPU", 4, dtypes.float32).allocate_uncleared().as_buffer())
+            except KeyboardInterrupt:
+                continue
+            pytest.fail("an interrupt was lost")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

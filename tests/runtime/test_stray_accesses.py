@@ -24,6 +24,7 @@ import numpy as np
 from hypothesis import given, settings, strategies as st
 from lazygrad import Context, Device, Tensor, TinyJit, Variable, dtypes, nn
 from lazygrad.device import Buffer
+from lazygrad.device.memory import take_back
 from lazygrad.dtype import ALL_DTYPES
 from tests import guarded
 from tests.test_programs import CHECKS, play
@@ -53,7 +54,7 @@ def passes(code: str, guard: str, **flags: object) -> None:
     [
         ("end", "memory = Buffer('GUARDED', 5, dtypes.uint8).allocate(); at = memory._buf.address + 5"),
         ("start", "memory = Buffer('GUARDED', 5, dtypes.uint8).allocate(); at = memory._buf.address - 1"),
-        ("end", "at = Buffer('GUARDED', 5, dtypes.uint8).allocate()._buf.address"),
+        ("end", "at = Buffer('GUARDED', 5, dtypes.uint8).allocate()._buf.address; take_back()"),
     ],
     ids=["behind the end", "before the start", "freed"],
 )

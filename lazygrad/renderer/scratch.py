@@ -4,3 +4,5 @@
 MAX_STACK = 64 << 10
 #: The function that gives a thread this memory (`runtime/_scratch.py`).
 SYMBOL = "lazygrad_scratch"
+#: The function that a kernel calls at its end, if it took some.
+DONE = "lazygrad_scratch_done"

@@ -3,29 +3,84 @@
 `lazygrad_scratch(nbytes)` gives the calling thread's memory, aligned to 64 bytes, larger if it must be; what
 it held is lost. So a kernel allocates nothing from its second run on. A thread that ends gives its own back.
 The first word of a block is its size.
+
+A kernel that has begun cannot fail. So `lazygrad_scratch_reserve(nbytes)` is called before it first runs, when
+it is loaded: it has one block that is large enough for all threads in turn, or says that there is no memory.
+A thread that gets none of its own takes the reserve, and waits until nobody else has it. Each kernel that took
+memory says `lazygrad_scratch_done(memory)` at its end.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
+import re
+from collections.abc import Callable
 
-from ..renderer.scratch import SYMBOL
+from ..device import OutOfMemoryError
+from ..renderer.scratch import DONE, SYMBOL
 
-__all__ = ["LLVM", "START", "SYMBOL", "C", "new_key"]
+__all__ = ["DONE", "LLVM", "RESERVE", "START", "SYMBOL", "C", "Scratch", "bytes_wanted"]
 
-#: Sets the key under which the system keeps a word for each thread.
+#: Sets the key under which the system keeps a word for each thread; nobody has the reserve.
 START = "lazygrad_scratch_start"
+#: Makes sure of a reserve of so many bytes; 0 where there is no memory for it.
+RESERVE = "lazygrad_scratch_reserve"
 
 LLVM = f"""\
 @key = internal global i64 0
+@reserve = internal global ptr null
+@taken = internal global i32 0
 declare ptr @pthread_getspecific(i64)
 declare i32 @pthread_setspecific(i64, ptr)
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
+declare i32 @sched_yield()
 
 define void @{START}(i64 %key) nounwind {{
   store i64 %key, ptr @key
+  store atomic i32 0, ptr @taken seq_cst, align 4
   ret void
+}}
+
+define internal void @take() noinline nounwind {{
+entry:
+  br label %try
+try:
+  %before = atomicrmw xchg ptr @taken, i32 1 acquire
+  %free = icmp eq i32 %before, 0
+  br i1 %free, label %done, label %wait
+wait:
+  call i32 @sched_yield()
+  br label %try
+done:
+  ret void
+}}
+
+define i32 @{RESERVE}(i64 %nbytes) nounwind {{
+entry:
+  call void @take()
+  %held = load ptr, ptr @reserve
+  %none = icmp eq ptr %held, null
+  br i1 %none, label %grow, label %look
+look:
+  %size = load i64, ptr %held
+  %enough = icmp uge i64 %size, %nbytes
+  br i1 %enough, label %done, label %grow
+grow:
+  %whole = add i64 %nbytes, 64
+  %made = call ptr @aligned_alloc(i64 64, i64 %whole)
+  %failed = icmp eq ptr %made, null
+  br i1 %failed, label %done, label %keep
+keep:
+  store i64 %nbytes, ptr %made
+  store ptr %made, ptr @reserve
+  call void @free(ptr %held)
+  br label %done
+done:
+  %given = phi i32 [ 1, %look ], [ 0, %grow ], [ 1, %keep ]
+  store atomic i32 0, ptr @taken release, align 4
+  ret i32 %given
 }}
 
 define ptr @{SYMBOL}(i64 %nbytes) nounwind {{
@@ -42,36 +97,108 @@ grow:
   call void @free(ptr %held)
   %whole = add i64 %nbytes, 64
   %made = call ptr @aligned_alloc(i64 64, i64 %whole)
-  store i64 %nbytes, ptr %made
   call i32 @pthread_setspecific(i64 %key, ptr %made)
+  %failed = icmp eq ptr %made, null
+  br i1 %failed, label %share, label %keep
+keep:
+  store i64 %nbytes, ptr %made
+  br label %done
+share:
+  call void @take()
+  %reserve = load ptr, ptr @reserve
   br label %done
 done:
-  %block = phi ptr [ %held, %look ], [ %made, %grow ]
+  %block = phi ptr [ %held, %look ], [ %made, %keep ], [ %reserve, %share ]
   %memory = getelementptr i8, ptr %block, i64 64
   ret ptr %memory
 }}
+
+define void @{DONE}(ptr %memory) nounwind {{
+entry:
+  %key = load i64, ptr @key
+  %held = call ptr @pthread_getspecific(i64 %key)
+  %shared = icmp eq ptr %held, null
+  br i1 %shared, label %give, label %done
+give:
+  store atomic i32 0, ptr @taken release, align 4
+  br label %done
+done:
+  ret void
+}}
 """
 
-#: The same in C. A kernel has a pointer of the name SYMBOL, which its loader sets.
+#: The same in C. A kernel has pointers of the names SYMBOL and DONE, which its loader sets.
 C = f"""\
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 static pthread_key_t key;
-void {START}(unsigned long given) {{ key = given; }}
+static unsigned long* reserve;
+static int taken;
+static void take(void) {{ while (__atomic_exchange_n(&taken, 1, __ATOMIC_ACQUIRE)) sched_yield(); }}
+static void give(void) {{ __atomic_store_n(&taken, 0, __ATOMIC_RELEASE); }}
+static unsigned long* block(unsigned long nbytes) {{
+  unsigned long* made = aligned_alloc(64, nbytes + 64);
+  if (made) *made = nbytes;
+  return made;
+}}
+void {START}(unsigned long given) {{ key = given; give(); }}
+int {RESERVE}(unsigned long nbytes) {{
+  take();
+  unsigned long* made = reserve && *reserve >= nbytes ? reserve : block(nbytes);
+  if (made && made != reserve) {{
+    free(reserve);
+    reserve = made;
+  }}
+  give();
+  return made != NULL;
+}}
 void* {SYMBOL}(unsigned long nbytes) {{
   unsigned long* held = pthread_getspecific(key);
   if (!held || *held < nbytes) {{
     free(held);
-    held = aligned_alloc(64, nbytes + 64);
-    *held = nbytes;
+    held = block(nbytes);
     pthread_setspecific(key, held);
+  }}
+  if (!held) {{
+    take();
+    held = reserve;
   }}
   return (char*)held + 64;
 }}
+void {DONE}(void* memory) {{
+  if (!pthread_getspecific(key)) give();
+}}
 """
 
+_WANTED = re.compile(rf"{SYMBOL}\((?:i64 )?(\d+)\)")
 
-def new_key() -> int:
+
+def bytes_wanted(source: str) -> int:
+    """How much memory the text of a kernel takes; 0 where it takes none."""
+    found = _WANTED.search(source)
+    return int(found[1]) if found else 0
+
+
+class Scratch:
+    """The functions in memory of this process: `addresses` of each, held by `code`."""
+
+    def __init__(self, addresses: dict[str, int], code: object) -> None:
+        self.addresses, self.code = addresses, code
+        start: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(addresses[START])
+        self._reserve = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64)(addresses[RESERVE])
+        key = _new_key()
+        start(key)
+        if hasattr(os, "register_at_fork"):  # who had the reserve stayed with the parent
+            os.register_at_fork(after_in_child=lambda: start(key))
+
+    def reserve(self, nbytes: int) -> None:
+        """Make sure that every thread can have so many bytes; OutOfMemoryError where there is no memory."""
+        if not self._reserve(nbytes):
+            raise OutOfMemoryError(f"there is no memory for {nbytes:,} bytes of tiles that a kernel keeps")
+
+
+def _new_key() -> int:
     """A key of the system's for a word per thread, whose memory is freed when the thread ends."""
     system = ctypes.CDLL(None)
     key = ctypes.c_ulong(0)

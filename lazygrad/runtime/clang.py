@@ -125,18 +125,20 @@ class ClangDevice(CompiledDevice):
             address = _address(library, symbol)
         except ValueError:
             raise CompileError(f"the library has no function {symbol}", spec.src) from None
-        if f"{_scratch.SYMBOL}(" in spec.src:
-            ctypes.c_void_p.in_dll(library, _scratch.SYMBOL).value = _address(self.scratch(), _scratch.SYMBOL)
+        wanted = _scratch.bytes_wanted(spec.src)
+        if wanted:
+            scratch = self.scratch()
+            scratch.reserve(wanted)
+            for name in (_scratch.SYMBOL, _scratch.DONE):
+                ctypes.c_void_p.in_dll(library, name).value = scratch.addresses[name]
         return native_program(spec, address, library, host_compiler)
 
     @functools.cache  # noqa: B019  a device lives as long as the process
-    def scratch(self) -> Any:
-        """The library whose function gives a thread the memory that it keeps for kernels."""
+    def scratch(self) -> _scratch.Scratch:
+        """The functions that give a thread the memory that it keeps for kernels."""
         library = _load_library(self.compiler.compile(_scratch.C), _scratch.C)
-        start = library[_scratch.START]
-        start.argtypes = [ctypes.c_ulong]
-        start(_scratch.new_key())
-        return library
+        names = (_scratch.SYMBOL, _scratch.DONE, _scratch.START, _scratch.RESERVE)
+        return _scratch.Scratch({name: _address(library, name) for name in names}, library)
 
 
 #: What unmaps a library; Windows has another way.

@@ -101,8 +101,12 @@ class LLVMCompiler(CodeGenerator):
         library = self.llvm.JITLibraryBuilder().add_object_img(lib).add_current_process()
         for symbol in symbols:
             library.export_symbol(symbol)
-        if f"@{_scratch.SYMBOL}(" in source and _scratch.SYMBOL not in symbols:
-            library.import_symbol(_scratch.SYMBOL, self.scratch_address())
+        wanted = _scratch.bytes_wanted(source)
+        if wanted:
+            scratch = self.scratch()
+            scratch.reserve(wanted)
+            for symbol in (_scratch.SYMBOL, _scratch.DONE):
+                library.import_symbol(symbol, scratch.addresses[symbol])
         with llvm_lock:
             _unused.clear()
             check_room()
@@ -117,13 +121,10 @@ class LLVMCompiler(CodeGenerator):
         raise CompileError(f"{', '.join(symbols)} cannot be linked{hint}", source, log)
 
     @functools.cache  # noqa: B019  a compiler lives as long as the process
-    def scratch_address(self) -> int:
-        """The function that gives a thread the memory it keeps for kernels."""
-        symbols = (_scratch.SYMBOL, _scratch.START)
-        found, self._scratch_code = self.link_all(self.compile_once(_scratch.LLVM), symbols, _scratch.LLVM)
-        ctypes.CFUNCTYPE(None, ctypes.c_uint64)(found[_scratch.START])(_scratch.new_key())
-        address: int = found[_scratch.SYMBOL]
-        return address
+    def scratch(self) -> _scratch.Scratch:
+        """The functions that give a thread the memory it keeps for kernels."""
+        symbols = (_scratch.SYMBOL, _scratch.DONE, _scratch.START, _scratch.RESERVE)
+        return _scratch.Scratch(*self.link_all(self.compile_once(_scratch.LLVM), symbols, _scratch.LLVM))
 
 
 _compiler_lock = lock_across_fork()

@@ -206,6 +206,7 @@ def test_no_interrupt_is_lost_at_a_buffers_end():
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
+    Buffer("CPU", 4, dtypes.float32).allocate()  # the device is open
     delay, before = random.Random(0), signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(200):

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 
 import numpy as np
+import pytest
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.device import Device
-from lazygrad.renderer.scratch import MAX_STACK
+from lazygrad.renderer.scratch import MAX_STACK, SYMBOL
 from tests.codegen.kernels import random_contents, run
 from tests.codegen.test_opt import matmul
+from tests.engine.test_survival import run as run_script
 from tests.helpers import in_threads, needs
 
 
 def test_a_thread_keeps_its_memory_and_has_its_own():
-    compiler = Device["CPU"].compiler
-    take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint64)(compiler.scratch_address())
+    scratch = Device["CPU"].compiler.scratch()
+    take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint64)(scratch.addresses[SYMBOL])
     first = take(1000)
     assert first % 64 == 0
     assert take(1000) == take(10) == first
@@ -67,3 +70,47 @@ def test_kernels_in_c_have_theirs():
 
     check(0)
     in_threads(2, check)
+
+
+# The address space ends just behind what is in use: no thread gets memory of its own for large tiles.
+SHARED = """
+    import ctypes, resource, sys, threading
+    import numpy as np
+    from lazygrad.device import Device, OutOfMemoryError
+    from lazygrad.renderer.scratch import DONE, SYMBOL
+    device = Device[sys.argv[1]]
+    scratch = (device.compiler if sys.argv[1] == "CPU" else device).scratch()
+    take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint64)(scratch.addresses[SYMBOL])
+    done = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(scratch.addresses[DONE])
+    size = 64 << 20
+    scratch.reserve(size)
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (48 << 20), -1))
+    try:
+        scratch.reserve(2 * size)
+    except OutOfMemoryError as error:
+        print(error)
+    inside, most = 0, 0
+    def work():
+        global inside, most
+        for _ in range(50):
+            memory = take(size)
+            inside += 1
+            most = max(most, inside)
+            ctypes.memset(memory + size - 64, 1, 64)
+            inside -= 1
+            done(memory)
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    print(most)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="takes the address space that Linux gives a process")
+@pytest.mark.parametrize("device", ["CPU", pytest.param("CLANG", marks=needs("clang"))])
+def test_threads_share_the_reserve_where_there_is_no_memory(device):
+    assert run_script(SHARED, device) == (
+        "there is no memory for 134,217,728 bytes of tiles that a kernel keeps\n1"
+    )

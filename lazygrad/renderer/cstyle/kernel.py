@@ -25,7 +25,7 @@ class Kernel(Arithmetic, Vectors, Memory, Control):
                 self.expression(node)
         # before others read what no cache holds
         ordered = ["  __atomic_thread_fence(__ATOMIC_SEQ_CST);"] if self.nontemporal else []
-        body = [*self.taken_scratch(), *self.lines, *ordered, "}"]
+        body = [*self.taken_scratch(), *self.lines, *ordered, *self.given_scratch(), "}"]
         head = self._head()
         return "\n".join([*self._preamble(), head, *body, *(self._entry() if self.row.entry else [])])
 

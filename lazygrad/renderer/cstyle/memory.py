@@ -7,7 +7,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..alignment import multiple_of
 from ..names import variable_name
-from ..scratch import MAX_STACK, SYMBOL
+from ..scratch import DONE, MAX_STACK, SYMBOL
 from .text import Text
 
 
@@ -137,5 +137,9 @@ class Memory(Text):
         """What takes the memory of all large tiles at once; the calling thread keeps it."""
         if not self.scratch:
             return []
-        self.functions.texts["scratch"] = f"void* (*{SYMBOL})(unsigned long);"
+        self.functions.texts["scratch"] = f"void* (*{SYMBOL})(unsigned long);\nvoid (*{DONE})(void*);"
         return [f"  char* scratch = {SYMBOL}({self.scratch});"]
+
+    def given_scratch(self) -> list[str]:
+        """What says that the kernel no longer uses it."""
+        return [f"  {DONE}(scratch);"] if self.scratch else []

@@ -38,7 +38,8 @@ class Function(Arithmetic, Casts, Vectors, Memory, Control):
         if self.threaded:
             parameters += ["i32 %piece", "i32 %pieces"]
         ordered = ["  fence seq_cst"] if self.nontemporal else []  # before others read what no cache holds
-        body = ["entry:", *self.allocas, *self.taken_scratch(), *self.lines, *ordered, "  ret void", "}"]
+        taken, given = self.taken_scratch(), self.given_scratch()
+        body = ["entry:", *self.allocas, *taken, *self.lines, *ordered, *given, "  ret void", "}"]
         # Not inlined into its entry: there `noalias` would have to become metadata on every access.
         head = f"define internal void @{self.name}({', '.join(parameters)}) noinline nounwind {{"
         return "\n".join([head, *body, "", *self._entry(), "", *self.declared, *self.metadata(), ""])

@@ -6,7 +6,7 @@ from ...dtype import DType, PtrDType, dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..names import variable_name
-from ..scratch import MAX_STACK, SYMBOL
+from ..scratch import DONE, MAX_STACK, SYMBOL
 from .places import is_apart, is_start_elsewhere
 from .text import Text
 from .types import mangled, memory_type, type_text, zero
@@ -207,6 +207,13 @@ class Memory(Text):
             lines.append(f"  {name} = getelementptr inbounds i8, ptr %scratch, i64 {begin}")
             begin += nbytes
         return lines
+
+    def given_scratch(self) -> list[str]:
+        """What says that the kernel no longer uses it."""
+        if not self.scratch:
+            return []
+        self.declared[f"declare void @{DONE}(ptr)"] = None
+        return [f"  call void @{DONE}(ptr %scratch)"]
 
 
 def _only_lane(mask: UOp) -> int | None:

@@ -17,7 +17,7 @@ from .facts import (
     OutOfMemoryError,
     Target,
 )
-from .memory import Allocator, BufferSpec, flat_bytes
+from .memory import Allocator, BufferSpec, copy_memory, flat_bytes
 from .registry import CompiledDevice, Compiler, Device, Graph, Launch, Program
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "OutOfMemoryError",
     "Program",
     "Target",
+    "copy_memory",
     "flat_bytes",
     "lock_across_fork",
 ]

@@ -79,6 +79,7 @@ class Allocator:
     alignment = 64  #: sizes are rounded up to this, so that blocks of nearly the same size are one kind
     cache_limit = 1 << 62  #: bytes kept for reuse at most
     adopts_host_memory = False  #: whether `_adopt` takes any memory of this process
+    reads_parts = False  #: whether a part is read by itself, at any offset, and the host sees no memory
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -211,6 +212,21 @@ class Allocator:
             self.kept_bytes = 0
         for block in blocks:
             self._free(block)
+
+
+def copy_memory(into: Allocator, target: Any, source: Allocator, handle: Any, nbytes: int) -> None:
+    """Copy `nbytes` between two handles, of this process or not; through the host where neither is."""
+    seen = source._as_buffer(handle)
+    if seen is not None:
+        into._copyin(target, seen[:nbytes])
+        return
+    filled = into._as_buffer(target)
+    if filled is not None and not filled.readonly:
+        source._copyout(filled[:nbytes], handle)
+        return
+    between = memoryview(bytearray(nbytes))
+    source._copyout(between, handle)
+    into._copyin(target, between)
 
 
 def free_all() -> None:

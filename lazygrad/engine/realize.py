@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..config import CHECK, DEBUG
-from ..device import Buffer, Device, GlobalCounters
+from ..device import Buffer, Device, GlobalCounters, copy_memory
 from ..dtype import dtypes, storage_fmt
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
@@ -195,7 +195,8 @@ def _run_copy(item: ScheduleItem) -> None:
         if target._buf is None:
             target.allocate_uncleared()
         if one:
-            target.copyin(source.as_buffer())
+            into, other = Device[target.device].allocator, Device[source.device].allocator
+            copy_memory(into, target._buf, other, source._buf, target.nbytes)
         else:
             copy_one_after_another(item.ast, target, sources)
     seconds = time.perf_counter() - start
@@ -275,6 +276,21 @@ def bytes_on_host(buffer: Buffer) -> memoryview:
             moved = buffer.nbytes
             report.show(report.row("CPU", name, 2, seconds, 0, moved, moved, (), "yellow"))
     return view
+
+
+def read_part(buffer: Buffer, begin: int, target: Any) -> None:
+    """Read the bytes of allocated memory from `begin` on, as many as the target has; that has its row."""
+    start = time.perf_counter()
+    part = buffer.view(memoryview(target).nbytes, dtypes.uint8, begin).ensure_allocated()
+    part.copyout(target)
+    GlobalCounters.kernel_count += 1
+    GlobalCounters.global_mem += part.nbytes
+    if DEBUG.value >= 2:
+        seconds = time.perf_counter() - start
+        GlobalCounters.time_sum_s += seconds
+        name = report.colored(report.copy_name(Buffer("CPU", part.size, part.dtype), part), "yellow")
+        moved = part.nbytes
+        report.show(report.row("CPU", name, 2, seconds, 0, moved, moved, (), "yellow"))
 
 
 def report_run(

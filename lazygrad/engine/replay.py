@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ..config import CHECK, DEBUG, JIT, THREADS
-from ..device import Buffer, Device, GlobalCounters
+from ..device import Buffer, Device, GlobalCounters, copy_memory
 from ..dtype import dtypes
 from ..schedule.items import ScheduleItem
 from ..schedule.memory import arrange
@@ -325,11 +325,7 @@ class Replay:
                 run_copy(action, _looked_at(action, handles))
             else:
                 source = Device[action.bufs[1].device].allocator
-                seen = source._as_buffer(handles[1])
-                if seen is None:
-                    seen = memoryview(bytearray(action.bufs[1].nbytes))
-                    source._copyout(seen, handles[1])
-                target._copyin(handles[0], seen[: action.bufs[0].nbytes])
+                copy_memory(target, handles[0], source, handles[1], action.bufs[0].nbytes)
             seconds = time.perf_counter() - start
         if detail or self._each:
             self._report(action, seconds)

@@ -4,10 +4,10 @@
 it held is lost. So a kernel allocates nothing from its second run on. A thread that ends gives its own back.
 The first word of a block is its size.
 
-A kernel that has begun cannot fail. So `lazygrad_scratch_reserve(nbytes)` is called before it first runs, when
-it is loaded: it has one block that is large enough for all threads in turn, or says that there is no memory.
-A thread that gets none of its own takes the reserve, and waits until nobody else has it. Each kernel that took
-memory says `lazygrad_scratch_done(memory)` at its end.
+A kernel that has begun cannot fail. So `lazygrad_scratch_reserve(nbytes)` is called before it first runs,
+when it is loaded: it has one block that is large enough for all threads in turn, or says that there is no
+memory. A thread that gets none of its own takes the reserve, and waits until nobody else has it. Each kernel
+that took memory says `lazygrad_scratch_done(memory)` at its end.
 """
 
 from __future__ import annotations

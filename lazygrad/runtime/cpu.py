@@ -5,7 +5,6 @@ text → (parse, verify, generate code) → object file → (link) → function.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
 import platform

@@ -1,11 +1,12 @@
-"""DISK: a file as memory. `DISK:/path/to/file` is read when asked for, and mapped when looked at.
+"""DISK: a file as memory. `DISK:/path/to/file` is read when its bytes are asked for.
 
-Nothing is opened until then, and no file stays open; a view of the file costs nothing.
+Nothing is opened until then, and no file stays open; a view of the file costs nothing. What is given out is
+always memory of this process, never pages of the file: whoever looks at those when somebody has made the file
+shorter ends the process. Reading costs no more: one copy, straight to where the bytes are wanted.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 from typing import Any, NoReturn
 
@@ -26,6 +27,8 @@ class Region:
 
 class DiskAllocator(Allocator):
     """Regions of one file. Allocating touches nothing: what the file holds is what the buffer reads."""
+
+    reads_parts = True
 
     def __init__(self, name: str, path: str) -> None:
         super().__init__(name)
@@ -67,21 +70,6 @@ class DiskAllocator(Allocator):
                     read += count
         except OSError as error:
             _refuse("read", handle, error)
-
-    def _as_buffer(self, handle: Region) -> memoryview | None:
-        """The region mapped, read-only, without reading it."""
-        import numpy
-
-        if not handle.nbytes:
-            return None
-        try:
-            with open(handle.path, "rb", buffering=0) as file:
-                _check_size(file.fileno(), handle)
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except OSError as error:
-            _refuse("read", handle, error)
-        exporter: Any = numpy.frombuffer(mapped, numpy.uint8, handle.nbytes, handle.offset)
-        return memoryview(exporter)
 
     def _offset(self, handle: Region, nbytes: int, offset: int) -> Region:
         return Region(handle.path, handle.offset + offset, nbytes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..device import Buffer, Device, Devices
 from ..dtype import ConstType, DType, dtypes, from_numpy_name, numpy_name
 from ..engine.capture import refuse_host_read
-from ..engine.realize import allocate_empty, bytes_on_host
+from ..engine.realize import allocate_empty, bytes_on_host, read_part
 from ..engine.realize import realize as realize_nodes
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
@@ -109,7 +109,9 @@ class HostMixin(BackwardMixin):
         return self if in_order and self.dtype.fmt is not None else self.to("CPU")
 
     def _host_array(self) -> np.ndarray[Any, Any]:
-        """The elements, in memory that belongs to the tensor; bf16 and fp8 as the integers of their bits."""
+        """The elements, in memory that belongs to the tensor (a file's: in memory of their own); bf16 and fp8
+        as the integers of their bits.
+        """
         import numpy as np
 
         refuse_host_read()
@@ -118,8 +120,12 @@ class HostMixin(BackwardMixin):
         if 0 in shape:
             return np.empty(shape, numpy_dtype)
         buffer, tracker = self._readable()._host_buffer()
-        flat = np.frombuffer(bytes_on_host(buffer), numpy_dtype)
         offset = tracker.views[-1].offset
+        if Device[buffer.device].allocator.reads_parts:
+            array = np.empty(shape, numpy_dtype)
+            read_part(buffer, offset * buffer.dtype.itemsize, array)
+            return array
+        flat = np.frombuffer(bytes_on_host(buffer), numpy_dtype)
         count = 1
         for size in shape:
             count *= size

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lazygrad import Tensor
 from lazygrad.device import Buffer, Device, DeviceError
 from lazygrad.dtype import dtypes
 
@@ -21,7 +22,6 @@ def test_a_file_is_read(tmp_path):
     assert repr(buffer) == f"<buf real:True device:{device} size:1000 dtype:dtypes.int offset:0>"
     assert np.array_equal(buffer.numpy(), numbers)
     seen = buffer.as_buffer()
-    assert seen.readonly
     assert np.array_equal(np.frombuffer(seen, np.int32), numbers)
 
 
@@ -68,6 +68,32 @@ def test_a_file_that_shrinks_is_noticed(tmp_path):
     (tmp_path / "f").write_bytes(bytes(50))
     with pytest.raises(DeviceError, match=r"has 50 bytes"):
         buffer.tobytes()
+
+
+def test_what_was_looked_at_stays_when_the_file_shrinks(tmp_path):
+    path, numbers = tmp_path / "f", np.arange(1 << 16, dtype=np.int32)
+    device = file_of(path, numbers.tobytes())
+    tensor = Tensor(path).bitcast(dtypes.int32)
+    assert tensor.device == device
+    seen = [tensor.data(), np.asarray(tensor), tensor.numpy(), np.from_dlpack(tensor)]
+    seen += [Buffer(device, 1 << 16, dtypes.int32).allocate().as_buffer().cast("i"), tensor[1 << 15 :].data()]
+    path.write_bytes(b"")
+    for each in seen:
+        assert np.array_equal(np.asarray(each), numbers[-len(each) :])
+    with pytest.raises(DeviceError, match=r"f has 0 bytes"):
+        tensor.numpy()
+
+
+def test_only_the_part_is_read(tmp_path):
+    path = tmp_path / "f"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+        file.seek(123)
+        file.write(b"part")
+    tensor = Tensor(path)
+    assert bytes(tensor[123:127].data()) == b"part"
+    assert tensor[124].item() == ord("a")
+    assert tensor[123:127].to("CPU").tolist() == list(b"part")
 
 
 def test_writing_creates_the_file(tmp_path):

@@ -278,19 +278,20 @@ def bytes_on_host(buffer: Buffer) -> memoryview:
     return view
 
 
-def read_part(buffer: Buffer, begin: int, target: Any) -> None:
-    """Read the bytes of allocated memory from `begin` on, as many as the target has; that has its row."""
+def read_part(buffer: Buffer, begin: int, nbytes: int) -> Buffer:
+    """So many bytes of allocated memory from `begin` on, read into memory of the host; that has its row."""
     start = time.perf_counter()
-    part = buffer.view(memoryview(target).nbytes, dtypes.uint8, begin).ensure_allocated()
-    part.copyout(target)
+    part = buffer.view(nbytes, dtypes.uint8, begin).ensure_allocated()
+    read = Buffer("NPY", nbytes, dtypes.uint8).allocate_uncleared()
+    part.copyout(read.as_buffer())
     GlobalCounters.kernel_count += 1
-    GlobalCounters.global_mem += part.nbytes
+    GlobalCounters.global_mem += nbytes
     if DEBUG.value >= 2:
         seconds = time.perf_counter() - start
         GlobalCounters.time_sum_s += seconds
-        name = report.colored(report.copy_name(Buffer("CPU", part.size, part.dtype), part), "yellow")
-        moved = part.nbytes
-        report.show(report.row("CPU", name, 2, seconds, 0, moved, moved, (), "yellow"))
+        name = report.colored(report.copy_name(read, part), "yellow")
+        report.show(report.row("CPU", name, 2, seconds, 0, nbytes, nbytes, (), "yellow"))
+    return read
 
 
 def report_run(

@@ -7,6 +7,7 @@ shared subgraph is one object. The table of nodes holds them weakly.
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import weakref
 from collections import deque
@@ -379,10 +380,27 @@ def toposort(roots: Iterable[UOp]) -> list[UOp]:
     return order
 
 
+#: What can be part of the text of a kernel in every language.
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
+#: Arguments that the scheduler makes.
+_OF_KERNELS = re.compile(r"(const|offset)\d+", re.ASCII)
+
+
 def Variable(name: str, low: int, high: int) -> UOp:
-    """A symbolic integer from `low` to `high`, both included: a size that is an argument of the kernel."""
-    if not isinstance(name, str) or not name.isidentifier():
-        raise ValueError(f"a Variable's name is an identifier, not {name!r}")
+    """A symbolic integer from `low` to `high`, both included: a size that is an argument of the kernel.
+
+    The name is part of kernels' text: at most 64 ASCII letters, digits and underscores, a letter first.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        shown = repr(name) if len(repr(name)) <= 100 else f"{repr(name)[:50]}... ({len(name):,} characters)"
+        raise ValueError(
+            "a Variable's name is at most 64 ASCII letters, digits and underscores, with a letter first, "
+            f"not {shown}"
+        )
+    if _OF_KERNELS.fullmatch(name):
+        raise ValueError(
+            f"Variable {name} needs another name: kernels call their own arguments const0, offset0, ..."
+        )
     if not isinstance(low, int) or not isinstance(high, int) or low > high:
         raise ValueError(f"Variable {name} needs whole bounds with low <= high, not {low!r} and {high!r}")
     return UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, low, high))

@@ -62,16 +62,45 @@ def carried_accumulators(uops: Sequence[UOp]) -> dict[UOp, list[UOp]]:
     return {around: sorted(accs, key=defined.__getitem__) for around, accs in changed.items()}
 
 
-_OURS = re.compile(r"(data|[glr]idx|acc|val|alu|cast|temp|ptr|load|loaded|store|stored|if|bufs|vals)\d+$")
-_WORDS = frozenset((
-    "auto", "bool", "break", "case", "char", "const", "constant", "continue", "default", "device", "do",
-    "double", "else", "enum", "extern", "float", "for", "global", "goto", "half", "if", "inline", "int",
-    "kernel", "lid", "gid", "local", "long", "main", "piece", "pieces", "register", "restrict",
-    "return", "short", "signed", "sizeof", "static", "struct", "switch", "thread", "threadgroup",
-    "typedef", "uchar", "uint", "ulong", "union", "unsigned", "ushort", "void", "volatile", "while",
-))  # fmt: skip
+#: What means something else in the text of a kernel, in one language or another: names that renderers give,
+_OURS = re.compile(
+    r"(data|[glr]idx|acc|val|alu|cast|temp|ptr|load|loaded|store|stored|past|ordinary|if|bufs|vals)\d"
+)
+#: types, families of functions, macros and what else has a capital letter,
+_TYPES = re.compile(
+    r"(u?char|u?short|u?int|u?long|longlong|half|float|double|bool|bfloat|nv_bfloat|vec|mat)\d"
+)
+_FAMILIES = re.compile(
+    r"(vload|vstore|as_|convert_|get_|native_|atomic|atom_|make_|thread|work_|sub_|cl_|intel_|simd)"
+)
+_CAPITAL = re.compile(r"[A-Z]..|.+[A-Z]")
+#: and words: of C and C++, of the dialects for GPUs and WGSL, functions, macros and labels.
+_TEXT = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const
+    constant constexpr constinit consteval continue co_await co_return co_yield decltype default delete device
+    discard do double dynamic_cast else elif enum explicit export extern false fallthrough float fn fold for
+    friend global goto half if import include inline int kernel let local long loop main mutable namespace new
+    noexcept not not_eq nullptr operator or or_eq override piece pieces private program protected ptr public
+    read_only read_write reflexpr register reinterpret_cast requires restrict return sampler scratch shared
+    short signed sizeof static static_assert static_cast struct storage switch template this throw true try
+    typedef typeid typename typeof uchar uint ulong uniform union unsigned ushort using var virtual void
+    volatile wchar_t while workgroup write_only xor xor_eq override vertex fragment compute texture image
+    abs acos add_sat all any asin atan atan2 barrier bitselect cbrt ceil clamp clz copysign cos cosh cross
+    degrees distance dot erf erfc event exp exp10 exp2 expm1 fabs fdim floor fma fmax fmin fmod fract frexp
+    gamma hypot ilogb isfinite isinf isnan isnormal ldexp length2 lgamma log log10 log1p log2 logb mad mad24
+    max mem_fence metal min mix mod modf mul24 mul_hi nan nextafter normalize ordered popcount pow pown powr
+    printf radians remainder remquo rhadd rint rootn rotate round rsqrt select shuffle sign signbit sin sincos
+    sinh size_t smoothstep sqrt step tan tanh tgamma trap trunc upsample vote warp entry start bufs vals lid
+    gid linux unix i386 inf free malloc memcpy memset aligned_alloc simdgroup quad pipe ptrdiff_t intptr_t
+    uintptr_t block grid tid stdin stdout stderr errno assert offsetof half_t
+"""
+_WORDS = frozenset(_TEXT.split())
 
 
 def variable_name(name: str) -> str:
-    """A Variable's name as a parameter: what a renderer or a language uses itself gets an underscore."""
-    return name + "_" if name in _WORDS or _OURS.match(name) else name
+    """A Variable's name as a parameter: what means something else gets an underscore, and so does a name that
+    has one already. (No word of a language ends with one and begins with a letter.)
+    """
+    shapes = (_OURS, _TYPES, _FAMILIES, _CAPITAL)
+    means_more = name.endswith("_") or name in _WORDS or any(shape.match(name) for shape in shapes)
+    return name + "_" if means_more else name

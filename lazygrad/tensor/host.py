@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -122,13 +123,10 @@ class HostMixin(BackwardMixin):
         buffer, tracker = self._readable()._host_buffer()
         offset = tracker.views[-1].offset
         if Device[buffer.device].allocator.reads_parts:
-            array = np.empty(shape, numpy_dtype)
-            read_part(buffer, offset * buffer.dtype.itemsize, array)
-            return array
+            begin, offset = offset * buffer.dtype.itemsize, 0
+            buffer = read_part(buffer, begin, math.prod(shape) * buffer.dtype.itemsize)
         flat = np.frombuffer(bytes_on_host(buffer), numpy_dtype)
-        count = 1
-        for size in shape:
-            count *= size
+        count = math.prod(shape)
         return flat[offset : offset + count].reshape(shape)
 
     def numpy(self) -> np.ndarray[Any, Any]:

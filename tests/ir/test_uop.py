@@ -120,7 +120,7 @@ def test_variables():
         (n + 1).bind(1)
     with pytest.raises(TypeError, match="is not a bound Variable"):
         n.unbind()
-    with pytest.raises(ValueError, match="a Variable's name is an identifier, not '1n'"):
+    with pytest.raises(ValueError, match="with a letter first, not '1n'"):
         Variable("1n", 0, 1)
     with pytest.raises(ValueError, match="needs whole bounds with low <= high, not 3 and 2"):
         Variable("n", 3, 2)

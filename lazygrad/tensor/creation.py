@@ -37,6 +37,16 @@ def iota(count: sint, dtype: DType, device: Devices) -> UOp:
     return UOp(Ops.IOTA, dtype, (UOp(Ops.DEVICE, arg=device),), count)
 
 
+def counting_dtype(count: sint) -> DType:
+    """The dtype in which so many elements are counted."""
+    return dtypes.int32 if vmax(count) <= dtypes.max(dtypes.int32) else dtypes.int64
+
+
+def place_dtype(count: sint) -> DType:
+    """The dtype of places among so many elements, as a result: the default int, or what is wide enough."""
+    return default_int() if vmax(count) <= dtypes.max(default_int()) else counting_dtype(count)
+
+
 class CreationMixin(FunctionMixin):
     """Ways to make a tensor. All take `dtype`, `device` and `requires_grad`."""
 
@@ -231,10 +241,11 @@ class CreationMixin(FunctionMixin):
     ) -> Tensor:
         if step != 1:
             raise NotImplementedError("arange with symbolic ends takes steps of 1")
-        chosen = default_int() if dtype is None else to_dtype(dtype)
         begin, end = as_size(start), as_size(stop)
+        chosen = place_dtype(end) if dtype is None else to_dtype(dtype)
         count = end if begin == 0 else as_size(end - begin)
-        counted = cls._created(iota(count, chosen if dtypes.is_int(chosen) else default_int(), device), None)
+        counting = chosen if dtypes.is_int(chosen) else place_dtype(count)
+        counted = cls._created(iota(count, counting, device), None)
         shifted = counted if begin == 0 else counted + begin
         made = shifted.cast(chosen)
         return made if requires_grad is None else made.requires_grad_(requires_grad)
@@ -263,7 +274,7 @@ class CreationMixin(FunctionMixin):
         if steps < 2:
             return cls.full((steps,), start, dtype=chosen, device=place, requires_grad=requires_grad)
         step = (stop - start) / (steps - 1)
-        count = cls._make(iota(steps, dtypes.int32, place))
+        count = cls._make(iota(steps, counting_dtype(steps), place))
         # counted from the nearer end, so that both ends are exact
         from_start = count.cast(work) * step + start
         from_stop = stop - (steps - 1 - count).cast(work) * step
@@ -311,8 +322,9 @@ class CreationMixin(FunctionMixin):
         """
         rows, columns = checked_shape((n, n if m is None else m))
         place = Device.canonicalize(device)
-        row = cls._make(iota(rows, dtypes.int32, place)).unsqueeze(1)
-        column = cls._make(iota(columns, dtypes.int32, place))
+        counting = counting_dtype(max(vmax(rows), vmax(columns)))
+        row = cls._make(iota(rows, counting, place)).unsqueeze(1)
+        column = cls._make(iota(columns, counting, place))
         made = (row == column).cast(default_float() if dtype is None else dtype)
         return made if requires_grad is None else made.requires_grad_(requires_grad)
 
@@ -326,8 +338,9 @@ class CreationMixin(FunctionMixin):
         rows, columns = self.shape[-2:]
         if isinstance(diagonal, int):  # one far outside is like the nearest outside
             diagonal = max(min(diagonal, vmax(columns)), -vmax(rows))
-        row = self._make(iota(rows, dtypes.int32, self.device)).unsqueeze(1)
-        column = self._make(iota(columns, dtypes.int32, self.device))
+        counting = counting_dtype(vmax(rows) + vmax(columns))  # a diagonal is added
+        row = self._make(iota(rows, counting, self.device)).unsqueeze(1)
+        column = self._make(iota(columns, counting, self.device))
         return column <= row + diagonal if diagonal else column <= row
 
     def tril(self, diagonal: int = 0) -> Tensor:
@@ -362,8 +375,9 @@ class CreationMixin(FunctionMixin):
         whole = size + abs(diagonal)
         above, left = max(-diagonal, 0), max(diagonal, 0)
         line = self.pad((above, whole - size - above)).unsqueeze(1).expand(whole, whole)
-        row = self._make(iota(whole, dtypes.int32, self.device)).unsqueeze(1)
-        column = self._make(iota(whole, dtypes.int32, self.device))
+        counting = counting_dtype(whole + left)
+        row = self._make(iota(whole, counting, self.device)).unsqueeze(1)
+        column = self._make(iota(whole, counting, self.device))
         return (column == row + left - above).where(line, line._filled(0))
 
 
@@ -375,8 +389,7 @@ def _progression(count: int, start: ConstType, step: ConstType, dtype: DType, de
         work = dtypes.float64
     else:
         work = dtype if dtype.itemsize >= 4 else dtypes.int32
-    counter = dtypes.int32 if count <= dtypes.max(dtypes.int32) else dtypes.int64
-    node = iota(count, work if dtypes.is_int(work) else counter, device).cast(work)
+    node = iota(count, work if dtypes.is_int(work) else counting_dtype(count), device).cast(work)
     shape = (count,)
     if step != 1:
         node = node * expanded(UOp.const(work, step), shape)

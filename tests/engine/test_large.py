@@ -80,3 +80,74 @@ def test_kernels_read_behind_2_to_the_31(holes):
     assert (x[AT : AT + 4] + 1).tolist() == [2, 3, 4, 5]
     assert x[Tensor([AT + 3, 5, AT], dtype=dtypes.int64)].tolist() == [4, 0, 1]
     assert x.reshape(10, COUNT // 10)[:, :4].sum(1).tolist() == [0] * 9 + [10]
+
+
+# *** places among more than 2**31 elements
+
+MANY = (1 << 31) + 5
+
+
+def wide_bools() -> Tensor:
+    return Tensor.empty(MANY, dtype=dtypes.bool, device="NULL")
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        lambda: empty().argmax(),
+        lambda: empty().argmin(0),
+        lambda: empty().reshape(2, COUNT // 2).argmax(1),
+        lambda: empty().cummax_indices(),
+        lambda: empty().searchsorted(empty()[:3]),
+        lambda: wide_bools().sum(),
+        lambda: wide_bools().cumsum(),
+        lambda: wide_bools().count_nonzero(),
+        lambda: empty().count_nonzero(0),
+        lambda: Tensor.arange(MANY, device="NULL"),
+        lambda: empty().reshape(1, 1, 50_000, 100_000).max_pool2d(2, return_indices=True)[1],
+    ],
+    ids="argmax argmin axis cummax searchsorted bools running count bytes arange pool".split(),
+)
+def test_places_are_wide_where_they_must_be(places):
+    made = places()
+    assert made.dtype is dtypes.int64
+    made.schedule()
+
+
+def test_places_in_less_are_the_default_int():
+    few = Tensor.empty((1 << 31) - 1, dtype=dtypes.uint8, device="NULL")
+    for places in (
+        few.argmax(),
+        few.bool().sum(),
+        few.bool().cumsum(),
+        few.count_nonzero(),
+        few.searchsorted(few),
+    ):
+        assert places.dtype is dtypes.int32
+
+
+def test_values_at_the_end_of_what_is_counted():
+    """Ends of what repeats, so that nothing large is computed."""
+    assert Tensor.linspace(0, 1, MANY + 1, dtype=dtypes.float64)[[0, MANY // 2, MANY]].tolist() == [
+        0.0,
+        (MANY // 2) / MANY,
+        1.0,
+    ]
+    eye = Tensor.eye(1, MANY)
+    assert eye[0, [0, 1, MANY - 1]].tolist() == [1, 0, 0]
+    below = Tensor.ones(2, MANY).triu(1)
+    assert below[:, [0, 1, MANY - 1]].tolist() == [[0, 1, 1], [0, 0, 1]]
+
+
+def test_too_many_to_be_put_in_order():
+    with pytest.raises(NotImplementedError, match=r"randperm of more than 2\*\*31 - 1 elements: 2147483653"):
+        Tensor.randperm(MANY)
+    with pytest.raises(NotImplementedError, match=r"sorting of more than 2\*\*31 - 1 elements"):
+        empty().sort()
+
+
+@pytest.mark.slow
+def test_argmax_behind_2_to_the_31(holes):
+    x = Tensor.from_numpy(np.memmap(holes, np.uint8, "r"))[: AT + 2]
+    assert x.argmax().item() == AT + 1
+    assert (x != 0).sum().item() == 2

@@ -10,14 +10,9 @@ from ...gradient import expanded, filled
 from ...ir.index import sint
 from ...ir.ops import Ops
 from ...ir.uop import UOp
-from ...shape import movement, shape_of, vmax
+from ...shape import movement, shape_of
 from ...shape.sizes import mul, prod
-from ..creation import iota
-
-
-def counting_dtype(count: sint) -> DType:
-    """The dtype of addresses of so many elements."""
-    return dtypes.int32 if vmax(count) <= dtypes.max(dtypes.int32) else dtypes.int64
+from ..creation import counting_dtype, iota
 
 
 def places_in(shape: tuple[sint, ...], device: Devices) -> UOp:

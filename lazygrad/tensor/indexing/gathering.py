@@ -16,7 +16,7 @@ from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to, movement, shape_text, vmax
 from ...shape.sizes import sub
 from ..base import TensorBase
-from ..creation import iota
+from ..creation import iota, place_dtype
 from .addresses import counting_dtype, number, strides_of, wrapped
 from .subscripts import IndexingMixin
 
@@ -216,8 +216,9 @@ class GatheringMixin(IndexingMixin):
 
         if as_tuple:
             line = self.reshape(1) if self.ndim == 0 else self
-            return tuple(place.cast(default_int()) for place in line._mask_positions(line))
+            found = zip(line._mask_positions(line), line.shape, strict=True)
+            return tuple(place.cast(place_dtype(size)) for place, size in found)
 
-        found = np.stack(np.nonzero(self.numpy()), axis=1) if self.ndim else np.zeros((int(bool(self)), 0))
-        made: Any = type(self)(found.astype(np.int64), device=self.device)
-        return made.cast(default_int())
+        rows = np.stack(np.nonzero(self.numpy()), axis=1) if self.ndim else np.zeros((int(bool(self)), 0))
+        made: Any = type(self)(rows.astype(np.int64), device=self.device)
+        return made.cast(place_dtype(max(self.shape, default=0)))

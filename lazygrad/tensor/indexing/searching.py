@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...dtype import ConstType, default_int, dtypes, least_upper_dtype
+from ...dtype import ConstType, dtypes, least_upper_dtype
 from ...shape import shape_text, vmax
 from ..base import TensorBase
-from ..creation import iota
+from ..creation import counting_dtype, iota, place_dtype
 from ..reduce.statistics import StatisticsMixin
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class SearchingMixin(StatisticsMixin):
         after = right if side is None else side == "right"
         shape = wanted.shape
         queries = wanted if self.ndim > 1 else wanted.reshape((wanted.numel(),))
-        found = queries._filled(0, dtypes.int32)
+        found = queries._filled(0, counting_dtype(2 * size))  # a step beyond the end
         step = 1 << max(size.bit_length() - 1, 0)
         while step and size:
             candidate = found + step
@@ -70,7 +70,7 @@ class SearchingMixin(StatisticsMixin):
             passed = ~(element > queries) if after else ~(element >= queries)
             found = ((candidate <= size) & passed).where(candidate, found)
             step //= 2
-        return found.reshape(shape).cast(dtypes.int32 if out_int32 else default_int())  # type: ignore[no-any-return]
+        return found.reshape(shape).cast(dtypes.int32 if out_int32 else place_dtype(size))  # type: ignore[no-any-return]
 
     def bucketize(self, boundaries: TensorBase, *, right: bool = False, out_int32: bool = False) -> Tensor:
         """Between which of the sorted boundaries each element lies: how many are below it.
@@ -140,7 +140,7 @@ class SearchingMixin(StatisticsMixin):
             self.numpy(), return_index=True, return_inverse=True, return_counts=True, axis=axis
         )
         kind: Any = type(self)
-        device, whole = self.device, default_int()
+        device, whole = self.device, place_dtype(self.shape[axis])
         places = kind(first.astype(np.int64), device=device)
         return _answers(
             self.index_select(axis, places),
@@ -194,7 +194,7 @@ class SearchingMixin(StatisticsMixin):
             if least < 0:
                 raise ValueError(f"bincount counts numbers from 0 on, not {least}")
             size = max(size, greatest + 1)
-        dtype = default_int() if weights is None else weights.dtype
+        dtype = place_dtype(self.shape[0]) if weights is None else weights.dtype
         empty = self.zeros(size, dtype=dtype, device=self.device)
         if size == 0:
             return empty
@@ -269,25 +269,26 @@ def _runs(line: Any) -> tuple[Any, Any, Any]:
     """Slices along the first axis that differ from the one before: (them, the run of each slice, a function
     that counts the slices of each run)."""
     size = vmax(line.shape[0])
+    whole = place_dtype(size)
     if size == 0:
-        empty = line.zeros(0, dtype=default_int(), device=line.device)
+        empty = line.zeros(0, dtype=whole, device=line.device)
         return line, empty, lambda: empty
-    begins = line._make(iota(size, dtypes.int32, line.device)) == 0
+    begins = line._make(iota(size, whole, line.device)) == 0
     if size > 1:
         x = line.detach()
         differs = x._window(0, 1, size) != x._window(0, 0, size - 1)
         if differs.ndim > 1:
             differs = differs.any(tuple(range(1, differs.ndim)))
         begins = begins | differs.pad((1, 0))
-    group = (begins.cast(default_int()).cumsum(0) - 1).cast(default_int()).realize()
+    group = (begins.cast(whole).cumsum(0) - 1).cast(whole).realize()
     total = int(group._window(0, size - 1, size).item()) + 1
-    counter = line._make(iota(size, default_int(), line.device))
+    counter = line._make(iota(size, whole, line.device))
     target = begins.where(group, total)  # what begins no run is out of range: dropped
-    first = line.zeros(total, dtype=default_int(), device=line.device).scatter(0, target, counter)
+    first = line.zeros(total, dtype=whole, device=line.device).scatter(0, target, counter)
 
     def counts() -> Any:
         ones = counter._filled(1)
-        return line.zeros(total, dtype=default_int(), device=line.device).scatter_add(0, group, ones)
+        return line.zeros(total, dtype=whole, device=line.device).scatter_add(0, group, ones)
 
     return line[first], group, counts
 

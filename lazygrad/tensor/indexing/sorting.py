@@ -207,6 +207,8 @@ class SortingMixin(GatheringMixin):
         if n < 0:
             raise ValueError(f"randperm takes a count of elements, not {n}")
         wanted = default_int() if dtype is None else to_dtype(dtype)
+        if n > dtypes.max(dtypes.int32):
+            raise NotImplementedError(f"randperm of more than 2**31 - 1 elements: {n}")
         if n == 0:
             return cls.zeros(0, dtype=wanted, device=device, **more)
         key, _ = words(n, Device.canonicalize(device))

@@ -169,7 +169,11 @@ class IndexingMixin(RandomMixin):
                 return int(entry.__index__())
             if isinstance(entry, (list, tuple)) and not len(entry):
                 return self._make(filled((0,), default_int(), 0))
-            return self._entry(self._lift(list(entry) if isinstance(entry, tuple) else entry))
+            listed = list(entry) if isinstance(entry, tuple) else entry
+            try:
+                return self._entry(self._lift(listed))
+            except OverflowError:  # places that the default int does not hold
+                return self._entry(type(self)(listed, dtype=dtypes.int64, device=self.device))
         if hasattr(entry, "__index__"):
             return int(entry.__index__())
         raise IndexError(f"an index is an int, slice, None, Ellipsis, list, array or tensor, not {entry!r}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...dtype import ConstType, default_int, dtypes
+from ...dtype import ConstType, dtypes
 from ...gradient import scatter
 from ...ir.ops import Ops
 from ...shape import broadcast_shapes, movement, shape_text
@@ -169,7 +169,7 @@ class WritingMixin(LikenessMixin):
             )
         shape = broadcast_shapes(self.shape, mask.shape)
         wide: Any = self._make(movement.broadcast_to(mask.uop, shape))
-        turn = wide.flatten().cast(default_int()).cumsum(0) - 1
+        turn = wide.flatten().cumsum(0) - 1
         values = source.reshape((source.numel(),))[turn].reshape(shape)  # type: ignore[attr-defined]
         return wide.where(values, self)  # type: ignore[no-any-return]
 

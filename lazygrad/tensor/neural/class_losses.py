@@ -13,7 +13,7 @@ from ...dtype import default_int, dtypes, least_upper_dtype
 from ...ir.index import sint
 from ...shape import prod, resolve_equal, shape_text
 from ..base import TensorBase
-from ..creation import iota
+from ..creation import iota, place_dtype
 from .attention import AttentionMixin
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ClassLossMixin(AttentionMixin):
 
     def _classes(self, count: sint) -> Tensor:
         """Whether each of `count` classes (on a new last axis) is the one that an element names."""
-        return self.unsqueeze(-1) == self._make(iota(count, default_int(), self.device))
+        return self.unsqueeze(-1) == self._make(iota(count, place_dtype(count), self.device))
 
     def _reduced(self, reduction: str) -> Tensor:
         if reduction not in REDUCTIONS:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...dtype import default_int, dtypes
+from ...dtype import dtypes
 from ...shape import prod, shape_text
-from ..creation import iota
+from ..creation import iota, place_dtype
 from ..transforms.function import Function
 from .convolution import ConvolutionMixin, Several, each, paddings
 
@@ -98,7 +98,7 @@ class PoolingMixin(ConvolutionMixin):
     def _flat_places(self, count: int) -> Tensor:
         """The place of each element in the last `count` axes, flattened: in the shape of those axes."""
         sizes = self.shape[self.ndim - count :]
-        return self._make(iota(prod(sizes), default_int(), self.device)).reshape(sizes)
+        return self._make(iota(prod(sizes), place_dtype(prod(sizes)), self.device)).reshape(sizes)
 
     def max_pool1d(self, kernel_size: Several, stride: Several | None = None, **options: Any) -> Any:
         """The greatest element of each window of the last axis; see `max_pool2d`.

@@ -23,7 +23,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp, Variable
 from ...locks import lock_across_fork
 from ...shape import prod, shape_of, shape_text, vmax
-from ..creation import checked_shape, iota
+from ..creation import checked_shape, iota, place_dtype
 from ..linalg.contractions import LinalgMixin
 from ..shape.movement import sizes_of
 
@@ -385,7 +385,7 @@ class RandomMixin(LinalgMixin):
         reached = weights.cumsum(1)
         total = reached._window(1, reached.shape[1] - 1, reached.shape[1])
         drawn = self.rand(weights.shape[0], num_samples, dtype=weights.dtype, device=self.device) * total
-        places = (reached.unsqueeze(1) <= drawn.unsqueeze(2)).sum(2).cast(default_int())
+        places = (reached.unsqueeze(1) <= drawn.unsqueeze(2)).sum(2).cast(place_dtype(weights.shape[1]))
         places = places.minimum(weights.shape[1] - 1)  # weights that are none give an index all the same
         return places if self.ndim == 2 else places.reshape((num_samples,))
 

@@ -17,7 +17,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import movement, prod, resolve_equal, shape_of, shape_text
 from ..base import TensorBase
-from ..creation import CreationMixin, iota
+from ..creation import CreationMixin, counting_dtype, iota, place_dtype
 from ..shape.movement import Axis
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class ReduceMixin(CreationMixin):
         if dtype is not None:
             return self.cast(to_dtype(dtype))._reduce(op, axis, keepdim, identity)
         wide = sum_acc_dtype(self.dtype)
+        if dtypes.is_bool(self.dtype):
+            wide = counting_dtype(self._count(self._axes(axis)))
         result = self.cast(wide)._reduce(op, axis, keepdim, identity)
         return result.cast(self.dtype) if dtypes.is_float(self.dtype) else result
 
@@ -381,7 +383,7 @@ class ReduceMixin(CreationMixin):
         hit = (x == best) | x.isnan() if dtypes.is_float(x.dtype) else x == best
         size = self.shape[place]
         # the first hit has the greatest distance to the end; counted from 1, so that 0 is no hit
-        counter = self._make(iota(size, default_int(), self.device))
+        counter = self._make(iota(size, place_dtype(size), self.device))
         left = counter._operand(size) - counter
         left = left.reshape((size,) + (1,) * (self.ndim - place - 1))
         return left._operand(size) - hit.where(left, 0)._reduce(Ops.MAX, place, keepdim)

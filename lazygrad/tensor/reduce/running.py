@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ...dtype import DType, default_int, dtypes, sum_acc_dtype, to_dtype
 from ...gradient import scan, scan_winner
 from ...ir.ops import Ops
-from ...shape import resolve_equal
-from ..creation import iota
+from ...shape import prod, resolve_equal
+from ..creation import counting_dtype, iota, place_dtype
 from .reductions import ReduceMixin
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ class RunningMixin(ReduceMixin):
     def _accumulated_along(self, op: Ops, axis: int, dtype: DType | str | None) -> Tensor:
         if dtype is not None:
             return self.cast(to_dtype(dtype))._running(op, axis)
-        result = self.cast(sum_acc_dtype(self.dtype))._running(op, axis)
+        wide = sum_acc_dtype(self.dtype)
+        if dtypes.is_bool(self.dtype):
+            wide = counting_dtype(prod(self.shape[i] for i in self._axes(axis)))
+        result = self.cast(wide)._running(op, axis)
         return result.cast(self.dtype) if dtypes.is_float(self.dtype) else result
 
     def cumsum(self, axis: int = 0, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
@@ -89,7 +92,7 @@ class RunningMixin(ReduceMixin):
         place = self._axes(axis)
         if not place or resolve_equal(self.shape[place[0]], 1):
             return self._filled(0, default_int())
-        counter = self._make(iota(self.shape[place[0]], default_int(), self.device))
+        counter = self._make(iota(self.shape[place[0]], place_dtype(self.shape[place[0]]), self.device))
         counter = counter.reshape((-1,) + (1,) * (self.ndim - place[0] - 1)).expand(self.shape)
         return self._make(scan_winner(scan(self.detach().uop, op, place[0]), counter.uop))
 

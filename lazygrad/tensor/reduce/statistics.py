@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ...dtype import default_int, dtypes
-from ...shape import resolve_equal, shape_text, vmax
+from ...dtype import dtypes
+from ...shape import prod, resolve_equal, shape_text, vmax
 from ..base import TensorBase
-from ..creation import iota
+from ..creation import iota, place_dtype
 from ..indexing.sorting import Middle
 from ..indexing.writing import WritingMixin
 from ..shape.movement import Axis
@@ -44,7 +44,7 @@ class StatisticsMixin(WritingMixin):
         2.0
         """
         x = self._float() if dtype is None else self.cast(dtype)
-        count = (~x.isnan()).cast(default_int()).sum(dim, keepdim)
+        count = (~x.isnan()).sum(dim, keepdim)
         return (x._no_nan(0.0).sum(dim, keepdim) / count).cast(x.dtype)
 
     def count_nonzero(self, dim: Axis = None, keepdim: bool = False) -> Tensor:
@@ -53,7 +53,8 @@ class StatisticsMixin(WritingMixin):
         >>> Tensor([0, 3, 4]).count_nonzero().item()
         2
         """
-        return self._bool().cast(default_int()).sum(dim, keepdim)
+        whole = place_dtype(prod(self.shape[i] for i in self._axes(dim)))
+        return self._bool().sum(dim, keepdim).cast(whole)
 
     def aminmax(self, *, dim: Axis = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         """The least and the greatest element along axes.

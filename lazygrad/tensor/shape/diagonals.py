@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...device import Devices
-from ...dtype import default_int, dtypes
+from ...dtype import default_int
 from ...shape import shape_text
 from ..arguments import at_most
-from ..creation import iota
+from ..creation import counting_dtype, iota
 from .stacking import StackingMixin
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ class DiagonalsMixin(StackingMixin):
             raise NotImplementedError(f"diag_embed of symbolic size, {shape_text(self.shape)}")
         whole, above, left = size + abs(offset), max(-offset, 0), max(offset, 0)
         line = self.pad((above, whole - size - above)).unsqueeze(-1).expand(*self.shape[:-1], whole, whole)
-        row = self._make(iota(whole, dtypes.int32, self.device)).unsqueeze(1)
-        column = self._make(iota(whole, dtypes.int32, self.device))
+        counting = counting_dtype(whole + left)
+        row = self._make(iota(whole, counting, self.device)).unsqueeze(1)
+        column = self._make(iota(whole, counting, self.device))
         made = (column == row + left - above).where(line, line._filled(0))
         return made.movedim((-2, -1), (dim1, dim2))
 

@@ -68,6 +68,8 @@ class Entry:
         for spec in (*self.args, *self.kwargs.values()):
             _prune(spec, self.watch.names)
         self.specs = specs
+        #: what the tensors among the arguments are like
+        self.signature = tuple((spec.shape, spec.dtype, spec.device) for spec in specs)
         self.draws = capture.draws
         self._build = nest.build
         roles = Roles(fresh=capture.fresh, zeroed=capture.zeroed)
@@ -195,11 +197,20 @@ class Entry:
         specs = self.args
         if len(args) != len(specs) or ((kwargs or self.kwargs) and kwargs.keys() != self.kwargs.keys()):
             raise Changed("the form of the call", _form(specs, self.kwargs), _form(args, kwargs))
+        changed: Changed | None = None
         for number, spec in enumerate(specs):
-            spec.read(args[number], call)
+            try:
+                spec.read(args[number], call)
+            except Changed as reason:  # that a later tensor is of another shape counts more
+                changed = changed or reason
         if kwargs:
             for key, spec in self.kwargs.items():
-                spec.read(kwargs[key], call)
+                try:
+                    spec.read(kwargs[key], call)
+                except Changed as reason:
+                    changed = changed or reason
+        if changed is not None:
+            raise changed
         if tensors.layer.modes() != self.modes:
             raise Changed("Tensor.training or no_grad", self.modes, tensors.layer.modes())
         overlay, changes = flags_state()

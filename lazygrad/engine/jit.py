@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from ..config import DEBUG, JIT
+from ..locks import lock_across_fork
 from . import tensors
 from .capture import (
     Capture,
@@ -40,8 +41,14 @@ R = TypeVar("R")
 
 #: After so many captures because of one name, calls in which it differs run without a capture.
 MAX_RECAPTURES = 3
-#: So many captures are kept; one more drops the one that was not used for longest.
+#: So many captures are kept of each signature; one more drops the one that was not used for longest.
 MAX_CAPTURES = MAX_RECAPTURES + 1
+#: So many signatures (shapes, dtypes and devices of the arguments) are kept, in the same way.
+MAX_SIGNATURES = 8
+
+
+#: A capture computes every tensor that is new at its end: those of another one must not be among them.
+one_capture = lock_across_fork()
 
 
 class TinyJit(Generic[P, R]):
@@ -135,7 +142,8 @@ class _State:
             self.refused: Changed | None = None
             #: the function works on tensors that several devices hold, so that every call is plain
             self.on_several = False
-            self.recaptures: dict[str, int] = {}
+            #: how often it was captured because of a name, for each signature
+            self.recaptures: dict[tuple[Any, str], int] = {}
             self.warned: set[str] = set()
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -149,7 +157,7 @@ class _State:
                 result = self._plain(args, kwargs)
                 self.calls = max(self.calls, 1)
                 return result
-            return self._capture(args, kwargs)
+            return self._captured(args, kwargs)
 
     def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nest = Nest(self.fxn(*args, **kwargs), lambda tensor: False)
@@ -158,6 +166,7 @@ class _State:
     def _replay(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         changed: Changed | None = None
         mismatch: Mismatch | None = None
+        signature: Any = None
         for number, entry in enumerate(self.entries[:]):
             call = Call()
             try:
@@ -166,23 +175,31 @@ class _State:
                     self.entries.insert(0, self.entries.pop(number))
                 return entry.run(call)
             except Changed as reason:
-                changed = changed or reason
+                if call.mismatch is None:
+                    if changed is None:
+                        changed, signature = reason, entry.signature
+                else:
+                    mismatch = mismatch or call.mismatch
             except Mismatch as reason:
                 mismatch = mismatch or reason
-        if mismatch is not None:
-            raise JitError(str(mismatch)) from None
+        if changed is None and mismatch is not None:
+            if DEBUG >= 1:
+                show(f"JIT captures {describe_fn(self.fxn)} for another signature: {mismatch}")
+            return self._captured(args, kwargs)
         if changed is None:  # the last capture could not be kept
             changed = self.refused or Changed("the memory of a tensor", "its own", "held by others")
-        return self._changed(changed, args, kwargs)
+        return self._changed(changed, signature, args, kwargs)
 
-    def _changed(self, changed: Changed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _changed(
+        self, changed: Changed, signature: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         name = changed.name
-        count = self.recaptures.get(name, 0)
+        count = self.recaptures.get((signature, name), 0)
         if count < MAX_RECAPTURES:
-            self.recaptures[name] = count + 1
+            self.recaptures[signature, name] = count + 1
             if DEBUG >= 1:
                 show(f"JIT captures {describe_fn(self.fxn)} again: {changed}")
-            return self._capture(args, kwargs)
+            return self._captured(args, kwargs)
         if name not in self.warned:
             self.warned.add(name)
             warnings.warn(
@@ -206,6 +223,10 @@ class _State:
         )
 
     # *** capturing
+
+    def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with one_capture:
+            return self._capture(args, kwargs)
 
     def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         session = tensors.layer.session()
@@ -260,8 +281,21 @@ class _State:
             if DEBUG >= 1:
                 entry.announce()
             self.entries.insert(0, entry)
-            del self.entries[MAX_CAPTURES:]
+            self.entries = _kept(self.entries)
         return value
+
+
+def _kept(entries: list[Entry]) -> list[Entry]:
+    """Of the captures, the last used first: a few of each signature, and of not too many signatures."""
+    kept, counts = [], dict[Any, int]()
+    for entry in entries:
+        signature = entry.signature
+        if signature not in counts and len(counts) == MAX_SIGNATURES:
+            continue
+        counts[signature] = counts.get(signature, 0) + 1
+        if counts[signature] <= MAX_CAPTURES:
+            kept.append(entry)
+    return kept
 
 
 def _changed_arguments(

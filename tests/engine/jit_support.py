@@ -63,3 +63,8 @@ def numbers(*shape: int, seed: int = 0) -> Tensor:
 def captures(fxn: Any) -> int:
     """How many captures a TinyJit keeps."""
     return len(fxn._run.__self__.entries)
+
+
+def runs(capsys: Any) -> int:
+    """How often Python inside ran, where it prints `ran`: a counter would be state that it reads."""
+    return int(capsys.readouterr().out.count("ran\n"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -176,6 +177,25 @@ def test_captures_in_two_threads_do_not_mix():
     in_threads(3, work)
     for n in range(3):
         assert found[n] == ([2.0 * (call + n) for call in range(20)], 2)
+
+
+def test_many_captures_in_threads_at_once():
+    """With the shortest turns: the tensors of one capture are never computed by another."""
+    known = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    found = []
+
+    def work(number):
+        for _ in range(12):
+            f = TinyJit(lambda x: (x + number).contiguous() * 2)
+            results = [f(Tensor([float(call)])).item() for call in range(4)]
+            found.append(results == [2.0 * (call + number) for call in range(4)])
+
+    try:
+        in_threads(3, work)
+    finally:
+        sys.setswitchinterval(known)
+    assert found == [True] * 36
 
 
 def test_arrays_helper():

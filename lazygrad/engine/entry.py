@@ -66,7 +66,8 @@ class Entry:
         """Make it ready to run again. False where it cannot be: it adds to a part of a gradient's memory."""
         layer = tensors.layer
         for spec in (*self.args, *self.kwargs.values()):
-            _prune(spec, self.watch.names)
+            if not self.watch.every:
+                _prune(spec, self.watch.names)
         self.specs = specs
         #: what the tensors among the arguments are like
         self.signature = tuple((spec.shape, spec.dtype, spec.device) for spec in specs)
@@ -174,7 +175,7 @@ class Entry:
 
         self.written = [external for external in self.external if external.written]
         self._watched = layer.watched([external.storage for external in self.written])
-        self.watch.close(is_used)
+        self.watch.close(is_used, [gradient.of(call) for gradient in self.gradients])
         held = {place[0].base for t in self.watch.tensors() if (place := layer.where(t)) is not None}
         #: arguments that the function also sees otherwise: they must be in the same memory every time
         self._pins = [(n, call.buffers[n]) for n in range(len(bases)) if bases[n] in held]
@@ -370,6 +371,7 @@ def _prune(spec: Spec, names: set[str]) -> bool:
             if inside or spec.whole or name in names:
                 kept[name] = part
         spec.fields = kept
+        spec.names = None if spec.whole else names
         return bool(kept)
     for part in spec.parts():
         matters = _prune(part, names) or matters

@@ -3,7 +3,8 @@
 The names come from the bytecode of the function and of the user's functions that run during the capture; the
 first time one is met, the values it can see are noted. Every later call compares them. Attribute chains are
 taken apart: `self.config.rate` is three keys of three dicts, each compared by identity first, which takes a
-tenth of a microsecond.
+tenth of a microsecond. An object that comes by another way, from a list or a call, is reached nevertheless
+(reach.py), and those of its attributes that the code names are noted.
 """
 
 from __future__ import annotations
@@ -11,82 +12,24 @@ from __future__ import annotations
 import builtins
 import functools
 import gc
+import os
+import random
 import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..ir.uop import UOp
 from . import tensors
-from .bytecode import chains_of, is_user_code, names_of, parameters_of
-from .structure import (
-    MISSING,
-    PLAIN,
-    Call,
-    HeldSpec,
-    PlainSpec,
-    SameSpec,
-    Spec,
-    Watcher,
-    fields_of,
-    is_instance,
-    is_library,
-)
-
-
-class Entry:
-    """One name: a key of a dict, with what was found there."""
-
-    __slots__ = ("holder", "key", "spec", "value")
-
-    def __init__(self, holder: Any, key: Any, value: Any, spec: Spec) -> None:
-        self.holder, self.key, self.value, self.spec = holder, key, value, spec
-
-    def now(self) -> Any:
-        return self.holder.get(self.key, MISSING)
-
-
-class CellEntry(Entry):
-    """A closure cell."""
-
-    __slots__ = ()
-
-    def now(self) -> Any:
-        return cell_value(self.holder)
-
-
-class ItemEntry(Entry):
-    """An item of a list or tuple of modules."""
-
-    __slots__ = ()
-
-    def now(self) -> Any:
-        return self.holder[self.key] if self.key < len(self.holder) else MISSING
-
-
-class SlotEntry(Entry):
-    """An attribute that is a slot."""
-
-    __slots__ = ()
-
-    def now(self) -> Any:
-        return getattr(self.holder, self.key, MISSING)
-
-
-def cell_value(cell: types.CellType) -> Any:
-    """What is in a closure cell."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING
-
-
-class Found(NamedTuple):
-    """A tensor inside an object that a name leads to, and the entries on the way to it."""
-
-    tensor: Any
-    way: tuple[Entry, ...]
+from .bytecode import EVERY, Reads, is_user_code, parameters_of, reads_of
+from .capture import JitError
+from .compared import Compared
+from .held import Watcher
+from .outside import NumpyRandom, reads_outside, user_who_called
+from .reach import CellEntry, Entry, KeysEntry, Place, Reach, SlotEntry, cell_value
+from .structure import Call, HeldSpec, PlainSpec, SameSpec
+from .values import MISSING, PLAIN, fields_of, is_closed_module, is_instance
 
 
 class Watch:
@@ -98,26 +41,27 @@ class Watch:
     def __init__(self, on_tensor: Callable[[Any], None]) -> None:
         self.entries: dict[tuple[int, Any], Entry] = {}
         self.names: set[str] = set()
+        self.every = False  #: all attributes of all that is reached are asked for
         self._on_tensor = on_tensor
         self._watcher = Watcher()
-        self._inside: dict[int, Found] = {}
-        self._known: dict[int, Any] = {}  # objects that can be reached, by id
-        self._functions: dict[types.CodeType, list[types.FunctionType]] = {}
+        self._reach = Reach(on_tensor, self._met)
+        self._places: dict[str, list[Place]] = {}
+        self._numpy = NumpyRandom()
+        self._refused: str | None = None
         self._seen: set[Any] = set()
-        self._fast: list[tuple[Any, Any, Any, Entry]] = []
-        self._held: list[tuple[Any, Any, Any, Any, Entry]] = []
-        self._items: list[tuple[Any, Any, Any, Any, Entry]] = []
-        self._rest: list[Entry] = []
+        self._inner: set[types.CodeType] = set()
+        self.check: Callable[[Call], None]  #: raises Changed where something is not as it was; after `close`
 
     # *** noting
 
-    def function(self, fxn: Any) -> None:
+    def function(self, fxn: Any, arguments: tuple[Any, ...] = ()) -> None:
         """Begin with the function that is captured: its cells, globals, and the object it is a method of."""
         owner: Any = MISSING
+        for argument in arguments:
+            self._reach.walk(argument, "an argument", passed=True)
         while True:
             if isinstance(fxn, functools.partial):
-                for value in (*fxn.args, *fxn.keywords.values()):
-                    self._look_into(value, type(value).__name__, ())
+                self._key({"partial": fxn}, "partial", "partial")
                 fxn = fxn.func
             elif isinstance(fxn, types.MethodType):
                 owner, fxn = fxn.__self__, fxn.__func__
@@ -126,9 +70,9 @@ class Watch:
             else:
                 owner, fxn = fxn, getattr(type(fxn), "__call__", None)  # noqa: B004  the function is wanted
         if owner is not MISSING:
-            self._look_into(owner, "self", ())
+            self._reach.walk(owner, "self")
         if isinstance(fxn, types.FunctionType):
-            self._reach(fxn)
+            self._reach.walk(fxn, fxn.__name__)
             if not is_user_code(fxn.__code__):
                 return  # a decorator of a library: what it calls is seen when it runs
             bound = dict.fromkeys(parameters_of(fxn.__code__)[:1], owner) if owner is not MISSING else {}
@@ -146,8 +90,15 @@ class Watch:
         collectors = {f.__code__ for f in gc.callbacks if isinstance(f, types.FunctionType)}
 
         def profile(frame: types.FrameType, event: str, arg: Any) -> None:
-            if event == "call" and is_user_code(frame.f_code) and frame.f_code not in collectors:
-                self._called(frame)
+            if event == "call":
+                if is_user_code(frame.f_code) and frame.f_code not in collectors:
+                    self._called(frame)
+                elif frame.f_code is _READS_ENVIRONMENT and user_who_called(frame) is not None:
+                    self._key(vars(os), "environ", "os.environ")
+                elif frame.f_code is _DRAWS_TWO:
+                    self._refuse(reads_outside(random.Random().random, frame))
+            elif event == "c_call":
+                self._refuse(reads_outside(arg, frame))
             if outer is not None:
                 outer(frame, event, arg)
 
@@ -156,6 +107,14 @@ class Watch:
             yield
         finally:
             sys.setprofile(outer)
+        self._refused = self._refused or self._numpy.drawn()
+        if self._refused is not None:
+            raise JitError(self._refused)
+
+    def _refuse(self, why: str | None) -> None:
+        if why is not None:
+            self._refused = self._refused or why  # whoever catches what is raised here
+            raise JitError(why)
 
     def _called(self, frame: types.FrameType) -> None:
         code = frame.f_code
@@ -163,18 +122,28 @@ class Watch:
         bound = {}
         for name in parameters_of(code):
             value = local.get(name)
-            if value is not None and self._known.get(id(value)) is value:
+            if value is not None and self._reach.is_known(value):
                 bound[name] = value
         key = (code, tuple(map(id, bound.values())))
         if key not in self._seen:
             self._seen.add(key)
-            self._chains(code, frame.f_globals, self._functions.get(code, ()), bound)
+            functions = self._reach.functions.get(code)
+            if functions is None and code.co_freevars and code not in self._inner:
+                functions = _functions_of(frame)
+            self._chains(code, frame.f_globals, functions or (), bound)
 
     def _chains(
         self, code: types.CodeType, scope: dict[str, Any], functions: Any, bound: dict[str, Any]
     ) -> None:
-        self.names |= names_of(code)
-        for chain in chains_of(code):
+        reads = reads_of(code)
+        self._inner |= reads.inner
+        for function in functions:
+            for key in ("__defaults__", "__kwdefaults__"):
+                defaults = getattr(function, key)
+                if not all(type(part) in PLAIN for part in _parts(defaults)):
+                    name = f"{function.__name__}.{key}"
+                    self._note(SlotEntry, function, key, defaults, name)
+        for chain in reads.chains:
             if chain.kind == "global":
                 if chain.root in scope or not hasattr(builtins, chain.root):
                     self._follow(self._key(scope, chain.root, chain.root), chain.root, chain.attributes)
@@ -186,14 +155,76 @@ class Watch:
                         self._follow(value, chain.root, chain.attributes)
             elif chain.root in bound:
                 self._follow(bound[chain.root], chain.root, chain.attributes)
+        for name, level in reads.imports:
+            self._imported(name, level, scope)
+        self._mention(reads)
+
+    def _mention(self, reads: Reads) -> None:
+        """The code asks for attributes of these names, of whatever object."""
+        new = reads.names - self.names
+        if "__match_args__" in reads.names:  # a pattern of a class names attributes by their order
+            for kind in list(self._reach.classes):
+                new |= set(getattr(kind, "__match_args__", ())) - self.names
+        self.names |= new
+        if reads.every and not self.every:
+            self.every = True
+            new = frozenset(self._places)
+        for name in new:
+            for place in self._places.get(name, ())[:]:
+                self._note_place(place)
+        for module in list(self._reach.modules.values()):
+            for name in new:
+                if name in vars(module):
+                    self._key(vars(module), name, f"{module.__name__}.{name}")
+
+    def _imported(self, name: str, level: int, scope: dict[str, Any]) -> None:
+        """A module that the function imports, if that was imported before."""
+        if level:
+            package = str(scope.get("__package__") or "").split(".")
+            name = ".".join([*package[: len(package) - level + 1], *filter(None, [name])])
+        parts = name.split(".")
+        for count in range(1, len(parts) + 1):
+            module = sys.modules.get(".".join(parts[:count]))
+            if module is not None:
+                self._new_module(module)
+
+    def _new_module(self, module: types.ModuleType) -> None:
+        if id(module) in self._reach.modules or is_closed_module(module.__name__):
+            return
+        self._reach.walk(module, module.__name__)
+        for name in self.names & vars(module).keys():
+            self._key(vars(module), name, f"{module.__name__}.{name}")
+
+    def _met(self, place: Place, always: bool) -> None:
+        """An attribute that can be reached: noted if it is named, or when it will be."""
+        if always:
+            spec = PlainSpec(f"`{place.name}`", place.value)
+            self.entries.setdefault((id(place.holder), place.key), Entry(*place[1:4], spec))
+        elif place.key in self.names or self.every:
+            self._note_place(place)
+        self._places.setdefault(place.key, []).append(place)
+
+    def _note_place(self, place: Place) -> None:
+        certain, self._watcher.certain = self._watcher.certain, place.key in self.names
+        try:
+            self._note(*place)
+        finally:
+            self._watcher.certain = certain
+
+    # *** chains
 
     def _follow(self, value: Any, name: str, attributes: tuple[str, ...]) -> None:
         for attribute in attributes:
-            if _is_leaf(value):
+            if attribute == EVERY:
+                self._all_of(value, name)
                 return
             name = f"{name}.{attribute}"
             if isinstance(value, types.ModuleType):
-                value = self._key(vars(value), attribute, name)
+                value = self._of_module(value, attribute, name)
+            elif isinstance(value, types.FunctionType) and is_user_code(value.__code__):
+                value = self._key(value.__dict__, attribute, name)
+            elif _is_leaf(value):
+                return
             elif isinstance(value, type):
                 value = self._of_class(value, attribute, name)
             else:
@@ -201,12 +232,38 @@ class Watch:
             if value is MISSING:
                 return
 
+    def _all_of(self, value: Any, name: str) -> None:
+        """All attributes of an object are asked for."""
+        if isinstance(value, (types.ModuleType, type, types.FunctionType)) or _is_leaf(value):
+            return
+        held = getattr(value, "__dict__", None)
+        if held is not None:
+            self._note(KeysEntry, held, MISSING, tuple(held), f"{name}.__dict__")
+        for key, part in list(fields_of(value)):
+            if held is not None and key in held:
+                self._key(held, key, f"{name}.{key}")
+            else:
+                self._note(SlotEntry, value, key, part, f"{name}.{key}")
+
+    def _of_module(self, module: types.ModuleType, attribute: str, name: str) -> Any:
+        if not is_closed_module(module.__name__):
+            return self._key(vars(module), attribute, name)
+        value = vars(module).get(attribute, MISSING)
+        fixed = isinstance(value, (types.ModuleType, type)) or callable(value)
+        if fixed or module.__name__.partition(".")[0] not in sys.stdlib_module_names:
+            return value
+        if hasattr(value, "writable") and value.writable():
+            return MISSING  # sys.stdout, whatever it is now
+        return self._key(vars(module), attribute, name)
+
     def _of_class(self, cls: type, attribute: str, name: str) -> Any:
         for base in cls.__mro__:
             if attribute in vars(base):
                 if isinstance(vars(base)[attribute], (property, staticmethod, classmethod)):
                     return MISSING  # what it runs is seen when it runs
-                return self._key(vars(base), attribute, name)
+                return self._key(self._reach.dict_of(base), attribute, name)
+            if not is_closed_module(base.__module__):
+                self._key(self._reach.dict_of(base), attribute, name)  # it may be given to the class later
         return MISSING
 
     def _of_instance(self, value: Any, attribute: str, name: str) -> Any:
@@ -233,79 +290,43 @@ class Watch:
         place = (id(holder), key)
         if place not in self.entries:
             count = len(self._watcher.held)
-            self.entries[place] = kind(holder, key, value, self._watcher.describe(value, f"`{name}`"))
-            for spec in self._watcher.held[count:]:
-                self._on_tensor(spec.tensor)
-            self._reach(value)
-            self._look_into(value, name, ())
+            try:
+                spec = self._watcher.describe(value, f"`{name}`")
+            except JitError as error:
+                self._refused = self._refused or str(error)
+                raise
+            self.entries[place] = kind(holder, key, value, spec)
+            for held in self._watcher.held[count:]:
+                self._on_tensor(held.tensor)
+            self._numpy.note(value, f"`{name}`")
+            if isinstance(value, functools._lru_cache_wrapper):
+                self._cached(value.__wrapped__)
+            if isinstance(value, types.ModuleType):
+                self._new_module(value)
+            else:
+                self._reach.walk(value, name)
         return self.entries[place].value
 
-    # *** what can be reached
-
-    def _reach(self, value: Any) -> None:
-        """Functions: those of the user that can be reached are known by their code; what closures hold."""
-        todo = [value]
+    def _cached(self, fxn: Any) -> None:
+        """A function whose results are kept may not run: what it and what it calls would read counts."""
+        todo, done = [fxn], set()
         while todo:
             each = todo.pop()
-            if isinstance(each, types.MethodType):
-                self._look_into(each.__self__, "self", ())
-                each = each.__func__
-            elif isinstance(each, functools.partial):
-                for part in (*each.args, *each.keywords.values()):
-                    self._look_into(part, type(part).__name__, ())
-                each = each.func
-            elif is_library(each) and hasattr(each, "fxn"):  # another jit
-                each = each.fxn
-            if isinstance(each, types.MethodType):
-                todo.append(each)
-            if not isinstance(each, types.FunctionType) or self._known.get(id(each)) is each:
+            if not isinstance(each, types.FunctionType) or not is_user_code(each.__code__) or each in done:
                 continue
-            self._known[id(each)] = each
-            if is_user_code(each.__code__):
-                self._functions.setdefault(each.__code__, []).append(each)
-            for cell in each.__closure__ or ():
-                todo.append(cell_value(cell))
-                self._look_into(todo[-1], "closure", ())
+            done.add(each)
+            known = set(self.entries)
+            self._chains(each.__code__, each.__globals__, [each], {})
+            todo += [entry.value for place, entry in self.entries.items() if place not in known]
 
-    def _look_into(self, value: Any, name: str, way: tuple[Entry, ...]) -> None:
-        """Note the instances below a value, the tensors they hold, the numbers in lazygrad's own layers."""
-        todo: list[tuple[Any, str, tuple[Entry, ...]]] = [(value, name, way)]
-        while todo and len(self._known) < 50_000:
-            each, name, way = todo.pop()
-            if isinstance(each, tensors.layer.kind):
-                if way and id(each) not in self._inside:
-                    self._inside[id(each)] = Found(each, way)
-                    self._on_tensor(each)
-                continue
-            container = isinstance(each, (list, tuple, dict))
-            if not (container or is_instance(each)) or self._known.get(id(each)) is each:
-                continue
-            self._known[id(each)] = each
-            if isinstance(each, dict):
-                held, parts = each, list(each.items())
-            elif container:
-                parts, held = list(enumerate(each)), None
-            else:
-                held, parts = getattr(each, "__dict__", None), list(fields_of(each))
-            for key, part in parts[: 1024 if container else None]:
-                if type(part) in PLAIN:
-                    if is_library(each) and held is not None:
-                        spec: Spec = PlainSpec(f"`{name}.{key}`", part)
-                        self.entries.setdefault((id(held), key), Entry(held, key, part, spec))
-                    continue
-                text = f"{name}[{key!r}]" if container else f"{name}.{key}"
-                kind = Entry if held is not None and key in held else ItemEntry if container else SlotEntry
-                holder = held if kind is Entry else each
-                todo.append((part, text, (*way, kind(holder, key, part, SameSpec(f"`{text}`", part)))))
+    # *** the capture is done
 
-    # *** comparing
+    def close(self, is_used: Callable[[Any], bool], gradients: list[Any]) -> None:
+        """Of the tensors inside objects, those whose memory the capture used are held.
 
-    def close(self, is_used: Callable[[Any], bool]) -> None:
-        """The capture is done: of the tensors inside objects, those whose memory it used are held.
-
-        How tensors are now is how they must be later.
+        How tensors are now is how they must be later. The function sets the `gradients` of some.
         """
-        for found in self._inside.values():
+        for found in self._reach.inside.values():
             if is_used(found.tensor):
                 for entry in found.way:
                     self.entries.setdefault((id(entry.holder), entry.key), entry)
@@ -315,25 +336,17 @@ class Watch:
                     spec = HeldSpec(held.spec.name, found.tensor)
                     self._watcher.held.append(spec)
                     held.spec = spec
+        self._gradients(is_used, gradients)
         for spec in self._watcher.held:
             spec.hold()
-        for entry in self.entries.values():
-            if _is_leaf(entry.value) and isinstance(entry.value, (types.ModuleType, type)):
-                continue  # lazygrad's, numpy's: nobody replaces them
-            if isinstance(entry.spec, HeldSpec) and type(entry) in (Entry, ItemEntry):
-                kept = self._held if type(entry) is Entry else self._items
-                kept.append((entry.holder, entry.key, entry.spec.tensor, entry.spec.storage, entry))
-                continue
-            compared = not isinstance(entry.spec, (PlainSpec, SameSpec))
-            if compared or type(entry) is not Entry or isinstance(entry.value, (list, dict, set)):
-                self._rest.append(entry)
-            else:
-                self._fast.append((entry.holder, entry.key, entry.value, entry))
+        compared = Compared(e for e in self.entries.values() if not _stays(e.value))
+        self.check = compared.check
         self._on_tensor = lambda tensor: None  # the session of the capture is over
-        self._inside.clear()
-        self._known.clear()
-        self._functions.clear()
+        self._reach = Reach(self._on_tensor, self._met)
+        self._places.clear()
         self._seen.clear()
+        self._inner.clear()
+        self._numpy = NumpyRandom()
 
     def binds(self) -> list[UOp]:
         """The bound Variables that names lead to."""
@@ -343,40 +356,53 @@ class Watch:
         """The tensors that names lead to."""
         return [spec.tensor for spec in self._watcher.held]
 
-    def check(self, call: Call) -> None:
-        """Raise Changed where something is not as it was."""
-        for holder, key, value, entry in self._fast:
-            now = holder.get(key, MISSING)
-            if now is not value:
-                entry.spec.read(now, call)
-        for holder, key, tensor, storage, entry in self._held:
-            if storage is None or holder.get(key) is not tensor or tensor._storage is not storage:
-                entry.spec.read(holder.get(key, MISSING), call)
-        for holder, key, tensor, storage, entry in self._items:
-            if key >= len(holder) or holder[key] is not tensor or tensor._storage is not storage:
-                entry.spec.read(entry.now(), call)
-        for entry in self._rest:
-            entry.spec.read(entry.now(), call)
+    def _gradients(self, is_used: Callable[[Any], bool], set_inside: list[Any]) -> None:
+        """Gradients that the function reads and does not set: they are tensors found outside too."""
+        found = [each.tensor for each in self._reach.inside.values() if is_used(each.tensor)]
+        for tensor in dict.fromkeys((*found, *self.tensors())):
+            grad = tensor.grad
+            if any(tensor is each for each in set_inside):
+                continue
+            if "grad" in self.names or (grad is not None and is_used(grad)):
+                spec = self._watcher.describe(grad, "the gradient of a tensor")
+                self.entries.setdefault((id(tensor), "grad"), SlotEntry(tensor, "grad", grad, spec))
+
+
+_DRAWS_TWO = random.Random.gauss.__code__  # and keeps one of them for its next call
+_READS_ENVIRONMENT = type(os.environ).__getitem__.__code__
+
+
+def _parts(defaults: Any) -> Any:
+    """A function's default values."""
+    return defaults.values() if isinstance(defaults, dict) else defaults or ()
+
+
+def _functions_of(frame: types.FrameType) -> list[types.FunctionType]:
+    """The functions that a frame may be of, found by their code and by what their cells hold."""
+    code, local = frame.f_code, frame.f_locals
+    found = []
+    for function in gc.get_referrers(code):
+        if isinstance(function, types.FunctionType) and function.__code__ is code:
+            held = zip(code.co_freevars, function.__closure__ or (), strict=True)
+            if all(cell_value(cell) is local.get(name, MISSING) for name, cell in held):
+                found.append(function)
+    return found
+
+
+def _stays(value: Any) -> bool:
+    """Whether nobody replaces a value: the modules and classes of libraries."""
+    return _is_leaf(value) and isinstance(value, (types.ModuleType, type))
 
 
 def _is_leaf(value: Any) -> bool:
     """Whether a value's attributes are not looked at: numbers, containers, functions, what libraries hold."""
-    if isinstance(value, (tensors.layer.kind, list, tuple, dict, set, frozenset, types.FunctionType)):
+    if isinstance(value, (tensors.layer.kind, list, tuple, set, frozenset, types.FunctionType)):
         return True
-    if type(value) in PLAIN or isinstance(value, (types.BuiltinFunctionType, types.MethodType)):
+    if type(value) in PLAIN or type(value) is dict:
+        return True
+    if isinstance(value, (types.BuiltinFunctionType, types.MethodType)):
         return True
     if isinstance(value, (types.ModuleType, type)):
         name = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
         return is_closed_module(name)
     return False
-
-
-@functools.lru_cache(4096)
-def is_closed_module(name: str) -> bool:
-    """Whether a module is lazygrad's, the standard library's or numpy's: its contents do not change."""
-    first = name.partition(".")[0]
-    return first in (
-        "numpy",
-        "llvmlite",
-        __package__.partition(".")[0],
-    ) or first in sys.stdlib_module_names - {"__main__"}

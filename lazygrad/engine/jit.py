@@ -248,7 +248,7 @@ class _State:
                 for bind in binds_in(tensor.shape):
                     note_bind(call, bind, spec.name)
             watch = Watch(session.realize_before)
-            watch.function(self.fxn)
+            watch.function(self.fxn, (*args, *kwargs.values()))
             if self.moved:
                 for storage in self.moved:
                     tensors.layer.settled(storage)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import tensors
-from .structure import fields_of, is_instance
+from .values import fields_of, is_instance
 
 Build = Callable[[list[Any]], Any]
 

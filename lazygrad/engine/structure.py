@@ -7,11 +7,11 @@ function read besides its arguments (guards.py); there a tensor must be the very
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-import functools
-import math
+import enum
 import types
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Set, ValuesView
 from typing import Any
 
 from ..device import Buffer
@@ -21,12 +21,22 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from . import tensors
 from .capture import Changed, JitError, Mismatch
-
-#: Containers of Python values are compared up to this many items, and no further.
-MAX_ITEMS = 64
-_OWN = __package__.partition(".")[0] + "."
-MISSING = type("Missing", (), {"__repr__": lambda self: "nothing"})()
-PLAIN = (bool, int, float, str, bytes, complex, type(None))
+from .values import (
+    MAX_ITEMS,
+    MISSING,
+    PLAIN,
+    bytes_and_form,
+    fields_of,
+    how_to_ask,
+    is_array,
+    is_closed_inside,
+    is_fixed,
+    is_instance,
+    is_true,
+    kind_text,
+    same_plain,
+    why_not_compared,
+)
 
 
 class Call:
@@ -95,18 +105,22 @@ class TensorSpec(Spec):
 class HeldSpec(Spec):
     """A tensor that was found outside: it must be the same tensor, in the same memory."""
 
-    __slots__ = ("node", "storage", "tensor")
+    __slots__ = ("grad", "node", "storage", "tensor")
 
     def __init__(self, name: str, tensor: Any) -> None:
         super().__init__(name)
-        self.tensor, self.storage, self.node = tensor, None, None
+        self.tensor, self.storage, self.node, self.grad = tensor, None, None, False
 
     def hold(self) -> None:
         """What it is when the capture is done counts."""
         self.storage = tensors.layer.storage(self.tensor)
+        self.grad = self.tensor._requires_grad
         self.node = None if self.storage is not None else self.tensor.uop
 
     def read(self, value: Any, call: Call) -> None:
+        kind: Any = tensors.layer.kind
+        if isinstance(value, kind) and value._requires_grad is not self.grad:
+            raise Changed(f"{self.name}.requires_grad", self.grad, value._requires_grad)
         if value is self.tensor and value._storage is self.storage:
             if self.storage is not None or value._uop is self.node or value.uop is self.node:
                 return
@@ -164,41 +178,89 @@ class SameSpec(Spec):
         if isinstance(known, types.MethodType) and isinstance(value, types.MethodType):
             if known.__func__ is value.__func__ and known.__self__ is value.__self__:
                 return
-        elif type(value) is type(known) and has_own_equality(type(known)) and is_true(value == known):
+        elif type(value) is type(known) and is_fixed(known) and is_true(value == known):
             return
         raise Changed(self.name, kind_text(known), kind_text(value))
 
 
 class ArraySpec(Spec):
-    """A small numpy array, by its contents."""
+    """A numpy array, by its contents."""
 
     __slots__ = ("content",)
 
     def __init__(self, name: str, value: Any) -> None:
         super().__init__(name)
-        self.content = _content(value)
+        self.content = bytes_and_form(value)
 
     def read(self, value: Any, call: Call) -> None:
-        if not is_array(value) or _content(value) != self.content:
+        if not is_array(value) or bytes_and_form(value) != self.content:
             raise Changed(self.name, "an array of other values", kind_text(value))
 
 
-class LengthSpec(Spec):
-    """A long container of Python values, outside of the arguments: the same object, of the same length."""
+class ManySpec(Spec):
+    """Many numbers and texts, in a list, a tuple or a deque.
 
-    __slots__ = ("length", "value")
+    Equality of lists looks at the items' identity first: a nanosecond for each that is the same object. What
+    it takes for equal and we do not, 1 and 1.0 or 0.0 and -0.0, is looked at besides.
+    """
+
+    __slots__ = ("items", "kind", "kinds", "zeros")
 
     def __init__(self, name: str, value: Any) -> None:
         super().__init__(name)
-        self.value, self.length = value, len(value)
+        self.kind, self.items = type(value), list(value)
+        self.kinds = list(map(type, self.items))
+        self.zeros = [n for n, item in enumerate(self.items) if type(item) is float and item == 0]
 
     def read(self, value: Any, call: Call) -> None:
-        if value is not self.value or len(value) != self.length:
-            raise Changed(self.name, f"{self.length} items", kind_text(value))
+        if type(value) is not self.kind:
+            raise Changed(self.name, self.kind.__name__, kind_text(value))
+        now = list(value)
+        same = now == self.items and list(map(type, now)) == self.kinds
+        if not same or any(not same_plain(now[n], self.items[n]) for n in self.zeros):
+            raise Changed(self.name, f"{len(self.items)} items", f"{len(now)} others")
+
+
+class ManyPairsSpec(Spec):
+    """A dict of many numbers and texts."""
+
+    __slots__ = ("keys", "kind", "values")
+
+    def __init__(self, name: str, value: Any) -> None:
+        super().__init__(name)
+        self.kind, self.keys, self.values = type(value), list(value), ManySpec(name, list(value.values()))
+
+    def read(self, value: Any, call: Call) -> None:
+        if type(value) is not self.kind:
+            raise Changed(self.name, self.kind.__name__, kind_text(value))
+        if list(value) != self.keys:
+            raise Changed(self.name, f"{len(self.keys)} keys", f"{len(value)} others")
+        self.values.read(list(value.values()), call)
+
+
+class AskedSpec(Spec):
+    """An object that is the same and may hold something else: a reference, a context variable, a partial.
+
+    ask  says what it holds now
+    """
+
+    __slots__ = ("ask", "holds", "value")
+
+    def __init__(self, name: str, value: Any, ask: Callable[[Any], Any], holds: Spec) -> None:
+        super().__init__(name)
+        self.value, self.ask, self.holds = value, ask, holds
+
+    def read(self, value: Any, call: Call) -> None:
+        if value is not self.value:
+            raise Changed(self.name, kind_text(self.value), kind_text(value))
+        self.holds.read(self.ask(value), call)
+
+    def parts(self) -> list[Spec]:
+        return [self.holds]
 
 
 class SequenceSpec(Spec):
-    """A list or a tuple."""
+    """A list, a tuple, or what else gives its items in an order: a deque, a set, the view of a dict."""
 
     __slots__ = ("items", "kind")
 
@@ -245,18 +307,25 @@ class ObjectSpec(Spec):
     whole  all of it matters: a dataclass, or one of lazygrad's own layers
     """
 
-    __slots__ = ("fields", "kind", "whole")
+    __slots__ = ("fields", "keys", "kind", "names", "whole")
 
-    def __init__(self, name: str, kind: Any, fields: dict[str, Spec]) -> None:
+    def __init__(self, name: str, value: Any, fields: dict[str, Spec]) -> None:
         super().__init__(name)
-        self.whole = dataclasses.is_dataclass(kind) or kind.__module__.startswith(_OWN)
-        self.kind, self.fields = kind, fields
+        self.kind, self.fields = type(value), fields
+        self.whole = dataclasses.is_dataclass(self.kind) or is_closed_inside(self.kind)
+        self.keys = list(getattr(value, "__dict__", ()))
+        #: the attributes that the function may ask for; None: all
+        self.names: set[str] | None = None
 
     def read(self, value: Any, call: Call) -> None:
         if type(value) is not self.kind:
             raise Changed(self.name, self.kind.__name__, kind_text(value))
         for name, spec in self.fields.items():
             spec.read(getattr(value, name, MISSING), call)
+        if list(getattr(value, "__dict__", ())) != self.keys:
+            for name in vars(value):
+                if name not in self.keys and (self.names is None or name in self.names):
+                    raise Changed(f"{self.name}.{name}", MISSING, kind_text(vars(value)[name]))
 
     def parts(self) -> list[Spec]:
         return list(self.fields.values())
@@ -298,19 +367,38 @@ class Describer:
 
     def _inner(self, value: Any, name: str) -> Spec:
         kind = type(value)
-        if kind in (list, tuple) and len(value) > MAX_ITEMS and all(type(part) in PLAIN for part in value):
-            return PlainSpec(name, list(value) if kind is list else value)
-        if isinstance(value, (list, tuple)):
-            fields = getattr(value, "_fields", None)
-            names = [f"{name}.{f}" for f in fields] if fields else [f"{name}[{n}]" for n in range(len(value))]
-            return SequenceSpec(name, kind, [self.describe(v, n) for v, n in zip(value, names, strict=True)])
-        if isinstance(value, dict):
+        if isinstance(value, (list, tuple, collections.deque)):
+            if len(value) > MAX_ITEMS and all(type(part) in PLAIN for part in value):
+                return ManySpec(name, value)
+            return self._sequence(value, name)
+        if isinstance(value, (dict, types.MappingProxyType)):
             keys = list(value)
+            if len(value) > MAX_ITEMS and all(type(part) in PLAIN for part in value.values()):
+                return ManyPairsSpec(name, value)
             return DictSpec(name, kind, keys, [self.describe(value[k], f"{name}[{k!r}]") for k in keys])
-        if isinstance(value, (Set, range, slice)):
+        if isinstance(value, (set, frozenset)) and all(type(part) in PLAIN for part in value):
             return PlainSpec(name, set(value) if isinstance(value, set) else value)
-        if is_instance(value):
-            return ObjectSpec(name, kind, {k: self.describe(v, f"{name}.{k}") for k, v in fields_of(value)})
+        if isinstance(value, (Set, ValuesView)):
+            return self._sequence(value, name)
+        if isinstance(value, (range, slice)):
+            return PlainSpec(name, value)
+        ask = how_to_ask(value)
+        if ask is not None:
+            return AskedSpec(name, value, ask, self.describe(ask(value), name))
+        why = why_not_compared(value)
+        if why is not None:
+            raise JitError(f"{name} {why}")
+        return self._instance(value, name)
+
+    def _sequence(self, value: Any, name: str) -> Spec:
+        fields = getattr(value, "_fields", None)
+        names = [f"{name}.{f}" for f in fields] if fields else [f"{name}[{n}]" for n in range(len(value))]
+        parts = [self.describe(v, n) for v, n in zip(value, names, strict=True)]
+        return SequenceSpec(name, type(value), parts)
+
+    def _instance(self, value: Any, name: str) -> Spec:
+        if is_instance(value) and not isinstance(value, enum.Enum):
+            return ObjectSpec(name, value, {k: self.describe(v, f"{name}.{k}") for k, v in fields_of(value)})
         return SameSpec(name, value)
 
     def _tensor(self, value: Any, name: str) -> Spec:
@@ -320,113 +408,6 @@ class Describer:
             self._number[id(value)] = len(self.tensors)
             self.tensors.append((value, spec))
         return spec
-
-
-class Watcher(Describer):
-    """Makes specs of what was found besides the arguments: tensors are held, long containers measured."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.held: list[HeldSpec] = []
-
-    def _inner(self, value: Any, name: str) -> Spec:
-        if isinstance(value, (list, tuple, dict, Set)):
-            return LengthSpec(name, value) if len(value) > MAX_ITEMS else super()._inner(value, name)
-        if isinstance(value, (range, slice)):
-            return PlainSpec(name, value)
-        return SameSpec(name, value)
-
-    def _tensor(self, value: Any, name: str) -> Spec:
-        spec = HeldSpec(name, value)
-        self.held.append(spec)
-        return spec
-
-    def describe(self, value: Any, name: str) -> Spec:
-        if is_array(value) and value.size > MAX_ITEMS:
-            return SameSpec(name, value)
-        return super().describe(value, name)
-
-
-# *** what values are
-
-
-def is_array(value: Any) -> bool:
-    """Whether it is a numpy array or number; numpy itself is not imported for that."""
-    return type(value).__module__ == "numpy" and hasattr(value, "tobytes") and hasattr(value, "shape")
-
-
-def _content(array: Any) -> tuple[Any, ...]:
-    return (array.dtype, array.shape, array.tobytes())
-
-
-def same_plain(a: Any, b: Any) -> bool:
-    """Equal and of one type; NaN equals itself, 0.0 and -0.0 differ."""
-    if type(a) is not type(b):
-        return False
-    if type(a) is float:
-        return (a == b and math.copysign(1.0, a) == math.copysign(1.0, b)) or (a != a and b != b)
-    return is_true(a == b)
-
-
-def is_true(value: Any) -> bool:
-    """Whether a comparison said a plain True."""
-    return value is True
-
-
-def has_own_equality(kind: Any) -> bool:
-    """Whether a class says when two of it are equal."""
-    return kind.__eq__ is not object.__eq__
-
-
-def is_instance(value: Any) -> bool:
-    """Whether a value is an instance of a class that someone wrote: it is looked into."""
-    kind = type(value)
-    if isinstance(
-        value, (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
-    ):
-        return False
-    return _is_written(kind)
-
-
-def _is_written(kind: Any) -> bool:
-    """Whether a class comes from a class statement of the user's, or is one of our layers."""
-    made_by_a_class_statement = kind.__flags__ & (1 << 9)  # Py_TPFLAGS_HEAPTYPE
-    return bool(made_by_a_class_statement) and _is_looked_into(kind.__module__)
-
-
-@functools.lru_cache(4096)
-def _is_looked_into(module: str) -> bool:
-    if module.startswith(_OWN):
-        return module.startswith(f"{_OWN}nn")
-    return module.partition(".")[0] not in _CLOSED
-
-
-#: Instances of classes of these are not looked into.
-_CLOSED = frozenset(
-    ("builtins", "numpy", "torch", "threading", "enum", "re", "pathlib", "functools", "typing", "logging")
-)
-
-
-def fields_of(value: Any) -> Iterator[tuple[str, Any]]:
-    """What an instance holds: its attributes and its slots."""
-    yield from list(getattr(value, "__dict__", {}).items())
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for slot in (slots,) if isinstance(slots, str) else slots:
-            if not slot.startswith("__") and hasattr(value, slot):
-                yield slot, getattr(value, slot)
-
-
-def is_library(value: Any) -> bool:
-    """Whether an instance's class is one of lazygrad's own."""
-    return type(value).__module__.startswith(_OWN)
-
-
-def kind_text(value: Any) -> str:
-    """A value as an error says it."""
-    if type(value) in PLAIN:
-        return repr(value)
-    return "nothing" if value is MISSING else f"a {type(value).__name__}"
 
 
 # *** Variables

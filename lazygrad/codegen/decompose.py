@@ -375,6 +375,16 @@ def _float_function(low: Lowering, node: UOp, *src: UOp) -> UOp | None:
     return DECOMPOSITIONS[node.op](*src, has_float64=low.has(Ops.ADD, dtypes.float64))
 
 
+def _float_remainder(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp | None:
+    """Native, or in float32, which has every number of the narrow types; the result is exact in both."""
+    if low.has(node.op, node.dtype):
+        return None
+    if node.dtype.scalar_type in (dtypes.float32, dtypes.float64):
+        low.require(node)
+    wide = dtypes.float32.vec(node.dtype.count)
+    return UOp(node.op, wide, (x.cast(wide), y.cast(wide))).cast(node.dtype)
+
+
 def _multiply_add(low: Lowering, node: UOp, x: UOp, y: UOp, z: UOp) -> UOp | None:
     if _native(low, node):
         return None
@@ -402,6 +412,7 @@ RULES: dict[Ops, Rule] = {
     Ops.SHR: _shifted,
     Ops.IDIV: _quotient,
     Ops.MOD: _remainder,
+    Ops.FMOD: _float_remainder,
     Ops.POW: _power_rule,
     Ops.MULACC: _multiply_add,
     **dict.fromkeys((op for op in DECOMPOSITIONS if op is not Ops.POW), _float_function),

@@ -24,7 +24,7 @@ class _Supports(Protocol):
 
 NARROW = (dtypes.float16, dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2)
 #: Ops whose result is one of their sources, or exact: nothing to round.
-_EXACT = frozenset((Ops.NEG, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.TRUNC))
+_EXACT = frozenset((Ops.NEG, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.TRUNC, Ops.FMOD))
 
 
 def emulate_narrow_floats(sink: UOp, renderer: _Supports) -> UOp:

@@ -20,7 +20,8 @@ from ..ir.uop import UOp
 from ..shape import ShapeTracker, shape_of
 
 #: Roundings to allow for in one operation: those of functions are within a few units of the last place.
-ULPS = {Ops.EXP: 8, Ops.EXP2: 8, Ops.LOG: 8, Ops.LOG2: 8, Ops.SIN: 8, Ops.TANH: 16, Ops.ERF: 16, Ops.POW: 64}
+ULPS = {Ops.EXP: 8, Ops.EXP2: 8, Ops.LOG: 8, Ops.LOG2: 8, Ops.SIN: 8, Ops.COS: 8}
+ULPS |= {Ops.TANH: 16, Ops.ERF: 16, Ops.POW: 64}
 
 
 class Interval(NamedTuple):
@@ -188,7 +189,7 @@ def _reduce(node: UOp, source: Interval) -> Interval:
 
 
 #: Operations on floats that do not round.
-_EXACT = frozenset((Ops.NEG, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.TRUNC, Ops.BITCAST))
+_EXACT = frozenset((Ops.NEG, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.TRUNC, Ops.FMOD, Ops.BITCAST))
 
 
 def _elementwise(node: UOp, sources: list[Interval]) -> Interval:
@@ -260,9 +261,9 @@ def _divide(node: UOp, ends: list[Interval]) -> Interval:
     )
 
 
-def _sine(node: UOp, ends: list[Interval]) -> Interval:
+def _wave(node: UOp, ends: list[Interval]) -> Interval:
     (angle,) = ends
-    value = UOp(Ops.SIN, dtypes.float64, (angle.low,))
+    value = UOp(node.op, dtypes.float64, (angle.low,))
     width = _binary(Ops.SUB, angle.high, angle.low)
     return Interval(_binary(Ops.SUB, value, width), _binary(Ops.ADD, value, width))
 
@@ -278,5 +279,6 @@ _RULES: dict[Ops, Callable[[UOp, list[Interval]], Interval]] = {
     Ops.CMPNE: _equal,
     Ops.RECIP: _divide,
     Ops.FDIV: _divide,
-    Ops.SIN: _sine,
+    Ops.SIN: _wave,
+    Ops.COS: _wave,
 }

@@ -1,4 +1,4 @@
-"""exp, exp2, log, log2, sin, tanh, erf and pow from arithmetic, for targets that lack them.
+"""exp, exp2, log, log2, sin, cos, tanh, erf and pow from arithmetic, for targets that lack them.
 
 A part of `legalize`. Each function takes float32 or float64 UOps, scalar or vector, and returns a UOp
 made of + − × ÷, comparisons, selects and integer operations on the bits: no branches, no tables in
@@ -313,12 +313,22 @@ def erf(x: UOp, **target: bool) -> UOp:
     return _flip((a < 1.0).where(small, large), _sign_bit(x, form), form)
 
 
-# *** sine
+# *** sine and cosine
 
 
 def sin(x: UOp, **target: bool) -> UOp:
     """sin x for every finite x: Payne–Hanek on words of the type's width, polynomials in a rest up to π/4."""
     form = _format(x)
+    return _wave(x, _sign_bit(x, form), form, turned=0)
+
+
+def cos(x: UOp, **target: bool) -> UOp:
+    """cos x for every finite x: the sine a quarter turn on, so that both of one x are reduced once."""
+    return _wave(x, None, _format(x), turned=1)
+
+
+def _wave(x: UOp, sign: UOp | None, form: _Format, turned: int) -> UOp:
+    """The sine of |x| and so many quarter turns, its sign changed where `sign` has that bit."""
     a = _magnitude(x, form)
     small = a < 0.78
     quadrant, negative, r, rest = _quarter_turns(a, form)
@@ -327,9 +337,11 @@ def sin(x: UOp, **target: bool) -> UOp:
     z = r * r
     sine = r + (rest + (z * r) * _polynomial(z, _SIN[form]))
     cosine = 1.0 - (z * 0.5 - ((z * z) * _polynomial(z, _COS[form]) - r * rest))
+    quadrant = quadrant + turned if turned else quadrant
     odd = quadrant & 1
     minus = ((quadrant >> 1) ^ (negative & (odd ^ 1))) << (form.width - 1)
-    result = _flip(odd.ne(0).where(cosine, sine), minus ^ _sign_bit(x, form), form)
+    minus = minus if sign is None else minus ^ sign
+    result = _flip(odd.ne(0).where(cosine, sine), minus, form)
     return (a < math.inf).where(result, math.nan)
 
 
@@ -508,6 +520,7 @@ DECOMPOSITIONS: dict[Ops, Decomposition] = {
     Ops.LOG: log,
     Ops.LOG2: log2,
     Ops.SIN: sin,
+    Ops.COS: cos,
     Ops.TANH: tanh,
     Ops.ERF: erf,
     Ops.POW: pow,
@@ -525,6 +538,7 @@ BOUNDS: dict[Ops, dict[DType, float]] = {
         (Ops.LOG, 0.9, 0.9),
         (Ops.LOG2, 0.9, 0.9),
         (Ops.SIN, 1.2, 1.2),
+        (Ops.COS, 1.2, 1.2),
         (Ops.TANH, 1.5, 1.5),
         (Ops.ERF, 1.4, 1.4),
         (Ops.POW, 1.2, 1.2),

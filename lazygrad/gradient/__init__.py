@@ -7,7 +7,7 @@ NO_GRADIENT.
 """
 
 from .joins import MAX_CHOICES, choice, in_memory
-from .nodes import cosine, expanded, filled, gather, reduce_axes, scan, scan_winner, scatter
+from .nodes import expanded, filled, gather, reduce_axes, scan, scan_winner, scatter
 from .rules import GRADIENTS, NO_GRADIENT
 from .walk import gradient
 
@@ -16,7 +16,6 @@ __all__ = [
     "MAX_CHOICES",
     "NO_GRADIENT",
     "choice",
-    "cosine",
     "expanded",
     "filled",
     "gather",

@@ -4,8 +4,6 @@ reads and writes at computed places.
 
 from __future__ import annotations
 
-import math
-
 from ..dtype import ConstType, DType, dtypes, sum_acc_dtype
 from ..ir.args import ReduceArg
 from ..ir.device import device_of
@@ -45,26 +43,6 @@ def sum_axes(node: UOp, axes: tuple[int, ...]) -> UOp:
     """The sum along axes, which keep size 1, in the node's dtype but accumulated in a dtype wide enough."""
     wide = sum_acc_dtype(node.dtype)
     return reduce_axes(node.cast(wide), Ops.ADD, axes).cast(node.dtype)
-
-
-def cosine(x: UOp) -> UOp:
-    """cos(x) by one SIN: sin(π/2 - |x|) near zero, where the argument is exact, and 1 - 2·sin²(x/2) far away.
-
-    π/2 comes in two parts, so that the zeros at ±π/2 keep their relative accuracy; beyond |x| = 3 the error
-    is absolute, two units in the last place of 1 at most.
-    """
-    low_part = math.pi / 2 - _rounded(math.pi / 2, x.dtype)
-    if x.dtype is dtypes.float64:
-        low_part = 6.123233995736766e-17  # π/2 minus its float64
-    half_pi, rest = like(x, math.pi / 2), like(x, low_part)
-    positive, negative = (half_pi - x) + rest, (half_pi + x) + rest
-    near = (like(x, -3.0) < x) & (x < like(x, 3.0))
-    sine = near.where((x < like(x, 0.0)).where(negative, positive), times(x, 0.5)).alu(Ops.SIN)
-    return near.where(sine, like(x, 1.0) - times(sine * sine, 2.0))
-
-
-def _rounded(value: float, dtype: DType) -> float:
-    return float(UOp.const(dtype, value).arg)
 
 
 def iota(node: UOp, size: sint) -> UOp:

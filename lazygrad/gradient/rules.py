@@ -15,7 +15,7 @@ from ..shape import movement
 from ..shape.rules import shape_of
 from ..shape.sizes import add, prod
 from .joins import is_choice_of_two
-from .nodes import cosine, counter, filled, gather, iota, like, scan, scan_winner, scatter, sum_axes, times
+from .nodes import counter, filled, gather, iota, like, scan, scan_winner, scatter, sum_axes, times
 
 Grads = tuple[UOp | None, ...]
 #: (gradient of the node's result, the node) → the gradient of each source; None where there is none.
@@ -35,6 +35,13 @@ NO_GRADIENT: Final[Rule] = _no_gradient
 
 def _fdiv(grad: UOp, node: UOp) -> Grads:
     return grad / node.src[1], -(grad * (node / node.src[1]))
+
+
+def _fmod(grad: UOp, node: UOp) -> Grads:
+    """a - q·b, whose whole quotient q has slope 0."""
+    a, b = node.src
+    quotient = (a - node) / b
+    return grad, -(grad * UOp(Ops.DETACH, node.dtype, (quotient,)))
 
 
 def _pow(grad: UOp, node: UOp) -> Grads:
@@ -283,6 +290,7 @@ GRADIENTS: dict[Ops, Rule] = {
     Ops.MULACC: lambda grad, node: (grad * node.src[1], grad * node.src[0], grad),
     Ops.NEG: lambda grad, node: (-grad,),
     Ops.FDIV: _fdiv,
+    Ops.FMOD: _fmod,
     Ops.RECIP: lambda grad, node: (-(grad * (node * node)),),
     Ops.POW: _pow,
     Ops.MAX: _extremum(lambda a, b: a < b),
@@ -295,7 +303,8 @@ GRADIENTS: dict[Ops, Rule] = {
     Ops.LOG: lambda grad, node: (grad / node.src[0],),
     Ops.EXP2: lambda grad, node: (grad * times(node, LN2),),
     Ops.LOG2: lambda grad, node: (grad / times(node.src[0], LN2),),
-    Ops.SIN: lambda grad, node: (grad * cosine(node.src[0]),),
+    Ops.SIN: lambda grad, node: (grad * node.src[0].alu(Ops.COS),),
+    Ops.COS: lambda grad, node: (-(grad * node.src[0].alu(Ops.SIN)),),
     Ops.TANH: lambda grad, node: (grad * (like(node, 1.0) - node * node),),
     Ops.ERF: lambda grad, node: (grad * times((-(node.src[0] * node.src[0])).alu(Ops.EXP), TWO_BY_SQRT_PI),),
     Ops.TRUNC: lambda grad, node: (like(grad, 0.0),),

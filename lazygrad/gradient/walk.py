@@ -71,7 +71,8 @@ def _mask_of_source(mask: _Mask | None, node: UOp, position: int) -> _Mask | Non
 
 #: Their slopes may be infinite or NaN where the value is not used.
 _PRODUCTS = frozenset(
-    (Ops.FDIV, Ops.RECIP, Ops.POW, Ops.SQRT, Ops.EXP, Ops.LOG, Ops.EXP2, Ops.LOG2, Ops.SIN, Ops.TANH, Ops.ERF)
+    (Ops.FDIV, Ops.RECIP, Ops.POW, Ops.SQRT, Ops.EXP, Ops.LOG, Ops.EXP2, Ops.LOG2, Ops.SIN, Ops.COS, Ops.TANH)
+    + (Ops.ERF, Ops.FMOD)
 )
 
 

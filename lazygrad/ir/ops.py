@@ -89,6 +89,7 @@ class Ops(enum.IntEnum):
     TANH = 71
     ERF = 72
     TRUNC = 73
+    COS = 87
     # elementwise, two sources
     MUL = 48
     ADD = 52
@@ -96,6 +97,7 @@ class Ops(enum.IntEnum):
     FDIV = 54
     IDIV = 55
     MOD = 56
+    FMOD = 88
     MAX = 57
     MIN = 58
     POW = 59
@@ -217,6 +219,14 @@ def _idiv(dtype: DType, a: int, b: int) -> int:
 
 def _mod(dtype: DType, a: int, b: int) -> int:
     return 0 if b == 0 else a % b
+
+
+def _fmod(dtype: DType, a: float, b: float) -> float:
+    """What is left of a when whole multiples of b are taken off towards zero: exact in every float type."""
+    try:
+        return math.fmod(a, b)
+    except ValueError:  # an infinite a, or b = 0
+        return math.nan
 
 
 def _max(dtype: DType, a: Any, b: Any) -> Any:
@@ -341,6 +351,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.EXP2: _unary(lambda x: 2.0**x, _inf, cost=12, exact=False),
     Ops.LOG2: _unary(math.log2, _log_of_nonpositive, cost=12, exact=False),
     Ops.SIN: _unary(math.sin, cost=20, exact=False),
+    Ops.COS: _unary(math.cos, cost=20, exact=False),
     Ops.TANH: _unary(math.tanh, cost=16, exact=False),
     Ops.ERF: _unary(_erf, cost=20, exact=False),
     Ops.TRUNC: OpInfo(Kind.ELEMENTWISE, 1, _same, _trunc),
@@ -354,6 +365,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.FDIV: _binary(_fdiv, "/", cost=4),
     Ops.IDIV: _binary(_idiv, "//", cost=8),
     Ops.MOD: _binary(_mod, "%", cost=8),
+    Ops.FMOD: _binary(_fmod, cost=12),
     Ops.MAX: _binary(_max, identity=lambda d: dtypes.min(d), commutes=True),
     Ops.MIN: _binary(_min, identity=lambda d: dtypes.max(d), commutes=True),
     Ops.POW: _binary(_pow, "**", cost=40, exact=False),

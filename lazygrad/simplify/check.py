@@ -18,7 +18,7 @@ from ..ir.text import expression
 from ..ir.uop import UOp
 
 INTEGER_ONLY = frozenset((Ops.IDIV, Ops.MOD, Ops.SHL, Ops.SHR))
-FLOAT_ONLY = frozenset((Ops.RECIP, Ops.SQRT, Ops.FDIV, Ops.TRUNC))
+FLOAT_ONLY = frozenset((Ops.RECIP, Ops.SQRT, Ops.FDIV, Ops.FMOD, Ops.TRUNC))
 NOT_FLOAT = frozenset((Ops.AND, Ops.OR, Ops.XOR))
 #: Of this many tries at least one must fire; a rule that never does is wrong too.
 TRIES = 400

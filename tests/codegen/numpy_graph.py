@@ -103,6 +103,7 @@ _OPS: dict[Ops, Any] = {
     Ops.SUB: _plain(np.subtract),
     Ops.MUL: _plain(np.multiply),
     Ops.FDIV: _plain(np.true_divide),
+    Ops.FMOD: _plain(np.fmod),
     Ops.NEG: _plain(np.negative),
     Ops.SQRT: _plain(np.sqrt),
     Ops.TRUNC: _plain(np.trunc),

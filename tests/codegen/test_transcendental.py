@@ -71,6 +71,7 @@ REFERENCE: dict[Ops, Any] = {
     Ops.LOG: np.log,
     Ops.LOG2: np.log2,
     Ops.SIN: np.sin,
+    Ops.COS: np.cos,
     Ops.TANH: np.tanh,
     Ops.ERF: _erf,
     Ops.POW: np.power,
@@ -203,8 +204,9 @@ def test_special_values_are_those_of_the_op_table(dtype: DType) -> None:
 
 def test_huge_angles() -> None:
     """The float nearest to a multiple of π/2, and the largest finite numbers."""
-    check(Ops.SIN, Machine(), np.array([6381956970095103.0 * 2.0**797, 1.7976931348623157e308, 1e22, -1e300]))
-    check(Ops.SIN, Machine(), np.array([3.4028235e38, -1.6367e38, 16367173.0 * 2.0**72, 1e20], np.float32))
+    for op in (Ops.SIN, Ops.COS):
+        check(op, Machine(), np.array([6381956970095103.0 * 2.0**797, 1.7976931348623157e308, 1e22, -1e300]))
+        check(op, Machine(), np.array([3.4028235e38, -1.6367e38, 16367173.0 * 2.0**72, 1e20], np.float32))
 
 
 @pytest.mark.parametrize("op", DECOMPOSITIONS)
@@ -256,8 +258,8 @@ class Emulating(Machine):
 @pytest.mark.parametrize(
     ("op", "most"),
     [
-        (Ops.EXP, 30), (Ops.EXP2, 27), (Ops.LOG, 39), (Ops.LOG2, 50), (Ops.SIN, 145), (Ops.TANH, 41),
-        (Ops.ERF, 48), (Ops.POW, 81),
+        (Ops.EXP, 30), (Ops.EXP2, 27), (Ops.LOG, 39), (Ops.LOG2, 50), (Ops.SIN, 145),
+        (Ops.COS, 145), (Ops.TANH, 41), (Ops.ERF, 48), (Ops.POW, 81),
     ],
 )  # fmt: skip
 def test_they_cost_no_more_operations_than_this(op: Ops, most: int) -> None:

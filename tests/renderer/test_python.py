@@ -92,9 +92,11 @@ def applies(op: Ops, dtype: DType) -> bool:
         Ops.EXP2,
         Ops.LOG2,
         Ops.SIN,
+        Ops.COS,
         Ops.TANH,
         Ops.ERF,
         Ops.FDIV,
+        Ops.FMOD,
     }
     if dtypes.is_float(dtype):
         return op not in integers_only

@@ -122,7 +122,8 @@ def one_lane(check: Check) -> Check:
 
 
 _FLOATS_ONLY = frozenset(
-    (Ops.RECIP, Ops.SQRT, Ops.EXP, Ops.LOG, Ops.EXP2, Ops.LOG2, Ops.SIN, Ops.TANH, Ops.ERF, Ops.FDIV)
+    (Ops.RECIP, Ops.SQRT, Ops.EXP, Ops.LOG, Ops.EXP2, Ops.LOG2, Ops.SIN, Ops.COS, Ops.TANH, Ops.ERF)
+    + (Ops.FDIV, Ops.FMOD)
 )
 _INTS_ONLY = frozenset((Ops.IDIV, Ops.MOD, Ops.SHL, Ops.SHR))
 _NO_FLOATS = frozenset((Ops.AND, Ops.OR, Ops.XOR))

@@ -68,6 +68,8 @@ class CStyleRenderer(Renderer):
                 return False
             if not row.vectors:
                 return op in _MEMORY
+        if op is Ops.FMOD:
+            return scalar in (dtypes.float32, dtypes.float64)
         if op is Ops.MULACC:
             return self.target.has_fma and scalar in (dtypes.float32, dtypes.float64)
         if dtypes.is_float(scalar):

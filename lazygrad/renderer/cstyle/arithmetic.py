@@ -6,6 +6,7 @@ from ...dtype import DType, dtypes
 from ...ir.index import bounds
 from ...ir.ops import COMPARISONS, OPS, Ops
 from ...ir.uop import UOp
+from .remainder import remainder
 from .text import MASKS, Text
 
 BITS = {Ops.AND, Ops.OR, Ops.XOR}
@@ -138,6 +139,10 @@ class Arithmetic(Text):
         computed = dtypes.float32.vec(dtype.count) if through_float else dtype
         text = f"{self.functions.library(node.op, computed)}({','.join(values)})"
         return self.narrow(text, dtype) if through_float else text
+
+    def remainder(self, node: UOp) -> str:
+        first, second = (self.of(s) for s in node.src)
+        return f"{remainder(self.functions, node.dtype)}({first},{second})"
 
     def where(self, node: UOp) -> str:
         condition, yes, no = node.src

@@ -38,49 +38,49 @@ class Functions:
             self.typedefs[f"typedef {scalar} {name} __attribute__(({attributes}));"] = None
         return name
 
-    def _short(self, dtype: DType) -> str:
+    def short(self, dtype: DType) -> str:
         """A type as part of a function's name."""
         return dtype.scalar_type.name + (str(dtype.count) if dtype.count > 1 else "")
 
-    def _write(self, name: str, result: DType, parameters: str, body: str) -> str:
+    def write(self, name: str, result: DType, parameters: str, body: str) -> str:
         if name not in self.texts:
             kind = self.type(result)
             self.texts[name] = f"{self.row.function} {kind} {name}({parameters}) {{ {body} }}"
         return name
 
-    def _mask(self, dtype: DType) -> DType:
+    def mask(self, dtype: DType) -> DType:
         return _WORDS[dtype.scalar_type.itemsize].vec(dtype.count)
 
     def where(self, dtype: DType) -> str:
         """Lanes of one vector or the other, by a mask as wide as they are."""
-        kind, mask = self.type(dtype), self.type(self._mask(dtype))
+        kind, mask = self.type(dtype), self.type(self.mask(dtype))
         body = f"return ({kind})((m&({mask})a)|(~m&({mask})b));"
-        return self._write(f"where_{self._short(dtype)}", dtype, f"{mask} m, {kind} a, {kind} b", body)
+        return self.write(f"where_{self.short(dtype)}", dtype, f"{mask} m, {kind} a, {kind} b", body)
 
     def extremum(self, op: Ops, dtype: DType) -> str:
         """The first of two equals, NaN if either is NaN."""
-        kind, name = self.type(dtype), f"{'max' if op is Ops.MAX else 'min'}_{self._short(dtype)}"
+        kind, name = self.type(dtype), f"{'max' if op is Ops.MAX else 'min'}_{self.short(dtype)}"
         keeps = "<=" if op is Ops.MAX else ">="  # the first stays if the second compares so
         if dtype.count > 1:
-            mask = self.type(self._mask(dtype))
+            mask = self.type(self.mask(dtype))
             condition = f"~({mask})(b{keeps}a)" + (f"&({mask})(a==a)" if dtypes.is_float(dtype) else "")
             body = f"return {self.where(dtype)}({condition},b,a);"
         else:
             condition = f"!(b{keeps}a)" + ("&&a==a" if dtypes.is_float(dtype) else "")
             body = f"return {condition}?b:a;"
-        return self._write(name, dtype, f"{kind} a, {kind} b", body)
+        return self.write(name, dtype, f"{kind} a, {kind} b", body)
 
     def shift(self, op: Ops, dtype: DType) -> str:
         """By the width or more: 0, or all sign bits for a signed `>>`."""
         scalar = dtype.scalar_type
-        name = f"{'shl' if op is Ops.SHL else 'shr'}_{self._short(scalar)}"
+        name = f"{'shl' if op is Ops.SHL else 'shr'}_{self.short(scalar)}"
         kind, width = self.type(scalar), scalar.itemsize * 8
         unsigned = self.type(_UNSIGNED[scalar.itemsize])
         arithmetic = op is Ops.SHR and not dtypes.is_unsigned(scalar)
         beyond = f"a>>{width - 1}" if arithmetic else "0"
         shifted = f"a{'<<' if op is Ops.SHL else '>>'}b"
         body = f"return ({kind})(({unsigned})b<{width}?{shifted}:{beyond});"
-        self._write(name, scalar, f"{kind} a, {kind} b", body)
+        self.write(name, scalar, f"{kind} a, {kind} b", body)
         return self._by_lanes(name, dtype, [dtype, dtype])
 
     def library(self, op: Ops, dtype: DType) -> str:
@@ -95,18 +95,18 @@ class Functions:
         """A scalar function on each lane: a loop, of which gcc and clang make vector instructions."""
         if result.count == 1:
             return scalar
-        name = f"{base}_{self._short(result)}" if base else f"{scalar}{result.count}"
+        name = f"{base}_{self.short(result)}" if base else f"{scalar}{result.count}"
         letters = "abc"[: len(sources)]
         parameters = ", ".join(f"{self.type(s)} {x}" for s, x in zip(sources, letters, strict=True))
         lanes = ",".join(f"{x}[i]" for x in letters)
         body = (
             f"{self.type(result)} r; for (int i=0; i<{result.count}; i++) r[i]={scalar}({lanes}); return r;"
         )
-        return self._write(name, result, parameters, body)
+        return self.write(name, result, parameters, body)
 
     def saturate(self, source: DType, target: DType) -> str:
         """Float to integer: NaN is 0, what does not fit is the nearest limit, the rest is truncated."""
-        name = f"{self._short(target)}_of_{self._short(source)}"
+        name = f"{self.short(target)}_of_{self.short(source)}"
         kind, scalar = self.type(source), target.scalar_type
         low, high = int(dtypes.min(scalar)), int(dtypes.max(scalar))
         suffix = "" if source.scalar_type is dtypes.float64 else "f"
@@ -118,8 +118,8 @@ class Functions:
         to = self.type(target)
         if target.count == 1:
             body = f"return x>={beyond}?({to}){most}:x<{least}?({to}){lowest}:x==x?({to})x:0;"
-            return self._write(name, target, f"{kind} x", body)
-        mask, short_mask = self.type(self._mask(source)), self.type(self._mask(target))
+            return self.write(name, target, f"{kind} x", body)
+        mask, short_mask = self.type(self.mask(source)), self.type(self.mask(target))
         count = target.count
         limits = [f"(({to}){{{','.join([value] * count)}}})" for value in (most, lowest)]
         over, under = (
@@ -130,7 +130,7 @@ class Functions:
         where = self.where(target)
         truncated = f"__builtin_convertvector({inside}, {to})"
         body = f"return {where}({over},{limits[0]},{where}({under},{limits[1]},{truncated}));"
-        return self._write(name, target, f"{kind} x", body)
+        return self.write(name, target, f"{kind} x", body)
 
     def odd_float(self, count: int) -> str:
         """float64 → float32 cut off, the last bit set if anything was cut: to half is then one rounding."""
@@ -146,29 +146,27 @@ class Functions:
             "float f=(float)x; double size=x<0?-x:x, near=f<0?-(double)f:(double)f; "
             f"int bits={bits}-(near>size); return {number};"
         )
-        self._write(name, dtypes.float32, "double x", body)
+        self.write(name, dtypes.float32, "double x", body)
         return self._by_lanes(name, dtypes.float32.vec(count), [dtypes.float64.vec(count)])
 
     def bitcast(self, source: DType, target: DType, value: str) -> str:
         """The same bits read as another type."""
         if self.row.bitcast:
             return self.row.bitcast.format(type=self.type(target), source=self.type(source), value=value)
-        name = f"bits_{self._short(target)}_of_{self._short(source)}"
+        name = f"bits_{self.short(target)}_of_{self.short(source)}"
         union = f"union {{ {self.type(source)} from; {self.type(target)} to; }} u;"
-        self._write(name, target, f"{self.type(source)} x", f"{union} u.from=x; return u.to;")
+        self.write(name, target, f"{self.type(source)} x", f"{union} u.from=x; return u.to;")
         return f"{name}({value})"
 
     def masked_load(self, dtype: DType) -> str:
         """Lanes that are valid from memory, the others as given; an invalid lane touches no memory."""
-        kind, mask, scalar = self.type(dtype), self.type(self._mask(dtype)), self.type(dtype.scalar_type)
+        kind, mask, scalar = self.type(dtype), self.type(self.mask(dtype)), self.type(dtype.scalar_type)
         body = f"for (int i=0; i<{dtype.count}; i++) if (m[i]) r[i]=p[i]; return r;"
-        return self._write(
-            f"load_{self._short(dtype)}", dtype, f"const {scalar}* p, {mask} m, {kind} r", body
-        )
+        return self.write(f"load_{self.short(dtype)}", dtype, f"const {scalar}* p, {mask} m, {kind} r", body)
 
     def nontemporal_store(self, dtype: DType, line: int) -> str:
         """Past the caches where a line of memory begins, if the compiler has words for it."""
-        name, kind = f"nontemporal_store_{self._short(dtype)}", self.type(dtype)
+        name, kind = f"nontemporal_store_{self.short(dtype)}", self.type(dtype)
         if name not in self.texts:
             past = f"__builtin_nontemporal_store(v,({kind}_line*)p)"
             self.texts[name] = "\n".join([
@@ -184,8 +182,8 @@ class Functions:
 
     def masked_store(self, dtype: DType) -> str:
         """Store the lanes that are valid."""
-        kind, mask, scalar = self.type(dtype), self.type(self._mask(dtype)), self.type(dtype.scalar_type)
-        name = f"store_{self._short(dtype)}"
+        kind, mask, scalar = self.type(dtype), self.type(self.mask(dtype)), self.type(dtype.scalar_type)
+        name = f"store_{self.short(dtype)}"
         if name not in self.texts:
             body = f"for (int i=0; i<{dtype.count}; i++) if (m[i]) p[i]=x[i];"
             self.texts[name] = (

@@ -97,6 +97,7 @@ EXPRESSIONS: dict[Ops, Callable[[Kernel, UOp], str]] = {
     **dict.fromkeys((Ops.MAX, Ops.MIN), Kernel.operator),
     **dict.fromkeys((Ops.SHL, Ops.SHR), Kernel.shift),
     **dict.fromkeys((Ops.SQRT, Ops.TRUNC, Ops.MULACC), Kernel.function),
+    Ops.FMOD: Kernel.remainder,
     Ops.NEG: Kernel.negate,
     Ops.RECIP: Kernel.reciprocal,
     Ops.WHERE: Kernel.where,

@@ -49,6 +49,8 @@ class LLVMRenderer(Renderer):
             return False
         if op is Ops.DOT:
             return any(scalar is dot.total for dot in self.target.dots)
+        if op is Ops.FMOD:
+            return scalar in (dtypes.float32, dtypes.float64)
         if op is Ops.MULACC:
             return self.target.has_fma and scalar in (dtypes.float32, dtypes.float64)
         if dtypes.is_float(scalar):

@@ -54,13 +54,18 @@ class Arithmetic(Text):
         )  # fmt: skip
         if op not in table:
             raise NotImplementedError(f"LLVM IR has no {op} on {dtype!r}: legalize replaces it")
-        if op is Ops.FDIV and _has_zero_lanes(node.src[1]):
-            rules = [("metadata", '!"round.tonearest"'), ("metadata", '!"fpexcept.ignore"')]
-            operands = [(kind, first), (kind, second), *rules]
-            name = f"llvm.experimental.constrained.fdiv.{mangled(dtype)}"
-            self.value[node] = self.call("alu", name, kind, operands)
+        if op is Ops.FDIV:
+            self.value[node] = self.divided(node.src[1], kind, first, second)
             return
         self.value[node] = self.let("alu", f"{table[op]}{wraps(node)} {kind} {first}, {second}")
+
+    def divided(self, divisor: UOp, kind: str, first: str, second: str) -> str:
+        """A quotient; `second` is the divisor, or its size."""
+        if not _has_zero_lanes(divisor):
+            return self.let("alu", f"fdiv {kind} {first}, {second}")
+        rules = [("metadata", '!"round.tonearest"'), ("metadata", '!"fpexcept.ignore"')]
+        name = f"llvm.experimental.constrained.fdiv.{mangled(divisor.dtype)}"
+        return self.call("alu", name, kind, [(kind, first), (kind, second), *rules])
 
     def _extremum(self, node: UOp) -> str:
         """As the op table: the first of two equals, NaN if either is NaN."""

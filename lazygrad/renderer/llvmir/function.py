@@ -11,11 +11,12 @@ from .arithmetic import FLOAT_OPS, SIGNED_OPS, Arithmetic
 from .casts import Casts
 from .control import Control
 from .memory import Memory
+from .remainder import Remainder
 from .types import type_text
 from .vectors import Vectors
 
 
-class Function(Arithmetic, Casts, Vectors, Memory, Control):
+class Function(Arithmetic, Remainder, Casts, Vectors, Memory, Control):
     """Writes each op of a linear program in turn."""
 
     def text(self) -> str:
@@ -42,7 +43,8 @@ class Function(Arithmetic, Casts, Vectors, Memory, Control):
         body = ["entry:", *self.allocas, *taken, *self.lines, *ordered, *given, "  ret void", "}"]
         # Not inlined into its entry: there `noalias` would have to become metadata on every access.
         head = f"define internal void @{self.name}({', '.join(parameters)}) noinline nounwind {{"
-        return "\n".join([head, *body, "", *self._entry(), "", *self.declared, *self.metadata(), ""])
+        text = [head, *body, "", *self._entry(), "", *self.functions, *self.declared, *self.metadata(), ""]
+        return "\n".join(text)
 
     def _entry(self) -> list[str]:
         lines = [
@@ -79,6 +81,7 @@ WRITERS: dict[Ops, Writer] = {
     **dict.fromkeys((Ops.SHL, Ops.SHR), Function.shift),
     **dict.fromkeys((Ops.SQRT, Ops.TRUNC, Ops.MULACC), Function.function),
     **dict.fromkeys((Ops.CONST, Ops.BARRIER, Ops.NOOP, Ops.SINK), Function.nothing),
+    Ops.FMOD: Function.remainder,
     Ops.NEG: Function.negate,
     Ops.RECIP: Function.reciprocal,
     Ops.WHERE: Function.where,

@@ -45,6 +45,7 @@ class Text:
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.declared: dict[str, None] = {}
+        self.functions: dict[str, None] = {}  # whole ones, that the kernel calls
         self.scratch: list[tuple[str, int]] = []  # tiles too large for the stack, and their bytes
         self.nontemporal = nontemporal_stores(uops, target)
         #: Stores past the caches that wait: (buffer, what follows `store`, the alignment of an element).

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Self
 
 from ...dtype import default_float, default_int, dtypes, least_upper_dtype
@@ -53,8 +52,9 @@ class DivisionMixin(ArithmeticMixin):
     def floor_divide(self, other: Any, reverse: bool = False) -> Tensor:
         """Elementwise quotient rounded down; integers divided by 0 give 0.
 
-        Of floats it is the whole number that belongs to `remainder`, as Python's: 1.0 // 0.1 is 9, because
-        0.1 is a little more than a tenth, and an infinity has none (NaN). Its slope is 0.
+        Of floats it is the whole number that belongs to `remainder`, as Python's, rounded to the dtype:
+        1.0 // 0.1 is 9, because 0.1 is a little more than a tenth, and an infinity has none (NaN). Its slope
+        is 0.
 
         >>> Tensor([7, -7]).floor_divide(2).tolist()
         [3, -4]
@@ -75,7 +75,8 @@ class DivisionMixin(ArithmeticMixin):
     def remainder(self, other: Any, reverse: bool = False) -> Tensor:
         """Elementwise remainder with the sign of the divisor; integers by 0 give 0, floats NaN.
 
-        A float that is a multiple gives a zero of its own sign.
+        Of floats it is `fmod`, plus the divisor where that has another sign: exact but for this one sum. A
+        float that is a multiple gives a zero of its own sign (as in PyTorch).
 
         >>> Tensor([-7]).remainder(3).tolist()
         [2]
@@ -83,7 +84,8 @@ class DivisionMixin(ArithmeticMixin):
         a, b = self._ordered(other, reverse)
         if not dtypes.is_float(a.dtype):
             return a._binary(Ops.MOD, b, dtype=default_int() if dtypes.is_bool(a.dtype) else None)
-        return a._sloped_pair(_Remainder, b, "floor")
+        rest = a._binary(Ops.FMOD, b)
+        return _beyond(rest, b).where(rest + b, rest)
 
     def mod(self, other: Any) -> Tensor:
         """`remainder` by its other name.
@@ -94,18 +96,17 @@ class DivisionMixin(ArithmeticMixin):
         return self.remainder(other)
 
     def fmod(self, other: Any) -> Tensor:
-        """Elementwise remainder with the sign of the dividend, that of zeros too.
+        """Elementwise remainder with the sign of the dividend, that of zeros too, as C's.
 
-        The quotient is rounded: what is left after one step is divided once more, and a last step that went
-        one too far is taken back. Exact where products are fused with sums, up to quotients of 2^46 in
-        float32; elsewhere as far as the quotient is exact.
+        Floats by 0 give NaN. Of floats it is exact for all numbers, however large the quotient is. Its slope
+        in the divisor is the quotient, rounded towards zero, times -1.
 
         >>> Tensor([7, -7]).fmod(3).tolist()
         [1, -1]
         """
         a, b = self._ordered(other, False)
         if dtypes.is_float(a.dtype):
-            return a._sloped_pair(_Remainder, b, "trunc")
+            return a._binary(Ops.FMOD, b)
         return a - a._truncated_division(b, False) * b
 
     # *** operators
@@ -141,53 +142,21 @@ class DivisionMixin(ArithmeticMixin):
         return self._write_back(self % other)
 
 
-def _rest(a: Tensor, b: Tensor) -> Tensor:
-    """What is left of floats when whole multiples of a divisor are taken off, with the sign of a: `fmod`."""
-    infinite = b.abs() == math.inf
-    divisor = infinite.where(1.0, b)
-    size, negative = divisor.abs(), a < 0
-    rest = a
-    for _ in range(2):
-        rest = rest - (rest / divisor).trunc() * divisor
-    too_far = (rest != 0) & ((rest < 0) != negative)
-    rest = too_far.where(negative.where(rest - size, rest + size), rest)
-    too_near = rest.abs() >= size
-    rest = too_near.where(negative.where(rest + size, rest - size), rest)
-    rest = (rest == 0).where(a * 0.0, rest)
-    return (infinite & (a.abs() < math.inf)).where(a, rest)
-
-
 def _beyond(rest: Tensor, b: Tensor) -> Tensor:
     """Where a remainder with the sign of the dividend is on the other side of 0 than the divisor."""
     return ((rest < 0) != (b < 0)) & (rest != 0)
 
 
-def _whole_quotient(a: Tensor, b: Tensor, rounding: str) -> Tensor:
-    """The whole number that belongs to a remainder: a zero has the sign of a / b."""
-    rest = _rest(a, b)
-    quotient = ((a - rest) / b).round()
-    if rounding == "floor":
-        quotient = _beyond(rest, b).where(quotient - 1.0, quotient)
-    ratio = a / b
-    overflows = (ratio.abs() == math.inf) & ((b == 0) | (a.abs() < math.inf))
-    return overflows.where(ratio, (quotient == 0).where(ratio * 0.0, quotient))
-
-
 class _FloorQuotient(Function):
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
-        return _whole_quotient(a, b, "floor")
+        """The nearest whole number to (a - remainder) / b, as Python's, NumPy's and PyTorch's."""
+        rest = a._binary(Ops.FMOD, b)
+        quotient = (a - rest) / b
+        quotient = _beyond(rest, b).where(quotient - 1.0, quotient)
+        whole = quotient.floor()
+        whole = (quotient - whole > 0.5).where(whole + 1.0, whole)
+        ratio = a / b
+        return (b == 0).where(ratio, (quotient == 0).where(ratio * 0.0, whole))
 
     def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
         return grad._filled(0.0), grad._filled(0.0)
-
-
-class _Remainder(Function):
-    def forward(self, a: Tensor, b: Tensor, rounding: str) -> Tensor:
-        self.save_for_backward(a, b)
-        self.rounding = rounding
-        rest = _rest(a, b)
-        return rest if rounding == "trunc" else _beyond(rest, b).where(rest + b, rest)
-
-    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        a, b = self.saved_tensors
-        return grad, -grad * _whole_quotient(a.detach(), b.detach(), self.rounding), None

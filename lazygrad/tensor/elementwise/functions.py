@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ...dtype import dtypes
-from ...gradient import cosine
 from ...ir.ops import Ops
 from ..transforms.function import Function
 from .rounding import RoundingMixin
@@ -106,8 +105,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([0.0]).cos().tolist()
         [1.0]
         """
-        x = self._float()
-        return x._unary(cosine(x.uop))
+        return self._function(Ops.COS)
 
     def tan(self) -> Tensor:
         """Tangent of radians.

@@ -55,7 +55,9 @@ class AssigningMixin(ComputingMixin):
         value  a tensor of this shape (or one that broadcasts to it), device and dtype; or a number. As in
                numpy, axes of one element in front of the shape do not count
 
-        Values computed from this tensor before the write keep what they read.
+        Values computed from this tensor before the write keep what they read. A value that requires a
+        gradient makes a tensor that is not in memory require it too; memory (what was realized, a parameter)
+        takes the numbers alone.
 
         >>> Tensor([1, 2]).assign(Tensor([3, 4])).tolist()
         [3, 4]
@@ -85,9 +87,14 @@ class AssigningMixin(ComputingMixin):
             self._set(node)
             self._requires_grad = source._requires_grad
             return self
+        storage = self._storage
+        if source._requires_grad and mode.grad and storage is None and not self._requires_grad:
+            node = placed(node, self.device)
+            self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)
+            self._requires_grad, self._leaf = True, False
+            return self
         if source._requires_grad:
             node = UOp(Ops.DETACH, node.dtype, (node,))
-        storage = self._storage
         if storage is None:
             node = placed(node, self.device)
             self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)

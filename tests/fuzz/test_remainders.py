@@ -18,12 +18,7 @@ from tests.fuzz.harness import fuzzed
 from tests.helpers import needs
 
 FLOATS = (dtypes.float64, dtypes.float32, dtypes.half, dtypes.bfloat16)
-DEVICES = [
-    "CPU",
-    pytest.param("CLANG", marks=needs("clang")),
-    "PYTHON",
-    pytest.param("CL", marks=needs("cl")),
-]
+DEVICES = ["CPU", "PYTHON", *(pytest.param(name.upper(), marks=needs(name)) for name in ("clang", "cl"))]
 WORDS = {2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
@@ -71,13 +66,9 @@ def test_special_values(dtype: DType, device: str) -> None:
     compare(dtype, device, [a for a, _ in pairs], [b for _, b in pairs])
 
 
-@pytest.mark.parametrize(
-    ("dtype", "a", "b", "rest"),
-    [(dtypes.float32, 1e20, 3.0, 2.0), (dtypes.float64, 1e308, 2.5, 1.0)],
-    ids=str,
-)
-def test_large_quotients(dtype: DType, a: float, b: float, rest: float) -> None:
-    assert Tensor([a], dtype=dtype).fmod(b).tolist() == [rest]
+def test_large_quotients() -> None:
+    assert Tensor([1e20], dtype=dtypes.float32).fmod(3.0).tolist() == [2.0]
+    assert Tensor([1e308], dtype=dtypes.float64).fmod(2.5).tolist() == [1.0]
 
 
 @st.composite
@@ -91,7 +82,7 @@ def divisions(draw: st.DrawFn) -> Any:
     return dtype, draw(st.sampled_from(["CPU", "PYTHON"])), draw(st.lists(pair, min_size=19, max_size=19))
 
 
-@fuzzed(quick=60, sweep=20_000, share=10_000)
+@fuzzed(quick=40, sweep=2500)
 @given(divisions())
 def test_any_bits(division: Any) -> None:
     dtype, device, pairs = division

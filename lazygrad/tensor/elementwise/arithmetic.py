@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ...dtype import ConstType, default_int, dtypes
 from ...ir.ops import Ops
+from ..transforms.constant import Flat
 from .logic import LogicMixin
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class ArithmeticMixin(LogicMixin):
         count = abs(int(exponent))
         base = self.cast(default_int()) if dtypes.is_bool(self.dtype) else self.cast(self.dtype)
         if count == 0:
-            return base._filled(1)  # for every x, NaN included
+            one = base._filled(1)  # for every x, NaN included
+            return Flat.apply(base, one) if is_float else one
         result: Tensor | None = None
         square: Tensor = base
         while count:

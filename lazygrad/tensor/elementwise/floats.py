@@ -99,12 +99,13 @@ class FloatsMixin(GammaMixin):
         return self.isnan().where(nan, finite)
 
     def nextafter(self, other: Any) -> Tensor:
-        """The next float from here towards `other`.
+        """The next float from here towards `other`; the slope is 1, in `other` 0.
 
         >>> Tensor([1.0, 0.0], dtype="float64").nextafter(2.0).tolist()
         [1.0000000000000002, 5e-324]
         """
-        x, y = (t.detach() for t in self._in_common_float(other))
+        a, b = self._in_common_float(other)
+        x, y = a.detach(), b.detach()
         common = x.dtype
         whole = _SIGNED[common.itemsize]
         bits = x.bitcast(whole)
@@ -113,7 +114,9 @@ class FloatsMixin(GammaMixin):
         least = x._filled(1 - (1 << (common.itemsize * 8 - 1)), whole)  # the bits of -0.0, and one more
         first = (y > x).where(x._filled(1, whole), least)
         moved = (x == 0).where(first, stepped).bitcast(common)
-        return (x.isnan() | y.isnan()).where(math.nan, (x == y).where(y, moved))
+        found = (x.isnan() | y.isnan()).where(math.nan, (x == y).where(y, moved))
+        made: Tensor = _Step.apply(a.expand(found.shape), b.expand(found.shape), found)
+        return made
 
     def frexp(self) -> tuple[Tensor, Tensor]:
         """(mantissa of size in [1/2, 1), exponent as int32) with x = mantissa·2^exponent; 0, NaN and
@@ -306,6 +309,18 @@ class _Copysign(Function):
         x, other = self.saved_tensors
         slope = other._below_zero().where(-x.sign(), x.sign())
         return grad * slope, other._filled(0.0)
+
+
+class _Step(Function):
+    """The next float `found` from x towards y: x's slope is 1 where that is another one (as in PyTorch)."""
+
+    def forward(self, x: Tensor, y: Tensor, found: Tensor) -> Tensor:
+        self.save_for_backward(x, y)
+        return found
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        x, y = self.saved_tensors
+        return (x != y).where(grad, 0.0), grad._filled(0.0), None
 
 
 class _StoredGradient(Function):

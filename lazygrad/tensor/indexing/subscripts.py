@@ -322,6 +322,9 @@ class IndexingMixin(RandomMixin):
         ):
             self._set_through(parsed, source)
             return
+        if not parsed.tensors:
+            self.copy_(self._fitted(source, self.shape))
+            return
         self._scatter_to(self, parsed.tensors, source)
 
     def _written(self, value: Any) -> TensorBase:

@@ -16,6 +16,8 @@ from ...shape import broadcast_shapes, movement, shape_text
 from ..base import TensorBase
 from ..kinds import is_number, is_tensor
 from ..likeness import LikenessMixin
+from ..modes import mode
+from ..transforms.constant import Flat
 from .addresses import places_in
 
 if TYPE_CHECKING:
@@ -241,7 +243,7 @@ class WritingMixin(LikenessMixin):
         """
         if is_tensor(value) and value.shape != ():  # type: ignore[union-attr]
             raise ValueError(f"fill_ takes a number, not a Tensor of shape {value.shape}")  # type: ignore[union-attr]
-        return self.assign(value if is_tensor(value) else self._filled(value))
+        return self._overwrite(value if is_tensor(value) else self._filled(value))
 
     def zero_(self) -> Any:
         """Write zeros into this tensor's memory; returns the tensor.
@@ -258,4 +260,10 @@ class WritingMixin(LikenessMixin):
         [3, 3]
         """
         moved: Any = src.to(self.device).cast(self.dtype)
-        return self.assign(moved)
+        return self._overwrite(moved)
+
+    def _overwrite(self, value: Any) -> Any:
+        """Assign; what a result was computed from before has a gradient of zeros from now on."""
+        if self._requires_grad and not self._leaf and mode.grad:
+            value = Flat.apply(self, value.expand(self.shape))
+        return self.assign(value)

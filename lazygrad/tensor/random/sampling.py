@@ -26,6 +26,7 @@ from ...shape import prod, shape_of, shape_text, vmax
 from ..creation import checked_shape, iota, place_dtype
 from ..linalg.contractions import LinalgMixin
 from ..shape.movement import sizes_of
+from ..transforms.constant import Flat
 
 if TYPE_CHECKING:
     from ... import Tensor
@@ -358,7 +359,8 @@ class RandomMixin(LinalgMixin):
         [0.0, 1.0]
         """
         x = self._float()
-        return (x.rand_like() < x.detach()).cast(x.dtype)
+        drawn: Tensor = Flat.apply(x, (x.rand_like() < x.detach()).cast(x.dtype))
+        return drawn
 
     def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
         """Indices drawn by weight: of a line, or of each row of a matrix.

@@ -11,7 +11,7 @@ import builtins
 import math
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 ConstType = bool | int | float
 
@@ -22,9 +22,21 @@ class DType:
     priority  the place in the promotion order    itemsize  bytes of the whole value, lanes included
     name      its name in `dtypes`                fmt       its `struct` letter, None where struct has none
     count     the number of lanes
+
+    Never changed: every tensor of the type would change with it. Copies and pickles give the same object.
     """
 
     __slots__ = ("_ptrs", "_vecs", "base", "count", "fmt", "itemsize", "name", "priority", "scalar_type")
+
+    priority: int
+    itemsize: int
+    name: str
+    fmt: str | None
+    count: int
+    scalar_type: DType
+    base: DType
+    _vecs: dict[int, DType]
+    _ptrs: dict[tuple[int, bool], PtrDType]
 
     def __init__(
         self,
@@ -35,11 +47,30 @@ class DType:
         count: int = 1,
         scalar_type: DType | None = None,
     ) -> None:
-        self.priority, self.itemsize, self.name, self.fmt, self.count = priority, itemsize, name, fmt, count
-        self.scalar_type: DType = scalar_type or self
-        self.base: DType = self
-        self._vecs: dict[int, DType] = {}
-        self._ptrs: dict[tuple[int, bool], PtrDType] = {}
+        if not (name.isidentifier() and name.isascii()):
+            raise ValueError(f"the name of a dtype stands in generated text, and {name!r} is no identifier")
+        self._set("priority", priority)
+        self._set("itemsize", itemsize)
+        self._set("name", name)
+        self._set("fmt", fmt)
+        self._set("count", count)
+        self._set("scalar_type", scalar_type or self)
+        self._set("base", self)
+        self._set("_vecs", {})
+        self._set("_ptrs", {})
+
+    def _set(self, field: str, value: Any) -> None:
+        """While it is made."""
+        object.__setattr__(self, field, value)
+
+    def __setattr__(self, field: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{self!r} is the same for all tensors: its {field} cannot be set")
+
+    def __delattr__(self, field: str) -> NoReturn:
+        raise AttributeError(f"{self!r} is the same for all tensors: its {field} cannot be deleted")
+
+    def __setstate__(self, state: Any) -> NoReturn:
+        raise TypeError(f"{self!r} has no state to set")
 
     def __repr__(self) -> str:
         return f"dtypes.{self.scalar_type.name}" + (f".vec({self.count})" if self.count > 1 else "")
@@ -85,9 +116,14 @@ class PtrDType(DType):
 
     __slots__ = ("local", "size")
 
+    size: int
+    local: bool
+
     def __init__(self, base: DType, size: int, local: bool) -> None:
         super().__init__(base.priority, base.itemsize, base.name, base.fmt, base.count, base.scalar_type)
-        self.base, self.size, self.local = base, size, local
+        self._set("base", base)
+        self._set("size", size)
+        self._set("local", local)
 
     def __repr__(self) -> str:
         return f"{self.base!r}.ptr({self.size}{', local' if self.local else ''})"
@@ -128,6 +164,11 @@ class _Defaults(type):
         if not dtypes.is_int(dtype):
             raise TypeError(f"the default int is an integer type, not {dtype}")
         set_default_dtype(dtype)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        if name not in ("default_float", "default_int"):
+            raise AttributeError(f"dtypes.{name} cannot be set; dtypes.default_float and default_int can")
+        super().__setattr__(name, value)
 
 
 class dtypes(metaclass=_Defaults):

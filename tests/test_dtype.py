@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import pickle
@@ -52,6 +53,28 @@ def test_the_same_type_is_the_same_object():
     assert dtypes.float.vec(4).itemsize == 16
     for dtype in (*ALL_DTYPES, dtypes.float.vec(4), dtypes.int.ptr(3)):
         assert pickle.loads(pickle.dumps(dtype)) is dtype
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float, dtypes.bool.vec(4), dtypes.int.ptr(3)], ids=repr)
+def test_a_dtype_never_changes(dtype):
+    for change in (setattr, lambda kind, name, value: kind.__setstate__((None, {name: value}))):
+        with pytest.raises((AttributeError, TypeError), match="is the same for all tensors|has no state"):
+            change(dtype, "itemsize", 1)
+    with pytest.raises(AttributeError, match="its name cannot be deleted"):
+        del dtype.name
+    assert copy.copy(dtype) is copy.deepcopy(dtype) is dtype
+    assert all(pickle.loads(pickle.dumps(dtype, protocol)) is dtype for protocol in range(6))
+
+
+def test_a_type_keeps_its_name():
+    with pytest.raises(AttributeError, match=r"dtypes\.float32 cannot be set; dtypes\.default_float"):
+        dtypes.float32 = dtypes.int8
+
+
+@pytest.mark.parametrize("name", ["", "a b", "int; evil", "f\n", "é"])
+def test_the_name_of_a_type_is_an_identifier(name):
+    with pytest.raises(ValueError, match="stands in generated text"):
+        DType(1, 4, name, "i")
 
 
 def test_lanes_of_what_has_none():

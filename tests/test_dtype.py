@@ -58,7 +58,7 @@ def test_the_same_type_is_the_same_object():
 @pytest.mark.parametrize("dtype", [dtypes.float, dtypes.bool.vec(4), dtypes.int.ptr(3)], ids=repr)
 def test_a_dtype_never_changes(dtype):
     for change in (setattr, lambda kind, name, value: kind.__setstate__((None, {name: value}))):
-        with pytest.raises((AttributeError, TypeError), match="is the same for all tensors|has no state"):
+        with pytest.raises((AttributeError, TypeError), match=r"is the same for all tensors|has no state"):
             change(dtype, "itemsize", 1)
     with pytest.raises(AttributeError, match="its name cannot be deleted"):
         del dtype.name

@@ -2,148 +2,173 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import os
 import pathlib
-import pickle
-import struct
-import tarfile
 import zipfile
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from ..dtype import DType, dtypes
 from ..nn import state
+from ..shape import shape_text
 from ..shape.view import strides_of
 from ..tensor import Tensor
-
-Path = str | os.PathLike[str]
-
-
-def _bytes_and_place(source: Path | Tensor) -> tuple[Any, Tensor]:
-    """A file to read from, and all its bytes as a tensor (lazily, where it is a file)."""
-    if isinstance(source, Tensor):
-        return io.BytesIO(source.data().tobytes()), source
-    path = pathlib.Path(source)
-    return open(path, "rb"), Tensor(path)
-
-
-def tar_extract(source: Path | Tensor) -> dict[str, Tensor]:
-    """The files of a tar archive by name, as bytes (uint8)."""
-    file, whole = _bytes_and_place(source)
-    with file, tarfile.open(fileobj=file, mode="r:") as archive:
-        members = [m for m in archive.getmembers() if m.isfile()]
-        return {m.name: whole[m.offset_data : m.offset_data + m.size] for m in members}
-
-
-def zip_extract(source: Path | Tensor) -> dict[str, Tensor]:
-    """The files of a zip archive by name, as bytes (uint8); only the compressed ones are read."""
-    file, whole = _bytes_and_place(source)
-    with file, zipfile.ZipFile(file) as archive:
-        found = {}
-        for info in archive.infolist():
-            if info.is_dir():
-                continue
-            if info.compress_type == zipfile.ZIP_STORED:
-                begin = _begin(file, info)
-                found[info.filename] = whole[begin : begin + info.file_size]
-            else:
-                found[info.filename] = Tensor(archive.read(info))
-        return found
-
-
-def _begin(file: Any, info: zipfile.ZipInfo) -> int:
-    """Where a member's bytes are: after 30 bytes, its name and an extra field (PKZIP APPNOTE 4.3.7)."""
-    file.seek(info.header_offset + 26)
-    name, extra = struct.unpack("<HH", file.read(4))
-    return info.header_offset + 30 + int(name) + int(extra)
-
+from ..tensor.sources import MOST_AXES
+from .archives import Path, damage_is_an_error, opened, tar_extract, zip_extract, zip_members
+from .pickles import Calls, Name, Opaque, read_pickle, shown
 
 # *** torch.save
 
 
-class _Storage(NamedTuple):
-    """Memory that tensors of the file share."""
+class _Storage(Opaque):
+    """Memory that tensors of the file share: `size` elements of a dtype."""
 
-    key: str
-    dtype: DType
+    def __init__(self, data: Tensor, dtype: DType, size: int) -> None:
+        self.data, self.dtype, self.size = data, dtype, size
 
 
 #: The classes by which a file names the types of its memory.
 _STORAGES = {
-    "DoubleStorage": dtypes.float64,
-    "FloatStorage": dtypes.float32,
-    "HalfStorage": dtypes.float16,
-    "BFloat16Storage": dtypes.bfloat16,
-    "LongStorage": dtypes.int64,
-    "IntStorage": dtypes.int32,
-    "ShortStorage": dtypes.int16,
-    "CharStorage": dtypes.int8,
-    "ByteStorage": dtypes.uint8,
-    "BoolStorage": dtypes.bool,
+    Name("torch", f"{name}Storage"): dtype
+    for name, dtype in (
+        ("Double", dtypes.float64),
+        ("Float", dtypes.float32),
+        ("Half", dtypes.float16),
+        ("BFloat16", dtypes.bfloat16),
+        ("Long", dtypes.int64),
+        ("Int", dtypes.int32),
+        ("Short", dtypes.int16),
+        ("Char", dtypes.int8),
+        ("Byte", dtypes.uint8),
+        ("Bool", dtypes.bool),
+    )
 }
 
 
-class _Unpickler(pickle.Unpickler):
-    """Reads tensors, numbers, texts and containers of them; any other class is refused, and nothing runs."""
-
-    def __init__(self, file: Any, parts: dict[str, Tensor]) -> None:
-        super().__init__(file)
-        self.parts = parts
-
-    def persistent_load(self, pid: Any) -> _Storage:
-        _, kind, key, *_ = pid
-        return _Storage(key, kind)
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == ("collections", "OrderedDict"):
-            return OrderedDict
-        if module == "torch" and name in _STORAGES:
-            return _STORAGES[name]
-        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return self._tensor
-        if (module, name) == ("torch._utils", "_rebuild_parameter"):
-            return lambda data, *_: data
-        if (module, name) == ("torch", "Size"):
-            return tuple
-        raise NotImplementedError(
-            f"the file holds a {module}.{name}, which is not read: save a state dict of tensors"
+def _storage(pid: Any, memory: Mapping[str, Tensor]) -> _Storage:
+    """What ("storage", its class, its file, the device it was on, how many elements) stands for."""
+    if type(pid) is not tuple or len(pid) != 5 or pid[0] != "storage":
+        raise ValueError("a persistent id is no description of a storage")
+    _, kind, key, _, size = pid
+    if type(kind) is not Name or kind not in _STORAGES or type(key) is not str or not _are_sizes((size,)):
+        raise ValueError("a persistent id is no description of a storage")
+    data, dtype = memory.get(key), _STORAGES[kind]
+    if data is None:
+        raise ValueError(f"there is no storage {shown(key)} in the archive")
+    if size * dtype.itemsize > data.numel():
+        raise ValueError(
+            f"storage {shown(key)} is said to have {size} elements of {dtype}, and has {data.numel()} bytes"
         )
+    return _Storage(data, dtype, size)
 
-    def _tensor(
-        self, storage: _Storage, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any
-    ) -> Tensor:
-        data, item = self.parts[storage.key], storage.dtype.itemsize
-        if math.prod(shape) == 0:
-            return Tensor.empty(*shape, dtype=storage.dtype, device="CPU")
-        here = tuple(0 if size == 1 else step for size, step in zip(shape, strides, strict=True))
-        if here == strides_of(shape):
-            begin = offset * item
-            return data[begin : begin + math.prod(shape) * item].bitcast(storage.dtype).reshape(shape)
-        return data.to("CPU").bitcast(storage.dtype).as_strided(shape, strides, offset)
+
+def _are_sizes(values: Any) -> bool:
+    return type(values) is tuple and all(type(value) is int and 0 <= value < 1 << 63 for value in values)
+
+
+def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *others: Any) -> Tensor:
+    """Some elements of a storage. The others say whether it requires a gradient, and what hooks it has."""
+    if not isinstance(storage, _Storage) or not 2 <= len(others) <= 3:
+        raise ValueError("a tensor is made of other things than a storage")
+    if not (_are_sizes((offset,)) and _are_sizes(shape) and _are_sizes(strides)):
+        raise ValueError("a tensor's offset, shape and strides are no sizes")
+    if len(shape) != len(strides) or len(shape) > MOST_AXES:
+        raise ValueError(f"a tensor has {len(shape)} axes and {len(strides)} strides; at most {MOST_AXES}")
+    count = math.prod(shape)
+    if count >= 1 << 63:
+        raise ValueError(f"a tensor of shape {shape_text(shape)} has too many elements")
+    dtype = storage.dtype
+    if count == 0:
+        return Tensor.empty(*shape, dtype=dtype, device="CPU")
+    last = offset + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+    if last >= storage.size:
+        raise ValueError(
+            f"a tensor of shape {shape_text(shape)} has elements {offset} to {last} of {storage.size}"
+        )
+    here = tuple(0 if size == 1 else step for size, step in zip(shape, strides, strict=True))
+    if here == strides_of(shape):
+        begin = offset * dtype.itemsize
+        return storage.data[begin : begin + count * dtype.itemsize].bitcast(dtype).reshape(shape)
+    elements = storage.data[: storage.size * dtype.itemsize].to("CPU").bitcast(dtype)
+    return elements.as_strided(shape, strides, offset)
+
+
+def _parameter(data: Any, *_: Any) -> Tensor:
+    if not isinstance(data, Tensor):
+        raise ValueError("a parameter is made of something else than a tensor")
+    return data
+
+
+def _size(values: Any) -> tuple[int, ...]:
+    if not _are_sizes(values):
+        raise ValueError("a torch.Size has other things than sizes")
+    return values  # type: ignore[no-any-return]
+
+
+def _ordered_dict() -> OrderedDict[Any, Any]:
+    return OrderedDict()
+
+
+def _encoded(text: Any, encoding: Any) -> bytes:
+    """Bytes, as protocol 2 writes them."""
+    if type(text) is not str or encoding != "latin1":
+        raise ValueError("bytes are written in another way than by a pickler")
+    return text.encode("latin1")
+
+
+#: What a file may name, and what comes of calling it.
+_CALLS: Calls = {
+    Name("collections", "OrderedDict"): _ordered_dict,
+    Name("torch._utils", "_rebuild_tensor_v2"): _tensor,
+    Name("torch._utils", "_rebuild_parameter"): _parameter,
+    Name("torch", "Size"): _size,
+    Name("_codecs", "encode"): _encoded,
+    **dict.fromkeys(_STORAGES),
+}
 
 
 def torch_load(source: Path | Tensor) -> Any:
     """What `torch.save` wrote, with Tensors in place of PyTorch's; PyTorch is not needed.
 
-    Only tensors, numbers, texts and containers are read. The form before PyTorch 1.6 (no zip) is refused.
+    Only tensors, numbers, texts and containers are read (NotImplementedError names what else there is), and
+    nothing of the file is executed. The form before PyTorch 1.6 (no zip) is refused. ValueError says what is
+    wrong with a damaged file.
     """
-    file, _ = _bytes_and_place(source)
+    name, file, whole = opened(source)
     with file:
         if not zipfile.is_zipfile(file):
             raise NotImplementedError(
-                f"{source if not isinstance(source, Tensor) else 'this'} is no zip file, which torch.save "
-                "writes since PyTorch 1.6: load it there and save it again"
+                f"{name} is no zip file, which torch.save writes since PyTorch 1.6: load it there and save "
+                "it again"
             )
-    parts = zip_extract(source)
-    index = next((name for name in parts if name.endswith("data.pkl")), None)
-    if index is None:
-        raise ValueError("the zip file has no data.pkl: torch.save did not write it")
-    root = index.removesuffix("data.pkl")
-    memory = {name.removeprefix(f"{root}data/"): part for name, part in parts.items()}
-    return _Unpickler(io.BytesIO(parts[index].data().tobytes()), memory).load()
+        with damage_is_an_error(name, "torch"), zipfile.ZipFile(file) as archive:
+            parts = {}
+            for info, begin in zip_members(archive, file, whole.numel()):
+                if info.compress_type != zipfile.ZIP_STORED:
+                    raise NotImplementedError(
+                        f"{shown(info.filename)} is compressed: torch.save does not do that"
+                    )
+                parts[info.filename] = whole[begin : begin + info.file_size]
+            return _read(parts)
+
+
+def _read(parts: Mapping[str, Tensor]) -> Any:
+    indices = [name for name in parts if name == "data.pkl" or name.endswith("/data.pkl")]
+    if len(indices) != 1:
+        raise ValueError(f"it has {len(indices) or 'no'} data.pkl: torch.save did not write it")
+    root = indices[0].removesuffix("data.pkl")
+    order = parts.get(f"{root}byteorder")
+    if order is not None and _bytes_of(order) != b"little":
+        raise NotImplementedError("its numbers are not little-endian: load it there and save it again")
+    inside = f"{root}data/"
+    memory = {name.removeprefix(inside): part for name, part in parts.items() if name.startswith(inside)}
+    return read_pickle(_bytes_of(parts[indices[0]]), _CALLS, lambda pid: _storage(pid, memory))
+
+
+def _bytes_of(part: Tensor) -> bytes:
+    return part.data().tobytes() if part.numel() else b""
 
 
 # *** safetensors

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..device import Device
 from ..dtype import ConstType, DType, const_bits, dtypes
+from ..ir.device import device_of
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops, execute, to_bits
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker
@@ -69,9 +71,12 @@ def _open_sources(node: UOp) -> tuple[int, ...]:
 
 def open_offsets(node: UOp) -> tuple[tuple[int, ...], Any] | None:
     """The offsets in a node's argument that may be lifted, and the rest of the argument; None where there
-    are none.
+    are none. What looks at a file keeps its place: no kernel could bring it from elsewhere.
     """
     if node.op is Ops.SHRINK:
+        device = device_of(node)
+        if device is not None and not Device.runs_kernels(device):
+            return None
         spans, shape = node.arg, shape_of(node.src[0])
         if not all(type(begin) is int and type(end) is int for begin, end in spans):
             return None

@@ -37,6 +37,14 @@ def test_every_view_of_a_file_is_read(path, look):
         assert read.tolist() == look(VALUES).tolist()
 
 
+def test_many_places_of_a_file_are_read(path):
+    """Plans of one structure are shared, with the places that differ as arguments, but not of a file's."""
+    whole, contents = Tensor(path), path.read_bytes()
+    for place in range(0, 40, 8):
+        assert whole[place : place + 6].data().tobytes() == contents[place : place + 6]
+        assert bytes(whole[place : place + 6].to("CPU").tolist()) == contents[place : place + 6]
+
+
 def test_bfloat16_of_a_file_is_read(path):
     half = Tensor(path).bitcast("bfloat16")
     assert half.numpy()[:8].tolist() == [0, 0, 0, 1, 0, 2, 0, 3]

@@ -31,6 +31,10 @@ class Source(NamedTuple):
     file: Any
     whole: Tensor
 
+    @property
+    def size(self) -> int:
+        return int(self.whole.shape[0])
+
 
 def opened(source: Path | Tensor) -> Source:
     if not isinstance(source, Tensor):
@@ -56,8 +60,8 @@ def damage_is_an_error(name: str, kind: str) -> Iterator[None]:
         raise ValueError(f"{name} is no {kind} file, or a damaged one: it leads outside") from error
 
 
-_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error, EOFError, OverflowError)
-_DAMAGED += (RecursionError, IndexError, ValueError)
+_DAMAGED: tuple[type[Exception], ...] = (zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error)
+_DAMAGED += (EOFError, OverflowError, RecursionError, IndexError, ValueError)
 
 
 def _check_name(name: str) -> None:
@@ -75,15 +79,15 @@ def tar_extract(source: Path | Tensor) -> dict[str, Tensor]:
 
     ValueError says what of it is damaged; sparse files raise NotImplementedError.
     """
-    name, file, whole = opened(source)
     found: dict[str, Tensor] = {}
+    name, file, whole = archive_file = opened(source)
     with file, damage_is_an_error(name, "tar"), tarfile.open(fileobj=file, mode="r:") as archive:
         place = -1
         while (member := archive.next()) is not None:
             end = member.offset_data + member.size
-            if member.offset <= place or member.size < 0 or end > whole.numel():
+            if member.offset <= place or member.size < 0 or end > archive_file.size:
                 raise ValueError(
-                    f"{shown(member.name)} has bytes {member.offset_data} to {end} of {whole.numel()}"
+                    f"{shown(member.name)} has bytes {member.offset_data} to {end} of {archive_file.size}"
                 )
             place = member.offset
             if member.issparse():
@@ -103,13 +107,13 @@ def zip_extract(source: Path | Tensor) -> dict[str, Tensor]:
     ValueError says what of it is damaged; encryption and other compression than deflate raise
     NotImplementedError.
     """
-    name, file, whole = opened(source)
+    name, file, whole = archive_file = opened(source)
     with file, damage_is_an_error(name, "zip"), zipfile.ZipFile(file) as archive:
-        members = zip_members(archive, file, whole.numel())
+        members = zip_members(archive, file, archive_file.size)
         inflated = sum(info.file_size for info, _ in members if info.compress_type != zipfile.ZIP_STORED)
-        if inflated > max(MOST_INFLATED, MOST_RATIO * whole.numel()):
+        if inflated > max(MOST_INFLATED, MOST_RATIO * archive_file.size):
             raise ValueError(
-                f"its {whole.numel()} bytes unpack to {inflated}: unpack it with another program"
+                f"its {archive_file.size} bytes unpack to {inflated}: unpack it with another program"
             )
         return {
             info.filename: whole[begin : begin + info.file_size]

@@ -136,7 +136,7 @@ def torch_load(source: Path | Tensor) -> Any:
     nothing of the file is executed. The form before PyTorch 1.6 (no zip) is refused. ValueError says what is
     wrong with a damaged file.
     """
-    name, file, whole = opened(source)
+    name, file, whole = archive_file = opened(source)
     with file:
         if not zipfile.is_zipfile(file):
             raise NotImplementedError(
@@ -145,7 +145,7 @@ def torch_load(source: Path | Tensor) -> Any:
             )
         with damage_is_an_error(name, "torch"), zipfile.ZipFile(file) as archive:
             parts = {}
-            for info, begin in zip_members(archive, file, whole.numel()):
+            for info, begin in zip_members(archive, file, archive_file.size):
                 if info.compress_type != zipfile.ZIP_STORED:
                     raise NotImplementedError(
                         f"{shown(info.filename)} is compressed: torch.save does not do that"

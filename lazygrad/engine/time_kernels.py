@@ -1,10 +1,8 @@
 """The child process of a search: it compiles and times candidates, so that one which crashes or hangs takes
 nothing with it.
 
-    python -m lazygrad.engine.time_kernels DEVICE
-
-It reads pickled requests from stdin and answers each on stdout: ("ok", result) or ("error", text). Only
-`trials.py` talks to it. When stdin ends, so does it; a job that takes too long ends it too.
+`trials.py` starts it and talks to it. It reads pickled requests from stdin and answers each on stdout: ("ok",
+result) or ("error", text). When stdin ends, so does it; a job that takes too long ends it too.
 """
 
 from __future__ import annotations
@@ -127,12 +125,8 @@ def serve(device: str, requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Answers go where stdout went; what anything here prints goes to stderr."""
+    """Serve a device. Answers go where stdout went; what anything here prints goes to stderr."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     serve(sys.argv[1], sys.stdin.buffer, answers)
-
-
-if __name__ == "__main__":
-    main()

@@ -88,22 +88,43 @@ class Trials:
     def _start(self) -> None:
         import subprocess
 
-        package = str(Path(__file__).parents[2])
-        env = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([package, *filter(None, sys.path)]),
-            "THREADS": str(THREADS.value),
-            **dict.fromkeys(("BEAM", "DEBUG", "CHECK", "NOOPT"), "0"),
-        }
-        command = [sys.executable, "-m", "lazygrad.engine.time_kernels", self.device]
+        if not sys.executable:  # inside another program
+            raise TrialError("no process can be started to time it in (there is no Python program)")
         try:
             self._child = subprocess.Popen(
-                command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                command(self.device),
+                env=environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
             )
         except OSError as error:
             raise TrialError(f"no process can be started to time it in ({error})") from None
 
 
+def command(device: str) -> list[str]:
+    """What starts a child: it imports from the places that this process imports from, in their order.
+
+    Not from the folder it happens to run in, which is the first place with `-m` and with `-c`; nor from
+    places relative to it, which lead elsewhere once the process has changed its folder.
+    """
+    package = str(Path(__file__).parents[2])
+    places = [place for place in sys.path if isinstance(place, str) and os.path.isabs(place)]
+    if package not in places:
+        places.append(package)
+    start = f"import sys; sys.path[:] = {places!r}; from lazygrad.engine.time_kernels import main; main()"
+    return [sys.executable, "-P", "-c", start, device]
+
+
+def environment() -> dict[str, str]:
+    """The variables of a child. The places that PYTHONPATH names are in its command."""
+    found = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_CHILDREN}
+    flags = dict.fromkeys(("BEAM", "DEBUG", "CHECK", "NOOPT"), "0")
+    return {**found, "PYTHONSAFEPATH": "1", "THREADS": str(THREADS.value), **flags}
+
+
+#: With these Python imports from elsewhere before it runs the command, or waits at its end for a person.
+_NOT_FOR_CHILDREN = frozenset(("PYTHONPATH", "PYTHONSTARTUP", "PYTHONINSPECT"))
 #: What the child may take to start: Python, lazygrad, the device.
 START_S = 30.0
 #: (device, number of threads) → the child.

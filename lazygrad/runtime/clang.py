@@ -42,8 +42,9 @@ class CCompiler(Compiler):
         asked = CC.value
         for name in [asked] if asked else ["clang", "gcc", "cc"]:
             words = shlex.split(name)
-            if words and shutil.which(words[0]):
-                return words
+            found = _program(words[0]) if words else None
+            if found is not None:
+                return [found, *words[1:]]
         install = {"darwin": "xcode-select --install", "win32": "winget install LLVM.LLVM"}
         fix = install.get(sys.platform, "apt install clang (or another C compiler, named by CC)")
         missing = f"{asked} (named by CC)" if asked else "clang, gcc or cc"
@@ -53,7 +54,7 @@ class CCompiler(Compiler):
         """The compiler's file, its words and the processor; None where there is no compiler."""
         try:
             words = self.command()
-            file = os.path.realpath(shutil.which(words[0]) or "")
+            file = os.path.realpath(words[0])
             found = os.stat(file)
         except (DeviceError, OSError):
             return None
@@ -96,6 +97,18 @@ class CCompiler(Compiler):
                 )
             with open(out, "rb") as file:
                 return file.read()
+
+
+def _program(name: str) -> str | None:
+    """Where a program is: by its path, or in a folder of the PATH. Not in the folder that this process runs
+    in, which an empty place in the PATH means, and Windows always.
+    """
+    if os.path.dirname(name):
+        return shutil.which(os.path.abspath(name))
+    folders = [
+        folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
+    ]
+    return next((path for folder in folders if (path := shutil.which(os.path.join(folder, name)))), None)
 
 
 class ClangDevice(CompiledDevice):

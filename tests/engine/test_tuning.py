@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 
 import numpy as np
@@ -201,9 +202,26 @@ def test_a_kernel_without_an_answer_keeps_its_opts(monkeypatch, capsys):
     assert "not searched: ends its process (-11)\n" in capsys.readouterr().out
 
 
+def test_a_child_imports_nothing_from_the_folder_it_runs_in(tmp_path, monkeypatch):
+    """Nor from one that this process names relative to where it ran before."""
+    for name in ("pickle", "faulthandler", "numpy", "sitecustomize", "lazygrad"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'a').write({name!r})")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(trials.sys, "path", ["", ".", *trials.sys.path])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep)
+    child = Trials("CPU")
+    try:
+        assert child.time(program(row_sums().ast), MEMORY, (), PATIENCE, None) > 0
+    finally:
+        child.close()
+    assert not (tmp_path / "executed").exists()
+
+
 def test_where_no_process_can_be_started_nothing_is_searched(monkeypatch):
-    monkeypatch.setattr(trials.sys, "executable", "/nowhere/python")
+    monkeypatch.setattr(trials.sys, "executable", "")
     monkeypatch.setattr(trials, "_open", {})
+    assert "there is no Python program" in tune().note
+    monkeypatch.setattr(trials.sys, "executable", "/nowhere/python")
     assert tune().note.startswith("not searched: no process can be started to time it in (")
     with Context(BEAM=1):
         assert Tensor([1.0, 2.0]).sum().item() == 3

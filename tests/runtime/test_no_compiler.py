@@ -75,3 +75,19 @@ def test_devices_that_are_not_there_say_so(name):
         pytest.skip(f"{name} works here")
     with pytest.raises(DeviceError, match=name):
         Device[name]
+
+
+def test_no_compiler_is_taken_from_the_folder_that_runs(tmp_path, monkeypatch):
+    from lazygrad import Context
+
+    program = tmp_path / "clang"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    monkeypatch.chdir(tmp_path)
+    compiler = Device["CLANG"].compiler
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", os.pathsep.join(["", ".", str(tmp_path / "nowhere")]))
+        with Context(CC=""), pytest.raises(DeviceError, match="clang, gcc or cc is not on the PATH"):
+            compiler.command()
+    with Context(CC="./clang -x"):  # whoever says so
+        assert compiler.command() == [str(program), "-x"]

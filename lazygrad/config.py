@@ -162,7 +162,9 @@ TRACEMETA = ContextVar(
     "TRACEMETA", 1, "what a kernel remembers of your code: 0 nothing, 1 the method, 2 its line"
 )
 CACHEDB = ContextVar(
-    "CACHEDB", "", "the file of the disk cache; empty is `lazygrad/cache.db` among your caches"
+    "CACHEDB",
+    "",
+    "the file of the disk cache, where only you can write; empty is `lazygrad/cache.db` among your caches",
 )
 CACHELEVEL = ContextVar(
     "CACHELEVEL", 2, "2 keeps programs in memory and on disk, 1 only what searches found on disk, 0 nothing"

@@ -53,13 +53,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check LAZYGRAD_REQUIRE; give the run, its worker processes included, a disk cache of its own."""
+    """Check LAZYGRAD_REQUIRE; give the run, worker processes included, a disk cache and a key of its own."""
     helpers.required_drivers()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background job starts
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         directory = tempfile.mkdtemp(prefix="lazygrad-tests-")
         os.environ["CACHEDB"] = os.path.join(directory, "cache.db")
+        os.environ["XDG_STATE_HOME"] = os.path.join(directory, "state")
         config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
 
 

@@ -33,7 +33,8 @@ class Source(NamedTuple):
 
     @property
     def size(self) -> int:
-        return int(self.whole.shape[0])
+        found: Any = self.whole.shape[0]
+        return int(found)
 
 
 def opened(source: Path | Tensor) -> Source:

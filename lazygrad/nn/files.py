@@ -14,6 +14,7 @@ import urllib.request
 from ..config import CACHEDB
 from ..progress import tqdm
 from ..runtime._cache import default_path
+from ..runtime._trust import Untrusted, make_private, require_trusted
 
 #: What `fetch` reads from; others (such as ftp:) are refused.
 _SCHEMES = ("http://", "https://", "file://")
@@ -31,6 +32,8 @@ def fetch(
     name           the name it is kept under; a digest of the address if not given
     subdir         a folder among the downloads
     allow_caching  False downloads it again
+
+    PermissionError says where others could have put another file in its place.
     """
     address = os.fspath(url)
     if address.startswith(("/", ".")):
@@ -43,9 +46,15 @@ def fetch(
     path = _downloads() / (subdir or "") / file_name
     if not path.resolve().is_relative_to(_downloads().resolve()):
         raise ValueError(f"a download is kept under {_downloads()}, which {file_name!r} would leave")
+    make_private(os.path.realpath(path.parent))
+    try:
+        require_trusted(os.path.realpath(path.parent))
+    except Untrusted as problem:
+        raise PermissionError(
+            f"{problem}: a download there may be another's; let CACHEDB name a file in a folder of your own"
+        ) from None
     if path.is_file() and allow_caching:
         return path
-    path.parent.mkdir(parents=True, exist_ok=True)
     _download(address, path)
     return path
 

@@ -1,8 +1,8 @@
 """The disk cache: results that are dear to compute, kept between processes in one SQLite file.
 
 It never fails a run: a file that is read-only, full, locked, damaged or not ours is worked around, with at
-most one line on stderr. A value is JSON and raw bytes, nothing is unpickled; one whose hash does not match is
-missing.
+most one line on stderr. A file that is not ours stays as it is. A value is JSON and raw bytes, nothing is
+unpickled; one that this user's key did not sign is missing (`_trust.py`).
 
 One connection and one lock serve all threads of a process: an access takes microseconds, and a fork can wait
 for it. Other processes may use the file at the same time.
@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import functools
 import hashlib
+import hmac
 import json
 import os
 import stat
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import CACHEDB, CACHELEVEL
 from ..device import lock_across_fork
+from ._trust import Untrusted, make_private, require_trusted, user_key
 
 if TYPE_CHECKING:
     import sqlite3
@@ -31,7 +33,15 @@ if TYPE_CHECKING:
 __all__ = ["diskcache_clear", "diskcache_get", "diskcache_put"]
 
 #: Of the file's layout; another version is another table.
-VERSION = 1
+VERSION = 2
+#: What SQLite keeps in the file's head for the program that it belongs to.
+APPLICATION = int.from_bytes(b"lzgc", "big")
+#: How the files beside it begin, if SQLite made them; the number of shared memory is in the machine's order.
+BESIDE = {
+    "-wal": (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83"),
+    "-journal": (b"\xd9\xd5\x05\xf9", bytes(4)),
+    "-shm": ((3007000).to_bytes(4, sys.byteorder), bytes(4)),
+}
 #: Above so many bytes, what was not used for the longest time goes, until three quarters are left.
 MAX_BYTES = 1 << 29
 #: How long another process may keep the file locked.
@@ -80,13 +90,14 @@ class DiskCache:
     """One file of entries: (table, key) → value. Every method works, whatever state the file is in."""
 
     def __init__(self, path: str, max_bytes: int = MAX_BYTES, private: bool = False) -> None:
-        self.path, self.max_bytes = os.path.abspath(path), max_bytes
-        self.private = private
+        self.path, self.max_bytes = os.path.realpath(path), max_bytes
+        self.private = private  #: in a folder of ours, where everything of that name is ours too
         self.readable = self.writable = True
         self.warned = False
         self.repaired = False
         self._connection: sqlite3.Connection | None = None
         self._opened_file: tuple[int, int] | None = None
+        self._key = b""
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """The value, if it is there and whole."""
@@ -97,7 +108,7 @@ class DiskCache:
             if not found:
                 return None
             value, check, used = found[0]
-            if not isinstance(value, bytes) or check != _hash(table, key, value):
+            if not self._signed(table, key, value, check):
                 self._write(f"DELETE FROM entries{VERSION} WHERE kind=? AND key=?", table, key)
                 return None
             now = int(time.time())
@@ -109,8 +120,11 @@ class DiskCache:
         """Keep a value, unless it alone would fill the cache."""
         if len(value) > self.max_bytes // 4:
             return
-        check, now = _hash(table, key, value), int(time.time())
+        now = int(time.time())
         with _lock:
+            if not self._has_key():
+                return
+            check = _hash(self._key, table, key, value)
             self._write(
                 f"INSERT OR REPLACE INTO entries{VERSION} VALUES (?, ?, ?, ?, ?)",
                 table,
@@ -140,6 +154,22 @@ class DiskCache:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))  # nothing closes it
             self._connection = None
 
+    # *** signatures
+
+    def _has_key(self) -> bool:
+        if self.readable and not self._key:
+            try:
+                self._key = user_key()
+            except Untrusted as problem:
+                self.readable = False
+                self._warn(str(problem))
+        return self.readable
+
+    def _signed(self, table: str, key: bytes, value: Any, check: Any) -> bool:
+        """Whether a row of the file is one that this user has put there."""
+        whole = isinstance(value, bytes) and isinstance(check, bytes)
+        return whole and hmac.compare_digest(check, _hash(self._key, table, key, value))
+
     # *** statements
 
     def _write(self, statement: str, *values: Any) -> None:
@@ -148,7 +178,7 @@ class DiskCache:
 
     def _run(self, statement: str, *values: Any) -> list[Any]:
         """Run one statement; what goes wrong ends in no rows."""
-        if not self.readable:
+        if not self._has_key():
             return []
         try:
             if self._connection is None:
@@ -183,14 +213,15 @@ class DiskCache:
         return False
 
     def _start_anew(self, error: Exception) -> bool:
-        """Put a damaged file aside, unless another process has just put a new one there."""
+        """Remove a damaged file, unless another process has just put a new one there."""
         self.close()
         try:
             if _identity(self.path) == self._opened_file:
-                for end in ("-wal", "-shm"):
+                if not self._is_ours():
+                    raise PermissionError
+                for end in ("", *BESIDE):
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(self.path + end)
-                os.replace(self.path, self.path + ".damaged")
         except OSError:
             self.readable = False
             self._warn(f"it cannot be used: {error}")
@@ -222,12 +253,12 @@ class DiskCache:
         folder = os.path.dirname(self.path)
         try:
             _sqlite3()
-            _make_private(folder, self.private)
-            with contextlib.suppress(OSError):  # what SQLite makes, others may read
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            for path in (folder, self.path):
-                _require_trusted(path)
+            _make_own(folder, self.private)
+            require_trusted(folder)
+            self._take_file()
             self._opened_file = _identity(self.path)
+        except Untrusted as problem:
+            raise _Unusable(f"{problem}, and programs are run from it") from None
         except (OSError, ImportError) as error:
             raise _Unusable(str(error)) from None
         if self._opened_file is None:
@@ -239,9 +270,13 @@ class DiskCache:
             return _connect(address + "?mode=ro&immutable=1")
         connection = _connect(address)
         try:
-            _use_wal(connection)
             # What a power cut damages starts anew, so no write waits for the disk.
             connection.execute("PRAGMA synchronous=OFF")
+            if os.path.getsize(self.path) == 0:  # its head first: whoever looks at it sees whose it is
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(f"PRAGMA application_id={APPLICATION}")
+                connection.execute("COMMIT")
+            _use_wal(connection)
             connection.execute(
                 f"CREATE TABLE IF NOT EXISTS entries{VERSION} (kind TEXT NOT NULL, key BLOB NOT NULL, "
                 "value BLOB NOT NULL, hash BLOB NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (kind, key))"
@@ -250,6 +285,31 @@ class DiskCache:
             connection.close()
             raise
         return connection
+
+    def _take_file(self) -> None:
+        """See that the file is ours, or make it, for this user alone: what SQLite makes, others may read."""
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        if not stat.S_ISREG(os.stat(self.path).st_mode):
+            raise _Unusable("it is no file")
+        require_trusted(self.path)
+        if not self._is_ours():
+            if not self.private:
+                raise _Unusable("it is no disk cache of this version of lazygrad, and is left as it is")
+            os.unlink(self.path)
+            self._warn("it was of another version and starts anew")
+            self._take_file()
+        for end, beginnings in BESIDE.items():
+            with contextlib.suppress(FileNotFoundError):
+                found = _head(self.path + end, 4)
+                if found and found not in beginnings and not self.private:
+                    raise _Unusable(f"{self.path}{end} is not of a disk cache, and is left as it is")
+
+    def _is_ours(self) -> bool:
+        """Whether the file is empty or says that it is a disk cache of lazygrad."""
+        head = _head(self.path, 72)
+        whose = head[:16] == b"SQLite format 3\0" and int.from_bytes(head[68:], "big") == APPLICATION
+        return whose or not head
 
     def _warn(self, problem: str) -> None:
         if not self.warned:
@@ -298,26 +358,18 @@ def _identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _make_private(folder: str, ours: bool) -> None:
+def _head(path: str, count: int) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read(count)
+
+
+def _make_own(folder: str, ours: bool) -> None:
     """Make the folder, for this user alone; one that is there is left as it is, unless it is our own."""
     if not os.path.isdir(folder):
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
+        make_private(folder)
     elif ours and stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
         with contextlib.suppress(PermissionError):
             os.chmod(folder, 0o700)
-
-
-def _require_trusted(path: str) -> None:
-    """Refuse what others can write: a program from the cache is executed."""
-    if not hasattr(os, "geteuid") or not os.path.exists(path):
-        return
-    found = os.stat(path)
-    if found.st_uid not in (os.geteuid(), 0):
-        raise _Unusable(f"{path} belongs to another user")
-    if found.st_mode & stat.S_IWOTH:
-        raise _Unusable(f"everyone may write {path}, and programs are run from it")
 
 
 # *** values
@@ -330,8 +382,9 @@ def _digest(key: Any) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=32, person=b"json").digest()
 
 
-def _hash(table: str, key: bytes, value: bytes) -> bytes:
-    check = hashlib.blake2b(digest_size=32)
+def _hash(secret: bytes, table: str, key: bytes, value: bytes) -> bytes:
+    """The signature of an entry. (BLAKE2's own keyed mode is a message authentication code.)"""
+    check = hashlib.blake2b(digest_size=32, key=secret)
     for part in (table.encode(), key, value):
         check.update(len(part).to_bytes(8, "little"))
         check.update(part)
@@ -381,7 +434,9 @@ def _opened() -> DiskCache:
     if found is None:
         with _lock:
             made = DiskCache(asked) if asked else DiskCache(default_path(), private=True)
-            found = _caches.setdefault(asked, made)
+            # One connection to a file: closing another's descriptor of it would end SQLite's locks.
+            same = next((cache for cache in _caches.values() if cache.path == made.path), made)
+            found = _caches.setdefault(asked, same)
     return found
 
 

@@ -69,6 +69,16 @@ def test_a_download_that_fails_leaves_nothing(downloads, server, page, message):
     assert list(downloads.iterdir()) == []
 
 
+def test_nothing_is_taken_from_where_others_write(downloads, server):
+    downloads.mkdir(parents=True)
+    (downloads / "letters").write_bytes(b"another's")
+    downloads.chmod(0o777)
+    with pytest.raises(PermissionError, match=r"everyone may write .*downloads: a download there may be"):
+        fetch(f"{server[0]}/data", "letters")
+    downloads.chmod(0o700)
+    assert fetch(f"{server[0]}/data", "letters").read_bytes() == b"another's"
+
+
 def test_paths_are_files_that_are_there(tmp_path):
     assert fetch(str(tmp_path / "x")) == tmp_path / "x"
     assert fetch("./x").name == "x"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from lazygrad.config import Context
-from lazygrad.runtime import _cache, diskcache_clear, diskcache_get, diskcache_put
+from lazygrad.runtime import _cache, _trust, diskcache_clear, diskcache_get, diskcache_put
 from lazygrad.runtime._cache import DiskCache
 from tests.helpers import PATIENCE, ROOT, in_threads, needs
 
@@ -134,17 +134,42 @@ def test_our_own_folder_becomes_private(path):
     assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
 
 
-@pytest.mark.parametrize("what", ["folder", "file"])
-def test_what_everyone_may_write_is_not_used(path, what, capfd):
+@pytest.mark.parametrize("what", ["folder", "file", "folder above"])
+@pytest.mark.parametrize(
+    ("mode", "message"), [(0o777, "everyone may write"), (0o770, "others of its group may write")]
+)
+def test_what_others_may_write_is_not_used(tmp_path, what, mode, message, capfd, monkeypatch):
+    monkeypatch.setattr(_trust, "_is_own_group", lambda gid: False)
+    path = str(tmp_path / "above" / "folder" / "cache.db")
     DiskCache(path).put("t", KEY, VALUE)
-    os.chmod(path if what == "file" else os.path.dirname(path), 0o777)
+    os.chmod({"file": path, "folder": os.path.dirname(path)}.get(what, tmp_path / "above"), mode)
     cache = DiskCache(path)
     for _ in range(3):
         assert cache.get("t", KEY) is None
         cache.put("t", KEY, VALUE)
     err = capfd.readouterr().err
-    assert "everyone may write" in err
+    assert message in err
     assert err.count("\n") == 1
+
+
+def test_where_all_write_but_move_only_their_own(path):
+    """As below /tmp. The folder itself must not be such: SQLite makes files beside the cache."""
+    DiskCache(path).put("t", KEY, VALUE)
+    os.chmod(os.path.dirname(os.path.dirname(path)), 0o1777)
+    assert DiskCache(path).get("t", KEY) == VALUE
+    os.chmod(os.path.dirname(path), 0o1777)
+    assert DiskCache(path).get("t", KEY) is None
+
+
+def test_a_group_of_one(path):
+    """Many systems give each user a group, and let it write what the user makes."""
+    import grp
+    import pwd
+
+    user = pwd.getpwuid(os.geteuid())
+    own = grp.getgrgid(user.pw_gid).gr_name == user.pw_name
+    assert _trust._is_own_group(user.pw_gid) == own
+    assert not _trust._is_own_group(54321)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -153,6 +178,108 @@ def test_another_users_file_is_not_used(path, capfd):
     os.chown(path, NOBODY, NOBODY)
     assert DiskCache(path).get("t", KEY) is None
     assert "belongs to another user" in capfd.readouterr().err
+
+
+# *** the key
+
+
+@pytest.fixture
+def key(tmp_path, monkeypatch) -> Path:
+    """A key of its own."""
+    found = tmp_path / "state" / "cache.key"
+    monkeypatch.setattr(_trust, "key_path", lambda: str(found))
+    return found
+
+
+def test_a_file_of_another_key_holds_nothing(path, key, tmp_path, monkeypatch):
+    """Somebody's cache was copied here: what is in it was not compiled by this user."""
+    cache = DiskCache(path)
+    cache.put("t", KEY, VALUE)
+    assert stat.S_IMODE(os.stat(key).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(key.parent).st_mode) == 0o700
+    assert os.listdir(key.parent) == ["cache.key"]
+    cache.close()
+    monkeypatch.setattr(_trust, "key_path", lambda: str(tmp_path / "other" / "cache.key"))
+    other = DiskCache(path)
+    assert other.get("t", KEY) is None
+    other.put("t", KEY, b"another")
+    assert other.get("t", KEY) == b"another"
+
+
+def test_a_hash_without_the_key_is_none(path):
+    import hashlib
+
+    cache = DiskCache(path)
+    cache.put("t", KEY, VALUE)
+    check = hashlib.blake2b(digest_size=32)
+    for part in (b"t", KEY, b"forged"):
+        check.update(len(part).to_bytes(8, "little") + part)
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        for forged in (check.digest(), b"", "text", 5, cache._key):
+            other.execute(f"UPDATE entries{_cache.VERSION} SET value=?, hash=?", (b"forged", forged))
+            other.commit()
+            assert cache.get("t", KEY) is None
+            cache.put("t", KEY, VALUE)
+
+
+def readable(key):
+    key.chmod(0o644)
+
+
+def linked(key):
+    key.rename(key.with_name("moved"))
+    key.symlink_to(key.with_name("moved"))
+
+
+def cut(key):
+    key.write_bytes(b"short")
+
+
+def gone_public(key):
+    key.parent.chmod(0o777)
+
+
+def a_folder(key):
+    key.unlink()
+    key.mkdir()
+
+
+@pytest.mark.parametrize(
+    "harm", [readable, linked, cut, gone_public, a_folder], ids=lambda harm: harm.__name__
+)
+def test_without_a_good_key_nothing_is_kept(path, key, harm, monkeypatch, capfd):
+    _trust.user_key()
+    monkeypatch.setattr(_trust, "_keys", {})
+    harm(key)
+    cache = DiskCache(path)
+    for _ in range(2):
+        cache.put("t", KEY, VALUE)
+        assert cache.get("t", KEY) is None
+    assert not os.path.exists(path)
+    err = capfd.readouterr().err
+    assert str(key.parent) in err
+    assert err.count("\n") == 1
+
+
+def test_where_no_key_can_be_made(path, tmp_path, monkeypatch, capfd):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(_trust, "key_path", lambda: str(tmp_path / "file" / "cache.key"))
+    cache = DiskCache(path)
+    cache.put("t", KEY, VALUE)
+    assert cache.get("t", KEY) is None
+    assert "cannot be had (" in capfd.readouterr().err
+
+
+def test_processes_that_make_the_key_at_once_have_the_same(key):
+    code = f"""
+import sys
+from lazygrad.runtime import _trust
+_trust.key_path = lambda: {str(key)!r}
+sys.stderr.write(_trust.user_key().hex())
+"""
+    found = in_processes(4, code, "")
+    assert set(found) == {key.read_bytes().hex()}
+    assert len(key.read_bytes()) == _trust.KEY_BYTES
 
 
 # *** files that do not work
@@ -213,31 +340,88 @@ def test_full(path, capfd):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"no database\n" * 1000, b"SQLite format 3\0" + bytes(4000)])
-def test_what_is_no_database_is_put_aside(path, content, capfd):
-    os.mkdir(os.path.dirname(path))
-    with open(path, "wb") as file:
-        file.write(content)
-    cache = DiskCache(path)
-    assert cache.get("t", KEY) is None
-    cache.put("t", KEY, VALUE)
-    assert cache.get("t", KEY) == VALUE
-    assert DiskCache(path).get("t", KEY) == VALUE
-    assert capfd.readouterr().err.count("\n") == (1 if content else 0)
-    if content:
-        with open(path + ".damaged", "rb") as file:
-            assert file.read() == content
-
-
-def test_another_programs_table_of_our_name(path, capfd):
-    os.mkdir(os.path.dirname(path))
+def other_database(path) -> bytes:
+    """A database of another program, with a table of our name."""
     with contextlib.closing(sqlite3.connect(path)) as other:
         other.execute(f"CREATE TABLE entries{_cache.VERSION} (a, b)")
+        other.execute(f"INSERT INTO entries{_cache.VERSION} VALUES (1, 2)")
+        other.commit()
+    return Path(path).read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"notes\n", b"SQLite format 3\0" + bytes(4000), None], ids=repr)
+def test_a_file_that_is_not_ours_stays_as_it_is(path, content, capfd):
+    """CACHEDB may name a file by mistake."""
+    os.mkdir(os.path.dirname(path))
+    if content is None:
+        content = other_database(path)
+    Path(path).write_bytes(content)
     cache = DiskCache(path)
-    cache.put("t", KEY, VALUE)
+    for _ in range(2):
+        cache.put("t", KEY, VALUE)
+        assert cache.get("t", KEY) is None
+        cache.clear()
+    assert Path(path).read_bytes() == content
+    assert os.listdir(os.path.dirname(path)) == ["cache.db"]
+    err = capfd.readouterr().err
+    assert "it is no disk cache of this version of lazygrad, and is left as it is; runs do not need it" in err
+    assert err.count("\n") == 1
+
+
+def test_through_a_link_neither(path, tmp_path, capfd):
+    (tmp_path / "notes").write_bytes(b"notes\n")
+    os.mkdir(os.path.dirname(path))
+    os.symlink(tmp_path / "notes", path)
+    DiskCache(path).put("t", KEY, VALUE)
+    assert (tmp_path / "notes").read_bytes() == b"notes\n"
+    assert "notes: it is no disk cache" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("end", _cache.BESIDE)
+def test_nor_does_a_file_beside_it_change(path, end, capfd):
+    os.mkdir(os.path.dirname(path))
+    Path(path + end).write_bytes(b"notes\n")
+    DiskCache(path).put("t", KEY, VALUE)
+    assert Path(path + end).read_bytes() == b"notes\n"
+    assert f"{path}{end} is not of a disk cache, and is left as it is" in capfd.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such files")
+def test_what_is_no_file_is_not_opened(path, capfd):
+    os.mkdir(os.path.dirname(path))
+    os.mkfifo(path)
+    assert DiskCache(path).get("t", KEY) is None
+    assert "it is no file" in capfd.readouterr().err
+
+
+def test_in_our_own_folder_another_version_starts_anew(path, capfd):
+    os.mkdir(os.path.dirname(path), 0o700)
+    other_database(path)
+    cache = DiskCache(path, private=True)
     cache.put("t", KEY, VALUE)
     assert cache.get("t", KEY) == VALUE
-    assert capfd.readouterr().err.count("\n") == 1
+    assert "it was of another version and starts anew" in capfd.readouterr().err
+
+
+def test_an_empty_file_becomes_the_cache(path, capfd):
+    os.mkdir(os.path.dirname(path))
+    Path(path).touch()
+    DiskCache(path).put("t", KEY, VALUE)
+    assert DiskCache(path).get("t", KEY) == VALUE
+    assert capfd.readouterr().err == ""
+
+
+def test_a_damaged_file_of_ours_starts_anew(path, capfd):
+    cache = DiskCache(path)
+    cache.put("t", KEY, VALUE)
+    cache.close()
+    with open(path, "r+b") as file:
+        file.seek(100)
+        file.write(b"\xff" * 8000)
+    cache = DiskCache(path)
+    cache.put("t", KEY, VALUE)
+    assert cache.get("t", KEY) == VALUE
+    assert "it was damaged (" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("cut", [0.3, 0.6, 0.95])
@@ -269,7 +453,7 @@ def test_damage_anywhere_is_a_miss_or_the_right_value(path):
         for n in range(20):
             assert cache.get("t", bytes([n])) in (None, bytes([n]) * 3000)
         cache.close()
-        for end in ("-wal", "-shm", ".damaged"):
+        for end in ("-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path + end)
 

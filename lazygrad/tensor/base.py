@@ -17,7 +17,7 @@ from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from .elementwise.bits import resized
 from .sharding import ShardingMixin
-from .sources import constant
+from .sources import constant, plain_number
 from .storage import is_view
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ class TensorBase(ShardingMixin):
         """`other` as a tensor on this device; a number in the weakest dtype that fits this tensor's."""
         if isinstance(other, TensorBase):
             return other  # type: ignore[return-value]
+        other = plain_number(other)
         if isinstance(other, (bool, int, float)):
             return type(self)._make(constant(other, self._scalar_dtype(other), self.device))
         if other is None:

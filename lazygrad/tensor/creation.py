@@ -18,7 +18,7 @@ from ..shape.sizes import as_size, countable, prod
 from .base import TensorBase
 from .elementwise.functions import FunctionMixin
 from .shape.movement import sizes_of
-from .sources import constant
+from .sources import constant, real_number
 
 if TYPE_CHECKING:
     from .. import Tensor
@@ -72,8 +72,9 @@ class CreationMixin(FunctionMixin):
         >>> Tensor.full((2,), 7).tolist()
         [7, 7]
         """
-        if not hasattr(fill_value, "__float__") or isinstance(fill_value, TensorBase):
+        if isinstance(fill_value, TensorBase):
             raise TypeError(f"a tensor is filled with a number, not {fill_value!r}")
+        fill_value = real_number(fill_value)
         chosen = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)
         sizes = checked_shape(shape if isinstance(shape, (tuple, list)) else (shape,))
         scalar = constant(fill_value, chosen, Device.canonicalize(device))

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from ..device import Buffer, BufferSpec, Device, Devices
-from ..dtype import ConstType, DType, default_float, default_int, dtypes, from_numpy_name, numpy_name
+from ..dtype import (
+    ConstType,
+    DType,
+    cast_value,
+    default_float,
+    default_int,
+    dtypes,
+    from_numpy_name,
+    numpy_name,
+)
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.versions import empty_buffer, mark_buffer, new_buffer, peel
@@ -31,12 +40,41 @@ MOST_AXES = 64  #: as numpy's arrays
 
 
 def constant(value: ConstType, dtype: DType, device: Devices) -> UOp:
-    """A 0-d constant on a device."""
+    """A 0-d constant on a device; an integer that its dtype does not hold raises."""
+    check_fits(value, dtype)
     return UOp(Ops.CONST, dtype, (UOp(Ops.DEVICE, arg=device),), value)
+
+
+def check_fits(value: ConstType, dtype: DType, hint: str = "; give another dtype=") -> None:
+    """OverflowError for an integer that an integer dtype does not hold."""
+    if isinstance(value, int) and dtypes.is_int(dtype) and cast_value(value, dtype) != value:
+        raise OverflowError(f"{value} does not fit into {dtype}{hint}")
+
+
+def plain_number(value: Any) -> Any:
+    """A number of numpy, or an array without axes, as the Python number that it is; others as they are."""
+    if type(value).__module__.partition(".")[0] != "numpy" or getattr(value, "shape", None) != ():
+        return value
+    kind = value.dtype.kind
+    return (
+        float(value) if kind == "f" else int(value) if kind in "iu" else bool(value) if kind == "b" else value
+    )
 
 
 def copied(node: UOp, device: Devices) -> UOp:
     return UOp(Ops.COPY, node.dtype, (node, UOp(Ops.DEVICE, arg=device)))
+
+
+def real_number(value: Any) -> ConstType:
+    """A real number of any library as a Python number; TypeError where it is none."""
+    plain = value if isinstance(value, (bool, int, float)) else plain_number(value)
+    if isinstance(plain, (bool, int, float)):
+        return plain
+    if isinstance(value, (str, bytes, complex)) or not hasattr(value, "__float__"):
+        raise TypeError(f"a tensor is filled with a number, not {value!r}")
+    if hasattr(value, "__index__"):
+        return int(value.__index__())
+    return float(value)
 
 
 def read_from(node: UOp, device: Devices) -> UOp:
@@ -74,8 +112,6 @@ def node_of(data: Any, device: Devices, device_given: bool, dtype: DType | None)
             return UOp(Ops.CAST, dtype or default_int(), (data,))
         return data if dtype is None or dtype is data.dtype else UOp(Ops.CAST, dtype, (data,))
     if isinstance(data, (bool, int, float)):
-        if dtype is None and isinstance(data, int):
-            _check_fits_default(data)
         return constant(data, dtype or dtypes.from_py(data), device)
     if data is None:
         return empty_buffer(device, 0, dtype or default_float())
@@ -84,21 +120,20 @@ def node_of(data: Any, device: Devices, device_given: bool, dtype: DType | None)
     if isinstance(data, (bytes, bytearray, memoryview)):
         import numpy as np
 
-        array = np.frombuffer(data, dtype=np.uint8)
+        if isinstance(data, memoryview) and data.format not in ("B", "b", "c"):
+            return _array_node(np.asarray(data), device, dtype)  # a memoryview says what its elements are
+        array = np.frombuffer(bytes(data), dtype=np.uint8)
         return _array_node(array, device, dtype or dtypes.uint8)
     if isinstance(data, (list, tuple, range)):
         return _list_node(list(data) if isinstance(data, range) else data, device, dtype)
     if type(data).__module__.partition(".")[0] == "numpy" or hasattr(data, "__array__"):
         import numpy as np
 
+        if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+            raise TypeError("a Tensor has no mask: give Tensor(array.filled(value)), or array.data")
         return _array_node(np.asarray(data), device, dtype)
-    raise TypeError(f"cannot make a Tensor from {data!r} of type {type(data).__name__}")
-
-
-def _check_fits_default(value: int) -> None:
-    kind = default_int()
-    if not dtypes.min(kind) <= value <= dtypes.max(kind):
-        raise OverflowError(f"{value} does not fit into {kind}; give another dtype=")
+    hint = "; float() of it is a number" if hasattr(type(data), "__float__") else ""
+    raise TypeError(f"cannot make a Tensor from {data!r} of type {type(data).__name__}{hint}")
 
 
 def _list_node(data: Sequence[Any], device: Devices, dtype: DType | None) -> UOp:

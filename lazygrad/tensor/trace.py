@@ -147,7 +147,17 @@ _UNTRACED = frozenset(
         "__float__",
         "__int__",
     )
-    + ("__format__", "__array__", "__dlpack__", "__dlpack_device__", "__iter__", "sequential", "__index__")
+    + (
+        "__format__",
+        "__array__",
+        "__array_ufunc__",
+        "__array_function__",
+        "__dlpack__",
+        "__dlpack_device__",
+        "__iter__",
+        "sequential",
+        "__index__",
+    )
 )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ...dtype import ConstType, default_int, dtypes
 from ...ir.ops import Ops
+from ..sources import plain_number
 from ..transforms.constant import Flat
 from .logic import LogicMixin
 
@@ -58,6 +59,7 @@ class ArithmeticMixin(LogicMixin):
         >>> Tensor([2, 3]).pow(2).tolist()
         [4, 9]
         """
+        exponent = plain_number(exponent)
         if not reverse and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
             known = self._known_power(exponent)
             if known is not None:

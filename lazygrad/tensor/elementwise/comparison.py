@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...dtype import cast_value, dtypes
 from ...ir.ops import Ops
 from ..base import TensorBase
+from ..sources import plain_number
 from .operands import OperandsMixin
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class ComparisonMixin(OperandsMixin):
     __slots__ = ()
 
     def _compare(self, op: Ops, other: Any, reverse: bool = False) -> Tensor:
+        other = other if isinstance(other, TensorBase) else plain_number(other)
         if isinstance(other, int) and not isinstance(other, bool) and dtypes.is_int(self.dtype):
             if cast_value(other, self.dtype) != other:  # beyond the dtype's range: compare in a wider one
                 wide = dtypes.int64 if cast_value(other, dtypes.int64) == other else dtypes.float64

@@ -132,6 +132,9 @@ class DivisionMixin(ArithmeticMixin):
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return self.floor_divide(other), self.remainder(other)
 
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return self.floor_divide(other, reverse=True), self.remainder(other, reverse=True)
+
     def __itruediv__(self, other: Any) -> Self:
         return self._write_back(self / other)
 

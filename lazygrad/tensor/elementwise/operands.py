@@ -1,7 +1,8 @@
 """What operators on two tensors have in common: operands become tensors, meet in one shape and one dtype.
 
-They broadcast, and their dtypes are promoted (`least_upper_dtype`); a bare Python number is weak: it takes
-the tensor's dtype unless its kind is higher (a float beside an integer tensor gives the default float).
+They broadcast, and their dtypes are promoted (`least_upper_dtype`). A bare number, of Python or numpy, is
+weak: it takes the tensor's dtype unless its kind is higher (a float beside an integer tensor gives the
+default float). So is an array without axes, which numpy hands over in place of a number.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 from ...dtype import (
     ConstType,
     DType,
-    cast_value,
     default_float,
     default_int,
     dtypes,
@@ -24,6 +24,7 @@ from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to
 from ..base import TensorBase
 from ..places import devices_text, meeting
+from ..sources import check_fits, plain_number
 from ..transforms.function import Function
 from .casting import CastingMixin
 
@@ -39,7 +40,7 @@ class OperandsMixin(CastingMixin):
     def _operand(self, other: Any) -> Tensor:
         """Any operand as a tensor that this one meets: on its device.
 
-        A number is a weak constant, a size or Variable a scalar, an array is copied in.
+        A number, numpy's too, is a weak constant, a size or Variable a scalar, an array is copied in.
         """
         if isinstance(other, TensorBase):
             self._check_device(other)
@@ -49,15 +50,14 @@ class OperandsMixin(CastingMixin):
         if isinstance(other, UOp):
             dtype = self.dtype if not dtypes.is_bool(self.dtype) else default_int()
             return self._make(UOp(Ops.CAST, dtype, (other,)))
-        return self._lift(other)
+        number = plain_number(other)
+        return self._weak(number) if isinstance(number, (bool, int, float)) else self._lift(other)
 
     def _weak(self, value: ConstType) -> Tensor:
         """A constant of the dtype that a bare number takes beside this tensor."""
         dtype = self._scalar_dtype(value)
-        if isinstance(value, int) and dtypes.is_int(dtype) and cast_value(value, dtype) != value:
-            raise OverflowError(
-                f"{value} does not fit into {dtype}, the dtype of the tensor; cast the tensor first"
-            )
+        if isinstance(value, int):
+            check_fits(value, dtype, ", the dtype of the tensor; cast the tensor first")
         return self._make(UOp.const(dtype, value))
 
     def _binary(self, op: Ops, other: Any, reverse: bool = False, dtype: DType | None = None) -> Tensor:

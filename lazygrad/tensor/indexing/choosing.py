@@ -11,6 +11,7 @@ from ...shape import broadcast_shapes, broadcast_to
 from ..base import TensorBase
 from ..elementwise.comparison import ComparisonMixin
 from ..kinds import is_number
+from ..sources import check_fits, constant, plain_number, real_number
 
 if TYPE_CHECKING:
     from ... import Tensor
@@ -67,7 +68,7 @@ class ChoosingMixin(ComparisonMixin):
         filling = (
             value.cast(self.dtype)
             if isinstance(value, TensorBase)
-            else self._make(UOp.const(self.dtype, value))
+            else self._make(constant(real_number(value), self.dtype, self.device))
         )
         return mask.where(filling, self)
 
@@ -129,11 +130,14 @@ def _or_nan(condition: Tensor, limit: Any) -> Tensor:
 
 def _weak_pair(condition: ChoosingMixin, yes: Any, no: Any) -> tuple[TensorBase, TensorBase]:
     """The two values of a choice as tensors: a number is weak beside a tensor, else it has its own dtype."""
+    yes, no = plain_number(yes), plain_number(no)
     if isinstance(yes, ChoosingMixin):
         return yes, yes._operand(no)
     if isinstance(no, ChoosingMixin):
         return no._operand(yes), no
     if isinstance(yes, (bool, int, float)) and isinstance(no, (bool, int, float)):
         dtype = least_upper_dtype(dtypes.from_py(yes), dtypes.from_py(no))
+        check_fits(yes, dtype)
+        check_fits(no, dtype)
         return condition._make(UOp.const(dtype, yes)), condition._make(UOp.const(dtype, no))
     return condition._operand(yes), condition._operand(no)

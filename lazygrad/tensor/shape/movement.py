@@ -13,7 +13,7 @@ from ...ir.index import sint
 from ...shape import movement, prod, resolve_equal, shape_text
 from ...shape.sizes import as_size
 from ..base import TensorBase
-from ..host import HostMixin
+from ..numpy_calls import NumpyCallsMixin
 
 if TYPE_CHECKING:
     from ... import Tensor
@@ -39,7 +39,7 @@ def checked_axis(axis: Any, rank: int, shape: Sequence[sint]) -> int:
     return int(number % rank)
 
 
-class MovementMixin(HostMixin):
+class MovementMixin(NumpyCallsMixin):
     """Methods that move elements around."""
 
     __slots__ = ()

@@ -4,7 +4,7 @@ node.facts["becomes"]        the node that holds its value now (once planned an 
 node.facts["values"]         on a version of a buffer: weak references to the nodes that it is the value of
 buffer.facts["buffer"]       on a BUFFER: the Buffer with the memory
 buffer.facts["fresh"]        on a BUFFER: nothing has been written yet and nobody may read it
-buffer.facts["overwritten"]  on a BUFFER: its contents are gone, a later version took its memory
+buffer.facts["overwritten"]  on a BUFFER: its contents are gone: a later version took its memory, or a reason
 """
 
 from __future__ import annotations
@@ -117,7 +117,10 @@ class OverwrittenError(RuntimeError):
 
 def check_alive(node: UOp) -> None:
     """Refuse a version of a buffer whose contents are gone."""
-    if "overwritten" in node.facts:
+    reason = node.facts.get("overwritten")
+    if isinstance(reason, str):
+        raise OverwrittenError(reason)
+    if reason is not None:
         raise OverwrittenError(
             "a value that is needed here is gone: its tensor was modified in place "
             "(assign, an optimizer's step) after the value was recorded; "

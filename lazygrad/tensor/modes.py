@@ -1,4 +1,4 @@
-"""What holds in a thread: whether gradients are recorded, and whether layers train."""
+"""What holds in a thread: whether gradients are recorded, whether layers train, over what `vmap` maps."""
 
 from __future__ import annotations
 
@@ -6,14 +6,42 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
+from ..device import Devices
+from ..dtype import dtypes
+from ..ir.index import sint
+from ..ir.uop import UOp
+from ..schedule.versions import empty_buffer
+from ..shape.movement import reshape
 from .unknown import unknown_name
 
 
+class Examples:
+    """The examples that a `vmap` maps over while it calls its function.
+
+    size        how many there are
+    randomness  whether they draw "different" random numbers, the "same", or none: "error"
+    numbers     device → a node that stands for the number of an example, once somebody asked for it
+    """
+
+    __slots__ = ("numbers", "randomness", "size")
+
+    def __init__(self, size: sint, randomness: str) -> None:
+        self.size, self.randomness = size, randomness
+        self.numbers: dict[Devices, UOp] = {}
+
+    def number(self, device: Devices) -> UOp:
+        found = self.numbers.get(device)
+        if found is None:
+            found = self.numbers[device] = reshape(empty_buffer(device, 1, dtypes.uint64), ())
+        return found
+
+
 class _Mode(threading.local):
-    """What holds in this thread: whether gradients are recorded, whether layers train."""
+    """What holds in this thread: whether gradients are recorded, whether layers train, what `vmap` maps."""
 
     grad: bool = True
     training: bool = False
+    examples: tuple[Examples, ...] = ()  #: the outermost `vmap` first
 
 
 mode = _Mode()

@@ -23,6 +23,7 @@ from lazygrad import (
     vmap,
 )
 from lazygrad.device import GlobalCounters
+from lazygrad.tensor.random.sampling import set_state
 from tests.helpers import needs, require
 from tests.tensor.support import data
 
@@ -100,8 +101,101 @@ def test_vmap_of_scatter_random_numbers_and_several_results() -> None:
     for row in range(5):
         np.add.at(wanted[row], index[row], x[row])
     np.testing.assert_allclose(added.numpy(), wanted, rtol=1e-5)
-    assert (drawn.numpy() == drawn.numpy()[:1]).all()
+    assert len(np.unique(drawn.numpy())) == 10
     np.testing.assert_array_equal(order.numpy(), x.argsort(-1))
+
+
+EXAMPLES = Tensor.ones(3, 4)
+DRAWS: dict[str, Callable[[Tensor], Any]] = {
+    "rand": lambda x: Tensor.rand(2),
+    "rand in float64": lambda x: Tensor.rand(2, dtype="float64"),
+    "randn": lambda x: Tensor.randn(2),
+    "randint": lambda x: Tensor.randint(2, high=10**6),
+    "uniform": lambda x: Tensor.uniform(2, low=-1.0),
+    "rand_like": lambda x: x.rand_like(),
+    "dropout": lambda x: x.repeat(16).dropout(0.5, training=True),
+    "bernoulli": lambda x: (x / 2).repeat(16).bernoulli(),
+    "multinomial": lambda x: x.repeat(64).multinomial(4),
+    "randperm": lambda x: Tensor.randperm(50),
+    "gamma": lambda x: x.gamma() if hasattr(x, "gamma") else x.exponential(2),
+    "poisson": lambda x: (x * 100).repeat(8).poisson(),
+    "noise that is used": lambda x: (x + Tensor.randn(4)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_examples_draw_different_random_numbers(name: str) -> None:
+    rows = vmap(DRAWS[name])(EXAMPLES).numpy().reshape(3, -1)
+    assert len({row.tobytes() for row in rows}) == 3
+    same = vmap(DRAWS[name], randomness="same")(EXAMPLES).numpy().reshape(3, -1)
+    assert len({row.tobytes() for row in same}) == 1
+    with pytest.raises(RuntimeError, match="vmap was told randomness='error'"):
+        vmap(DRAWS[name], randomness="error")(EXAMPLES)
+
+
+@pytest.mark.parametrize("device", ["CPU", "CLANG", "PYTHON", pytest.param("CL", marks=needs("cl"))])
+def test_examples_draw_what_one_call_draws(device: str) -> None:
+    def seeded(function: Callable[[], Tensor]) -> Any:
+        set_state((5, 2**32 - 6))  # so that the high word changes on the way
+        return function().tolist()
+
+    x = Tensor.ones(3, 2, device=device)
+    one = seeded(lambda: vmap(lambda row: Tensor.rand(5, device=device))(x))
+    assert one == seeded(lambda: Tensor.rand(3, 5, device=device))
+    nested = seeded(lambda: vmap(vmap(lambda _: Tensor.randn(2, device=device)))(x))
+    assert nested == seeded(lambda: Tensor.randn(3, 2, 2, device=device))
+
+
+def test_random_numbers_in_vmap_within_vmap() -> None:
+    def drawn(outer: str, inner: str) -> Any:
+        mapped = vmap(vmap(lambda x: Tensor.rand(1), randomness=inner), randomness=outer)(EXAMPLES).numpy()
+        return len(np.unique(mapped)), len(np.unique(mapped[0])), len(np.unique(mapped[:, 0]))
+
+    assert drawn("different", "different") == (12, 4, 3)
+    assert drawn("different", "same") == (3, 1, 3)
+    assert drawn("same", "different") == (4, 4, 1)
+    assert drawn("same", "same") == (1, 1, 1)
+    assert len(np.unique(vmap(lambda x: x * 2)(EXAMPLES + Tensor.rand(3, 4)).numpy())) == 12
+
+
+def test_gradients_see_the_numbers_that_were_drawn() -> None:
+    def loss(x: Tensor) -> Tensor:
+        return (x.dropout(0.5, training=True) * x).sum()
+
+    value, slope = vmap(value_and_grad(loss))(Tensor.ones(4, 100))
+    np.testing.assert_allclose(slope.sum(1).numpy(), 2 * value.numpy())
+    assert len(np.unique(value.numpy())) > 1
+    x = Tensor.ones(4, 100, requires_grad=True)
+    whole = vmap(lambda x: checkpoint(loss, x))(x)
+    np.testing.assert_allclose(whole.sum().gradient(x)[0].sum().item(), 2 * whole.sum().item())
+
+
+def test_a_jit_draws_anew_for_each_example() -> None:
+    @lazygrad.TinyJit
+    def step(x: Tensor) -> Tensor:
+        return vmap(lambda row: row + Tensor.rand(4))(x).realize()
+
+    Tensor.manual_seed(3)
+    found = [step(EXAMPLES.contiguous().realize()).numpy() for _ in range(4)]
+    Tensor.manual_seed(3)
+    wanted = [1 + Tensor.rand(3, 4).numpy() for _ in range(4)]
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_what_belongs_to_one_example_is_not_read_outside() -> None:
+    kept, total = [], Tensor.zeros(2).realize()
+
+    def function(x: Tensor) -> Tensor:
+        kept.append(x * 2)
+        kept.append(Tensor.rand(2))
+        total.assign(total + x)
+        return x
+
+    assert vmap(function)(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    for value in (*kept, total):
+        with pytest.raises(RuntimeError, match="computed from one example within vmap"):
+            value.tolist()
+    assert (Tensor([1.0]) + 1).tolist() == [2.0]
 
 
 def test_axes_of_vmap() -> None:
@@ -251,6 +345,16 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
         lambda: vmap(lambda x, y: x + y)(Tensor([1.0]), Tensor([1.0, 2.0])),
         ValueError,
         r"argument 1 of shape \(2,\) has 2 examples, those before it 1",
+    ),
+    (
+        lambda: vmap(lambda x: x, randomness="none"),
+        ValueError,
+        "randomness is 'different', 'same' or 'error'",
+    ),
+    (
+        lambda: vmap(lambda x: x * Tensor.rand(1).item())(Tensor([1.0])),
+        RuntimeError,
+        "read or wrote the values of an example",
     ),
     (
         lambda: vmap(lambda x: x * x.item())(Tensor([1.0])),

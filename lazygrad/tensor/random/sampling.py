@@ -25,6 +25,7 @@ from ...locks import lock_across_fork
 from ...shape import prod, shape_of, shape_text, vmax
 from ..creation import checked_shape, iota, place_dtype
 from ..linalg.contractions import LinalgMixin
+from ..modes import mode
 from ..shape.movement import sizes_of
 from ..transforms.constant import Flat
 
@@ -119,12 +120,17 @@ def fork_random() -> Iterator[None]:
 
 def words(count: Any, device: Devices) -> tuple[UOp, UOp]:
     """Two random uint32 words for each of the next `count` numbers."""
-    seed, base = _stream.take(vmax(count))
     shape, u32, u64 = (count,), dtypes.uint32, dtypes.uint64
+    before, total = _before_example(count, device) if mode.examples else (None, vmax(count))
+    seed, base = _stream.take(total)
     seed_word = UOp(Ops.CAST, u32, (Variable("seed", 0, SEED_LIMIT).bind(seed),))
     start = Variable("base", 0, BASE_LIMIT).bind(base)
-    low_start = UOp(Ops.CAST, u32, (start,))
-    high_start = UOp(Ops.CAST, u64, (start,)).alu(Ops.SHR, UOp.const(u64, 32)).cast(u32)
+    if before is None:
+        low_start = UOp(Ops.CAST, u32, (start,))
+        high_start = UOp(Ops.CAST, u64, (start,)).alu(Ops.SHR, UOp.const(u64, 32)).cast(u32)
+    else:
+        first = UOp(Ops.CAST, u64, (start,)) + before
+        low_start, high_start = first.cast(u32), first.alu(Ops.SHR, UOp.const(u64, 32)).cast(u32)
     if vmax(count) > 1 << 32:
         raise NotImplementedError(f"one call of more than 2**32 random numbers: {count}")
     low = iota(count, u32, device) + expanded(low_start, shape)
@@ -148,6 +154,28 @@ def words(count: Any, device: Devices) -> tuple[UOp, UOp]:
         rotate=lambda a, r: a.alu(Ops.SHL, operand(r)).alu(Ops.OR, a.alu(Ops.SHR, operand(32 - r))),
         xor=lambda a, b: a.alu(Ops.XOR, operand(b)),
     )
+
+
+def _before_example(count: Any, device: Devices) -> tuple[UOp | None, int]:
+    """How many of the numbers of a call in `vmap` belong to earlier examples, and how many all draw together.
+
+    The examples draw one after another, as one call for all of them would: `vmap` of `rand(n)` over b
+    examples gives the numbers of `rand(b, n)`.
+    """
+    before: UOp | None = None
+    total = vmax(count)
+    u64 = dtypes.uint64
+    for examples in reversed(mode.examples):
+        if examples.randomness == "error":
+            raise RuntimeError(
+                "the function draws random numbers, and vmap was told randomness='error'; "
+                "'different' draws for each example, 'same' once for all"
+            )
+        if examples.randomness == "different":
+            part = examples.number(device).alu(Ops.MUL, UOp.const(u64, total))
+            before = part if before is None else before + part
+            total *= vmax(examples.size)
+    return before, total
 
 
 def _fraction(word: UOp, dtype: DType, bits: int) -> UOp:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from ...dtype import dtypes
 from ...gradient import filled
 from ...gradient import gradient as gradient_of
+from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...schedule.versions import buffer_of
 from ...shape import prod, resolve_equal, shape_text
 from ..base import TensorBase
-from ..modes import enable_grad
+from ..modes import Examples, enable_grad, mode
 from ..places import devices_text, meeting
 from ..storage import base_of, versions_of
 from .batching import batched
@@ -218,23 +219,41 @@ def jvp(
 
 # *** batches
 
+#: What is said where a value is read that belongs to one example.
+LEFT_BEHIND = (
+    "this value was computed from one example within vmap and kept, or written to a tensor, there: it has no "
+    "value outside; return it from the function instead"
+)
+
 Dims = int | None | Sequence[int | None]
 
 
-def vmap(function: Function_, in_dims: Dims = 0, out_dims: int | Sequence[int] = 0) -> Function_:
+def vmap(
+    function: Function_,
+    in_dims: Dims = 0,
+    out_dims: int | Sequence[int] = 0,
+    *,
+    randomness: str = "different",
+) -> Function_:
     """A function of one example as a function of a batch: its graph with one more axis, not a loop.
 
-    in_dims   the axis of each argument that counts the examples; None for one that all examples share
-    out_dims  where that axis stands in the results
+    in_dims     the axis of each argument that counts the examples; None for one that all examples share
+    out_dims    where that axis stands in the results
+    randomness  whether the examples draw "different" random numbers (the numbers that one call for the whole
+                batch would draw), the "same", or none: with "error" drawing raises
 
-    The function sees one example, without its values: `.item()` and branches on values raise. Random numbers
-    are the same for all examples. Custom gradients (`Function`) within it are replaced by those of what
-    `forward` computes, where one differentiates the batch.
+    The function sees one example, without its values: `.item()` and branches on values raise, and so does
+    reading what it leaves behind, as a value that it keeps or writes into another tensor. Custom gradients
+    (`Function`) within it are replaced by those of what `forward` computes, where one differentiates the
+    batch.
 
     >>> scaled = vmap(lambda row, x: (row * x).sum(), in_dims=(0, None))
     >>> scaled(Tensor([[1.0, 2.0], [3.0, 4.0]]), 10.0).tolist()
     [30.0, 70.0]
     """
+
+    if randomness not in ("different", "same", "error"):
+        raise ValueError(f"vmap: randomness is 'different', 'same' or 'error', not {randomness!r}")
 
     def mapped(*args: Any) -> Any:
         dims: list[Any] = list(in_dims) if isinstance(in_dims, (tuple, list)) else [in_dims] * len(args)
@@ -263,15 +282,26 @@ def vmap(function: Function_, in_dims: Dims = 0, out_dims: int | Sequence[int] =
             given.append(one)
         if size is None:
             raise ValueError("vmap: no argument is a Tensor with an axis of examples (in_dims)")
-        result = function(*given)
-        for one in made:
-            memory = [buffer_of(version) for version in versions_of(base_of(one.uop))]
-            if one.uop not in examples or any(buffer.is_allocated for buffer in memory):
+        level, outer = Examples(size, randomness), mode.examples
+        mode.examples = (*outer, level)
+        try:
+            result = function(*given)
+        finally:
+            mode.examples = outer
+        outputs = _outputs(result, "vmap")
+        stand_ins = [one.uop for one in made]
+        for number in level.numbers.values():
+            examples[number] = UOp(Ops.IOTA, number.dtype, (), size)
+            stand_ins.append(number)
+        for node in stand_ins:
+            memory = versions_of(base_of(node))
+            if node not in examples or any(buffer_of(version).is_allocated for version in memory):
                 raise RuntimeError(
                     "vmap: the function read or wrote the values of an example (.item(), .numpy(), a branch "
                     "on a value, an assignment); it has to be written with Tensor operations alone"
                 )
-        outputs = _outputs(result, "vmap")
+            for version in memory:
+                version.facts["overwritten"] = LEFT_BEHIND
         nodes = batched([output.uop for output in outputs], examples, size)
         wholes = [output._make(node, output, view=False) for node, output in zip(nodes, outputs, strict=True)]
         places = [out_dims] * len(wholes) if isinstance(out_dims, int) else list(out_dims)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from ..device import Buffer, BufferSpec, Device, Devices
@@ -165,11 +166,34 @@ def _list_node(data: Sequence[Any], device: Devices, dtype: DType | None) -> UOp
             dtype = default_float()
     _check_rectangular(data)
     wide = "float64" if dtypes.is_float(dtype) else "bool" if dtype is dtypes.bool else None
+    if dtypes.is_float(dtype) and any(issubclass(kind, (int, np.integer)) for kind in kinds):
+        return _array_node(_exact_floats(data, leaves, dtype), device, dtype)
     try:
         array = np.array(data, dtype=wide)
     except OverflowError:
         raise OverflowError(f"an integer of the list does not fit into {dtype}") from None
     return _array_node(array if wide else _exact_ints(array, dtype, leaves), device, dtype)
+
+
+def _exact_floats(data: Sequence[Any], leaves: list[Any], dtype: DType) -> Any:
+    """Integers, among them perhaps floats, as float64 numbers that are rounded to the dtype once."""
+    import numpy as np
+
+    with contextlib.suppress(OverflowError):
+        array = np.array(data, dtype="float64")
+        if dtype is dtypes.float64 or not (np.abs(array) >= 1 << 53).any():
+            return array
+    return np.array([cast_value(plain_number(leaf), dtype) for leaf in _in_order(data)], "float64").reshape(
+        np.shape(np.array(data, dtype=object))
+    )
+
+
+def _in_order(data: Any) -> Iterator[Any]:
+    for part in data:
+        if isinstance(part, (list, tuple)):
+            yield from _in_order(part)
+        else:
+            yield part
 
 
 def _exact_ints(array: Any, dtype: DType, leaves: list[Any]) -> Any:
@@ -198,20 +222,59 @@ def _array_node(array: Any, device: Devices, dtype: DType | None) -> UOp:
     """A private copy of the array on device NPY, and the COPY of it to `device`."""
     import numpy as np
 
-    source_dtype = from_numpy_name(array.dtype.name)
+    bits_of = _NARROW_ARRAYS.get(array.dtype.name)
+    source_dtype = bits_of or from_numpy_name(array.dtype.name)
     wanted = dtype or source_dtype
     host_dtype = wanted if wanted.fmt is not None else dtypes.float32
-    private = np.array(array, dtype=numpy_name(host_dtype), order="C", copy=True)
-    if not dtypes.is_float(host_dtype) and dtypes.is_float(source_dtype):
+    if bits_of is not None:
+        private, host_dtype = np.array(array.view(numpy_name(bits_of)), order="C", copy=True), bits_of
+    elif not dtypes.is_float(host_dtype) and dtypes.is_float(
+        source_dtype
+    ):  # CAST decides how floats become ints
         private, host_dtype = (
-            np.array(array, order="C", copy=True),
+            np.array(array, dtype=numpy_name(source_dtype), order="C", copy=True),
             source_dtype,
-        )  # CAST decides how floats become ints
+        )
+    elif wanted.fmt is None and array.dtype.itemsize > 2:
+        private = _rounded_to_odd(array)
+    else:
+        with np.errstate(over="ignore"):  # what is too large is an infinity
+            private = np.array(array, dtype=numpy_name(host_dtype), order="C", copy=True)
     node = new_buffer("NPY", private.size, host_dtype)
     snapshot = Buffer("NPY", private.size, host_dtype, options=BufferSpec(private=device != "NPY"))
     mark_buffer(node, snapshot.allocate(opaque=private.reshape(-1)))
     moved = node if device == "NPY" else copied(node, device)
     return reshape(moved, array.shape).cast(wanted)
+
+
+#: Names of ml_dtypes's types, which numpy's arrays may have.
+_NARROW_ARRAYS = {
+    "bfloat16": dtypes.bfloat16,
+    "float8_e4m3fn": dtypes.fp8e4m3,
+    "float8_e5m2": dtypes.fp8e5m2,
+}
+
+
+def _rounded_to_odd(array: Any) -> Any:
+    """Float32 numbers that round to a narrower float as the array's do: an inexact one's last bit is set.
+
+    The same as `codegen/emulate.py` does in a kernel, for what is too wide for the host's float32.
+    """
+    import numpy as np
+
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+        cut = (array >> 12) << 12  # what float64 holds; one bit stands for all that is cut off
+        cut |= (cut != array).astype(array.dtype) << 11
+        array = np.where(
+            (array < 1 << 53) & (array > (-(1 << 53) if array.dtype.kind == "i" else 0)), array, cut
+        )
+    values = array.astype(np.float64)
+    with np.errstate(over="ignore"):
+        near = values.astype(np.float32)
+    back, bits = near.astype(np.float64), near.reshape(-1).view(np.uint32).reshape(near.shape)
+    odd = np.where(np.abs(values) < np.abs(back), bits - 1, bits) | 1
+    chosen = np.where((back == values) | (values != values), bits, odd).astype(np.uint32)
+    return chosen.reshape(-1).view(np.float32).reshape(near.shape)
 
 
 def _file_node(path: pathlib.Path, dtype: DType | None) -> UOp:

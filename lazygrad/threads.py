@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import mmap
 import os
 import queue
 import weakref
@@ -18,6 +19,9 @@ from .locks import table_lock
 
 #: How often whoever waits looks whether the thread is still there, should nothing have told it.
 LOOK_S = 0.2
+#: Bytes of address space without which none is begun: a stack, and what libraries keep for each thread. Where
+#: the system has none for those it ends the process.
+ROOM = 24 << 20
 
 
 class NoThread(Exception):
@@ -35,13 +39,14 @@ class Working:
 
     def __init__(self, work: Callable[[], object]) -> None:
         try:
+            mmap.mmap(-1, ROOM).close()
             self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
             life = _Life()
             self._life = weakref.ref(life, self._ended.put)
             with table_lock:
                 _all[:] = [*(each for each in _all if each.is_alive()), self]
             _thread.start_new_thread(_run, (work, life))
-        except (RuntimeError, MemoryError) as error:
+        except (RuntimeError, MemoryError, OSError) as error:
             raise NoThread(str(error)) from None
 
     def is_alive(self) -> bool:
@@ -58,6 +63,7 @@ class Working:
 
 
 def _run(work: Callable[[], object], life: _Life) -> None:
+    del life  # the system's call of this alone has it now: an error that is kept keeps this frame
     work()
 
 

@@ -22,6 +22,21 @@ def test_work_is_waited_for():
     assert done[0] != threading.get_ident()
 
 
+def test_an_error_that_is_kept_keeps_no_thread():
+    errors: list[BaseException] = []
+
+    def fail() -> None:
+        try:
+            raise ValueError("no")
+        except ValueError as error:
+            errors.append(error)
+
+    thread = Working(fail)
+    thread.wait()
+    assert not thread.is_alive()
+    assert str(errors) == "[ValueError('no')]"
+
+
 def test_no_thread_to_be_had(monkeypatch):
     def refuse(*args: object) -> None:
         raise RuntimeError("can't start new thread")

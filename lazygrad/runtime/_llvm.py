@@ -10,6 +10,7 @@ from typing import Any
 from ..device import CompileError, Compiler, DeviceError, lock_across_fork
 from ..locks import in_main_thread
 from ..threads import NoThread, Working
+from ._mappings import check_space
 from ._processors import Processor
 
 #: One thread at a time uses LLVM. A fork waits for it: a child must not inherit a compile that never ends.
@@ -52,6 +53,7 @@ class CodeGenerator(Compiler):
 
     @apart
     def compile(self, source: str) -> bytes:
+        check_space(source)
         with llvm_lock:
             code: bytes = self.machine.emit_object(_parsed(self.llvm, source))
         return code
@@ -59,6 +61,7 @@ class CodeGenerator(Compiler):
     @apart
     def disassemble(self, source: str) -> str:
         """The instructions that LLVM makes of the text."""
+        check_space(source)
         with llvm_lock:
             return str(self.machine.emit_assembly(_parsed(self.llvm, source)))
 

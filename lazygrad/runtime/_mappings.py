@@ -1,6 +1,6 @@
 """Room for machine code: Linux gives a process 65,530 mappings (vm.max_map_count), and a program takes a few.
 
-LLVM's linker ends the process where there are none left, so this looks before.
+LLVM ends the process where there are none left, and where it gets no memory: so this looks before.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from ..device import OutOfMemoryError
 
 #: So many are asked for: one program takes at most five.
 WANTED = 8
+#: Bytes that LLVM may take for a program, and for each character of its text (measured: up to 240).
+SPACE, SPACE_FOR_TEXT = 32 << 20, 400
 _NOTHING, _READ_AND_WRITE = 0, 3  # PROT_NONE, PROT_READ | PROT_WRITE
 
 
@@ -25,6 +27,20 @@ def check_room() -> None:
             "the system gives this process no more mappings for programs: keep fewer of them, "
             "or raise its limit (sysctl vm.max_map_count)"
         )
+
+
+def check_space(source: str) -> None:
+    """Raise OutOfMemoryError where address space is too short to compile a text."""
+    if sys.platform != "linux":
+        return
+    wanted = SPACE + SPACE_FOR_TEXT * len(source)
+    block = _system().mmap(None, wanted, _NOTHING, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    if block == ctypes.c_void_p(-1).value:
+        raise OutOfMemoryError(
+            f"the system gives this process no {wanted >> 20} MB of address space, which may be needed to "
+            "compile a program: let go of memory, or raise the limit (ulimit -v)"
+        )
+    _system().munmap(block, wanted)
 
 
 def _has_room() -> bool:

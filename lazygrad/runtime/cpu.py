@@ -21,7 +21,7 @@ from . import _replay, _scratch
 from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
 from ._llvm import CodeGenerator, apart, llvm_lock, llvmlite_binding, version_of
-from ._mappings import check_room
+from ._mappings import check_room, check_space
 from ._native import asked_processor, host_target, native_program, native_replay
 from ._processors import Processor
 
@@ -44,6 +44,7 @@ class LLVMCompiler(CodeGenerator):
     @apart
     def __init__(self, asked: tuple[str, Processor] | None) -> None:
         """For the processor that is asked for by name, or for this machine's own."""
+        check_space("")
         llvm = self.llvm = llvmlite_binding()
         with llvm_lock:
             llvm.initialize_native_target()
@@ -109,6 +110,7 @@ class LLVMCompiler(CodeGenerator):
         with llvm_lock:
             _unused.clear()
             check_room()
+            check_space(source)
             try:
                 loaded = library.link(self.linker, f"kernel{next(self._libraries)}")
                 return {symbol: loaded[symbol] for symbol in symbols}, _Code(loaded)

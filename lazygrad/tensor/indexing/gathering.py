@@ -16,8 +16,8 @@ from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to, movement, shape_text, vmax
 from ...shape.sizes import sub
 from ..base import TensorBase
-from ..creation import iota, place_dtype
-from .addresses import counting_dtype, number, strides_of, wrapped
+from ..creation import counting_dtype, iota, place_dtype
+from .addresses import number, strides_of, wrapped
 from .subscripts import IndexingMixin
 
 if TYPE_CHECKING:
@@ -221,4 +221,4 @@ class GatheringMixin(IndexingMixin):
 
         rows = np.stack(np.nonzero(self.numpy()), axis=1) if self.ndim else np.zeros((int(bool(self)), 0))
         made: Any = type(self)(rows.astype(np.int64), device=self.device)
-        return made.cast(place_dtype(max(self.shape, default=0)))
+        return made.cast(place_dtype(max(map(vmax, self.shape), default=0)))

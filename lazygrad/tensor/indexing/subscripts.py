@@ -24,12 +24,12 @@ from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to, movement, resolve_equal, shape_of, shape_text, vmax
 from ...shape.sizes import add, as_size, sub, vmin
 from ..base import TensorBase
-from ..creation import iota
+from ..creation import counting_dtype, iota
 from ..modes import mode
 from ..places import devices_text, meeting
 from ..random.sampling import RandomMixin
 from ..storage import is_view
-from .addresses import aligned, counting_dtype, every, number, places_in, strides_of, wrapped
+from .addresses import aligned, every, number, places_in, strides_of, wrapped
 
 if TYPE_CHECKING:
     from ... import Tensor

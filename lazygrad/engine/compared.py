@@ -14,18 +14,24 @@ from .values import MISSING
 
 
 class Compared:
-    """The entries, sorted once; `check` raises Changed where something is not as it was."""
+    """The entries, sorted once; `check` raises Changed where something is not as it was.
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    gradients  whether it counts which tensors require one: the function makes gradients, or asks
+    """
+
+    def __init__(self, entries: Iterable[Entry], gradients: bool) -> None:
         self._fast: list[tuple[Any, Any, Any, Entry]] = []
-        self._held: list[tuple[Any, Any, Any, Any, Any, Entry]] = []
-        self._items: list[tuple[Any, Any, Any, Any, Any, Entry]] = []
+        self._held: list[tuple[Any, Any, Any, Any, Entry]] = []
+        self._items: list[tuple[Any, Any, Any, Any, Entry]] = []
+        self._grads: list[tuple[Any, Any, Entry]] = []
         self._rest: list[Entry] = []
         for entry in entries:
             spec = entry.spec
             if isinstance(spec, HeldSpec) and type(entry) in (Entry, ItemEntry) and spec.storage is not None:
                 kept = self._held if type(entry) is Entry else self._items
-                kept.append((entry.holder, entry.key, spec.tensor, spec.storage, spec.grad, entry))
+                kept.append((entry.holder, entry.key, spec.tensor, spec.storage, entry))
+                if gradients:
+                    self._grads.append((spec.tensor, spec.grad, entry))
                 continue
             compared = not isinstance(spec, (PlainSpec, SameSpec))
             if compared or type(entry) is not Entry or isinstance(entry.value, (list, dict, set)):
@@ -39,20 +45,14 @@ class Compared:
             now = holder.get(key, MISSING)
             if now is not value:
                 entry.spec.read(now, call)
-        for holder, key, tensor, storage, grad, entry in self._held:
-            if (
-                holder.get(key) is not tensor
-                or tensor._storage is not storage
-                or tensor._requires_grad is not grad
-            ):
+        for holder, key, tensor, storage, entry in self._held:
+            if holder.get(key) is not tensor or tensor._storage is not storage:
                 entry.spec.read(holder.get(key, MISSING), call)
-        for holder, key, tensor, storage, grad, entry in self._items:
-            if (
-                key >= len(holder)
-                or holder[key] is not tensor
-                or tensor._storage is not storage
-                or tensor._requires_grad is not grad
-            ):
+        for holder, key, tensor, storage, entry in self._items:
+            if key >= len(holder) or holder[key] is not tensor or tensor._storage is not storage:
+                entry.spec.read(entry.now(), call)
+        for tensor, grad, entry in self._grads:
+            if tensor._requires_grad is not grad:
                 entry.spec.read(entry.now(), call)
         for entry in self._rest:
             entry.spec.read(entry.now(), call)

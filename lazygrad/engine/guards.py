@@ -339,7 +339,8 @@ class Watch:
         self._gradients(is_used, gradients)
         for spec in self._watcher.held:
             spec.hold()
-        compared = Compared(e for e in self.entries.values() if not _stays(e.value))
+        kept = [entry for entry in self.entries.values() if not _stays(entry.value)]
+        compared = Compared(kept, bool(gradients) or "requires_grad" in self.names)
         self.check = compared.check
         self._on_tensor = lambda tensor: None  # the session of the capture is over
         self._reach = Reach(self._on_tensor, self._met)

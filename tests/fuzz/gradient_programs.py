@@ -76,6 +76,18 @@ def within(x: Any, size: float) -> None:
         raise Refused
 
 
+def alike(x: Any, y: Any) -> None:
+    """Of one shape: what does not broadcast here."""
+    if x.shape != y.shape:
+        raise Refused
+
+
+def no_more_rows(x: Any, y: Any, k: Sequence[int]) -> None:
+    """Else two values would be stored at one place."""
+    if y.shape[0] > x.shape[0]:
+        raise Refused
+
+
 def positive(x: Any) -> Any:
     return x * x + 0.2
 
@@ -259,16 +271,16 @@ TWO: dict[str, tuple[Operation, Callable[..., None] | None]] = {
         lambda x, y, k: apart(x, y),
     ),
     "scatter mean": (lambda x, y, k: x.scatter_reduce(0, places(x, y, k), y, "mean"), None),
-    "index_copy": (lambda x, y, k: x.index_copy(0, row_places(x, y, (k[0], 0)), y), None),
+    "index_copy": (lambda x, y, k: x.index_copy(0, row_places(x, y, (k[0], 0)), y), no_more_rows),
     "index_put": (lambda x, y, k: x.index_put((row_places(x, y, k),), y, accumulate=True), None),
     "take_along_dim": (lambda x, y, k: x.take_along_dim(places(x, y, k), 0), None),
     "masked_scatter": (lambda x, y, k: x.masked_scatter(x > 0.1, y), lambda x, y, k: away(x, 0.1)),
     "kron": (lambda x, y, k: x.kron(y), None),
     "xlogy of both": (lambda x, y, k: x.xlogy(y), lambda x, y, k: above(y, 0.1)),
-    "mse_loss": (lambda x, y, k: functional(x, "mse_loss", y), None),
+    "mse_loss": (lambda x, y, k: functional(x, "mse_loss", y), lambda x, y, k: alike(x, y)),
     "huber_loss": (
         lambda x, y, k: functional(x, "huber_loss", y),
-        lambda x, y, k: away(x - y, -1.0, 0.0, 1.0),
+        lambda x, y, k: (alike(x, y), away(x - y, -1.0, 0.0, 1.0)),
     ),
     "kl_div": (lambda x, y, k: functional(x.log_softmax(-1), "kl_div", y.softmax(-1), reduction="sum"), None),
     "cosine_similarity": (

@@ -163,7 +163,7 @@ def play(program: Program) -> None:
 
 
 @needs("torch")
-@fuzzed(quick=80, sweep=6000, share=1500)
+@fuzzed(quick=60, sweep=3000, share=1500)
 @given(programs())
 def test_gradients(program: Program) -> None:
     play(program)

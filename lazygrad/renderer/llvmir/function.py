@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ...ir.ops import COMPARISONS, Ops
 from ...ir.uop import UOp
 from ..names import variable_name
-from .arithmetic import FLOAT_OPS, SIGNED_OPS, Arithmetic
+from .arithmetic import FLOAT_OPS, SIGNED_OPS
 from .casts import Casts
 from .control import Control
 from .memory import Memory
@@ -16,7 +16,7 @@ from .types import type_text
 from .vectors import Vectors
 
 
-class Function(Arithmetic, Remainder, Casts, Vectors, Memory, Control):
+class Function(Remainder, Casts, Vectors, Memory, Control):
     """Writes each op of a linear program in turn."""
 
     def text(self) -> str:

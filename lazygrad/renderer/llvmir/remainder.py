@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from ...dtype import DType, dtypes
 from ...ir.uop import UOp
-from .text import Text
+from .arithmetic import Arithmetic
 from .types import mangled, type_text
 
 #: type → its words, the bits of a word and of a mantissa
 _WORDS = {dtypes.float32: ("i32", 32, 23), dtypes.float64: ("i64", 64, 52)}
 
 
-class Remainder(Text):
+class Remainder(Arithmetic):
     """Writes FMOD."""
 
     def remainder(self, node: UOp) -> None:

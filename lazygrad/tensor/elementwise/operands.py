@@ -23,8 +23,10 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to
 from ..base import TensorBase
+from ..modes import mode
 from ..places import devices_text, meeting
 from ..sources import check_fits, plain_number
+from ..transforms.constant import Flat
 from ..transforms.function import Function
 from .casting import CastingMixin
 
@@ -124,6 +126,12 @@ class OperandsMixin(CastingMixin):
     def _filled(self, value: ConstType, dtype: DType | None = None) -> Tensor:
         """A constant of this tensor's shape."""
         return self._make(filled(self.shape, dtype or self.dtype, value))
+
+    def _overwrite(self, value: Any) -> Self:
+        """Assign; what a result was computed from before has a gradient of zeros from now on."""
+        if self._requires_grad and not self._leaf and mode.grad:
+            value = Flat.apply(self, value.expand(self.shape))
+        return self.assign(value)
 
     def _write_back(self, result: TensorBase) -> Self:
         """Assign a result to this tensor; its dtype may not be of a higher kind than the tensor's."""

@@ -323,7 +323,7 @@ class IndexingMixin(RandomMixin):
             self._set_through(parsed, source)
             return
         if not parsed.tensors:
-            self.copy_(self._fitted(source, self.shape))
+            self._overwrite(self._fitted(source, self.shape))
             return
         self._scatter_to(self, parsed.tensors, source)
 

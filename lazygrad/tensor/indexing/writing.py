@@ -16,8 +16,6 @@ from ...shape import broadcast_shapes, movement, shape_text
 from ..base import TensorBase
 from ..kinds import is_number, is_tensor
 from ..likeness import LikenessMixin
-from ..modes import mode
-from ..transforms.constant import Flat
 from .addresses import places_in
 
 if TYPE_CHECKING:
@@ -261,9 +259,3 @@ class WritingMixin(LikenessMixin):
         """
         moved: Any = src.to(self.device).cast(self.dtype)
         return self._overwrite(moved)
-
-    def _overwrite(self, value: Any) -> Any:
-        """Assign; what a result was computed from before has a gradient of zeros from now on."""
-        if self._requires_grad and not self._leaf and mode.grad:
-            value = Flat.apply(self, value.expand(self.shape))
-        return self.assign(value)

@@ -144,31 +144,38 @@ def torch_load(source: Path | Tensor) -> Any:
                 "it again"
             )
         with damage_is_an_error(name, "torch"), zipfile.ZipFile(file) as archive:
-            parts = {}
+            places = {}
             for info, begin in zip_members(archive, file, archive_file.size):
                 if info.compress_type != zipfile.ZIP_STORED:
                     raise NotImplementedError(
-                        f"{shown(info.filename)} is compressed: torch.save does not do that"
+                        f"{shown(info.filename)} is compressed, which torch.save does not do"
                     )
-                parts[info.filename] = whole[begin : begin + info.file_size]
-            return _read(parts)
+                places[info.filename] = begin, begin + info.file_size
+            return _read(file, whole, places)
 
 
-def _read(parts: Mapping[str, Tensor]) -> Any:
-    indices = [name for name in parts if name == "data.pkl" or name.endswith("/data.pkl")]
+def _read(file: Any, whole: Tensor, places: Mapping[str, tuple[int, int]]) -> Any:
+    """The object whose pickle and memory are members of an archive, at these places."""
+
+    def contents(name: str) -> bytes:
+        begin, end = places[name]
+        file.seek(begin)
+        found: bytes = file.read(end - begin)
+        return found
+
+    indices = [name for name in places if name == "data.pkl" or name.endswith("/data.pkl")]
     if len(indices) != 1:
         raise ValueError(f"it has {len(indices) or 'no'} data.pkl: torch.save did not write it")
     root = indices[0].removesuffix("data.pkl")
-    order = parts.get(f"{root}byteorder")
-    if order is not None and _bytes_of(order) != b"little":
+    if f"{root}byteorder" in places and contents(f"{root}byteorder") != b"little":
         raise NotImplementedError("its numbers are not little-endian: load it there and save it again")
     inside = f"{root}data/"
-    memory = {name.removeprefix(inside): part for name, part in parts.items() if name.startswith(inside)}
-    return read_pickle(_bytes_of(parts[indices[0]]), _CALLS, lambda pid: _storage(pid, memory))
-
-
-def _bytes_of(part: Tensor) -> bytes:
-    return part.data().tobytes() if part.numel() else b""
+    memory = {
+        name.removeprefix(inside): whole[begin:end]
+        for name, (begin, end) in places.items()
+        if name.startswith(inside)
+    }
+    return read_pickle(contents(indices[0]), _CALLS, lambda pid: _storage(pid, memory))
 
 
 # *** safetensors

@@ -7,6 +7,7 @@ import importlib.util
 import math
 import os
 import pathlib
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from ..device import Devices
@@ -64,6 +65,9 @@ _MNIST_FILES = {
     "t10k-labels-idx1-ubyte": 0x801,
 }
 
+#: Images of such files take at most so many bytes: the largest known, EMNIST's, take half.
+MOST_BYTES = 1 << 30
+
 
 def mnist(
     folder: str | os.PathLike[str] | None = None, device: Devices | None = None, fashion: bool = False
@@ -74,9 +78,12 @@ def mnist(
     folder   where the four files are, as they come (.gz) or unpacked; without it they are downloaded once
     fashion  clothes instead of digits
 
-    FileNotFoundError names what is missing in the folder, or why nothing can be downloaded.
+    FileNotFoundError names what is missing in the folder, or why nothing can be downloaded, ValueError a file
+    that is damaged or has other labels than images.
     """
     arrays = [_idx(_mnist_file(name, folder, fashion), number) for name, number in _MNIST_FILES.items()]
+    if any(len(first) != len(second) for first, second in (arrays[:2], arrays[2:])):
+        raise ValueError(f"MNIST has as many labels as images, not {[len(array) for array in arrays]}")
     images = [array[:, None] if array.ndim == 3 else array for array in arrays]
     x_train, y_train, x_test, y_test = (Tensor(array, device=device) for array in images)
     return x_train, y_train, x_test, y_test
@@ -102,10 +109,16 @@ def _idx(file: pathlib.Path, number: int) -> np.ndarray[Any, Any]:
     """The array in a file of the IDX format: a number for dtype and axes, the sizes, the bytes."""
     import numpy as np
 
-    raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
     axes = number & 0xFF
-    sizes = [int.from_bytes(raw[4 + 4 * i : 8 + 4 * i], "big") for i in range(axes)]
-    begin = 4 + 4 * axes
-    if int.from_bytes(raw[:4], "big") != number or len(raw) != begin + math.prod(sizes):
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else open(file, "rb") as raw:
+            head = raw.read(4 + 4 * axes)
+            sizes = [int.from_bytes(head[place : place + 4], "big") for place in range(4, len(head), 4)]
+            count = math.prod(sizes)
+            whole = int.from_bytes(head[:4], "big") == number and len(sizes) == axes and count <= MOST_BYTES
+            found = raw.read(count + 1) if whole else b""  # one more would show: a small file unpacks to much
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{file} is no file of MNIST, or a damaged one: {error}") from error
+    if not whole or len(found) != count:
         raise ValueError(f"{file} is no file of MNIST, or a damaged one")
-    return np.frombuffer(raw, np.uint8, offset=begin).reshape(sizes)
+    return np.frombuffer(found, np.uint8).reshape(sizes)

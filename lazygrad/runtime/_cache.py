@@ -107,6 +107,7 @@ class DiskCache:
             )
             if not found:
                 return None
+            value: Any
             value, check, used = found[0]
             if not self._signed(table, key, value, check):
                 self._write(f"DELETE FROM entries{VERSION} WHERE kind=? AND key=?", table, key)
@@ -114,7 +115,7 @@ class DiskCache:
             now = int(time.time())
             if not isinstance(used, int) or now - used > DAY_S:
                 self._write(f"UPDATE entries{VERSION} SET used=? WHERE kind=? AND key=?", now, table, key)
-            return value
+            return bytes(value)
 
     def put(self, table: str, key: bytes, value: bytes) -> None:
         """Keep a value, unless it alone would fill the cache."""

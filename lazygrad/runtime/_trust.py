@@ -12,6 +12,11 @@ import contextlib
 import os
 import secrets
 import stat
+import sys
+
+if sys.platform != "win32":
+    import grp
+    import pwd
 
 KEY_BYTES = 32
 
@@ -53,9 +58,8 @@ def _require_own(path: str, sticky_is_fine: bool) -> None:
 
 def _is_own_group(gid: int) -> bool:
     """Whether a group is that of this user alone, which many systems make for each."""
-    import grp
-    import pwd
-
+    if sys.platform == "win32":
+        return False
     try:
         user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..dtype import dtypes
+from ..nn.state import shown
 from ..tensor import Tensor
-from .pickles import shown
 
 Path = str | os.PathLike[str]
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from ..dtype import DType, dtypes
 from ..nn import state
+from ..nn.state import shown
 from ..shape import shape_text
 from ..shape.view import strides_of
 from ..tensor import Tensor
 from ..tensor.sources import MOST_AXES
 from .archives import Path, damage_is_an_error, opened, tar_extract, zip_extract, zip_members
-from .pickles import Calls, Name, Opaque, read_pickle, shown
+from .pickles import Calls, Name, Opaque, read_pickle
 
 # *** torch.save
 

@@ -16,6 +16,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ..nn.state import shown
+
 _NOT_READ = "which is not read: save a state dict of tensors"
 
 
@@ -60,12 +62,6 @@ def read_pickle(data: bytes, calls: Calls, persistent: Callable[[Any], Opaque]) 
     except ValueError as error:
         raise ValueError(f"{error} (byte {reader.begin} of the pickle)") from None
     return found
-
-
-def shown(text: str) -> str:
-    """A name from a file as it may stand in a message: on one line, not too long."""
-    short = text if len(text) <= 100 else f"{text[:97]}..."
-    return short if short.isprintable() else ascii(short)
 
 
 class _Reader:

@@ -129,8 +129,14 @@ def _difference(missing: list[str], unknown: list[str]) -> str:
     for what, names in (("the state dict lacks", missing), ("the model has no", unknown)):
         if names:
             more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-            parts.append(f"{what} {', '.join(names[:8])}{more}")
+            parts.append(f"{what} {', '.join(map(shown, names[:8]))}{more}")
     return "; ".join(parts)
+
+
+def shown(text: str) -> str:
+    """A name from a file as it may stand in a message: on one line, not too long, nothing for a terminal."""
+    short = text if len(text) <= 100 else f"{text[:97]}..."
+    return short if short.isprintable() else ascii(short)
 
 
 def _check_fits(name: str, target: Tensor, value: Any) -> None:
@@ -235,7 +241,9 @@ def safe_load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         kinds = [piece.get_dtype() for piece in slices]
     for name, kind in zip(names, kinds, strict=True):
         if kind not in _NAMES:
-            raise NotImplementedError(f"{file}: tensor {name} has dtype {kind}, which lazygrad does not have")
+            raise NotImplementedError(
+                f"{file}: tensor {shown(name)} has dtype {kind}, which lazygrad does not have"
+            )
     whole = Tensor(file)
     tensors: dict[str, Tensor] = {}
     # The library has checked that in this order the tensors fill what follows the header.

@@ -59,7 +59,7 @@ def check(path: Path) -> None:
         assert cache.get("t", b"new") is None
 
 
-@fuzzed(quick=40, sweep=3000)
+@fuzzed(quick=40, sweep=1500)
 @given(st.data())
 def test_a_damaged_database(data):
     path = emptied()
@@ -67,7 +67,7 @@ def test_a_damaged_database(data):
     check(path)
 
 
-@fuzzed(quick=20, sweep=1000)
+@fuzzed(quick=20, sweep=500)
 @given(st.data())
 def test_damaged_files_beside_it(data):
     """What a process that was killed has left there."""
@@ -99,7 +99,7 @@ changes = st.one_of(
 )
 
 
-@fuzzed(quick=40, sweep=3000)
+@fuzzed(quick=40, sweep=1500)
 @given(st.lists(changes, min_size=1, max_size=4))
 def test_rows_that_somebody_else_wrote(found):
     path = emptied()

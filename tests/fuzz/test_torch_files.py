@@ -166,13 +166,13 @@ def play(read: Any, data: bytes, in_memory: bool) -> Any:
     return read_safely(reading, ERRORS, len(data))
 
 
-@fuzzed(quick=120, sweep=6000)
+@fuzzed(quick=100, sweep=6000)
 @given(programs, st.booleans())
 def test_pickles(program, in_memory):
     play(torch_load, torch_file(program, MEMORY), in_memory)
 
 
-@fuzzed(quick=100, sweep=5000)
+@fuzzed(quick=80, sweep=4000)
 @given(
     st.one_of(changed(VALID), changed(SMALL).map(lambda program: torch_file(program, MEMORY))), st.booleans()
 )
@@ -180,14 +180,14 @@ def test_damaged_weights(data, in_memory):
     play(torch_load, data, in_memory and bool(data))
 
 
-@fuzzed(quick=60, sweep=3000)
+@fuzzed(quick=60, sweep=2000)
 @given(members(), st.booleans())
 def test_archives_with_wrong_fields(data, in_memory):
     play(torch_load, data, in_memory)
     play(zip_extract, data, in_memory)
 
 
-@fuzzed(quick=60, sweep=3000)
+@fuzzed(quick=60, sweep=2000)
 @given(
     st.one_of(
         changed(ZIP).map(lambda data: (zip_extract, data)), changed(TAR).map(lambda data: (tar_extract, data))

@@ -128,6 +128,11 @@ def test_names_that_only_one_side_has(capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_names_of_a_file_are_no_text_for_a_terminal():
+    with pytest.raises(ValueError, match=r"the model has no '\\x1b\[2J', n{97}\.\.\. \(strict"):
+        load_state_dict({}, {"\x1b[2J": Tensor([1.0]), "n" * 200: Tensor([1.0])})
+
+
 def test_consume_takes_the_tensors_out():
     model = nn.Linear(2, 2)
     state = {name: t.detach() + 1 for name, t in get_state_dict(model).items()}

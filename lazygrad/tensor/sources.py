@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -47,8 +46,10 @@ def constant(value: ConstType, dtype: DType, device: Devices) -> UOp:
 
 
 def check_fits(value: ConstType, dtype: DType, hint: str = "; give another dtype=") -> None:
-    """OverflowError for an integer that an integer dtype does not hold."""
-    if isinstance(value, int) and dtypes.is_int(dtype) and cast_value(value, dtype) != value:
+    """OverflowError for an integer that an integer dtype does not hold, or no float at all."""
+    if isinstance(value, int) and (
+        cast_value(value, dtype) != value if dtypes.is_int(dtype) else value.bit_length() > 1024
+    ):
         raise OverflowError(f"{value} does not fit into {dtype}{hint}")
 
 
@@ -69,6 +70,8 @@ def copied(node: UOp, device: Devices) -> UOp:
 def real_number(value: Any) -> ConstType:
     """A real number of any library as a Python number; TypeError where it is none."""
     plain = value if isinstance(value, (bool, int, float)) else plain_number(value)
+    if hasattr(plain, "item") and getattr(plain, "shape", None) == ():
+        plain = plain.item()
     if isinstance(plain, (bool, int, float)):
         return plain
     if isinstance(value, (str, bytes, complex)) or not hasattr(value, "__float__"):
@@ -167,25 +170,23 @@ def _list_node(data: Sequence[Any], device: Devices, dtype: DType | None) -> UOp
     _check_rectangular(data)
     wide = "float64" if dtypes.is_float(dtype) else "bool" if dtype is dtypes.bool else None
     if dtypes.is_float(dtype) and any(issubclass(kind, (int, np.integer)) for kind in kinds):
-        return _array_node(_exact_floats(data, leaves, dtype), device, dtype)
-    try:
-        array = np.array(data, dtype=wide)
-    except OverflowError:
-        raise OverflowError(f"an integer of the list does not fit into {dtype}") from None
-    return _array_node(array if wide else _exact_ints(array, dtype, leaves), device, dtype)
+        return _array_node(_exact_floats(data, dtype), device, dtype)
+    array = np.array(data, dtype=wide)
+    return _array_node(array if wide else _exact_ints(data, array, dtype, leaves), device, dtype)
 
 
-def _exact_floats(data: Sequence[Any], leaves: list[Any], dtype: DType) -> Any:
+def _exact_floats(data: Sequence[Any], dtype: DType) -> Any:
     """Integers, among them perhaps floats, as float64 numbers that are rounded to the dtype once."""
     import numpy as np
 
-    with contextlib.suppress(OverflowError):
+    try:
         array = np.array(data, dtype="float64")
-        if dtype is dtypes.float64 or not (np.abs(array) >= 1 << 53).any():
-            return array
-    return np.array([cast_value(plain_number(leaf), dtype) for leaf in _in_order(data)], "float64").reshape(
-        np.shape(np.array(data, dtype=object))
-    )
+    except OverflowError:
+        raise OverflowError(f"an integer of the list does not fit into {dtype}") from None
+    if dtype is dtypes.float64 or not (np.abs(array) >= 1 << 53).any():
+        return array
+    exact = [cast_value(plain_number(leaf), dtype) for leaf in _in_order(data)]
+    return np.array(exact, "float64").reshape(array.shape)
 
 
 def _in_order(data: Any) -> Iterator[Any]:
@@ -196,13 +197,19 @@ def _in_order(data: Any) -> Iterator[Any]:
             yield part
 
 
-def _exact_ints(array: Any, dtype: DType, leaves: list[Any]) -> Any:
+def _exact_ints(data: Sequence[Any], array: Any, dtype: DType, leaves: list[Any]) -> Any:
+    import numpy as np
+
     low, high = int(dtypes.min(dtype)), int(dtypes.max(dtype))
     ends = (array.min(), array.max()) if array.dtype.kind in "iu" and array.size else leaves
     for leaf in ends:
         if not low <= leaf <= high:
             raise OverflowError(f"{leaf} does not fit into {dtype}; give another dtype=")
-    return array.astype(numpy_name(dtype))
+    if array.dtype.kind in "iu":
+        return array.astype(numpy_name(dtype))
+    # integers beyond int64 beside others, or floats: numpy has made float64 of all of them
+    exact = [cast_value(plain_number(leaf), dtype) for leaf in _in_order(data)]
+    return np.array(exact, numpy_name(dtype)).reshape(array.shape)
 
 
 def _check_rectangular(data: Sequence[Any]) -> None:

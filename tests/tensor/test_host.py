@@ -128,3 +128,70 @@ def test_memory_of_torch():
     assert Tensor.from_dlpack(torch.tensor(3.0)).item() == 3.0
     assert Tensor.from_dlpack(torch.zeros(0, 3)).shape == (0, 3)
     assert Tensor(x).tolist() == x.tolist()
+
+
+@pytest.mark.filterwarnings("error")
+def test_integers_of_a_list_are_exact():
+    big = [2**64 - 1, 0, 2**63 + 1]
+    assert Tensor(big, dtype=dtypes.uint64).tolist() == big
+    assert Tensor([[2**63 + 1], [1.5]], dtype=dtypes.uint64).tolist() == [[2**63 + 1], [1]]
+    number = 2**60 + 2**36 + 1  # float64 drops the one, and float32 then rounds a tie
+    for made in (Tensor([number], dtype="float32"), Tensor([number, 0.5]), Tensor(number, dtype="float32")):
+        assert made.flatten().tolist()[0] == 2.0**60 + 2.0**37
+
+
+@pytest.mark.filterwarnings("error")
+def test_narrow_floats_are_rounded_once():
+    number = 1 + 2**-8 + 2**-40  # float32 drops the last part, and leaves a tie
+    wanted = 1 + 2**-7
+    assert Tensor([number], dtype="bfloat16").item() == Tensor(number, dtype="bfloat16").item() == wanted
+    assert Tensor(np.array([number]), dtype="bfloat16").item() == wanted
+    assert Tensor(np.array([2**33 + 2**25 + 1]), dtype="bfloat16").item() == 2**33 + 2**26
+    assert Tensor([1e300, -1e300], dtype="bfloat16").tolist() == [np.inf, -np.inf]
+
+
+def test_arrays_of_the_types_that_numpy_lacks():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for name, dtype in (("bfloat16", dtypes.bfloat16), ("float8_e5m2", dtypes.fp8e5m2)):
+        array = np.array([[1.5, -0.25], [4.0, 0.0]]).astype(getattr(ml_dtypes, name))
+        assert (Tensor(array).dtype, Tensor(array).tolist()) == (dtype, [[1.5, -0.25], [4.0, 0.0]])
+        assert (Tensor([2.0], dtype=dtype) * array[0]).tolist() == [3.0, -0.5]
+
+
+def test_a_memoryview_says_what_it_holds():
+    assert Tensor(memoryview(np.array([1.5, 2.0]))).tolist() == [1.5, 2.0]
+    assert Tensor(memoryview(b"abcd")[::2]).tolist() == [97, 99]
+    assert Tensor(memoryview(np.arange(6, dtype=np.int16).reshape(2, 3))).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize("dtype", [">i4", ">f8", "<u2", "?"])
+def test_arrays_of_unusual_layout(dtype):
+    array = np.array([[0, 1, 1], [1, 0, 1]]).astype(dtype)
+    for view in (
+        array,
+        array.T,
+        array[::-1, ::-2],
+        np.broadcast_to(array, (2, 2, 3)),
+        array[1, 1],
+        array[:, :0],
+    ):
+        assert Tensor(view).tolist() == view.tolist()
+        assert (Tensor(1.5, dtype="float64") * view).tolist() == (1.5 * view).tolist()
+
+
+def test_numbers_that_do_not_fit_where_they_are_put():
+    t = Tensor([1, 2], dtype=dtypes.uint8)
+    for put in (
+        lambda: t.__setitem__(0, 300),
+        lambda: t.masked_fill(t > 1, -1),
+        lambda: (t > 1).where(256, t),
+        lambda: (t > 1).where(2**40, 0),
+        lambda: Tensor(300, dtype="uint8"),
+        lambda: t.full_like(-1),
+        lambda: t.fill_(256),
+        lambda: t.pad((1, 1), value=-1),
+        lambda: t.__iadd__(np.int64(256)),
+    ):
+        with pytest.raises(OverflowError, match="does not fit into"):
+            put()
+    assert t.tolist() == [1, 2]

@@ -225,3 +225,12 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 def test_what_would_lose_something_is_refused(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(TypeError, match=text):
         call()
+
+
+def test_integers_beyond_a_dtype_compare_as_numbers_do() -> None:
+    for dtype in (dtypes.bool, dtypes.int8, dtypes.int64, dtypes.uint64):
+        greatest = Tensor([dtypes.max(dtype), 0], dtype=dtype)
+        for number in (2**64, -(2**64), 10**30):
+            assert (greatest < number).tolist() == [number > 0] * 2
+            assert (number <= greatest).tolist() == [number < 0] * 2
+            assert (greatest == number).tolist() == [False] * 2

@@ -22,10 +22,12 @@ class ComparisonMixin(OperandsMixin):
 
     def _compare(self, op: Ops, other: Any, reverse: bool = False) -> Tensor:
         other = other if isinstance(other, TensorBase) else plain_number(other)
-        if isinstance(other, int) and not isinstance(other, bool) and dtypes.is_int(self.dtype):
-            if cast_value(other, self.dtype) != other:  # beyond the dtype's range: compare in a wider one
-                wide = dtypes.int64 if cast_value(other, dtypes.int64) == other else dtypes.float64
-                return self.cast(wide)._binary(op, other, reverse)
+        if isinstance(other, int) and not isinstance(other, bool) and not dtypes.is_float(self.dtype):
+            if (
+                cast_value(other, dtype := self._scalar_dtype(other)) != other
+            ):  # as far as any number beyond it
+                far = math.inf if other > dtypes.max(dtype) else -math.inf
+                return self.cast(dtypes.float32)._binary(op, far, reverse)
         return self._binary(op, other, reverse)
 
     def eq(self, other: Any) -> Tensor:

@@ -16,6 +16,7 @@ from ...shape import broadcast_shapes, movement, shape_text
 from ..base import TensorBase
 from ..kinds import is_number, is_tensor
 from ..likeness import LikenessMixin
+from ..sources import check_fits, real_number
 from .addresses import places_in
 
 if TYPE_CHECKING:
@@ -241,7 +242,11 @@ class WritingMixin(LikenessMixin):
         """
         if is_tensor(value) and value.shape != ():  # type: ignore[union-attr]
             raise ValueError(f"fill_ takes a number, not a Tensor of shape {value.shape}")  # type: ignore[union-attr]
-        return self._overwrite(value if is_tensor(value) else self._filled(value))
+        if is_tensor(value):
+            return self._overwrite(value)
+        number = real_number(value)
+        check_fits(number, self.dtype)
+        return self._overwrite(self._filled(number))
 
     def zero_(self) -> Any:
         """Write zeros into this tensor's memory; returns the tensor.

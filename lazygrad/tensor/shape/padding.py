@@ -10,6 +10,7 @@ from ...dtype import ConstType, dtypes
 from ...gradient import filled
 from ...ir.index import sint
 from ...shape import movement, shape_of, shape_text
+from ..sources import check_fits, real_number
 from .joining import JoiningMixin
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ class PaddingMixin(JoiningMixin):
         )
         added = tuple(tuple(max(x, 0) if isinstance(x, int) else x for x in pair) for pair in amounts)
         if mode == "constant":
-            return cut._pad_constant(added, value)  # type: ignore[arg-type]
+            number = real_number(value)
+            check_fits(number, self.dtype)
+            return cut._pad_constant(added, number)  # type: ignore[arg-type]
         for axis, (before, after) in enumerate(added):
             if before or after:
                 cut = cut._pad_from_itself(axis, before, after, mode)

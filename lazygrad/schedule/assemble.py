@@ -174,7 +174,7 @@ class _Assembler:
     def _working_memory(self, node: UOp) -> Output:
         """What a SORT needs besides its result: one more output, which nobody reads."""
         plan = SortPlan.of(shape_of(node), node.src[0].dtype)  # type: ignore[arg-type]
-        return Output(None, _device_of(node), plan.words, WORD)
+        return Output(None, self._device_of(node), plan.words, WORD)
 
     def _results(self) -> list[tuple[int, int, int]]:
         found: list[tuple[int, int, int]] = []
@@ -240,15 +240,20 @@ class _Assembler:
         """Reads of a version come before the write that ends it; where that cannot be, one of the two is
         copied.
         """
-        for group in self.plan.groups:
-            for output, (node, assign) in enumerate(list(self.targets[group.id])):
+        for number, targets in list(self.targets.items()):  # those that copy what was stored first, too
+            group = self.plan.groups[number] if number < len(self.plan.groups) else None
+            for output, (node, assign) in enumerate(list(targets)):
                 if assign is None:
                     continue
                 version = assign.src[0]
                 if "fresh" in version.facts:
                     continue  # nobody reads it
                 reads = {} if version in self.graph.stored else self._reads_of(version)
-                if group in reads and not self._reads_where_it_writes(group, node, assign, reads[group]):
+                if (
+                    group is not None
+                    and group in reads
+                    and not self._reads_where_it_writes(group, node, assign, reads[group])
+                ):
                     self._store_first(group, output, node, assign)
                 writer = self.version_place[assign][0]
                 for reader in reads:
@@ -263,13 +268,17 @@ class _Assembler:
         return {group: tuples for group, tuples in found.items() if tuples}
 
     def _reads_where_it_writes(self, group: Group, node: UOp, assign: UOp, tuples: set[Indices]) -> bool:
-        """Whether a kernel reads each element of its target only where it writes it."""
+        """Whether a kernel reads each element of its target only where it writes it.
+
+        A write along fewer loops than the kernel has (an axis of one element in a loop of n turns) is done in
+        one turn, and the others would read what it wrote.
+        """
         if len(tuples) != 1 or group.kind != "kernel":
             return False
         shape = shape_of(assign.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
-        tracker = assign.arg or ShapeTracker.from_shape(shape)
-        if len(shape) != len(group.ranges):
+        if not group.walks_whole(shape):
             return False
+        tracker = assign.arg or ShapeTracker.from_shape(shape)
         written, valid = tracker.indexed(group.ranges)
         ((read,),) = tuples
         return written is read and valid.op is Ops.CONST
@@ -362,7 +371,13 @@ class _Assembler:
                 self._where_is(below_movement(node.src[0])), device_name(node), numel(node), node.dtype
             )
         count = numel(node.src[1]) if node.op is Ops.ASSIGN and not is_held(node) else numel(node)
-        return Output(None, _device_of(node), count, node.dtype)
+        return Output(None, self._device_of(node), count, node.dtype)
+
+    def _device_of(self, node: UOp) -> str:
+        """Where a value is stored: numbers, which are on no device, where they are needed."""
+        if device_of(node) is not None:
+            return device_name(node)
+        return self.plan.home[node].device or Device.DEFAULT
 
     def _where_is(self, node: UOp, kernel: int = -1) -> Ref:
         """The reference under which a kernel finds a node's value in memory."""
@@ -485,14 +500,6 @@ class _Assembler:
         store = UOp(Ops.STORE, dtypes.void, (write, views[1], load))
         references = [self._bind_reference(bind) for bind in binds]
         return KernelTemplate(UOp.sink(store), [output], [reference], references, ())
-
-
-def _device_of(node: UOp) -> str:
-    """Where a value is stored; numbers that a SCATTER begins with, where it is."""
-    if device_of(node) is not None:
-        return device_name(node)
-    begun = node.op is Ops.CONTIGUOUS and isinstance(node.arg, tuple)
-    return (node.arg[-1] if begun else None) or Device.DEFAULT
 
 
 def _flat_size(node: UOp) -> int:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from ..device import Target
 from ..dtype import dtypes
-from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker, reshape
@@ -155,10 +154,8 @@ def _plain_node(node: UOp, src: tuple[UOp, ...]) -> UOp:
     elif op is Ops.GATHER:
         src = (_in_memory(src[0]), src[1])
     elif op is Ops.SCATTER:
-        # the scatter's kernel writes into memory that it alone has, begun with the base's values; numbers
-        # begin where its indices are
-        device = next((device_of(s) for s in src if device_of(s) is not None), None)
-        own = ("begin", src[1].number, src[2].number, node.arg, device)
+        # the scatter's kernel writes into memory that it alone has, begun with the base's values
+        own = ("begin", src[1].number, src[2].number, node.arg)
         begin = UOp(Ops.CONTIGUOUS, node.dtype, (src[0],), own)
         src = (begin, src[1], src[2])
     if src == node.src:

@@ -15,6 +15,7 @@ class Group:
     """One kernel in the making: its loops, and the nodes it stores."""
 
     __slots__ = (
+        "device",
         "downstream",
         "fused",
         "heavy",
@@ -30,8 +31,10 @@ class Group:
         "stores",
     )
 
-    def __init__(self, number: int, shape: tuple[sint, ...], kind: str = "kernel") -> None:
+    def __init__(self, number: int, shape: tuple[sint, ...], kind: str, device: str | None) -> None:
         self.id = number
+        #: where it stores; None: of numbers alone, that no kernel of a device reads
+        self.device = device
         self.shape = shape
         self.kind = kind
         self.ranges: Indices = tuple(
@@ -53,6 +56,12 @@ class Group:
         #: how many operations, and which memory, what it stores asks for
         self.ops, self.reads = 0, frozenset[UOp]()
         self.downstream = 1 << number
+
+    def walks_whole(self, shape: tuple[sint, ...]) -> bool:
+        """Whether each turn of the loops is at an element of such a value that no other turn is at."""
+        if len(shape) != len(self.shape):
+            return False
+        return all(size is whole or size == whole for size, whole in zip(shape, self.shape, strict=True))
 
     def points(self) -> int:
         total = 1

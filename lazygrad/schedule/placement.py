@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ..device import Target
 from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
+from ..ir.device import device_of
 from ..ir.index import as_index, const
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
@@ -25,6 +26,7 @@ from .graph import below_movement, is_generated
 from .group import Group, most, numel
 from .held import is_held
 from .indices import ANYWHERE, CONTINUES, Indices, free_ranges, size_of, through
+from .versions import device_name
 from .weights import LOAD_COST, ONCE, Weights
 
 # The cost model, in simple vector operations per element. A trip through memory (write, then read) of 4-byte
@@ -83,6 +85,11 @@ class Placement:
         self.reasons: dict[UOp, str] = {}
         self.uses: dict[UOp, dict[Group, dict[Indices, int]]] = {}
         self.watched = watched
+        #: value → the versions of memory that it is written over
+        self.overwritten: dict[UOp, set[UOp]] = {}
+        for assign, value in stored.items():
+            if assign.src[0] in watched:
+                self.overwritten.setdefault(value, set()).add(assign.src[0])
         self.weights = Weights(self.order, stored, self.must, target, prices, fuse)
         self.counter = 0
 
@@ -93,12 +100,12 @@ class Placement:
                 continue
             if is_held(node):
                 continue
-            if node in self.must:
+            if node in self.must and not self._is_spread(node):
                 self._store(node, self.must[node])
             elif node in self.uses:
                 rows = self._rows(node)
                 reason = self._why_store(node, rows)
-                if reason:
+                if reason and not self._is_spread(node):
                     self._store(node, reason)
                 else:
                     for group, tuples in self.uses[node].items():
@@ -107,6 +114,12 @@ class Placement:
                         for indices, times in list(tuples.items()):
                             self._use_sources(node, group, indices, times)
         return Plan(self.groups, self.home, self.reasons, self.uses)
+
+    def _is_spread(self, node: UOp) -> bool:
+        """Whether a value of numbers alone is needed by kernels of several devices: each computes it."""
+        if device_of(node) is not None or not (node.op in ELEMENTWISE or node.op in ONCE):
+            return False
+        return len({group.device for group in self.uses.get(node, ())}) > 1
 
     # *** decisions, top-down
 
@@ -257,7 +270,10 @@ class Placement:
             kind, shape = "scatter", shape_of(node.src[1])
         elif node.op is Ops.ASSIGN:
             shape = shape_of(node.src[1])
-        group = Group(len(self.groups), shape, kind)
+        device = (
+            next((group.device for group in uses), None) if device_of(node) is None else device_name(node)
+        )
+        group = Group(len(self.groups), shape, kind, device)
         times = 1
         for r in group.ranges:
             if r.op is Ops.RANGE:
@@ -277,8 +293,11 @@ class Placement:
         ops, reads = self.weights.weight[node]
         if group.ops + ops > self.target.max_ops:
             return False
-        if len(group.reads | reads) + len(group.stores) >= self.target.max_args:
+        reads = group.reads | reads
+        if len(reads) + len(group.stores) >= self.target.max_args:
             return False
+        if not group.walks_whole(shape_of(node)) and not reads.isdisjoint(self.overwritten.get(node, ())):
+            return False  # what is read in several turns is not overwritten in one of them
         ((indices, _),) = tuples.items()
         if not self._walks(group, node, indices):
             return False

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, Variable, dtypes
+from lazygrad import Context, Tensor, Variable, dtypes
 from lazygrad.device import GlobalCounters
 from lazygrad.ir.ops import Ops
+from tests.helpers import needs
 
 
 def memory(values) -> Tensor:
@@ -16,6 +17,23 @@ def memory(values) -> Tensor:
 
 def ran() -> int:
     return GlobalCounters.kernel_count
+
+
+# ---- where numbers are stored that are on no device
+
+
+@pytest.mark.parametrize("device", ["CPU", "PYTHON", pytest.param("CLANG", marks=needs("clang"))])
+def test_numbers_are_stored_where_they_are_needed(device):
+    """Without fusion every value is stored: the order along an axis of one element, too."""
+    with Context(FUSE=0):
+        values, places = Tensor.ones(2, 1, 16, device=device).sort(1)
+        assert (values.sum().item(), places.sum().item()) == (32.0, 0)
+
+
+def test_numbers_that_two_devices_need_are_computed_on_both():
+    with Context(FUSE=0):
+        x = Tensor([[1.0], [2.0]]).shard(("CPU", "CPU:1"), 0)
+        assert x.sort(1)[0].tolist() == [[1.0], [2.0]]
 
 
 # ---- what kernelize makes

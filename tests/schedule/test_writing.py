@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, dtypes
+from lazygrad import Context, Tensor, dtypes
 from lazygrad.device import GlobalCounters
 from lazygrad.tensor import computing
+from tests.helpers import needs
 
 
 def kernels(work) -> int:
@@ -49,7 +50,7 @@ def test_a_value_recorded_between_writes_reads_the_version_between():
 
 def test_views_of_memory_see_the_write():
     a = memory([[1, 2], [3, 4]])
-    row, turned, flat, flipped = a[1], a.permute(1, 0), a.reshape(4), a.flip(0)
+    row, turned, flat, flipped = a[1], a.permute(1, 0), a.reshape(4), a[::-1]
     a.assign(a * 10)
     assert row.tolist() == [30, 40]
     assert turned.tolist() == [[10, 30], [20, 40]]
@@ -61,7 +62,7 @@ def test_a_write_through_a_view_is_seen_by_the_whole():
     a = memory([[1, 2], [3, 4]])
     a.permute(1, 0)[0].assign(Tensor([7, 8]))
     assert a.tolist() == [[7, 2], [8, 4]]
-    a.flip(1)[0] = Tensor([5, 6])
+    a[:, ::-1][0] = Tensor([5, 6])
     assert a.tolist() == [[6, 5], [8, 4]]
 
 
@@ -216,6 +217,98 @@ def test_written_values_are_read_by_what_comes_later():
     a.assign(a * 3)
     later = a + 1
     assert later.tolist() == [4, 7]
+
+
+# ---- a write along fewer loops than its kernel has
+
+
+def one_row(size: int = 4) -> Tensor:
+    """A row that was written, and is read by several."""
+    row = Tensor.zeros(1, size).contiguous().realize()
+    row += 1
+    return row
+
+
+SPREAD = {
+    "a sum": lambda x: x + memory(np.zeros((3, 4), np.float32)),
+    "expand": lambda x: x.expand(3, 4).contiguous(),
+    "repeat": lambda x: x.repeat(3, 1).contiguous(),
+    "cat": lambda x: x.cat(x, x),
+    "pad": lambda x: x.pad(((1, 1), (0, 0)), value=1.0),
+    "a product with its old value": lambda x: (x * 2 - 1) * memory(np.ones((3, 4), np.float32)),
+}
+
+
+@pytest.mark.parametrize("flags", [{}, {"FUSE": 0}, {"NOOPT": 1}, {"THREADS": 1}], ids=str)
+@pytest.mark.parametrize("how", SPREAD)
+def test_a_write_happens_once_where_its_value_is_spread(how, flags):
+    with Context(**flags):
+        row = one_row()
+        wide = SPREAD[how](row)
+        assert (wide.tolist(), row.tolist()) == ([[1.0] * 4] * 3, [[1.0] * 4])
+
+
+@pytest.mark.parametrize("device", ["PYTHON", pytest.param("CLANG", marks=needs("clang"))])
+def test_a_write_happens_once_on_any_device(device):
+    row = memory(np.zeros((1, 4), np.float32), device=device)
+    row += 1
+    assert (row + memory(np.zeros((3, 4), np.float32), device=device)).tolist() == [[1.0] * 4] * 3
+
+
+def test_a_write_that_is_spread_is_a_kernel_of_its_own():
+    row, zeros = one_row(), memory(np.zeros((3, 4), np.float32))
+    assert kernels(lambda: (row + zeros).realize()) == 2
+
+
+def test_a_write_beside_a_value_of_its_size_is_in_its_kernel():
+    a, b = memory([1.0, 2.0]), memory([3.0, 4.0])
+    a += 1
+    both = a + b
+    assert kernels(lambda: both.realize(a)) == 1
+    assert (both.tolist(), a.tolist()) == ([5.0, 7.0], [2.0, 3.0])
+
+
+def test_a_running_average_of_rows_is_written_once():
+    x = memory(np.arange(12, dtype=np.float32).reshape(3, 4))
+    running = memory(np.zeros((3, 1), np.float32))
+    running.assign(running * 0.5 + x.mean(1, keepdim=True))
+    assert (x - running).tolist() == [[-1.5, -0.5, 0.5, 1.5]] * 3
+    assert running.tolist() == [[1.5], [5.5], [9.5]]
+
+
+def test_a_write_read_spread_in_its_old_and_its_new_version():
+    row, ones = memory(np.zeros((1, 4), np.float32)), memory(np.ones((3, 4), np.float32))
+    old = row * ones
+    row += 1
+    both = old + row * 10
+    Tensor.realize(both, row)
+    assert (both.tolist(), row.tolist()) == ([[10.0] * 4] * 3, [[1.0] * 4])
+
+
+def test_a_part_that_is_written_is_spread_once():
+    a = memory(np.zeros((2, 4), np.float32))
+    a[:1] += 1
+    wide = a[:1] + memory(np.zeros((3, 4), np.float32))
+    assert (wide.tolist(), a.tolist()) == ([[1.0] * 4] * 3, [[1.0] * 4, [0.0] * 4])
+
+
+# ---- a write that is stored first, then copied over
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_what_reads_the_old_values_comes_before_the_copy_over_them(order):
+    a = memory([1, 2, 3])
+    total, copy = a.sum(), a.clone()
+    a.index_add_(0, Tensor([0]), Tensor([10]))
+    Tensor.realize(*((a, total, copy) if order else (copy, total, a)))
+    assert (a.tolist(), total.item(), copy.tolist()) == ([11, 2, 3], 6, [1, 2, 3])
+
+
+def test_what_reads_the_old_values_is_there_after_the_copy_over_them():
+    a = memory([1, 2, 3])
+    copy = a.clone()
+    a.index_copy_(0, Tensor([0]), Tensor([10]))
+    assert (a.tolist(), copy.tolist()) == ([10, 2, 3], [1, 2, 3])
 
 
 # ---- memory that several stand for

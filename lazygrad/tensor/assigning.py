@@ -13,7 +13,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
 from ..schedule.multi import laid_like, new_memory, value_of
-from ..schedule.versions import device_name, new_buffer, peel, placed
+from ..schedule.versions import device_name, latest, new_buffer, peel, placed
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, resolve_equal
@@ -87,6 +87,8 @@ class AssigningMixin(ComputingMixin):
             self._set(node)
             self._requires_grad = source._requires_grad
             return self
+        if node is self.uop:
+            return self  # its own values, as of `x **= 1`
         storage = self._storage
         if source._requires_grad and mode.grad and storage is None and not self._requires_grad:
             node = placed(node, self.device)
@@ -184,8 +186,11 @@ def keep_old_values(version: UOp) -> None:
     """Values read from a version that is about to end, and no views of it, are copied before the write."""
     for ref in version.facts.pop("readers", ()):
         tensor = ref()
-        if tensor is not None and tensor._storage is None and base_of(tensor._uop) is version:
-            tensor._uop = UOp(Ops.CONTIGUOUS, tensor._uop.dtype, (tensor._uop,))
+        if tensor is None or tensor._storage is not None:
+            continue
+        node = tensor._uop if base_of(tensor._uop) is version else latest(tensor._uop)
+        if base_of(node) is version:
+            tensor._uop = UOp(Ops.CONTIGUOUS, node.dtype, (node,))
 
 
 def _is_held(version: UOp) -> bool:

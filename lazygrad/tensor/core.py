@@ -22,7 +22,7 @@ from ..shape.sizes import shape_text
 from .live import register
 from .modes import TestMode, TrainingFlag, TrainingMode, inference_mode, mode, no_grad
 from .sources import node_of
-from .storage import Storage, base_of, has_pad, is_marked, is_view, marked
+from .storage import Storage, base_of, is_marked, is_padded, is_view, marked, overlaps
 from .trace import note_line
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 class TensorCore(metaclass=TrainingFlag):
     """The node that a tensor stands for, and the memory that it is a view of."""
 
-    __slots__ = ("__weakref__", "_leaf", "_requires_grad", "_storage", "_uop", "grad")
+    __slots__ = ("__weakref__", "_leaf", "_own", "_requires_grad", "_storage", "_uop", "grad")
     _uop: UOp
     _storage: Storage | None
+    _own: bool  #: a new value (views.py), which may be written once it is realized: no memory is in it twice
     _requires_grad: bool | None  #: None: nobody said
     grad: Tensor | None
     train: ClassVar[type[TrainingMode]] = TrainingMode
@@ -62,6 +63,7 @@ class TensorCore(metaclass=TrainingFlag):
     def _setup(self, node: UOp, requires_grad: bool | None, leaf: bool) -> None:
         self._requires_grad = requires_grad
         self._leaf = leaf
+        self._own = False
         self.grad = None
         self._storage = None
         self._uop = node
@@ -118,8 +120,11 @@ class TensorCore(metaclass=TrainingFlag):
         base = base_of(self._uop)
         if base.op in (Ops.BUFFER, Ops.ASSIGN, Ops.MULTI):
             with table_lock:
-                readers = [ref for ref in base.facts.get("readers", ()) if ref() is not None]
-                base.facts["readers"] = [*readers, weakref.ref(self)]
+                readers = base.facts.setdefault("readers", [])
+                if len(readers) >= base.facts.get("most_readers", 16):  # look for those that died
+                    readers[:] = [ref for ref in readers if ref() is not None]
+                    base.facts["most_readers"] = max(16, 2 * len(readers))
+                readers.append(weakref.ref(self))
 
     @property
     def lazydata(self) -> UOp:
@@ -137,7 +142,7 @@ class TensorCore(metaclass=TrainingFlag):
             self._storage.refresh()
         return self._storage
 
-    def _claim_memory(self) -> None:
+    def _claim_memory(self) -> Storage | None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         with table_lock:  # no other thread runs or writes what is looked at
             node = self.uop
@@ -146,11 +151,14 @@ class TensorCore(metaclass=TrainingFlag):
             elif is_view(node):
                 self._storage = Storage(base_of(node))
                 self._storage.add(self)
+            return self._storage
 
     def _needs_memory(self) -> UOp:
-        """The node to compute so that this tensor is in memory: padding and bare constants are stored too."""
+        """The node to compute so that this tensor is in memory: padding and bare constants are stored too,
+        and a new value of which several elements would share memory.
+        """
         node = self._value()
-        if base_of(node).op is Ops.CONST or has_pad(node):
+        if base_of(node).op is Ops.CONST or is_padded(node) or (self._own and overlaps(node)):
             if is_marked(node):
                 node = node.replace(src=(UOp(Ops.CONTIGUOUS, node.dtype, node.src),))
             else:
@@ -261,7 +269,7 @@ class TensorCore(metaclass=TrainingFlag):
         alone = node.op in (Ops.COPY, Ops.ASSIGN, Ops.MULTI)
         if node.op is Ops.BUFFER:
             storage = self._memory()
-            alone = storage is None or (len(storage.views()) < 2 and not storage.is_shared())
+            alone = storage is not None and len(storage.views()) < 2 and not storage.is_shared()
         if not alone and not is_marked(node):
             self._uop = marked(node)
 

@@ -14,6 +14,7 @@ from ..engine.realize import realize as realize_nodes
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..locks import table_lock
 from ..schedule.versions import buffer_of, mark_buffer, new_buffer, peel
 from ..shape.movement import base_and_tracker, reshape
 from .backward import BackwardMixin
@@ -184,7 +185,19 @@ class HostMixin(BackwardMixin):
         """The memory, shared without a copy through DLPack (the tensor is computed first)."""
         if self.dtype.fmt is None:
             raise BufferError(f"DLPack export of {self.dtype} is not supported; cast it first")
+        self._be_alone_in_memory()
         return self._host_array().__dlpack__(**kwargs)
+
+    def _be_alone_in_memory(self) -> None:
+        """Take memory of its own, with its views, where others stand for the same contents: who is given it
+        may write there.
+        """
+        with table_lock:
+            storage = self._claim_memory()
+            if storage is None or not storage.is_shared():
+                return
+            version = storage.version
+            storage.move_to(UOp(Ops.ASSIGN, self.dtype, (self._memory_like(version), version)))
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # kDLCPU: every device of this release has host memory

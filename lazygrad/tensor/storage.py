@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
-from ..schedule.versions import latest
+from ..schedule.versions import latest, peel
+from ..shape.movement import base_and_tracker
+from ..shape.view import View
 
 if TYPE_CHECKING:
     from .core import TensorCore
@@ -130,14 +132,49 @@ def is_marked(node: UOp) -> bool:
 
 
 def is_view(node: UOp) -> bool:
-    """Whether a node only looks at memory: movements other than padding on a version of a buffer."""
-    while node.op in LOOKS_AT:
-        if node.op is Ops.PAD:
-            return False
-        node = node.src[0]
-    if node.op is Ops.MULTI:
-        return all(map(is_view, node.src))
-    return node.op in (Ops.BUFFER, Ops.ASSIGN)
+    """Whether a node only looks at memory: movements on a version of a buffer, without what padding adds."""
+    base, padded = node, False
+    while base.op in LOOKS_AT:
+        padded = padded or base.op is Ops.PAD
+        base = base.src[0]
+    if base.op is Ops.MULTI:
+        in_memory = all(map(is_view, base.src))
+    else:
+        in_memory = base.op in (Ops.BUFFER, Ops.ASSIGN)
+    return in_memory and not (padded and is_padded(node))
+
+
+def is_padded(node: UOp) -> bool:
+    """Whether a node sees places beside its base. A slice with a step pads, and cuts that off again."""
+    chain = chain_to(node)
+    if all(move.op is not Ops.PAD for move in chain):
+        return False
+    return any(view.mask is not None for view in base_and_tracker(peel(node))[1].views)
+
+
+def overlaps(node: UOp) -> bool:
+    """Whether several elements of movements on a base may be one place of it."""
+    chain = chain_to(node)
+    if all(move.op is not Ops.EXPAND for move in chain):
+        return False
+    views = base_and_tracker(peel(node))[1].views
+    return len(views) > 1 or _meets_itself(views[0])
+
+
+def _meets_itself(view: View) -> bool:
+    """Whether two places of a view may be at one address: not if each step leads past all smaller ones."""
+    walked: list[tuple[int, int]] = []
+    for size, step in zip(view.shape, view.strides, strict=True):
+        if not (isinstance(size, int) and isinstance(step, int)):
+            return True
+        if size != 1:
+            walked.append((abs(step), size))
+    reach = 0
+    for distance, count in sorted(walked):
+        if distance <= reach:
+            return True
+        reach += distance * (count - 1)
+    return False
 
 
 def is_in_memory(base: UOp) -> bool:
@@ -152,12 +189,3 @@ def versions_of(base: UOp) -> list[UOp]:
     if base.op is Ops.MULTI:
         return [version for part in base.src for version in versions_of(base_of(part))]
     return [base] if base.op is Ops.BUFFER else []
-
-
-def has_pad(node: UOp) -> bool:
-    """Whether padding stands between a node and its base."""
-    while node.op in LOOKS_AT:
-        if node.op is Ops.PAD:
-            return True
-        node = node.src[0]
-    return False

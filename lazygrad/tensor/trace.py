@@ -18,6 +18,7 @@ from ..config import CHECK, DEBUG, TRACEMETA
 from ..ir.uop import UOp, origin
 from .arguments import FAILURES, explained
 from .kinds import Contract
+from .views import as_new, gives_views
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -38,6 +39,12 @@ class Metadata(NamedTuple):
         return repr(self)
 
 
+class _Block(Metadata):
+    """What the nodes remember that are made in a block: there the user's code calls methods, too."""
+
+    __slots__ = ()
+
+
 def _wants_lines() -> bool:
     return bool(TRACEMETA.value >= 2 or CHECK.value or DEBUG.value >= 3)
 
@@ -50,21 +57,31 @@ def user_line() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 
 
-def traced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, remembered by the nodes it makes (unless another traced method is running already)."""
+def traced(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
+    """The method, remembered by the nodes it makes (unless another traced method is running already); its
+    results of the class `tensor` are new values, if it is not one that gives views.
+    """
     plain = Metadata(function.__name__)
     check = checked(function)
+    makes_new = not gives_views(function.__name__)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if origin.current is not None:
-            return function(*args, **kwargs)
-        if TRACEMETA.value:
-            origin.current = Metadata(function.__name__, user_line()) if _wants_lines() else plain
-        try:
-            return check(*args, **kwargs)
-        finally:
-            origin.current = None
+        current = origin.current
+        if current is not None:
+            result = function(*args, **kwargs)
+            if type(current) is not _Block:
+                return result
+        else:
+            if TRACEMETA.value:
+                origin.current = Metadata(function.__name__, user_line()) if _wants_lines() else plain
+            try:
+                result = check(*args, **kwargs)
+            finally:
+                origin.current = None
+        if makes_new:
+            return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
+        return result
 
     return wrapper
 
@@ -100,7 +117,7 @@ def called(name: str) -> Iterator[None]:
     if origin.current is not None or not level:
         yield
         return
-    origin.current = Metadata(name, user_line()) if _wants_lines() else Metadata(name)
+    origin.current = _Block(name, user_line() if _wants_lines() else "")
     try:
         yield
     finally:
@@ -174,11 +191,11 @@ def trace_methods(cls: type) -> None:
             ):
                 continue
             if isinstance(member, types.FunctionType):
-                setattr(cls, name, (checked if name in _UNTRACED else traced)(member))
+                setattr(cls, name, checked(member) if name in _UNTRACED else traced(member, cls))
             elif isinstance(member, staticmethod):
-                setattr(cls, name, staticmethod(traced(member.__func__)))
+                setattr(cls, name, staticmethod(traced(member.__func__, cls)))
             elif isinstance(member, classmethod):
-                setattr(cls, name, classmethod(traced(member.__func__)))
+                setattr(cls, name, classmethod(traced(member.__func__, cls)))
 
 
 def check_functions(names: dict[str, Any]) -> None:

@@ -33,6 +33,61 @@ def test_a_state_that_is_assigned():
     as_eager(make, [lambda n=n: (numbers(4, seed=n),) for n in range(8)])
 
 
+ARGUMENTS = {
+    "not computed": lambda a: Tensor([1, 2]),
+    "computed when it is read": lambda a: a + 0,
+    "joined": lambda a: a[:1].cat(a[1:]),
+    "a new value of memory": lambda a: a.roll(0, 0),
+}
+
+
+@pytest.mark.parametrize("kind", ARGUMENTS)
+def test_an_argument_that_is_written_is_written_in_each_call(kind):
+    a = Tensor([1, 2]).realize()
+    x = ARGUMENTS[kind](a)
+    f = TinyJit(lambda x: (x.add_(1), x * 10)[1])
+    for n in range(1, 6):
+        assert (f(x).tolist(), x.tolist()) == ([10 + 10 * n, 20 + 10 * n], [1 + n, 2 + n])
+    assert a.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ARGUMENTS)
+def test_an_argument_that_was_only_read_is_written_by_a_replay(kind):
+    f = TinyJit(lambda x: (x.add_(1), x * 10)[1])
+    for _ in range(3):
+        f(Tensor([0, 0]).realize())
+    a = Tensor([1, 2]).realize()
+    x, beside = ARGUMENTS[kind](a), ARGUMENTS[kind](a)
+    assert x.tolist() == [1, 2]  # which computes it, and gives it no memory to be written
+    assert (f(x).tolist(), x.tolist()) == ([20, 30], [2, 3])
+    assert (a.tolist(), beside.tolist()) == ([1, 2], [1, 2])
+
+
+def test_a_value_of_memory_that_a_capture_saw_keeps_what_it_read():
+    x = Tensor([1, 2]).realize()
+    y = x.roll(0, 0)
+    value = y.reshape(2, 1)
+    f = TinyJit(lambda y: (y.add_(1), y * 10)[1])
+    for _ in range(4):
+        f(y)
+    x += 5
+    x += 5
+    assert (value.tolist(), x.tolist(), y.tolist()) == ([[1], [2]], [11, 12], [5, 6])
+
+
+def test_a_state_that_is_spread_is_written_once():
+    state = Tensor.zeros(1, 2).contiguous().realize()
+
+    @TinyJit
+    def f(x):
+        state.add_(1)
+        return state + x
+
+    ones = Tensor.ones(3, 2).contiguous().realize()
+    for n in range(1, 6):
+        assert (f(ones).tolist(), state.tolist()) == ([[n + 1.0] * 2] * 3, [[n] * 2])
+
+
 def test_the_state_is_seen_outside_after_each_call():
     state = Tensor.zeros(3).contiguous().realize()
     view = state[1:]

@@ -1,5 +1,5 @@
 """Tensors in parts and in copies on several devices: the same values, and how they lie. Random programs of
-them are in tests/test_programs.py, training in tests/nn/test_sharded_training.py.
+them are in tests/fuzz/test_writes.py, training in tests/nn/test_sharded_training.py.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from ..computing import pending_nodes
 from ..live import live_tensors
 from ..modes import mode
 from ..random import sampling
-from ..storage import Storage, base_of, has_pad
+from ..storage import Storage, base_of, is_padded
 from .results import Results, moved, moves_of, tensor_on
 from .watching import WatchedMemory, is_alone, readers_of
 
@@ -115,7 +115,7 @@ class Tensors(TensorLayer):
     # *** memory
 
     def storage(self, tensor: TensorBase) -> Storage | None:
-        return tensor._memory()
+        return tensor._memory() or tensor._claim_memory()  # a value that was read is in memory, too
 
     def where(self, tensor: TensorBase) -> tuple[Buffer, Moves] | None:
         value = peel(tensor._value())
@@ -298,6 +298,8 @@ class TensorSession(Session):
         for _, version, alias in self._aliases:
             if "overwritten" not in alias.facts:
                 alias.facts["becomes"] = version
+                readers = version.facts.setdefault("readers", [])
+                readers += alias.facts.pop("readers", ())
         self._aliases.clear()
         for tensor, node, place, leaf in self._saved:
             tensor._uop, tensor._storage, tensor._leaf = node, place, leaf
@@ -369,10 +371,11 @@ def put_into_memory(tensor: TensorBase) -> None:
         buffer = buffer_of(node)
         if not buffer.is_allocated:
             allocate_empty(buffer)
+        tensor._claim_memory()  # a value that was read is no memory to be written yet
         return
     count = tensor._static_numel()
     kept_for_gradients = tensor._requires_grad and not tensor._leaf
-    if node.op is not Ops.CONST or count > FILLED_BY_HOST or has_pad(tensor._value()) or kept_for_gradients:
+    if node.op is not Ops.CONST or count > FILLED_BY_HOST or is_padded(tensor._value()) or kept_for_gradients:
         tensor.realize()
         return
     fmt = node.dtype.fmt

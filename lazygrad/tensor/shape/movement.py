@@ -1,4 +1,4 @@
-"""Movement: methods that rearrange, repeat, cut and join tensors. Views where numpy has views.
+"""Movement: methods that rearrange, repeat, cut and join tensors. Views where PyTorch has views.
 
 Nothing is computed.
 """
@@ -477,20 +477,21 @@ class MovementMixin(NumpyCallsMixin):
         first, second = self._axis(dim1), self._axis(dim2)
         if first == second:
             raise ValueError(f"diagonal needs two different axes, not {dim1} and {dim2}")
-        x = self.permute([a for a in range(self.ndim) if a not in (first, second)] + [first, second])
-        rows, columns = x.shape[-2:]
+        others = [a for a in range(self.ndim) if a not in (first, second)]
+        x = movement.permute(self.uop, [*others, first, second])
+        lead, (rows, columns) = tuple(self.shape[a] for a in others), (self.shape[first], self.shape[second])
         if not (isinstance(rows, int) and isinstance(columns, int)):
             raise NotImplementedError(f"diagonal of symbolic size, in shape {shape_text(self.shape)}")
-        top, left = max(-offset, 0), max(offset, 0)
+        top, left = min(max(-offset, 0), rows), min(max(offset, 0), columns)
         size = max(0, min(rows - top, columns - left))
-        x = x._window(x.ndim - 2, min(top, rows), min(top, rows) + size)
-        x = x._window(x.ndim - 1, min(left, columns), min(left, columns) + size)
-        lead = x.shape[:-2]
+        kept = [(0, s) for s in lead]
+        x = movement.shrink(x, [*kept, (top, top + size), (left, left + size)])
         if size < 2:
-            return x.reshape(lead + (size,))
+            return self._unary(movement.reshape(x, (*lead, size)))
         # one place behind each row: in rows of size + 1 the diagonal is a column
-        flat = x.reshape(lead + (size * size,)).pad((0, size))
-        return flat.reshape(lead + (size, size + 1))._window(len(lead) + 1, 0, 1).reshape(lead + (size,))
+        x = movement.pad(movement.reshape(x, (*lead, size * size)), [(0, 0)] * len(lead) + [(0, size)])
+        x = movement.shrink(movement.reshape(x, (*lead, size, size + 1)), [*kept, (0, size), (0, 1)])
+        return self._unary(movement.reshape(x, (*lead, size)))
 
 
 def _mul(a: Any, b: Any) -> Any:

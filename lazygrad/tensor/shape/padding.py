@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...dtype import ConstType, dtypes
 from ...gradient import filled
 from ...ir.index import sint
+from ...ir.uop import UOp
 from ...shape import movement, shape_of, shape_text
 from ..sources import check_fits, real_number
 from .joining import JoiningMixin
@@ -135,39 +136,13 @@ class PaddingMixin(JoiningMixin):
                 )
             if k < 1 or s < 1 or d < 1:
                 raise ValueError(f"window sizes, strides and dilations are positive, not {k}, {s}, {d}")
-        x: PaddingMixin = self
+        x = self.uop
         for i, (k, n, s, d) in enumerate(zip(kernel, sizes, steps, gaps, strict=True)):
             assert isinstance(n, int)
-            axis = len(lead) + 2 * i
-            x = x._windows(axis, k, n, s, d)
+            x = _windows(x, len(lead) + 2 * i, k, n, s, d)
         places = tuple(len(lead) + 2 * i for i in range(count))
         inner = tuple(len(lead) + 2 * i + 1 for i in range(count))
-        return x.permute(tuple(range(len(lead))) + places + inner)
-
-    def _windows(self, axis: int, k: int, n: int, s: int, d: int) -> Tensor:
-        """One axis of size n as (places, k)."""
-        places = (n - d * (k - 1) - 1) // s + 1
-        before, after = self.shape[:axis], self.shape[axis + 1 :]
-        if k == 1 or (s == k and d == 1):  # windows that do not overlap are a plain split
-            if places * s <= n:
-                x = self._window(axis, 0, places * s)
-            else:
-                x = self._pad_constant(
-                    tuple((0, places * s - n if i == axis else 0) for i in range(self.ndim)), 0
-                )
-            return x.reshape(before + (places, s) + after)._window(axis + 1, 0, k)
-        f = max(1, -(-(places * s - d) // n))
-        row = n * f + d
-        times = -(-k * row // n)
-        x = (
-            self.reshape(before + (1, n) + after)
-            .expand(before + (times, n) + after)
-            .reshape(before + (times * n,) + after)
-        )
-        x = x._window(axis, 0, k * row).reshape(before + (k, row) + after)
-        x = x._window(axis + 1, 0, places * s).reshape(before + (k, places, s) + after)
-        x = x._window(axis + 2, 0, 1).reshape(before + (k, places) + after)
-        return x.transpose(axis, axis + 1)
+        return self._unary(movement.permute(x, tuple(range(len(lead))) + places + inner))
 
     def unfold(self, dim: int, size: int, step: int) -> Tensor:
         """All windows of `size` along an axis, `step` apart, as a new last axis.
@@ -178,3 +153,32 @@ class PaddingMixin(JoiningMixin):
         axis = self._axis(dim)
         x = self.movedim(axis, -1)._pool((size,), step)
         return x.movedim(-2, axis)
+
+
+def _windows(x: UOp, axis: int, k: int, n: int, s: int, d: int) -> UOp:
+    """One axis of size n as (places, k)."""
+    places = (n - d * (k - 1) - 1) // s + 1
+    before, after = shape_of(x)[:axis], shape_of(x)[axis + 1 :]
+    if k == 1 or (s == k and d == 1):  # windows that do not overlap are a plain split
+        if places * s <= n:
+            x = _part(x, axis, 0, places * s)
+        else:
+            missing = places * s - n
+            x = movement.pad(x, [(0, missing if i == axis else 0) for i in range(len(shape_of(x)))])
+        return _part(movement.reshape(x, before + (places, s) + after), axis + 1, 0, k)
+    f = max(1, -(-(places * s - d) // n))
+    row = n * f + d
+    times = -(-k * row // n)
+    x = movement.expand(movement.reshape(x, before + (1, n) + after), before + (times, n) + after)
+    x = _part(movement.reshape(x, before + (times * n,) + after), axis, 0, k * row)
+    x = _part(movement.reshape(x, before + (k, row) + after), axis + 1, 0, places * s)
+    x = _part(movement.reshape(x, before + (k, places, s) + after), axis + 2, 0, 1)
+    x = movement.reshape(x, before + (k, places) + after)
+    order = list(range(len(shape_of(x))))
+    order[axis], order[axis + 1] = axis + 1, axis
+    return movement.permute(x, order)
+
+
+def _part(x: UOp, axis: int, begin: int, end: int) -> UOp:
+    """The part [begin, end) of one axis."""
+    return movement.shrink(x, [(begin, end) if i == axis else (0, s) for i, s in enumerate(shape_of(x))])

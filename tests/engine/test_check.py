@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
 from lazygrad.config import CHECK
@@ -18,7 +17,8 @@ from lazygrad.engine import programs
 from lazygrad.engine.check import CheckError
 from lazygrad.nn import BatchNorm, Linear
 from lazygrad.nn.optim import Adam
-from tests.test_programs import play
+from tests.fuzz import writes
+from tests.fuzz.harness import fuzzed
 
 HERE = Path(__file__).name
 
@@ -118,15 +118,11 @@ def test_a_training_step_passes():
             assert np.isfinite(loss.item())
 
 
-@settings(
-    max_examples=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(st.data())
-def test_random_programs_pass(data):
+@fuzzed(quick=15, sweep=500)
+@given(writes.programs(6))
+def test_random_programs_pass(program):
     with Context(CHECK=1):
-        play(data, "CPU", 6)
+        writes.Player("CPU", program.shapes).play(program)
 
 
 # ---- kernels that are wrong

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 import lazygrad
 from lazygrad import Context, Tensor, Variable
@@ -22,7 +21,8 @@ from lazygrad.ir import uop
 from lazygrad.nn.layers import Linear
 from lazygrad.nn.optim import SGD, Adam
 from lazygrad.tensor import live
-from tests.test_programs import CHECKS, play
+from tests.fuzz.harness import fuzzed
+from tests.fuzz.writes import Player, programs
 
 
 def chain(x: Tensor, length: int) -> Tensor:
@@ -174,21 +174,19 @@ def test_training_steps(optimizer):
     assert np.isfinite(plain).all()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
-@given(st.data())
-def test_random_programs(data):
+@fuzzed(quick=60, sweep=1000)
+@given(programs(14))
+def test_random_programs(program):
     with Context(POISON=1):
-        play(data, "CPU", 14)
+        Player("CPU", program.shapes).play(program)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[*CHECKS, HealthCheck.function_scoped_fixture]
-)
-@given(st.data())
-def test_random_programs_of_single_operations(data):
+@fuzzed(quick=40, sweep=500)
+@given(programs(10))
+def test_random_programs_of_single_operations(program):
     """Without fusion there are many kernels, and much to share."""
     with Context(POISON=1, FUSE=0):
-        play(data, "CPU", 10)
+        Player("CPU", program.shapes).play(program)
 
 
 def test_short_schedules_plan_nothing(square, monkeypatch):

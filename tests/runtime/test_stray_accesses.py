@@ -21,13 +21,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the guards are 
 BEGIN = """
 import gc, os
 import numpy as np
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
 from lazygrad import Context, Device, Tensor, TinyJit, Variable, dtypes, nn
 from lazygrad.device import Buffer
 from lazygrad.device.memory import take_back
 from lazygrad.dtype import ALL_DTYPES
 from tests import guarded
-from tests.test_programs import CHECKS, play
+from tests.fuzz.harness import NO_FAILURE
+from tests.fuzz.writes import Player, programs
 guarded.register(os.environ['BASE'])
 """
 
@@ -124,12 +125,12 @@ REPLAYED = """
 """
 
 PROGRAMS = """
-    same = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": CHECKS}
+    same = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": NO_FAILURE}
     @settings(max_examples=EXAMPLES, **same)
-    @given(st.data())
-    def programs(data):
-        play(data, "GUARDED", 10)
-    programs()
+    @given(programs(10))
+    def play(program):
+        Player("GUARDED", program.shapes).play(program)
+    play()
 """
 
 

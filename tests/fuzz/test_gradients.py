@@ -8,7 +8,7 @@ come from the oracle of tensor graphs in numpy, those of a share of the programs
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,18 +103,18 @@ def here(program: Program, counted: list[int], wanted: Answer, compiled: bool) -
     if any(g is not None for g in wanted.second):
         second = [gradient(again, target) for target in targets]
 
-    def array(tensor: Tensor | None) -> Any:
-        return None if tensor is None else tensor.numpy() if compiled else of_oracle(tensor)
-
-    arrays = [[array(x) for x in xs] for xs in (values, first, second)]
+    asked = [values, first, second]
+    try:
+        arrays = computed(
+            asked, (lambda t: t.numpy()) if compiled else (lambda t: np.asarray(evaluate(t.uop)))
+        )
+    except NotImplementedError:  # the oracle does not know memory of which a part was written to
+        arrays = computed(asked, lambda t: t.numpy())
     return Answer(arrays[0], [v.requires_grad for v in values], *arrays[1:])
 
 
-def of_oracle(tensor: Tensor) -> np.ndarray[Any, Any]:
-    try:
-        return np.asarray(evaluate(tensor.uop))
-    except NotImplementedError:  # memory of which a part was written to
-        return tensor.numpy()
+def computed(asked: list[Any], array: Callable[[Tensor], Any]) -> list[list[Any]]:
+    return [[None if tensor is None else array(tensor) for tensor in tensors] for tensors in asked]
 
 
 def gradients(total: Tensor, targets: list[Tensor], like: list[Any]) -> list[Tensor | None]:

@@ -32,6 +32,7 @@ class Runner:
     program: Program
     vars: tuple[UOp, ...]
     runs: int = 0
+    seen: int = 0  #: its runs when room was last made
 
 
 Key = tuple[str, UOp, tuple[Any, ...]]
@@ -39,9 +40,9 @@ Key = tuple[str, UOp, tuple[Any, ...]]
 _compiled: dict[Key, tuple[ProgramSpec, bytes]] = {}
 #: the same with the device's full name → Runner
 method_cache: dict[Key, Runner] = {}
-#: So many programs are kept. One takes some 80 KB and two mappings (five on CLANG), and Linux gives a process
-#: 65,530 of those.
-MAX_PROGRAMS = 8192
+#: So many programs are kept: those that a plan or a capture holds stay beside them. One takes some 80 KB and
+#: two mappings (five on CLANG), and Linux gives a process 65,530 of those.
+MAX_PROGRAMS = 1024
 #: What the compile thread has or will have in hand.
 _builds: dict[Key, Build] = {}
 
@@ -75,7 +76,7 @@ class Build:
         _count("load", start)
         if self.keeps:
             _make_room(_compiled)
-            _make_room(method_cache)
+            _forget_unused()
             _compiled[self.device.kind, *self.key[1:]] = (self.spec, lib)
             runner = method_cache.setdefault(self.key, runner)
         return runner
@@ -138,6 +139,17 @@ def get_runner(device: str, ast: UOp) -> Runner:
     with planning:
         runner = method_cache.get(key)
         return runner if runner is not None else _lowered(key).finish()
+
+
+def _forget_unused() -> None:
+    """Where there are too many runners forget half: those that ran least since the last time."""
+    if len(method_cache) >= MAX_PROGRAMS:
+        runners = list(method_cache.items())
+        runners.sort(key=lambda item: item[1].runs - item[1].seen)
+        for key, _ in runners[: len(runners) // 2]:
+            method_cache.pop(key, None)
+        for _, runner in runners[len(runners) // 2 :]:
+            runner.seen = runner.runs
 
 
 def _make_room(kept: dict[Key, Any]) -> None:

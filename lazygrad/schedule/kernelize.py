@@ -55,7 +55,8 @@ planning = lock_across_fork()
 plan_observers: list[Callable[[Sequence[UOp]], None]] = []
 
 _families: dict[Any, _Family] = {}
-MAX_FAMILIES = 4096
+#: So many plans are kept; above them the older half goes.
+MAX_FAMILIES = 1024
 
 
 def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
@@ -114,7 +115,8 @@ def _plan_and_bind(order: list[UOp], roots: list[UOp], waiting: dict[UOp, list[U
     family = _families.get(key)
     if family is None:
         if len(_families) >= MAX_FAMILIES:
-            _families.clear()
+            for old in list(_families)[: MAX_FAMILIES // 2]:
+                _families.pop(old, None)
         family = _families[key] = _Family(numbers, plan(order, roots, bool(FUSE.value)))
     if numbers == family.first:
         _bind(family.template, order, waiting, {})

@@ -285,6 +285,18 @@ def test_so_many_programs_are_kept(monkeypatch):
     assert len(programs._compiled) <= 6
 
 
+def test_programs_that_run_are_kept_longest(monkeypatch):
+    programs.clear_programs()
+    monkeypatch.setattr(programs, "MAX_PROGRAMS", 6)
+    used = Tensor.ones(50).contiguous().realize()
+    (used + 1.5).realize()
+    key, runner = list(programs.method_cache.items())[-1]
+    for n in range(60, 80):
+        Tensor.ones(n).contiguous().realize()
+        (used + 1.5).realize()
+    assert programs.method_cache[key] is runner
+
+
 def test_no_room_for_programs_is_an_error_of_its_own(monkeypatch):
     (a := memory([1.5])).add(0.25).realize()
     asked = iter([False, False, False, True])

@@ -40,7 +40,7 @@ Key = tuple[str, UOp, tuple[Any, ...]]
 _compiled: dict[Key, tuple[ProgramSpec, bytes]] = {}
 #: the same with the device's full name → Runner
 method_cache: dict[Key, Runner] = {}
-#: So many programs are kept: those that a plan or a capture holds stay beside them. One takes some 80 KB and
+#: So many programs are kept: those that a capture holds stay beside them. One takes some 80 KB and
 #: two mappings (five on CLANG), and Linux gives a process 65,530 of those.
 MAX_PROGRAMS = 1024
 #: What the compile thread has or will have in hand.

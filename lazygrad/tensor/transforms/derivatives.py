@@ -290,9 +290,9 @@ def vmap(
             mode.examples = outer
         outputs = _outputs(result, "vmap")
         stand_ins = [one.uop for one in made]
-        for number in level.numbers.values():
-            examples[number] = UOp(Ops.IOTA, number.dtype, (), size)
-            stand_ins.append(number)
+        for drawn in level.numbers.values():
+            examples[drawn] = UOp(Ops.IOTA, drawn.dtype, (), size)
+            stand_ins.append(drawn)
         for node in stand_ins:
             memory = versions_of(base_of(node))
             if node not in examples or any(buffer_of(version).is_allocated for version in memory):

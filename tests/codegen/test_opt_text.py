@@ -33,6 +33,9 @@ def test_one_opt_and_fields_in_their_order():
     [
         ("[Opt(", "is no list of Opts: "),
         ("(" * 500, "is no list of Opts: "),
+        (f"Opt({'-' * 900}1, 0)", "is no list of Opts: "),
+        (f"Opt({'9' * 100_000})", "of 100005 characters is no list of Opts"),
+        ("[Opt(OptOps.UPCAST, {[]}, 1)]", "axis of an Opt is a whole number"),
         ("[open('file')]", r"open\('file'\) is no Opt: write Opt\("),
         ("[__import__('os').system('ls')]", "is no Opt: write"),
         ("[Opt(OptOps.UPCST, 0, 4)]", "OptOps.UPCST is no kind of Opt: did you mean UPCAST?"),

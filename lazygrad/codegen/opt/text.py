@@ -6,18 +6,23 @@ import ast
 
 from .actions import Opt, OptOps
 
+#: A list of as many Opts as fit has a tenth of this; Python's parser takes seconds for some texts of megabytes.
+MOST_TEXT = 100_000
+
 
 def parse_opts(text: str) -> list[Opt]:
     """The Opts that `repr` of a list, of a tuple or of one Opt printed; other text raises ValueError.
 
     Fields may be named or in their order: `Opt(OptOps.UPCAST, 0, 4)`.
     """
+    if len(text) > MOST_TEXT:
+        raise ValueError(f"{text[:200]!r}... of {len(text)} characters is no list of Opts")
     try:
         parsed = ast.parse(text.strip(), mode="eval").body
+        parts = parsed.elts if isinstance(parsed, (ast.List, ast.Tuple)) else [parsed]
+        return [_opt(part) for part in parts]
     except (SyntaxError, RecursionError, MemoryError) as error:  # the latter two: nested too deeply
-        raise ValueError(f"{text!r} is no list of Opts: {error}") from None
-    parts = parsed.elts if isinstance(parsed, (ast.List, ast.Tuple)) else [parsed]
-    return [_opt(part) for part in parts]
+        raise ValueError(f"{text[:200]!r} is no list of Opts: {error}") from None
 
 
 def _opt(node: ast.expr) -> Opt:
@@ -52,7 +57,7 @@ def _kind(node: ast.expr) -> OptOps:
 def _number(name: str, node: ast.expr) -> int | None:
     try:
         value = ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError):  # the latter: a set of lists
         value = ...
     if value is not None and type(value) is not int:
         raise ValueError(f"{name} of an Opt is a whole number, not {ast.unparse(node)}")

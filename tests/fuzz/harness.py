@@ -53,13 +53,14 @@ def fuzzed(
     def decorate(test: Callable[[], None]) -> Callable[..., None]:
         @pytest.mark.parametrize(("examples", "part"), cases)
         def run(request: pytest.FixtureRequest, examples: int, part: int) -> None:
-            # The wrapper of `@given` is new in each run: hypothesis keeps settings and seeds on the function.
+            # Hypothesis keeps settings and seeds on the function, and refuses to replace the settings.
             limits: dict[str, Any] = dict(
                 max_examples=examples, deadline=None, database=None, derandomize=False
             )
             limits |= dict(
                 suppress_health_check=NO_FAILURE, phases=(Phase.explicit, Phase.generate, Phase.shrink)
             )
+            vars(test).pop("_hypothesis_internal_settings_applied", None)  # of another part in this process
             chosen = settings(**limits)(test)
             try:
                 seed(number_of(fuzz_seed(), test.__qualname__, part))(chosen)()

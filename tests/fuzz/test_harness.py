@@ -70,3 +70,7 @@ def test_a_sweep_is_shared_among_slow_tests(tmp_path):
     assert "[30-part-1]" in text
     assert "[20-part-2]" in text
     assert "quick" not in text
+
+
+def test_all_parts_run_in_one_process(tmp_path):
+    assert "3 passed" in run(tmp_path, "-m", "", "-k", "drawn")

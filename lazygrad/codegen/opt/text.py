@@ -6,7 +6,7 @@ import ast
 
 from .actions import Opt, OptOps
 
-#: A list of as many Opts as fit has a tenth of this; Python's parser takes seconds for some texts of megabytes.
+#: A list of as many Opts as fit has a tenth of this; Python's parser takes seconds for texts of megabytes.
 MOST_TEXT = 100_000
 
 

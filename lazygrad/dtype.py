@@ -97,10 +97,10 @@ class DType:
             found = self._vecs.setdefault(count, made)
         return found
 
-    def ptr(self, size: int = -1, local: bool = False) -> PtrDType:
-        """The address of `size` elements; `local` for memory inside the kernel."""
-        found = self._ptrs.get((size, local))
-        return found or self._ptrs.setdefault((size, local), PtrDType(self, size, local))
+    def ptr(self, size: int = -1, local: bool = False, role: str = "data") -> PtrDType:
+        """The address of `size` elements; `local` for memory inside the kernel; `role`: what it is called."""
+        found = self._ptrs.get((size, local, role))
+        return found or self._ptrs.setdefault((size, local, role), PtrDType(self, size, local, role))
 
     @property
     def min(self) -> ConstType:
@@ -114,22 +114,25 @@ class DType:
 class PtrDType(DType):
     """The address of `size` elements of `base`."""
 
-    __slots__ = ("local", "size")
+    __slots__ = ("local", "role", "size")
 
     size: int
     local: bool
+    role: str
 
-    def __init__(self, base: DType, size: int, local: bool) -> None:
+    def __init__(self, base: DType, size: int, local: bool, role: str) -> None:
         super().__init__(base.priority, base.itemsize, base.name, base.fmt, base.count, base.scalar_type)
         self._set("base", base)
         self._set("size", size)
         self._set("local", local)
+        self._set("role", role)
 
     def __repr__(self) -> str:
-        return f"{self.base!r}.ptr({self.size}{', local' if self.local else ''})"
+        more = ", local" if self.local else "" if self.role == "data" else f", {self.role}"
+        return f"{self.base!r}.ptr({self.size}{more})"
 
     def __reduce__(self) -> Any:
-        return (DType.ptr, (self.base, self.size, self.local))
+        return (DType.ptr, (self.base, self.size, self.local, self.role))
 
     def vec(self, count: int) -> DType:
         raise ValueError(f"{self!r} is an address, which has no lanes")

@@ -67,6 +67,8 @@ class Lowering:
         op = node.op
         if op not in ELEMENTWISE:
             return _lanes(node) if op is Ops.GEP or op is Ops.VECTORIZE else node
+        if op is Ops.CHECK:
+            return node
         if op not in DECOMPOSITIONS or not dtypes.is_float(node.dtype):
             folded = fold(op, node.dtype, node.src)
             if folded is not None:

@@ -14,8 +14,8 @@ from ..ir.uop import UOp
 from ..renderer import Estimates
 from ..shape import smin
 
-#: Elementwise ops that do not count as arithmetic: they choose or convert.
-_FREE = frozenset((Ops.CAST, Ops.BITCAST, Ops.WHERE))
+#: Elementwise ops that do not count as arithmetic: they choose, convert or watch.
+_FREE = frozenset((Ops.CAST, Ops.BITCAST, Ops.WHERE, Ops.CHECK))
 
 
 def estimate(sink: UOp) -> Estimates:

@@ -23,6 +23,7 @@ What `legalize` asks of a renderer, `renderer.supports(op, dtype)`, with the sca
 from __future__ import annotations
 
 from ..ir.uop import UOp
+from .checks import short_conditions
 from .decompose import Capabilities, decompose
 from .emulate import emulate_narrow_floats
 from .products import form_multiply_add, pack_bits
@@ -35,7 +36,7 @@ def legalize(sink: UOp, renderer: Capabilities, *, multiply_add: bool = True) ->
 
     Each step is one walk. `multiply_add=False` keeps products and sums apart also where they could fuse.
     """
-    sink = choose_widths(sink)
+    sink = short_conditions(choose_widths(sink))
     sink = pack_bits(sink)
     sink = emulate_narrow_floats(sink, renderer)
     sink = decompose(sink, renderer)

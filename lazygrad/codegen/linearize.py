@@ -22,7 +22,9 @@ from typing import Any
 from ..dtype import DType, PtrDType, dtypes
 from ..ir.nest import Block, loop_nest, scan_ranges, scan_values
 from ..ir.ops import Ops, start_value
+from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp
+from .constants import lane_of
 from .guards import Guard, guard_first_thread
 from .products import accumulate, is_first_dot, is_masked_product
 
@@ -95,6 +97,7 @@ class _Writer:
     def block(self, body: Block) -> None:
         """Write the items of the kernel's body, and of all loops in it."""
         stack: list[tuple[Block, int]] = [(body, 0)]
+        checks: dict[Block, list[UOp]] = {}
         while stack:
             block, position = stack.pop()
             items = block.items
@@ -109,8 +112,13 @@ class _Writer:
                     position = self.stores(items, position - 1)
                 elif item.op is Ops.INDEX and item not in self.loaded:
                     continue  # written with its STORE
+                elif item.op is Ops.CHECK:
+                    self.made[item] = self.read(item.src[0])
+                    checks.setdefault(block, []).append(item)
                 elif item.op not in (Ops.REDUCE, Ops.SCAN) and item not in self.fused:
                     self.node(item)
+            for check in checks.pop(block, ()):
+                self.report(check)
             if block.range is not None:
                 self.close(block)
             elif isinstance(block, Guard):
@@ -129,6 +137,56 @@ class _Writer:
         made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
         again = made.op is Ops.INDEX and made in self.written  # an element of a STAGE, stored before
         self.made[node] = made if again else self.emit(made)
+
+    def report(self, check: UOp) -> None:
+        """Where a CHECK fails in any lane, store a bad index, and that there is one.
+
+        That is done at the end of a loop: there it is one branch with a store that is left out for the same
+        reason.
+        """
+        good, place = self.read(check.src[1]), self.read(check.src[2])
+        true = self.declare(_same_in_all_lanes(good.dtype, True))
+        if good is true:
+            return
+        bad = UOp(Ops.CMPNE, good.dtype, (good, true))
+        self.emit_new(bad, self.written)
+        memory = self.declare(report_memory(check.arg.memory, check.arg.checks))
+        places = [UOp.const(dtypes.int32, WORDS * check.arg.number + word) for word in (FAILED, FOUND)]
+        flag, found = (UOp(Ops.INDEX, memory.dtype, (memory, self.declare(at))) for at in places)
+        opened = UOp(Ops.IF, dtypes.void, (bad, flag, place))
+        if opened in self.written:
+            return
+        for access in (flag, found):
+            if access not in self.written:
+                self.emit(access)
+        self.emit(opened)
+        index = lane_of(place, 0)
+        for lane in range(1, bad.dtype.count):
+            index = UOp(Ops.WHERE, index.dtype, (lane_of(bad, lane), lane_of(place, lane), index))
+        one = self.declare(UOp.const(memory.dtype.base, 1))
+        self.inside(UOp(Ops.STORE, dtypes.void, (found, index.cast(memory.dtype.base))))
+        self.inside(UOp(Ops.STORE, dtypes.void, (flag, one)))
+        self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
+
+    def inside(self, root: UOp) -> None:
+        """Append what only a branch needs. It does not count as written: what follows writes its own."""
+        inner: set[UOp] = set()
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            known = node in inner or node in self.written
+            waiting = [] if known else [s for s in node.src if s.op not in _HEAD]
+            waiting = [s for s in waiting if s not in inner and s not in self.written]
+            if waiting:
+                stack.extend(reversed(waiting))
+                continue
+            stack.pop()
+            if not known:
+                inner.add(node)
+                for source in node.src:
+                    if source.op in _HEAD:
+                        self.declare(source)
+                self.body.append(node)
 
     def is_shared(self, item: UOp | Block) -> bool:
         """Whether it is a STAGE that the threads of a workgroup fill and read together."""

@@ -18,11 +18,13 @@ from ..ir.args import AxisType, RangeArg
 from ..ir.index import FALSE, TRUE, sint
 from ..ir.nest import ranges_of
 from ..ir.ops import ELEMENTWISE, Ops, start_value
+from ..ir.reports import WORDS
 from ..ir.rewrite import notify, watched
 from ..ir.uop import UOp
 from ..shape import Shape, shape_of, shape_text
 from ..simplify.validity import beyond, conjuncts, simplified
 from .axes import Store, arrange
+from .checks import only_checked
 from .places import computed_place
 
 Indices = tuple[UOp, ...]
@@ -190,7 +192,8 @@ class Indexer:
         """What must be known first: nodes at indices; and what `_make` wants to remember."""
         op = node.op
         if op in ELEMENTWISE:
-            return tuple([(s, indices, where) for s in node.src]), None
+            sources = node.src[:3] if op is Ops.CHECK else node.src
+            return tuple([(s, indices, where) for s in sources]), None
         if op is Ops.LOAD:
             return (((node.src[2], indices, where),) if len(node.src) > 2 else ()), None
         if op is Ops.VIEW:
@@ -276,6 +279,8 @@ class Indexer:
 
     def _make(self, node: UOp, indices: Indices, where: UOp, src: list[UOp], plan: Any) -> UOp:
         op = node.op
+        if op is Ops.CHECK:
+            return _check(node, where, src)
         if op in ELEMENTWISE:
             if src[-1].dtype is dtypes.index:
                 return index.rebuild(node, tuple(src))
@@ -305,6 +310,11 @@ def _load(node: UOp, indices: Indices, where: UOp, computed: list[UOp]) -> UOp:
     if computed:
         position, checked = computed_place(computed[0], view.arg.shape[0])
         indices = (position,)
+        if only_checked(checked, position):
+            low, high = index.bounds(position)
+            size = view.arg.shape[0]
+            if low >= 0 and isinstance(size, int) and high < size:
+                checked = TRUE
     place, valid = view.arg.indexed(indices)
     inside, (place,) = simplified(index.all_of((where, checked, valid)), (place,))
     if inside is FALSE:
@@ -315,6 +325,19 @@ def _load(node: UOp, indices: Indices, where: UOp, computed: list[UOp]) -> UOp:
         if low < 0 or high >= buffer.dtype.size:  # type: ignore[attr-defined]
             valid = inside
     return UOp(Ops.LOAD, node.dtype, (_access(buffer, place, valid),))
+
+
+def _check(node: UOp, where: UOp, src: list[UOp]) -> UOp:
+    """A checked value; what is not asked for is not checked. A condition that is checked itself is told apart
+    from the checking, so that what follows from it stays known."""
+    value, good, place = src
+    memory = node.src[3]
+    if good.op is Ops.CONST and good.arg:
+        return value
+    asked = good if where is TRUE else UOp(Ops.WHERE, good.dtype, (where, good, TRUE))
+    arg = node.arg._replace(memory=memory.arg, checks=memory.dtype.size // WORDS)  # type: ignore[attr-defined]
+    checked = UOp(Ops.CHECK, value.dtype, (value, asked, place), arg)
+    return index.all_of((checked, good)) if value is good and good.op is not Ops.CONST else checked
 
 
 def _as_data(place: UOp, node: UOp) -> UOp:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from ..dtype import DType, dtypes
 from ..ir import index
-from ..ir.index import TRUE, sint
+from ..ir.index import FALSE, TRUE, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..simplify.validity import conjuncts
 
 _INTEGER_OPS = frozenset((Ops.ADD, Ops.SUB, Ops.MUL))
 ZERO = index.const(0)
@@ -25,7 +26,11 @@ def computed_place(value: UOp, size: sint) -> tuple[UOp, UOp]:
         value = value.src[1]
     position = _as_arithmetic(value, known)
     not_negative = index.logical_not(index.less(position, ZERO))
-    return position, index.all_of((known, not_negative, index.less(position, index.as_index(size))))
+    inside = index.all_of((known, not_negative, index.less(position, index.as_index(size))))
+    checks = [c for c in conjuncts(known) if c.op is Ops.CHECK]
+    if inside is FALSE and checks:  # it never is: a kernel has to find that out, and say so
+        return ZERO, index.all_of(checks)
+    return position, inside
 
 
 def _as_arithmetic(root: UOp, known: UOp) -> UOp:

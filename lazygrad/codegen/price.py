@@ -27,7 +27,7 @@ class Prices:
         self.known: dict[Any, int] = {}
 
     def __call__(self, node: UOp) -> int:
-        if node.op not in ELEMENTWISE:
+        if node.op not in ELEMENTWISE or node.op is Ops.CHECK:
             return OPS[node.op].cost
         sources = tuple([s.dtype.scalar_type for s in node.src])
         key = (node.op, node.dtype.scalar_type, sources)

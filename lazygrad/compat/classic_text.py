@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..dtype import DType, PtrDType, dtypes
+from ..ir.expression import buffer_name
 from ..ir.ops import COMMUTATIVE, ELEMENTWISE, OPS, Ops
 from ..ir.text import GRAPH, LINEAR, arg_text, register_style
 from ..ir.uop import UOp
@@ -166,7 +167,7 @@ def _row(node: UOp, place: dict[UOp, int], written: set[Any], loops: Sequence[UO
 
     dtype = "" if node.dtype is dtypes.void else _dtype_text(node.dtype)
     if op is Ops.DEFINE_GLOBAL:
-        return Row(op.name, dtype, [], str((node.arg, f"data{node.arg}", node.arg in written)))
+        return Row(op.name, dtype, [], str((node.arg, buffer_name(node), node.arg in written)))
     if op is Ops.DEFINE_ACC:
         return Row(op.name, dtype, [], arg_text(node.src[0]))
     if op is Ops.SPECIAL:

@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from ..config import DEBUG, DEV
 from ..ir.device import Devices
@@ -104,7 +104,16 @@ class CompiledDevice:
         """Raise DeviceError if something that only compiling or running needs is missing, and say what."""
 
     def synchronize(self) -> None:
-        """Wait until everything started on the device is done."""
+        """Wait until everything started on the device is done; what kernels then report raises."""
+        self.look()
+
+    def look(self) -> None:
+        """Let those who look at what kernels report do so; they may raise."""
+        for looks in self.observers:
+            looks(self.name)
+
+    #: Called with a device's name when it has been waited for.
+    observers: ClassVar[list[Callable[[str], None]]] = []
 
 
 # *** the registry

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..device import Buffer, Device
+from ..device.reports import ReportBuffer
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem, output_count, variables_of
@@ -100,8 +101,11 @@ def actions_of(recorded: Sequence[ScheduleItem]) -> list[Action]:
         runner = get_runner(device, ast)
         estimates = runner.spec.estimates
         ops, accessed = (number_of(n, item.var_vals) for n in (estimates.ops, estimates.bytes))
+        bufs, reports = item.bufs, item.bufs[-1]
+        if type(reports) is ReportBuffer:
+            bufs = (*bufs[:-1], reports.another())
         found.append(
-            Action("kernel", device, item.bufs, output_count(ast), item, runner, ops=ops, accessed=accessed)
+            Action("kernel", device, bufs, output_count(ast), item, runner, ops=ops, accessed=accessed)
         )
     return found
 

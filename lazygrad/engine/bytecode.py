@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..locks import WeakKeys
-from .capture import PACKAGE
+from .frames import PACKAGE
 
 
 class Chain(NamedTuple):

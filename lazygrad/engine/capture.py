@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Hashable, Iterator
@@ -14,9 +13,8 @@ from ..device import Buffer
 from ..ir import uop as graph
 from ..ir.uop import UOp, readers
 from ..schedule.items import ScheduleItem
+from .frames import PACKAGE
 from .realize import recording
-
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class JitError(RuntimeError):

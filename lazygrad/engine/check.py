@@ -296,7 +296,7 @@ def _number(value: Any, var_vals: dict[UOp, int]) -> int:
 def _conditions(index: UOp) -> list[tuple[UOp, UOp]]:
     """(position, limit) for each axis of an index, in the shape of the index.
 
-    Tensor methods make `where(0 <= i & i < size & ..., place, -1)`.
+    Tensor methods make `where(check(0 <= i & i < size) & ..., place, -1)`.
     """
     if index.op is not Ops.WHERE:
         return []
@@ -304,7 +304,9 @@ def _conditions(index: UOp) -> list[tuple[UOp, UOp]]:
     stack: list[tuple[UOp, tuple[UOp, ...]]] = [(index.src[0], ())]
     while stack:
         node, views = stack.pop()
-        if node.op is Ops.AND:
+        if node.op is Ops.CHECK:
+            stack.append((node.src[0], views))
+        elif node.op is Ops.AND:
             stack += [(source, views) for source in reversed(node.src)]
         elif node.op is Ops.VIEW:
             stack.append((node.src[0], (node, *views)))

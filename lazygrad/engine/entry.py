@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from ..config import FUSE, ContextVar, flags_state
+from ..config import CHECK_INDEX, FUSE, ContextVar, flags_state
 from ..device import Buffer, Device
 from ..dtype import default_float, default_int
 from ..locks import uninterrupted
@@ -351,7 +351,7 @@ class Entry:
 def _flags() -> tuple[Any, ...]:
     """What changes the kernels of the same function."""
     flags = [flag.value for flag in ContextVar.of_code]
-    return (*flags, FUSE.value, default_float(), default_int(), Device.DEFAULT)
+    return (*flags, FUSE.value, CHECK_INDEX.value, default_float(), default_int(), Device.DEFAULT)
 
 
 def _form(args: Any, kwargs: Any) -> str:

@@ -18,6 +18,7 @@ from ..codegen.opt.text import parse_opts
 from ..config import NOOPT
 from ..device import Buffer, Device, DeviceError
 from ..dtype import DType
+from ..ir.expression import buffer_name
 from ..ir.loops_text import loops_text
 from ..ir.ops import Ops
 from ..ir.text import linear_text
@@ -134,7 +135,7 @@ class InspectedKernel:
                 name for name, uses in (("in", self.spec.ins), ("out", self.spec.outs)) if number in uses
             ]
             size = node.dtype.size  # type: ignore[attr-defined]
-            found.append(Argument(f"data{number}", node.dtype.base, size, ", ".join(names)))
+            found.append(Argument(buffer_name(node), node.dtype.base, size, ", ".join(names)))
         return found
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ..config import DEBUG, POISON
 from ..device import Buffer, Device
+from ..device.reports import ReportBuffer
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -88,7 +89,8 @@ def _lives(items: Sequence[ScheduleItem], owner: object) -> list[Life]:
     for position, item in enumerate(items):
         if item.kernel.facts.get("runs") is not owner:
             continue
-        for source, buffer in zip(item.kernel.src, item.bufs, strict=False):
+        own = item.bufs[:-1] if type(item.bufs[-1]) is ReportBuffer else item.bufs
+        for source, buffer in zip(item.kernel.src, own, strict=False):
             node = source
             while node.op is Ops.ASSIGN:
                 node = node.src[0]

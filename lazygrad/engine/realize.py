@@ -16,6 +16,7 @@ from typing import Any
 
 from ..config import CHECK, DEBUG
 from ..device import Buffer, Device, GlobalCounters, copy_memory
+from ..device.reports import ReportBuffer
 from ..dtype import dtypes, storage_fmt
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
@@ -29,6 +30,7 @@ from . import report
 from .check import Checker
 from .memory import Arena, place_intermediates
 from .programs import get_runner, prepare, values_for
+from .reported import look, note_launch, problem_of
 
 #: Called after each thing that ran: (item, name, seconds or None, operations, bytes).
 Observer = Callable[[ScheduleItem, str, "float | None", int, int], None]
@@ -159,10 +161,18 @@ def run_item(item: ScheduleItem) -> None:
     if DEBUG.value >= 3:
         report.print_forms(item, runner)
     handles, values = tuple([b._buf for b in bufs]), values_for(runner, item.var_vals)
+    reports, problem = bufs[-1], None
     with uninterrupted():  # a kernel that wrote in place must not seem not to have run
         seconds = runner.program(handles, values, wait=timed)
-        if checker is None:
+        if type(reports) is ReportBuffer:
+            problem = _reported(reports, ast)
+        if checker is None and (problem is None or not all(map(_is_fresh, item.kernel.src[:outputs]))):
             _finish(item.kernel)
+    if problem is not None:
+        try:
+            raise problem
+        finally:
+            del problem  # which holds this frame
     if checker is not None:
         checker.after()
         _finish(item.kernel)
@@ -177,6 +187,19 @@ def run_item(item: ScheduleItem) -> None:
         head = None if runner.runs else "green"
         report_run(item, device, runner.spec.name, seconds, ops, moved, accessed, head, runner.spec)
     runner.runs += 1
+
+
+def _reported(reports: ReportBuffer, ast: UOp) -> IndexError | None:
+    """What a kernel that has run says about its indices, where that is known already."""
+    if reports.words is None:
+        note_launch(reports, ast)
+        return None
+    return problem_of(reports, ast) if any(reports.words) else None
+
+
+def _is_fresh(target: UOp) -> bool:
+    """Whether a kernel's output is new memory: if it fails, it is as if it had not run."""
+    return target.op is Ops.BUFFER and "fresh" in target.facts
 
 
 def _run_copy(item: ScheduleItem) -> None:
@@ -199,6 +222,8 @@ def _run_copy(item: ScheduleItem) -> None:
             copy_memory(into, target._buf, other, source._buf, target.nbytes)
         else:
             copy_one_after_another(item.ast, target, sources)
+    for device in {read.device for read in sources}:
+        look(device)
     seconds = time.perf_counter() - start
     GlobalCounters.kernel_count += 1
     GlobalCounters.global_mem += target.nbytes
@@ -266,6 +291,7 @@ def bytes_on_host(buffer: Buffer) -> memoryview:
     start = time.perf_counter()
     view = buffer.as_buffer()
     seconds = time.perf_counter() - start
+    look(buffer.device)
     if Device[buffer.device].allocator._as_buffer(buffer._buf) is None:
         GlobalCounters.kernel_count += 1
         GlobalCounters.global_mem += buffer.nbytes

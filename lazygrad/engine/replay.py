@@ -16,6 +16,7 @@ from typing import Any
 
 from ..config import CHECK, DEBUG, JIT, THREADS
 from ..device import Buffer, Device, GlobalCounters, copy_memory
+from ..device.reports import ReportBuffer
 from ..dtype import dtypes
 from ..schedule.items import ScheduleItem
 from ..schedule.memory import arrange
@@ -34,6 +35,7 @@ from .actions import (
 from .check import Checker
 from .programs import Runner
 from .realize import observers, report_run
+from .reported import note_launch, problem_of
 
 #: What an integer of a launch is, by the Variable's name and value, if it changes: a key; else None.
 Source = Callable[[str, int], Hashable | None]
@@ -64,6 +66,9 @@ class Replay:
         self._place_values(ordered, source)
         self._build_block(ordered)
         self._build_graphs()
+        #: where kernels report, and each of these kernels
+        self.reports = [(b, a.item.ast) for a in ordered if type(b := a.bufs[-1]) is ReportBuffer]
+        self._words = [reports.words for reports, _ in self.reports if reports.words is not None]
         for action in ordered:
             action.forget_memory()
         self.constants.clear()
@@ -253,6 +258,22 @@ class Replay:
 
     def run(self, handles: list[Any], values: list[int]) -> None:
         """Run the list on the memory of this call, as the flags said in the last `follow_flags`."""
+        self._run(handles, values)
+        if self.reports:
+            self._look()
+
+    def _look(self) -> None:
+        """Raise IndexError for what is reported, and leave to others what can be seen later only."""
+        for words in self._words:
+            if any(words):
+                found = [problem for memory in self.reports if (problem := problem_of(*memory))]
+                raise found[0]
+        if len(self._words) < len(self.reports):
+            for reports, ast in self.reports:
+                if reports.words is None:
+                    note_launch(reports, ast)
+
+    def _run(self, handles: list[Any], values: list[int]) -> None:
         changing = self.changing
         if self.block is not None:
             if changing:

@@ -52,6 +52,24 @@ class RangeArg(NamedTuple):
         return f"({self.id:03d}, {self.kind.name})"
 
 
+class CheckArg(NamedTuple):
+    """What a CHECK checks an index against, and where a kernel reports one that fails.
+
+    size    of the axis; a text where it is symbolic
+    number  which of its kernel's CHECKs it is, from form 2 on
+    memory  the number of the buffer that a kernel's CHECKs report in (`ir/reports.py`)
+    checks  how many CHECKs the kernel has
+    """
+
+    size: int | str
+    number: int = 0
+    memory: int = 0
+    checks: int = 0
+
+    def __repr__(self) -> str:
+        return f"({self.size}, {self.number})" if self.checks else f"({self.size},)"
+
+
 class KernelInfo(NamedTuple):
     """What a kernel's SINK remembers from form 3 on: its displayed name, and what the documents print."""
 

@@ -197,11 +197,16 @@ def _spaced(node: UOp, symbol: str) -> str:
     return symbol if node.dtype is dtypes.index else f" {symbol} "
 
 
+def buffer_name(node: UOp) -> str:
+    """What a DEFINE_GLOBAL is called: `data0`; by its role where it is no data."""
+    return f"{node.dtype.role}{node.arg}"  # type: ignore[attr-defined]
+
+
 def _named(node: UOp, texts: dict[UOp, str]) -> str:
     """What has a name, or is written as a call or an access."""
     op, src, arg = node.op, node.src, node.arg
     if op is Ops.DEFINE_GLOBAL:
-        return f"data{arg}"
+        return buffer_name(node)
     if op in (Ops.DEFINE_LOCAL, Ops.STAGE):
         return f"temp{src[0].arg if src else arg}"
     if op in (Ops.DEFINE_VAR, Ops.SPECIAL):

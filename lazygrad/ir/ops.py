@@ -113,6 +113,7 @@ class Ops(enum.IntEnum):
     # elementwise, three sources
     WHERE = 83
     MULACC = 84
+    CHECK = 87
     # in every lane, sums of products by one instruction
     PACK = 85
     DOT = 86
@@ -380,6 +381,8 @@ OPS: dict[Ops, OpInfo] = {
     Ops.SHR: _binary(_shr, ">>"),
     Ops.WHERE: OpInfo(Kind.ELEMENTWISE, 3, _second, lambda dtype, c, a, b: a if c else b),
     Ops.MULACC: OpInfo(Kind.ELEMENTWISE, 3, _same, _mulacc, cost=1),
+    # CHECK(value, good, index) is the value; where `good` fails a kernel also reports the index
+    Ops.CHECK: OpInfo(Kind.ELEMENTWISE, 3, _same, lambda dtype, value, good, index: value, cost=1),
     **dict.fromkeys((Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.PAD, Ops.SHRINK, Ops.FLIP), _MOVEMENT),
     Ops.REDUCE_AXIS: OpInfo(Kind.REDUCE, 1, _same),
     Ops.SCAN: OpInfo(Kind.REDUCE, None, _same),
@@ -445,8 +448,9 @@ MOVEMENT = _of_kind(Kind.MOVEMENT)
 #: in its low bits. DOT(a, b, c) adds to c the products of the numbers in two of them, of the type in its arg,
 #: the last ones first, each with one rounding; where an instruction does it, subnormals may count as zero.
 LANEWISE = ELEMENTWISE | {Ops.PACK, Ops.DOT}
-#: Arithmetic whose result depends only on values, not on dtypes alone: all but the casts.
-ALU = ELEMENTWISE - {Ops.CAST, Ops.BITCAST}
+#: Arithmetic whose result depends only on values, not on dtypes alone: all but the casts, and CHECK, which
+#: does more than compute.
+ALU = ELEMENTWISE - {Ops.CAST, Ops.BITCAST, Ops.CHECK}
 COMPARISONS = frozenset((Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE))
 COMMUTATIVE = frozenset(op for op, info in OPS.items() if info.commutes)
 #: What may combine a reduction.

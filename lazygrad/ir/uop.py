@@ -339,8 +339,9 @@ def _settle(node: UOp, ref: _Ref) -> UOp:
 
 def keep_origin(made: UOp, node: UOp) -> None:
     """What a node has been made into comes from the user's call that the node came from, if from no other."""
-    if "origin" in node.facts:
-        made.facts.setdefault("origin", node.facts["origin"])
+    for name in ("origin", "site"):
+        if name in node.facts:
+            made.facts.setdefault(name, node.facts[name])
 
 
 def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UOp:

@@ -64,7 +64,7 @@ def carried_accumulators(uops: Sequence[UOp]) -> dict[UOp, list[UOp]]:
 
 #: What means something else in the text of a kernel, in one language or another: names that renderers give,
 _OURS = re.compile(
-    r"(data|[glr]idx|acc|val|alu|cast|temp|ptr|load|loaded|store|stored|past|ordinary|if|bufs|vals)\d"
+    r"(data|bad|[glr]idx|acc|val|alu|cast|temp|ptr|load|loaded|store|stored|past|ordinary|if|bufs|vals)\d"
 )
 #: types, families of functions, macros and what else has a capital letter,
 _TYPES = re.compile(

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..device import Dot, Target
 from ..dtype import ALL_DTYPES, DTYPES_BY_NAME, ConstType, DType, dtypes, storage_fmt, truncate
+from ..ir.expression import buffer_name
 from ..ir.ops import COMPARISONS, ELEMENTWISE, Ops, execute, from_bits, to_bits
 from ..ir.uop import UOp
 from . import Renderer, parameters
@@ -217,7 +218,7 @@ class _Function:
         self.buffers, self.variables = parameters(uops)
         self.taken = {
             *_RESERVED,
-            *(f"{what}_data{u.arg}" for u in self.buffers for what in ("size", "outside")),
+            *(f"{what}_{buffer_name(u)}" for u in self.buffers for what in ("size", "outside")),
         }
         self.names: dict[UOp, str] = {}
         for u in self.variables:
@@ -251,7 +252,7 @@ class _Function:
 
     def text(self) -> str:
         for u in self.buffers:
-            data = self.names[u] = self._fresh(f"data{u.arg}", numbered=False)
+            data = self.names[u] = self._fresh(buffer_name(u), numbered=False)
             self._memory(data)
         if self.shared:
             self._workgroups()
@@ -304,7 +305,8 @@ class _Function:
             size = u.arg[1]
             self._open(f"for {name} in range({self._of(size) if isinstance(size, UOp) else size}):")
         elif op is Ops.IF:
-            self._open(f"if {self._of(u.src[0])}:")
+            condition = self._of(u.src[0])
+            self._open(f"if {condition}:" if u.src[0].dtype.count == 1 else f"if any({condition}):")
         elif op in (Ops.ENDRANGE, Ops.ENDIF):
             self._close()
         elif op is Ops.DEFINE_ACC:

@@ -257,6 +257,7 @@ class CLDevice(CompiledDevice):
 
     def synchronize(self) -> None:
         self.queue.finish()
+        self.look()
 
 
 def device_target(cl: Any, device: Any) -> Target:

@@ -32,12 +32,15 @@ from .lift import nameable
 from .memory import inner_outputs
 from .offsets import shared
 from .placement import Placement
+from .reports import Reports
 from .versions import device_name
 
 Ref = tuple[Any, ...]
 #: A store: the node whose value it is, and the ASSIGN that says where (None: fresh memory).
 Store = tuple[UOp, "UOp | None"]
 Place = tuple[int, int]
+#: For so many different lines a kernel of a plan keeps memory for reports.
+MAX_REPORTS = 64
 
 
 @dataclass
@@ -72,7 +75,8 @@ class Kept(NamedTuple):
 @dataclass
 class KernelTemplate:
     """A kernel whose buffers are references. `after`: kernels that must run before it, beyond those it
-    reads from. `boundaries`: one for each output. `kept`: what it computes once for several loops.
+    reads from. `boundaries`: one for each output. `kept`: what it computes once for several loops. `sites`:
+    for each of its CHECKs the node of the walk that says where the index comes from.
     """
 
     ast: UOp
@@ -84,6 +88,17 @@ class KernelTemplate:
     after_readers_of: list[int] = field(default_factory=list)
     boundaries: tuple[Boundary, ...] = ()
     kept: tuple[Kept, ...] = ()
+    sites: tuple[int | None, ...] = ()
+    known_reports: dict[tuple[Any, ...], Reports] = field(default_factory=dict)
+
+    def reports_of(self, sites: tuple[Any, ...]) -> Reports:
+        """Where the CHECKs report for these sites: the same for the same lines of the user."""
+        found = self.known_reports.get(sites)
+        if found is None:
+            if len(self.known_reports) >= MAX_REPORTS:
+                self.known_reports.clear()
+            found = self.known_reports[sites] = Reports(sites)
+        return found
 
 
 @dataclass
@@ -150,6 +165,7 @@ class _Assembler:
         self.redirect: dict[tuple[int, UOp], Place] = {}
         self.before: dict[int, set[int]] = {g.id: set() for g in self.plan.groups}
         self.readers_of: dict[int, list[int]] = {}
+        self.site_place: dict[int, int] | None = None
 
     def template(self) -> Template:
         self._choose_targets()
@@ -434,7 +450,19 @@ class _Assembler:
         ]
         binds: list[Ref] = [self._bind_reference(bind) for bind in builder.binds]
         metadata = builder.latest_first([node for node, _ in targets])
-        return KernelTemplate(UOp.sink(*stores), outputs, list(builder.inputs), binds, metadata)
+        made = KernelTemplate(builder.kernel(stores), outputs, list(builder.inputs), binds, metadata)
+        made.sites = tuple([self._walked_site(site) for site in builder.sites])
+        return made
+
+    def _walked_site(self, site: Any) -> int | None:
+        """The node of the walk that remembers this site of a checked index."""
+        if site is None:
+            return None
+        if self.site_place is None:
+            self.site_place = {
+                id(node.facts["site"]): n for n, node in enumerate(self.order) if "site" in node.facts
+            }
+        return self.site_place.get(id(site))
 
     def _bind_reference(self, bind: UOp) -> Ref:
         return ("leaf", self.walk[bind]) if bind in self.walk else ("bind", self.sizes_bound[bind])

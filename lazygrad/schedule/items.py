@@ -112,7 +112,12 @@ def item_of(kernel: UOp) -> ScheduleItem:
     """The ScheduleItem of a KERNEL node."""
     arg = kernel.arg
     count = buffer_count(arg.program)
-    bufs = tuple(buffer_of(effective(source)) for source in kernel.src[:count])
+    if arg.reports is None:
+        bufs = tuple([buffer_of(effective(source)) for source in kernel.src[:count]])
+    else:
+        count -= 1
+        bufs = tuple([buffer_of(effective(source)) for source in kernel.src[:count]])
+        bufs = (*bufs, arg.reports.memory(bufs[0].device))
     binds = [source for source in kernel.src[count:] if source.op is Ops.BIND]
     values: dict[UOp, int] = {}
     if binds:

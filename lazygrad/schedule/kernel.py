@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..config import CHECK_INDEX
 from ..dtype import dtypes
 from ..ir.ops import Ops
+from ..ir.reports import report_memory
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
@@ -15,21 +17,27 @@ from .graph import below_movement
 from .group import Group
 from .held import is_held
 from .lift import argument_name, with_constants
+from .reports import Reports
 
 
 class Kernel:
     """What a KERNEL node computes: its AST, and which user calls it comes from, the latest first.
 
     `ast` has every constant written in. `program` is what is compiled: constants that were lifted are
-    Variables there, and `lifted` says what they are bound to.
+    Variables there, and `lifted` says what they are bound to. `reports` is where its CHECKs report, if it has
+    any.
     """
 
-    __slots__ = ("_ast", "lifted", "metadata", "program")
+    __slots__ = ("_ast", "lifted", "metadata", "program", "reports")
 
     def __init__(
-        self, program: UOp, metadata: tuple[Any, ...] = (), lifted: tuple[tuple[str, int], ...] = ()
+        self,
+        program: UOp,
+        metadata: tuple[Any, ...] = (),
+        lifted: tuple[tuple[str, int], ...] = (),
+        reports: Reports | None = None,
     ) -> None:
-        self.program, self.metadata, self.lifted = program, metadata, lifted
+        self.program, self.metadata, self.lifted, self.reports = program, metadata, lifted, reports
         self._ast = None if lifted else program
 
     @property
@@ -48,6 +56,7 @@ class Kernel:
             and self.program is other.program
             and self.metadata == other.metadata
             and self.lifted == other.lifted
+            and self.reports is other.reports
         )
 
     def __repr__(self) -> str:
@@ -81,6 +90,8 @@ class AstBuilder:
         self.binds: dict[UOp, UOp] = {}
         self.values: dict[UOp, UOp] = {}
         self.metadata: dict[Any, None] = {}
+        #: where the checked indices come from, in the order of the CHECKs
+        self.sites: list[Any] = []
 
     # *** values
 
@@ -124,7 +135,32 @@ class AstBuilder:
             return self._load(node.src[0], self._seen(node.src[1]))
         if node.op in (Ops.CONTIGUOUS, Ops.ASSIGN):
             return self._seen(node.src[1 if node.op is Ops.ASSIGN else 0])
+        if node.op is Ops.CHECK:
+            return self._check(node)
         return UOp(node.op, node.dtype, tuple(self._seen(s) for s in node.src), node.arg)
+
+    def _check(self, node: UOp) -> UOp:
+        """A CHECK in this kernel. How many there are, and so where their memory is, is known in the end."""
+        if not CHECK_INDEX:
+            return self._seen(node.src[0])
+        number = len(self.sites)
+        self.sites.append(node.facts.get("site"))
+        src = (*(self._seen(s) for s in node.src), report_memory(0, 1))
+        return UOp(Ops.CHECK, node.dtype, src, node.arg._replace(number=number))
+
+    def kernel(self, stores: Sequence[UOp]) -> UOp:
+        """The AST of these stores; what its CHECKs report goes into the last buffer."""
+        sink = UOp.sink(*stores)
+        if not self.sites:
+            return sink
+        memory = report_memory(self.outputs + len(self.inputs), len(self.sites))
+        made: dict[UOp, UOp] = {}
+        for node in sink.toposort():
+            src = tuple([made[s] for s in node.src])
+            if node.op is Ops.CHECK:
+                src = (*src[:3], memory)
+            made[node] = node if src == node.src else node.replace(src=src)
+        return made[sink]
 
     def _seen(self, source: UOp) -> UOp:
         if source.dtype is dtypes.index:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..config import CACHELEVEL, CHECK, FUSE
+from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..ir.device import device_of
@@ -223,7 +223,7 @@ def structure_key(
     """
     number: dict[UOp, int] = {}
     binds = binds_in_args(order)
-    rows: list[Any] = [FUSE.value]
+    rows: list[Any] = [FUSE.value, CHECK_INDEX.value]
     numbers: list[Any] = []
     calls: list[Any] = []
     for node in order:
@@ -292,7 +292,11 @@ def _bind(
         for version in kernel.after_readers_of:
             after += waiting.get(order[version], [])
         after = [node for node in dict.fromkeys(after) if node not in known]
-        arg = Kernel(kernel.ast, kernel.metadata, lifted_values(binds) if back else ())
+        reports = None
+        if kernel.sites:
+            sites = [None if n is None else order[n].facts.get("site") for n in kernel.sites]
+            reports = kernel.reports_of(tuple(sites))
+        arg = Kernel(kernel.ast, kernel.metadata, lifted_values(binds) if back else (), reports)
         node = UOp(Ops.KERNEL, dtypes.void, (*targets, *sources, *binds, *after), arg)
         outputs = [UOp(Ops.ASSIGN, target.dtype, (target, node)) for target in targets]
         for position, assign in enumerate(outputs):

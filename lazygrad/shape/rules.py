@@ -161,6 +161,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.DOT: NO_SHAPE,
     # elementwise: the one shape of the sources
     **{op: _elementwise for op, info in OPS.items() if info.kind is Kind.ELEMENTWISE},
+    Ops.CHECK: lambda u, shapes: _elementwise(u, shapes[:3]),  # in kernels, memory follows
 }
 
 

@@ -36,7 +36,7 @@ zero, ones = (
 
 # *** constants
 
-FOLDABLE = tuple(op for op in ELEMENTWISE if OPS[op].exact)
+FOLDABLE = tuple(op for op in ELEMENTWISE if OPS[op].exact and op is not Ops.CHECK)
 
 
 def _of_arity(arity: int) -> tuple[Ops, ...]:

@@ -204,6 +204,8 @@ def _value(node: UOp, sources: list[Any]) -> Any:
         return np.where(*sources)
     if op is Ops.MULACC:
         return sources[0] * sources[1] + sources[2]
+    if op is Ops.CHECK:
+        return sources[0]
     if op is Ops.REDUCE_AXIS:
         function = REDUCE[node.arg.op]
         kept: Any = sources[0]

@@ -20,6 +20,7 @@ from ...ir.index import as_index
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..checks import without_checks
 from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels
 from .facts import MAX_COST, SHORT, WORTHWHILE, Access, Facts, size_of
@@ -60,6 +61,10 @@ SIDES = (8, 6, 4, 5, 7, 3, 2)
 def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     """The Opts for a kernel (form 3) on a target."""
     loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
+    unchecked = without_checks(loops.sink)
+    if unchecked is not loops.sink:
+        others = Loops.of(unchecked)
+        loops = others if others.axes == loops.axes else loops
     if not loops.axes or target.vector_bytes == 0 or in_order(loops):
         return []
     plain, inline = all_inline(loops)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...dtype import PtrDType, dtypes
-from ..args import ReduceArg
+from ..args import CheckArg, ReduceArg
 from ..ops import COMPARISONS, OPS, REDUCTIONS, SCANS, Ops
 from ..uop import UOp
 
@@ -132,6 +132,8 @@ _NO_FLOATS = frozenset((Ops.AND, Ops.OR, Ops.XOR))
 def elementwise(u: UOp) -> str | None:
     """The number of sources, their types and lanes, and the type of the result are those of the op's row."""
     info = OPS[u.op]
+    if u.op is Ops.CHECK:
+        return _check(u)
     if len(u.src) != info.arity:
         return f"it takes {info.arity} sources, not {len(u.src)}"
     for s in u.src:
@@ -158,6 +160,22 @@ def elementwise(u: UOp) -> str | None:
         return f"it is for integers, not {kind}"
     if u.op in _NO_FLOATS and dtypes.is_float(kind):
         return f"it is for integers and bools, not {kind}"
+    return None
+
+
+def _check(u: UOp) -> str | None:
+    """A value, whether its index is good, and the index."""
+    if not isinstance(u.arg, CheckArg):
+        return f"its arg is a CheckArg, not {u.arg!r}"
+    if len(u.src) != 3:
+        return f"it takes 3 sources, not {len(u.src)}"
+    value, good, place = u.src
+    if value.dtype is not u.dtype:
+        return f"its dtype is that of its value, {value.dtype}, not {u.dtype}"
+    if not dtypes.is_bool(good.dtype) or not dtypes.is_int(place.dtype):
+        return f"it takes a bool and an integer, not {good.dtype} and {place.dtype}"
+    if good.dtype.count != u.dtype.count or place.dtype.count != u.dtype.count:
+        return f"it has {u.dtype.count} lanes, its sources {good.dtype.count} and {place.dtype.count}"
     return None
 
 

@@ -66,6 +66,13 @@ def _elementwise(u: UOp) -> str | None:
     return no_index(elementwise)(u)
 
 
+def _check(u: UOp) -> str | None:
+    """A checked value, with the memory of reports behind it."""
+    if len(u.src) != 4 or u.src[3].op is not Ops.DEFINE_GLOBAL:
+        return "it takes a value, a bool, an integer and the DEFINE_GLOBAL of reports"
+    return elementwise(u.replace(src=u.src[:3]))
+
+
 def _plain_source(u: UOp) -> str | None:
     """A VIEW below a CONST or IOTA is the place itself, not a value seen through one."""
     return "its VIEW has no value below it" if u.src[0].src else None
@@ -93,5 +100,6 @@ KERNEL = Spec(
         Ops.SORT: both(sources(Ops.LOAD), sort),
         Ops.STAGE: both(sources(None), keeps_dtype(1), arg_is(int)),
         **dict.fromkeys(ELEMENTWISE, one_lane(_elementwise)),
+        Ops.CHECK: one_lane(_check),
     },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...dtype import dtypes
 from ...tensor import Tensor, no_grad
+from ...tensor.indexing.addresses import trusted
 
 
 def embedding(
@@ -34,7 +35,9 @@ def _limit_lines(weight: Tensor, index: Tensor, max_norm: float, norm_type: floa
         table = weight.detach()
         flat = index.flatten()
         asked = Tensor.zeros(table.shape[0], dtype=dtypes.bool, device=table.device)
-        asked = asked.scatter(0, flat, Tensor.ones(*flat.shape, dtype=dtypes.bool, device=table.device))
+        ones = Tensor.ones(*flat.shape, dtype=dtypes.bool, device=table.device)
+        with trusted():  # the look-up itself checks
+            asked = asked.scatter(0, flat, ones)
         norm = table.norm(norm_type, 1, keepdim=True)
         limited = table * (max_norm / (norm + 1e-7))
         weight.assign((asked.unsqueeze(1) & (norm > max_norm)).where(limited, table))

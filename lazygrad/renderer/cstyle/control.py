@@ -59,7 +59,9 @@ class Control(Text):
         self.indent += 1
 
     def branch(self, node: UOp) -> None:
-        condition = self.of(node.src[0])
+        condition, lanes = self.of(node.src[0]), node.src[0].dtype.count
+        if lanes > 1:  # where it holds in any lane
+            condition = "|".join(f"{condition}[{lane}]" for lane in range(lanes))
         self.waiting.pop(node.src[0], None)
         self.settle(self.carried[node])
         self.line(f"if ({condition}) {{")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...dtype import DType, PtrDType, dtypes
+from ...ir.expression import buffer_name
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..alignment import multiple_of
@@ -115,7 +116,7 @@ class Memory(Text):
             self.waiting.pop(s, None)
 
     def define_global(self, node: UOp) -> None:
-        self.value[node] = f"data{node.arg}"
+        self.value[node] = buffer_name(node)
 
     def define_var(self, node: UOp) -> None:
         self.value[node] = variable_name(node.arg[0])

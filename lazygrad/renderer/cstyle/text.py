@@ -137,7 +137,7 @@ def uses_of(uops: Sequence[UOp]) -> dict[UOp, int]:
     uses: dict[UOp, int] = {}
     for node in reversed(uops):
         times = uses.get(node, 0) if node.op is Ops.INDEX else 1
-        if node.op is Ops.GEP:
+        if node.op is Ops.GEP or (node.op is Ops.IF and node.src[0].dtype.count > 1):
             times = 2  # a lane can be taken of a name only
         for s in node.src:
             uses[s] = uses.get(s, 0) + times

@@ -94,7 +94,11 @@ class Control(Text):
         loop = self._enter(node)
         loop.head = self.names.fresh("if")
         loop.exit = f"{loop.head}.end"
-        self.emit(f"br i1 {self.of(node.src[0])}, label %{loop.head}, label %{loop.exit}")
+        condition, lanes = self.of(node.src[0]), node.src[0].dtype.count
+        if lanes > 1:  # where it holds in any lane
+            bits = self.let("alu", f"bitcast <{lanes} x i1> {condition} to i{lanes}")
+            condition = self.let("alu", f"icmp ne i{lanes} {bits}, 0")
+        self.emit(f"br i1 {condition}, label %{loop.head}, label %{loop.exit}")
         self.label(loop.head)
 
     def end_branch(self, node: UOp) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...ir.expression import buffer_name
 from ...ir.ops import COMPARISONS, Ops
 from ...ir.uop import UOp
 from ..names import variable_name
@@ -31,7 +32,7 @@ class Function(Remainder, Casts, Vectors, Memory, Control):
             writer(self, node)
         self.store_past_caches()
         parameters = [
-            f"ptr noalias %data{p.arg}"
+            f"ptr noalias %{buffer_name(p)}"
             if p.op is Ops.DEFINE_GLOBAL
             else f"{type_text(p.dtype)} %{variable_name(p.arg[0])}"
             for p in self.parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...dtype import DType, PtrDType, dtypes
+from ...ir.expression import buffer_name
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..names import variable_name
@@ -175,7 +176,7 @@ class Memory(Text):
         return ["!0 = !{i32 1}"] if self.nontemporal else []
 
     def define_global(self, node: UOp) -> None:
-        self.value[node] = f"%data{node.arg}"
+        self.value[node] = "%" + buffer_name(node)
 
     def define_var(self, node: UOp) -> None:
         self.value[node] = "%" + variable_name(node.arg[0])

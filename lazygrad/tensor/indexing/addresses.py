@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Sequence
+from typing import Self
 
+from ...config import CHECK_INDEX
 from ...device import Devices
 from ...dtype import DType, dtypes
 from ...gradient import expanded, filled
+from ...ir.args import CheckArg
 from ...ir.index import sint
 from ...ir.ops import Ops
-from ...ir.uop import UOp
-from ...shape import movement, shape_of
+from ...ir.uop import UOp, origin
+from ...schedule.reports import Site
+from ...shape import movement, shape_of, shape_text, vmax
 from ...shape.sizes import mul, prod
 from ..creation import counting_dtype, iota
+from ..trace import user_line
 
 
 def places_in(shape: tuple[sint, ...], device: Devices) -> UOp:
@@ -35,9 +42,11 @@ def number(value: sint, shape: tuple[sint, ...], dtype: DType) -> UOp:
     return expanded(UOp(Ops.CAST, dtype, (value,)), shape)
 
 
-def wrapped(position: UOp, size: sint, counting: DType) -> tuple[UOp, UOp]:
-    """(indices with negative ones counted from the end, whether they are in range)."""
-    shape = shape_of(position)
+def wrapped(position: UOp, size: sint, counting: DType, known: bool = False) -> tuple[UOp, UOp]:
+    """(indices with negative ones counted from the end, whether they are in range: which is checked, unless
+    it is `known`).
+    """
+    shape, given = shape_of(position), position
     unsigned = dtypes.is_unsigned(position.dtype)
     wide = counting if position.dtype.itemsize <= counting.itemsize and not unsigned else dtypes.int64
     position = position.cast(wide)
@@ -45,7 +54,71 @@ def wrapped(position: UOp, size: sint, counting: DType) -> tuple[UOp, UOp]:
     if not unsigned:
         position = (position < zero).where(position + limit, position)
     inside = (zero <= position) & (position < limit)
+    if not known:
+        inside = checked(inside, inside, given, size)
     return position.cast(counting), inside
+
+
+# *** indices that only the data knows
+
+
+class _Trust(threading.local):
+    """Whether indices in this thread are in range by construction."""
+
+    given: bool = False
+
+
+_trust = _Trust()
+
+
+class trusted(contextlib.ContextDecorator):
+    """Within it (or a function it decorates) indices are not checked: they are in range by construction, or
+    are out of range on purpose.
+    """
+
+    def __init__(self) -> None:
+        self._outer: list[bool] = []
+
+    def _recreate_cm(self) -> Self:  # a decorated function may run in several threads at once
+        return type(self)()
+
+    def __enter__(self) -> Self:
+        self._outer.append(_trust.given)
+        _trust.given = True
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _trust.given = self._outer.pop()
+
+
+def checked(value: UOp, good: UOp, index: UOp, size: sint) -> UOp:
+    """The value; where a kernel that computes it finds that an index is not good for an axis of this size,
+    reading a result raises IndexError with the user's line.
+    """
+    if _trust.given or not CHECK_INDEX or _always_fits(index.dtype, size):
+        return value
+    if isinstance(size, int) and not size and 0 not in shape_of(index):
+        raise IndexError(f"an index of shape {shape_text(shape_of(index))} for an axis of size 0")
+    arg = CheckArg(size if isinstance(size, int) else shape_text((size,)).strip("(,)"))
+    made = UOp(Ops.CHECK, value.dtype, (value, good, index), arg)
+    if "site" not in made.facts:
+        name = "an index" if origin.current is None else origin.current.name
+        made.facts["site"] = Site(name, user_line())
+    return made
+
+
+def _always_fits(dtype: DType, size: sint) -> bool:
+    """Whether every number of a type is in range: bytes look up in a table of 256."""
+    return dtypes.is_unsigned(dtype) and isinstance(size, int) and int(dtypes.max(dtype)) < size
+
+
+def is_below(index: UOp, count: sint) -> UOp:
+    """Whether numbers are from 0 on and below `count`: compared in their own type, where that can hold it."""
+    shape, dtype = shape_of(index), index.dtype
+    if vmax(count) > dtypes.max(dtype):
+        index, dtype = index.cast(dtypes.int64), dtypes.int64
+    below = index < number(count, shape, dtype)
+    return below if dtypes.is_unsigned(dtype) else (filled(shape, dtype, 0) <= index) & below
 
 
 def aligned(node: UOp, before: int, rank: int, behind: int) -> UOp:

@@ -1,7 +1,7 @@
 """Reading and writing along an axis by a tensor of indices: gather, scatter, and what selects by them.
 
-Indices are treated as `x[...]` treats index tensors: a negative one counts from the end, a read out of range
-gives 0, a write there is dropped, and of repeated places the last one stays.
+Indices are treated as `x[...]` treats index tensors: a negative one counts from the end, one that is out of
+range raises IndexError when a result is read, and of repeated places the last one stays.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class GatheringMixin(IndexingMixin):
     def gather(self, dim: int, index: TensorBase) -> Tensor:
         """Elements picked along an axis: result[i][j] = self[index[i][j]][j] for axis 0.
 
-        An index out of range gives 0.
+        An index out of range raises IndexError when a result is read; under `CHECK_INDEX=0` it gives 0.
 
         index  integers, with as many axes as the tensor, on the others no larger; the result has its shape
 

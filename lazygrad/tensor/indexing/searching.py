@@ -9,6 +9,7 @@ from ...shape import shape_text, vmax
 from ..base import TensorBase
 from ..creation import counting_dtype, iota, place_dtype
 from ..reduce.statistics import StatisticsMixin
+from .addresses import trusted
 
 if TYPE_CHECKING:
     from ... import Tensor
@@ -54,7 +55,7 @@ class SearchingMixin(StatisticsMixin):
                 f"searchsorted in rows of shape {shape_text(self.shape)} needs values of as many rows, "
                 f"not shape {shape_text(wanted.shape)}"
             )
-        ordered = self if sorter is None else self.gather(self.ndim - 1, sorter)
+        ordered = self if sorter is None else self.gather(self.ndim - 1, sorter)  # the one that is checked
         common = least_upper_dtype(self.dtype, wanted.dtype)
         ordered, wanted = ordered.cast(common).detach(), wanted.cast(common).detach()
         size = vmax(self.shape[-1])
@@ -65,7 +66,8 @@ class SearchingMixin(StatisticsMixin):
         step = 1 << max(size.bit_length() - 1, 0)
         while step and size:
             candidate = found + step
-            element = ordered.gather(self.ndim - 1, (candidate - 1).minimum(size - 1))
+            with trusted():
+                element = ordered.gather(self.ndim - 1, (candidate - 1).minimum(size - 1))
             # written so that NaN belongs behind all others
             passed = ~(element > queries) if after else ~(element >= queries)
             found = ((candidate <= size) & passed).where(candidate, found)
@@ -102,7 +104,8 @@ class SearchingMixin(StatisticsMixin):
         else:
             ordered = line.sort(0)[0]
             places = ordered.searchsorted(self).minimum(count - 1)
-            found = ordered[places] == self
+            with trusted():
+                found = ordered[places] == self
         return ~found if invert else found
 
     # *** what occurs
@@ -130,7 +133,8 @@ class SearchingMixin(StatisticsMixin):
         found, group, counts = _runs(values)
         inverse: Any = None
         if return_inverse:
-            inverse = group._filled(0).scatter(0, order, group).reshape(self.shape)
+            with trusted():
+                inverse = group._filled(0).scatter(0, order, group).reshape(self.shape)
         return _answers(found, inverse, counts() if return_counts else None)
 
     def _unique_slices(self, axis: int, return_inverse: bool, return_counts: bool) -> Any:
@@ -169,6 +173,7 @@ class SearchingMixin(StatisticsMixin):
 
     # *** how often
 
+    @trusted()
     def bincount(self, weights: TensorBase | None = None, minlength: int = 0) -> Tensor:
         """How often each number from 0 on occurs in a line of integers, or the sum of their weights.
 
@@ -200,6 +205,7 @@ class SearchingMixin(StatisticsMixin):
             return empty
         return empty.scatter_add(0, self, self._filled(1, dtype) if weights is None else weights)
 
+    @trusted()
     def histc(self, bins: int = 100, min: ConstType = 0, max: ConstType = 0) -> Tensor:
         """How many elements lie in each of some bins of equal width from min to max; others are not counted.
 
@@ -225,6 +231,7 @@ class SearchingMixin(StatisticsMixin):
         one = x._filled(1.0).cast(dtype)
         return self.zeros(bins, dtype=dtype, device=self.device).scatter_add(0, index, one)
 
+    @trusted()
     def histogram(
         self,
         bins: Any = 100,
@@ -265,6 +272,7 @@ class SearchingMixin(StatisticsMixin):
         return found / (found.sum() * edges.diff()) if density else found, edges
 
 
+@trusted()
 def _runs(line: Any) -> tuple[Any, Any, Any]:
     """Slices along the first axis that differ from the one before: (them, the run of each slice, a function
     that counts the slices of each run)."""
@@ -288,7 +296,8 @@ def _runs(line: Any) -> tuple[Any, Any, Any]:
 
     def counts() -> Any:
         ones = counter._filled(1)
-        return line.zeros(total, dtype=whole, device=line.device).scatter_add(0, group, ones)
+        with trusted():
+            return line.zeros(total, dtype=whole, device=line.device).scatter_add(0, group, ones)
 
     return line[first], group, counts
 

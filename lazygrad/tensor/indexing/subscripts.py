@@ -4,8 +4,9 @@ Slices are views, integer tensors computed addresses (gather, scatter).
 
 An integer index counts from the end where it is negative. What the host knows to be wrong raises
 IndexError at the call: an int, list or array out of range, a mask of another size than its axis. An index
-*in a tensor* is not looked at before it is used: a read out of range gives 0, and a write there is dropped.
-Where indices repeat, the last one in row-major order is what is stored.
+*in a tensor* is looked at by the kernel that uses it, and raises IndexError when a result is read; under
+`CHECK_INDEX=0` a read out of range gives 0, and a write there is dropped. Where indices repeat, the last one
+in row-major order is what is stored.
 
 An int beside index tensors selects before they are looked at, as in PyTorch: `x[1, :, [0, 2]]` has the axes
 of `:` and of the list in this order. (numpy broadcasts the int with the list and moves both to the front.)
@@ -29,7 +30,7 @@ from ..modes import mode
 from ..places import devices_text, meeting
 from ..random.sampling import RandomMixin
 from ..storage import is_view
-from .addresses import aligned, every, number, places_in, strides_of, wrapped
+from .addresses import aligned, every, number, places_in, strides_of, trusted, wrapped
 
 if TYPE_CHECKING:
     from ... import Tensor
@@ -45,8 +46,8 @@ class _Parsed(NamedTuple):
     steps: list[int]
     #: for each axis of the result before gathering: the axis of the source, or None for a new one
     kept: list[int | None]
-    #: (place in `kept`, index tensor)
-    tensors: list[tuple[int, Any]]
+    #: (place in `kept`, index tensor, whether the host has seen that it is in range)
+    tensors: list[tuple[int, Any, bool]]
 
 
 class IndexingMixin(RandomMixin):
@@ -129,7 +130,7 @@ class IndexingMixin(RandomMixin):
                 parsed.kept.append(axis)
             elif isinstance(entry, TensorBase):
                 self._check_known(known.get(id(entry)), axis)
-                parsed.tensors.append((len(parsed.kept), entry))
+                parsed.tensors.append((len(parsed.kept), entry, id(entry) in known))
                 parsed.kept.append(axis)
             else:
                 begin = self._position(entry, axis)
@@ -229,14 +230,14 @@ class IndexingMixin(RandomMixin):
         final = tuple(1 if axis is None else shape[axis] for axis in parsed.kept)
         return self._unary(movement.reshape(node, final))
 
-    def _flat_index(self, tensors: Sequence[tuple[int, Any]]) -> tuple[UOp, tuple[sint, ...]]:
+    def _flat_index(self, tensors: Sequence[tuple[int, Any, bool]]) -> tuple[UOp, tuple[sint, ...]]:
         """Where in the flattened tensor the elements are that index tensors select, and their shape.
 
-        tensors  (axis, index) pairs
+        tensors  (axis, index, whether it is known to be in range)
         """
-        places = [place for place, _ in tensors]
-        indices = [t for _, t in tensors]
-        lines = [place for place, t in tensors if t.ndim] or places[:1]  # a 0-d index is like an int
+        places = [place for place, _, _ in tensors]
+        indices = [t for _, t, _ in tensors]
+        lines = [place for place, t, _ in tensors if t.ndim] or places[:1]  # a 0-d index is like an int
         for t in indices:
             if self._is_apart(t):
                 raise ValueError(
@@ -259,10 +260,10 @@ class IndexingMixin(RandomMixin):
         strides = strides_of(self.shape)
         total: UOp | None = None
         valid: UOp | None = None
-        for place, t in zip(places, indices, strict=True):
+        for place, t, known in tensors:
             size = self.shape[place]
             position = aligned(t.uop, len(before), rank, len(behind))
-            position, inside = wrapped(position, size, counting)
+            position, inside = wrapped(position, size, counting, known)
             position = broadcast_to(position * number(strides[place], shape_of(position), counting), shape)
             inside = broadcast_to(inside, shape)
             total = position if total is None else total + position
@@ -288,7 +289,8 @@ class IndexingMixin(RandomMixin):
             raise TypeError(f"masked_select needs a bool mask, not {mask.dtype}")
         shape = broadcast_shapes(self.shape, mask.shape)
         wide = self._operand(mask).expand(shape)
-        return self.expand(shape).flatten()[self._mask_positions(wide.flatten())[0]]
+        with trusted():
+            return self.expand(shape).flatten()[self._mask_positions(wide.flatten())[0]]
 
     # *** writing
 
@@ -356,7 +358,7 @@ class IndexingMixin(RandomMixin):
                 f"to a part of shape {shape_text(shape)}"
             ) from None
 
-    def _scatter_to(self, target: Any, tensors: Sequence[tuple[int, Any]], source: TensorBase) -> None:
+    def _scatter_to(self, target: Any, tensors: Sequence[tuple[int, Any, bool]], source: TensorBase) -> None:
         index, shape = target._flat_index(tensors)
         values = self._fitted(source, shape)
         flat = movement.reshape(target.uop, (target.numel(),))

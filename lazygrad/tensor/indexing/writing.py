@@ -1,7 +1,8 @@
 """Copies with parts replaced: by index, by mask, by view. Nothing is written in place.
 
 Where indices repeat, what combines is combined in order, and what is stored last stays: results do not
-depend on how a kernel is run. An index in a tensor that is out of range is dropped.
+depend on how a kernel is run. An index in a tensor that is out of range raises IndexError when a result is
+read; under `CHECK_INDEX=0` it is dropped.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..base import TensorBase
 from ..kinds import is_number, is_tensor
 from ..likeness import LikenessMixin
 from ..sources import check_fits, real_number
-from .addresses import places_in
+from .addresses import checked, is_below, places_in, trusted
 
 if TYPE_CHECKING:
     from ... import Tensor
@@ -157,7 +158,8 @@ class WritingMixin(LikenessMixin):
     def masked_scatter(self, mask: TensorBase, source: TensorBase) -> Tensor:
         """A copy in which the places where a mask holds take the elements of `source`, one after another.
 
-        Fewer elements than places leave zeros.
+        Fewer elements than places raise IndexError when a result is read; under `CHECK_INDEX=0` they leave
+        zeros.
 
         >>> Tensor([1, 2, 3]).masked_scatter(Tensor([True, False, True]), Tensor([7, 8])).tolist()
         [7, 2, 8]
@@ -171,7 +173,12 @@ class WritingMixin(LikenessMixin):
         shape = broadcast_shapes(self.shape, mask.shape)
         wide: Any = self._make(movement.broadcast_to(mask.uop, shape))
         turn = wide.flatten().cumsum(0) - 1
-        values = source.reshape((source.numel(),))[turn].reshape(shape)  # type: ignore[attr-defined]
+        line = source.reshape((source.numel(),))  # type: ignore[attr-defined]
+        if line.shape[0]:  # else the mask holds nowhere, or the index says what is wrong
+            good = is_below(turn.uop, line.shape[0]) | wide.flatten().logical_not().uop
+            turn = turn._make(checked(turn.uop, good, turn.uop, line.shape[0]), turn)
+        with trusted():
+            values = line[turn].reshape(shape)
         return wide.where(values, self)  # type: ignore[no-any-return]
 
     # *** parts that a view names

@@ -14,6 +14,7 @@ from ...ir.index import sint
 from ...shape import prod, resolve_equal, shape_text
 from ..base import TensorBase
 from ..creation import iota, place_dtype
+from ..indexing.addresses import checked, is_below, trusted
 from .attention import AttentionMixin
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class ClassLossMixin(AttentionMixin):
     def one_hot(self, num_classes: int = -1) -> Tensor:
         """Class numbers as lines with a 1 at the class, on a new last axis.
 
-        A number that is no class gives a line of zeros. Without `num_classes` it runs, to count.
+        A number that is no class raises IndexError when a result is read (under `CHECK_INDEX=0` it gives a
+        line of zeros). Without `num_classes` it runs, to count.
 
         >>> Tensor([0, 2]).one_hot(3).tolist()
         [[1, 0, 0], [0, 0, 1]]
@@ -45,7 +47,14 @@ class ClassLossMixin(AttentionMixin):
         if num_classes < -1:
             raise ValueError(f"one_hot needs a number of classes, or -1 to count them, not {num_classes}")
         count = int(self.max().item()) + 1 if num_classes == -1 else num_classes
-        return self._classes(count).cast(default_int())
+        return self._class_checked(count)._classes(count).cast(default_int())
+
+    def _class_checked(self, count: sint, unless: Any = None) -> Tensor:
+        """These class numbers, of which each is to be one of `count`, or need not be where `unless` holds."""
+        good = is_below(self.uop, count)
+        if unless is not None:
+            good = good | unless.uop
+        return self._make(checked(self.uop, good, self.uop, count), self)
 
     def _classes(self, count: sint) -> Tensor:
         """Whether each of `count` classes (on a new last axis) is the one that an element names."""
@@ -86,8 +95,8 @@ class ClassLossMixin(AttentionMixin):
         weight        of each class         label_smoothing  the share that is spread over all classes
         ignore_index  the class number that does not count
 
-        A number that is no class (negative, or too great) is none that is looked up: it does not count
-        either, and its loss is 0 but for the share of `label_smoothing`.
+        A number that is no class (negative, or too great) raises IndexError when a result is read; under
+        `CHECK_INDEX=0` it does not count, and its loss is 0 but for the share of `label_smoothing`.
 
         >>> Tensor([[0.0, 0.0]]).cross_entropy(Tensor([1])).item()
         0.6931471824645996
@@ -124,7 +133,8 @@ class ClassLossMixin(AttentionMixin):
 
         weight  of each class: losses are multiplied, and their mean divided by, the weights
 
-        A number that is no class has a loss of 0, and does not count in the mean.
+        A number that is no class, nor `ignore_index`, raises IndexError when a result is read; under
+        `CHECK_INDEX=0` it has a loss of 0, and does not count in the mean.
 
         >>> Tensor([[-1.0, -2.0]]).nll_loss(Tensor([1])).item()
         2.0
@@ -142,6 +152,9 @@ class ClassLossMixin(AttentionMixin):
             )
         if not dtypes.is_int(target.dtype):
             raise TypeError(f"class numbers are integers, not {target.dtype}")
+        ignored = None if ignore_index is None else target == ignore_index
+        real = target._make(is_below(target.uop, self.shape[axis]))
+        target = target._class_checked(self.shape[axis], ignored)
         hit = (
             target._classes(self.shape[axis]).movedim(-1, axis)
             if self.ndim > 1
@@ -149,14 +162,13 @@ class ClassLossMixin(AttentionMixin):
         )
         scale = None if weight is None else _on_axis(weight, axis, self.ndim)
         losses = -(hit.where(self, 0) if scale is None else hit.where(self * scale, 0)).sum(axis)
-        counted = hit.cast(self.dtype) if scale is None else hit.where(scale, 0)
-        weights = counted.sum(axis)
-        if ignore_index is not None:
-            used = target != ignore_index
+        weights = real.cast(self.dtype) if scale is None else hit.where(scale, 0).sum(axis)
+        if ignored is not None:
+            used = ignored.logical_not()
             losses, weights = used.where(losses, 0), used.where(weights, 0)
         if label_smoothing:
             every = -(self if scale is None else self * scale).sum(axis) / self.shape[axis]
-            if ignore_index is not None:
+            if ignored is not None:
                 every = used.where(every, 0)
             losses = losses * (1.0 - label_smoothing) + every * label_smoothing
         if reduction == "mean":
@@ -168,7 +180,8 @@ class ClassLossMixin(AttentionMixin):
     ) -> Tensor:
         """The cross entropy of logits with classes on the last axis.
 
-        Y holds class numbers; `ignore_index` counts not, nor a number that is no class.
+        Y holds class numbers; `ignore_index` counts not. A number that is no class raises IndexError when a
+        result is read.
 
         >>> Tensor([[0.0, 0.0]]).sparse_categorical_crossentropy(Tensor([1])).item()
         0.6931471824645996
@@ -238,7 +251,7 @@ class ClassLossMixin(AttentionMixin):
             )
             return alone.squeeze(0)._reduced(reduction)
         x, y = self._float(), self._class_numbers(target, self.shape[:1], "multi_margin_loss")
-        hit = y._classes(self.shape[1])
+        hit = y._class_checked(self.shape[1])._classes(self.shape[1])
         own = hit.where(x, 0.0).sum(1, keepdim=True)
         over = (x - own + margin).clamp(min=0.0)
         over = over * over if p == 2 else over
@@ -273,7 +286,8 @@ class ClassLossMixin(AttentionMixin):
             )
         x, y = self._float(), self._class_numbers(target, self.shape, "multilabel_margin_loss")
         named = (y >= 0).cast(default_int()).cumprod(-1).bool()
-        hit = y._classes(self.shape[-1]) & named.unsqueeze(-1)
+        classes = y._class_checked(self.shape[-1], named.logical_not())
+        hit = classes._classes(self.shape[-1]) & named.unsqueeze(-1)
         wanted = hit.any(-2)
         own = hit.where(x.unsqueeze(-2), 0.0).sum(-1)
         over = (1.0 - (own.unsqueeze(-1) - x.unsqueeze(-2))).clamp(min=0.0)
@@ -344,11 +358,14 @@ class ClassLossMixin(AttentionMixin):
         texts = self._padded_texts(self._operand(targets), sizes, batch)
         logs = self.cast(least_upper_dtype(self._float().dtype, dtypes.float32))
         longest: Any = texts.shape[1]
+        beyond = self._make(iota(longest, default_int(), self.device)) >= sizes.unsqueeze(1)
+        texts = texts._class_checked(classes, beyond)
         # each class between two blanks: b x b y b
         spaced = texts.unsqueeze(2)._pad_constant(((0, 0), (0, 0), (1, 0)), blank).flatten(1)
         spaced = spaced._pad_constant(((0, 0), (0, 1)), blank)
         width = 2 * longest + 1
-        scores = logs.gather(2, spaced.unsqueeze(0).expand(times, batch, width))
+        with trusted():
+            scores = logs.gather(2, spaced.unsqueeze(0).expand(times, batch, width))
         two_back = spaced._pad_constant(((0, 0), (2, 0)), blank)._window(1, 0, width)
         skips = (spaced != blank) & (spaced != two_back)
         # impossible is a number, so that differences of two such are none
@@ -393,7 +410,9 @@ class ClassLossMixin(AttentionMixin):
         column = self._make(iota(max(counts), default_int(), self.device))
         begins = sizes.cumsum(0) - sizes
         inside = column < sizes.unsqueeze(1)
-        return inside.where(texts[inside.where(begins.unsqueeze(1) + column, 0)], 0).cast(default_int())
+        with trusted():
+            found = texts[inside.where(begins.unsqueeze(1) + column, 0)]
+        return inside.where(found, 0).cast(default_int())
 
 
 def _on_axis(weight: Any, axis: int, rank: int) -> Any:

@@ -12,6 +12,7 @@ from ...dtype import DType, default_int, dtypes
 from ...shape import shape_text
 from ..base import TensorBase
 from ..creation import iota
+from ..indexing.addresses import trusted
 from .losses import LossMixin
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class NeuralMixin(LossMixin):
         padding_idx  the symbol whose line is not trained
         max_norm     lines with a greater `norm_type`-norm are scaled down to it (here; the weight stays)
 
-        Negative symbols count from the end. One that is no line of the weight gives zeros; `CHECK=1` raises.
+        Negative symbols count from the end. One that is no line of the weight raises IndexError when a result
+        is read (under `CHECK_INDEX=0` it gives zeros).
 
         >>> Tensor([1, 0]).embedding(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
         [[3.0, 4.0], [1.0, 2.0]]
@@ -101,7 +103,8 @@ class NeuralMixin(LossMixin):
         weight   (symbols, depth) → (bags, depth)
         per_sample_weights   what each symbol counts, for the sum
 
-        An empty bag gives zeros, and so counts a symbol that is no line of the weight; `CHECK=1` raises.
+        An empty bag gives zeros. A symbol that is no line of the weight raises IndexError when a result is
+        read.
 
         >>> table = Tensor([[1.0, 2.0], [3.0, 4.0]])
         >>> Tensor([0, 1, 1]).embedding_bag(table, Tensor([0, 1]), "sum").tolist()
@@ -140,10 +143,12 @@ class NeuralMixin(LossMixin):
             used = (flat != (padding_idx if padding_idx >= 0 else size + padding_idx)).unsqueeze(1) & used
         zeros = lines._make(lines.zeros(count, lines.shape[1], dtype=lines.dtype, device=self.device).uop)
         index = bag.unsqueeze(1).expand(lines.shape)
-        counts = zeros.scatter_add(0, index, used.cast(lines.dtype))
-        if mode == "max":
-            lowest = dtypes.min(lines.dtype)
-            best: Tensor = zeros._filled(lowest).scatter_reduce(0, index, used.where(lines, lowest), "amax")
-            return (counts > 0).where(best, 0.0)
-        total: Tensor = zeros.scatter_add(0, index, used.where(lines, 0.0))
+        with trusted():  # each symbol is in a bag
+            counts = zeros.scatter_add(0, index, used.cast(lines.dtype))
+            if mode == "max":
+                lowest = dtypes.min(lines.dtype)
+                chosen = used.where(lines, lowest)
+                best: Tensor = zeros._filled(lowest).scatter_reduce(0, index, chosen, "amax")
+                return (counts > 0).where(best, 0.0)
+            total: Tensor = zeros.scatter_add(0, index, used.where(lines, 0.0))
         return total if mode == "sum" else total / counts.clamp(min=1.0)

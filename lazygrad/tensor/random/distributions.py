@@ -14,6 +14,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ...dtype import dtypes
+from ..indexing.addresses import trusted
 from ..linalg.decompositions import DecompositionsMixin
 from ..shape.movement import sizes_of
 
@@ -306,7 +307,8 @@ class DistributionsMixin(DecompositionsMixin):
 def _first_accepted(accepted: Tensor, values: Tensor, otherwise: float) -> Tensor:
     """Along the first axis, the first value that was accepted."""
     first = accepted.cast(dtypes.int32).argmax(0, keepdim=True)
-    found = values.gather(0, first).squeeze(0)
+    with trusted():
+        found = values.gather(0, first).squeeze(0)
     return accepted.any(0).where(found, otherwise)
 
 

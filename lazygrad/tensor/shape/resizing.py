@@ -13,6 +13,7 @@ from ...dtype import default_int, dtypes
 from ...shape import prod, shape_text
 from ..base import TensorBase
 from ..creation import iota
+from ..indexing.addresses import trusted
 from .folding import FoldingMixin
 
 if TYPE_CHECKING:
@@ -263,7 +264,8 @@ class ResizingMixin(FoldingMixin):
             weight = factor if weight is None else weight * factor
         index = place.reshape((place.shape[0], 1, prod(place.shape[1:])))
         flat = x.reshape((*self.shape[:2], prod(self.shape[2:])))
-        picked = flat.gather(2, index.expand((*self.shape[:2], index.shape[2])))
+        with trusted():
+            picked = flat.gather(2, index.expand((*self.shape[:2], index.shape[2])))
         picked = picked.reshape((*self.shape[:2], *places, *((number,) * count)))
         weighted: Tensor = picked * seen.where(weight, 0.0).unsqueeze(1)
         return weighted.sum(tuple(range(-count, 0)))

@@ -36,7 +36,7 @@ class DType:
     scalar_type: DType
     base: DType
     _vecs: dict[int, DType]
-    _ptrs: dict[tuple[int, bool], PtrDType]
+    _ptrs: dict[tuple[int, bool, str], PtrDType]
 
     def __init__(
         self,

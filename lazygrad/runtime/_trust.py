@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 import sys
 
@@ -133,11 +132,11 @@ def _read(path: str) -> bytes:
 
 def _make(path: str) -> None:
     """A new key, whole from the first moment on; another process may have been faster."""
-    part = f"{path}.{secrets.token_hex(8)}"
+    part = f"{path}.{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(part, flags, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(KEY_BYTES))
+            file.write(os.urandom(KEY_BYTES))
             file.flush()
             os.fsync(file.fileno())
         try:

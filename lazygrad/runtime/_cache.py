@@ -196,7 +196,10 @@ class DiskCache:
     def _went_wrong(self, error: Exception) -> bool:
         """Draw the consequence of an error; whether to try once more."""
         sqlite3 = _sqlite3()
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        whole_code = getattr(error, "sqlite_errorcode", 0)
+        code = whole_code & 0xFF
+        if whole_code == sqlite3.SQLITE_IOERR_SHORT_READ:  # it was cut off
+            code = sqlite3.SQLITE_CORRUPT
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             problem = "another process keeps it locked"
         elif code == sqlite3.SQLITE_READONLY:
@@ -220,15 +223,19 @@ class DiskCache:
             if _identity(self.path) == self._opened_file:
                 if not self._is_ours():
                     raise PermissionError
-                for end in ("", *BESIDE):
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(self.path + end)
+                self._remove()
         except OSError:
             self.readable = False
             self._warn(f"it cannot be used: {error}")
             return False
         self._warn(f"it was damaged ({error}) and starts anew")
         return True
+
+    def _remove(self) -> None:
+        """Remove the file and those beside it: who still has them open shares nothing with the next."""
+        for end in ("", *BESIDE):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path + end)
 
     def _make_room(self) -> None:
         if not self.writable:
@@ -297,7 +304,7 @@ class DiskCache:
         if not self._is_ours():
             if not self.private:
                 raise _Unusable("it is no disk cache of this version of lazygrad, and is left as it is")
-            os.unlink(self.path)
+            self._remove()
             self._warn("it was of another version and starts anew")
             self._take_file()
         for end, beginnings in BESIDE.items():

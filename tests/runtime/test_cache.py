@@ -403,6 +403,34 @@ def test_in_our_own_folder_another_version_starts_anew(path, capfd):
     assert "it was of another version and starts anew" in capfd.readouterr().err
 
 
+def test_another_version_that_is_in_use_shares_nothing(path, capfd):
+    os.mkdir(os.path.dirname(path), 0o700)
+    other = sqlite3.connect(path)
+    other.execute("PRAGMA journal_mode=WAL")
+    other.execute("CREATE TABLE entries (value)")
+    other.execute("INSERT INTO entries VALUES (1)")
+    other.commit()
+    DiskCache(path, private=True).put("t", KEY, VALUE)
+    other.execute("INSERT INTO entries VALUES (2)")
+    other.commit()
+    assert DiskCache(path, private=True).get("t", KEY) == VALUE
+    assert other.execute("SELECT value FROM entries").fetchall() == [(1,), (2,)]
+    other.close()
+    assert capfd.readouterr().err.count("\n") == 1  # it was of another version
+
+
+def test_a_file_that_ends_too_early_is_damaged_and_not_full(path, capfd):
+    cache = DiskCache(path, private=True)
+    cache.put("t", KEY, VALUE)
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHORT_READ
+    assert cache._went_wrong(error)  # to be tried again
+    assert cache.get("t", KEY) is None
+    cache.put("t", KEY, VALUE)
+    assert cache.get("t", KEY) == VALUE
+    assert "it was damaged (disk I/O error) and starts anew" in capfd.readouterr().err
+
+
 def test_an_empty_file_becomes_the_cache(path, capfd):
     os.mkdir(os.path.dirname(path))
     Path(path).touch()

@@ -157,13 +157,13 @@ _BEFORE = {
 def install() -> None:
     for cls, names in ADDED.items():
         for name, value in names.items():
-            setattr(cls, name, value)
+            type.__setattr__(cls, name, value)  # `dtypes` lets nobody else set names
 
 
 def uninstall() -> None:
     for cls, names in ADDED.items():
         for name in names:
             if name in _BEFORE[cls]:
-                setattr(cls, name, _BEFORE[cls][name])
+                type.__setattr__(cls, name, _BEFORE[cls][name])
             elif name in vars(cls):
                 delattr(cls, name)

@@ -27,8 +27,8 @@ def _told_apart(conditions: list[UOp]) -> tuple[list[UOp], list[UOp]]:
 
 
 def short_conditions(sink: UOp) -> UOp:
-    """The same (form 6), where no condition asks again what one of its CHECKs says, and a number is in range
-    by one comparison.
+    """The same (form 6): no condition asks again for what one of its CHECKs says, and one comparison says
+    whether a number is in range.
     """
     nodes = sink.toposort()
     if not any(node.op is Ops.CHECK for node in nodes):
@@ -39,9 +39,9 @@ def short_conditions(sink: UOp) -> UOp:
         kept = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
         if kept is not node and "bounds" in node.facts:
             kept.facts.setdefault("bounds", node.facts["bounds"])
-        if kept.op is Ops.AND:
-            checks, others = _told_apart(conjuncts(kept))
-            kept = _all_of([*checks, *others]) if checks else _in_range(kept)
+        if node.op is Ops.AND:
+            checks, others = _told_apart(conjuncts(node))
+            kept = _all_of([made[c] for c in (*checks, *others)]) if checks else _in_range(kept)
         made[node] = kept
     return made[sink]
 
@@ -57,7 +57,7 @@ def _in_range(both: UOp) -> UOp:
         (zero, number), size = least.src, below.src[1]
         unsigned = _UNSIGNED.get(number.dtype)
         if unsigned and zero.op is size.op is Ops.CONST and zero.arg == 0 and size.arg >= 0:
-            return UOp(Ops.CMPLT, dtypes.bool, (number.bitcast(unsigned), UOp.const(unsigned, size.arg)))
+            return UOp(Ops.CMPLT, dtypes.bool, (number.cast(unsigned), UOp.const(unsigned, size.arg)))
     return both
 
 

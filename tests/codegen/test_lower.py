@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from lazygrad import Tensor
+from lazygrad import Context, Tensor
 from lazygrad.codegen.lower import lower
 from lazygrad.dtype import dtypes
 from lazygrad.ir import index
@@ -346,7 +346,8 @@ def test_a_broadcast_value_is_computed_once():
 
 def test_rows_at_computed_places_are_read_in_order():
     table, rows = Tensor.empty(50, 8), Tensor.empty(3, dtype=dtypes.int32)
-    (kernel,) = table[rows].schedule()
+    with Context(CHECK_INDEX=0):
+        (kernel,) = table[rows].schedule()
     inside, place = "0 <= alu0 and alu0 < 50", "index(0 <= alu0 & alu0 < 50 ? alu0 : 0)*8+gidx1"
     assert loops_text(lower(kernel.ast)) == lines(f"""
         for gidx0 in 0..3   GLOBAL
@@ -355,6 +356,14 @@ def test_rows_at_computed_places_are_read_in_order():
           for gidx1 in 0..8   GLOBAL
             data0[gidx0*8+gidx1] = ({inside} ? data2[{place}] : 0)
     """)
+
+
+def test_a_checked_place_is_read_without_a_condition():
+    table, rows = Tensor.empty(50, 8), Tensor.empty(3, dtype=dtypes.int32)
+    (kernel,) = table[rows].schedule()
+    text = loops_text(lower(kernel.ast))
+    assert "check(" in text
+    assert ": 0)\n" not in text
 
 
 def test_sums_that_may_wrap_around_stay_computed():

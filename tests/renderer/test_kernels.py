@@ -200,7 +200,7 @@ METAL_WORDS = frozenset(
 )
 #: Names that renderers give, and vectors.
 OURS = re.compile(
-    r"(data|[glru]idx|acc|val|alu|cast|temp)\d+|n|[xab]|[EGr]_\w+"
+    r"(bad|data|[glru]idx|acc|val|alu|cast|temp)\d+|n|[xab]|[EGr]_\w+"
     r"|(bool|u?char|u?short|u?int|u?long|half|float)[234]"
 )
 

@@ -17,6 +17,7 @@ from .grid import assign_grid
 from .legalize import legalize
 from .linearize import linearize
 from .lower import lower
+from .nest_sums import nest_sums
 from .opt import Loops, Opt, apply_opts, choose
 from .separate_loops import separate_loops
 from .sort import sort_estimate, sort_keys, sort_name, sort_program
@@ -63,6 +64,10 @@ def _assign_grid(sink: UOp, job: Job) -> UOp:
     return assign_grid(sink, job.renderer.target) if job.renderer.target.grid else sink
 
 
+def _nest_sums(sink: UOp, job: Job) -> UOp:
+    return nest_sums(sink, job.renderer.target)
+
+
 def _legalize(sink: UOp, job: Job) -> UOp:
     return legalize(sink, job.renderer)
 
@@ -80,6 +85,7 @@ PASSES = [
     Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
     Pass("vectorize", _vectorize, 5, "no UPCAST or UNROLL range is left; lanes are as wide as the target's"),
     Pass("assign grid", _assign_grid, 5, "on a grid, SPECIALs stand for GLOBAL, LOCAL and GROUP ranges"),
+    Pass("nest sums", _nest_sums, 5, "no float sum adds many times in a row to one accumulator"),
     Pass("legalize", _legalize, 6, "only ops and dtypes that the target has"),
     Pass("separate loops", _separate_loops, 6, "REDUCEs that share a loop stand in the same loops"),
     Pass("linearize", _linearize, 7, "a list in the order of writing; every loop is closed"),

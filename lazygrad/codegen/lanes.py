@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from ..dtype import DType, dtypes
@@ -129,12 +130,16 @@ def before_each_lane(op: Ops, step: Step) -> Step:
     return before
 
 
+#: So many products are added in a row at most.
+CHAIN = 16
+
+
 def combined(op: Ops, values: list[UOp], chain: bool = False) -> UOp:
-    """The values combined: in pairs (short, accurate), or in a chain, in which products fuse with sums."""
+    """The values combined: in pairs (accurate), or first in short chains, where products fuse with sums."""
+    if chain:
+        runs = [values[k : k + CHAIN] for k in range(0, len(values), CHAIN)]
+        values = [functools.reduce(lambda a, b: UOp(op, a.dtype, (a, b)), run) for run in runs]
     while len(values) > 1:
-        if chain:
-            values = [UOp(op, values[0].dtype, (values[0], values[1])), *values[2:]]
-            continue
         pairs = [UOp(op, a.dtype, (a, b)) for a, b in zip(values[::2], values[1::2], strict=False)]
         values = pairs + (values[-1:] if len(values) % 2 else [])
     return values[0]

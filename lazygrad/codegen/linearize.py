@@ -20,12 +20,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..dtype import DType, PtrDType, dtypes
+from ..ir.index import bounds
 from ..ir.nest import Block, loop_nest, scan_ranges, scan_values
 from ..ir.ops import Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp
 from .constants import lane_of
 from .guards import Guard, guard_first_thread
+from .late_sums import Chain, late_sums
+from .nest_sums import is_float_sum
 from .products import accumulate, is_first_dot, is_masked_product
 
 #: Where each kind of declaration stands at the head of the list.
@@ -56,6 +59,9 @@ class _Writer:
         self.loaded: set[UOp] = set()  # the INDEXes that are read through
         self.guards: list[UOp] = []  # the IFs of the Guards that are open
         self.fused: set[UOp] = set()  # the products that only their sum needs
+        self.running: dict[UOp, list[UOp]] = {}  # SCAN that adds floats → its accumulators
+        self.late: dict[UOp, Chain] = {}  # level of a late sum → all its levels
+        self.late_in: dict[UOp, list[UOp]] = {}  # loop → the levels that end their blocks in the middle of it
 
     def program(self, sink: UOp) -> list[UOp]:
         nodes = sink.toposort()
@@ -63,6 +69,11 @@ class _Writer:
         self.fused = self.products_to_fuse(nodes)
         body = loop_nest(sink)
         guard_first_thread(body)
+        if self.renderer is not None:
+            for chain in late_sums(body, nodes, self.renderer.target):
+                self.late.update(dict.fromkeys(chain, chain))
+                for level in chain:
+                    self.late_in.setdefault(level.src[1], []).append(level)
         self.block(body)
         head = sorted(self.head, key=lambda u: (_HEAD[u.op], _place_in_head(u)))
         return head + _without_repeated_barriers(self.body)
@@ -115,6 +126,8 @@ class _Writer:
                 elif item.op is Ops.CHECK:
                     self.made[item] = self.read(item.src[0])
                     checks.setdefault(block, []).append(item)
+                elif item in self.running:
+                    self.made[item] = self.read_sum(item)
                 elif item.op not in (Ops.REDUCE, Ops.SCAN) and item not in self.fused:
                     self.node(item)
             for check in checks.pop(block, ()):
@@ -204,7 +217,10 @@ class _Writer:
         if loop is None:
             raise RuntimeError("the kernel's body is no loop")
         for reduce in block.opens:
-            self.start(reduce)
+            levels = self.late.get(reduce, (reduce,))
+            if reduce is levels[-1]:
+                for level in levels:
+                    self.start(level, reduce)
         self.emit(self.loop(loop))
 
     def loop(self, loop: UOp) -> UOp:
@@ -214,15 +230,20 @@ class _Writer:
             made = self.made[loop] = UOp(Ops.RANGE, loop.dtype, (start, self.read(loop.src[0])), loop.arg)
         return made
 
-    def start(self, reduce: UOp) -> None:
-        """The accumulator of a REDUCE or SCAN, with the value that changes nothing."""
+    def start(self, reduce: UOp, whole: UOp) -> None:
+        """The accumulator of a REDUCE or SCAN, a level of `whole`, with the value that changes nothing."""
         start = start_value(reduce.arg, reduce.dtype.scalar())
         initial = self.declare(_same_in_all_lanes(reduce.dtype, start))
-        closed = reduce.src[1:] if reduce.op is Ops.REDUCE else scan_ranges(reduce)
-        ranges = [self.loop(r) for r in closed]
-        accumulator = UOp(Ops.DEFINE_ACC, reduce.dtype, (initial, *ranges), (self.accumulators,))
+        closed = whole.src[1:] if whole.op is Ops.REDUCE else scan_ranges(whole)
+        ranges = [self.loop(r) for r in closed if r.src[0] in self.made or r.src[0].op in _HEAD]
+        self.made[reduce] = self.accumulator(initial, ranges)
+        if reduce.op is Ops.SCAN and is_float_sum(reduce):
+            more = [self.accumulator(initial, ranges) for _ in range(2)]
+            self.running[reduce] = [self.made[reduce], *more]
+
+    def accumulator(self, initial: UOp, ranges: list[UOp]) -> UOp:
         self.accumulators += 1
-        self.made[reduce] = self.emit(accumulator)
+        return self.emit(UOp(Ops.DEFINE_ACC, initial.dtype, (initial, *ranges), (self.accumulators - 1,)))
 
     def close(self, block: Block) -> None:
         written: set[UOp] = set()
@@ -230,6 +251,8 @@ class _Writer:
             if reduce.op is Ops.SCAN:
                 self.carry(reduce)
                 continue
+            if reduce is not self.late.get(reduce, (reduce,))[0]:
+                continue  # added to in the loop of the level below
             accumulator, value = self.made[reduce], reduce.src[0]
             fused = value in self.fused
             if fused:
@@ -245,9 +268,38 @@ class _Writer:
                 written |= {*value.src[1].src}
             self.emit_new(combined, written)
             self.emit(UOp(Ops.ASSIGN, reduce.dtype, (accumulator, combined)))
+        late = self.late_in.get(block.range, []) if block.range is not None else []
+        below = [level for level in late if level is not self.late[level][-1]]
+        if below:
+            self.end_blocks(below)
         if any(map(self.is_shared, block.items)):
             self.emit(UOp(Ops.BARRIER, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
         self.emit(UOp(Ops.ENDRANGE, dtypes.void, (self.made[block.range],)))  # type: ignore[index]
+        for level in late:
+            if level not in below:
+                self.add_levels(self.late[level])
+
+    def end_blocks(self, levels: list[UOp]) -> None:
+        """In the middle of a loop, late sums are added to their next level, and begin anew."""
+        loop = levels[0].src[1]
+        middle = UOp(Ops.CONST, loop.dtype, (), bounds(loop.src[0])[1] // 2 - 1)
+        condition = self.emit(UOp(Ops.CMPEQ, dtypes.bool, (self.made[loop], middle)))
+        opened = self.emit(UOp(Ops.IF, dtypes.void, (condition,)))
+        for level in levels:
+            chain = self.late[level]
+            accumulator, total = self.made[level], self.made[chain[chain.index(level) + 1]]
+            added = self.emit(UOp(Ops.ADD, level.dtype, (total, accumulator)))
+            self.emit(UOp(Ops.ASSIGN, level.dtype, (total, added)))
+            zero = self.declare(_same_in_all_lanes(level.dtype, start_value(Ops.ADD, level.dtype.scalar())))
+            self.emit(UOp(Ops.ASSIGN, level.dtype, (accumulator, zero)))
+        self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
+
+    def add_levels(self, chain: Chain) -> None:
+        """After its loops a late sum is what each of its levels has."""
+        value = self.made[chain[0]]
+        for level in chain[1:]:
+            value = self.emit(UOp(Ops.ADD, level.dtype, (value, self.made[level])))
+        self.made[chain[-1]] = value
 
     def unwritten(self, value: UOp) -> UOp:
         """A product to fuse, or where it counts, in terms of what is written."""
@@ -256,6 +308,9 @@ class _Writer:
 
     def carry(self, scan: UOp) -> None:
         """What the next turn of a SCAN begins with: most often this turn uses it, and it is written."""
+        if scan in self.running:
+            self.carry_sum(scan)
+            return
         accumulator = self.made[scan]
         value, *factor = [self.read(s) for s in scan_values(scan)]
         if self.renderer is None:
@@ -269,6 +324,32 @@ class _Writer:
             carried = UOp(Ops.ADD, scan.dtype, (product, value))
         self.emit_new(carried, self.written)
         self.emit(UOp(Ops.ASSIGN, scan.dtype, (accumulator, carried)))
+
+    def read_sum(self, scan: UOp) -> UOp:
+        """What a running sum is before this turn: the plain one, where the exact one met infinities."""
+        total, _, plain = self.running[scan]
+        zero = total.src[0]
+        away = self.emit(UOp(Ops.SUB, scan.dtype, (total, total)))
+        finite = self.emit(UOp(Ops.CMPEQ, dtypes.bool.vec(scan.dtype.count), (away, zero)))
+        return self.emit(UOp(Ops.WHERE, scan.dtype, (finite, total, plain)))
+
+    def carry_sum(self, scan: UOp) -> None:
+        """The running sum, and what its last addition rounded up, which the next one takes back (Kahan).
+
+        A running sum is read after each addition, so its terms cannot be summed in blocks.
+        """
+        total, error, plain = self.running[scan]
+        value = self.read(scan_values(scan)[0])
+
+        def made(op: Ops, *src: UOp) -> UOp:
+            return self.emit(UOp(op, scan.dtype, src))
+
+        term = made(Ops.SUB, value, error)
+        after = made(Ops.ADD, total, term)
+        rounded = made(Ops.SUB, made(Ops.SUB, after, total), term)
+        simple = made(Ops.ADD, plain, value)
+        for accumulator, carried in ((total, after), (error, rounded), (plain, simple)):
+            self.emit(UOp(Ops.ASSIGN, scan.dtype, (accumulator, carried)))
 
     def emit_new(self, root: UOp, written: set[UOp]) -> None:
         """Append what a new expression is made of, down to what is `written`."""

@@ -107,6 +107,7 @@ def _walk(uops: Sequence[UOp], target: Target, top: _Loop) -> list[_Loop]:
     moves = _Moves(uops)
     loops, now = [top], top
     local = {u.arg[0]: u for u in uops if u.op is Ops.SPECIAL}
+    branches: list[_Loop] = []
     for u in uops:
         if u.op is Ops.RANGE:
             begin, end = (
@@ -117,6 +118,11 @@ def _walk(uops: Sequence[UOp], target: Target, top: _Loop) -> list[_Loop]:
             loops.append(now)
         elif u.op is Ops.ENDRANGE:
             now = now.outer or top
+        elif _once_in_a_loop(u) and now.outer is not None:
+            branches.append(now)
+            now = now.outer
+        elif u.op is Ops.ENDIF and _once_in_a_loop(u.src[0]) and branches:
+            now = branches.pop()
         elif u.op is Ops.DEFINE_ACC:
             now.accumulators += _instructions(u, target)
         elif u.op is Ops.ASSIGN:
@@ -133,6 +139,11 @@ def _walk(uops: Sequence[UOp], target: Target, top: _Loop) -> list[_Loop]:
         elif u.op in LANEWISE or u.op in (Ops.VECTORIZE, Ops.GEP):
             now.issued += _price(u, target)
     return loops
+
+
+def _once_in_a_loop(u: UOp) -> bool:
+    """Whether a branch is taken in one turn of a loop: what it holds counts once (`late_sums.py`)."""
+    return u.op is Ops.IF and u.src[0].op is Ops.CMPEQ and u.src[0].src[0].op is Ops.RANGE
 
 
 def _at_most(size: UOp) -> int:

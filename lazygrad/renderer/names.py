@@ -62,6 +62,14 @@ def carried_accumulators(uops: Sequence[UOp]) -> dict[UOp, list[UOp]]:
     return {around: sorted(accs, key=defined.__getitem__) for around, accs in changed.items()}
 
 
+def totals_of_sums(uops: Sequence[UOp]) -> set[UOp]:
+    """The accumulators to which those of inner loops are added: seldom used, so no registers are for them."""
+    assigned = [u for u in uops if u.op is Ops.ASSIGN]
+    return {
+        u.src[0] for u in assigned if any(s.op is Ops.DEFINE_ACC for s in u.src[1].src if s is not u.src[0])
+    }
+
+
 #: What means something else in the text of a kernel, in one language or another: names that renderers give,
 _OURS = re.compile(
     r"(data|bad|[glr]idx|acc|val|alu|cast|temp|ptr|load|loaded|store|stored|past|ordinary|if|bufs|vals)\d"

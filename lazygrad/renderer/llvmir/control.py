@@ -15,9 +15,29 @@ class Control(Text):
     """A loop has its test at the end; what it may have skipped is merged behind it."""
 
     def define_acc(self, node: UOp) -> None:
-        self.value[node] = self.of(node.src[0])
+        if node in self.totals:
+            self.memory[node] = "%" + self.names.fresh("total")
+            self.allocas.append(f"  {self.memory[node]} = alloca {type_text(node.dtype)}, align 64")
+            self.emit(f"store {self.typed(node.src[0])}, ptr {self.memory[node]}")
+        else:
+            self.value[node] = self.of(node.src[0])
+
+    def read_totals(self, node: UOp) -> None:
+        """Totals are loaded anew by each op that uses them.
+
+        They are volatile so that each is stored before the next is loaded: all stores together keep the
+        processor from multiplying for as long (measured with matmuls of 512 on a Zen 3).
+        """
+        for acc in node.src:
+            if acc in self.totals:
+                self.value[acc] = self.let(
+                    "acc", f"load volatile {type_text(acc.dtype)}, ptr {self.memory[acc]}"
+                )
 
     def assign(self, node: UOp) -> None:
+        if node.src[0] in self.totals:
+            self.emit(f"store volatile {self.typed(node.src[1])}, ptr {self.memory[node.src[0]]}")
+            return
         self.value[node] = self.value[node.src[0]] = self.of(node.src[1])
 
     def _enter(self, node: UOp) -> Loop:

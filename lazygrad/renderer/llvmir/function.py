@@ -29,6 +29,8 @@ class Function(Remainder, Casts, Vectors, Memory, Control):
                 )
             if self.waiting and node.op in ENDS_A_BLOCK:
                 self.store_past_caches()
+            if self.totals and node.op is not Ops.ASSIGN:
+                self.read_totals(node)
             writer(self, node)
         self.store_past_caches()
         parameters = [

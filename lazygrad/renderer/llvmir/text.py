@@ -11,7 +11,7 @@ from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from .. import parameters
-from ..names import Names, carried_accumulators, loop_names
+from ..names import Names, carried_accumulators, loop_names, totals_of_sums
 from ..nontemporal import nontemporal_stores
 from .places import only_in_addresses
 from .types import constant, type_text
@@ -52,7 +52,13 @@ class Text:
         self.waiting: list[tuple[UOp, str, int]] = []
         self.names = Names()
         self.loop_names = loop_names(uops)
-        self.carried = carried_accumulators(uops)
+        self.totals = totals_of_sums(uops)
+        self.carried = {
+            around: [acc for acc in carried if acc not in self.totals]
+            for around, carried in carried_accumulators(uops).items()
+        }
+        #: The memory of totals.
+        self.memory: dict[UOp, str] = {}
         self.value: dict[UOp, str] = {}
         self.open: list[Loop] = []
         self.block = "entry"

@@ -1,0 +1,161 @@
+"""Long float sums as sums of sums (form 5), so that their error grows with the logarithm of their length.
+
+    for r in 0..2048:  acc += f(r)
+becomes
+    for i in 0..16:
+      acc1 = 0
+      for j in 0..8:
+        acc2 = 0
+        for k in 0..16:  acc2 += f(128*i + 16*j + k)
+        acc1 += acc2
+      acc += acc1
+
+Each addition is rounded in the last place of what it makes. Where terms are alike these errors point in one
+direction: those of n additions in a row come to as much as n/2 half units, those of blocks, and of blocks of
+blocks, to as much as the few of each level. It costs one addition more for each block, and nothing where a
+loop is no longer than one. What is nested is the loop that Opts, lanes and registers leave, whichever Opts.
+
+Where blocks do not divide a loop, the last one is shorter: the end of its loop is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..device import Target
+from ..dtype import dtypes
+from ..ir import index
+from ..ir.args import RangeArg
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from .emulate import NARROW
+from .products import is_masked_product
+
+#: How many turns of a loop add to one accumulator, and how many of its totals to the next one.
+BLOCK, BLOCKS = 16, 8
+#: The same where products are added to so many accumulators that their totals are in memory (`late_sums.py`):
+#: a block is a quarter of the sum within these limits.
+CROWDED_BLOCK, CROWDED_BLOCKS = (36, 72), 16
+
+
+class Piece(NamedTuple):
+    """A loop in the place of a range. `apart`: what is inside of it is a sum of its own."""
+
+    loop: UOp
+    apart: bool
+
+
+def nest_sums(sink: UOp, target: Target) -> UOp:
+    """The kernel in which no float sum adds many times in a row to one accumulator.
+
+    Other reductions that share a loop with such a sum go through the same blocks.
+    """
+    nodes = sink.toposort()
+    nest = _Nest(nodes)
+    beside = Counter(node.src[1:] for node in nodes if node.op is Ops.REDUCE)
+    for node in nodes:
+        if node.op is Ops.REDUCE and is_float_sum(node):
+            nest.cut(node.src[1:], fill_registers(node.src[0], beside[node.src[1:]], target))
+    return nest.rebuilt(nodes) if nest.changed else sink
+
+
+def is_float_sum(node: UOp) -> bool:
+    """Whether a REDUCE or SCAN adds floats."""
+    return node.arg is Ops.ADD and dtypes.is_float(node.dtype.scalar_type)
+
+
+def fill_registers(value: UOp, sums: int, target: Target) -> bool:
+    """Whether a loop adds products to so many accumulators that no registers are left for their totals."""
+    product = value.src[1] if is_masked_product(value) else value
+    return product.op in (Ops.MUL, Ops.DOT) and not target.grid and 2 * sums >= target.vector_registers > 0
+
+
+class _Nest:
+    """The loops that take the places of ranges, and what they count together."""
+
+    def __init__(self, nodes: Iterable[UOp]) -> None:
+        self.fresh = 1 + max((node.arg.id for node in nodes if node.op is Ops.RANGE), default=0)
+        self.pieces: dict[UOp, list[Piece]] = {}  # outermost first
+        self.places: dict[UOp, UOp] = {}
+        self.changed = False
+
+    def cut(self, loops: Sequence[UOp], crowded: bool) -> None:
+        """Cut the loops of one sum, the innermost first, into blocks of so many turns as may be.
+
+        In a crowded loop the innermost block is two loops, so that it has a middle.
+        """
+        left, many = BLOCK, BLOCKS
+        if crowded:
+            turns = math.prod(index.bounds(r.src[0])[1] for r in loops)
+            left, many = min(max(turns // 4, CROWDED_BLOCK[0]), CROWDED_BLOCK[1]), CROWDED_BLOCKS
+        halved, apart = crowded, False
+        for r in reversed(loops):
+            if r in self.pieces:  # cut with another sum
+                left = 1
+                continue
+            size, blocks, aparts = r.src[0], [], []
+            while (most := index.bounds(size)[1]) > (
+                left + left // 2 if apart else left
+            ):  # a few are no level
+                half = halved and left > 3
+                if left > 1:
+                    blocks.append((size, _length(size, left // 2 if half else left)))
+                    aparts.append(apart)
+                    size = index.floordiv(size + (blocks[-1][1] - 1), index.const(blocks[-1][1]))
+                left, apart = (2, False) if half else (many, True)
+                halved = False
+            left //= max(most, 1)
+            self._replace(r, size, blocks[::-1], [apart, *aparts[::-1]])
+            self.changed |= apart
+            apart = False
+
+    def _replace(self, r: UOp, size: UOp, blocks: Sequence[tuple[UOp, int]], aparts: Sequence[bool]) -> None:
+        """A loop of `size` turns and loops within blocks, in each of which so many places are counted."""
+        place = r if not blocks else r.replace(src=(size,))
+        found = [place]
+        for count, length in blocks:
+            begin = place * length
+            inside = index.minimum(index.const(length), index.sub(count, begin))
+            found.append(UOp(Ops.RANGE, dtypes.index, (inside,), RangeArg(self.fresh, r.arg.kind)))
+            self.fresh += 1
+            place = begin + found[-1]
+        self.pieces[r] = [Piece(loop, apart) for loop, apart in zip(found, aparts, strict=True)]
+        if blocks:
+            self.places[r] = place
+
+    def rebuilt(self, nodes: Sequence[UOp]) -> UOp:
+        """The kernel with the loops in the places of the ranges, and a REDUCE for each level."""
+        done: dict[UOp, UOp] = dict(self.places)
+        for node in nodes:
+            if node in done:
+                continue
+            src = tuple([done[s] for s in node.src])
+            if node.op is Ops.REDUCE and not self.pieces.keys().isdisjoint(node.src[1:]):
+                done[node] = self.reduce(node, src[0])
+            else:
+                done[node] = node if src == node.src else index.rebuild(node, src)
+        return done[nodes[-1]]
+
+    def reduce(self, node: UOp, value: UOp) -> UOp:
+        """A REDUCE level by level. Between them narrow floats are as wide as in accumulators."""
+        pieces = [piece for r in node.src[1:] for piece in self.pieces.get(r, [Piece(r, False)])]
+        if value.dtype.scalar_type in NARROW and any(piece.apart for piece in pieces):
+            value = value.cast(dtypes.float32.vec(value.dtype.count))
+        loops: list[UOp] = []
+        for loop, apart in reversed(pieces):
+            if apart and loops:
+                value = UOp(Ops.REDUCE, value.dtype, (value, *loops), node.arg)
+                loops = []
+            loops.insert(0, loop)
+        value = UOp(Ops.REDUCE, value.dtype, (value, *loops), node.arg)
+        return value if value.dtype is node.dtype else value.cast(node.dtype)
+
+
+def _length(size: UOp, most: int) -> int:
+    """How many turns a block has: as many as may be, rather fewer where these divide the loop."""
+    if size.op is not Ops.CONST:
+        return most
+    return next((length for length in range(most, 2 * most // 3, -1) if size.arg % length == 0), most)

@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 
 from . import compile as compile_times
-from . import cores, latency, odd
+from . import cores, latency, odd, sums
 from .replay import run as replay
 from .speed import run as speed
 
@@ -17,6 +17,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "cores": cores,
     "odd": odd,
     "replay": replay,
+    "sums": sums,
 }
 
 

@@ -113,7 +113,7 @@ class Ops(enum.IntEnum):
     # elementwise, three sources
     WHERE = 83
     MULACC = 84
-    CHECK = 87
+    CHECK = 89
     # in every lane, sums of products by one instruction
     PACK = 85
     DOT = 86

@@ -299,3 +299,8 @@ def test_mulacc_agrees_with_fractions(data, dtype):
     exact = fractions.Fraction(a) * fractions.Fraction(b) + fractions.Fraction(c)
     expected = truncate(_round_fraction(exact, dtype), dtype) if exact else a * b + c
     assert execute(Ops.MULACC, dtype, (a, b, c), dtype) == expected
+
+
+def test_each_number_is_one_operation_but_for_old_names():
+    others = {name for name, op in Ops.__members__.items() if op.name != name}
+    assert others == {"SUM", "EMPTY"}  # of ADD and BUFFER

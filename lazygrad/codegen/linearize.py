@@ -22,7 +22,7 @@ from typing import Any
 from ..dtype import DType, PtrDType, dtypes
 from ..ir.index import bounds
 from ..ir.nest import Block, loop_nest, scan_ranges, scan_values
-from ..ir.ops import Ops, start_value
+from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp
 from .constants import lane_of
@@ -33,6 +33,7 @@ from .products import accumulate, is_first_dot, is_masked_product
 
 #: Where each kind of declaration stands at the head of the list.
 _HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
+_OPENING, _CLOSING = (Ops.RANGE, Ops.IF), (Ops.ENDRANGE, Ops.ENDIF)
 
 
 def linearize(sink: UOp, renderer: Any = None, arguments: Iterable[UOp] = ()) -> list[UOp]:
@@ -55,6 +56,8 @@ class _Writer:
         self.head: dict[UOp, None] = {}
         self.body: list[UOp] = []
         self.written: set[UOp] = set()  # all of the body
+        self.visible: set[UOp] = set()  # what of it stands in a loop or branch that is open
+        self.scopes: list[list[UOp]] = [[]]  # the same, of each
         self.accumulators = 0
         self.loaded: set[UOp] = set()  # the INDEXes that are read through
         self.guards: list[UOp] = []  # the IFs of the Guards that are open
@@ -87,6 +90,13 @@ class _Writer:
                 self.declare(source)
         self.body.append(node)
         self.written.add(node)
+        if node.op in _CLOSING:
+            self.visible.difference_update(self.scopes.pop())
+        else:
+            self.visible.add(node)
+            self.scopes[-1].append(node)
+        if node.op in _OPENING:
+            self.scopes.append([])
         return node
 
     def declare(self, node: UOp) -> UOp:
@@ -148,7 +158,8 @@ class _Writer:
         if node.op is Ops.LOAD and len(src) == 1 and len(src[0].src) > 2:
             src = (*src, self.declare(_same_in_all_lanes(node.dtype, 0)))
         made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        again = made.op is Ops.INDEX and made in self.written  # an element of a STAGE, stored before
+        # An element of a STAGE that was stored before, or what differs in a CHECK alone, which here is its value.
+        again = made in self.visible and (made.op is Ops.INDEX or made.op in ELEMENTWISE)
         self.made[node] = made if again else self.emit(made)
 
     def report(self, check: UOp) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+from . import checks, cores, latency, odd, sums
 from . import compile as compile_times
-from . import cores, latency, odd, sums
 from .replay import run as replay
 from .speed import run as speed
 
@@ -18,6 +18,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "odd": odd,
     "replay": replay,
     "sums": sums,
+    "checks": checks,
 }
 
 

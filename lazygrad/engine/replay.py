@@ -18,6 +18,7 @@ from ..config import CHECK, DEBUG, JIT, THREADS
 from ..device import Buffer, Device, GlobalCounters, copy_memory
 from ..device.reports import ReportBuffer
 from ..dtype import dtypes
+from ..ir.reports import FAILED, WORDS
 from ..schedule.items import ScheduleItem
 from ..schedule.memory import arrange
 from . import report
@@ -68,7 +69,13 @@ class Replay:
         self._build_graphs()
         #: where kernels report, and each of these kernels
         self.reports = [(b, a.item.ast) for a in ordered if type(b := a.bufs[-1]) is ReportBuffer]
-        self._words = [reports.words for reports, _ in self.reports if reports.words is not None]
+        self._unseen = [memory for memory in self.reports if memory[0].words is None]
+        self._flags = [
+            (reports.words, flag)
+            for reports, _ in self.reports
+            if reports.words is not None
+            for flag in range(FAILED, reports.size, WORDS)
+        ]
         for action in ordered:
             action.forget_memory()
         self.constants.clear()
@@ -258,22 +265,6 @@ class Replay:
 
     def run(self, handles: list[Any], values: list[int]) -> None:
         """Run the list on the memory of this call, as the flags said in the last `follow_flags`."""
-        self._run(handles, values)
-        if self.reports:
-            self._look()
-
-    def _look(self) -> None:
-        """Raise IndexError for what is reported, and leave to others what can be seen later only."""
-        for words in self._words:
-            if any(words):
-                found = [problem for memory in self.reports if (problem := problem_of(*memory))]
-                raise found[0]
-        if len(self._words) < len(self.reports):
-            for reports, ast in self.reports:
-                if reports.words is None:
-                    note_launch(reports, ast)
-
-    def _run(self, handles: list[Any], values: list[int]) -> None:
         changing = self.changing
         if self.block is not None:
             if changing:
@@ -283,6 +274,8 @@ class Replay:
             if self._only is not None and not (self._shown or observers):
                 self._only.native(self._only.desc)
                 self._count()
+                if self.reports:
+                    self._look()
                 return
         self.handles[:changing] = handles
         self.integers[: len(values)] = values
@@ -298,6 +291,18 @@ class Replay:
         if not each and DEBUG.value < 2:
             self._count()
         self.handles[:changing] = [None] * changing
+        if self.reports:
+            self._look()
+
+    def _look(self) -> None:
+        """Raise IndexError for what is reported, and leave to others what can be seen later only."""
+        for words, flag in self._flags:
+            if words[flag]:
+                found = [problem for memory in self.reports if (problem := problem_of(*memory))]
+                raise found[0]
+        if self._unseen:
+            for reports, ast in self._unseen:
+                note_launch(reports, ast)
 
     def _count(self) -> None:
         GlobalCounters.kernel_count += self.kernels

@@ -158,7 +158,7 @@ class _Writer:
         if node.op is Ops.LOAD and len(src) == 1 and len(src[0].src) > 2:
             src = (*src, self.declare(_same_in_all_lanes(node.dtype, 0)))
         made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        # An element of a STAGE that was stored before, or what differs in a CHECK alone: here it is its value.
+        # An element of a STAGE that was stored before, or what differs in a CHECK alone, its value here.
         again = made in self.visible and (made.op is Ops.INDEX or made.op in ELEMENTWISE)
         self.made[node] = made if again else self.emit(made)
 

@@ -91,11 +91,16 @@ class trusted(contextlib.ContextDecorator):
         _trust.given = self._outer.pop()
 
 
+def is_checking() -> bool:
+    """Whether indices are checked here."""
+    return bool(CHECK_INDEX) and not _trust.given
+
+
 def checked(value: UOp, good: UOp, index: UOp, size: sint) -> UOp:
     """The value; where a kernel that computes it finds that an index is not good for an axis of this size,
     reading a result raises IndexError with the user's line.
     """
-    if _trust.given or not CHECK_INDEX or _always_fits(index.dtype, size):
+    if not is_checking() or _always_fits(index.dtype, size):
         return value
     if isinstance(size, int) and not size and 0 not in shape_of(index):
         raise IndexError(f"an index of shape {shape_text(shape_of(index))} for an axis of size 0")
@@ -113,12 +118,14 @@ def _always_fits(dtype: DType, size: sint) -> bool:
 
 
 def is_below(index: UOp, count: sint) -> UOp:
-    """Whether numbers are from 0 on and below `count`: compared in their own type, where that can hold it."""
-    shape, dtype = shape_of(index), index.dtype
-    if vmax(count) > dtypes.max(dtype):
-        index, dtype = index.cast(dtypes.int64), dtypes.int64
-    below = index < number(count, shape, dtype)
-    return below if dtypes.is_unsigned(dtype) else (filled(shape, dtype, 0) <= index) & below
+    """Whether numbers are from 0 on and below `count`: negative ones are great as unsigned numbers."""
+    unsigned = _UNSIGNED[index.dtype.itemsize]
+    if vmax(count) > dtypes.max(unsigned):
+        index, unsigned = index.cast(dtypes.int64), dtypes.uint64
+    return index.cast(unsigned) < number(count, shape_of(index), unsigned)
+
+
+_UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
 def aligned(node: UOp, before: int, rank: int, behind: int) -> UOp:

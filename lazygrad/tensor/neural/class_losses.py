@@ -14,7 +14,7 @@ from ...ir.index import sint
 from ...shape import prod, resolve_equal, shape_text
 from ..base import TensorBase
 from ..creation import iota, place_dtype
-from ..indexing.addresses import checked, is_below, trusted
+from ..indexing.addresses import checked, is_below, is_checking, trusted
 from .attention import AttentionMixin
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class ClassLossMixin(AttentionMixin):
 
     def _class_checked(self, count: sint, unless: Any = None) -> Tensor:
         """These class numbers, of which each is to be one of `count`, or need not be where `unless` holds."""
+        if not is_checking():
+            return self.cast(self.dtype)
         good = is_below(self.uop, count)
         if unless is not None:
             good = good | unless.uop
@@ -153,7 +155,6 @@ class ClassLossMixin(AttentionMixin):
         if not dtypes.is_int(target.dtype):
             raise TypeError(f"class numbers are integers, not {target.dtype}")
         ignored = None if ignore_index is None else target == ignore_index
-        real = target._make(is_below(target.uop, self.shape[axis]))
         target = target._class_checked(self.shape[axis], ignored)
         hit = (
             target._classes(self.shape[axis]).movedim(-1, axis)
@@ -162,18 +163,22 @@ class ClassLossMixin(AttentionMixin):
         )
         scale = None if weight is None else _on_axis(weight, axis, self.ndim)
         losses = -(hit.where(self, 0) if scale is None else hit.where(self * scale, 0)).sum(axis)
-        weights = real.cast(self.dtype) if scale is None else hit.where(scale, 0).sum(axis)
         if ignored is not None:
             used = ignored.logical_not()
-            losses, weights = used.where(losses, 0), used.where(weights, 0)
+            losses = used.where(losses, 0)
         if label_smoothing:
             every = -(self if scale is None else self * scale).sum(axis) / self.shape[axis]
             if ignored is not None:
                 every = used.where(every, 0)
             losses = losses * (1.0 - label_smoothing) + every * label_smoothing
-        if reduction == "mean":
-            return losses.sum() / weights.sum()
-        return losses._reduced(reduction)
+        if reduction != "mean":
+            return losses._reduced(reduction)
+        if scale is None and is_checking():  # each is a class, or ignored
+            return losses.sum() / (prod(losses.shape) if ignored is None else used.cast(self.dtype).sum())
+        weights = (hit.cast(self.dtype) if scale is None else hit.where(scale, 0)).sum(axis)
+        if ignored is not None:
+            weights = used.where(weights, 0)
+        return losses.sum() / weights.sum()
 
     def sparse_categorical_crossentropy(
         self, Y: TensorBase, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"

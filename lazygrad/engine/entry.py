@@ -72,7 +72,9 @@ class Entry:
         #: what the tensors among the arguments are like
         self.signature = tuple((spec.shape, spec.dtype, spec.device) for spec in specs)
         self.draws = capture.draws
-        self._build = nest.build
+        self.build = nest.build
+        #: whether it leaves tensors besides its results, or some of these are older or constant
+        self._lasting = session.keeps(nest.tensors)
         roles = Roles(fresh=capture.fresh, zeroed=capture.zeroed)
         #: slot → the number of the tensor whose memory it is; (number, slot) of others in the same memory
         self._slots: list[int] = []
@@ -136,14 +138,16 @@ class Entry:
         layer, kind = tensors.layer, type(tensor)
         number = next((n for n, t in enumerate(call.tensors) if t is tensor), None)
         if number is not None:
-            argument = number
+            argument, self._lasting = number, True
             return lambda call, made: call.tensors[argument]
         place = layer.where(tensor)
         if place is None or session.existed(tensor):
+            self._lasting = True
             return lambda call, made: tensor
         buffer, moves = place
         base = buffer.base
         if base in roles.arguments:
+            self._lasting = True
             argument, size = self._slots[roles.arguments[base]], base.size
             return lambda call, made: layer.part(kind, call.tensors[argument], size, moves)
         if base in roles.fresh or (base in roles.zeroed and base is buffer):
@@ -152,6 +156,7 @@ class Entry:
             views.append((kind, moves))
             place_in_output = len(views) - 1
             return lambda call, made: made[output][place_in_output]
+        self._lasting = True
         storage = storages[base][0]
         return lambda call, made: layer.view(kind, storage, moves)
 
@@ -185,6 +190,17 @@ class Entry:
     def kernels(self) -> int:
         """How many kernels and copies a replay runs."""
         return self.replay.kernels
+
+    def is_sizeable(self) -> bool:
+        """Whether all that it does is to compute new results: then it can be run once more, and compared."""
+        draws = self.draws
+        drawn = draws.start is not None or draws.final is not None or draws.read
+        given = any(spec.grad for spec in self.specs)
+        return not (self.replay.written or self.gradients or drawn or given or self._lasting)
+
+    def reads_value(self, name: str) -> bool:
+        """Whether Python read the value of a Variable, or the graph is another for another value."""
+        return name in self._read_values
 
     def announce(self) -> None:
         """DEBUG=1: what was captured."""
@@ -269,6 +285,13 @@ class Entry:
 
     def run(self, call: Call) -> Any:
         """Replay on the memory of this call."""
+        return self.build(self.results(call))
+
+    def results(self, call: Call, numbers: str | None = None) -> list[Any]:
+        """The tensors that a replay gives, with a number for the Variable `numbers`.
+
+        `build` puts them in their places.
+        """
         layer, replay = tensors.layer, self.replay
         writes = self._watched.disturbed()
         for number in self._written:
@@ -280,7 +303,7 @@ class Entry:
         handles = [call.buffers[number]._buf for number in self._slots]
         made = []
         for output in self.outputs:
-            buffer, results = output.take(call.binds)
+            buffer, results = output.take(call.binds, numbers)
             handles.append(buffer._buf)
             made.append(results)
         values = self._values(call) if self._changing else []
@@ -295,7 +318,7 @@ class Entry:
         for gradient in self.gradients:
             tensor = gradient.of(call)
             tensor.grad = None if gradient.made is None else gradient.made(call, made)
-        return self._build([part(call, made) for part in self._made])
+        return [part(call, made) for part in self._made]
 
     def _values(self, call: Call) -> list[int]:
         """What the changing integers are in this call."""

@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..dtype import DType
 from ..ir.uop import UOp
 from . import tensors
 from .bytecode import EVERY, Reads, is_user_code, parameters_of, reads_of
-from .capture import JitError
+from .capture import PACKAGE, JitError
 from .compared import Compared
 from .held import Watcher
 from .outside import NumpyRandom, reads_outside, user_who_called
@@ -42,6 +43,7 @@ class Watch:
         self.entries: dict[tuple[int, Any], Entry] = {}
         self.names: set[str] = set()
         self.every = False  #: all attributes of all that is reached are asked for
+        self.hides_sizes = False  #: the function may not be told a size of a tensor
         self._on_tensor = on_tensor
         self._watcher = Watcher()
         self._reach = Reach(on_tensor, self._met)
@@ -83,6 +85,8 @@ class Watch:
         """Within the block, the user's functions that are called in this thread are noted too."""
         outer = sys.getprofile()
         if outer is not None and not isinstance(outer, types.FunctionType):
+            if self.hides_sizes:
+                raise JitError("a profiler written in C is in the way of looking at what the function asks")
             yield  # a profiler written in C cannot be shared: only the function itself is looked at
             return
 
@@ -99,6 +103,8 @@ class Watch:
                     self._refuse(reads_outside(random.Random().random, frame))
             elif event == "c_call":
                 self._refuse(reads_outside(arg, frame))
+            elif self.hides_sizes and event == "return" and _tells(frame, arg):
+                self._refuse(f"Python asks for `{frame.f_code.co_name}`")
             if outer is not None:
                 outer(frame, event, arg)
 
@@ -371,6 +377,30 @@ class Watch:
 
 _DRAWS_TWO = random.Random.gauss.__code__  # and keeps one of them for its next call
 _READS_ENVIRONMENT = type(os.environ).__getitem__.__code__
+
+
+#: Members of lazygrad's classes that tell numbers and texts, but never one that depends on a size.
+_TELL_NO_SIZE = frozenset(("ndim", "device", "requires_grad", "training", "__enter__", "__exit__"))
+
+
+def _tells(frame: types.FrameType, value: Any) -> bool:
+    """Whether lazygrad returns to other code what may be, or depend on, the size of a tensor."""
+    caller = frame.f_back
+    if caller is None or not frame.f_code.co_filename.startswith(PACKAGE):
+        return False
+    if caller.f_code.co_filename.startswith(PACKAGE) or frame.f_code.co_name in _TELL_NO_SIZE:
+        return False
+    return not _is_sizeless(value)
+
+
+def _is_sizeless(value: Any) -> bool:
+    if value is None or value is NotImplemented or isinstance(value, (tensors.layer.kind, DType)):
+        return True
+    if type(value) in (list, tuple):
+        return all(map(_is_sizeless, value))
+    if type(value) is dict:
+        return all(type(key) is str for key in value) and all(map(_is_sizeless, value.values()))
+    return isinstance(value, (type, types.FunctionType, types.MethodType))
 
 
 def _parts(defaults: Any) -> Any:

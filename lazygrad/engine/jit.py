@@ -35,6 +35,7 @@ from .guards import Watch
 from .report import show
 from .results import Nest
 from .structure import Call, Describer, Spec, binds_in, note_bind
+from .symbolic import Families
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,7 +65,7 @@ class TinyJit(Generic[P, R]):
         if not callable(fxn):
             raise TypeError(f"TinyJit takes a function, not {fxn!r}")
         # A bound method, so that walks over a model's attributes end here.
-        self._run = _State(fxn, self).call
+        self._run = _State(fxn).call
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._run(args, kwargs)  # type: ignore[no-any-return]
@@ -109,8 +110,7 @@ class TinyJit(Generic[P, R]):
     @property
     def captured(self) -> Entry | None:
         """The capture that was used last, if there is one."""
-        entries: list[Entry] = self._run.__self__.entries  # type: ignore[attr-defined]
-        return entries[0] if entries else None
+        return self._run.__self__.used  # type: ignore[attr-defined, no-any-return]
 
     def reset(self) -> None:
         """Forget every capture and free its memory; the next call is the first again."""
@@ -123,8 +123,10 @@ jit = TinyJit
 class _State:
     """What a TinyJit knows. One thread at a time is in a call of it."""
 
-    def __init__(self, fxn: Any, jit: TinyJit[..., Any]) -> None:
+    def __init__(self, fxn: Any, sized: bool = False) -> None:
         self.fxn = fxn
+        #: its captures are of symbolic sizes, which Python must not ask for
+        self.sized = sized
         self.lock = threading.RLock()
         self.attribute: str | None = None
         self.reset()
@@ -136,6 +138,10 @@ class _State:
         with self.lock:
             self.calls = 0
             self.entries: list[Entry] = []
+            #: the capture that was used last
+            self.used: Entry | None = None
+            #: the captures for many sizes
+            self.families = Families(describe_fn(self.fxn))
             #: what got other memory in the last capture; in the next it gets it before
             self.moved: list[Any] = []
             #: why the last capture was not kept: the function changed an argument
@@ -167,12 +173,14 @@ class _State:
         changed: Changed | None = None
         mismatch: Mismatch | None = None
         signature: Any = None
+        others: list[Entry] = []  # those that differ in the arguments' tensors alone
         for number, entry in enumerate(self.entries[:]):
             call = Call()
             try:
                 entry.match(args, kwargs, call)
                 if number:
                     self.entries.insert(0, self.entries.pop(number))
+                self.used = entry
                 return entry.run(call)
             except Changed as reason:
                 if call.mismatch is None:
@@ -182,10 +190,19 @@ class _State:
                     mismatch = mismatch or call.mismatch
             except Mismatch as reason:
                 mismatch = mismatch or reason
+                others.append(entry)
+        of_family = self.families.replay(args, kwargs, self._plain)
+        if of_family is not None:
+            self.used, value = of_family
+            return value
         if changed is None and mismatch is not None:
             if DEBUG >= 1:
                 show(f"JIT captures {describe_fn(self.fxn)} for another signature: {mismatch}")
-            return self._captured(args, kwargs)
+            before = self.used
+            value = self._captured(args, kwargs)
+            if self.used is not None and self.used is not before:
+                self.families.consider(args, kwargs, self.used, others, value, self._sized)
+            return value
         if changed is None:  # the last capture could not be kept
             changed = self.refused or Changed("the memory of a tensor", "its own", "held by others")
         return self._changed(changed, signature, args, kwargs)
@@ -224,6 +241,11 @@ class _State:
 
     # *** capturing
 
+    def _sized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Entry | None]:
+        """The results of arguments of symbolic sizes, and the capture of them."""
+        state = _State(self.fxn, sized=True)
+        return state._captured(args, kwargs), state.used
+
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with one_capture:
             return self._capture(args, kwargs)
@@ -248,6 +270,7 @@ class _State:
                 for bind in binds_in(tensor.shape):
                     note_bind(call, bind, spec.name)
             watch = Watch(session.realize_before)
+            watch.hides_sizes = self.sized
             watch.function(self.fxn, (*args, *kwargs.values()))
             if self.moved:
                 for storage in self.moved:
@@ -280,6 +303,7 @@ class _State:
         if not self.moved and self.refused is None and entry.complete(capture, session, specs, call, nest):
             if DEBUG >= 1:
                 entry.announce()
+            self.used = entry
             self.entries.insert(0, entry)
             self.entries = _kept(self.entries)
         return value

@@ -42,6 +42,10 @@ class Session:
         """Put back what was only for the capture. Always called."""
         raise NotImplementedError
 
+    def keeps(self, results: Sequence[Any]) -> bool:
+        """Whether there are tensors that are new and no results."""
+        raise NotImplementedError
+
     def storages(self) -> dict[Buffer, list[Any]]:
         """Base Buffer → what joins the tensors that look at it."""
         raise NotImplementedError
@@ -62,8 +66,8 @@ class Session:
 class Output:
     """Memory that a replay fills and hands out as tensors."""
 
-    def take(self, binds: dict[str, int]) -> tuple[Buffer, list[Any]]:
-        """Memory that nobody holds, and the tensors on it."""
+    def take(self, binds: dict[str, int], numbers: str | None = None) -> tuple[Buffer, list[Any]]:
+        """Memory that nobody holds, and the tensors on it; with a number for the Variable `numbers`."""
         raise NotImplementedError
 
 
@@ -128,6 +132,27 @@ class TensorLayer:
 
     def end_writes(self, storages: Sequence[Any]) -> None:
         """After memory was written: its tensors stand for the new contents, old values are gone."""
+        raise NotImplementedError
+
+    # sizes
+
+    def sized(self, tensor: Any, axes: Sequence[int], bind: UOp, most: int, known: dict[Any, Any]) -> Any:
+        """A copy of a tensor with a bound Variable, of at most `most`, as the size of these axes.
+
+        known  keeps what is equal for the next call
+        """
+        raise NotImplementedError
+
+    def unsized(self, tensor: Any, name: str, size: int) -> Any:
+        """A computed tensor with a number for the Variable of that name."""
+        raise NotImplementedError
+
+    def stand_for(self, tensor: Any, other: Any) -> None:
+        """From here on, the first tensor is the second once more."""
+        raise NotImplementedError
+
+    def agree(self, got: Any, expected: Any) -> bool:
+        """Whether two tensors are the same, but for the roundings of sums in another order."""
         raise NotImplementedError
 
     # results

@@ -1071,7 +1071,7 @@ def branched(x, reads):
 
 
 STEPS = st.lists(
-    st.tuples(st.integers(0, 1), st.integers(0, 9), st.integers(1, 6), st.integers(0, 3), st.booleans()),
+    st.tuples(st.integers(0, 1), st.integers(0, 9), st.integers(1, 6), st.integers(0, 6), st.booleans()),
     min_size=3,
     max_size=9,
 )

@@ -26,7 +26,7 @@ from ...ir.uop import UOp
 from ...schedule.kernelize import planning
 from ...schedule.versions import buffer_of, in_shape, peel, version_on
 from ...shape import shape_text
-from ...shape.movement import base_and_tracker, reshape
+from ...shape.movement import reshape
 from ...shape.sizes import prod, vmax
 from ..assigning import keep_old_values
 from ..base import TensorBase
@@ -36,6 +36,7 @@ from ..modes import mode
 from ..random import sampling
 from ..storage import Storage, base_of, is_padded
 from .results import Results, moved, moves_of, tensor_on
+from .sizes import agree, part_in_memory, sized, unsized
 from .watching import WatchedMemory, is_alone, readers_of
 
 #: Up to this many elements a constant argument is filled by the host; a larger one by a kernel.
@@ -92,24 +93,14 @@ class Tensors(TensorLayer):
             raise Changed(f"{spec.name}.requires_grad", spec.grad, tensor.requires_grad)
         put_into_memory(tensor)
         value = peel(tensor._value())
-        base, tracker = base_and_tracker(value)
+        base = base_of(value)
         if base.op is Ops.BUFFER and base.arg == spec.size and in_shape(base, shape) is value:
             return buffer_of(base).ensure_allocated()
         if spec.written:
             raise _part_is_written(spec.name)
-        if (
-            base.op is Ops.BUFFER
-            and not spec.symbolic
-            and tracker.size == spec.size
-            and len(tracker.views) == 1
-        ):
-            view = tracker.views[0]
-            if isinstance(view.offset, int) and view == type(view).create(view.shape, offset=view.offset):
-                whole = buffer_of(base).ensure_allocated()
-                offset = view.offset * spec.dtype.itemsize
-                return Buffer(
-                    spec.device, spec.size, spec.dtype, base=whole, offset=offset
-                ).ensure_allocated()
+        part = None if spec.symbolic else part_in_memory(tensor)
+        if part is not None and part.size == spec.size:
+            return part
         return _memory_of(copied_whole(tensor))[1]
 
     # *** memory
@@ -159,6 +150,26 @@ class Tensors(TensorLayer):
                 buffer = ended.facts.pop("buffer")
                 ended.facts["overwritten"] = True
                 storage.move_to(_on(buffer))
+
+    # *** sizes
+
+    def sized(
+        self, tensor: TensorBase, axes: Sequence[int], bind: UOp, most: int, known: dict[Any, Any]
+    ) -> TensorBase:
+        put_into_memory(tensor)
+        source = part_in_memory(tensor)
+        return sized(tensor, source or _memory_of(copied_whole(tensor))[1], axes, bind, most, known)
+
+    def unsized(self, tensor: TensorBase, name: str, size: int) -> TensorBase:
+        return unsized(tensor, name, size)
+
+    def stand_for(self, tensor: TensorBase, other: TensorBase) -> None:
+        tensor._uop, tensor._storage = other._value(), other._memory()
+        if tensor._storage is not None:
+            tensor._storage.add(tensor)
+
+    def agree(self, got: TensorBase, expected: TensorBase) -> bool:
+        return agree(got, expected)
 
     # *** results
 
@@ -304,6 +315,10 @@ class TensorSession(Session):
         for tensor, node, place, leaf in self._saved:
             tensor._uop, tensor._storage, tensor._leaf = node, place, leaf
         self._saved.clear()
+
+    def keeps(self, results: Sequence[TensorBase]) -> bool:
+        known = {id(tensor) for tensor in results}
+        return any(not self.existed(tensor) and id(tensor) not in known for tensor in live_tensors())
 
     def storages(self) -> dict[Buffer, list[Any]]:
         found: dict[Buffer, dict[Storage, None]] = {}

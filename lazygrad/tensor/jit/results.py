@@ -9,7 +9,7 @@ from typing import Any
 from ...device import Buffer
 from ...engine.structure import binds_in
 from ...engine.tensors import Moves, Output
-from ...ir.index import substitute
+from ...ir.index import as_sint, sint, substitute
 from ...ir.ops import MOVEMENT, Ops
 from ...ir.uop import UOp, new_node
 from ...schedule.versions import version_on
@@ -21,6 +21,8 @@ from ..storage import Storage
 KEPT_RESULTS = 2
 #: So many calls in a row make new results without looking for old ones, where the caller keeps them.
 LONGEST_REST = 8
+#: For so many values of Variables the movements are kept.
+KNOWN_SIZES = 64
 
 
 class Results(Output):
@@ -36,17 +38,19 @@ class Results(Output):
         self.symbolic = any(_binds_of(argument) for _, moves in parts for _, argument in moves)
         version = version_on(self.place, like)
         self.views = [] if self.symbolic else [View(version, kind, moves) for kind, moves in parts]
+        #: the movements for values that Variables had
+        self.known: dict[Any, list[View]] = {}
         self.kept: list[Kept] = []
         self.rest = 0  #: calls that do not look for free results
         self.longest = 0  #: how long the last such rest was
 
-    def take(self, binds: dict[str, int]) -> tuple[Buffer, list[Any]]:
+    def take(self, binds: dict[str, int], numbers: str | None = None) -> tuple[Buffer, list[Any]]:
         if self.symbolic:
-            buffer, _, made = self._fresh(binds)
+            buffer, _, made = self._fresh(self._views_for(binds, numbers))
             return buffer, made
         if self.rest:
             self.rest -= 1
-            buffer, _, made = self._fresh(binds)
+            buffer, _, made = self._fresh(self.views)
             return buffer, made
         for number, kept in enumerate(self.kept):
             if kept.is_free():
@@ -56,22 +60,33 @@ class Results(Output):
         if len(self.kept) >= KEPT_RESULTS:
             self.kept.pop(0)
             self.rest = self.longest = min(self.longest + 1, LONGEST_REST)
-        self.kept.append(Kept(*self._fresh(binds)))
+        self.kept.append(Kept(*self._fresh(self.views)))
         kept = self.kept[-1]
         kept.learn()
         return kept.buffer, kept.tensors
 
-    def _fresh(self, binds: dict[str, int]) -> tuple[Buffer, Storage, list[Any]]:
+    def _views_for(self, binds: dict[str, int], numbers: str | None) -> list[View]:
+        """The movements for what the Variables are in this call, and with a number for one of them."""
+        key = (*binds.items(), numbers)
+        views = self.known.get(key)
+        if views is None:
+            version = version_on(self.place, self.like)
+            views = []
+            for kind, moves in self.parts:
+                rebound = _rebound(moves, binds)
+                if numbers is not None:
+                    rebound = numbered(rebound, shape_of(version), numbers, binds[numbers])
+                views.append(View(version, kind, rebound))
+            if len(self.known) >= KNOWN_SIZES:
+                self.known.clear()
+            self.known[key] = views
+        return views
+
+    def _fresh(self, views: list[View]) -> tuple[Buffer, Storage, list[Any]]:
         buffer = self.like.fresh()
         node = version_on(self.place, buffer)
         storage = Storage(node)
-        made: list[Any] = []
-        if self.symbolic:
-            for kind, moves in self.parts:
-                made.append(tensor_on(kind, storage, moved(node, _rebound(moves, binds))))
-        else:
-            for view in self.views:
-                made.append(tensor_on(view.kind, storage, view.of(node)))
+        made = [tensor_on(view.kind, storage, view.of(node)) for view in views]
         return buffer, storage, made
 
 
@@ -168,6 +183,25 @@ def moved(node: UOp, moves: Moves) -> UOp:
     for op, argument in moves:
         node = UOp(op, node.dtype, (node,), argument)
     return node
+
+
+def numbered(moves: Moves, shape: tuple[sint, ...], name: str, size: int) -> Moves:
+    """The movements, from memory of this shape, with a number for the Variable of that name."""
+    found = []
+    for n, (op, argument) in enumerate(moves):
+        known = _numbers(argument, name, size)
+        if not (n == 0 and op is Ops.SHRINK and known == tuple((0, length) for length in shape)):
+            found.append((op, known))
+    return tuple(found)
+
+
+def _numbers(argument: Any, name: str, size: int) -> Any:
+    if isinstance(argument, tuple):
+        return tuple(_numbers(part, name, size) for part in argument)
+    if not isinstance(argument, UOp):
+        return argument
+    known = {b: b.src[1].replace(arg=size) for b in binds_in((argument,)) if b.src[0].arg[0] == name}
+    return as_sint(substitute((argument,), known)[argument])
 
 
 def _binds_of(argument: Any) -> list[UOp]:

@@ -174,6 +174,19 @@ def test_every_lane_of_every_kernel(device, size, dtype):
     assert x[good].tolist() == ROWS[places].tolist()
 
 
+@pytest.mark.parametrize("device", ["CPU", "PYTHON", pytest.param("CLANG", marks=needs("clang"))])
+@pytest.mark.parametrize("size", [3, 13, 37, 324, 1003])
+def test_lanes_beyond_an_axis_ask_for_no_index(device, size):
+    table = Tensor(np.arange(size, dtype=np.float32), device=device).realize()
+    places = Tensor.arange(size, device=device)  # computed: lanes beyond the end count on
+    assert table[places].tolist() == list(range(size))
+    assert (table[places // 2] * 2).sum().item() == sum(n // 2 * 2 for n in range(size))
+    assert (
+        fails(lambda: table[places + 1].tolist())
+        == f"index {size} is out of range for an axis of size {size}"
+    )
+
+
 @needs("cl")
 def test_a_device_that_the_host_does_not_see():
     x, index = Tensor(LINE, device="CL").realize(), Tensor([0, 9], device="CL").realize()

@@ -368,7 +368,7 @@ def _memories_of_rows(sink: UOp, ranges: Sequence[UOp], size: sint) -> dict[UOp,
 
 
 def _guard(sink: UOp, inside: dict[UOp, UOp], rows: dict[UOp, UOp]) -> UOp:
-    """The graph in which loads, stores and reduces happen only where the conditions on their ranges hold.
+    """The graph in which loads, stores, reduces and checks happen only where conditions on their ranges hold.
 
     A row that is kept may grow with the range that fills it, and then needs no condition.
     """
@@ -392,6 +392,13 @@ def _guard(sink: UOp, inside: dict[UOp, UOp], rows: dict[UOp, UOp]) -> UOp:
             conditions = [inside[r] for r in node.src[1:] if r in inside]
             if conditions:
                 src = (_or_identity(node, src[0], conditions), *src[1:])
+        elif node.op is Ops.CHECK:
+            conditions = [condition for r, condition in inside.items() if r in ranges_of(node)]
+            if conditions:  # what lies beyond is no index
+                good = UOp(
+                    Ops.WHERE, src[1].dtype, (index.all_of(conditions), src[1], UOp.const(src[1].dtype, True))
+                )
+                src = (src[0], good, *src[2:])
         done[node] = node if src == node.src else index.rebuild(node, src)
     return done[sink]
 

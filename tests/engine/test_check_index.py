@@ -181,10 +181,7 @@ def test_lanes_beyond_an_axis_ask_for_no_index(device, size):
     places = Tensor.arange(size, device=device)  # computed: lanes beyond the end count on
     assert table[places].tolist() == list(range(size))
     assert (table[places // 2] * 2).sum().item() == sum(n // 2 * 2 for n in range(size))
-    assert (
-        fails(lambda: table[places + 1].tolist())
-        == f"index {size} is out of range for an axis of size {size}"
-    )
+    fails(lambda: table[places + 1].tolist(), f"^index {size} is out of range for an axis of size {size} ")
 
 
 @needs("cl")

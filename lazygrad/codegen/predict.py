@@ -37,7 +37,10 @@ RESIDENT, WARP = 16384, 32
 
 @dataclass
 class _Loop:
-    """An open loop: how often it turns, what one turn issues besides inner loops, what waits for the last."""
+    """An open loop: how often it turns, what one turn issues besides inner loops, what waits for the last.
+
+    accumulators  the registers that each turn adds to
+    """
 
     range: UOp | None
     turns: float
@@ -123,9 +126,8 @@ def _walk(uops: Sequence[UOp], target: Target, top: _Loop) -> list[_Loop]:
             now = now.outer
         elif u.op is Ops.ENDIF and _once_in_a_loop(u.src[0]) and branches:
             now = branches.pop()
-        elif u.op is Ops.DEFINE_ACC:
-            now.accumulators += _instructions(u, target)
         elif u.op is Ops.ASSIGN:
+            now.accumulators += _instructions(u.src[0], target)
             now.waits = True
         elif u.op in (Ops.LOAD, Ops.STORE):
             value = u if u.op is Ops.LOAD else u.src[1]
@@ -178,8 +180,7 @@ def _price(u: UOp, target: Target) -> float:
 
 def _issue(loop: _Loop, target: Target) -> float:
     """Cycles of one turn, inner loops left out."""
-    held = loop.outer.accumulators if loop.outer is not None and loop.waits else 0.0
-    spilled = max(0.0, held - (target.vector_registers - 3)) if target.vector_bytes else 0.0
+    spilled = max(0.0, loop.accumulators - (target.vector_registers - 3)) if target.vector_bytes else 0.0
     cycles = (loop.issued + SPILL * spilled) / ISSUED
     return max(cycles, LATENCY) if loop.waits else cycles
 

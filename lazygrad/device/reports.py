@@ -5,12 +5,10 @@ Where the host sees a device's memory, it sees what was reported as soon as a ke
 
 from __future__ import annotations
 
-import sys
-import weakref
-from collections.abc import Callable
 from typing import Any
 
 from ..dtype import dtypes
+from ..locks import WeakKeys
 from .buffer import Buffer
 from .registry import CompiledDevice, Device
 
@@ -36,7 +34,7 @@ class _Pages:
             return places[0]
 
 
-_pages: weakref.WeakKeyDictionary[CompiledDevice, _Pages] = weakref.WeakKeyDictionary()
+_pages: WeakKeys[CompiledDevice, _Pages] = WeakKeys()
 
 
 class ReportBuffer(Buffer):
@@ -50,11 +48,11 @@ class ReportBuffer(Buffer):
 
     def __init__(self, device: str, count: int, sites: tuple[Any, ...]) -> None:
         opened = Device[device]
-        pages = _pages.get(opened) or _pages.setdefault(opened, _Pages(opened.name))
+        pages = _pages.get(opened) or _pages.put(opened, _Pages(opened.name))
         alignment = opened.allocator.alignment
         nbytes = -(-8 * count // alignment) * alignment
         page, offset = pages.take(nbytes)
-        self._taken = (pages.free[nbytes], page, offset)
+        self._taken: tuple[list[tuple[Buffer, int]], Buffer, int] | None = (pages.free[nbytes], page, offset)
         super().__init__(device, count, dtypes.int64, base=page, offset=offset)
         self.ensure_allocated()
         seen = opened.allocator._as_buffer(self._buf)
@@ -75,11 +73,10 @@ class ReportBuffer(Buffer):
             self.copyin(bytes(self.nbytes))
         return found
 
-    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        if ending():
-            return
-        taken = getattr(self, "_taken", None)
-        super().__del__()
+    def release(self) -> None:
+        """Give the words back to their page, once."""
+        super().release()
+        taken, self._taken = getattr(self, "_taken", None), None
         if taken is not None:
             free, page, offset = taken
             free.append((page, offset))

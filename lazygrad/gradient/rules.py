@@ -332,6 +332,7 @@ GRADIENTS: dict[Ops, Rule] = {
         (Ops.DETACH, Ops.BITCAST, Ops.IDIV, Ops.MOD, Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR), NO_GRADIENT
     ),
     Ops.SORT: NO_GRADIENT,
+    Ops.CHECK: NO_GRADIENT,  # its values are indices, or whether they are good
     **dict.fromkeys((Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE), NO_GRADIENT),
     **dict.fromkeys(
         (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.CONST, Ops.IOTA, Ops.BIND, Ops.DEFINE_VAR), NO_GRADIENT

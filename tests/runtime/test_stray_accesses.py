@@ -19,7 +19,7 @@ from tests.helpers import PATIENCE, ROOT, needs
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the guards are those of Linux")
 
 BEGIN = """
-import gc, os
+import contextlib, gc, os
 import numpy as np
 from hypothesis import given, settings
 from lazygrad import Context, Device, Tensor, TinyJit, Variable, dtypes, nn
@@ -85,7 +85,10 @@ EVERY_KIND = """
         assert np.allclose(line.cumsum(0).numpy(), np.cumsum(line.numpy()), atol=1e-4)
         assert np.array_equal(line.sort()[0].numpy(), np.sort(line.numpy()))
         assert np.array_equal(x[Tensor([0, n - 1, -1, 7, -9])].shape, (5, n + 3))
-        x[Tensor([0, n + 40, -n - 40])] = 0.0
+        for checked in (0, 1):
+            with Context(CHECK_INDEX=checked), contextlib.suppress(*[IndexError][:checked]):
+                x[Tensor([0, n + 40, -n - 40])] = 0.0
+                x.realize()
         x.layernorm().gelu().realize()
         for dtype in (dtypes.bool, dtypes.int8, dtypes.float16, dtypes.bfloat16, dtypes.float64):
             (line.cast(dtype) + line.flip(0).cast(dtype)).realize()

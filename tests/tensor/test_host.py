@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -151,7 +152,6 @@ def test_narrow_floats_are_rounded_once():
 
 
 def test_arrays_of_the_types_that_numpy_lacks():
-    ml_dtypes = pytest.importorskip("ml_dtypes")
     for name, dtype in (("bfloat16", dtypes.bfloat16), ("float8_e5m2", dtypes.fp8e5m2)):
         array = np.array([[1.5, -0.25], [4.0, 0.0]]).astype(getattr(ml_dtypes, name))
         assert (Tensor(array).dtype, Tensor(array).tolist()) == (dtype, [[1.5, -0.25], [4.0, 0.0]])

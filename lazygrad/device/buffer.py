@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections import deque
 from typing import Any
 
 from ..config import POISON
 from ..dtype import DType, numpy_name
 from ..locks import left_to, table_lock
 from .facts import AlreadyAllocatedError, DeviceError
-from .memory import DEFAULT_SPEC, Allocator, BufferSpec, ended, flat_bytes, take_back
+from .memory import (
+    DEFAULT_SPEC,
+    Allocator,
+    BufferSpec,
+    count_ended_exports,
+    ended,
+    ended_exports,
+    flat_bytes,
+    take_back,
+)
 from .registry import Device
 
 
@@ -21,19 +29,13 @@ class _Export(weakref.ref[Any]):
     __slots__ = ("buffer",)
     buffer: Buffer
 
+    def release(self) -> None:
+        if _exports.pop(id(self), None) is not None:
+            self.buffer._exported -= 1
+
 
 _exports: dict[int, _Export] = {}  # keeps the weak references themselves alive, by their id
-_ended_exports: deque[Any] = deque()
-_export_ended = _ended_exports.append
-
-
-def _count_ended_exports() -> None:
-    with table_lock:
-        while _ended_exports:
-            export = _ended_exports[0]
-            if _exports.pop(id(export), None) is not None:
-                export.buffer._exported -= 1
-            _ended_exports.popleft()
+_export_ended = ended_exports.append
 
 
 class Buffer:
@@ -114,8 +116,8 @@ class Buffer:
     @property
     def exported(self) -> int:
         """How many memoryviews, arrays and capsules outside see this memory."""
-        if _ended_exports:
-            _count_ended_exports()
+        if ended_exports:
+            count_ended_exports()
         return self._exported
 
     def export(self) -> None:

@@ -47,15 +47,28 @@ class Owner(Protocol):
 ended: deque[Owner] = deque()
 
 
+#: What was given out of a buffer and has ended: the same, and it is one less that sees the memory.
+ended_exports: deque[Owner] = deque()
+
+
 def take_back() -> None:
     """Take back the memory of owners that have ended."""
-    while ended:
+    while ended_exports or ended:
+        count_ended_exports()
         try:
             owner = ended.popleft()
-        except IndexError:  # another thread was faster
-            return
+        except IndexError:  # there is none, or another thread was faster
+            continue
         owner.release()
         del owner  # a view's end may be that of whom it is a view of, which the loop then sees
+
+
+def count_ended_exports() -> None:
+    """Count what has ended as given out no more. Ctrl-C may come between: to release one twice is no harm."""
+    with table_lock:
+        while ended_exports:
+            ended_exports[0].release()
+            ended_exports.popleft()
 
 
 GlobalCounters.take_back = take_back
@@ -125,7 +138,7 @@ class Allocator:
 
     def alloc(self, nbytes: int, options: BufferSpec = DEFAULT_SPEC, zero: bool = False) -> Any:
         """A block of at least `nbytes`; it may hold old data unless `zero`."""
-        if ended:
+        if ended or ended_exports:
             take_back()
         rounded = self._rounded(nbytes)
         handle = None

@@ -27,7 +27,7 @@ from .bytecode import EVERY, Reads, is_user_code, parameters_of, reads_of
 from .capture import PACKAGE, JitError
 from .compared import Compared
 from .held import Watcher
-from .outside import NumpyRandom, reads_outside, user_who_called
+from .outside import NumpyRandom, codes_of_collectors, reads_outside, user_who_called
 from .reach import CellEntry, Entry, KeysEntry, Place, Reach, SlotEntry, cell_value
 from .structure import Call, HeldSpec, PlainSpec, SameSpec
 from .values import MISSING, PLAIN, fields_of, is_closed_module, is_instance
@@ -90,8 +90,7 @@ class Watch:
             yield  # a profiler written in C cannot be shared: only the function itself is looked at
             return
 
-        # what the garbage collector calls runs at any time and is no part of the function
-        collectors = {f.__code__ for f in gc.callbacks if isinstance(f, types.FunctionType)}
+        collectors = codes_of_collectors()
 
         def profile(frame: types.FrameType, event: str, arg: Any) -> None:
             if event == "call":

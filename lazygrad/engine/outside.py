@@ -7,6 +7,7 @@ time or a warning for its line.
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 import types
@@ -54,7 +55,10 @@ def reads_outside(function: Any, frame: types.FrameType) -> str | None:
 def user_who_called(frame: types.FrameType) -> types.FrameType | None:
     """The frame of the user's code that this is, or that called it through libraries only."""
     at: types.FrameType | None = frame
+    collectors = codes_of_collectors()
     while at is not None:
+        if at.f_code in collectors:
+            return None
         if is_user_code(at.f_code):
             return at
         file = at.f_code.co_filename
@@ -63,6 +67,11 @@ def user_who_called(frame: types.FrameType) -> types.FrameType | None:
             return None
         at = at.f_back
     return None
+
+
+def codes_of_collectors() -> set[types.CodeType]:
+    """What the garbage collector calls: that runs at any time and is no part of a function."""
+    return {f.__code__ for f in gc.callbacks if isinstance(f, types.FunctionType)}
 
 
 def _of_function(function: Any) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import gc
 import math
+import time
 import types
 import warnings
 
@@ -439,8 +440,8 @@ def test_errors_name_the_jit():
 
 
 def test_what_the_garbage_collector_calls_is_no_part_of_the_function():
-    space = {"count": 0}
-    exec("def called(phase, info):\n    global count\n    count += 1", space)
+    space = {"count": 0, "time": time}
+    exec("def called(phase, info):\n    global count\n    count += 1\n    time.perf_counter()", space)
     gc.callbacks.append(space["called"])
     try:
 

@@ -188,7 +188,7 @@ class DiskCache:
         except _Unusable as problem:
             self.readable = False
             self._warn(str(problem))
-        except _sqlite3().Error as error:
+        except (_sqlite3().Error, UnicodeDecodeError) as error:  # the latter of a damaged table's name
             if self._went_wrong(error):
                 return self._run(statement, *values)
         return []
@@ -289,7 +289,7 @@ class DiskCache:
                 f"CREATE TABLE IF NOT EXISTS entries{VERSION} (kind TEXT NOT NULL, key BLOB NOT NULL, "
                 "value BLOB NOT NULL, hash BLOB NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (kind, key))"
             )
-        except _sqlite3().Error:
+        except (_sqlite3().Error, UnicodeDecodeError):
             connection.close()
             raise
         return connection

@@ -431,6 +431,16 @@ def test_a_file_that_ends_too_early_is_damaged_and_not_full(path, capfd):
     assert "it was damaged (disk I/O error) and starts anew" in capfd.readouterr().err
 
 
+def test_a_table_whose_name_is_no_text_is_damaged(path, capfd):
+    cache = DiskCache(path)
+    cache.put("t", KEY, VALUE)
+    cache.close()
+    contents = Path(path).read_bytes()
+    Path(path).write_bytes(contents.replace(b"entries", b"entri\x80s"))
+    assert DiskCache(path).get("t", KEY) is None
+    assert "it was damaged" in capfd.readouterr().err
+
+
 def test_an_empty_file_becomes_the_cache(path, capfd):
     os.mkdir(os.path.dirname(path))
     Path(path).touch()

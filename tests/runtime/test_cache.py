@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import sqlite3
 import stat
@@ -436,9 +437,12 @@ def test_a_table_whose_name_is_no_text_is_damaged(path, capfd):
     cache.put("t", KEY, VALUE)
     cache.close()
     contents = Path(path).read_bytes()
-    Path(path).write_bytes(contents.replace(b"entries", b"entri\x80s"))
-    assert DiskCache(path).get("t", KEY) is None
-    assert "it was damaged" in capfd.readouterr().err
+    said = []
+    for name in re.finditer(b"entries", contents):
+        Path(path).write_bytes(contents[: name.start()] + b"entri\x80s" + contents[name.end() :])
+        assert DiskCache(path).get("t", KEY) in (None, VALUE)
+        said.append(capfd.readouterr().err)
+    assert any("it was damaged ('utf-8' codec" in each for each in said)
 
 
 def test_an_empty_file_becomes_the_cache(path, capfd):

@@ -24,8 +24,9 @@ from ..dtype import DType
 from ..ir.uop import UOp
 from . import tensors
 from .bytecode import EVERY, Reads, is_user_code, parameters_of, reads_of
-from .capture import PACKAGE, JitError
+from .capture import JitError
 from .compared import Compared
+from .frames import PACKAGE
 from .held import Watcher
 from .outside import NumpyRandom, codes_of_collectors, reads_outside, user_who_called
 from .reach import CellEntry, Entry, KeysEntry, Place, Reach, SlotEntry, cell_value

@@ -163,7 +163,7 @@ def play(program: Program) -> None:
 
 
 @needs("torch")
-@fuzzed(quick=60, sweep=3000, share=1500)
+@fuzzed(quick=40, sweep=1200, share=600)
 @given(programs())
 def test_gradients(program: Program) -> None:
     play(program)

@@ -215,7 +215,7 @@ def alike(found: Tensor, wanted: Any, weak_int: bool) -> None:
     )
 
 
-@fuzzed(quick=150, sweep=4000, share=1000)
+@fuzzed(quick=150, sweep=2000, share=1000)
 @given(program())
 def test_mixed_expressions(made: tuple[str, list[Any], bool, list[tuple[str, Operand, bool, bool]]]) -> None:
     torch = require("torch")

@@ -55,7 +55,7 @@ def assert_close(found, exact, count, bits=24):
     assert beyond <= 4, f"{beyond:.1f} half units beyond log2 of the number of terms"
 
 
-@fuzzed(quick=60, sweep=3000)
+@fuzzed(quick=40, sweep=1500)
 @given(st.data())
 def test_sums(data):
     count = data.draw(st.sampled_from(SIZES), "count")
@@ -74,7 +74,7 @@ def test_sums(data):
     assert_close(whole, exact_sums(moved.reshape(-1)), values.size, BITS[wide])
 
 
-@fuzzed(quick=30, sweep=1500)
+@fuzzed(quick=20, sweep=800)
 @given(st.data())
 def test_sums_of_products(data):
     count = data.draw(st.sampled_from([size for size in SIZES if size <= 8193]), "count")
@@ -86,7 +86,7 @@ def test_sums_of_products(data):
     assert_close(found, exact.astype(np.float64), count)
 
 
-@fuzzed(quick=20, sweep=1000)
+@fuzzed(quick=15, sweep=500)
 @given(st.data())
 def test_running_sums(data):
     count = data.draw(st.sampled_from(SIZES), "count")

@@ -47,12 +47,15 @@ def exact_sums(x):
     return np.array([math.fsum(row) for row in x.reshape(-1, x.shape[-1]).tolist()]).reshape(x.shape[:-1])
 
 
-def assert_close(found, exact, count, bits=24):
-    """Within 4 + log2 of the count (one for each sum, or of all), in half units in the last place."""
+def assert_close(found, exact, count, bits=24, most=4):
+    """Within 4 + log2 of the count (one for each sum, or of all), in half units in the last place.
+
+    most  more than log2 by so much, where a kernel keeps less
+    """
     half = 2.0 ** (np.floor(np.log2(exact)) - bits)
     errors = np.abs(np.asarray(found, np.float64) - exact) / half
     beyond = float(np.max(errors - np.log2(count)))
-    assert beyond <= 4, f"{beyond:.1f} half units beyond log2 of the number of terms"
+    assert beyond <= most, f"{beyond:.1f} half units beyond log2 of the number of terms"
 
 
 @fuzzed(quick=40, sweep=1500)
@@ -83,7 +86,9 @@ def test_sums_of_products(data):
     a, b = data.draw(terms((rows, count), kinds)), data.draw(terms((count, columns), kinds))
     found = (Tensor(a) @ Tensor(b)).numpy()
     exact = a.astype(np.longdouble) @ b.astype(np.longdouble)
-    assert_close(found, exact.astype(np.float64), count)
+    # Where accumulators fill the registers as many as 36 products are added in a row (docs/numbers.md).
+    most = 4 if rows * columns <= 16 else 36
+    assert_close(found, exact.astype(np.float64), count, most=most)
 
 
 @fuzzed(quick=15, sweep=500)

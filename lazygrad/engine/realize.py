@@ -212,7 +212,8 @@ def _run_copy(item: ScheduleItem) -> None:
         if DEBUG.value >= 2 and read.base is not read:
             _report_view(read)
     start = time.perf_counter()
-    if one and not target.is_allocated and _can_adopt(target, source):
+    only = "only_copy" in item.kernel.facts
+    if one and only and not target.is_allocated and _can_adopt(target, source):
         target.allocate(opaque=source.as_buffer())
     else:
         if target._buf is None:
@@ -267,7 +268,7 @@ def _report_view(part: Buffer) -> None:
 
 
 def _can_adopt(target: Buffer, source: Buffer) -> bool:
-    """Whether a copy may take over the memory of a private snapshot on the host, which nobody else has."""
+    """Whether a copy that is the only one may take over the memory of a private snapshot on the host."""
     if recording.note is not None:  # it will be copied again
         return False
     private = source.options is not None and source.options.private and not source.exported

@@ -2,9 +2,9 @@
 the order.
 
 A template names memory by reference, so that it can be bound to other buffers of the same structure:
-    ("leaf", n)      node n of the walk           ("view", n, (size, byte offset), dtype)   a part of leaf n
-    ("out", k, o)    output o of kernel k            ("bind", n)   the n-th bound Variable in sizes of the
-    walk             ("value", b)   a bound Variable of the plan's own
+    ("leaf", n)      node n of the walk        ("view", r, (size, byte offset), dtype)   a part of what r names
+    ("out", k, o)    output o of kernel k      ("bind", n)   the n-th bound Variable in sizes of the walk
+    ("value", b)     a bound Variable of the plan's own
 """
 
 from __future__ import annotations
@@ -403,8 +403,9 @@ class _Assembler:
         if node in self.walk:
             return ("leaf", self.walk[node])
         if node.op is Ops.BUFFER_VIEW:
-            self.sizes["view", self.walk[node.src[0]], node.arg, node.dtype] = node.arg[0]
-            return ("view", self.walk[node.src[0]], node.arg, node.dtype)
+            part = ("view", self._where_is(node.src[0], kernel), node.arg, node.dtype)
+            self.sizes[part] = node.arg[0]
+            return part
         raise RuntimeError(f"{node.op} is not in memory")
 
     def _size_of(self, reference: Ref) -> int:

@@ -179,6 +179,8 @@ def _readers_of_ended(
         seen.add(assign)
         for source in assign.src[1].src:
             below = effective(source)
+            if below.op is Ops.BUFFER_VIEW:  # it reads a part
+                below = effective(below.src[0])
             if below in ended:
                 waiting.setdefault(below, []).append(assign)
             if below.op is Ops.ASSIGN:
@@ -304,6 +306,8 @@ def _bind(
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
         node.facts["boundaries"] = kernel.boundaries
         node.facts["kept"] = kernel.kept
+        if kernel.ast.op is Ops.COPY and kernel.outputs[0].into is None:
+            node.facts["only_copy"] = True  # a value in memory that may be written again is copied once more
     results = []
     for position, kernel_number, output_number in template.results:
         raw = back.get(order[position], order[position])
@@ -328,7 +332,7 @@ def _node_of(ref: Ref, order: Sequence[UOp], made: dict[tuple[int, int], UOp]) -
     if ref[0] == "leaf":
         return order[ref[1]]
     if ref[0] == "view":
-        return UOp(Ops.BUFFER_VIEW, ref[3], (order[ref[1]],), ref[2])
+        return UOp(Ops.BUFFER_VIEW, ref[3], (_node_of(ref[1], order, made),), ref[2])
     return made[ref[1], ref[2]]
 
 

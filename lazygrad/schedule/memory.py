@@ -37,6 +37,7 @@ def inner_outputs(
                 continue
             touching.setdefault(first[number, position], set()).add(number)
         for reference in kernel.inputs:
+            reference = reference[1] if reference[0] == "view" else reference
             if reference[0] == "out" and reference[1:] in first:
                 touching.setdefault(first[reference[1:]], set()).add(number)
     for _, number, position in results:

@@ -381,6 +381,8 @@ class Placement:
 
     def _use(self, source: UOp, group: Group, indices: Indices | None, times: int) -> None:
         base, tracker = base_and_tracker(source)
+        if base.op is Ops.BUFFER_VIEW:  # a copy reads a part of memory, whichever
+            base, indices = base.src[0], None
         if is_generated(base) or base.op in (Ops.DEVICE, Ops.UNIQUE):
             return
         held = is_held(base)

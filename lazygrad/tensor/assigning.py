@@ -98,6 +98,7 @@ class AssigningMixin(ComputingMixin):
         if source._requires_grad:
             node = UOp(Ops.DETACH, node.dtype, (node,))
         if storage is None:
+            self._own = True  # as its memory would be
             node = placed(node, self.device)
             self._set(laid_like(node, value_of(self.uop)) if isinstance(self.device, tuple) else node)
         elif 0 not in self.shape:

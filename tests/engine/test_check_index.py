@@ -382,3 +382,10 @@ def test_nothing_more_runs():
     before = GlobalCounters.kernel_count
     x[index].tolist()
     assert GlobalCounters.kernel_count == before + 1
+
+
+def test_lanes_of_two_gathers_at_one_index_are_taken_once():
+    x, at = Tensor([[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]).realize(), Tensor([2, 0], dtype="int32")
+    chosen = x[at]
+    with Context(CHECK=1):  # which refuses a node that is in a program twice
+        assert chosen.cat(chosen, dim=1).tolist() == [[9, 10, 11, 12] * 2, [1, 2, 3, 4] * 2]

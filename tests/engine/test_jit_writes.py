@@ -526,3 +526,15 @@ def test_lists_of_kernels_with_a_check():
     with Context(CHECK=1):
         for n in range(4):
             assert f(Tensor([1.0, float(n)])).item() == n + 3.0
+
+
+def test_an_argument_that_was_made_of_a_broadcast_value_is_its_own():
+    x = Tensor([[0, 0], [0, 0]]).assign(Tensor([[1, 2]]).realize())
+
+    @TinyJit
+    def count(x):
+        x += 1
+        return x * 2
+
+    for calls in range(4):
+        assert count(x).tolist() == [[4 + 2 * calls, 6 + 2 * calls]] * 2

@@ -527,3 +527,35 @@ def test_another_thread_writes_what_was_about_to_be_realized(monkeypatch):
     monkeypatch.setattr(computing, "realize_nodes", written_first)
     assert y.realize().tolist() == [0.0] * 8
     assert x.tolist() == [1.0] * 8
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(1, None)])
+def test_a_write_to_data_that_was_not_read_yet_leaves_what_was_recorded_before(part):
+    x = Tensor([1, 2, 3])
+    more = x + 1
+    x[part] = 0
+    assert x.tolist() == [1 if part.start else 0, 0, 0]
+    assert more.tolist() == [2, 3, 4]  # the copy in x's memory is gone, so the data is copied once more
+
+
+def test_a_part_is_copied_before_a_write_ends_it():
+    x = memory([1, 2, 3, 4])
+    there = x[2:].to("NPY")
+    x += 1
+    assert x.tolist() == [2, 3, 4, 5]
+    assert there.tolist() == [3, 4]
+
+
+def test_a_part_of_memory_crosses_to_another_device_before_it_is_written():
+    x = Tensor([[1, 2, 3, 4]]).shard(("CPU", "CPU:1"), 1).realize()
+    x[:, 1:] = x[:, :-1]
+    assert x.tolist() == [[1, 1, 2, 3]]
+
+
+@pytest.mark.parametrize("write", ["assign", "copy_"])
+def test_what_a_broadcast_value_was_written_to_is_written_again(write):
+    x, row = Tensor([[0, 0], [0, 0]]), memory([[1, 2]])
+    getattr(x, write)(row)
+    x.realize()
+    x += 1
+    assert (x.tolist(), row.tolist()) == ([[2, 3], [2, 3]], [[1, 2]])

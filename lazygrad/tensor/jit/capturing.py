@@ -34,7 +34,7 @@ from ..computing import pending_nodes
 from ..live import live_tensors
 from ..modes import mode
 from ..random import sampling
-from ..storage import Storage, base_of, is_padded
+from ..storage import Storage, base_of, is_padded, overlaps
 from .results import Results, moved, moves_of, tensor_on
 from .sizes import agree, part_in_memory, sized, unsized
 from .watching import WatchedMemory, is_alone, readers_of
@@ -381,8 +381,9 @@ def _one_device(tensor: TensorBase) -> str:
 
 def put_into_memory(tensor: TensorBase) -> None:
     """Compute a tensor; constants are written by the host, so that another number compiles nothing."""
-    node = base_of(tensor._value())
-    if node.op is Ops.BUFFER:
+    value = tensor._value()
+    node = base_of(value)
+    if node.op is Ops.BUFFER and not (tensor._own and overlaps(value)):
         buffer = buffer_of(node)
         if not buffer.is_allocated:
             allocate_empty(buffer)
@@ -390,7 +391,7 @@ def put_into_memory(tensor: TensorBase) -> None:
         return
     count = tensor._static_numel()
     kept_for_gradients = tensor._requires_grad and not tensor._leaf
-    if node.op is not Ops.CONST or count > FILLED_BY_HOST or is_padded(tensor._value()) or kept_for_gradients:
+    if node.op is not Ops.CONST or count > FILLED_BY_HOST or is_padded(value) or kept_for_gradients:
         tensor.realize()
         return
     fmt = node.dtype.fmt

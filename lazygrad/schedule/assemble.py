@@ -2,8 +2,8 @@
 the order.
 
 A template names memory by reference, so that it can be bound to other buffers of the same structure:
-    ("leaf", n)      node n of the walk        ("view", r, (size, byte offset), dtype)   a part of what r names
-    ("out", k, o)    output o of kernel k      ("bind", n)   the n-th bound Variable in sizes of the walk
+    ("leaf", n)      node n of the walk      ("view", r, (size, byte offset), dtype)   a part of what r names
+    ("out", k, o)    output o of kernel k    ("bind", n)   the n-th bound Variable in sizes of the walk
     ("value", b)     a bound Variable of the plan's own
 """
 

@@ -252,3 +252,10 @@ def test_a_captured_function_runs_as_a_batch(capsys):
         printed = capsys.readouterr().out
         assert k != 1 or "JIT GRAPHing batch with" in printed
         assert k != 1 or "kernels on device CL" in printed
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_product_with_nan_or_infinity_is_added_to(dtype):
+    x = Tensor([True], device="CL").cast(dtype)
+    assert (x * float("inf") + 1.0).tolist() == [float("inf")]
+    assert np.isnan((x * float("nan") + 1.0).numpy()).all()

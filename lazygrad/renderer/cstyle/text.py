@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ...device import Target
@@ -66,7 +67,9 @@ class Text:
             return str(int(value))
         if dtypes.is_float(dtype):
             text = float_literal(float(value), dtype)
-            return f"(({self.type(dtype)}){text})" if dtype is dtypes.float16 else text
+            # NAN and INFINITY are floats: an overloaded function would not know which of its forms is meant
+            is_another = dtype is dtypes.float16 or (dtype is dtypes.float64 and not math.isfinite(value))
+            return f"(({self.type(dtype)}){text})" if is_another else text
         return int_literal(int(value), dtype, self.row.long_suffix)
 
     def of(self, node: UOp) -> str:

@@ -213,3 +213,38 @@ def _mappings_allowed() -> int:
 )
 def test_programs_make_room_where_mappings_run_out():
     assert run(SPACE + FEW_MAPPINGS, _mappings_allowed()) == "runs on"
+
+
+# New shapes all the time, where few programs and plans are kept.
+NEW_SHAPES = """
+    import gc, sys
+    import numpy as np
+    from lazygrad import Tensor
+    from lazygrad.engine import programs
+    from lazygrad.schedule import kernelize
+
+    programs.MAX_PROGRAMS = kernelize.MAX_FAMILIES = 32
+
+    def in_use():
+        gc.collect()
+        with open("/proc/self/status") as status, open("/proc/self/maps") as maps:
+            kilobytes = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+            return kilobytes, sum(1 for _ in maps)
+
+    def run(first, end):
+        for n in range(first, end):
+            x = Tensor(np.ones((n % 53 + 2, n + 3), np.float32)).realize()
+            (x * 2 + 1).sum(0).realize()
+        return in_use()
+
+    before, after = run(1, 200), run(200, 500)
+    assert after[1] - before[1] < 60, f"{before[1]} mappings, then {after[1]}"
+    assert after[0] - before[0] < 15_000, f"{before[0]} kB, then {after[0]}"
+    print("level")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how much memory a process has")
+def test_memory_stays_level_where_each_shape_is_new():
+    assert run(NEW_SHAPES) == "level"

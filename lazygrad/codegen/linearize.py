@@ -175,15 +175,15 @@ class _Writer:
         if good is true:
             return
         bad = UOp(Ops.CMPNE, good.dtype, (good, true))
-        self.emit_new(bad, self.written)
+        self.emit_new(bad, self.visible)
         memory = self.declare(report_memory(check.arg.memory, check.arg.checks))
         places = [UOp.const(dtypes.int32, WORDS * check.arg.number + word) for word in (FAILED, FOUND)]
         flag, found = (UOp(Ops.INDEX, memory.dtype, (memory, self.declare(at))) for at in places)
         opened = UOp(Ops.IF, dtypes.void, (bad, flag, place))
-        if opened in self.written:
+        if opened in self.visible:
             return
         for access in (flag, found):
-            if access not in self.written:
+            if access not in self.visible:
                 self.emit(access)
         self.emit(opened)
         index = lane_of(place, 0)
@@ -195,14 +195,14 @@ class _Writer:
         self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
 
     def inside(self, root: UOp) -> None:
-        """Append what only a branch needs. It does not count as written: what follows writes its own."""
+        """Append what only a branch needs. It counts as written nowhere else: what follows writes its own."""
         inner: set[UOp] = set()
         stack = [root]
         while stack:
             node = stack[-1]
-            known = node in inner or node in self.written
+            known = node in inner or node in self.visible
             waiting = [] if known else [s for s in node.src if s.op not in _HEAD]
-            waiting = [s for s in waiting if s not in inner and s not in self.written]
+            waiting = [s for s in waiting if s not in inner and s not in self.visible]
             if waiting:
                 stack.extend(reversed(waiting))
                 continue
@@ -335,7 +335,7 @@ class _Writer:
         else:
             product = UOp(Ops.MUL, scan.dtype, (accumulator, *factor))
             carried = UOp(Ops.ADD, scan.dtype, (product, value))
-        self.emit_new(carried, self.written)
+        self.emit_new(carried, self.visible)
         self.emit(UOp(Ops.ASSIGN, scan.dtype, (accumulator, carried)))
 
     def read_sum(self, scan: UOp) -> UOp:

@@ -389,3 +389,10 @@ def test_lanes_of_two_gathers_at_one_index_are_taken_once():
     chosen = x[at]
     with Context(CHECK=1):  # which refuses a node that is in a program twice
         assert chosen.cat(chosen, dim=1).tolist() == [[9, 10, 11, 12] * 2, [1, 2, 3, 4] * 2]
+
+
+def test_a_gather_in_two_loops_reports_in_each():
+    x = Tensor([[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]).realize()
+    chosen = x[Tensor([0, 2], dtype="int32")]
+    with Context(CHECK=1):  # which refuses what is no more in scope
+        assert (chosen - chosen.sum(0)).tolist() == [[-9, -10, -11, -12], [-1, -2, -3, -4]]

@@ -34,8 +34,6 @@ from .products import accumulate, is_first_dot, is_masked_product
 #: Where each kind of declaration stands at the head of the list.
 _HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
 _OPENING, _CLOSING = (Ops.RANGE, Ops.IF), (Ops.ENDRANGE, Ops.ENDIF)
-#: Beside what is elementwise, what gives the same wherever it stands.
-_PURE = (Ops.INDEX, Ops.GEP, Ops.VECTORIZE)
 
 
 def linearize(sink: UOp, renderer: Any = None, arguments: Iterable[UOp] = ()) -> list[UOp]:
@@ -161,8 +159,7 @@ class _Writer:
             src = (*src, self.declare(_same_in_all_lanes(node.dtype, 0)))
         made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
         # An element of a STAGE that was stored before, or what differs in a CHECK alone, its value here.
-        again = made in self.visible and (made.op in _PURE or made.op in ELEMENTWISE)
-        self.made[node] = made if again else self.emit(made)
+        self.made[node] = made if made in self.visible and _is_pure(made) else self.emit(made)
 
     def report(self, check: UOp) -> None:
         """Where a CHECK fails in any lane, store a bad index, and that there is one.
@@ -447,6 +444,13 @@ def _without_repeated_barriers(body: list[UOp]) -> list[UOp]:
         kept.append(node)
     kept.reverse()
     return kept
+
+
+def _is_pure(node: UOp) -> bool:
+    """Whether a node gives the same wherever it stands: a load too, of what is there before the kernel."""
+    if node.op is Ops.LOAD:
+        return node.src[0].src[0].op is Ops.DEFINE_GLOBAL
+    return node.op in (Ops.INDEX, Ops.GEP, Ops.VECTORIZE) or node.op in ELEMENTWISE
 
 
 def _is_store(item: UOp | Block) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..device import Target
 from ..dtype import dtypes
+from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker, reshape
@@ -127,6 +128,7 @@ def _plain_assign(graph: PlainGraph, node: UOp, before: UOp, written: UOp) -> No
     base, tracker = base_and_tracker(written)
     whole = node.arg is None and is_whole(base, tracker)
     computed = whole and not is_held(base) and not is_generated(base) and base.op is not Ops.ASSIGN
+    computed = computed and device_of(base) is not None  # else the write says on which device it is
     if computed and target in graph.stored:
         del graph.stored[target], graph.version[before]  # never made: nobody reads that version from memory
         target = target.src[0]

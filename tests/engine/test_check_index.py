@@ -396,3 +396,10 @@ def test_a_gather_in_two_loops_reports_in_each():
     chosen = x[Tensor([0, 2], dtype="int32")]
     with Context(CHECK=1):  # which refuses what is no more in scope
         assert (chosen - chosen.sum(0)).tolist() == [[-9, -10, -11, -12], [-1, -2, -3, -4]]
+
+
+def test_what_two_checks_of_one_index_load_is_loaded_once():
+    x = Tensor([[[1, 2, 3, 4]], [[5, 6, 7, 8]]]).realize()
+    chosen = x[Tensor([0, 1], dtype="int32")]
+    with Context(CHECK=1):
+        assert chosen.cat(chosen, chosen, dim=1).tolist() == [[[1, 2, 3, 4]] * 3, [[5, 6, 7, 8]] * 3]

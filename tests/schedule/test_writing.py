@@ -559,3 +559,11 @@ def test_what_a_broadcast_value_was_written_to_is_written_again(write):
     x.realize()
     x += 1
     assert (x.tolist(), row.tolist()) == ([[2, 3], [2, 3]], [[1, 2]])
+
+
+def test_numbers_that_are_arguments_are_written_on_each_device():
+    with Context(FUSE=0):
+        for number in (0, 5, 6):  # from the second on an argument of the kernel
+            x = Tensor([1, 2]).shard(("CPU", "CPU:1"), 0).realize()
+            x[:] = number
+            assert x.tolist() == [number] * 2

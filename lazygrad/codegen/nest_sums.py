@@ -102,12 +102,12 @@ class _Nest:
             ):  # a few are no level
                 half = halved and left > 3
                 if left > 1:
-                    blocks.append((size, _length(size, left // 2 if half else left)))
+                    blocks.append((size, _length(size, left // 2 if half else left, crowded)))
                     aparts.append(apart)
                     size = index.floordiv(size + (blocks[-1][1] - 1), index.const(blocks[-1][1]))
                 left, apart = (2, False) if half else (many, True)
                 halved = False
-            left //= max(most, 1)
+            left = (left + most // 2) // max(most, 1)  # 3 x 3 turns twice are nearer to 16 than once
             self._replace(r, size, blocks[::-1], [apart, *aparts[::-1]])
             self.changed |= apart
             apart = False
@@ -154,8 +154,12 @@ class _Nest:
         return value if value.dtype is node.dtype else value.cast(node.dtype)
 
 
-def _length(size: UOp, most: int) -> int:
-    """How many turns a block has: as many as may be, rather fewer where these divide the loop."""
+def _length(size: UOp, most: int, crowded: bool) -> int:
+    """How many turns a block has: as many as may be, rather fewer where these divide the loop.
+
+    A loop whose end is computed is not unrolled, which costs most where registers are full.
+    """
     if size.op is not Ops.CONST:
         return most
-    return next((length for length in range(most, 2 * most // 3, -1) if size.arg % length == 0), most)
+    least = most // 2 if crowded else 2 * most // 3
+    return next((length for length in range(most, least, -1) if size.arg % length == 0), most)

@@ -41,10 +41,11 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("lazygrad")
 
 
-#: The suites that run on device CL too, one in SHARE_ON_CL of their tests always.
+#: The suites that run on device CL too, one in SHARE_ON_CL of their tests always; and one in SHARE_IN_C
+#: of the tests of lazygrad/codegen that run on device CLANG, where each kernel takes a process of clang.
 ON_CL = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_CL += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARE_ON_CL = 4
+SHARE_ON_CL, SHARE_IN_C = 4, 4
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,6 +65,26 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
 
 
+class ShownAtOnce:
+    """Tells of a failure when it happens, in short: a run that is cut off must not hide it."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self.terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.terminal.ensure_newline()
+            self.terminal.write_line(f"FAILED {report.nodeid} ({report.when})", red=True)
+            for line in [line for line in report.longreprtext.splitlines() if line.startswith("E ")][:30]:
+                self.terminal.write_line(line)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):
+        terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+        session.config.pluginmanager.register(ShownAtOnce(terminal))
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     seed = config.getoption("--shuffle")
     return f"shuffled: --shuffle={seed} repeats this order" if seed else ""
@@ -80,8 +101,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)  # before the marks are asked for
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        on_cl = getattr(item, "callspec", None) and item.callspec.params.get("default_device") == "CL"  # type: ignore[attr-defined]
-        if on_cl and zlib.crc32(item.nodeid.encode()) % SHARE_ON_CL:
+        given = getattr(item, "callspec", None)
+        params = given.params.values() if given else ()
+        number = zlib.crc32(item.nodeid.encode())
+        on_cl = given and given.params.get("default_device") == "CL" and number % SHARE_ON_CL
+        in_c = "/codegen/" in item.nodeid and number % SHARE_IN_C and "CLANG" in map(str, params)
+        if on_cl or in_c:
             item.add_marker(pytest.mark.slow)
     if seed := config.getoption("--shuffle"):
         random.Random(seed).shuffle(items)

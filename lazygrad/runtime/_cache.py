@@ -1,4 +1,4 @@
-"""The disk cache: results that are dear to compute, kept between processes in one SQLite file.
+"""The disk cache: results that are expensive to compute, kept between processes in one SQLite file.
 
 It never fails a run: a file that is read-only, full, locked, damaged or not ours is worked around, with at
 most one line on stderr. A file that is not ours stays as it is. A value is JSON and raw bytes, nothing is

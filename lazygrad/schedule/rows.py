@@ -1,8 +1,8 @@
 """STAGE as a home of values: a row that several loops of a kernel walk is computed once and kept in cache.
 
 softmax(gelu(x)) needs a row of gelu(x) in the loops of the maximum, of the sum and of the result. Computing
-it three times is dear, and so is a trip through memory; a row that is kept costs neither. Placement counts
-such a value once, and the kernel says so: its AST has a STAGE of the value, with the row's axis.
+it three times is expensive, and so is a trip through memory; a row that is kept costs neither. Placement
+counts such a value once, and the kernel says so: its AST has a STAGE of the value, with the row's axis.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .held import is_held
 from .indices import Indices, free_ranges, through
 
 #: Operations from which on a value that two loops along a row need is kept: writing and reading it cost less.
-DEAR = 8
+EXPENSIVE = 8
 
 
 class Row(NamedTuple):
@@ -78,7 +78,7 @@ class Rows:
         if not _may_be_dear(node, stored):
             return None
         needed = self.found[node] = work(node, first, first[axis], stored)
-        return axis if needed is not None and needed.cost >= DEAR else None
+        return axis if needed is not None and needed.cost >= EXPENSIVE else None
 
     def keep(self, node: UOp, at: Indices, axis: int, filling: UOp) -> Indices:
         """Keep rows of a value; returns where the loop `filling` computes it."""
@@ -100,7 +100,7 @@ class Rows:
         if row.nodes.isdisjoint(stored):
             return True  # all is computed that was said to be
         found = work(node, row.place, row.filling, stored)
-        return node not in stored and found is not None and found.cost >= DEAR
+        return node not in stored and found is not None and found.cost >= EXPENSIVE
 
 
 def _without(indices: Indices, axis: int) -> Indices:
@@ -110,14 +110,14 @@ def _without(indices: Indices, axis: int) -> Indices:
 def _may_be_dear(node: UOp, stored: Container[UOp]) -> bool:
     """Whether a value could take so much work: a few steps, without the places at which it is computed."""
     cost, stack = 0, [node]
-    while stack and cost < DEAR:
+    while stack and cost < EXPENSIVE:
         top = stack.pop()
         cost += max(OPS[top.op].cost, 1)
         for source in top.src:
             base = below_movement(source)
             if base.op in ELEMENTWISE and base not in stored and not is_generated(base):
                 stack.append(base)
-    return cost >= DEAR
+    return cost >= EXPENSIVE
 
 
 class Work(NamedTuple):

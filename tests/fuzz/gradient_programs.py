@@ -252,7 +252,7 @@ TWO: dict[str, tuple[Operation, Callable[..., None] | None]] = {
     "lerp": (lambda x, y, k: x.lerp(y, 0.3), None),
     "copysign": (lambda x, y, k: x.copysign(y), lambda x, y, k: (away(x, 0.0), away(y, 0.0))),
     "where": (lambda x, y, k: chosen(x > y, x * 2, y), lambda x, y, k: away(x - y, 0.0)),
-    "where dear": (lambda x, y, k: chosen(x > 0.1, x.log(), y), lambda x, y, k: away(x, 0.0, 0.1)),
+    "where expensive": (lambda x, y, k: chosen(x > 0.1, x.log(), y), lambda x, y, k: away(x, 0.0, 0.1)),
     "times whether": (lambda x, y, k: (x > y) * x, lambda x, y, k: away(x - y, 0.0)),
     "matmul": (lambda x, y, k: x @ y, None),
     "outer": (lambda x, y, k: x.flatten().unsqueeze(1) * y.flatten().unsqueeze(0), None),

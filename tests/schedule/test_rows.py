@@ -1,4 +1,4 @@
-"""Dear values that loops along one row need: they stay in the kernel, which computes each once."""
+"""Expensive values that loops along one row need: they stay in the kernel, which computes each once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def gradient_of_logsumexp(x):
     return softmax(np.sin(x)) * np.cos(x)
 
 
-#: what is computed, the same in numpy, rows that are kept, and dear ops that are in the program once
+#: what is computed, the same in numpy, rows that are kept, and expensive ops that are in the program once
 CASES: dict[str, tuple[Callable[[Tensor], Tensor], Callable, int, list[Ops]]] = {
     "softmax of gelu": (lambda x: x.gelu().softmax(), lambda x: softmax(gelu(x)), 2, [Ops.TANH, Ops.EXP]),
     "softmax of exp": (lambda x: x.sin().exp().softmax(), lambda x: softmax(np.exp(np.sin(x))), 2, [Ops.SIN]),
@@ -159,8 +159,8 @@ def test_a_cheap_value_is_computed_again():
 
 
 def test_a_value_that_is_a_result_too_is_stored():
-    dear = memory().gelu()
-    items = dear.schedule(dear.layernorm())
+    expensive = memory().gelu()
+    items = expensive.schedule(expensive.layernorm())
     assert [rows_kept(item) for item in items] == [0] * len(items)
 
 

@@ -75,7 +75,8 @@ class ShownAtOnce:
         if report.failed:
             self.terminal.ensure_newline()
             self.terminal.write_line(f"FAILED {report.nodeid} ({report.when})", red=True)
-            for line in [line for line in report.longreprtext.splitlines() if line.startswith("E ")][:30]:
+            lines = report.longreprtext.splitlines()
+            for line in [line for line in lines if line.startswith("E ")][:30] or lines[-30:]:
                 self.terminal.write_line(line)
 
 

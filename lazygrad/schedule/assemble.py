@@ -217,6 +217,8 @@ class _Assembler:
             targets: list[Store] = []
             for node in group.stores:
                 assigns = [node] if node.op is Ops.ASSIGN else self.assigns.get(node, [])
+                # readers find the value in the first: rather in memory that is not written again
+                assigns = sorted(assigns, key=lambda assign: assign in self.killer)
                 if node.op is not Ops.ASSIGN and self._needs_own_memory(node, group, assigns, roots):
                     self.place[node] = (group.id, len(targets))
                     targets.append((node, None))

@@ -567,3 +567,16 @@ def test_numbers_that_are_arguments_are_written_on_each_device():
             x = Tensor([1, 2]).shard(("CPU", "CPU:1"), 0).realize()
             x[:] = number
             assert x.tolist() == [number] * 2
+
+
+@pytest.mark.parametrize("order", ["xys", "xsy", "yxs", "syx"])
+def test_a_value_in_two_memories_is_read_where_it_is_not_written_again(order):
+    x, y = memory([1, 2]), memory([0, 0])
+    x += x
+    total = x.sum(0, keepdim=True)
+    y.copy_(x)
+    x[:] = 0
+    tensors = {"x": (x, [0, 0]), "y": (y, [2, 4]), "s": (total, [6])}
+    for name in order:
+        tensor, expected = tensors[name]
+        assert tensor.tolist() == expected

@@ -2,7 +2,7 @@
 
 How to run them, beyond plain `pytest`, which takes all cores:
     pytest -n 0 --pdb         in one process, for a debugger
-    pytest -m slow            the slow sweeps
+    pytest -m slow            the slow sweeps; EXHAUSTIVE=1 plays whole what they take a share of
     pytest --shuffle 7        in another order
     pytest --update-golden    rewrites the files in tests/golden/; read the difference
     LAZYGRAD_REQUIRE=clang,torch pytest    fails where it would skip for want of these

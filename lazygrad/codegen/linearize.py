@@ -192,7 +192,7 @@ class _Writer:
         self.emit(UOp(Ops.ENDIF, dtypes.void, (opened,)))
 
     def inside(self, root: UOp) -> None:
-        """Append what only a branch needs. It counts as written nowhere else: what follows writes its own."""
+        """Append what only a branch needs. It does not count as written: what follows writes its own."""
         inner: set[UOp] = set()
         stack = [root]
         while stack:

@@ -85,18 +85,20 @@ class _Nest:
     def cut(self, loops: Sequence[UOp], crowded: bool) -> None:
         """Cut the loops of one sum, the innermost first, into blocks of so many turns as may be.
 
-        In a crowded loop the innermost block is two loops, so that it has a middle.
+        Inner loops that are walked whole are in a block as often as comes nearest to its turns: a window of
+        3 x 3 twice. In a crowded loop the innermost block is two loops, so that it has a middle.
         """
-        left, many = BLOCK, BLOCKS
+        room, many = float(BLOCK), BLOCKS
         if crowded:
             turns = math.prod(index.bounds(r.src[0])[1] for r in loops)
-            left, many = min(max(turns // 4, CROWDED_BLOCK[0]), CROWDED_BLOCK[1]), CROWDED_BLOCKS
+            room, many = float(min(max(turns // 4, CROWDED_BLOCK[0]), CROWDED_BLOCK[1])), CROWDED_BLOCKS
         halved, apart = crowded, False
         for r in reversed(loops):
             if r in self.pieces:  # cut with another sum
-                left = 1
+                room = 1.0
                 continue
             size, blocks, aparts = r.src[0], [], []
+            left = int(room + 0.5)
             while (most := index.bounds(size)[1]) > (
                 left + left // 2 if apart else left
             ):  # a few are no level
@@ -106,8 +108,8 @@ class _Nest:
                     aparts.append(apart)
                     size = index.floordiv(size + (blocks[-1][1] - 1), index.const(blocks[-1][1]))
                 left, apart = (2, False) if half else (many, True)
-                halved = False
-            left = (left + most // 2) // max(most, 1)  # 3 x 3 turns twice are nearer to 16 than once
+                halved, room = False, float(left)
+            room /= max(most, 1)
             self._replace(r, size, blocks[::-1], [apart, *aparts[::-1]])
             self.changed |= apart
             apart = False

@@ -212,8 +212,7 @@ def _run_copy(item: ScheduleItem) -> None:
         if DEBUG.value >= 2 and read.base is not read:
             _report_view(read)
     start = time.perf_counter()
-    only = "only_copy" in item.kernel.facts
-    if one and only and not target.is_allocated and _can_adopt(target, source):
+    if one and not target.is_allocated and _can_adopt(item.kernel, target, source):
         target.allocate(opaque=source.as_buffer())
     else:
         if target._buf is None:
@@ -267,9 +266,9 @@ def _report_view(part: Buffer) -> None:
     report.show(report.row(part.device, report.colored(name, "yellow"), 2, None, 0, 0, 0, (), "yellow"))
 
 
-def _can_adopt(target: Buffer, source: Buffer) -> bool:
+def _can_adopt(kernel: UOp, target: Buffer, source: Buffer) -> bool:
     """Whether a copy that is the only one may take over the memory of a private snapshot on the host."""
-    if recording.note is not None:  # it will be copied again
+    if recording.note is not None or "only_copy" not in kernel.facts:  # it will be copied again
         return False
     private = source.options is not None and source.options.private and not source.exported
     return private and Device[target.device].allocator.adopts_host_memory

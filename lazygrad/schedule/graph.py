@@ -127,8 +127,8 @@ def _plain_assign(graph: PlainGraph, node: UOp, before: UOp, written: UOp) -> No
     target = graph.version.get(before, before)
     base, tracker = base_and_tracker(written)
     whole = node.arg is None and is_whole(base, tracker)
-    computed = whole and not is_held(base) and not is_generated(base) and base.op is not Ops.ASSIGN
-    computed = computed and device_of(base) is not None  # else the write says on which device it is
+    is_open = not is_held(base) and not is_generated(base) and base.op is not Ops.ASSIGN
+    computed = whole and is_open and device_of(base) is not None  # else the write says on which device it is
     if computed and target in graph.stored:
         del graph.stored[target], graph.version[before]  # never made: nobody reads that version from memory
         target = target.src[0]

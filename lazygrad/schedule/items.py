@@ -10,7 +10,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from .graph import below_movement
 from .lift import argument_name
-from .versions import below_looks, buffer_of, effective
+from .versions import below_looks, buffer_of, effective, memory_read
 
 
 class ScheduleItem(NamedTuple):
@@ -92,9 +92,7 @@ def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
             continue
         waiting = []
         for source in node.src:
-            source = effective(source)
-            if source.op is Ops.BUFFER_VIEW:  # a part of memory is there when the whole is
-                source = effective(source.src[0])
+            source = memory_read(source)  # a part is there when the whole is
             if source.op in (Ops.ASSIGN, Ops.KERNEL) and source not in done:
                 waiting.append(source)
         if waiting:

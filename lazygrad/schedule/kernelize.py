@@ -42,6 +42,7 @@ from .versions import (
     effective,
     in_shape,
     latest,
+    memory_read,
     new_buffer,
     set_becomes,
 )
@@ -178,9 +179,7 @@ def _readers_of_ended(
             continue
         seen.add(assign)
         for source in assign.src[1].src:
-            below = effective(source)
-            if below.op is Ops.BUFFER_VIEW:  # it reads a part
-                below = effective(below.src[0])
+            below = memory_read(source)
             if below in ended:
                 waiting.setdefault(below, []).append(assign)
             if below.op is Ops.ASSIGN:
@@ -274,6 +273,9 @@ def _bind(
     """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk, and record what its nodes become.
 
     back  nodes of the walk that were made by lifting → the nodes they stand for
+
+    kernel.facts["only_copy"]  on a COPY: nobody copies the same again, as where its result is in memory that
+                               is written later (engine/realize.py may then take over what it copies)
     """
     made: dict[tuple[int, int], UOp] = {}
     sizes = list(binds_in_args(order))
@@ -307,7 +309,7 @@ def _bind(
         node.facts["boundaries"] = kernel.boundaries
         node.facts["kept"] = kernel.kept
         if kernel.ast.op is Ops.COPY and kernel.outputs[0].into is None:
-            node.facts["only_copy"] = True  # a value in memory that may be written again is copied once more
+            node.facts["only_copy"] = True
     results = []
     for position, kernel_number, output_number in template.results:
         raw = back.get(order[position], order[position])

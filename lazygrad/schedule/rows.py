@@ -75,7 +75,7 @@ class Rows:
             at[axis] in self.outer for at in tuples
         ):
             return None
-        if not _may_be_dear(node, stored):
+        if not _may_be_expensive(node, stored):
             return None
         needed = self.found[node] = work(node, first, first[axis], stored)
         return axis if needed is not None and needed.cost >= EXPENSIVE else None
@@ -107,7 +107,7 @@ def _without(indices: Indices, axis: int) -> Indices:
     return (*indices[:axis], *indices[axis + 1 :])
 
 
-def _may_be_dear(node: UOp, stored: Container[UOp]) -> bool:
+def _may_be_expensive(node: UOp, stored: Container[UOp]) -> bool:
     """Whether a value could take so much work: a few steps, without the places at which it is computed."""
     cost, stack = 0, [node]
     while stack and cost < EXPENSIVE:

@@ -186,6 +186,12 @@ def effective(node: UOp) -> UOp:
         node = latest(replacement) if replacement.op in MOVEMENT else replacement
 
 
+def memory_read(source: UOp) -> UOp:
+    """The memory that a source of a kernel is, or that it is a part of, now."""
+    memory = effective(source)
+    return effective(memory.src[0]) if memory.op is Ops.BUFFER_VIEW else memory
+
+
 def latest(node: UOp) -> UOp:
     """A node, perhaps movements on a base, with the base replaced by what it has become."""
     while True:

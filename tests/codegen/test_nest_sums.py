@@ -61,6 +61,21 @@ def test_a_nest_of_loops_is_blocks_already():
     assert levels(nest_sums(kernel, PLAIN)) == [[8], [8], [5, 3]]
 
 
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((64, 3, 3), [[4], [8], [2, 3, 3]]),  # 18 turns, not 9
+        ((64, 2, 2, 3), [[8], [8], [2, 2, 3]]),  # 12, not 24
+        ((64, 10), [[4], [8], [2, 10]]),
+    ],
+)
+def test_inner_loops_are_in_a_block_as_often_as_comes_nearest(shape, expected):
+    axes = range(1, 1 + len(shape))
+    apart = plain(4, *shape[::-1]).permute((0, *axes[::-1]))  # in memory's order they would be one loop
+    kernel = lower(sink(store(0, reduce(load(1, apart), Ops.ADD, *axes))))
+    assert levels(nest_sums(kernel, PLAIN)) == expected
+
+
 def test_the_last_block_is_shorter():
     text = loops_text(nest_sums(sum_of(2, 40), PLAIN))
     assert text == textwrap.dedent("""

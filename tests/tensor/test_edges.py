@@ -137,8 +137,12 @@ def test_edges_in_opencl():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("device", "types"),
-    [("CPU", 8), pytest.param("CLANG", 2, marks=needs("clang")), ("PYTHON", 8)]
-    + [pytest.param("CL", 1, marks=needs("cl"))],
+    [
+        ("CPU", len(INTS)),
+        ("PYTHON", len(INTS)),
+        pytest.param("CLANG", 2, marks=needs("clang")),
+        pytest.param("CL", 1, marks=needs("cl")),
+    ],
 )
 def test_edges_with_constants(device, types):
     """All types where a kernel is compiled quickly, else some of them, others for each commit."""

@@ -142,7 +142,8 @@ class _Plan:
         best, least = None, facts.time(None, 1.0) * WORTHWHILE
         for axis in facts.loops.axes:
             size = typical(as_index(axis.size))
-            lanes = size / -(-size // self.width)  # that are used, on average
+            taken = self.lanes_of(axis)
+            lanes = size / -(-size // taken)  # that are used, on average
             time = facts.time(axis, lanes)
             if lanes > 1 and time <= least:
                 best, least = axis, time
@@ -150,18 +151,22 @@ class _Plan:
 
     def vectorize(self, axis: Axis) -> bool:
         """Give the axis a vector's worth of lanes; whether any were found."""
-        size, width = size_of(axis), self.width
-        lanes = 1
-        if size is not None:
-            lanes = largest_power_of_two(size, width)
-        if lanes < width and width > 1:
-            lanes = self.padded_lanes(axis, size, lanes)
+        lanes = self.lanes_of(axis)
         if lanes < 2:
             return False
+        size = size_of(axis)
+        if size is None or size % lanes:
+            self.padded[axis.number] = lanes
         self.lanes = axis
         self.width = lanes
         self.amounts[axis.number] = lanes
         return True
+
+    def lanes_of(self, axis: Axis) -> int:
+        """How many lanes an axis is given, up to a vector's worth."""
+        size, width = size_of(axis), self.width
+        whole = 1 if size is None else largest_power_of_two(size, width)
+        return self.padded_lanes(axis, size, whole) if whole < width else whole
 
     def padded_lanes(self, axis: Axis, size: int | None, whole: int) -> int:
         """Lanes for a size that vectors do not divide: some of the last vector's stay unused, behind a mask.
@@ -172,16 +177,11 @@ class _Plan:
         if not cheap and any(axis.number in along for _, along in self.facts.scans):
             return whole  # there is no last turn apart
         if size is None:
-            if not cheap or typical(as_index(axis.size)) < self.width:
-                return 1
-            self.padded[axis.number] = self.width
-            return self.width
+            return self.width if cheap or typical(as_index(axis.size)) >= self.width else 1
         lanes = min(self.width, 1 << (size - 1).bit_length())
         turns = -(-size // lanes)
-        if 4 * turns > 3 * (size // whole) or not (cheap or turns > 4):
-            return whole
-        self.padded[axis.number] = lanes
-        return lanes
+        keeps = 4 * turns > 3 * (size // whole) or not (cheap or turns > 4)
+        return whole if keeps else lanes
 
     # *** transposes
 

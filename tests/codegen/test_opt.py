@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts, choose
@@ -428,6 +429,14 @@ def test_choices(target, golden):
         assert apply_opts(loops, opts, target) is not None
         lines.append(f"{name}: " + "; ".join(f"{o.op.name} {o.axis} {o.amount}" for o in opts))
     assert golden("\n".join(lines))
+
+
+def test_lanes_rather_store_to_neighbours_than_each_to_a_line_of_its_own():
+    images = Tensor.empty(128, 64, 24, 24)
+    (kernel,) = images.max_pool2d(2, return_indices=True)[1].schedule()
+    loops = Loops.of(lower(kernel.ast))
+    lanes = choose(loops, Target("CPU", vector_bytes=32, vector_registers=16))[0]
+    assert loops.axes[lanes.axis].size == 12  # four lanes of columns, not eight of channels
 
 
 def test_without_vectors_nothing_is_chosen():

@@ -3,6 +3,6 @@
 In come graphs of any form with arithmetic in them, out come graphs of the same form with the same numbers.
 """
 
-from .algebra import algebra, fold, fold_all, shaped
+from .algebra import algebra, fold, shaped
 
-__all__ = ["algebra", "fold", "fold_all", "shaped"]
+__all__ = ["algebra", "fold", "shaped"]

@@ -15,7 +15,7 @@ from ..dtype import ALL_DTYPES, DType, dtypes, truncate
 from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, OPS, Ops, execute
 from ..ir.pattern import PatternMatcher, UPat, is_plain_const
-from ..ir.rewrite import graph_rewrite, rewrite_all
+from ..ir.rewrite import graph_rewrite
 from ..ir.uop import UOp
 from .vectors import vectors
 
@@ -318,11 +318,6 @@ shaped = constants + every + numbers + floats + whole + integers + bools + negat
 algebra = shaped + settled_every + settled_whole + settled_integers + settled_bools + vectors
 
 
-def fold(root: UOp, rules: PatternMatcher = algebra) -> UOp:
-    """The graph with all exact algebra done. For forms 1 and 2 pass `shaped`."""
-    return graph_rewrite(root, rules, name="fold")
-
-
-def fold_all(roots: tuple[UOp, ...], rules: PatternMatcher = algebra) -> dict[UOp, UOp]:
-    """`fold` of several graphs in one walk: every node → what it became."""
-    return rewrite_all(roots, rules, name="fold")
+def fold(root: UOp, rules: PatternMatcher = algebra, name: str = "fold") -> UOp:
+    """The graph with all exact algebra done, by the pass of this name. For forms 1 and 2 pass `shaped`."""
+    return graph_rewrite(root, rules, name=name)

@@ -384,13 +384,16 @@ _TELL_NO_SIZE = frozenset(("ndim", "device", "requires_grad", "training", "__ent
 
 
 def _tells(frame: types.FrameType, value: Any) -> bool:
-    """Whether lazygrad returns to other code what may be, or depend on, the size of a tensor."""
+    """Whether lazygrad returns to other code what may be, or depend on, the size of a tensor.
+
+    A library that lazygrad itself has called, as one that counts or caches, may know.
+    """
     caller = frame.f_back
     if caller is None or not frame.f_code.co_filename.startswith(PACKAGE):
         return False
     if caller.f_code.co_filename.startswith(PACKAGE) or frame.f_code.co_name in _TELL_NO_SIZE:
         return False
-    return not _is_sizeless(value)
+    return not _is_sizeless(value) and user_who_called(caller) is not None
 
 
 def _is_sizeless(value: Any) -> bool:

@@ -7,13 +7,14 @@ from typing import Any
 
 from ..config import CHECK_INDEX
 from ..dtype import dtypes
+from ..ir.index import substitute
 from ..ir.ops import Ops
 from ..ir.reports import report_memory
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
-from .graph import below_movement
+from .graph import below_movement, binds_of
 from .group import Group
 from .held import is_held
 from .lift import argument_name, with_constants
@@ -164,7 +165,7 @@ class AstBuilder:
 
     def _seen(self, source: UOp) -> UOp:
         if source.dtype is dtypes.index:
-            return self._variable(source)
+            return substitute((source,), {bind: self._variable(bind) for bind in binds_of(source)})[source]
         base, tracker = base_and_tracker(source)
         if base in self.values:
             value = self.values[base]
@@ -200,9 +201,7 @@ class AstBuilder:
         return free
 
     def _variable(self, node: UOp, fixed: bool = False) -> UOp:
-        """The argument that stands for a bound Variable; two bindings of one name get two arguments."""
-        if node.op is not Ops.BIND:
-            return node
+        """The argument that stands for a BIND; two bindings of one name get two arguments."""
         known = self.binds.get(node)
         if known is not None:
             return known

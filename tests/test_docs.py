@@ -132,6 +132,25 @@ def test_links_lead_somewhere():
             )
 
 
+def anchors(page: Path) -> list[str]:
+    """What GitHub calls the headings of a page in addresses."""
+    prose = re.sub(r"^ *(```+).*?^ *\1", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*)$", prose, re.M)
+    texts = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
+    return [re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in texts]
+
+
+def test_links_into_a_page_lead_to_one_of_its_headings():
+    headings = {page: anchors(page) for page in PAGES}
+    for page in PAGES:
+        for link, part in re.findall(r"\]\((?!\w+:)([^)#\s]*)#([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            target = (page.parent / link).resolve() if link else page
+            if target in headings:
+                assert headings[target].count(part) == 1, (
+                    f"{page.relative_to(ROOT)} links to {link}#{part}, which is not one place"
+                )
+
+
 #: Files that pages name and that are not here: the reader's own, those of docs/adding.md, an older project's.
 NOT_OURS = {"script.py", "runtime/echo.py", "lazygrad/runtime/echo.py", "lazygrad/codegen/opt/reverse.py"}
 NOT_OURS |= {"runtime/ops_clang.py"}

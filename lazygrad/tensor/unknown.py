@@ -30,4 +30,4 @@ def _hint(cls: type, name: str) -> str:
 
     known = [n for n in dir(cls) if not n.startswith("_")]
     near = difflib.get_close_matches(name, known, 3, 0.6)
-    return f"; did you mean {' or '.join(near)}?" if near else "; docs/tensor.md lists all methods"
+    return f"; did you mean {' or '.join(near)}?" if near else "; docs/tensor/README.md lists all methods"

@@ -112,7 +112,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         AttributeError,
         "no attribute 'zeroes'; did you mean zeros",
     ),
-    "unknown, far": (lambda: X.qqqqq, AttributeError, "docs/tensor.md lists all methods"),
+    "unknown, far": (lambda: X.qqqqq, AttributeError, "docs/tensor/README.md lists all methods"),
     "unknown dtype": (
         lambda: X.cast("flaot32"),
         TypeError,

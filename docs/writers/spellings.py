@@ -15,8 +15,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from lazygrad import Tensor
 from lazygrad.tensor import in_place
 from lazygrad.tensor.names import renamed_arguments
+
+from .methods import function_of
 
 HEAD = (
     '"""Written by `python docs/generate.py`: `dim` as `axis`, `keepdim` as `keepdims`, and the reverse."""\n'
@@ -104,3 +107,9 @@ def _home_of(name: str) -> str:
         if module.__file__ and re.search(rf"^{name} = ", Path(module.__file__).read_text("utf-8"), re.M):
             return module.__name__
     return str(home or "typing")
+
+
+def spellings_stub() -> str:
+    """The stub for all of Tensor."""
+    public = [name for name in dir(Tensor) if not name.startswith("_")]
+    return stub([(name, function) for name in public if (function := function_of(name)) is not None])

@@ -1,0 +1,178 @@
+"""Which methods stand on which page of docs/tensor/: groups that a user would look for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Family(NamedTuple):
+    """One page."""
+
+    page: str
+    title: str
+    sentence: str
+    sections: dict[str, str]  # a heading → the file of lazygrad/tensor/ whose methods stand under it
+
+
+FAMILIES = [
+    Family(
+        "values",
+        "Sizes and values",
+        "How large a tensor is, and its values as numbers, lists and arrays of numpy.",
+        {"Sizes": "core", "Values": "host"},
+    ),
+    Family(
+        "computing",
+        "Computing, writing, gradients",
+        "What a tensor does as a whole: it is run, copied, written, moved to a device, differentiated.",
+        {
+            "Running": "computing",
+            "Copies and casts": "base",
+            "Gradients": "backward",
+            "Devices": "sharding",
+            "Assigning": "assigning",
+            "In place": "in_place",
+        },
+    ),
+    Family(
+        "creation",
+        "Creation",
+        "Tensors filled by a rule, and tensors like another one.",
+        {"By a rule": "creation", "Like another one": "likeness"},
+    ),
+    Family(
+        "random",
+        "Random numbers",
+        "Tensors of random numbers, random orders and choices, the seed.",
+        {"Sampling": "random.sampling", "Distributions": "random.distributions"},
+    ),
+    Family(
+        "movement",
+        "Movement",
+        "The same elements in another shape or order: reshape, permute, expand, split, pad, turn.",
+        {
+            "Axes and elements": "shape.movement",
+            "Formulas": "shape.rearranging",
+            "Padding and windows": "shape.padding",
+            "Arranging": "shape.arranging",
+            "Diagonals and triangles": "shape.diagonals",
+        },
+    ),
+    Family(
+        "joining",
+        "Joining",
+        "Several tensors made one, along an axis that exists or a new one; and the reverse by numpy's names.",
+        {"Along an axis": "shape.joining", "By numpy's names": "shape.stacking"},
+    ),
+    Family(
+        "dtypes",
+        "Dtypes and floats",
+        "Casts by name, and what depends on how floats are made: signs, exponents, NaN and infinities.",
+        {"Casting": "elementwise.casting", "The parts of floats": "elementwise.floats"},
+    ),
+    Family(
+        "arithmetic",
+        "Arithmetic",
+        "Sums, differences, products, quotients, remainders, rounding, element by element.",
+        {
+            "Sums and products": "elementwise.arithmetic",
+            "Division": "elementwise.division",
+            "Rounding": "elementwise.rounding",
+        },
+    ),
+    Family(
+        "comparison",
+        "Comparison, choice, logic",
+        "Questions about elements, choices between them, logic on bools and bits.",
+        {
+            "Comparison": "elementwise.comparison",
+            "Choice": "indexing.choosing",
+            "Logic and bits": "elementwise.logic",
+        },
+    ),
+    Family(
+        "functions",
+        "Functions",
+        "Functions of one variable: roots, exponentials, angles, the gamma family, Bessel functions.",
+        {
+            "Elementary functions": "elementwise.functions",
+            "Special functions": "elementwise.special",
+            "The gamma family": "elementwise.gamma",
+            "Bessel functions": "elementwise.bessel",
+        },
+    ),
+    Family(
+        "reductions",
+        "Reductions and statistics",
+        "Sums, extremes and statistics along axes, and running values.",
+        {
+            "Along axes": "reduce.reductions",
+            "Running values": "reduce.running",
+            "Statistics": "reduce.statistics",
+        },
+    ),
+    Family(
+        "sorting",
+        "Sorting and searching",
+        "Order along an axis; what occurs, how often, and where.",
+        {"Order": "indexing.sorting", "Occurrence": "indexing.searching"},
+    ),
+    Family(
+        "indexing",
+        "Indexing",
+        "Parts of a tensor by number, slice, mask or tensor of indices, read and replaced.",
+        {
+            "Subscripts": "indexing.subscripts",
+            "Gathering": "indexing.gathering",
+            "Replacing": "indexing.writing",
+        },
+    ),
+    Family(
+        "products",
+        "Products",
+        "Products of matrices, vectors and tensors; distances.",
+        {"Contractions": "linalg.contractions", "Further products": "linalg.products"},
+    ),
+    Family(
+        "matrices",
+        "Decompositions of matrices",
+        "Decompositions, inverses, determinants, solutions of linear systems.",
+        {"Decompositions": "linalg.decompositions"},
+    ),
+    Family(
+        "fourier",
+        "Fourier transforms",
+        "The discrete Fourier transform and its relatives, over one axis and several.",
+        {"Transforms": "linalg.fourier"},
+    ),
+    Family(
+        "activation",
+        "Activations",
+        "What networks put between their products, element by element or along an axis.",
+        {"Functions": "elementwise.activation"},
+    ),
+    Family(
+        "images",
+        "Convolution, pooling, images",
+        "Windows over the last axes: convolutions, pools and their reverse; images at other sizes.",
+        {
+            "Convolution": "neural.convolution",
+            "Pooling": "neural.pooling",
+            "Adaptive pooling": "neural.adaptive_pooling",
+            "Windows put back": "shape.folding",
+            "Other sizes": "shape.resizing",
+        },
+    ),
+    Family(
+        "layers",
+        "Normalization, attention, layers",
+        "Parts of networks that need no weights of their own: they take them as arguments.",
+        {"Normalization": "neural.normalization", "Attention": "neural.attention", "Layers": "neural.layers"},
+    ),
+    Family(
+        "losses",
+        "Losses",
+        "How far predictions are from what was wanted.",
+        {"Losses of classes": "neural.class_losses", "Losses of numbers and distances": "neural.losses"},
+    ),
+]

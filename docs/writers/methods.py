@@ -1,0 +1,47 @@
+"""What there is: the public methods of Tensor, with their other names."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+from lazygrad import Tensor
+from lazygrad.tensor import in_place
+
+
+def function_of(name: str) -> Any:
+    """The function that a public name of Tensor stands for; None for properties and attributes."""
+    member = inspect.getattr_static(Tensor, name)
+    found = inspect.unwrap(getattr(member, "__func__", member))
+    return found if inspect.isfunction(found) else None
+
+
+@functools.cache
+def methods() -> dict[str, tuple[Any, list[str]]]:
+    """Name → (function, its other names), in order of the families and of the lines in a file.
+
+    Those that write in place are left out: they are other methods with an underscore.
+    """
+    groups: dict[Any, list[str]] = {}
+    for name in dir(Tensor):
+        function = None if name.startswith("_") else function_of(name)
+        if function is not None and function.__module__ != in_place.__name__:
+            groups.setdefault(function, []).append(name)
+    rows = {}
+    for function, names in groups.items():
+        own = function.__name__ if function.__name__ in names else names[0]
+        rows[own] = (function, sorted(n for n in names if n != own))
+    modules = list(dict.fromkeys(c.__module__ for c in reversed(Tensor.__mro__)))
+
+    def place(item: tuple[str, tuple[Any, list[str]]]) -> tuple[int, int]:
+        function = item[1][0]
+        return modules.index(function.__module__), function.__code__.co_firstlineno
+
+    return dict(sorted(rows.items(), key=place))
+
+
+def methods_of(module: str) -> dict[str, tuple[Any, list[str]]]:
+    """Those that one file of lazygrad/tensor/ holds, `shape.movement`."""
+    home = f"lazygrad.tensor.{module}"
+    return {name: row for name, row in methods().items() if row[0].__module__ == home}

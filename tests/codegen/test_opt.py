@@ -454,3 +454,11 @@ def test_padding_keeps_the_reduction():
     text = after(row_sum(4, 30, Ops.MAX), Opt(OptOps.PADTO, 1, 16))
     assert "ridx0 < 30" in text
     assert "-inf" in text
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 3, 12])
+@pytest.mark.parametrize("target", [CPU, SMALL_CPU], ids=["64 bytes", "16 bytes"])
+def test_symbolic_sizes_that_vectors_divide_are_not_padded(size, target):
+    rows = Variable("rows", 2, 512)
+    loops = lower(add(rows * size))
+    assert apply_opts(loops, choose(loops, target), target) is not None

@@ -20,7 +20,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import size_text
 from .limits import exceeded
-from .loops import Axis, Loops, is_computed, is_parallel
+from .loops import Axis, Loops, divides, is_computed, is_parallel
 
 #: The most neighbouring elements that one thread computes along one axis.
 MAX_UPCAST = 256
@@ -182,8 +182,7 @@ def _axis(loops: Loops, action: Action, each: Opt) -> Axis:
 def require_whole_steps(axis: Axis, amount: int) -> None:
     """Refuse an amount that changes nothing or does not divide the axis."""
     require(amount > 1, f"a part of {amount} changes nothing")
-    rest = index.mod(as_index(axis.size), index.const(amount))
-    require(rest.op is Ops.CONST and rest.arg == 0, f"{amount} does not divide {size_text(axis.size)}")
+    require(divides(amount, axis.size), f"{amount} does not divide {size_text(axis.size)}")
 
 
 def require_any_order(loops: Loops, axis: Axis) -> None:
@@ -308,10 +307,7 @@ class PadTo:
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
         require(amount > 1, f"rounding up to a multiple of {amount} changes nothing")
-        rest = index.mod(as_index(axis.size), index.const(amount))
-        require(
-            not (rest.op is Ops.CONST and rest.arg == 0), f"{size_text(axis.size)} is a multiple of {amount}"
-        )
+        require(not divides(amount, axis.size), f"{size_text(axis.size)} is a multiple of {amount}")
         most = max(index.bounds(as_index(axis.size))[1], 1)
         require(-(-most // amount) * amount <= MAX_PADDING * most, f"more than {MAX_PADDING} times the work")
 

@@ -25,7 +25,7 @@ from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels
 from .facts import MAX_COST, SHORT, WORTHWHILE, Access, Facts, size_of
 from .inline import all_inline, rows_along, without_rows
-from .loops import Axis, Loops, is_computed, largest_power_of_two, typical
+from .loops import Axis, Loops, divides, is_computed, largest_power_of_two, typical
 
 #: The same, after short reductions were written out.
 MAX_WRITTEN_OUT = 320
@@ -154,8 +154,7 @@ class _Plan:
         lanes = self.lanes_of(axis)
         if lanes < 2:
             return False
-        size = size_of(axis)
-        if size is None or size % lanes:
+        if not divides(lanes, axis.size):
             self.padded[axis.number] = lanes
         self.lanes = axis
         self.width = lanes
@@ -164,9 +163,10 @@ class _Plan:
 
     def lanes_of(self, axis: Axis) -> int:
         """How many lanes an axis is given, up to a vector's worth."""
-        size, width = size_of(axis), self.width
-        whole = 1 if size is None else largest_power_of_two(size, width)
-        return self.padded_lanes(axis, size, whole) if whole < width else whole
+        whole = max(1, self.width)
+        while not divides(whole, axis.size):
+            whole //= 2
+        return self.padded_lanes(axis, size_of(axis), whole) if whole < self.width else whole
 
     def padded_lanes(self, axis: Axis, size: int | None, whole: int) -> int:
         """Lanes for a size that vectors do not divide: some of the last vector's stay unused, behind a mask.
@@ -177,7 +177,7 @@ class _Plan:
         if not cheap and any(axis.number in along for _, along in self.facts.scans):
             return whole  # there is no last turn apart
         if size is None:
-            return self.width if cheap or typical(as_index(axis.size)) >= self.width else 1
+            return self.width if cheap or typical(as_index(axis.size)) >= self.width else whole
         lanes = min(self.width, 1 << (size - 1).bit_length())
         turns = -(-size // lanes)
         keeps = 4 * turns > 3 * (size // whole) or not (cheap or turns > 4)

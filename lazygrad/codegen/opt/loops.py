@@ -459,6 +459,12 @@ def at(expression: UOp, r: UOp, place: int) -> UOp:
     return index.substitute((expression,), {r: index.const(place)})[expression]
 
 
+def divides(amount: int, size: sint) -> bool:
+    """Whether a size is certainly a multiple of an amount."""
+    rest = index.mod(as_index(size), index.const(amount))
+    return rest.op is Ops.CONST and rest.arg == 0
+
+
 def largest_power_of_two(size: int, most: int) -> int:
     """The largest power of two that divides `size` and is at most `most`."""
     return max(1, min(math.gcd(size, 1 << 30), 1 << (most.bit_length() - 1))) if most > 0 else 1

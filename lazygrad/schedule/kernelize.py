@@ -273,9 +273,6 @@ def _bind(
     """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk, and record what its nodes become.
 
     back  nodes of the walk that were made by lifting → the nodes they stand for
-
-    kernel.facts["only_copy"]  on a COPY: nobody copies the same again, as where its result is in memory that
-                               is written later (engine/realize.py may then take over what it copies)
     """
     made: dict[tuple[int, int], UOp] = {}
     sizes = list(binds_in_args(order))

@@ -102,8 +102,7 @@ def axes_of_repeats(node: UOp) -> frozenset[int]:
         else:
             waiting.pop()
             top.facts["repeats"] = _axes_of_repeats(top)
-    found: frozenset[int] = node.facts["repeats"]
-    return found
+    return node.facts["repeats"]
 
 
 def _axes_of_repeats(node: UOp) -> frozenset[int]:

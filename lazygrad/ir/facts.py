@@ -64,13 +64,13 @@ class NodeFacts(TypedDict, total=False):
     has_division: bool
     """simplify/validity: whether its arithmetic divides anywhere."""
 
-    simpler: UOp | Literal[True]
+    simplified: UOp | Literal[True]
     """simplify/validity: a condition equal to this one with fewer divisions; True where that is itself."""
 
     multiple_of: int
     """renderer/alignment: the greatest power of two that is known to divide it."""
 
-    steps: dict[UOp, int | None]
+    strides: dict[UOp, int | None]
     """codegen/opt/loops: by how much it moves when a RANGE moves by one, where only trying tells; None if not
     by the same everywhere.
     """
@@ -83,7 +83,7 @@ class NodeFacts(TypedDict, total=False):
     variables: list[UOp]
     """schedule/items: the DEFINE_VARs of the kernel, by name; those of its sizes and views too."""
 
-    shown: dict[str, int]
+    shown_numbers: dict[str, int]
     """engine/report: by name of a program of this AST, how many others of that name were shown before it."""
 
     # *** for the plan
@@ -97,7 +97,7 @@ class NodeFacts(TypedDict, total=False):
     ranges_below: frozenset[UOp]
     """schedule/indices: the RANGEs that an index expression depends on."""
 
-    repeats: frozenset[int]
+    repeated_axes: frozenset[int]
     """schedule/repeats: the axes along which all its elements are certainly the same."""
 
     # *** what has become of it
@@ -124,7 +124,7 @@ class NodeFacts(TypedDict, total=False):
     where a later version took its memory, or the reason that a user is told.
     """
 
-    inner: int
+    inner_users: int
     """schedule/kernelize: how many kernels of its plan touch it, where nothing else can reach it."""
 
     holders: tuple[weakref.ref[Any], ...]
@@ -146,7 +146,7 @@ class NodeFacts(TypedDict, total=False):
     boundaries: tuple[Any, ...]
     """schedule/kernelize: for each output why the kernel ends there, a Boundary."""
 
-    kept: tuple[Any, ...]
+    kept_rows: tuple[Any, ...]
     """schedule/kernelize: of which values it keeps a row for several loops, each a Kept."""
 
     only_copy: Literal[True]
@@ -154,7 +154,7 @@ class NodeFacts(TypedDict, total=False):
     written later; so running it may take over what it copies.
     """
 
-    runs: Any
+    runner: Any
     """engine/realize: the mark of the thread that is to run it."""
 
     ran: Literal[True]

@@ -283,7 +283,7 @@ def _bind(
             if output.into is None:
                 targets.append(new_buffer(output.device, output.size, output.dtype))
                 if (number, position) in template.inner:
-                    targets[-1].facts["inner"] = template.inner[number, position]
+                    targets[-1].facts["inner_users"] = template.inner[number, position]
             else:
                 targets.append(_node_of(output.into, order, made))
         sources = [_node_of(ref, order, made) for ref in kernel.inputs]
@@ -304,7 +304,7 @@ def _bind(
             made[number, position] = assign
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
         node.facts["boundaries"] = kernel.boundaries
-        node.facts["kept"] = kernel.kept
+        node.facts["kept_rows"] = kernel.kept
         if kernel.ast.op is Ops.COPY and kernel.outputs[0].into is None:
             node.facts["only_copy"] = True
     results = []

@@ -40,11 +40,11 @@ def simplified(valid: UOp, numbers: Sequence[UOp] = ()) -> tuple[UOp, tuple[UOp,
     if valid is TRUE or valid is FALSE:
         return valid, numbers
     if not any(map(has_division, numbers)):
-        simpler = valid.facts.get("simpler")
+        simpler = valid.facts.get("simplified")
         if simpler is None:
             simpler = _simplified(valid, ())[0]
             # a node that holds itself is never freed
-            valid.facts["simpler"] = True if simpler is valid else simpler
+            valid.facts["simplified"] = True if simpler is valid else simpler
         return valid if simpler is True else simpler, numbers
     return _simplified(valid, numbers)
 

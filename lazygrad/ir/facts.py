@@ -94,9 +94,6 @@ class NodeFacts(TypedDict, total=False):
     open_sources: tuple[int, ...]
     """schedule/lift: which of its sources are constants that may become arguments of a kernel."""
 
-    ranges_below: frozenset[UOp]
-    """schedule/indices: the RANGEs that an index expression depends on."""
-
     repeated_axes: frozenset[int]
     """schedule/repeats: the axes along which all its elements are certainly the same."""
 

@@ -87,14 +87,14 @@ def _lives(items: Sequence[ScheduleItem], owner: object) -> list[Life]:
     """The memory that only these items can reach, and when they do."""
     lives: dict[UOp, Life] = {}
     for position, item in enumerate(items):
-        if item.kernel.facts.get("runs") is not owner:
+        if item.kernel.facts.get("runner") is not owner:
             continue
         own = item.bufs[:-1] if type(item.bufs[-1]) is ReportBuffer else item.bufs
         for source, buffer in zip(item.kernel.src, own, strict=False):
             node = source
             while node.op is Ops.ASSIGN:
                 node = node.src[0]
-            if "inner" not in node.facts:
+            if "inner_users" not in node.facts:
                 continue
             life = lives.get(node)
             if life is None:
@@ -105,5 +105,5 @@ def _lives(items: Sequence[ScheduleItem], owner: object) -> list[Life]:
     return [
         life
         for node, life in lives.items()
-        if life.users == node.facts["inner"] and not life.buffer.is_allocated and life.buffer.nbytes
+        if life.users == node.facts["inner_users"] and not life.buffer.is_allocated and life.buffer.nbytes
     ]

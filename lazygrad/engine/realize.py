@@ -89,15 +89,15 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
     try:
         with planning:
             for item in items:
-                other = item.kernel.facts.get("runs")
+                other = item.kernel.facts.get("runner")
                 if other is None or other.process != mark.process:  # a forked child has one thread
-                    item.kernel.facts["runs"] = mark
+                    item.kernel.facts["runner"] = mark
         if len(items) > 1:
             prepare((item.bufs[0].device, item.ast) for item in items if item.ast.op is not Ops.COPY)
         if recording.note is None and not CHECK.value:  # what is captured has a plan of its own
             arena = place_intermediates(items, mark)
         for position, item in enumerate(items):
-            other = item.kernel.facts["runs"]
+            other = item.kernel.facts["runner"]
             if other is mark:
                 run_item(item)
                 if arena is not None:
@@ -109,8 +109,8 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
     finally:
         with planning:
             for item in items:
-                if item.kernel.facts.get("runs") is mark and "ran" not in item.kernel.facts:
-                    del item.kernel.facts["runs"]
+                if item.kernel.facts.get("runner") is mark and "ran" not in item.kernel.facts:
+                    del item.kernel.facts["runner"]
             if arena is not None:
                 arena.close()
         mark.running.release()

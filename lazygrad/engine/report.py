@@ -88,7 +88,7 @@ def shown_name(ast: UOp, spec: ProgramSpec) -> str:
     """A kernel's name as displayed: the sizes in the colours of their loops, and `n1`, `n2`, ... where
     another kernel of that name was shown before.
     """
-    numbers = ast.facts.setdefault("shown", {})
+    numbers = ast.facts.setdefault("shown_numbers", {})
     number = numbers.get(spec.name)
     if number is None:
         number = numbers[spec.name] = _shown.get(spec.name, 0)
@@ -201,7 +201,7 @@ def reasons(item: ScheduleItem) -> list[str]:
         trip = f"{buffer.nbytes * (1 + readers):,} bytes{read}"
         by = _asked_by(boundary.origin)
         lines.append(f"stores {buffer.size:,} {buffer.dtype!r}: {boundary.reason}; {trip}{by}")
-    for kept in item.kernel.facts.get("kept", ()):
+    for kept in item.kernel.facts.get("kept_rows", ()):
         by = _asked_by(kept.origin)
         lines.append(f"kept in the kernel, a row of {kept.nbytes:,} bytes: several loops need it{by}")
     return lines

@@ -15,7 +15,7 @@ def device_of(node: UOp) -> Devices | None:
     A tuple of devices for what is sharded over them, or copied on each.
     """
     if "device" in node.facts:
-        return node.facts["device"]  # type: ignore[no-any-return]
+        return node.facts["device"]
     stack = [node]
     while stack:
         top = stack[-1]
@@ -44,4 +44,4 @@ def device_of(node: UOp) -> Devices | None:
             if stack[-1] is top:
                 top.facts["device"] = answer
                 stack.pop()
-    return node.facts["device"]  # type: ignore[no-any-return]
+    return node.facts["device"]

@@ -31,7 +31,7 @@ def ranges_of(node: UOp) -> Ranges:
         return _range_itself(node)
     facts = node.facts
     if "ranges" in facts:
-        return facts["ranges"]  # type: ignore[no-any-return]
+        return facts["ranges"]
     stack = [node]
     while stack:
         below = stack[-1]
@@ -42,7 +42,7 @@ def ranges_of(node: UOp) -> Ranges:
         stack.pop()
         if "ranges" not in below.facts:
             below.facts["ranges"] = _ranges_of(below)
-    return facts["ranges"]  # type: ignore[no-any-return]
+    return facts["ranges"]
 
 
 def _range_itself(node: UOp) -> Ranges:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..dtype import ConstType, DType, cast_value, const_bits, dtypes
 from ..locks import table_lock
+from .facts import NodeFacts
 from .ops import OPS, Ops
 
 Key = tuple[Any, ...]
@@ -79,8 +80,8 @@ class UOp:
     op     what is done, a row of the op table      src  the UOps it reads, in order
     dtype  the type of one element of its result    arg  the op's own constant, of the type its row declares
 
-    `facts` caches what was worked out about the node (shape, bounds, origin, ...) by whoever first asked; it
-    never holds a user of the node. `number` is its own, and was never another's.
+    `facts` caches what was worked out about the node (shape, bounds, origin, ...) by whoever first asked;
+    ir/facts.py declares every one. `number` is its own, and was never another's.
     """
 
     __slots__ = ("__weakref__", "arg", "dtype", "facts", "number", "op", "src")
@@ -88,7 +89,7 @@ class UOp:
     dtype: DType
     src: tuple[UOp, ...]
     arg: Any
-    facts: dict[str, Any]
+    facts: NodeFacts
     number: int
 
     def __new__(cls, op: Ops, dtype: DType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
@@ -339,9 +340,10 @@ def _settle(node: UOp, ref: _Ref) -> UOp:
 
 def keep_origin(made: UOp, node: UOp) -> None:
     """What a node has been made into comes from the user's call that the node came from, if from no other."""
-    for name in ("origin", "site"):
-        if name in node.facts:
-            made.facts.setdefault(name, node.facts[name])
+    if "origin" in node.facts:
+        made.facts.setdefault("origin", node.facts["origin"])
+    if "site" in node.facts:
+        made.facts.setdefault("site", node.facts["site"])
 
 
 def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UOp:

@@ -14,7 +14,7 @@ def multiple_of(node: UOp) -> int:
     found = node.facts.get("multiple_of")
     if found is None:
         found = node.facts["multiple_of"] = _multiple_of(node)
-    return int(found)
+    return found
 
 
 def _multiple_of(node: UOp) -> int:

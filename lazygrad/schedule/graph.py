@@ -188,7 +188,7 @@ def arg_binds(node: UOp) -> tuple[UOp, ...]:
     """The bound Variables in a node's argument, cached on it."""
     if node.op not in MOVEMENT and node.op not in (Ops.ASSIGN, Ops.IOTA):
         return ()
-    known: tuple[UOp, ...] | None = node.facts.get("arg_binds")
+    known = node.facts.get("arg_binds")
     if known is None:
         known = node.facts["arg_binds"] = binds_of(node.arg)
     return known

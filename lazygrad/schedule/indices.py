@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from ..ir.index import as_index, bounds, const, sint
+from ..ir.nest import ranges_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.tracker import ShapeTracker
@@ -27,20 +28,11 @@ def free_ranges(indices: Indices) -> frozenset[UOp]:
     """The ranges that the place depends on."""
     found: set[UOp] = set()
     for at in indices:
-        if at.op is Ops.RANGE:
+        if at.op is Ops.RANGE:  # most are: no set of one is made for each
             found.add(at)
         elif at.op is not Ops.CONST:
-            found |= _ranges_below(at)
+            found |= ranges_of(at)
     return frozenset(found)
-
-
-def _ranges_below(node: UOp) -> frozenset[UOp]:
-    """The ranges that an index expression depends on, cached on it."""
-    known = node.facts.get("ranges_below")
-    if known is None:
-        known = frozenset(n for n in node.toposort() if n.op is Ops.RANGE)
-        node.facts["ranges_below"] = known
-    return known
 
 
 def through(tracker: ShapeTracker, indices: Indices, shape: tuple[sint, ...]) -> Indices:

@@ -52,7 +52,7 @@ def buffer_count(ast: UOp) -> int:
         numbers = [n.arg for n in ast.toposort() if n.op is Ops.DEFINE_GLOBAL]
         least = -1 if ast.op is not Ops.COPY else 0  # of numbers alone: its output
         count = ast.facts["buffer_count"] = max(numbers, default=least) + 1
-    return int(count)
+    return count
 
 
 def variables_of(ast: UOp) -> list[UOp]:

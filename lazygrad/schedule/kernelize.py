@@ -273,9 +273,6 @@ def _bind(
     """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk, and record what its nodes become.
 
     back  nodes of the walk that were made by lifting → the nodes they stand for
-
-    kernel.facts["only_copy"]  on a COPY: nobody copies the same again, as where its result is in memory that
-                               is written later (engine/realize.py may then take over what it copies)
     """
     made: dict[tuple[int, int], UOp] = {}
     sizes = list(binds_in_args(order))
@@ -286,7 +283,7 @@ def _bind(
             if output.into is None:
                 targets.append(new_buffer(output.device, output.size, output.dtype))
                 if (number, position) in template.inner:
-                    targets[-1].facts["inner"] = template.inner[number, position]
+                    targets[-1].facts["inner_users"] = template.inner[number, position]
             else:
                 targets.append(_node_of(output.into, order, made))
         sources = [_node_of(ref, order, made) for ref in kernel.inputs]
@@ -307,7 +304,7 @@ def _bind(
             made[number, position] = assign
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
         node.facts["boundaries"] = kernel.boundaries
-        node.facts["kept"] = kernel.kept
+        node.facts["kept_rows"] = kernel.kept
         if kernel.ast.op is Ops.COPY and kernel.outputs[0].into is None:
             node.facts["only_copy"] = True
     results = []

@@ -49,7 +49,7 @@ def nameable(order: Iterable[UOp]) -> list[UOp]:
 
 def open_sources(node: UOp) -> tuple[int, ...]:
     """Which sources of a node are constants that may be lifted."""
-    known: tuple[int, ...] | None = node.facts.get("open_sources")
+    known = node.facts.get("open_sources")
     if known is None:
         known = node.facts["open_sources"] = _open_sources(node)
     return known

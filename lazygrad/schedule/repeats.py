@@ -94,21 +94,20 @@ def _power(value: UOp, count: int) -> UOp:
 def axes_of_repeats(node: UOp) -> frozenset[int]:
     """The axes of known size along which all elements of a node are certainly the same, cached on it."""
     waiting = [node]
-    while "repeats" not in node.facts:
+    while "repeated_axes" not in node.facts:
         top = waiting[-1]
-        below = [s for s in top.src if "repeats" not in s.facts] if top.op in ELEMENTWISE else []
+        below = [s for s in top.src if "repeated_axes" not in s.facts] if top.op in ELEMENTWISE else []
         if below:
             waiting += below
         else:
             waiting.pop()
-            top.facts["repeats"] = _axes_of_repeats(top)
-    found: frozenset[int] = node.facts["repeats"]
-    return found
+            top.facts["repeated_axes"] = _axes_of_repeats(top)
+    return node.facts["repeated_axes"]
 
 
 def _axes_of_repeats(node: UOp) -> frozenset[int]:
     if node.op in ELEMENTWISE:
-        first, *others = [source.facts["repeats"] for source in node.src]
+        first, *others = [source.facts["repeated_axes"] for source in node.src]
         return frozenset(first.intersection(*others))
     if node.op not in MOVEMENT:
         return frozenset()

@@ -1,10 +1,5 @@
-"""What has become of a node: the facts that tie graph nodes to buffers.
-
-node.facts["becomes"]        the node that holds its value now (once planned an ASSIGN, once run a BUFFER)
-node.facts["values"]         on a version of a buffer: weak references to the nodes that it is the value of
-buffer.facts["buffer"]       on a BUFFER: the Buffer with the memory
-buffer.facts["fresh"]        on a BUFFER: nothing has been written yet and nobody may read it
-buffer.facts["overwritten"]  on a BUFFER: its contents are gone: a later version took its memory, or a reason
+"""What has become of a node: the facts that tie graph nodes to buffers. In ir/facts.py they are `becomes`,
+`values`, `buffer`, `fresh` and `overwritten`.
 """
 
 from __future__ import annotations
@@ -200,7 +195,7 @@ def latest(node: UOp) -> UOp:
         while base.op in MOVEMENT or base.op is Ops.DETACH:
             chain.append(base)
             base = base.src[0]
-        replacement: UOp | None = base.facts.get("becomes")
+        replacement = base.facts.get("becomes")
         if replacement is None and base.op is Ops.MULTI:
             replacement = renewed(base)
         if replacement is None:

@@ -177,7 +177,7 @@ def shape_or_none(u: UOp) -> Shape | None:
     """The shape of a node's value, None for a node that has none."""
     facts = u.facts
     if "shape" in facts:
-        return facts["shape"]  # type: ignore[no-any-return]
+        return facts["shape"]
     stack = [u]
     while stack:
         node = stack[-1]
@@ -190,4 +190,4 @@ def shape_or_none(u: UOp) -> Shape | None:
         else:
             stack.pop()
             node.facts["shape"] = SHAPES[node.op](node, tuple(s.facts["shape"] for s in node.src))
-    return facts["shape"]  # type: ignore[no-any-return]
+    return facts["shape"]

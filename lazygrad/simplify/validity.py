@@ -40,12 +40,11 @@ def simplified(valid: UOp, numbers: Sequence[UOp] = ()) -> tuple[UOp, tuple[UOp,
     if valid is TRUE or valid is FALSE:
         return valid, numbers
     if not any(map(has_division, numbers)):
-        simpler = valid.facts.get("simpler")
+        simpler = valid.facts.get("simplified")
         if simpler is None:
             simpler = _simplified(valid, ())[0]
-            valid.facts["simpler"] = (
-                True if simpler is valid else simpler
-            )  # a node that holds itself is never freed
+            # a node that holds itself is never freed
+            valid.facts["simplified"] = True if simpler is valid else simpler
         return valid if simpler is True else simpler, numbers
     return _simplified(valid, numbers)
 
@@ -122,7 +121,7 @@ def has_division(node: UOp) -> bool:
     if found is None:
         found = any(below.op in (Ops.IDIV, Ops.MOD) for below in _arithmetic((node,)))
         node.facts["has_division"] = found
-    return bool(found)
+    return found
 
 
 def _length(condition: UOp) -> tuple[int, int]:

@@ -430,7 +430,7 @@ def stride(expression: UOp, r: UOp) -> int | None:
 
 def _stride_by_differencing(expression: UOp, r: UOp) -> int | None:
     """Where the range stands inside a division or a loaded value: compare its few places. Cached."""
-    known: dict[UOp, int | None] = expression.facts.setdefault("steps", {})
+    known = expression.facts.setdefault("strides", {})
     if r not in known:
         size = r.src[0]
         few = size.op is Ops.CONST and size.arg <= 64 and not is_computed(expression)

@@ -41,7 +41,7 @@ def order_key(node: UOp) -> str:
             if "order_key" not in below.facts:
                 below.facts["order_key"] = _order_key(below)
         key = node.facts["order_key"]
-    return str(key)
+    return key
 
 
 def _order_key(node: UOp) -> str:

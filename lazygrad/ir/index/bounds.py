@@ -21,7 +21,7 @@ def bounds(node: UOp) -> tuple[int, int]:
         else:
             last = waiting.pop()
             last.facts["bounds"] = _bounds(last)
-    return node.facts["bounds"]  # type: ignore[no-any-return]
+    return node.facts["bounds"]
 
 
 def _is_bounded(dtype: DType) -> bool:

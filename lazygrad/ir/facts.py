@@ -1,0 +1,158 @@
+"""What a node remembers about itself: every key of `UOp.facts`, with the type of its value.
+
+At run time `facts` is a plain dict; mypy checks keys and values against what stands here. Under each key is
+its owner, the module (without `lazygrad/` and `.py`) that works it out; in parentheses who else sets it or
+takes it away; then what it says. tests/ir/test_facts.py holds the code to that.
+
+A fact holds no user of its node, nor the node itself, but weakly: else neither would ever be freed. Where a
+value's class stands in a higher layer its type is Any, and the sentence names the class.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from .device import Devices
+    from .index import sint
+    from .index.polynomials import Terms
+    from .uop import UOp
+
+
+class NodeFacts(TypedDict, total=False):
+    """All of them; a node has those few that somebody has worked out or noted."""
+
+    # *** where it came from
+
+    origin: Any
+    """ir/uop (schedule/versions, tensor/trace): the user's call that first made it, a Metadata."""
+
+    site: Any
+    """tensor/indexing/addresses (ir/uop): on a CHECK, the user's call that its index comes from, a Site."""
+
+    # *** of any value: shape and place
+
+    shape: tuple[sint, ...] | None
+    """shape/rules (tensor/jit/results): the shape of its value; None where it has none."""
+
+    device: Devices | None
+    """ir/device: the name of the device that its value lives on, or of several; None for bare numbers."""
+
+    base_and_tracker: tuple[UOp, Any]
+    """shape/movement (tensor/jit/results): on a movement, the first node below that is none, and the
+    ShapeTracker that says how its elements are looked at.
+    """
+
+    # *** of index expressions and conditions
+
+    bounds: tuple[int, int]
+    """ir/index/bounds (codegen/checks, codegen/decompose, codegen/split_lanes, codegen/widths): the least and
+    the greatest value of an integer or bool; passes set it where a new node shows less than the old one did.
+    """
+
+    terms: tuple[Terms, int]
+    """ir/index/polynomials: an index as a polynomial, {product of atoms: coefficient} and constant."""
+
+    order_key: str
+    """ir/index/atoms: a text that orders the atoms of a polynomial alike in every process."""
+
+    ranges: frozenset[UOp]
+    """ir/nest: the RANGEs that it depends on and that nothing below it has closed; never on a RANGE itself.
+    """
+
+    has_division: bool
+    """simplify/validity: whether its arithmetic divides anywhere."""
+
+    simplified: UOp | Literal[True]
+    """simplify/validity: a condition equal to this one with fewer divisions; True where that is itself."""
+
+    multiple_of: int
+    """renderer/alignment: the greatest power of two that is known to divide it."""
+
+    strides: dict[UOp, int | None]
+    """codegen/opt/loops: by how much it moves when a RANGE moves by one, where only trying tells; None if not
+    by the same everywhere.
+    """
+
+    # *** of a kernel's AST
+
+    buffer_count: int
+    """schedule/items: how many buffers the kernel takes."""
+
+    variables: list[UOp]
+    """schedule/items: the DEFINE_VARs of the kernel, by name; those of its sizes and views too."""
+
+    shown_numbers: dict[str, int]
+    """engine/report: by name of a program of this AST, how many others of that name were shown before it."""
+
+    # *** for the plan
+
+    arg_binds: tuple[UOp, ...]
+    """schedule/graph: the bound Variables in its argument."""
+
+    open_sources: tuple[int, ...]
+    """schedule/lift: which of its sources are constants that may become arguments of a kernel."""
+
+    repeated_axes: frozenset[int]
+    """schedule/repeats: the axes along which all its elements are certainly the same."""
+
+    # *** what has become of it
+
+    becomes: UOp
+    """schedule/versions (tensor/jit/capturing): what holds its value now: once planned an ASSIGN, once run a
+    BUFFER, or movements of these.
+    """
+
+    values: list[weakref.ref[UOp]]
+    """schedule/versions (tensor/jit/capturing): on a version of memory, the nodes that became it."""
+
+    # *** of a BUFFER, a version of some memory
+
+    buffer: Any
+    """schedule/versions (tensor/jit/capturing): the Buffer with the memory; not there once it is overwritten.
+    """
+
+    fresh: Literal[True]
+    """schedule/versions: nothing has been written yet, and nobody may read it."""
+
+    overwritten: Literal[True] | str
+    """schedule/versions (tensor/jit/capturing, tensor/transforms/derivatives): its contents are gone: True
+    where a later version took its memory, or the reason that a user is told.
+    """
+
+    inner_users: int
+    """schedule/kernelize: how many kernels of its plan touch it, where nothing else can reach it."""
+
+    holders: tuple[weakref.ref[Any], ...]
+    """tensor/storage: the Storages whose newest version it is, or was."""
+
+    readers: list[weakref.ref[Any]]
+    """tensor/core (tensor/assigning, tensor/jit/capturing): the tensors that are read from it and are no
+    views of it, some of them long since elsewhere.
+    """
+
+    most_readers: int
+    """tensor/core: so many readers are noted before those that died are looked for."""
+
+    # *** of a KERNEL
+
+    outputs: tuple[weakref.ref[UOp], ...]
+    """schedule/kernelize: the ASSIGNs that it stands for."""
+
+    boundaries: tuple[Any, ...]
+    """schedule/kernelize: for each output why the kernel ends there, a Boundary."""
+
+    kept_rows: tuple[Any, ...]
+    """schedule/kernelize: of which values it keeps a row for several loops, each a Kept."""
+
+    only_copy: Literal[True]
+    """schedule/kernelize: of a COPY: nobody copies the same again, as where its result is in memory that is
+    written later; so running it may take over what it copies.
+    """
+
+    runner: Any
+    """engine/realize: the mark of the thread that is to run it."""
+
+    ran: Literal[True]
+    """engine/realize: it has run."""

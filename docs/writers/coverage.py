@@ -254,8 +254,8 @@ def coverage_page() -> str:
         "float32, float64; fp8: e4m3 and e5m2). *Gradient* is what central differences in float64 say of the",
         "gradient of the example's first tensor: *yes* where they agree, *flat* where the result does not",
         "change with it, *no* where it does and there is none; – where the result is no float, or random, or",
-        "the example has no tensor to move. *Tests* are files that call it; all examples run in",
-        "tests/tensor/test_doctests.py.",
+        "the example has no tensor to move. *Tests* are files that call it, *table* what every row of",
+        "tests/tensor/table.py is for; all examples run in tests/tensor/test_doctests.py.",
         "",
         "| method | takes | gradient | tests |",
         "|---|---|---|---|",
@@ -266,6 +266,7 @@ def coverage_page() -> str:
     texts |= {
         p.stem.removeprefix("test_"): p.read_text("utf-8") for p in sorted(ROOT.glob("tests/test_*.py"))
     }
+    texts["table"] = (ROOT / "tests" / "tensor" / "table.py").read_text("utf-8")
     for name, (function, others) in methods().items():
         if code_of(function, "float32") is None:
             kinds = ["–"]

@@ -38,7 +38,11 @@ def lu(x: Any) -> Any:
 GRADIENTS: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None, list[Any]]] = {
     "inv": (lambda a: a.inv(), linalg("inv"), [SQUARE]),
     "det": (lambda a: a.det(), None, [SQUARE]),
-    "det singular": (lambda a: a.det(), None, [np.array([[1.0, 2, 3], [2, 4, 6], [1, 0, 1]])]),
+    "det singular": (  # of a determinant that is exactly 0 PyTorch takes the slopes to be 0
+        lambda a: a.det(),
+        lambda a: linalg("cross")(a[0], a[1]) @ a[2],
+        [np.array([[1.0, 2, 3], [2, 4, 6], [1, 0, 1]])],
+    ),
     "logdet": (lambda a: definite(a).logdet(), None, [SQUARE]),
     "slogdet": (lambda a: a.slogdet()[1], None, [SQUARE]),
     "solve": (lambda a, b: a.solve(b), linalg("solve"), [SQUARE, RIGHT]),

@@ -1,116 +1,18 @@
-"""The forms of calls that PyTorch takes: one row each, with its result and its gradients."""
+"""Forms of calls that PyTorch takes, beyond those of the table: what they give, and what is wrong of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 from lazygrad import Tensor, dtypes
-from lazygrad.nn import functional as ours
 from tests.helpers import needs, require
-from tests.tensor.support import data, like_torch, same
+from tests.tensor.support import data, same
+from tests.tensor.table import X, Y
 
 pytestmark = needs("torch")
-X, Y = data(3, 4, seed=1), data(3, 4, seed=2)
-CUBE = data(2, 3, 4, seed=3)
-SCALAR, ONE = np.array(1.5, np.float32), np.array([2.5], np.float32)
-ZERO = np.array([0], np.int64)
-NEGATIVE = np.array([-0.3, -1.6, -4.2, 2.5], np.float64)
-
-#: name → (a function for both, arrays)
-SAME: dict[str, tuple[Callable[..., Any], list[Any]]] = {
-    "var, biased": (lambda x: x.var(False), [X]),
-    "std, unbiased": (lambda x: x.std(True), [X]),
-    "var, no correction given": (lambda x: x.var(1, correction=None), [X]),
-    "max of two": (lambda x, y: x.max(y), [X, Y]),
-    "min of two": (lambda x, y: x.min(y), [X, Y]),
-    "norm, nuclear": (lambda x: x.norm("nuc"), [X]),
-    "norm, none": (lambda x: x.norm(None), [X]),
-    "gather of a number": (lambda x, i: x.gather(0, i), [SCALAR, ZERO]),
-    "index_select of a number": (lambda x, i: x.index_select(0, i), [SCALAR, ZERO]),
-    "index_fill of a number": (lambda x, i: x.index_fill(0, i, 2.0), [SCALAR, ZERO]),
-    "index_copy of a number": (lambda x, i, y: x.index_copy(0, i, y), [SCALAR, ZERO, SCALAR * 2]),
-    "index_add of a number": (lambda x, i, y: x.index_add(0, i, y, alpha=3), [SCALAR, ZERO, SCALAR * 2]),
-    "diff, none": (lambda x: x.diff(n=0), [X]),
-    "cov of one variable": (lambda x: x.cov(), [X[:1]]),
-    "corrcoef of one variable": (lambda x: x.corrcoef(), [X[:1]]),
-    "cumprod of nothing": (lambda x: x.cumprod(1), [np.zeros((2, 0), np.float32)]),
-    "repeat_interleave, the size known": (
-        lambda x, n: x.repeat_interleave(n, dim=0, output_size=4),
-        [X, np.array([0, 3, 1])],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SAME)
-def test_the_same_call(name: str) -> None:
-    call, arrays = SAME[name]
-    like_torch(call, call, arrays)
-
-
-def linalg(name: str) -> Any:
-    return getattr(require("torch").linalg, name)
-
-
-#: name → (lazygrad's call, PyTorch's, arrays)
-OTHER: dict[str, tuple[Callable[..., Any], Callable[..., Any], list[Any]]] = {
-    "matrix_norm of other axes": (
-        lambda x: x.matrix_norm("nuc", (0, 2), True),
-        lambda x: linalg("matrix_norm")(x, "nuc", (0, 2), True),
-        [CUBE],
-    ),
-    "multi_dot of a list": (
-        lambda x, y: Tensor.multi_dot([x, y]),
-        lambda x, y: linalg("multi_dot")([x, y]),
-        [X, Y.T.copy()],
-    ),
-    "cat with an empty line": (
-        lambda x: Tensor.cat([Tensor([]), x], dim=1),
-        lambda x: require("torch").cat([require("torch").tensor([]), x], dim=1),
-        [X],
-    ),
-    "cdist, how it is computed": (
-        lambda x, y: x.cdist(y, 2.0, "use_mm_for_euclid_dist"),
-        lambda x, y: require("torch").cdist(x, y, 2.0, "use_mm_for_euclid_dist"),
-        [X, Y],
-    ),
-    "cosine_similarity along an axis that broadcasts": (
-        lambda x, y: ours.cosine_similarity(x, y, dim=-2),
-        lambda x, y: require("torch").nn.functional.cosine_similarity(x, y, dim=-2),
-        [CUBE[:1], CUBE[:, :1]],
-    ),
-    "multi_margin_loss of a number": (
-        lambda x, y: ours.multi_margin_loss(x, y),
-        lambda x, y: require("torch").nn.functional.multi_margin_loss(x, y),
-        [SCALAR, ZERO[0]],
-    ),
-    "multilabel_margin_loss of a number": (
-        lambda x, y: ours.multilabel_margin_loss(x, y),
-        lambda x, y: require("torch").nn.functional.multilabel_margin_loss(x, y),
-        [SCALAR, ZERO[0]],
-    ),
-    "group_norm of no samples": (
-        lambda x: ours.group_norm(x, 2),
-        lambda x: require("torch").nn.functional.group_norm(x, 2),
-        [np.zeros((0, 4), np.float32)],
-    ),
-    **{
-        f"polygamma {n} below 0": (
-            lambda x, n=n: x.polygamma(n),
-            lambda x, n=n: require("torch").polygamma(n, x),
-            [NEGATIVE],
-        )
-        for n in (1, 3, 4)
-    },
-}
-
-
-@pytest.mark.parametrize("name", OTHER)
-def test_the_call_written_otherwise(name: str) -> None:
-    like_torch(*OTHER[name])
 
 
 def test_var_mean_and_std_mean_say_whether_they_are_unbiased():

@@ -14,7 +14,6 @@ from tests.tensor.support import like_torch
 
 #: Few different values, as behind a relu.
 EQUALS = np.random.RandomState(0).randint(0, 3, (2, 3, 8, 8)).astype(np.float32)
-ROWS = EQUALS[0, 0]
 
 Case = tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]
 
@@ -59,33 +58,6 @@ def test_a_pool_is_differentiable_twice() -> None:
     (first,) = (x * x * x).max_pool1d(2).sum().gradient(x)
     (second,) = first.sum().gradient(x)
     assert second.tolist() == [[12.0, 0.0, 0.0, 18.0]]
-
-
-REDUCTIONS: dict[str, Case] = {
-    "max": (lambda x: x.max(), lambda t, x: x.max()),
-    "min": (lambda x: x.min(), lambda t, x: x.min()),
-    "amax": (lambda x: x.amax(1), lambda t, x: x.amax(1)),
-    "amin": (lambda x: x.amin((0, 1)), lambda t, x: x.amin((0, 1))),
-    # one result and no places: what PyTorch names amax
-    "max of an axis": (lambda x: x.max(1), lambda t, x: x.amax(1)),
-    "min of an axis": (lambda x: x.min(0, keepdim=True), lambda t, x: x.amin(0, keepdim=True)),
-    "cummax": (lambda x: x.cummax(1), lambda t, x: x.cummax(1).values),
-    "cummin": (lambda x: x.cummin(1), lambda t, x: x.cummin(1).values),
-    "sort": (lambda x: x.sort()[0], lambda t, x: t.sort(x, stable=True).values),
-    "median": (lambda x: x.median(), lambda t, x: x.median()),
-    "median of an axis": (lambda x: x.median(1)[0], lambda t, x: x.median(1).values),
-    "nanmedian": (lambda x: x.nanmedian(), lambda t, x: x.nanmedian()),
-    "mode": (lambda x: x.mode(1)[0], lambda t, x: x.mode(1).values),
-    "argmax": (lambda x: x.argmax(1), lambda t, x: x.argmax(1)),
-    "argmin": (lambda x: x.argmin(1), lambda t, x: x.argmin(1)),
-}
-
-
-@needs("torch")
-@pytest.mark.parametrize("name", REDUCTIONS)
-def test_reductions_of_equals(name: str) -> None:
-    ours, theirs = REDUCTIONS[name]
-    like_torch(ours, lambda x: theirs(require("torch"), x), [ROWS], backward=not name.startswith("arg"))
 
 
 def test_topk_and_kthvalue_take_the_first_of_equals() -> None:

@@ -426,7 +426,7 @@ PRODUCTS = {
     "renorm": row(lambda a: a.renorm(2, 0, 1.5), X),
     "norm of zeros": row(lambda a: (a * 0).norm(dim=1) + a.norm(dim=1), X),
     "matrix_power": row(lambda a: a.matrix_power(5), SQUARES),
-    "matrix_power 0": row(lambda a: a.matrix_power(0), SQUARES, backward=False),
+    "matrix_power 0": row(lambda a: a.matrix_power(0), SQUARES),
     "matrix_power inverse": row(lambda a: a.matrix_power(-2), SQUARES),
     "matrix_exp": row(lambda a: a.matrix_exp(), SQUARES * 3),
 }

@@ -11,6 +11,7 @@ from ...shape import resolve_equal, shape_text
 from ..arguments import at_most
 from ..indexing.searching import SearchingMixin
 from ..shape.movement import Axis
+from ..transforms.constant import Flat
 
 if TYPE_CHECKING:
     from ... import Tensor
@@ -210,7 +211,8 @@ class ProductsMixin(SearchingMixin):
             n >>= 1
             square = square.dot(square) if n else square
         if result is None:
-            return self.eye(size, dtype=self.dtype, device=self.device).expand(self.shape)
+            unit = self.eye(size, dtype=self.dtype, device=self.device).expand(self.shape)
+            return Flat.apply(self, unit) if dtypes.is_float(self.dtype) else unit
         return result  # type: ignore[no-any-return]
 
     def matrix_exp(self) -> Tensor:

@@ -4,13 +4,12 @@ What you type builds a graph; when a value is needed, the graph is cut into fuse
 generates.
 """
 
-from .compat import classic_text as _classic_text  # noqa: F401  DEBUG_STYLE=classic is known by it
 from .config import Context
 from .device import Device
 from .dtype import dtypes
 from .engine import JitError, TinyJit, jit
 from .engine.check import CheckError
-from .ir import UOp, Variable
+from .ir import UOp, Variable, announce_style
 from .tensor import (
     Function,
     Tensor,
@@ -56,3 +55,10 @@ __all__ = [
     "vmap",
 ]
 __version__ = "0.1.0"
+
+
+def _load_classic_style() -> None:
+    from .compat import classic_text  # noqa: F401
+
+
+announce_style("classic", _load_classic_style)

@@ -33,6 +33,7 @@ def test_import_loads_nothing_heavy_and_opens_no_device():
     opened, modules = done.stdout.splitlines()
     assert opened == ""
     assert LATER & set(modules.split()) == set()
+    assert not [module for module in modules.split() if module.startswith("lazygrad.compat")]
 
 
 def test_no_thread_runs_after_import():

@@ -6,7 +6,16 @@ from .ops import OPS, OpInfo, Ops
 from .pattern import PatternMatcher, Rule, UPat
 from .rewrite import RewriteError, graph_rewrite, observe
 from .spec import SPECS, Spec, SpecError, verify
-from .text import expression, linear_text, loops_text, register_style, render, styled, uop_text
+from .text import (
+    announce_style,
+    expression,
+    linear_text,
+    loops_text,
+    register_style,
+    render,
+    styled,
+    uop_text,
+)
 from .uop import UOp, Variable
 
 __all__ = [
@@ -25,6 +34,7 @@ __all__ = [
     "UOp",
     "UPat",
     "Variable",
+    "announce_style",
     "bounds",
     "expression",
     "graph_rewrite",

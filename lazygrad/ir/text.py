@@ -16,6 +16,7 @@ from .ops import Ops
 from .uop import UOp, set_printer
 
 __all__ = [
+    "announce_style",
     "arg_text",
     "expression",
     "linear_text",
@@ -110,6 +111,7 @@ Printer = Callable[[Any], str]
 #: What can be printed in several styles: a graph of nodes, a linear program, a kernel of form 3, 4 or 5.
 GRAPH, LINEAR, LOOPS = "graph", "linear", "loops"
 STYLES: dict[str, dict[str, Printer]] = {"": {GRAPH: uop_text, LINEAR: linear_text, LOOPS: loops_text}}
+_ANNOUNCED: dict[str, Callable[[], object]] = {}
 
 
 def register_style(name: str, printers: dict[str, Printer]) -> None:
@@ -120,11 +122,18 @@ def register_style(name: str, printers: dict[str, Printer]) -> None:
     STYLES[name] = printers
 
 
+def announce_style(name: str, load: Callable[[], object]) -> None:
+    """A style that `load` registers, when DEBUG_STYLE first names it."""
+    _ANNOUNCED[name] = load
+
+
 def styled(kind: str, value: Any) -> str:
     """The text of a graph, a linear program or loops in the style that DEBUG_STYLE names."""
     name = DEBUG_STYLE.value
+    if name not in STYLES and name in _ANNOUNCED:
+        _ANNOUNCED[name]()
     if name not in STYLES:
-        known = ", ".join(repr(style) for style in STYLES)
+        known = ", ".join(repr(style) for style in {**STYLES, **_ANNOUNCED})
         raise ValueError(f"DEBUG_STYLE={name!r} is not a style; known: {known}")
     return STYLES[name].get(kind, STYLES[""][kind])(value)
 

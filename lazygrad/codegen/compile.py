@@ -11,7 +11,6 @@ from ..ir.ops import Ops
 from ..ir.spec import KERNEL, SPECS, verify
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
-from ..simplify import fold
 from .axes import kernel_axes
 from .estimate import estimate
 from .grid import assign_grid
@@ -45,10 +44,6 @@ class Pass(NamedTuple):
 
 def _lower(ast: UOp, job: Job) -> UOp:
     return lower(ast)
-
-
-def _simplify(sink: UOp, job: Job) -> UOp:
-    return fold(sink, name="simplify")
 
 
 def _apply_opts(sink: UOp, job: Job) -> UOp:
@@ -87,7 +82,6 @@ def _linearize(sink: UOp, job: Job) -> list[UOp]:
 
 PASSES = [
     Pass("lower", _lower, 3, "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
-    Pass("simplify", _simplify, 3, "what algebra can do without is gone, and every value is what it was"),
     Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
     Pass("vectorize", _vectorize, 5, "no UPCAST or UNROLL range is left; lanes are as wide as the target's"),
     Pass("assign grid", _assign_grid, 5, "on a grid, SPECIALs stand for GLOBAL, LOCAL and GROUP ranges"),

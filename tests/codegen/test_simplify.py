@@ -6,6 +6,8 @@ import pytest
 
 from lazygrad import Tensor, dtypes
 from lazygrad.codegen.compile import compile_kernel, stages
+from lazygrad.codegen.lower import lower
+from lazygrad.codegen.opt import Loops
 from lazygrad.ir.rewrite import observe
 from lazygrad.renderer.cstyle import CStyleRenderer
 
@@ -41,6 +43,14 @@ def test_a_sum_with_zero_stays():
 
 def test_whole_numbers_know_more():
     assert text(lambda x, y: (x + 3 + 4) * 1 + 0, dtypes.int32) == text(lambda x, y: x + 7, dtypes.int32)
+
+
+def test_opts_are_of_the_loops_that_are_left():
+    """Whoever chooses Opts looks at what `lower` makes: a sum that is multiplied by zero is not there."""
+    x, y = Tensor.empty(4, 8, dtype=dtypes.int32), Tensor.empty(4, dtype=dtypes.int32)
+    (kernel,) = (y + x.sum(1) * 0).schedule()
+    assert Loops.of(lower(kernel.ast)).reduce_axes == ()
+    assert dict(stages(kernel.ast, CStyleRenderer(), []))["apply opts"] is lower(kernel.ast)
 
 
 def test_who_watches_sees_the_rule_and_where_it_is_written():

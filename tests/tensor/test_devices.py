@@ -14,7 +14,7 @@ import pytest
 from lazygrad import Tensor, nn
 from lazygrad.tensor.kinds import KINDS, Contract, kind_of
 from lazygrad.tensor.places import ANYWHERE
-from tests.tensor.test_generated_docs import generator
+from tests.tensor.test_generated_docs import writer
 from tests.tensor.test_wrong_coverage import FUNCTIONS, METHODS, SAID, written_as
 from tests.tensor.wrong import AWAY, INSIDE, INTS, LINE, TRUTH, M
 
@@ -24,7 +24,7 @@ CREATED = ("Tensor", "Tensor.zeros", "Tensor.ones", "Tensor.full", "Tensor.eye",
 @functools.cache
 def examples() -> list[tuple[str, str]]:
     """(name, call): the examples of all public methods and functions, and the longer ones of the docs."""
-    page, found = generator(), {}
+    page, found = writer("coverage"), {}
     for member in {**METHODS, **FUNCTIONS}.values():
         function = inspect.unwrap(getattr(member, "__func__", member))
         for text in (None, page.CALLS.get(function.__name__)):

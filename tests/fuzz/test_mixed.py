@@ -193,10 +193,15 @@ def named(dtype: DType) -> str:
     return next(name for name in (*EVERY, *WIDE) if getattr(dtypes, name) is dtype)
 
 
-def alike(found: Tensor, wanted: Any, weak_int: bool) -> None:
-    """The same values and dtype. `weak_int`: PyTorch's default integer is wider, and its products of matrices
-    narrower."""
+def rounding(tensor: Any) -> float:
+    """The distance of 1 and the next number of PyTorch's dtype; 0 for whole numbers, which are exact."""
     torch = require("torch")
+    return float(torch.finfo(tensor.dtype).eps) if tensor.is_floating_point() else 0.0
+
+
+def alike(found: Tensor, wanted: Any, weak_int: bool, before: float) -> None:
+    """The same values and dtype. `weak_int`: PyTorch's default integer is wider, and its products of matrices
+    narrower. `before`: the coarsest rounding on the way, as PyTorch rounds a number over a half twice."""
     theirs = str(wanted.dtype).removeprefix("torch.")
     mine = named(found.dtype)
     if mine != theirs:
@@ -204,7 +209,7 @@ def alike(found: Tensor, wanted: Any, weak_int: bool) -> None:
         assert mine in (*INTS, *WIDE), mine
         assert theirs in INTS, theirs
         found = found.cast(theirs)  # where PyTorch's has wrapped around
-    eps = torch.finfo(wanted.dtype).eps if wanted.is_floating_point() else 0
+    eps = max(rounding(wanted), before) if wanted.is_floating_point() else 0.0
     size = max(1.0, *wanted.detach().double().nan_to_num(0, 0, 0).abs().flatten().tolist())
     np.testing.assert_allclose(
         found.cast("float64").numpy(),
@@ -222,7 +227,7 @@ def test_mixed_expressions(made: tuple[str, list[Any], bool, list[tuple[str, Ope
     dtype, values, wants, steps = made
     first = mine = Tensor(values, dtype=dtype, requires_grad=wants or None)
     leaf = theirs = torch.tensor(values, dtype=getattr(torch, dtype), requires_grad=wants)
-    weak_int = False
+    weak_int, coarsest = False, rounding(theirs)
     for op, other, on_right, by_name in steps:
         a, b = (mine, other.mine()) if on_right else (other.mine(), mine)
         x, y = (theirs, other.theirs()) if on_right else (other.theirs(), theirs)
@@ -250,13 +255,14 @@ def test_mixed_expressions(made: tuple[str, list[Any], bool, list[tuple[str, Ope
         found = applied(op, a, b, by_name, numpys=True)
         assert type(found) is Tensor
         assert found.requires_grad == expected.requires_grad
-        alike(found, expected, weak_int)
+        alike(found, expected, weak_int, coarsest)
         if not found.shape:
             break  # PyTorch's 0-d tensors are weak too
-        mine, theirs = found, expected
+        mine, theirs, coarsest = found, expected, max(coarsest, rounding(expected))
         if not theirs.requires_grad:  # what differs in its last digit would be equal to other numbers
             kept = found.cast("float64").numpy() if dtypes.is_float(found.dtype) else found.numpy()
             theirs = torch.tensor(kept).to(getattr(torch, named(found.dtype)))
+            coarsest = rounding(theirs)
     if theirs.requires_grad:
         try:
             (slope,) = torch.autograd.grad(theirs.double().sum(), leaf, allow_unused=True)
@@ -264,4 +270,4 @@ def test_mixed_expressions(made: tuple[str, list[Any], bool, list[tuple[str, Ope
             assume("is not implemented" not in str(error))
             raise
         found = mine.cast("float64").sum().gradient(first)[0]
-        alike(found, torch.zeros_like(leaf) if slope is None else slope, False)
+        alike(found, torch.zeros_like(leaf) if slope is None else slope, False, coarsest)

@@ -42,9 +42,19 @@ def linearize(sink: UOp, renderer: Any = None, arguments: Iterable[UOp] = ()) ->
     `arguments` are buffers that the kernel takes even if nothing reads them.
     """
     writer = _Writer(renderer)
+    read = {node.arg for node in sink.toposort() if node.op is Ops.DEFINE_GLOBAL}
     for buffer in arguments:
-        writer.declare(buffer)
+        if buffer.arg not in read:
+            writer.declare(_unread(buffer, renderer))
     return writer.program(sink)
+
+
+def _unread(buffer: UOp, renderer: Any) -> UOp:
+    """A buffer that nothing reads: bytes, where the target has no name for its type."""
+    dtype = buffer.dtype
+    if renderer is None or not isinstance(dtype, PtrDType) or renderer.supports(Ops.LOAD, dtype.base):
+        return buffer
+    return buffer.replace(dtype=dtypes.uint8.ptr(dtype.size * dtype.base.itemsize))
 
 
 class _Writer:

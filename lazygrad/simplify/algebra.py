@@ -323,6 +323,6 @@ shaped = constants + every + numbers + floats + whole + integers + bools + negat
 algebra = shaped + settled_every + settled_whole + settled_integers + settled_bools + vectors
 
 
-def fold(root: UOp, rules: PatternMatcher = algebra, name: str = "fold") -> UOp:
-    """The graph with all exact algebra done, by the pass of this name. For forms 1 and 2 pass `shaped`."""
-    return graph_rewrite(root, rules, name=name)
+def fold(root: UOp, rules: PatternMatcher = algebra) -> UOp:
+    """The graph with all exact algebra done. For forms 1 and 2 pass `shaped`."""
+    return graph_rewrite(root, rules, name="fold")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lazygrad import Tensor
+from lazygrad.codegen.compile import stages
 from lazygrad.codegen.grid import assign_grid
 from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.linearize import linearize
@@ -14,6 +16,7 @@ from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.text import linear_text
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.renderer.cstyle import CStyleRenderer
 from lazygrad.renderer.python import PythonRenderer
 
 from .kernels import GRID, SEVEN, load, memory, plain, reduce, sink, spread, store
@@ -179,3 +182,12 @@ def test_a_symbolic_axis_is_launched_at_its_maximum():
     assert places(lowered) == [("gidx0", 10)]
     access = lowered.src[0].src[0]
     assert access.src[2].dtype is dtypes.bool
+
+
+def test_each_buffer_is_declared_once_also_where_the_target_lacks_its_type():
+    x = Tensor.empty(2, dtype="fp8e4m3")
+    (kernel,) = (x + x).schedule()
+    for opts in ([], None):
+        program = dict(stages(kernel.ast, CStyleRenderer(), opts))["linearize"]
+        buffers = [node for node in program if node.op is Ops.DEFINE_GLOBAL]
+        assert [(node.arg, node.dtype.base) for node in buffers] == [(0, dtypes.uint8), (1, dtypes.uint8)]

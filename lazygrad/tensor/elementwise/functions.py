@@ -267,13 +267,23 @@ class _Expm1(_Sloped):
         return y + 1.0
 
 
+class _AsinSlope(_Sloped):
+    """1 / sqrt(1 - x²), whose slope at 1 is infinite; the product rule would find inf · 0 in it."""
+
+    def value(self, x: Tensor) -> Tensor:
+        return ((1.0 - x) * (1.0 + x)).rsqrt()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return x * (y * y * y)
+
+
 class _Asin(_Sloped):
     def value(self, x: Tensor) -> Tensor:
         # sin φ = x  ⇒  tan φ = x / sqrt((1 - x)(1 + x))
         return (x / ((1.0 - x) * (1.0 + x)).sqrt()).atan()
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return ((1.0 - x) * (1.0 + x)).rsqrt()
+        return x._sloped(_AsinSlope)
 
 
 class _Acos(_Sloped):
@@ -282,7 +292,7 @@ class _Acos(_Sloped):
         return ((1.0 - x) / (1.0 + x)).sqrt().atan() * 2.0
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return -((1.0 - x) * (1.0 + x)).rsqrt()
+        return -x._sloped(_AsinSlope)
 
 
 def _arctangent(x: Tensor) -> Tensor:
@@ -349,6 +359,16 @@ class _Asinh(_Sloped):
         return (x * x + 1.0).rsqrt()
 
 
+class _AcoshSlope(_Sloped):
+    """1 / sqrt(x² - 1), as that of asin."""
+
+    def value(self, x: Tensor) -> Tensor:
+        return ((x - 1.0) * (x + 1.0)).rsqrt()
+
+    def slope(self, x: Tensor, y: Tensor) -> Tensor:
+        return -x * (y * y * y)
+
+
 class _Acosh(_Sloped):
     def value(self, x: Tensor) -> Tensor:
         far = x > 1e9
@@ -357,7 +377,7 @@ class _Acosh(_Sloped):
         return (x < 1.0).where(math.nan, far.where(x.log() + math.log(2.0), near))
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return ((x - 1.0) * (x + 1.0)).rsqrt()
+        return x._sloped(_AcoshSlope)
 
 
 class _Atanh(_Sloped):

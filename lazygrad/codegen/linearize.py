@@ -42,15 +42,11 @@ def linearize(sink: UOp, renderer: Any = None, arguments: Iterable[UOp] = ()) ->
     `arguments` are buffers that the kernel takes even if nothing reads them.
     """
     writer = _Writer(renderer)
-    read = {node.arg for node in sink.toposort() if node.op is Ops.DEFINE_GLOBAL}
-    for buffer in arguments:
-        if buffer.arg not in read:
-            writer.declare(_unread(buffer, renderer))
-    return writer.program(sink)
+    return writer.program(sink, arguments)
 
 
-def _unread(buffer: UOp, renderer: Any) -> UOp:
-    """A buffer that nothing reads: bytes, where the target has no name for its type."""
+def _untouched(buffer: UOp, renderer: Any) -> UOp:
+    """A buffer that nothing reads or writes: bytes, where the target has no name for its type."""
     dtype = buffer.dtype
     if renderer is None or not isinstance(dtype, PtrDType) or renderer.supports(Ops.LOAD, dtype.base):
         return buffer
@@ -76,8 +72,12 @@ class _Writer:
         self.late: dict[UOp, Chain] = {}  # level of a late sum → all its levels
         self.late_in: dict[UOp, list[UOp]] = {}  # loop → the levels that end their blocks in the middle of it
 
-    def program(self, sink: UOp) -> list[UOp]:
+    def program(self, sink: UOp, arguments: Iterable[UOp]) -> list[UOp]:
         nodes = sink.toposort()
+        touched = {node.arg for node in nodes if node.op is Ops.DEFINE_GLOBAL}
+        for buffer in arguments:
+            if buffer.arg not in touched:
+                self.declare(_untouched(buffer, self.renderer))
         self.loaded = {node.src[0] for node in nodes if node.op is Ops.LOAD}
         self.fused = self.products_to_fuse(nodes)
         body = loop_nest(sink)

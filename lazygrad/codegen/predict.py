@@ -24,6 +24,7 @@ ISSUED, LATENCY, TURN = 2.0, 4.0, 1.5
 ADDRESS = 0.3
 #: A store and a load of an accumulator that has no register.
 SPILL = 2.0
+#: Bytes of a cache line.
 LINE = 64
 #: Cycles for a byte that the first, second, third cache does not have.
 FETCH = (1 / 32, 1 / 12, 1 / 4)

@@ -85,11 +85,6 @@ def _first_lane(constant: UOp) -> Any:
     return constant.arg[0] if isinstance(constant.arg, tuple) else constant.arg
 
 
-def is_no_mask(y: UOp) -> bool:
-    """Whether this is no constant: where(valid, value, constant) is what a mask looks like, and stays so."""
-    return y.op is not Ops.CONST
-
-
 every = PatternMatcher(
     [
         (x * 1, x),
@@ -102,7 +97,7 @@ every = PatternMatcher(
         (flag.where(x, x), x),
         (UPat.const(True).where(x, y), x),
         (UPat.const(False).where(x, y), y),
-        (flag.ne(True).where(x, y), flag.where(y, x), is_no_mask),
+        (flag.ne(True).where(x, y), flag.where(y, x)),
         (flag.where(flag.where(x, y), z), flag.where(x, z)),
         (flag.where(x, flag.where(y, z)), flag.where(x, z)),
     ],

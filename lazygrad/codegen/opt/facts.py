@@ -9,6 +9,7 @@ from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
+from ..predict import LINE
 from .loops import ACROSS, GATHERED, Axis, Loops, index_nodes, reduces_around, stride, typical
 
 #: Cycles from one step of a SCAN to the next, if no other one hides them.
@@ -23,9 +24,6 @@ SHORT = 8
 FEW = 12
 #: Rows of a tile that share a gathered vector make it this many times cheaper each.
 ROWS, SHARED = 4, 3
-#: A lane's store to a cache line of its own, if lines have so many bytes: a line may be gone before its next
-#: part comes. The positions of a max pool of (128, 64, 24, 24): 5.9 ms with lanes of channels, else 2.4.
-SCATTERED, LINE = 2 * GATHERED, 64
 
 
 @dataclass(frozen=True)
@@ -159,22 +157,17 @@ class Facts:
         if step in (0, 1, -1):
             return 1.0 / lanes
         if access.node.op is not Ops.LOAD:
-            return GATHERED if step is not None and abs(step) * self.element_bytes < LINE else SCATTERED
-        if self._is_window(access, axis):
-            return GATHERED / 2
+            return GATHERED
         return GATHERED / max(1.0, SHARED * self._served(access, axis) / ROWS)
 
-    def _is_window(self, access: Access, lanes: Axis) -> bool:
-        """Whether a short reduction reads all that lies between the lanes, as the windows of a pool do.
+    def is_near(self, axis: Axis) -> bool:
+        """Whether neighbours along an axis share cache lines in some access, so that many at once are cheap.
 
-        It is loaded in vectors and shuffled. The positions of a max pool: 4.2 ms without lanes, 2.4 with.
+        The positions of a max pool of (128, 64, 24, 24), with lanes of channels: 6.1 ms with 64 at once, 2.5
+        with 8.
         """
-        step = access.step(lanes)
-        return any(
-            not axis.output and axis.size == step and axis.size <= SHORT and access.step(axis) == 1
-            for axis in self.loops.axes
-            if isinstance(axis.size, int)
-        )
+        steps = [access.step(axis) for access in self.accesses]
+        return any(step and abs(step) * self.element_bytes < LINE for step in steps)
 
     def _served(self, access: Access, lanes: Axis) -> int:
         """How many rows of a tile share what is loaded in a reduction: places of another output axis."""

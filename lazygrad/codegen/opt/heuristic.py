@@ -249,7 +249,8 @@ class _Plan:
         if best is not None and reduces and facts.reused(best, lanes):
             self.tile(best, lanes)
         elif reduces or any(lanes.number not in along for _, along in facts.scans):
-            self.widen(lanes, int(self.target.vector_registers * STRIP))
+            if facts.is_near(lanes):
+                self.widen(lanes, int(self.target.vector_registers * STRIP))
         elif facts.scans:
             self.run(lanes)
         elif facts.size_of_code({}) <= CHEAP:

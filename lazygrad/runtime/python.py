@@ -35,7 +35,7 @@ class PythonCompiler(Compiler):
 
 def _parse(source: str) -> CodeType:
     try:
-        return compile(source, f"{__file__} (kernel)", "exec")  # no code of the user's
+        return compile(source, "<kernel>", "exec")
     except (SyntaxError, RecursionError, MemoryError) as error:  # the latter two: nested too deeply
         raise CompileError("Python refuses this kernel", source, str(error)) from None
 

@@ -435,9 +435,7 @@ def test_lanes_that_share_no_cache_line_are_one_vector():
     images = Tensor.empty(128, 64, 24, 24)
     (kernel,) = images.max_pool2d(2, return_indices=True)[1].schedule()
     opts = choose(lower(kernel.ast), Target("CPU", vector_bytes=32, vector_registers=16))
-    assert (
-        max(each.amount for each in opts) <= 12
-    )  # not 64 channels
+    assert max(each.amount for each in opts) <= 12  # not 64 channels
 
 
 def test_without_vectors_nothing_is_chosen():

@@ -270,11 +270,19 @@ class _Expm1(_Sloped):
 class _AsinSlope(_Sloped):
     """1 / sqrt(1 - x²), whose slope at 1 is infinite; the product rule would find inf · 0 in it."""
 
+    sign = 1.0
+
     def value(self, x: Tensor) -> Tensor:
-        return ((1.0 - x) * (1.0 + x)).rsqrt()
+        return ((self.sign - self.sign * x) * (1.0 + x)).rsqrt()
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return x * (y * y * y)
+        return self.sign * x * (y * y * y)
+
+
+class _AcoshSlope(_AsinSlope):
+    """1 / sqrt(x² - 1)."""
+
+    sign = -1.0
 
 
 class _Asin(_Sloped):
@@ -357,16 +365,6 @@ class _Asinh(_Sloped):
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
         return (x * x + 1.0).rsqrt()
-
-
-class _AcoshSlope(_Sloped):
-    """1 / sqrt(x² - 1), as that of asin."""
-
-    def value(self, x: Tensor) -> Tensor:
-        return ((x - 1.0) * (x + 1.0)).rsqrt()
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return -x * (y * y * y)
 
 
 class _Acosh(_Sloped):

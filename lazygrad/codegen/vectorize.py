@@ -22,6 +22,7 @@ from ..ir.index import FALSE, TRUE
 from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values, stage_stores
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from .borders import split_borders
 from .choose_lanes import choose_lanes
 from .constants import gathered, lane_of
 from .lanes import (
@@ -60,7 +61,7 @@ def vectorize(sink: UOp, target: Target) -> UOp:
     if not any(node.op is Ops.RANGE and node.arg.kind in IN_REGISTERS for node in sink.toposort()):
         return sink
     if not target.grid:
-        sink = cut_tails(sink)
+        sink = cut_tails(sink if target.has_masks else split_borders(sink))
     sink, lanes = choose_lanes(sink, target)
     writer = _Expander(sink, lanes)
     expanded = writer.expanded()

@@ -454,6 +454,11 @@ def is_computed(expression: UOp) -> bool:
     return any(node.op is Ops.LOAD for node in expression.toposort())
 
 
+def in_order(sink: UOp) -> bool:
+    """Whether some store depends on the order of its loops."""
+    return any(store.arg is not None or is_computed(store.src[0].src[1]) for store in sink.src)
+
+
 def at(expression: UOp, r: UOp, place: int) -> UOp:
     """An index or validity expression with the range at one place."""
     return index.substitute((expression,), {r: index.const(place)})[expression]

@@ -7,15 +7,17 @@ import dataclasses
 import numpy as np
 import pytest
 
-from lazygrad import Context, Tensor
+from lazygrad import Context, Device, Tensor
 from lazygrad.codegen import borders
 from lazygrad.codegen.borders import split_borders
+from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, apply_opts
 from lazygrad.codegen.vectorize import vectorize
 from lazygrad.engine.programs import clear_programs
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
+from lazygrad.renderer.llvmir import LLVMRenderer
 from tests.helpers import needs
 
 from .test_opt import SMALL_CPU
@@ -74,6 +76,18 @@ def test_masks_that_cost_nothing_stay(masks, parts):
     target = dataclasses.replace(SMALL_CPU, has_masks=masks)
     loops = apply_opts(lowered(slope_of_convolution(12, 3)), [Opt(OptOps.UNROLL, 0, 3)], target)
     assert len(vectorize(loops, target).src) == parts
+
+
+@pytest.mark.usefixtures("everywhere")
+@pytest.mark.parametrize("masks", [True, False])
+def test_lanes_with_one_mask_share_the_choice(masks):
+    target = dataclasses.replace(Device["CPU"].renderer.target, has_masks=masks)
+    batch = Tensor.empty(8, 4, 1, 6)  # 4 lanes of channels have one place in the row
+    slope = batch.requires_grad_().conv2d(Tensor.empty(4, 1, 1, 3), groups=4)
+    slope = slope.gradient(batch, gradient=Tensor.empty(*slope.shape))[0]
+    opts = [Opt(OptOps.UPCAST, 1, 4)]
+    text = compile_kernel(slope.schedule()[-1].ast, LLVMRenderer(target), opts).src
+    assert ("select i1" in text) is not masks
 
 
 @pytest.mark.usefixtures("everywhere")

@@ -6,6 +6,7 @@ times 2 vector accumulators, and a contiguous row sum keeps vector accumulators 
 the end.
 
 1. where only the last turn of a loop needs masks, it is cut off, and the others need none (`cut_tails`);
+   so are the borders of a masked reduction, where vectors have no masks (`split_borders`);
 2. lane ranges are chosen, and cut to the width of the target's vectors (`choose_lanes`);
 3. every node is written once for each place of the other ranges that it depends on (`_Expander`).
 """

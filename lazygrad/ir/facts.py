@@ -34,13 +34,13 @@ class NodeFacts(TypedDict, total=False):
     # *** of any value: shape and place
 
     shape: tuple[sint, ...] | None
-    """shape/rules (tensor/jit/results): the shape of its value; None where it has none."""
+    """shape/rules (jit/outputs): the shape of its value; None where it has none."""
 
     device: Devices | None
     """ir/device: the name of the device that its value lives on, or of several; None for bare numbers."""
 
     base_and_tracker: tuple[UOp, Any]
-    """shape/movement (tensor/jit/results): on a movement, the first node below that is none, and the
+    """shape/movement (jit/outputs): on a movement, the first node below that is none, and the
     ShapeTracker that says how its elements are looked at.
     """
 
@@ -100,25 +100,24 @@ class NodeFacts(TypedDict, total=False):
     # *** what has become of it
 
     becomes: UOp
-    """schedule/versions (tensor/jit/capturing): what holds its value now: once planned an ASSIGN, once run a
+    """schedule/versions (jit/session): what holds its value now: once planned an ASSIGN, once run a
     BUFFER, or movements of these.
     """
 
     values: list[weakref.ref[UOp]]
-    """schedule/versions (tensor/jit/capturing): on a version of memory, the nodes that became it."""
+    """schedule/versions (jit/session): on a version of memory, the nodes that became it."""
 
     # *** of a BUFFER, a version of some memory
 
     buffer: Any
-    """schedule/versions (tensor/jit/capturing): the Buffer with the memory; not there once it is overwritten.
-    """
+    """schedule/versions: the Buffer with the memory; not there once it is overwritten."""
 
     fresh: Literal[True]
     """schedule/versions: nothing has been written yet, and nobody may read it."""
 
     overwritten: Literal[True] | str
-    """schedule/versions (tensor/jit/capturing, tensor/transforms/derivatives): its contents are gone: True
-    where a later version took its memory, or the reason that a user is told.
+    """schedule/versions (tensor/transforms/derivatives): its contents are gone: True where a later version
+    took its memory, or the reason that a user is told.
     """
 
     inner_users: int
@@ -128,7 +127,7 @@ class NodeFacts(TypedDict, total=False):
     """tensor/storage: the Storages whose newest version it is, or was."""
 
     readers: list[weakref.ref[Any]]
-    """tensor/core (tensor/assigning, tensor/jit/capturing): the tensors that are read from it and are no
+    """tensor/core (tensor/assigning, jit/session): the tensors that are read from it and are no
     views of it, some of them long since elsewhere.
     """
 

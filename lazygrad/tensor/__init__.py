@@ -3,7 +3,6 @@
 from .base import TensorBase
 from .computing import kernels
 from .holders import memory
-from .jit import capturing  # noqa: F401  tells the jit what tensors are
 from .modes import enable_grad, no_grad
 from .names import take_either_name
 from .spellings import SpellingsMixin

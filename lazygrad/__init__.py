@@ -8,8 +8,8 @@ from .config import Context
 from .device import Device
 from .dtype import dtypes
 from .engine import JitError, TinyJit, jit
-from .engine.check import CheckError
 from .ir import UOp, Variable, announce_style
+from .report.check import CheckError
 from .tensor import (
     Function,
     Tensor,

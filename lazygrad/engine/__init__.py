@@ -1,4 +1,4 @@
-"""Running: schedules become launches, programs are compiled once, jits replay, DEBUG shows what happens."""
+"""Running: schedules become launches, what a jit has recorded is replayed."""
 
 from .capture import JitError
 from .jit import TinyJit, jit

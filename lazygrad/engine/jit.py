@@ -18,6 +18,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from ..config import DEBUG, JIT
 from ..locks import lock_across_fork
+from ..report.terminal import show
 from . import tensors
 from .capture import (
     Capture,
@@ -32,7 +33,6 @@ from .capture import (
 )
 from .entry import Entry
 from .guards import Watch
-from .report import show
 from .results import Nest
 from .structure import Call, Describer, Spec, binds_in, note_bind
 from .symbolic import Families

@@ -16,10 +16,10 @@ from typing import Any
 
 from ..config import DEBUG
 from ..ir.uop import Variable
+from ..report.terminal import show
 from . import tensors
 from .capture import Changed, Mismatch
 from .entry import Entry
-from .report import show
 from .results import Nest
 from .structure import Call
 

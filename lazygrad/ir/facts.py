@@ -83,7 +83,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/items: the DEFINE_VARs of the kernel, by name; those of its sizes and views too."""
 
     shown_numbers: dict[str, int]
-    """engine/report: by name of a program of this AST, how many others of that name were shown before it."""
+    """report/rows: by name of a program of this AST, how many others of that name were shown before it."""
 
     # *** for the plan
 

@@ -70,7 +70,7 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """renderer/alignment: the greatest power of two that is known to divide it."""
 
     strides: dict[Node, int | None]
-    """codegen/opt/loops: by how much it moves when a RANGE moves by one, where only trying tells; None if not
+    """codegen/ranges: by how much it moves when a RANGE moves by one, where only trying tells; None if not
     by the same everywhere.
     """
 

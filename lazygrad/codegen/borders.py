@@ -20,16 +20,7 @@ from ..ir.index import as_sint
 from ..ir.nest import closed_ranges, output_ranges, ranges_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from .opt.loops import (
-    IN_REGISTERS,
-    at,
-    in_order,
-    make_range,
-    scanned_ranges,
-    stride,
-    substitute_ranges,
-    typical,
-)
+from .ranges import IN_REGISTERS, at, in_order, make_range, scanned_ranges, stride, substitute_ranges, typical
 from .separate_loops import separate_loops
 from .tails import inside_reductions
 

@@ -17,7 +17,7 @@ from ..ir.index import as_sint
 from ..ir.nest import closed_ranges, output_ranges, ranges_of
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
-from .opt.loops import IN_REGISTERS, make_range, scanned_ranges, substitute_ranges
+from .ranges import IN_REGISTERS, make_range, scanned_ranges, substitute_ranges
 
 #: A kernel's tails are cut at most so often: each cut writes the loop's body once more.
 MAX_CUTS = 6

@@ -45,10 +45,7 @@ from .lanes import (
     transposed,
     without_neutral,
 )
-from .opt.loops import (
-    IN_REGISTERS,
-    index_nodes,
-)
+from .ranges import IN_REGISTERS, index_nodes
 from .separate_loops import any_apart, separate_loops
 from .tails import cut_tails
 

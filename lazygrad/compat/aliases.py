@@ -41,7 +41,6 @@ from ..dtype import (
     to_dtype,
     truncate,
 )
-from ..engine.programs import get_runner, method_cache
 from ..engine.realize import run_schedule
 from ..engine.replay import Replay
 from ..gradient import gradient
@@ -59,6 +58,7 @@ from ..ir.ops import start_value
 from ..jit import JitError, TinyJit
 from ..jit.captured import Captured
 from ..nn import datasets, optim, state
+from ..programs.runners import get_runner, method_cache
 from ..renderer import Estimates, ProgramSpec, Renderer
 from ..renderer.cstyle import CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer
 from ..renderer.llvmir import LLVMRenderer

@@ -1,3 +1,1 @@
-"""Running: schedules become launches, programs are compiled once, recorded lists run again, DEBUG shows what
-happens.
-"""
+"""Running: schedules become launches, what a jit has recorded is launched again."""

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..config import DEBUG
-from ..engine.report import show
 from ..ir.uop import Variable
+from ..report.terminal import show
 from ..tensor import Tensor
 from .captured import Captured
 from .errors import Changed, Mismatch

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..codegen.differences import differing
 from ..device import Buffer
 from ..dtype import dtypes
-from ..engine.compare import differing
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.versions import in_shape, peel, version_on

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from ..config import DEBUG, JIT
-from ..engine.report import show
 from ..locks import lock_across_fork
+from ..report.terminal import show
 from ..tensor.storage import Storage
 from .capture import Capture, capturing, recorded, refuse_nested
 from .captured import Captured

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from lazygrad.dtype import ConstType, DType
-from lazygrad.ir.device import Devices
+from lazygrad.ir.args import Devices
 from lazygrad.ir.index.atoms import sint
 from lazygrad.tensor import Tensor
 from lazygrad.tensor.base import TensorBase

@@ -14,9 +14,9 @@ from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, apply_opts
 from lazygrad.codegen.vectorize import vectorize
-from lazygrad.engine.programs import clear_programs
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
+from lazygrad.programs.runners import clear_programs
 from lazygrad.renderer.llvmir import LLVMRenderer
 from tests.helpers import needs
 

@@ -19,8 +19,9 @@ from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import size_text
+from ..ranges import divides, in_order
 from .limits import exceeded
-from .loops import Axis, Loops, divides, in_order, is_parallel
+from .loops import Axis, Loops, is_parallel
 
 #: The most neighbouring elements that one thread computes along one axis.
 MAX_UPCAST = 256

@@ -10,7 +10,8 @@ from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
 from ..predict import LINE
-from .loops import ACROSS, GATHERED, Axis, Loops, index_nodes, reduces_around, stride, typical
+from ..ranges import index_nodes, reduces_around, stride, typical
+from .loops import ACROSS, GATHERED, Axis, Loops
 
 #: Cycles from one step of a SCAN to the next, if no other one hides them.
 CHAIN = 4.0

@@ -21,11 +21,12 @@ from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..checks import without_checks
+from ..ranges import divides, in_order, largest_power_of_two, typical
 from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels
 from .facts import MAX_COST, SHORT, WORTHWHILE, Access, Facts, size_of
 from .inline import all_inline, rows_along, without_rows
-from .loops import Axis, Loops, divides, in_order, largest_power_of_two, typical
+from .loops import Axis, Loops
 
 #: The same, after short reductions were written out.
 MAX_WRITTEN_OUT = 320

@@ -13,10 +13,11 @@ from ...device import Target
 from ...ir.args import AxisType
 from ...ir.index import as_index
 from ...ir.uop import UOp
+from ..ranges import in_order, largest_power_of_two, typical
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .facts import MAX_COST, SHORT, WORTHWHILE, Facts
 from .limits import threads_of
-from .loops import Axis, Loops, in_order, is_parallel, largest_power_of_two, typical
+from .loops import Axis, Loops, is_parallel
 
 #: Threads of a workgroup that share nothing, and of one that shares a reduction.
 THREADS, SHARING = 128, 256

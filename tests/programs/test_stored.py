@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from lazygrad import Device, Tensor, Variable, dtypes
-from lazygrad.codegen import stage_times
+from lazygrad.codegen import records, stage_times
 from lazygrad.config import Context, ContextVar
 from lazygrad.device import CompiledDevice, Compiler
-from lazygrad.engine import stored
-from lazygrad.engine.programs import clear_programs, get_runner
-from lazygrad.engine.targets import TARGETS, find_target
+from lazygrad.inspection.targets import TARGETS, find_target
 from lazygrad.nn import Conv2d, Linear, optim, state
+from lazygrad.programs import stored
+from lazygrad.programs.runners import clear_programs, get_runner
 from lazygrad.runtime import _cache
 from lazygrad.schedule.kernelize import clear_templates
 from tests.helpers import ROOT, needs
@@ -73,11 +73,11 @@ def compiled() -> bool:
 
 DIGEST = """
 from lazygrad import Tensor
-from lazygrad.engine import stored
+from lazygrad.codegen import records
 Tensor.manual_seed(0)
 x = (Tensor.rand(4, 8).pad(((0, 0), (1, 2))) @ Tensor.rand(11, 3)).softmax().max(0)
 for item in x.schedule():
-    print(stored.digest(item.ast))
+    print(records.digest(item.ast))
 """
 
 
@@ -109,23 +109,25 @@ def test_digests_tell_kernels_apart():
     digests = []
     for kernel in kernels:
         clear_templates()  # else a constant that differs from the one before becomes an argument
-        digests.append(stored.digest(ast_of(kernel.contiguous())))
+        digests.append(records.digest(ast_of(kernel.contiguous())))
     assert len(set(digests)) == len(digests)
 
 
 def test_a_kernel_met_again_has_the_same_digest():
-    assert stored.digest(ast_of(ones(3, 4) + 1)) == stored.digest(ast_of(ones(3, 4) + 1))
+    assert records.digest(ast_of(ones(3, 4) + 1)) == records.digest(ast_of(ones(3, 4) + 1))
 
 
 def test_every_target_has_a_text():
     for name, (kind, _) in TARGETS.items():
         target = find_target(name).renderer.target
-        assert stored.target_text(target) != stored.target_text(dataclasses.replace(target, max_ops=1)), kind
+        assert records.target_text(target) != records.target_text(dataclasses.replace(target, max_ops=1)), (
+            kind
+        )
 
 
 def test_what_only_this_process_knows_has_no_digest():
-    with pytest.raises(stored.Unlasting):
-        stored._text(object())
+    with pytest.raises(records.Unlasting):
+        records._text(object())
 
 
 def test_every_kernel_has_a_key():
@@ -169,9 +171,9 @@ def test_a_compiler_that_does_not_say_keeps_nothing():
 def test_a_record_says_all_of_a_program():
     for ast in many_kernels():
         spec = get_runner("CPU", ast).spec
-        record = json.loads(json.dumps(stored.record_of(spec, b""), default=bytes.decode))
+        record = json.loads(json.dumps(records.record_of(spec, b""), default=bytes.decode))
         record = {**record, "src": record["src"].encode()}
-        again, lib = stored.spec_of({**record, "lib": b"code"})
+        again, lib = records.spec_of({**record, "lib": b"code"})
         assert again == dataclasses.replace(spec, uops=())
         assert lib == b"code"
 

@@ -20,10 +20,10 @@ from ..device import BufferSpec, CompiledDevice, CompileError, Device, DeviceErr
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..programs.runners import get_runner
 from ..runtime import diskcache_get, diskcache_put
 from ..schedule.kernelize import planning
 from ..shape import ShapeTracker
-from .programs import get_runner
 
 TABLE = "roofline"
 #: A cache is measured with half the bytes that it holds, memory with so many times those of the last cache

@@ -14,10 +14,11 @@ from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt
 from lazygrad.config import BEAM, NOOPT, ContextVar
 from lazygrad.dtype import dtypes
-from lazygrad.engine import programs, trials, tuning
-from lazygrad.engine.programs import clear_programs, get_runner
-from lazygrad.engine.time_kernels import example
-from lazygrad.engine.trials import TrialError, Trials, trials_on
+from lazygrad.programs import runners
+from lazygrad.programs.runners import clear_programs, get_runner
+from lazygrad.tuning import beam, trials
+from lazygrad.tuning.time_kernels import example
+from lazygrad.tuning.trials import TrialError, Trials, trials_on
 from tests.helpers import PATIENCE
 
 
@@ -131,7 +132,7 @@ def made_up(monkeypatch):
 
 
 def tune(width=1):
-    return tuning.tune(Device["CPU"], row_sums().ast, width)
+    return beam.tune(Device["CPU"], row_sums().ast, width)
 
 
 def test_what_is_found_is_kept(made_up):
@@ -164,7 +165,7 @@ def test_a_search_that_was_stopped_goes_on(made_up, monkeypatch):
     assert before
     made_up.clear()
     found = tune()
-    rounds = made_up[: -(1 + tuning.FINALISTS) * tuning.AGAIN]
+    rounds = made_up[: -(1 + beam.FINALISTS) * beam.AGAIN]
     assert not set(before) & set(rounds)
     assert found.opts
 
@@ -229,19 +230,19 @@ def test_where_no_process_can_be_started_nothing_is_searched(monkeypatch):
 
 def test_a_device_without_times_ends_a_search(monkeypatch):
     monkeypatch.setattr(Trials, "time", lambda self, *given: 0.0)
-    found = tuning.tune(Device["NULL"], row_sums().ast, 1)
+    found = beam.tune(Device["NULL"], row_sums().ast, 1)
     assert found.opts == found.usual
 
 
 def test_a_list_that_breaks_the_compiler_loses_only_itself(made_up, monkeypatch, capsys):
-    compile = tuning.compile_kernel
+    compile = beam.compile_kernel
 
     def breaking(ast, renderer, opts):
         if len(opts) > 1:
             raise IndexError("a mistake of ours")
         return compile(ast, renderer, opts)
 
-    monkeypatch.setattr(tuning, "compile_kernel", breaking)
+    monkeypatch.setattr(beam, "compile_kernel", breaking)
     with Context(DEBUG=2):
         assert tune().seconds > 0
     assert "IndexError: a mistake of ours" in capsys.readouterr().out
@@ -250,14 +251,14 @@ def test_a_list_that_breaks_the_compiler_loses_only_itself(made_up, monkeypatch,
 def test_a_sort_is_not_searched():
     kernels = Tensor([3, 1, 2]).sort()[1].kernels()
     sort = next(kernel for kernel in kernels if "sort" in kernel.name)
-    assert tuning.tune(Device["CPU"], sort.ast, 1).note == "a sort has no loops to change"
+    assert beam.tune(Device["CPU"], sort.ast, 1).note == "a sort has no loops to change"
     with Context(BEAM=1):
         assert get_runner("CPU", sort.ast)
 
 
 def test_opts_that_no_longer_fit_are_searched_anew(made_up, monkeypatch):
     kept = {"opts": "[Opt(OptOps.UPCAST, 0, 7)]", "usual": "[]", "seconds": 1, "usual_seconds": 1, "tried": 1}
-    monkeypatch.setattr(tuning, "diskcache_get", lambda table, key: kept if "width" in table else None)
+    monkeypatch.setattr(beam, "diskcache_get", lambda table, key: kept if "width" in table else None)
     tune()
     assert made_up
 
@@ -273,7 +274,7 @@ def test_programs_are_kept_apart_by_beam_and_noopt(made_up):
         with Context(**flags):
             opts[str(flags)] = get_runner("CPU", ast).spec.applied_opts
             assert get_runner("CPU", ast) is get_runner("CPU", ast)
-    assert len({key[2] for key in programs.method_cache if key[1] is ast}) == 4
+    assert len({key[2] for key in runners.method_cache if key[1] is ast}) == 4
     usual, beam, none, both = opts.values()
     assert usual
     assert beam not in (usual, ())

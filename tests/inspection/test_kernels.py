@@ -9,8 +9,8 @@ import lazygrad
 from lazygrad import Context, Device, Tensor, Variable
 from lazygrad.codegen.opt import KernelOptError, Opt, OptOps
 from lazygrad.device import DeviceError, GlobalCounters
-from lazygrad.engine.inspect import FORMS
-from lazygrad.engine.targets import find_target
+from lazygrad.inspection.kernels import FORMS
+from lazygrad.inspection.targets import find_target
 from tests.helpers import needs
 
 

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..codegen.compile import compile_kernel, stages
+from ..codegen.differences import differing, values_of
 from ..codegen.intervals import roundings
 from ..codegen.opt import Loops, Opt, choose
 from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
 from ..codegen.predict import predict
+from ..codegen.records import Unlasting, digest, target_text
 from ..codegen.sort import sort_keys
 from ..config import BEAM, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
 from ..device import Buffer, CompiledDevice
@@ -27,8 +29,6 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from ..runtime import diskcache_get, diskcache_put
-from .compare import differing, values_of
-from .stored import Unlasting, digest, target_text
 from .trials import TrialError, trials_on
 
 #: Of what is stored; another version finds nothing of the old.

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..codegen.compile import stages
+from ..codegen.differences import differing, values_of
 from ..codegen.intervals import epsilon, roundings, with_bounds
 from ..config import CHECK, Context
 from ..device import Buffer, Device
@@ -21,10 +22,9 @@ from ..ir.index import evaluate
 from ..ir.loops_text import loops_text
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..programs.runners import Runner, get_runner, values_for
 from ..schedule.items import ScheduleItem, output_count
 from ..shape import ShapeTracker, shape_of
-from .compare import differing, values_of
-from .programs import Runner, get_runner, values_for
 
 #: The device that says what a kernel means.
 INTERPRETER = "PYTHON"

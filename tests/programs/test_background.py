@@ -15,9 +15,9 @@ import pytest
 from lazygrad import Device, Tensor
 from lazygrad.config import Context
 from lazygrad.device import CompileError
-from lazygrad.engine import programs
-from lazygrad.engine.background import Background, background
-from lazygrad.engine.programs import clear_programs
+from lazygrad.programs import runners
+from lazygrad.programs.background import Background, background
+from lazygrad.programs.runners import clear_programs
 from tests.helpers import PATIENCE, ROOT, in_threads, needs
 
 two_cores = needs("cores")  # on one, kernels compile where they are lowered
@@ -149,7 +149,7 @@ def test_a_schedule_compiles_on_the_thread(monkeypatch):
 
 
 def test_one_core_has_no_thread(monkeypatch):
-    monkeypatch.setattr(programs, "usable_cores", lambda: 1)
+    monkeypatch.setattr(runners, "usable_cores", lambda: 1)
     monkeypatch.setattr(background, "submit", None)
     Tensor.realize(*three_kernels(Tensor.ones(4, 6)))
 
@@ -199,7 +199,7 @@ def test_a_refused_kernel_raises_with_its_source(monkeypatch):
 
 @two_cores
 def test_what_cannot_be_lowered_says_so_when_it_is_to_run(monkeypatch):
-    lowered, compile_kernel = [], programs.compile_kernel
+    lowered, compile_kernel = [], runners.compile_kernel
 
     def refuse(ast, renderer, opts=None):
         lowered.append(ast)
@@ -208,7 +208,7 @@ def test_what_cannot_be_lowered_says_so_when_it_is_to_run(monkeypatch):
         return compile_kernel(ast, renderer, opts)
 
     x = Tensor.ones(4, 6).contiguous().realize()
-    monkeypatch.setattr(programs, "compile_kernel", refuse)
+    monkeypatch.setattr(runners, "compile_kernel", refuse)
     first, second = x + 1, x.sum(0)
     with pytest.raises(NotImplementedError, match="the second one"):
         Tensor.realize(first, second)
@@ -228,11 +228,11 @@ def test_what_is_forgotten_while_it_compiles_is_not_kept(monkeypatch):
     values = three_kernels(Tensor.ones(4, 6).contiguous().realize())
     with monkeypatch.context() as patch:
         patch.setattr(type(device), "compile", waiting)
-        programs.prepare([(item.bufs[0].device, item.ast) for item in Tensor.schedule(*values)])
+        runners.prepare([(item.bufs[0].device, item.ast) for item in Tensor.schedule(*values)])
         clear_programs()
         go_on.set()
         wait_for_end(background)
-    assert programs.method_cache == {}
+    assert runners.method_cache == {}
     Tensor.realize(*values)
     assert values[1].tolist() == [4] * 6
 
@@ -256,7 +256,7 @@ SLOW = """
 import os, signal, sys, threading, time
 from lazygrad import Device, Tensor
 from lazygrad.config import Context
-from lazygrad.engine.background import background
+from lazygrad.programs.background import background
 device = Device["CPU"]
 compile_one = type(device).compile
 x = Tensor.ones(4, 6).contiguous().realize()
@@ -272,7 +272,7 @@ type(device).compile = slowly
 
 
 PREPARE = """
-from lazygrad.engine.programs import prepare
+from lazygrad.programs.runners import prepare
 prepare([(item.bufs[0].device, item.ast) for item in Tensor.schedule(*values)])
 """
 

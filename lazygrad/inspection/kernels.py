@@ -18,17 +18,17 @@ from ..codegen.opt.text import parse_opts
 from ..config import NOOPT
 from ..device import Buffer, Device, DeviceError
 from ..dtype import DType
+from ..engine.realize import allocate_empty, number_of, run_item
 from ..ir.expression import buffer_name
 from ..ir.loops_text import loops_text
 from ..ir.ops import Ops
 from ..ir.text import linear_text
 from ..ir.uop import UOp
+from ..programs.runners import Runner, values_for
 from ..renderer import ProgramSpec
 from ..schedule.items import ScheduleItem, create_schedule, output_count
 from ..schedule.kernelize import planning
 from ..schedule.versions import effective
-from .programs import Runner, values_for
-from .realize import allocate_empty, number_of, run_item
 from .targets import Target, find_target
 
 #: What `form` can show, in the order of compiling.

@@ -10,9 +10,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ..codegen.records import record_of
 from ..config import THREADS
 from ..renderer import ProgramSpec
-from .stored import record_of
 
 Memory = list[tuple[str, int]]
 
@@ -112,7 +112,7 @@ def command(device: str) -> list[str]:
     places = [place for place in sys.path if isinstance(place, str) and os.path.isabs(place)]
     if package not in places:
         places.append(package)
-    start = f"import sys; sys.path[:] = {places!r}; from lazygrad.engine.time_kernels import main; main()"
+    start = f"import sys; sys.path[:] = {places!r}; from lazygrad.tuning.time_kernels import main; main()"
     return [sys.executable, "-P", "-c", start, device]
 
 

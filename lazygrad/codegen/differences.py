@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..codegen.intervals import epsilon, roundings
 from ..device import Buffer
 from ..dtype import DType, dtypes
 from ..ir.ops import from_bits
+from .intervals import epsilon, roundings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,9 +18,9 @@ from ..device import CompiledDevice, Device, OutOfMemoryError, Program
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from ..schedule.kernelize import planning
+from ..tuning.beam import opts_for
 from .background import background
 from .stored import load_program, store_program
-from .tuning import opts_for
 
 
 @dataclass

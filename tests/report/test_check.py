@@ -13,10 +13,10 @@ from hypothesis import given
 from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
 from lazygrad.config import CHECK
 from lazygrad.device import Device
-from lazygrad.engine import programs
-from lazygrad.engine.check import CheckError
 from lazygrad.nn import BatchNorm, Linear
 from lazygrad.nn.optim import Adam
+from lazygrad.programs import runners
+from lazygrad.report.check import CheckError
 from tests.fuzz import writes
 from tests.fuzz.harness import fuzzed
 
@@ -30,9 +30,9 @@ def line(offset: int) -> str:
 
 @pytest.fixture(autouse=True)
 def fresh_programs():
-    programs.clear_programs()
+    runners.clear_programs()
     yield
-    programs.clear_programs()
+    runners.clear_programs()
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_a_kernel_that_failed_has_not_run(broken, monkeypatch):
         a.assign(a + 1)
         with Context(CHECK=1), pytest.raises(CheckError):
             a.realize()
-    programs.clear_programs()
+    runners.clear_programs()
     assert a.tolist() == [2.0] * 4
 
 

@@ -15,9 +15,9 @@ import sys
 import time
 from typing import Any, BinaryIO
 
+from ..codegen.records import spec_of
 from ..device import Buffer, Device
 from ..dtype import DTYPES_BY_NAME, DType, dtypes
-from .stored import spec_of
 
 #: A candidate so much slower than the best so far runs once.
 HOPELESS = 2.0

@@ -16,7 +16,7 @@ import lazygrad
 from lazygrad import Context, Tensor, Variable
 from lazygrad.device import Device, GlobalCounters, OutOfMemoryError
 from lazygrad.device.memory import free_all
-from lazygrad.engine import memory, realize
+from lazygrad.engine import arena, realize
 from lazygrad.ir import uop
 from lazygrad.nn.layers import Linear
 from lazygrad.nn.optim import SGD, Adam
@@ -48,7 +48,7 @@ def square():
 @pytest.mark.usefixtures("undisturbed")
 def test_a_chain_lives_in_two_places(square, monkeypatch, capsys):
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "SHORTEST", 1 << 30)
+        patch.setattr(arena, "SHORTEST", 1 << 30)
         apart = peak_of(lambda: chain(square, 9).realize())
         expected = chain(square, 9).numpy()
     shared = peak_of(lambda: chain(square, 9).realize())
@@ -190,7 +190,7 @@ def test_random_programs_of_single_operations(program):
 
 
 def test_short_schedules_plan_nothing(square, monkeypatch):
-    monkeypatch.setattr(memory, "arrange", None)
+    monkeypatch.setattr(arena, "arrange", None)
     (square + 1).realize()
     (square.sum() + 1).realize()
 

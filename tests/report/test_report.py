@@ -16,17 +16,17 @@ from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.config import THREADS
 from lazygrad.device import Device, GlobalCounters, Target
-from lazygrad.engine import report, roofline
-from lazygrad.engine.programs import clear_programs
-from lazygrad.engine.roofline import Roofline
 from lazygrad.ir.args import AxisType
+from lazygrad.programs.runners import clear_programs
 from lazygrad.renderer.cstyle import MetalRenderer
+from lazygrad.report import roofline, rows, terminal
+from lazygrad.report.roofline import Roofline
 from tests.helpers import PATIENCE, ROOT
 
 
 @pytest.fixture
 def colors(monkeypatch):
-    monkeypatch.setattr(report, "use_color", lambda: True)
+    monkeypatch.setattr(terminal, "use_color", lambda: True)
 
 
 def shown(capsys, work, **flags) -> list[str]:
@@ -62,22 +62,22 @@ def test_sizes_have_the_colours_of_their_loops(colors):
     line, end = "\x1b[90m_\x1b[0m", "\x1b[0m"
     parts = ["r", f"{blue}4{end}", f"{blue}4{end}", f"{cyan}8{end}"]
     parts += [f"{red}4{end}", f"{magenta}2{end}", f"{yellow}4{end}"]
-    assert report.colored_name(spec) == line.join(parts)
+    assert rows.colored_name(spec) == line.join(parts)
 
 
 def test_without_locals_global_is_bright(colors):
     item = kernel(Tensor.empty(32) + 1)
     spec = compile_kernel(item.ast, MetalRenderer(), [Opt(OptOps.NOLOCALS)])
-    assert "\x1b[94m32\x1b[0m" in report.colored_name(spec)
+    assert "\x1b[94m32\x1b[0m" in rows.colored_name(spec)
 
 
 def test_names_are_plain_where_colours_are_not_shown():
     item = kernel(Tensor.empty(32) + 1)
-    assert report.colored_name(compile_kernel(item.ast, MetalRenderer(), [])) == "E_32"
+    assert rows.colored_name(compile_kernel(item.ast, MetalRenderer(), [])) == "E_32"
 
 
 def test_another_kernel_of_the_same_name_gets_a_number(capsys, monkeypatch):
-    monkeypatch.setattr(report, "_shown", {})
+    monkeypatch.setattr(rows, "_shown", {})
     a, b = Tensor.empty(7, 19).realize(), Tensor.empty(7, 19).realize()  # whose kernels no other test shows
 
     def work() -> None:

@@ -2,7 +2,7 @@
 
 from .config import DEBUG, JIT, NOOPT, Context, ContextVar, getenv
 from .device import GlobalCounters
-from .device.memory import flat_bytes as flat_mv
+from .device.allocator import flat_bytes as flat_mv
 from .device.views import from_mv, mv_address, to_mv
 from .nn.files import fetch, temp
 from .progress import HMS, SI, tqdm, trange

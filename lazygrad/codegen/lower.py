@@ -27,7 +27,7 @@ from ..simplify import fold
 from ..simplify.validity import beyond, conjuncts, simplified
 from .axes import Store, arrange
 from .checks import only_checked
-from .places import computed_place
+from .computed_places import computed_place
 
 Indices = tuple[UOp, ...]
 #: (node, indices, the condition under which anything is asked: memory may only be read where it holds)

@@ -6,6 +6,7 @@ which says what is stored where, and the runtimes, which know how.
 
 from ..ir.args import Devices
 from ..locks import lock_across_fork
+from .allocator import Allocator, BufferSpec, copy_memory, flat_bytes
 from .buffer import Buffer
 from .facts import (
     AlreadyAllocatedError,
@@ -17,7 +18,6 @@ from .facts import (
     OutOfMemoryError,
     Target,
 )
-from .memory import Allocator, BufferSpec, copy_memory, flat_bytes
 from .registry import CompiledDevice, Compiler, Device, Graph, Launch, Program
 
 __all__ = [

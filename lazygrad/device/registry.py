@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from ..config import DEBUG, DEV
 from ..ir.args import Devices
+from .allocator import Allocator
 from .facts import DeviceError, MissingDeviceError, Target, open_lock
-from .memory import Allocator
 
 if TYPE_CHECKING:
     from ..renderer import ProgramSpec, Renderer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..device import Buffer, Device, GlobalCounters
-from ..device import memory as device_memory
+from ..device import Buffer, Device, GlobalCounters, allocator
 from ..ir.uop import UOp
 from ..shape import shape_text
 from .core import TensorCore
@@ -119,4 +118,4 @@ def _size(nbytes: int) -> str:
     return f"{nbytes} B"
 
 
-device_memory.explain = lambda: memory().text(LISTED)
+allocator.explain = lambda: memory().text(LISTED)

@@ -15,7 +15,7 @@ from hypothesis import given
 import lazygrad
 from lazygrad import Context, Tensor, Variable
 from lazygrad.device import Device, GlobalCounters, OutOfMemoryError
-from lazygrad.device.memory import free_all
+from lazygrad.device.allocator import free_all
 from lazygrad.engine import arena, realize
 from lazygrad.ir import uop
 from lazygrad.nn.layers import Linear

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lazygrad import JitError, Tensor, TinyJit, Variable, dtypes
-from lazygrad.device.memory import take_back
+from lazygrad.device.allocator import take_back
 from tests.jit.jit_support import captures, numbers
 
 # ---- arguments ----

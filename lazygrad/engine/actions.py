@@ -16,7 +16,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..programs.runners import Runner, get_runner
 from ..schedule.items import ScheduleItem, output_count, variables_of
-from ..schedule.lift import argument_name
+from ..schedule.lifted_numbers import argument_name
 from .realize import copy_one_after_another, number_of
 
 

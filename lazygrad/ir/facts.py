@@ -91,10 +91,10 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """schedule/graph: the bound Variables in its argument."""
 
     open_sources: tuple[int, ...]
-    """schedule/lift: which of its sources are constants that may become arguments of a kernel."""
+    """schedule/lifted_numbers: which of its sources are constants that may become arguments of a kernel."""
 
     repeated_axes: frozenset[int]
-    """schedule/repeats: the axes along which all its elements are certainly the same."""
+    """schedule/reduces_of_repeats: the axes along which all its elements are certainly the same."""
 
     # *** what has become of it
 

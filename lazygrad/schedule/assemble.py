@@ -25,10 +25,10 @@ from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import below_movement, binds_in_args, binds_of, plain, toposort_effective
 from .group import Group, numel
-from .held import is_held
+from .in_memory import is_held
 from .indices import CONTINUES, Indices
-from .kernel import AstBuilder
-from .lift import nameable
+from .kernel_ast import AstBuilder
+from .lifted_numbers import nameable
 from .memory import inner_outputs
 from .offsets import shared
 from .placement import Placement

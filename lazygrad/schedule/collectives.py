@@ -18,7 +18,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.movement import permute, shrink
 from ..shape.rules import shape_of
-from .held import is_copied_as_it_is
+from .in_memory import is_copied_as_it_is
 from .versions import placed
 
 Span = tuple[sint, sint]

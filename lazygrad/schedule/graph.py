@@ -14,12 +14,12 @@ from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.tracker import ShapeTracker, unbound
-from .blocks import in_blocks
-from .held import HELD, in_order, is_held, is_whole
+from .in_memory import HELD, in_order, is_held, is_whole
 from .joins import joined
-from .parts import in_parts
 from .reduces import Chains, improved
-from .repeats import without_repeats
+from .reduces_in_parts import in_parts
+from .reduces_of_repeats import without_repeats
+from .sums_in_blocks import in_blocks
 from .versions import effective
 
 #: What a walk does not look below: memory, and what a Variable is bound to, which is no part of the

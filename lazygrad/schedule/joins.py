@@ -18,7 +18,7 @@ from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, expand, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import add, mul, prod
-from .held import in_order, is_copied_as_it_is, is_held, is_number, is_whole
+from .in_memory import in_order, is_copied_as_it_is, is_held, is_number, is_whole
 
 #: Parts that are computed alike are followed through so many operations.
 MAX_STEPS = 64

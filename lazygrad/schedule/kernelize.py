@@ -23,9 +23,9 @@ from ..locks import uninterrupted
 from ..shape.rules import shape_of
 from .assemble import Ref, Template, plan
 from .graph import below_movement, binds_in_args, open_arg, toposort_effective
-from .held import is_held
-from .kernel import Kernel
-from .lift import (
+from .in_memory import is_held
+from .kernel_ast import Kernel
+from .lifted_numbers import (
     constant_below,
     constant_key,
     lift,

@@ -40,7 +40,7 @@ from .collectives import (
     whole_spans,
 )
 from .graph import below_movement, toposort_effective
-from .held import is_held, is_whole
+from .in_memory import is_held, is_whole
 from .versions import (
     effective,
     empty_buffer,

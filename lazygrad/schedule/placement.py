@@ -1,5 +1,5 @@
-"""Where does a value live? INLINE, recomputed where used; STAGE, a row of it kept in the kernel (`rows.py`);
-or STORE, written to a buffer: a kernel boundary.
+"""Where does a value live? INLINE, recomputed where used; STAGE, a row of it kept in the kernel
+(`kept_rows.py`); or STORE, written to a buffer: a kernel boundary.
 
 The graph is walked from its results down. Every node comes with the *index tuples* at which its consumers
 need it: the same index expressions that lowering will make, so that "how often is this computed" is counted
@@ -24,7 +24,7 @@ from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from .graph import below_movement, is_generated
 from .group import Group, most, numel
-from .held import is_held
+from .in_memory import is_held
 from .indices import ANYWHERE, CONTINUES, Indices, free_ranges, size_of, through
 from .versions import device_name
 from .weights import LOAD_COST, ONCE, Weights

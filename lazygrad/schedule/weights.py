@@ -13,7 +13,7 @@ from ..device import Target
 from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
 from ..ir.uop import UOp
 from .graph import below_movement, is_generated
-from .held import is_held
+from .in_memory import is_held
 
 #: A load of an element that is in cache, in simple vector operations.
 LOAD_COST = 4

@@ -21,7 +21,7 @@ from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View
-from .held import is_held
+from .in_memory import is_held
 from .versions import effective, rebased
 
 #: Constants of these types may be lifted.

@@ -27,7 +27,7 @@ from ..ir.uop import UOp
 from ..shape import base_and_tracker, prod, shape_of, vmax
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View, ranges_over
-from .parts import sum_of_sums
+from .reduces_in_parts import sum_of_sums
 
 #: Vectors side by side in a panel that has to fit half of the second cache: sums longer than the fewer allow
 #: are cut, into blocks that fit the more, or at least the fewer.

@@ -16,8 +16,8 @@ from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import below_movement, binds_of
 from .group import Group
-from .held import is_held
-from .lift import argument_name, with_constants
+from .in_memory import is_held
+from .lifted_numbers import argument_name, with_constants
 from .reports import Reports
 
 

@@ -17,7 +17,7 @@ from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from .graph import below_movement, is_generated
-from .held import is_held
+from .in_memory import is_held
 from .indices import Indices, free_ranges, through
 
 #: Operations from which on a value that two loops along a row need is kept: writing and reading it cost less.

@@ -10,7 +10,7 @@ import pytest
 from lazygrad import Device, Tensor, dtypes
 from lazygrad.device import Target
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.blocks import in_blocks
+from lazygrad.schedule.sums_in_blocks import in_blocks
 from lazygrad.shape import shape_of
 
 #: Two vectors side by side fit its second cache for 64 steps.

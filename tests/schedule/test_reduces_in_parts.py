@@ -8,7 +8,7 @@ import pytest
 from lazygrad import Tensor, dtypes
 from lazygrad.device import GlobalCounters, Target
 from lazygrad.ir.ops import Ops
-from lazygrad.schedule.parts import LONG, in_parts
+from lazygrad.schedule.reduces_in_parts import LONG, in_parts
 from lazygrad.shape import shape_of
 
 CPU = Target("CPU", vector_bytes=64, vector_registers=32)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
+from lazygrad.tensor import arguments
 from tests.helpers import ROOT
 
 # What may be imported inside a function: drivers, and libraries that may be missing or are slow to import,
@@ -228,6 +229,12 @@ def test_every_exception_is_needed(imports, layers):
     for place in ANNOTATIONS_POINT_UP:
         without = without_annotations(imports, set(ANNOTATIONS_POINT_UP) - {place})
         assert cycle(without, "lazygrad") or violations(without, layers, "lazygrad"), f"{place} needs none"
+
+
+def test_folders_that_compute_are_known_where_errors_are_explained(layers):
+    """What fails there is no fault of a method's arguments (tensor/arguments.py)."""
+    computing = set(layers[layers.index("renderer") : layers.index("nn")]) - {"tensor"}
+    assert computing == arguments._COMPUTE
 
 
 # ---- tests of the checker, on small packages ----

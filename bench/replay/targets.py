@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from lazygrad.device import CompiledDevice, Compiler, Target
+from lazygrad.device import CompiledDevice, Compiler
 from lazygrad.renderer import Renderer
 from lazygrad.renderer.cstyle import CStyleRenderer, CUDARenderer
 from lazygrad.renderer.cstyle.dialects import c_target
 from lazygrad.renderer.llvmir import LLVMRenderer, target
-from lazygrad.runtime._processors import PROCESSORS, refined
 from lazygrad.runtime.null import NullAllocator, NullDevice
+from lazygrad.target import PROCESSORS, Target, refined
 
 #: The caches and cores of every processor here: those of a common desktop.
 CACHES, CORES = (48 << 10, 1 << 20, 32 << 20), 2

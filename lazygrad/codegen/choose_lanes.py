@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir.nest import ranges_of, scan_ranges
 from ..ir.ops import LANEWISE, Ops
 from ..ir.uop import UOp
+from ..target import Target
 from .opt.loops import (
     ACROSS,
     GATHERED,

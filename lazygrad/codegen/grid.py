@@ -16,13 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType
 from ..ir.nest import output_ranges, ranges_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..target import Target
 from .emulate import NARROW
 from .opt.loops import make_range, stride
 

@@ -11,12 +11,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..device import Target
 from ..dtype import PtrDType, dtypes
 from ..ir.args import AxisType
 from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.uop import UOp
+from ..target import Target
 
 #: Instructions that start in a cycle, cycles until a sum can be added to, instructions of a loop's turn.
 ISSUED, LATENCY, TURN = 2.0, 4.0, 1.5

@@ -15,13 +15,13 @@ from __future__ import annotations
 import itertools
 import math
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.index import FALSE, TRUE
 from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values, stage_stores
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..target import Target
 from .choose_lanes import choose_lanes
 from .constants import gathered, lane_of
 from .lanes import (

@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 from ..codegen.predict import CACHES
 from ..config import BEAM, CHECK, NOOPT, THREADS, Context
-from ..device import BufferSpec, CompiledDevice, CompileError, Device, DeviceError, GlobalCounters, Target
+from ..device import BufferSpec, CompiledDevice, CompileError, Device, DeviceError, GlobalCounters
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..runtime import diskcache_get, diskcache_put
 from ..schedule.kernelize import planning
 from ..shape import ShapeTracker
+from ..target import Target
 from .programs import get_runner
 
 TABLE = "roofline"

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..codegen.opt import Opt, OptOps
 from ..config import CACHELEVEL, ContextVar
-from ..device import CompiledDevice, Target
+from ..device import CompiledDevice
 from ..dtype import DTYPES_BY_NAME, DType, const_bits
 from ..ir.args import AxisType
 from ..ir.ops import Ops
@@ -25,6 +25,7 @@ from ..ir.uop import UOp
 from ..renderer import Estimates, ProgramSpec
 from ..runtime import diskcache_get, diskcache_put
 from ..shape import ShapeTracker, View
+from ..target import Target
 
 #: The level of CACHELEVEL from which programs are kept on disk.
 LEVEL = 2

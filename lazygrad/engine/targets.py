@@ -12,7 +12,7 @@ from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer
 from ..renderer.llvmir import LLVMRenderer
 from ..renderer.llvmir import target as llvm_target
 from ..runtime._llvm import CrossCompiler
-from ..runtime._processors import PROCESSORS, refined
+from ..target import PROCESSORS, refined
 
 #: The architecture of target `cuda` where no such GPU is here.
 CUDA_ARCH = "sm_80"

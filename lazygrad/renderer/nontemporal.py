@@ -20,10 +20,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..device import Target
 from ..ir.index import bounds
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..target import Target
 from .alignment import multiple_of
 
 

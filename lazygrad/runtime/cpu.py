@@ -17,13 +17,13 @@ from ..device import CompiledDevice, CompileError, Program, lock_across_fork
 from ..locks import left_to
 from ..renderer import ProgramSpec
 from ..renderer.llvmir import LLVMRenderer, target
+from ..target import Processor
 from . import _replay, _scratch
 from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
 from ._llvm import CodeGenerator, apart, llvm_lock, llvmlite_binding, version_of
 from ._mappings import check_room, check_space
 from ._native import asked_processor, host_target, native_program, native_replay
-from ._processors import Processor
 
 #: Code that nobody calls any more, for the next who holds the lock to free.
 _unused: deque[Any] = deque()

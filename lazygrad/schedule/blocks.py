@@ -20,13 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import base_and_tracker, prod, shape_of, vmax
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View, ranges_over
+from ..target import Target
 from .parts import sum_of_sums
 
 #: Vectors side by side in a panel that has to fit half of the second cache: sums longer than the fewer allow

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..codegen.price import WORST
-from ..device import Target
 from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
 from ..ir.uop import UOp
+from ..target import Target
 from .graph import below_movement, is_generated
 from .held import is_held
 

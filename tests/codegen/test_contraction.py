@@ -16,10 +16,11 @@ from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, contrac
 from lazygrad.codegen.opt.contraction import packed_panels
 from lazygrad.codegen.opt.facts import Facts
 from lazygrad.config import Context
-from lazygrad.device import Device, Target
+from lazygrad.device import Device
 from lazygrad.dtype import dtypes
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
+from lazygrad.target import Target
 from tests.helpers import needs
 
 from .kernels import const, equal, load, plain, random_contents, reduce, run, sink, store

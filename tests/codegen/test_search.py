@@ -9,12 +9,12 @@ from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import ACTIONS, Loops, Opt, OptOps
 from lazygrad.codegen.opt.search import LONGEST, TIMED, Found, Space, search
 from lazygrad.codegen.predict import predict
-from lazygrad.device import Target
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import Variable
 from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.renderer.llvmir import LLVMRenderer
+from lazygrad.target import Target
 
 from .kernels import load, plain, reduce, sink, store
 

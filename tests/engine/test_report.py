@@ -15,12 +15,13 @@ from lazygrad import Context, Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.config import THREADS
-from lazygrad.device import Device, GlobalCounters, Target
+from lazygrad.device import Device, GlobalCounters
 from lazygrad.engine import report, roofline
 from lazygrad.engine.programs import clear_programs
 from lazygrad.engine.roofline import Roofline
 from lazygrad.ir.args import AxisType
 from lazygrad.renderer.cstyle import MetalRenderer
+from lazygrad.target import Target
 from tests.helpers import PATIENCE, ROOT
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lazygrad.device import Target
 from lazygrad.dtype import ALL_DTYPES, dtypes
 from lazygrad.ir import UOp
 from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.renderer.nontemporal import nontemporal_stores
+from lazygrad.target import Target
 from tests.helpers import needs
 
 from .support import (

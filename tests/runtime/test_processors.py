@@ -23,9 +23,9 @@ from lazygrad.engine.inspect import InspectedKernel
 from lazygrad.engine.targets import find_target
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.runtime._llvm import CrossCompiler
-from lazygrad.runtime._processors import PROCESSORS, Processor
 from lazygrad.runtime.clang import CCompiler, ClangDevice
 from lazygrad.runtime.cpu import LLVMCompiler, host_compiler
+from lazygrad.target import PROCESSORS, Processor
 from tests.helpers import ROOT, needs
 
 #: The registers that hold a processor's whole vectors, wider ones, how many there are, lanes of float32.

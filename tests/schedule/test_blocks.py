@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from lazygrad import Device, Tensor, dtypes
-from lazygrad.device import Target
 from lazygrad.ir.ops import Ops
 from lazygrad.schedule.blocks import in_blocks
 from lazygrad.shape import shape_of
+from lazygrad.target import Target
 
 #: Two vectors side by side fit its second cache for 64 steps.
 SMALL = Target("CPU", vector_bytes=64, vector_registers=32, caches=(4 << 10, 16 << 10))

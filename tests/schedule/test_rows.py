@@ -13,10 +13,10 @@ from lazygrad.codegen.compile import stages
 from lazygrad.codegen.opt import heuristic
 from lazygrad.codegen.opt.actions import Opt, OptOps
 from lazygrad.config import Context
-from lazygrad.device import Target
 from lazygrad.engine.report import reasons
 from lazygrad.ir.ops import Ops
 from lazygrad.schedule.items import ScheduleItem
+from lazygrad.target import Target
 from tests.helpers import needs
 
 SHAPE = (64, 1024)

@@ -24,12 +24,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ...device import Target
 from ...dtype import PtrDType, dtypes
 from ...ir import index
 from ...ir.nest import ranges_of
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp
+from ...target import Target
 from .actions import MAX_UPCAST, KernelOptError, Opt, OptOps, apply_opt
 from .facts import MAX_COST, Access, Facts, size_of
 from .loops import Axis, is_computed, is_parallel

@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...device import Target
 from ...ir.index import as_index
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...target import Target
 from ..checks import without_checks
 from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels

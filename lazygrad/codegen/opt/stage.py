@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 
-from ...device import Target
 from ...dtype import dtypes
 from ...ir import index
 from ...ir.args import AxisType
 from ...ir.nest import output_ranges, ranges_of, stage_stores
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp, toposort
+from ...target import Target
 from .actions import OptOps, opt, require
 from .loops import IN_REGISTERS, Axis, Loops, index_nodes, is_computed, make_range, stride, substitute_ranges
 from .windows import WHOLE, place_of, windows

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 
-from ...device import Target
 from ...ir.index import bounds
 from ...ir.nest import closed_ranges, output_ranges, ranges_of
 from ...ir.ops import OPS, Kind, Ops
 from ...ir.uop import UOp
+from ...target import Target
 from . import workgroups
 from .actions import MAX_PIECES, KernelOptError, Opt, OptOps, apply_opt
 from .heuristic import choose as choose_order

@@ -9,10 +9,10 @@
 
 from __future__ import annotations
 
-from ...device import Target
 from ...ir.args import AxisType
 from ...ir.index import as_index
 from ...ir.uop import UOp
+from ...target import Target
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .facts import MAX_COST, SHORT, WORTHWHILE, Facts
 from .heuristic import in_order

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..device import Dot, Target
 from ..dtype import dtypes
+from .facts import Dot, Target
 
 #: Instructions for sums of products, by the names that LLVM and Linux have for them.
 DOTS = {

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..codegen.predict import CACHES
 from ..config import BEAM, CHECK, NOOPT, THREADS, Context
 from ..device import BufferSpec, CompiledDevice, CompileError, Device, DeviceError, GlobalCounters
 from ..dtype import dtypes
@@ -166,7 +165,7 @@ def _measured(device: CompiledDevice) -> Any:
 
 def _held(target: Target) -> list[int]:
     """Bytes that each cache holds for the threads of now: all but the last are a core's own."""
-    *own, shared = target.caches or CACHES
+    *own, shared = target.memory.sizes
     return [size * max(1, min(THREADS.value, target.threads)) for size in own] + [shared]
 
 

@@ -130,4 +130,6 @@ def host_caches() -> tuple[int, ...]:
 
 def host_target(base: Target, arch: str, features: frozenset[str]) -> Target:
     """`base`, refined by what this machine's processor has."""
-    return replace(refined(base, arch, features), caches=host_caches(), threads=usable_cores())
+    found = refined(base, arch, features)
+    memory = replace(found.memory, caches=host_caches() or found.memory.caches)
+    return replace(found, memory=memory, threads=usable_cores())

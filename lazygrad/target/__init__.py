@@ -3,7 +3,7 @@
 No device is opened here, and no driver asked: this stands below both.
 """
 
-from .facts import Dot, Target
+from .facts import Core, Dot, Launch, Memory, Target
 from .processors import PROCESSORS, Processor, refined
 
-__all__ = ["PROCESSORS", "Dot", "Processor", "Target", "refined"]
+__all__ = ["PROCESSORS", "Core", "Dot", "Launch", "Memory", "Processor", "Target", "refined"]

@@ -31,7 +31,7 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
         vector_bytes=vector_bytes,
         vector_registers=32 if vector_bytes == 64 or arm else 16,
         load_bytes=vector_bytes,
-        line_bytes=64 if vector_bytes == 64 else 0,
+        past_caches=64 if vector_bytes == 64 else 0,
         has_masks="avx512f" in features,
         has_fma=arm or "fma" in features,
         converted_dtypes=frozenset((dtypes.float16,)) if halves else frozenset(),

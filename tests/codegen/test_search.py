@@ -14,7 +14,7 @@ from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import Variable
 from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.renderer.llvmir import LLVMRenderer
-from lazygrad.target import Target
+from lazygrad.target import Memory, Target
 
 from .kernels import load, plain, reduce, sink, store
 
@@ -23,7 +23,7 @@ CPU = Target(
     vector_bytes=64,
     vector_registers=32,
     threads=2,
-    caches=(1 << 15, 1 << 20, 1 << 24),
+    memory=Memory((1 << 15, 1 << 20, 1 << 24)),
     native_dtypes=LLVMRenderer().target.native_dtypes,
     has_fma=True,
 )

@@ -21,7 +21,7 @@ from lazygrad.engine.programs import clear_programs
 from lazygrad.engine.roofline import Roofline
 from lazygrad.ir.args import AxisType
 from lazygrad.renderer.cstyle import MetalRenderer
-from lazygrad.target import Target
+from lazygrad.target import Memory, Target
 from tests.helpers import PATIENCE, ROOT
 
 
@@ -179,7 +179,7 @@ def test_a_core_has_caches_of_its_own_and_shares_the_last(monkeypatch):
         return 1e-9 * size
 
     monkeypatch.setattr(roofline, "_seconds", run)
-    device = SimpleNamespace(target=Target("CPU", caches=(48 << 10, 1 << 20, 32 << 20), threads=2))
+    device = SimpleNamespace(target=Target("CPU", memory=Memory((48 << 10, 1 << 20, 32 << 20)), threads=2))
     with Context(THREADS=2):
         ops, caches, memory = roofline._measured(device)
     assert [held for held, _ in caches] == [96 << 10, 2 << 20, 32 << 20]

@@ -25,7 +25,7 @@ from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.runtime._llvm import CrossCompiler
 from lazygrad.runtime.clang import CCompiler, ClangDevice
 from lazygrad.runtime.cpu import LLVMCompiler, host_compiler
-from lazygrad.target import PROCESSORS, Processor
+from lazygrad.target import PROCESSORS, Memory, Processor
 from tests.helpers import ROOT, needs
 
 #: The registers that hold a processor's whole vectors, wider ones, how many there are, lanes of float32.
@@ -129,7 +129,7 @@ def test_half_is_converted_by_instructions_where_there_are_any(processor, conver
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_a_large_result_goes_past_the_caches_by_vectors_of_a_line(processor):
     renderer = find_target(f"llvm:{processor}").renderer
-    caches = replace(renderer.target, caches=(1 << 10, 1 << 13))
+    caches = replace(renderer.target, memory=Memory((1 << 10, 1 << 13)))
     spec = compile_kernel((numbers(4096) + 1).schedule()[-1].ast, LLVMRenderer(caches))
     text = CrossCompiler(PROCESSORS[processor]).disassemble(spec.src)
     assert ("vmovntps" in text) == (processor == "x86-64-v4")
@@ -158,7 +158,7 @@ def test_a_target_names_its_processor():
         find_target("llvm:arm")
     target = find_target("llvm:x86-64-v3").renderer.target
     assert (target.arch, target.vector_bytes, target.vector_registers) == ("x86-64-v3", 32, 16)
-    assert (target.threads, target.caches) == (1, ())
+    assert (target.threads, target.memory.caches) == (1, ())
 
 
 def test_object_files_and_refusals_of_another_processor():

@@ -26,10 +26,6 @@ from ..axes import kernel_name
 
 #: The kinds of range that `vectorize` turns into lanes and registers.
 IN_REGISTERS = frozenset((AxisType.UPCAST, AxisType.UNROLL))
-#: A vector's lanes are combined in about so many instructions.
-ACROSS = 12.0
-#: A lane's load from an address of its own, and its place in the vector; a lane's store likewise.
-GATHERED = 3.0
 
 
 @dataclass(frozen=True)

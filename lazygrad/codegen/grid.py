@@ -114,7 +114,7 @@ def _share(
     fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
     memory = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
     again: dict[UOp, UOp] = {}
-    for r in grouped:
+    for r in sorted(grouped, key=lambda r: r.arg.id):
         again[r] = make_range(r.src[0].arg, fresh, AxisType.REDUCE)
         fresh += 1
     done: dict[UOp, UOp] = {}

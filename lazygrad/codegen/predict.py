@@ -205,6 +205,8 @@ def _fetch(loops: list[_Loop], target: Target) -> float:
                 inner[id(around)] = inner.get(id(around), 0.0) + access.footprint(path[: depth + 1], line)
     cycles = 0.0
     for size, rate in zip(target.memory.sizes, target.memory.rates, strict=False):
+        if inner.get(id(loops[0]), 0.0) <= size:
+            break  # all of it is still there from the run before
         for loop in loops:
             path = loop.path()
             fitting = 0

@@ -72,6 +72,17 @@ def test_unknown_names_are_refused():
     assert "no case nothing" in done.stderr
 
 
+def test_predictions_beside_what_was_measured():
+    done = run_bench("predict", "--targets", "native,pdp11", "--programs", "row sums")
+    native, head, *rows, found = done.stdout.splitlines()
+    assert native.startswith("native: ")
+    assert head.split() == ["measured", "predicted", "by"]
+    assert any("row sums" in row for row in rows)
+    assert re.fullmatch(r"\d+ kernels: rank correlation -?\d\.\d+, \d+% within .* cycle", found)
+    assert done.returncode == 1
+    assert "CPU_TARGET is native or one of aarch64" in done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes do not choose their cores here")
 def test_what_cores_are_worth():
     done = run_bench("cores", "--quick")

@@ -16,13 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType
 from ..ir.nest import output_ranges, ranges_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..target import Target
 from .emulate import NARROW
 from .ranges import make_range, stride
 
@@ -114,7 +114,7 @@ def _share(
     fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
     memory = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
     again: dict[UOp, UOp] = {}
-    for r in grouped:
+    for r in sorted(grouped, key=lambda r: r.arg.id):
         again[r] = make_range(r.src[0].arg, fresh, AxisType.REDUCE)
         fresh += 1
     done: dict[UOp, UOp] = {}

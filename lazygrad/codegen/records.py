@@ -11,13 +11,13 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from ..device import Target
 from ..dtype import DTYPES_BY_NAME, DType, const_bits
 from ..ir.args import AxisType
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..renderer import Estimates, ProgramSpec
 from ..shape import ShapeTracker, View
+from ..target import Target
 from .opt import Opt, OptOps
 
 

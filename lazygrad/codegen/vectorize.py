@@ -16,13 +16,13 @@ from __future__ import annotations
 import itertools
 import math
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.index import FALSE, TRUE
 from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values, stage_stores
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..target import Target
 from .borders import split_borders
 from .choose_lanes import choose_lanes
 from .constants import gathered, lane_of
@@ -50,8 +50,6 @@ from .separate_loops import any_apart, separate_loops
 from .tails import cut_tails
 
 Place = tuple[int, ...]
-#: How many independent accumulators hide the latency of an addition (4 cycles, 2 a cycle on current CPUs).
-ACCUMULATORS = 8
 
 
 def vectorize(sink: UOp, target: Target) -> UOp:
@@ -61,7 +59,7 @@ def vectorize(sink: UOp, target: Target) -> UOp:
     if not target.grid:
         sink = cut_tails(sink if target.has_masks else split_borders(sink))
     sink, lanes = choose_lanes(sink, target)
-    writer = _Expander(sink, lanes)
+    writer = _Expander(sink, lanes, target.core.chains)
     expanded = writer.expanded()
     return separate_loops(expanded) if any_apart(writer.apart) else expanded
 
@@ -77,8 +75,9 @@ class _Expander:
     canonical and scalar.
     """
 
-    def __init__(self, sink: UOp, lanes: set[UOp]) -> None:
+    def __init__(self, sink: UOp, lanes: set[UOp], chains: int) -> None:
         self.sink = sink
+        self.chains = chains  # how many sums side by side one reduction is made of, at most
         nodes = sink.toposort()
         ranges_of(sink)
         self.is_index = index_nodes(nodes)
@@ -270,7 +269,7 @@ class _Expander:
         loops = tuple([r for r in node.src[1:] if r.arg.kind not in IN_REGISTERS])
         if loops:
             copies = math.prod(r.src[0].arg for r in self.registers[node])
-            accumulators = min(len(values), max(1, ACCUMULATORS // copies))
+            accumulators = min(len(values), max(1, self.chains // copies))
             fuses = value.op is Ops.MUL and op is Ops.ADD
             bodies = [combined(op, values[i::accumulators], chain=fuses) for i in range(accumulators)]
             values = [UOp(Ops.REDUCE, body.dtype, (body, *loops), op) for body in bodies]

@@ -12,11 +12,9 @@ from .facts import (
     AlreadyAllocatedError,
     CompileError,
     DeviceError,
-    Dot,
     GlobalCounters,
     MissingDeviceError,
     OutOfMemoryError,
-    Target,
 )
 from .registry import CompiledDevice, Compiler, Device, Graph, Launch, Program
 
@@ -31,14 +29,12 @@ __all__ = [
     "Device",
     "DeviceError",
     "Devices",
-    "Dot",
     "GlobalCounters",
     "Graph",
     "Launch",
     "MissingDeviceError",
     "OutOfMemoryError",
     "Program",
-    "Target",
     "copy_memory",
     "flat_bytes",
     "lock_across_fork",

@@ -12,7 +12,7 @@ from ..renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer
 from ..renderer.llvmir import LLVMRenderer
 from ..renderer.llvmir import target as llvm_target
 from ..runtime._llvm import CrossCompiler
-from ..runtime._processors import PROCESSORS, refined
+from ..target import PROCESSORS, refined
 
 #: The architecture of target `cuda` where no such GPU is here.
 CUDA_ARCH = "sm_80"
@@ -41,9 +41,9 @@ TARGETS: dict[str, tuple[str, Callable[[], Renderer] | None]] = {
 def find_target(name: str) -> Target:
     """A target by its name: one of TARGETS, `cuda:sm_90`, `llvm:aarch64`, or the name of a device here.
 
-    Where the device is here, its renderer knows it exactly. What is written for a kind of processor, as for
-    `llvm:x86-64-v3`, assumes of it no more than its vectors: one thread, caches of unknown size. An unknown
-    name raises ValueError with the list.
+    Where the device is here, its renderer knows it exactly. What is written for a kind of processor has one
+    thread; for `llvm:znver4` it assumes what is known of that, for a level, as `llvm:x86-64-v3`, no more than
+    its vectors. An unknown name raises ValueError with the list.
     """
     short, colon, arch = name.lower().partition(":")
     if short == "cuda" and colon:

@@ -17,11 +17,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..device import Dot, Target
 from ..dtype import ALL_DTYPES, DTYPES_BY_NAME, ConstType, DType, dtypes, storage_fmt, truncate
 from ..ir.expression import buffer_name
 from ..ir.ops import COMPARISONS, ELEMENTWISE, Ops, execute, from_bits, to_bits
 from ..ir.uop import UOp
+from ..target import Dot, Target
 from . import Renderer, parameters
 from .names import loop_names
 

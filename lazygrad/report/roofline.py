@@ -14,9 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..codegen.predict import CACHES
 from ..config import BEAM, CHECK, NOOPT, THREADS, Context
-from ..device import BufferSpec, CompiledDevice, CompileError, Device, DeviceError, GlobalCounters, Target
+from ..device import BufferSpec, CompiledDevice, CompileError, Device, DeviceError, GlobalCounters
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -24,6 +23,7 @@ from ..programs.runners import get_runner
 from ..runtime import diskcache_get, diskcache_put
 from ..schedule.kernelize import planning
 from ..shape import ShapeTracker
+from ..target import Target
 
 TABLE = "roofline"
 #: A cache is measured with half the bytes that it holds, memory with so many times those of the last cache
@@ -165,7 +165,7 @@ def _measured(device: CompiledDevice) -> Any:
 
 def _held(target: Target) -> list[int]:
     """Bytes that each cache holds for the threads of now: all but the last are a core's own."""
-    *own, shared = target.caches or CACHES
+    *own, shared = target.memory.sizes
     return [size * max(1, min(THREADS.value, target.threads)) for size in own] + [shared]
 
 

@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 from ..codegen.price import Prices, prices_for
 from ..codegen.sort import WORD, SortPlan
-from ..device import Device, DeviceError, Target
+from ..device import Device, DeviceError
 from ..dtype import DType, dtypes
 from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
+from ..target import Target
 from .graph import below_movement, binds_in_args, binds_of, plain, toposort_effective
 from .group import Group, numel
 from .in_memory import is_held

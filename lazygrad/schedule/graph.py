@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker, reshape
 from ..shape.tracker import ShapeTracker, unbound
+from ..target import Target
 from .in_memory import HELD, in_order, is_held, is_whole
 from .joins import joined
 from .reduces import Chains, improved

@@ -11,11 +11,11 @@ from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from ..codegen.ranges import stride
-from ..device import Target
 from ..ir.ops import ELEMENTWISE, OPS, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
+from ..target import Target
 from .graph import below_movement, is_generated
 from .in_memory import is_held
 from .indices import Indices, free_ranges, through

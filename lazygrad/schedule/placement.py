@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
 from ..ir.device import device_of
@@ -22,19 +21,17 @@ from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
+from ..target import Target
 from .graph import below_movement, is_generated
 from .group import Group, most, numel
 from .in_memory import is_held
 from .indices import ANYWHERE, CONTINUES, Indices, free_ranges, size_of, through
 from .versions import device_name
-from .weights import LOAD_COST, ONCE, Weights
+from .weights import ONCE, Weights
 
-# The cost model, in simple vector operations per element. A trip through memory (write, then read) of 4-byte
-# elements costs about as much as 24 of them on a CPU core (8 bytes at some 20 GB/s against 32 to 64
-# operations per ns); a load of an element that is in cache about 4; one more kernel (launch, loop set-up)
-# about as much as 20,000.
-STORE_COST = 24
-KERNEL_COST = 20_000
+# What recomputing is held against: a trip of each element through memory (`Memory.trip`) and one more kernel
+# (`Launch.kernel`), both in operations on elements.
+
 #: A value needed at more different index tuples than this in one kernel is not inlined: code grows with them.
 MAX_TUPLES = 4
 #: A reduce inside the loop of another stays there up to this much work: the nest hides it from vectorization.
@@ -138,9 +135,9 @@ class Placement:
             evaluations += max(tuples.values()) if group in rows else sum(tuples.values())
         if evaluations <= count or _widens_memory(node):
             return ""
-        if self.weights.cost[node] <= LOAD_COST and not self.weights.weight[node][1]:
+        if self.weights.cost[node] <= self.target.memory.hit and not self.weights.weight[node][1]:
             return ""  # reading it again would cost as much
-        trip = count * STORE_COST + KERNEL_COST
+        trip = count * self.target.memory.trip + self.target.launch.kernel
         extra = (evaluations - count) * self.weights.cost[node]
         if extra > trip:
             extra = (evaluations - count) * self.weights.exact_cost(node, trip // (evaluations - count))

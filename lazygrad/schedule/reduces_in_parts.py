@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..device import Target
 from ..ir.args import ReduceArg
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import permute, reshape, shape_of, shrink
+from ..target import Target
 
 #: Reductions of fewer steps in all stay whole.
 LONG = 1 << 20

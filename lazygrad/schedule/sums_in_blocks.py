@@ -20,13 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import base_and_tracker, prod, shape_of, vmax
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View, ranges_over
+from ..target import Target
 from .reduces_in_parts import sum_of_sums
 
 #: Vectors side by side in a panel that has to fit half of the second cache: sums longer than the fewer allow
@@ -42,12 +42,12 @@ def in_blocks(node: UOp, target: Target) -> UOp:
     """A reduction (REDUCE_AXIS) in blocks where it is a long sum of products; else itself."""
     if node.arg.op is not Ops.ADD or not dtypes.is_float(node.dtype):
         return node
-    if target.grid or target.vector_bytes == 0 or len(target.caches) < 2:
+    if target.grid or target.vector_bytes == 0 or len(target.memory.caches) < 2:
         return node
     source, axes = node.src[0], node.arg.axes
     shape = shape_of(source)
     sizes = [size for size in shape if isinstance(size, int)]
-    longest = target.caches[1] // (2 * FEWER * target.vector_bytes)
+    longest = target.memory.second // (2 * FEWER * target.vector_bytes)
     if len(sizes) != len(shape) or math.prod(sizes[axis] for axis in axes) <= longest:
         return node
     read = _read_for_products(source, axes)

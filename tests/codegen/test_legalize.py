@@ -16,12 +16,12 @@ from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.products import accumulate, form_multiply_add
 from lazygrad.codegen.split_lanes import split_lanes
 from lazygrad.codegen.widths import choose_widths
-from lazygrad.device import Target
 from lazygrad.dtype import ALL_DTYPES, DType, dtypes, truncate
 from lazygrad.ir import index
 from lazygrad.ir.args import AxisType, RangeArg
 from lazygrad.ir.ops import ALU, COMPARISONS, ELEMENTWISE, Ops, execute
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.target import Target
 
 from .numpy_graph import evaluate as evaluate_arrays
 from .numpy_graph import leaf

@@ -11,13 +11,13 @@ from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.linearize import linearize
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, apply_opts
-from lazygrad.device import Target
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.text import linear_text
 from lazygrad.ir.uop import UOp, Variable
 from lazygrad.renderer.cstyle import CStyleRenderer
 from lazygrad.renderer.python import PythonRenderer
+from lazygrad.target import Target
 
 from .kernels import GRID, SEVEN, load, memory, plain, reduce, sink, spread, store
 from .programs import Programs
@@ -174,6 +174,18 @@ def test_only_the_first_thread_computes_what_it_alone_stores():
     assert tail[:3] == ["BARRIER", "CMPEQ", "IF"]
     assert tail[-2:] == ["STORE", "ENDIF"]
     assert tail.count("RANGE") == tail.count("IF") == 1
+
+
+def test_loops_over_what_threads_left_are_numbered_as_they_come():
+    """A set of nodes has an order that differs from process to process."""
+    gpu = Target("GPU", grid=True, has_local=True, local_bytes=1 << 12)
+    x = load(1, plain(4, 8))
+    total = reduce(x, Ops.ADD, 1)
+    for _ in range(5):
+        total = reduce(x + spread(total, 4, 8), Ops.ADD, 1)
+    kernel = apply_opts(lower(sink(store(0, total))), [Opt(OptOps.GROUP, 0, 8)], gpu)
+    numbers = [u.arg.id for u in assign_grid(kernel, gpu).toposort() if u.op is Ops.RANGE]
+    assert numbers == list(range(numbers[0], numbers[0] + 6))
 
 
 def test_a_symbolic_axis_is_launched_at_its_maximum():

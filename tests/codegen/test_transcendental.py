@@ -20,11 +20,12 @@ from lazygrad.codegen.decompose import Lowering
 from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.products import form_multiply_add
 from lazygrad.codegen.transcendental import BOUNDS, DECOMPOSITIONS
-from lazygrad.device import Buffer, Device, Target
+from lazygrad.device import Buffer, Device
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir.ops import Ops, execute
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer.llvmir import LLVMRenderer
+from lazygrad.target import Target
 
 from ..fuzz.harness import fuzz_seed, number_of
 from .kernels import load, plain, sink, store

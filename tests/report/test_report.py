@@ -15,12 +15,13 @@ from lazygrad import Context, Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.config import THREADS
-from lazygrad.device import Device, GlobalCounters, Target
+from lazygrad.device import Device, GlobalCounters
 from lazygrad.ir.args import AxisType
 from lazygrad.programs.runners import clear_programs
 from lazygrad.renderer.cstyle import MetalRenderer
 from lazygrad.report import roofline, rows, terminal
 from lazygrad.report.roofline import Roofline
+from lazygrad.target import Memory, Target
 from tests.helpers import PATIENCE, ROOT
 
 
@@ -178,7 +179,7 @@ def test_a_core_has_caches_of_its_own_and_shares_the_last(monkeypatch):
         return 1e-9 * size
 
     monkeypatch.setattr(roofline, "_seconds", run)
-    device = SimpleNamespace(target=Target("CPU", caches=(48 << 10, 1 << 20, 32 << 20), threads=2))
+    device = SimpleNamespace(target=Target("CPU", memory=Memory((48 << 10, 1 << 20, 32 << 20)), threads=2))
     with Context(THREADS=2):
         ops, caches, memory = roofline._measured(device)
     assert [held for held, _ in caches] == [96 << 10, 2 << 20, 32 << 20]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,10 +12,10 @@ from lazygrad.codegen.compile import stages
 from lazygrad.codegen.opt import heuristic
 from lazygrad.codegen.opt.actions import Opt, OptOps
 from lazygrad.config import Context
-from lazygrad.device import Target
 from lazygrad.ir.ops import Ops
 from lazygrad.report.forms import reasons
 from lazygrad.schedule.items import ScheduleItem
+from lazygrad.target import Memory, Target
 from tests.helpers import needs
 
 SHAPE = (64, 1024)
@@ -144,8 +143,8 @@ def test_a_grid_keeps_no_rows():
 
 
 def test_half_of_the_second_cache_is_for_rows():
-    assert Target("CPU", vector_bytes=32, caches=(32 << 10, 1 << 20)).row_bytes == 512 << 10
-    assert replace(Target("CPU", vector_bytes=32), caches=()).row_bytes == 32 << 10
+    assert Target("CPU", vector_bytes=32, memory=Memory((32 << 10, 1 << 20))).row_bytes == 512 << 10
+    assert Target("CPU", vector_bytes=32).row_bytes == 256 << 10
 
 
 def test_a_value_read_across_rows_is_stored():

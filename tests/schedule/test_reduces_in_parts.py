@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, dtypes
-from lazygrad.device import GlobalCounters, Target
+from lazygrad.device import GlobalCounters
 from lazygrad.ir.ops import Ops
 from lazygrad.schedule.reduces_in_parts import LONG, in_parts
 from lazygrad.shape import shape_of
+from lazygrad.target import Target
 
 CPU = Target("CPU", vector_bytes=64, vector_registers=32)
 GRID = Target("GPU", grid=True, has_local=True)

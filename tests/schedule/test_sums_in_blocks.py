@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from lazygrad import Device, Tensor, dtypes
-from lazygrad.device import Target
 from lazygrad.ir.ops import Ops
 from lazygrad.schedule.sums_in_blocks import in_blocks
 from lazygrad.shape import shape_of
+from lazygrad.target import Memory, Target
 
 #: Two vectors side by side fit its second cache for 64 steps.
-SMALL = Target("CPU", vector_bytes=64, vector_registers=32, caches=(4 << 10, 16 << 10))
+SMALL = Target("CPU", vector_bytes=64, vector_registers=32, memory=Memory((4 << 10, 16 << 10)))
 
 
 def found(tensor: Tensor, target: Target = SMALL) -> list[tuple[int, ...]]:
@@ -56,7 +56,11 @@ def test_a_sum_that_nothing_divides_stays_whole():
 
 
 def test_only_where_caches_are_known_and_vectors_are_there():
-    for target in (replace(SMALL, caches=()), replace(SMALL, vector_bytes=0), replace(SMALL, grid=True)):
+    for target in (
+        replace(SMALL, memory=Memory()),
+        replace(SMALL, vector_bytes=0),
+        replace(SMALL, grid=True),
+    ):
         assert len(found(product(8, 1024, 8), target)) == 1
 
 
@@ -66,7 +70,7 @@ def test_conversions_do_not_hide_products():
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_numbers_stay(transposed):
-    caches = Device["CPU"].target.caches or (1 << 15, 1 << 20)
+    caches = Device["CPU"].target.memory.caches or (1 << 15, 1 << 20)
     k = 4 * caches[-1 if len(caches) < 2 else 1] // (4 * 64)
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((k, 12), (k, 20)))

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from lazygrad import Context, Device, Tensor, TinyJit, dtypes
-from lazygrad.codegen.predict import CACHES
 from lazygrad.config import THREADS
 from lazygrad.engine.realize import observe_kernels
 from lazygrad.ir.ops import Ops
@@ -158,7 +157,7 @@ def measured_memory(budget: float) -> tuple[float, float]:
 @functools.cache
 def _memory() -> tuple[Memory, Callable[[], Tensor]]:
     """Arrays of the host, kept for the next turn; and a sum of one of them."""
-    held = max(Device[Device.DEFAULT].target.caches, default=CACHES[-1])
+    held = max(Device[Device.DEFAULT].target.memory.sizes)
     memory = Memory(BEYOND * held, THREADS.value)
     x, total = Tensor(memory.x).contiguous().realize(), TinyJit(lambda x: x.sum().realize())
     for _ in range(3):  # a jit captures on its second call

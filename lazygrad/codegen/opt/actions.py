@@ -11,7 +11,6 @@ import enum
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
-from ...device import Target
 from ...ir import index
 from ...ir.args import AxisType
 from ...ir.index import as_index, bounds
@@ -19,6 +18,7 @@ from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import size_text
+from ...target import Target
 from ..ranges import divides, in_order
 from .limits import exceeded
 from .loops import Axis, Loops, is_parallel

@@ -5,8 +5,8 @@ Two of the legal moves; `actions` tells how they are applied, `codegen/grid.py` 
 
 from __future__ import annotations
 
-from ...device import Target
 from ...ir.args import AxisType
+from ...target import Target
 from ..ranges import scanned_ranges
 from .actions import (
     MAX_UNROLL,

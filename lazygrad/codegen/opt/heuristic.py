@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...device import Target
 from ...ir.index import as_index
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...target import Target
 from ..checks import without_checks
 from ..ranges import divides, in_order, largest_power_of_two, typical
 from .actions import MAX_UPCAST, Opt, OptOps
@@ -134,13 +134,13 @@ class _Plan:
 
     def lane_axis(self) -> Axis | None:
         """The axis whose lanes save most; the later one of two alike."""
-        facts = self.facts
-        best, least = None, facts.time(None, 1.0) * WORTHWHILE
+        facts, core = self.facts, self.target.core
+        best, least = None, facts.time(core) * WORTHWHILE
         for axis in facts.loops.axes:
             size = typical(as_index(axis.size))
             taken = self.lanes_of(axis)
             lanes = size / -(-size // taken)  # that are used, on average
-            time = facts.time(axis, lanes)
+            time = facts.time(core, axis, lanes)
             if lanes > 1 and time <= least:
                 best, least = axis, time
         return best
@@ -245,7 +245,7 @@ class _Plan:
         if best is not None and reduces and facts.reused(best, lanes):
             self.tile(best, lanes)
         elif reduces or any(lanes.number not in along for _, along in facts.scans):
-            if facts.is_near(lanes):
+            if facts.is_near(lanes, self.target.memory.line):
                 self.widen(lanes, int(self.target.vector_registers * STRIP))
         elif facts.scans:
             self.run(lanes)
@@ -272,7 +272,7 @@ class _Plan:
         size = size_of(inner) or 1
         nbytes = (size_of(lanes) or 1) * size * access.node.dtype.itemsize
         ahead = largest_power_of_two(size, AHEAD)
-        if side > 1 and ahead > 1 and nbytes > max(self.target.caches, default=nbytes):
+        if side > 1 and ahead > 1 and nbytes > max(self.target.memory.sizes):
             if self.fits(inner, ahead):
                 self.amounts[inner.number] = ahead
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...device import Target
 from ...ir import index
 from ...ir.nest import closed_ranges, stage_stores
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...target import Target
 from .actions import Opt, OptOps, opt, require
 from .loops import Axis, Loops
 

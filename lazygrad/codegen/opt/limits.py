@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ...device import Target
 from ...ir.args import AxisType
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
+from ...target import Target
 from ..ranges import IN_REGISTERS
 from .loops import Loops
 

@@ -23,11 +23,6 @@ from ...ir.uop import UOp
 from ..axes import kernel_name
 from ..ranges import IN_REGISTERS, make_range, neutral, substitute_ranges
 
-#: A vector's lanes are combined in about so many instructions.
-ACROSS = 12.0
-#: A lane's load from an address of its own, and its place in the vector; a lane's store likewise.
-GATHERED = 3.0
-
 
 @dataclass(frozen=True)
 class Axis:

@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ...device import Target
 from ...dtype import dtypes
 from ...ir.ops import ELEMENTWISE, Ops
+from ...target import Target
 from ..ranges import IN_REGISTERS
 from .actions import ACTIONS, KernelOptError, Opt, apply_opt
 from .loops import Loops

@@ -5,12 +5,12 @@ One of the legal moves; `actions` tells how they are applied. `Target.dots` says
 
 from __future__ import annotations
 
-from ...device import Dot, Target
 from ...dtype import dtypes
 from ...ir import index
 from ...ir.index import as_index, as_sint
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...target import Dot, Target
 from ..ranges import make_range, substitute_ranges
 from .actions import OptOps, opt, require, require_shared_stages, require_whole_steps
 from .loops import Axis, Loops

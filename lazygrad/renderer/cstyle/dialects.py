@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...device import Target
 from ...dtype import ALL_DTYPES, DType, dtypes
+from ...target import Target
 
 _NUMBERS = tuple(d for d in ALL_DTYPES if d.fmt is not None and d is not dtypes.bool)
 _SHORT_NAMES = {d: d.name for d in (dtypes.bool, *_NUMBERS)}

@@ -96,7 +96,7 @@ class Memory(Text):
             stored = "; ".join(f"{self.of(index)}[{n}] = {lane}" for n, lane in enumerate(lanes))
         elif node in self.nontemporal:
             kind = dtypes.int8.vec(dtype.count) if flags else dtype
-            name = self.functions.nontemporal_store(kind, self.target.line_bytes)
+            name = self.functions.nontemporal_store(kind, self.target.past_caches)
             stored = f"{name}({self.of(index)},{text})"
         elif dtype.count > 1 and self.row.store:
             stored = self.row.store.format(value=text, pointer=self.of(index), lanes=dtype.count)

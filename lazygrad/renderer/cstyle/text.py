@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...device import Target
 from ...dtype import ConstType, DType, dtypes
 from ...ir.args import AxisType
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp
+from ...target import Target
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names
 from ..nontemporal import nontemporal_stores

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...device import Target
 from ...dtype import DType, dtypes
 from ...ir.ops import COMPARISONS, Ops
 from ...ir.uop import UOp
+from ...target import Target
 from .. import Renderer
 from .arithmetic import BOOL_OPS, FLOAT_OPS, SIGNED_OPS
 from .function import Function

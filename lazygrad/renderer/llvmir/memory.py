@@ -145,7 +145,7 @@ class Memory(Text):
         """Write the stores that wait: past the caches if their buffer begins where a line of memory does."""
         if not self.waiting:
             return
-        buffer, line = self.waiting[0][0], self.target.line_bytes
+        buffer, line = self.waiting[0][0], self.target.past_caches
         past, ordinary, after = (self.names.fresh(name) for name in ("past", "ordinary", "stored"))
         self.emit(f"br i1 {self._begins_with_a_line(buffer)}, label %{past}, label %{ordinary}")
         self.label(past)
@@ -163,7 +163,7 @@ class Memory(Text):
         """Whether it does, found out at the kernel's start."""
         name = f"%aligned{buffer.arg}"
         if not any(line.startswith(f"  {name} ") for line in self.allocas):
-            data, low = self.of(buffer), self.target.line_bytes - 1
+            data, low = self.of(buffer), self.target.past_caches - 1
             self.allocas += [
                 f"  %begin{buffer.arg} = ptrtoint ptr {data} to i64",
                 f"  %beyond{buffer.arg} = and i64 %begin{buffer.arg}, {low}",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...device import Target
 from ...dtype import DType, dtypes
 from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...target import Target
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
 from ..nontemporal import nontemporal_stores

@@ -23,7 +23,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from lazygrad.engine.time_kernels import PATTERN, example
 
 from lazygrad import Device
 from lazygrad.codegen.compile import compile_kernel
@@ -34,6 +33,7 @@ from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer import ProgramSpec
 from lazygrad.target import PROCESSORS
+from lazygrad.tuning.time_kernels import PATTERN, example
 
 from .replay.corpus import PROGRAMS
 from .replay.run import items

@@ -2,7 +2,8 @@
 
 A rule is `(before, after)` or `(before, after, when)`. `before` is a pattern, written with plain operators
 over `UPat.var` and `UPat.cvar`. `after` is an expression of the same variables, a constant, or a function of
-the matched nodes that returns a node, or None for "not here". `when` is a condition on matched nodes.
+the matched nodes that returns a node, or None for "not here". `when` is a condition on matched nodes. In a
+renderer's table `after` is text: a template that `ctx.filled` fills in ("" is just that), or a function.
 Functions name what they want: a parameter is the node captured under that name, `ctx` is what the caller
 of the rewrite passed.
 
@@ -241,7 +242,8 @@ def _pattern_text(pattern: UPat) -> str:
 
 # *** rules
 
-Matched = Callable[[UOp, Any], UOp | None]
+#: What a rule makes of a node, None where it does not apply; of a renderer's row that is text.
+Matched = Callable[[UOp, Any], Any]
 
 
 class Rule:
@@ -266,7 +268,7 @@ class Rule:
             _compile([self])
         if self.matched is None:
             raise RuntimeError(f"{self} did not compile")
-        after = self.matched(node, ctx)
+        after: UOp | None = self.matched(node, ctx)
         return None if after is node else after
 
     def place(self) -> str:
@@ -310,7 +312,7 @@ class PatternMatcher:
     def rewrite(self, node: UOp, ctx: Any = None) -> UOp | None:
         """What the first matching rule makes of this node; None if none matches. Sources are not entered."""
         for matched, _ in self.rules_for(node.op):
-            after = matched(node, ctx)
+            after: UOp | None = matched(node, ctx)
             if after is not None and after is not node:
                 return after
         return None
@@ -517,6 +519,8 @@ class _Writer:
             return self.constant(after)
         if callable(after):
             return self._call(after, captured)
+        if isinstance(after, str):
+            return f"ctx.filled({self.constant(after, ('text', after))}, n)" if after else "''"
         return f"{self.constant(constant_like)}(n, {self.constant(after)})"
 
     def _expression(self, pattern: UPat, captured: dict[str, str], like: str) -> str:

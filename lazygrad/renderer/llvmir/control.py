@@ -36,12 +36,14 @@ def read_totals(ctx: Text, node: UOp) -> None:
             ctx.value[acc] = ctx.let("acc", f"load volatile {type_text(acc.dtype)}, ptr {ctx.memory[acc]}")
 
 
-def assign_total(ctx: Text, acc: UOp, value: UOp) -> str:
+def assign_total(ctx: Text, node: UOp) -> str:
+    acc, value = node.src
     ctx.emit(f"store volatile {ctx.typed(value)}, ptr {ctx.memory[acc]}")
     return ""
 
 
-def assign(ctx: Text, acc: UOp, value: UOp) -> str:
+def assign(ctx: Text, node: UOp) -> str:
+    acc, value = node.src
     text = ctx.value[acc] = ctx.of(value)
     return text
 
@@ -100,7 +102,7 @@ def _share(ctx: Text, node: UOp, start: str, end: str) -> tuple[str, str]:
     return parts[0], parts[1]
 
 
-def end_loop(ctx: Text) -> str:
+def end_loop(ctx: Text, node: UOp) -> str:
     store_past_caches(ctx)
     loop = ctx.open.pop()
     _, counter, kind = loop.phis[0]
@@ -139,7 +141,7 @@ def branch(ctx: Text, node: UOp) -> str:
     return ""
 
 
-def end_branch(ctx: Text) -> str:
+def end_branch(ctx: Text, node: UOp) -> str:
     store_past_caches(ctx)
     loop = ctx.open.pop()
     inside = ctx.block
@@ -149,20 +151,18 @@ def end_branch(ctx: Text) -> str:
     return ""
 
 
-_ASSIGN = (UPat(name="acc"), UPat(name="value"))
-
 # Stores that wait are written before a loop or branch begins or ends.
 ROWS = PatternMatcher(
     [
         (UPat((Ops.BARRIER, Ops.NOOP, Ops.SINK)), ""),  # one thread needs no barrier
         (UPat(Ops.CONST, name="node"), constant),
         (UPat(Ops.DEFINE_ACC, name="node"), define_total, lambda ctx, node: node in ctx.totals),
-        (UPat(Ops.DEFINE_ACC, src=(UPat(name="start"), ...)), lambda ctx, start: ctx.of(start)),
-        (UPat(Ops.ASSIGN, src=_ASSIGN), assign_total, lambda ctx, acc: acc in ctx.totals),
-        (UPat(Ops.ASSIGN, src=_ASSIGN), assign),
+        (UPat(Ops.DEFINE_ACC, name="node"), lambda ctx, node: ctx.of(node.src[0])),
+        (UPat(Ops.ASSIGN, name="node"), assign_total, lambda ctx, node: node.src[0] in ctx.totals),
+        (UPat(Ops.ASSIGN, name="node"), assign),
         (UPat(Ops.RANGE, name="node"), loop),
-        (UPat(Ops.ENDRANGE), end_loop),
+        (UPat(Ops.ENDRANGE, name="node"), end_loop),
         (UPat(Ops.IF, name="node"), branch),
-        (UPat(Ops.ENDIF), end_branch),
+        (UPat(Ops.ENDIF, name="node"), end_branch),
     ]
 )

@@ -46,13 +46,14 @@ def address(ctx: Text, node: UOp, index: str | None = None) -> str:
     return made if index is not None else ctx.shared.setdefault(key, made)
 
 
-def load(ctx: Text, node: UOp, index: UOp) -> str:
-    return _load(ctx, node.dtype, address(ctx, index))
+def load(ctx: Text, node: UOp) -> str:
+    return _load(ctx, node.dtype, address(ctx, node.src[0]))
 
 
-def load_lanes(ctx: Text, node: UOp, index: UOp) -> str:
+def load_lanes(ctx: Text, node: UOp) -> str:
     """What a mask leaves out is not read."""
-    dtype, valid = node.dtype, index.src[2]
+    index, dtype = node.src[0], node.dtype
+    valid = index.src[2]
     kind, align = memory_type(dtype), dtype.scalar_type.itemsize
     arguments = [
         ("ptr", address(ctx, index)), ("i32", str(align)),
@@ -62,8 +63,9 @@ def load_lanes(ctx: Text, node: UOp, index: UOp) -> str:
     return _from_memory(ctx, value, dtype)
 
 
-def load_where_valid(ctx: Text, node: UOp, index: UOp) -> str:
-    dtype, (memory, position, valid) = node.dtype, index.src
+def load_where_valid(ctx: Text, node: UOp) -> str:
+    index, dtype = node.src[0], node.dtype
+    memory, position, valid = index.src
     other = _other(ctx, node)
     size = memory.dtype.size if isinstance(memory.dtype, PtrDType) else -1
     if size >= dtype.count:  # the buffer's start can always be read, and that needs no branch
@@ -111,14 +113,16 @@ def _stored(ctx: Text, value: UOp) -> tuple[str, str, int]:
     return _to_memory(ctx, ctx.of(value), dtype), memory_type(dtype), dtype.scalar_type.itemsize
 
 
-def store(ctx: Text, index: UOp, value: UOp) -> str:
+def store(ctx: Text, node: UOp) -> str:
+    index, value = node.src
     stored, kind, align = _stored(ctx, value)
     ctx.emit(f"store {kind} {stored}, ptr {address(ctx, index)}, align {align}")
     return ""
 
 
-def store_later(ctx: Text, index: UOp, value: UOp) -> str:
+def store_later(ctx: Text, node: UOp) -> str:
     """Past the caches, together with others."""
+    index, value = node.src
     stored, kind, align = _stored(ctx, value)
     buffer = index.src[0]
     if len(ctx.waiting) == TOGETHER or (ctx.waiting and ctx.waiting[0][0] is not buffer):
@@ -127,12 +131,13 @@ def store_later(ctx: Text, index: UOp, value: UOp) -> str:
     return ""
 
 
-def store_one_lane(ctx: Text, index: UOp, value: UOp) -> str:
+def store_one_lane(ctx: Text, node: UOp) -> str:
     """Where a mask leaves one lane.
 
     LLVM 22 makes a masked store of one lane a store of a scalar, and forgets there that its value was
     truncated: a byte is written as four, three of them beside it. So such a store is written without a mask.
     """
+    index, value = node.src
     stored, element, align = _stored(ctx, value)
     lane, kind = _only_lane(index.src[2]), memory_type(value.dtype.scalar_type)
     one = ctx.let("alu", f"extractelement {element} {stored}, i32 {lane}")
@@ -141,7 +146,8 @@ def store_one_lane(ctx: Text, index: UOp, value: UOp) -> str:
     return ""
 
 
-def store_lanes(ctx: Text, index: UOp, value: UOp) -> str:
+def store_lanes(ctx: Text, node: UOp) -> str:
+    index, value = node.src
     stored, kind, align = _stored(ctx, value)
     valid = index.src[2]
     arguments = [
@@ -154,7 +160,8 @@ def store_lanes(ctx: Text, index: UOp, value: UOp) -> str:
     return ""
 
 
-def store_where_valid(ctx: Text, index: UOp, value: UOp) -> str:
+def store_where_valid(ctx: Text, node: UOp) -> str:
+    index, value = node.src
     stored, kind, align = _stored(ctx, value)
     inside, after = ctx.names.fresh("store"), ctx.names.fresh("stored")
     ctx.emit(f"br i1 {ctx.of(index.src[2])}, label %{inside}, label %{after}")
@@ -240,30 +247,31 @@ def _only_lane(mask: UOp) -> int | None:
     return lanes[0] if mask.op is Ops.CONST and len(lanes) == 1 else None
 
 
-_PLACE, _VALID = (UPat(), UPat()), (UPat(), UPat(), UPat(name="valid"))
-_READ = UPat(Ops.INDEX, src=_VALID, name="index")
-_WRITE = (_READ, UPat(name="value"))
+def _is_valid(node: UOp) -> bool:
+    """Whether an access has no condition."""
+    return len(node.src[0].src) < 3
 
 
-def _is_mask(valid: UOp) -> bool:
-    return valid.dtype.count > 1
+def _has_mask(node: UOp) -> bool:
+    """Whether the condition is one for each lane."""
+    return node.src[0].src[2].dtype.count > 1
 
 
 ROWS = PatternMatcher(
     [
         (UPat(Ops.INDEX), ""),  # written where it is used: a masked load may want another address
-        (UPat(Ops.LOAD, src=(UPat(Ops.INDEX, src=_PLACE, name="index"), ...), name="node"), load),
-        (UPat(Ops.LOAD, src=(_READ, ...), name="node"), load_lanes, _is_mask),
-        (UPat(Ops.LOAD, src=(_READ, ...), name="node"), load_where_valid),
+        (UPat(Ops.LOAD, name="node"), load, _is_valid),
+        (UPat(Ops.LOAD, name="node"), load_lanes, _has_mask),
+        (UPat(Ops.LOAD, name="node"), load_where_valid),
+        (UPat(Ops.STORE, name="node"), store_later, lambda ctx, node: node in ctx.nontemporal),
+        (UPat(Ops.STORE, name="node"), store, _is_valid),
         (
-            UPat(Ops.STORE, src=(UPat(name="index"), UPat(name="value")), name="node"),
-            store_later,
-            lambda ctx, node: node in ctx.nontemporal,
+            UPat(Ops.STORE, name="node"),
+            store_one_lane,
+            lambda node: _only_lane(node.src[0].src[2]) is not None,
         ),
-        (UPat(Ops.STORE, src=(UPat(Ops.INDEX, src=_PLACE, name="index"), UPat(name="value"))), store),
-        (UPat(Ops.STORE, src=_WRITE), store_one_lane, lambda valid: _only_lane(valid) is not None),
-        (UPat(Ops.STORE, src=_WRITE), store_lanes, _is_mask),
-        (UPat(Ops.STORE, src=_WRITE), store_where_valid),
+        (UPat(Ops.STORE, name="node"), store_lanes, _has_mask),
+        (UPat(Ops.STORE, name="node"), store_where_valid),
         (UPat(Ops.DEFINE_GLOBAL, name="node"), lambda node: "%" + buffer_name(node)),
         (UPat(Ops.DEFINE_VAR, name="node"), lambda node: "%" + variable_name(node.arg[0])),
         (UPat(Ops.DEFINE_LOCAL, name="node"), define_local),

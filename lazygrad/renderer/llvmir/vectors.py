@@ -19,6 +19,10 @@ _DOTS = {
 }
 
 
+def is_constant(node: UOp) -> bool:
+    return all(s.op is Ops.CONST for s in node.src)
+
+
 def vector_of_constants(node: UOp) -> str:
     return constant_text(tuple(s.arg for s in node.src), node.dtype)
 
@@ -81,17 +85,13 @@ def _widened(ctx: Text, value: str, dtype: DType, lanes: int) -> str:
 
 ROWS = PatternMatcher(
     [
-        (
-            UPat(Ops.VECTORIZE, name="node"),
-            vector_of_constants,
-            lambda node: all(s.op is Ops.CONST for s in node.src),
-        ),
+        (UPat(Ops.VECTORIZE, name="node"), vector_of_constants, is_constant),
         (UPat(Ops.VECTORIZE, name="node"), repeated, lambda node: all(s is node.src[0] for s in node.src)),
         (UPat(Ops.VECTORIZE, name="node"), vector),
         (
-            UPat(Ops.GEP, src=(UPat(name="source"),)),
-            lambda ctx, source: ctx.of(source),
-            lambda source: source.dtype.count == 1,
+            UPat(Ops.GEP, name="node"),
+            lambda ctx, node: ctx.of(node.src[0]),
+            lambda node: node.src[0].dtype.count == 1,
         ),
         (UPat(Ops.GEP, name="node"), one_lane, lambda node: len(node.arg) == 1),
         (UPat(Ops.GEP, name="node"), some_lanes),

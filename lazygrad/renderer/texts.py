@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import Any
 
 from ..dtype import DType
 from ..ir.ops import Ops
@@ -49,14 +48,16 @@ def write(nodes: Iterable[UOp], rows: PatternMatcher, ctx: Writer, language: str
                     tell("render", row.place(), node, "\n".join(ctx.lines[before:]) or text)
                 break
         else:
-            of = f"{node.arg or ''} of {node.dtype!r}"
-            raise NotImplementedError(
-                f"{language} has no {node.op} {of}: legalize leaves only what `supports` names"
-            )
+            what = f"{node.op} of {node.dtype!r}" + ("" if node.arg is None else f" ({node.arg!r})")
+            raise NotImplementedError(f"{language} has no {what}: legalize leaves only what `supports` names")
 
 
 @functools.cache
 def ops_on(rows: PatternMatcher, dtype: DType) -> frozenset[Ops]:
     """The ops for which a table has a row on this type of number."""
-    fitting: list[Any] = [r for r in rows if r.on is None or dtype in r.on]
-    return frozenset(op for row in fitting for op in row.before.ops)
+    return frozenset(
+        op
+        for row in rows
+        if all(types is None or dtype in types for types in (row.on, row.before.dtypes))
+        for op in row.before.ops or ()
+    )

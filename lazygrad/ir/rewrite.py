@@ -14,8 +14,8 @@ from .uop import UOp
 #: More rewrites than this, each of the result of the one before, are taken for rules that undo each other.
 MAX_ROUNDS = 1000
 
-#: (name of the pass, file:line of the rule, node before, node after)
-Observer = Callable[[str, str, UOp, UOp], None]
+#: (name of the pass, file:line of the rule, node before, node after; of a renderer's row, its text)
+Observer = Callable[[str, str, UOp, Any], None]
 
 
 class _Observers(threading.local):
@@ -47,7 +47,11 @@ def watched() -> bool:
 def notify(name: str, rule: Callable[..., Any], before: UOp, after: UOp) -> None:
     """Tell who watches that a pass with a walk of its own replaced a node, by this function."""
     code = getattr(rule, "__code__", None)
-    place = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+    tell(name, f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "", before, after)
+
+
+def tell(name: str, place: str, before: UOp, after: Any) -> None:
+    """Tell who watches what the rule at `file:line` made of a node."""
     for callback in _observers.callbacks:
         callback(name, place, before, after)
 

@@ -29,9 +29,8 @@ from ...shape import shape_text
 from ...shape.movement import reshape
 from ...shape.sizes import prod, vmax
 from ..assigning import keep_old_values
-from ..base import TensorBase
-from ..computing import pending_nodes
-from ..live import live_tensors
+from ..computing import live_tensors, pending_nodes
+from ..face import Tensor
 from ..modes import mode
 from ..random import sampling
 from ..storage import Storage, base_of, is_padded, overlaps
@@ -47,7 +46,7 @@ _IN_MEMORY = (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.CONST)
 class Tensors(TensorLayer):
     """See TensorLayer."""
 
-    kind = TensorBase
+    kind = Tensor
 
     def modes(self) -> tuple[Any, ...]:
         return mode.grad, mode.training
@@ -55,17 +54,17 @@ class Tensors(TensorLayer):
     def session(self) -> Session:
         return TensorSession()
 
-    def computed(self, results: Sequence[TensorBase]) -> list[Any]:
+    def computed(self, results: Sequence[Tensor]) -> list[Any]:
         if results:
             results[0].realize(*results[1:])
         return [t.detach() if t._requires_grad and not t._leaf else t for t in results]
 
     # *** arguments
 
-    def on_several(self, tensor: TensorBase) -> bool:
+    def on_several(self, tensor: Tensor) -> bool:
         return isinstance(tensor.device, tuple)
 
-    def argument(self, tensor: TensorBase, spec: TensorSpec) -> Buffer:
+    def argument(self, tensor: Tensor, spec: TensorSpec) -> Buffer:
         node = tensor._uop
         base = node.src[0] if node.op is Ops.RESHAPE else node
         facts = base.facts
@@ -84,7 +83,7 @@ class Tensors(TensorLayer):
             return buffer
         return self._argument(tensor, spec)
 
-    def _argument(self, tensor: TensorBase, spec: TensorSpec) -> Buffer:
+    def _argument(self, tensor: Tensor, spec: TensorSpec) -> Buffer:
         """The general case: what is not in memory is computed, a part of something larger is copied."""
         shape = tensor.shape
         if unbound(shape) != spec.shape or tensor.dtype is not spec.dtype or tensor.device != spec.device:
@@ -105,10 +104,10 @@ class Tensors(TensorLayer):
 
     # *** memory
 
-    def storage(self, tensor: TensorBase) -> Storage | None:
+    def storage(self, tensor: Tensor) -> Storage | None:
         return tensor._memory() or tensor._claim_memory()  # a value that was read is in memory, too
 
-    def where(self, tensor: TensorBase) -> tuple[Buffer, Moves] | None:
+    def where(self, tensor: Tensor) -> tuple[Buffer, Moves] | None:
         value = peel(tensor._value())
         base = base_of(value)
         if base.op not in (Ops.BUFFER, Ops.BUFFER_VIEW):
@@ -154,21 +153,21 @@ class Tensors(TensorLayer):
     # *** sizes
 
     def sized(
-        self, tensor: TensorBase, axes: Sequence[int], bind: UOp, most: int, known: dict[Any, Any]
-    ) -> TensorBase:
+        self, tensor: Tensor, axes: Sequence[int], bind: UOp, most: int, known: dict[Any, Any]
+    ) -> Tensor:
         put_into_memory(tensor)
         source = part_in_memory(tensor)
         return sized(tensor, source or _memory_of(copied_whole(tensor))[1], axes, bind, most, known)
 
-    def unsized(self, tensor: TensorBase, name: str, size: int) -> TensorBase:
+    def unsized(self, tensor: Tensor, name: str, size: int) -> Tensor:
         return unsized(tensor, name, size)
 
-    def stand_for(self, tensor: TensorBase, other: TensorBase) -> None:
+    def stand_for(self, tensor: Tensor, other: Tensor) -> None:
         tensor._uop, tensor._storage = other._value(), other._memory()
         if tensor._storage is not None:
             tensor._storage.add(tensor)
 
-    def agree(self, got: TensorBase, expected: TensorBase) -> bool:
+    def agree(self, got: Tensor, expected: Tensor) -> bool:
         return agree(got, expected)
 
     # *** results
@@ -176,11 +175,11 @@ class Tensors(TensorLayer):
     def output(self, like: Buffer, parts: Sequence[tuple[type, Moves]]) -> Output:
         return Results(like, parts)
 
-    def view(self, kind: Any, storage: Storage, moves: Moves) -> TensorBase:
-        made: TensorBase = tensor_on(kind, storage, moved(storage.version, moves))
+    def view(self, kind: Any, storage: Storage, moves: Moves) -> Tensor:
+        made: Tensor = tensor_on(kind, storage, moved(storage.version, moves))
         return made
 
-    def part(self, kind: Any, tensor: TensorBase, size: int, moves: Moves) -> TensorBase:
+    def part(self, kind: Any, tensor: Tensor, size: int, moves: Moves) -> Tensor:
         return kind._make(moved(reshape(peel(tensor._value()), (size,)), moves), tensor).detach()  # type: ignore[no-any-return]
 
     # *** random numbers
@@ -206,8 +205,8 @@ class TensorSession(Session):
 
     def __init__(self) -> None:
         self._born = {id(tensor): weakref.ref(tensor) for tensor in live_tensors()}
-        self._saved: list[tuple[TensorBase, UOp, Storage | None, bool]] = []
-        self._copies: list[tuple[TensorBase, str]] = []
+        self._saved: list[tuple[Tensor, UOp, Storage | None, bool]] = []
+        self._copies: list[tuple[Tensor, str]] = []
         self._gradients: dict[int, Any] = {}
         self._nodes: dict[int, UOp] = {}
         self._memory: dict[Storage, Buffer] = {}
@@ -217,7 +216,7 @@ class TensorSession(Session):
         ref = self._born.get(id(tensor))
         return ref is not None and ref() is tensor
 
-    def prepare(self, tensor: TensorBase, spec: TensorSpec) -> Buffer:
+    def prepare(self, tensor: Tensor, spec: TensorSpec) -> Buffer:
         put_into_memory(tensor)
         shape = tensor.shape
         spec.shape, spec.symbolic = unbound(shape), bool(binds_in(shape))
@@ -238,7 +237,7 @@ class TensorSession(Session):
         spec.size = node.arg
         return buffer
 
-    def realize_before(self, tensor: TensorBase) -> None:
+    def realize_before(self, tensor: Tensor) -> None:
         if self.existed(tensor) and base_of(tensor._value()).op not in _IN_MEMORY:
             with unrecorded():
                 tensor.realize()
@@ -272,7 +271,7 @@ class TensorSession(Session):
             if tensor._requires_grad:
                 self._gradients[id(tensor)] = tensor.grad
 
-    def finish(self, results: Sequence[TensorBase]) -> None:
+    def finish(self, results: Sequence[Tensor]) -> None:
         wanted = [tensor._needs_memory() for tensor in results]
         made = [tensor for tensor in results if not self.existed(tensor)]
         for tensor in live_tensors():
@@ -316,7 +315,7 @@ class TensorSession(Session):
             tensor._uop, tensor._storage, tensor._leaf = node, place, leaf
         self._saved.clear()
 
-    def keeps(self, results: Sequence[TensorBase]) -> bool:
+    def keeps(self, results: Sequence[Tensor]) -> bool:
         known = {id(tensor) for tensor in results}
         return any(not self.existed(tensor) and id(tensor) not in known for tensor in live_tensors())
 
@@ -365,13 +364,13 @@ def _is_memory_of(value: UOp, base: UOp, shape: tuple[sint, ...]) -> bool:
     return base.op is Ops.BUFFER and vmax(prod(shape)) <= base.arg and in_shape(base, shape) is value
 
 
-def _memory_of(tensor: TensorBase) -> tuple[UOp, Buffer]:
+def _memory_of(tensor: Tensor) -> tuple[UOp, Buffer]:
     """The version and the Buffer of a tensor that is in memory."""
     node = base_of(tensor._value())
     return node, buffer_of(node).ensure_allocated()
 
 
-def _one_device(tensor: TensorBase) -> str:
+def _one_device(tensor: Tensor) -> str:
     """The device of an argument: on several devices it is not captured."""
     device = tensor.device
     if isinstance(device, tuple):
@@ -379,7 +378,7 @@ def _one_device(tensor: TensorBase) -> str:
     return device
 
 
-def put_into_memory(tensor: TensorBase) -> None:
+def put_into_memory(tensor: Tensor) -> None:
     """Compute a tensor; constants are written by the host, so that another number compiles nothing."""
     value = tensor._value()
     node = base_of(value)
@@ -404,7 +403,7 @@ def put_into_memory(tensor: TensorBase) -> None:
     tensor._claim_memory()
 
 
-def copied_whole(tensor: TensorBase) -> TensorBase:
+def copied_whole(tensor: Tensor) -> Tensor:
     """A tensor's values in memory of their own, row by row; no gradient flows to it."""
     node = UOp(Ops.CONTIGUOUS, tensor.dtype, (peel(tensor._value()),), "clone")
     return type(tensor)._make(node).realize()
@@ -421,7 +420,7 @@ def _like(spec: TensorSpec) -> str:
     return f"{shape_text(spec.shape)} {_short(spec.dtype)} on {spec.device}"
 
 
-def _unlike(tensor: TensorBase, spec: TensorSpec) -> str:
+def _unlike(tensor: Tensor, spec: TensorSpec) -> str:
     """A tensor's shape, and what else differs."""
     text = shape_text(unbound(tensor.shape))
     if tensor.dtype is not spec.dtype:

@@ -14,7 +14,7 @@ from ...schedule.versions import buffer_of, in_shape, peel, version_on
 from ...shape import shape_of
 from ...shape.movement import base_and_tracker
 from ...shape.sizes import prod
-from ..base import TensorBase
+from ..face import Tensor
 from ..storage import Storage, base_of
 from .results import KNOWN_SIZES, View, moved, moves_of, numbered, tensor_on
 
@@ -23,8 +23,8 @@ ROUNDINGS, AT_MOST = 4096, 0.02
 
 
 def sized(
-    tensor: TensorBase, source: Buffer, axes: Sequence[int], bind: UOp, most: int, known: dict[Any, Any]
-) -> TensorBase:
+    tensor: Tensor, source: Buffer, axes: Sequence[int], bind: UOp, most: int, known: dict[Any, Any]
+) -> Tensor:
     """A copy of a tensor, whose elements `source` has, with the Variable as the size of `axes`.
 
     Its memory is for the greatest size, as that of every symbolic shape. `known` keeps the movements.
@@ -40,11 +40,11 @@ def sized(
     memory = Buffer(source.device, room, source.dtype).allocate_uncleared()
     memory.view(source.size, source.dtype, 0).ensure_allocated().copyin(source.as_buffer())
     node = version_on(UOp(Ops.DEVICE, arg=memory.device), memory)
-    made: TensorBase = tensor_on(type(tensor), Storage(node), view.of(node))
+    made: Tensor = tensor_on(type(tensor), Storage(node), view.of(node))
     return made
 
 
-def _sized_view(tensor: TensorBase, source: Buffer, axes: Sequence[int], bind: UOp, most: int) -> View:
+def _sized_view(tensor: Tensor, source: Buffer, axes: Sequence[int], bind: UOp, most: int) -> View:
     """How memory for the greatest size is seen in the shape with the Variable."""
     shape = tensor.shape
     room = prod(most if axis in axes else size for axis, size in enumerate(shape))
@@ -54,7 +54,7 @@ def _sized_view(tensor: TensorBase, source: Buffer, axes: Sequence[int], bind: U
     return View(version, type(tensor), moves_of(in_shape(version, symbolic)))
 
 
-def part_in_memory(tensor: TensorBase) -> Buffer | None:
+def part_in_memory(tensor: Tensor) -> Buffer | None:
     """The memory of a tensor whose elements lie there one after the other, perhaps within other memory."""
     base, tracker = base_and_tracker(peel(tensor._value()))
     if base.op is not Ops.BUFFER or len(tracker.views) != 1:
@@ -70,7 +70,7 @@ def part_in_memory(tensor: TensorBase) -> Buffer | None:
     return Buffer(whole.device, size, dtype, base=whole, offset=offset).ensure_allocated()
 
 
-def unsized(tensor: TensorBase, name: str, size: int) -> TensorBase:
+def unsized(tensor: Tensor, name: str, size: int) -> Tensor:
     """A computed tensor with a number for the Variable of that name."""
     value = peel(tensor._value())
     node, moves = base_of(value), moves_of(value)
@@ -80,11 +80,11 @@ def unsized(tensor: TensorBase, name: str, size: int) -> TensorBase:
     storage = tensor._memory() or tensor._claim_memory()
     if storage is None:
         raise RuntimeError("a result that is not in memory")
-    made: TensorBase = tensor_on(type(tensor), storage, moved(node, numbers))
+    made: Tensor = tensor_on(type(tensor), storage, moved(node, numbers))
     return made
 
 
-def agree(got: TensorBase, expected: TensorBase) -> bool:
+def agree(got: Tensor, expected: Tensor) -> bool:
     """Whether two tensors are the same, but for the roundings of sums in another order."""
     if got.shape != expected.shape or got.dtype is not expected.dtype or got.device != expected.device:
         return False

@@ -11,8 +11,8 @@ from ...engine.tensors import Watched
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...schedule.versions import buffer_of, effective, in_shape, new_buffer
-from ..base import TensorBase
 from ..computing import pending_nodes
+from ..face import Tensor
 from ..storage import Storage, base_of
 
 
@@ -91,7 +91,7 @@ def _holders(storage: Storage, known: int = 0) -> tuple[int, ...] | None:
 
 def _of_a_new_tensor(shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """What `_holders` says of a tensor that nobody else can know: it differs between versions of Python."""
-    tensor: TensorBase = object.__new__(TensorBase)
+    tensor: Tensor = object.__new__(Tensor)
     tensor._setup(in_shape(new_buffer("CPU", 4, dtypes.float32), shape), False, leaf=True)
     tensor._claim_memory()
     return None if tensor._storage is None else _holders(tensor._storage)

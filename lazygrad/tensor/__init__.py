@@ -3,67 +3,35 @@
 `Tensor` is a core (core.py: a graph node and its memory) and the FAMILIES below. A family is a class over the
 face of all (face.py); none derives from another, none imports another for its methods.
 """
+# ruff: noqa: I001 - on one screen
+# fmt: off
 
 from . import assigning, backward, computing, copying, creation, host, likeness, numpy_calls, sharding
-from .assembly import assemble
-from .computing import kernels
-from .elementwise import (
-    activation,
-    arithmetic,
-    bessel,
-    casting,
-    comparison,
-    division,
-    floats,
-    functions,
-    gamma,
-    logic,
-    operands,
-    rounding,
-    special,
-)
-from .face import Tensor
-from .holders import memory
+from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
+from .elementwise import gamma, logic, operands, rounding, special
 from .indexing import choosing, gathering, searching, sorting, subscripts, writing
-from .jit import capturing  # noqa: F401  tells the jit what tensors are
 from .linalg import contractions, decompositions, fourier, products
-from .modes import enable_grad, no_grad
-from .neural import (
-    adaptive_pooling,
-    attention,
-    class_losses,
-    convolution,
-    layers,
-    losses,
-    normalization,
-    pooling,
-)
+from .neural import adaptive_pooling, attention, class_losses, convolution, layers, losses, normalization
+from .neural import pooling
 from .random import distributions, sampling
 from .reduce import reductions, running, statistics
 from .shape import arranging, diagonals, folding, joining, movement, padding, rearranging, resizing, stacking
+
+from .assembly import assemble
+from .computing import kernels
+from .face import Tensor
+from .holders import memory
+from .jit import capturing  # noqa: F401  tells the jit what tensors are
+from .modes import enable_grad, no_grad
 from .transforms.checkpoint import checkpoint
 from .transforms.derivatives import grad, gradcheck, hessian, jacobian, jvp, value_and_grad, vjp, vmap
 from .transforms.function import Function
 
 __all__ = [
-    "Function",
-    "Tensor",
-    "checkpoint",
-    "enable_grad",
-    "grad",
-    "gradcheck",
-    "hessian",
-    "jacobian",
-    "jvp",
-    "kernels",
-    "memory",
-    "no_grad",
-    "value_and_grad",
-    "vjp",
-    "vmap",
+    "Function", "Tensor", "checkpoint", "enable_grad", "grad", "gradcheck", "hessian", "jacobian", "jvp",
+    "kernels", "memory", "no_grad", "value_and_grad", "vjp", "vmap",
 ]
 
-# fmt: off
 #: Each in the file before the dot, and the folder that the imports say. Nowhere else are they listed.
 FAMILIES: tuple[type[Tensor], ...] = (
     # a tensor as a whole
@@ -89,6 +57,5 @@ FAMILIES: tuple[type[Tensor], ...] = (
     resizing.Resizing, normalization.Normalization, attention.Attention, layers.Layers,
     class_losses.ClassLosses, losses.Losses,
 )
-# fmt: on
 
 assemble(Tensor, FAMILIES)

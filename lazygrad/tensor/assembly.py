@@ -1,4 +1,4 @@
-"""How Tensor gets its methods: from the families, then their other names, then a look at what is called."""
+"""How Tensor gets its methods: from the families, under other names, in place, each wrapped (trace.py)."""
 
 from __future__ import annotations
 

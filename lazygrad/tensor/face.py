@@ -3,8 +3,8 @@
 At run time it is the core, on which assembly.py sets what the families hold: a family is written as a class
 over `Tensor`, and calls what any other one has. For type checkers and editors face.pyi says what that is,
 under both names of arguments (names.py), with the methods that write in place (in_place.py): it is written
-from the families by `python docs/generate.py face`. So families know the face, the face the core, and none of
-the two a family.
+from the families by `python docs/generate.py face`. So families know the face, the face knows the core, and
+neither of the two knows a family.
 """
 
 from __future__ import annotations

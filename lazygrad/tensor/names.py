@@ -10,8 +10,6 @@ from typing import Any
 
 #: Arguments that may be given by either name.
 EITHER = {"axis": "dim", "dim": "axis", "keepdims": "keepdim", "keepdim": "keepdims"}
-
-
 #: Other names of methods.
 OTHER_NAMES = {
     "absolute": "abs",

@@ -14,7 +14,7 @@ from bench import latency
 from bench.speed.cases import Case, named
 from bench.speed.limit import Limit, Memory
 from bench.speed.run import Peer
-from lazygrad.engine.roofline import Roofline
+from lazygrad.report.roofline import Roofline
 
 from .helpers import PATIENCE, ROOT, needs
 

@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 from lazygrad import Context, Device, Tensor
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.engine.programs import clear_programs
 from lazygrad.engine.realize import observe_kernels
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.text import linear_text
 from lazygrad.ir.uop import UOp
+from lazygrad.programs.runners import clear_programs
 from lazygrad.renderer import Renderer
 from lazygrad.schedule.items import ScheduleItem
 from lazygrad.schedule.kernelize import clear_templates

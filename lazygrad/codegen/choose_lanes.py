@@ -9,9 +9,8 @@ from ..dtype import dtypes
 from ..ir.nest import ranges_of, scan_ranges
 from ..ir.ops import LANEWISE, Ops
 from ..ir.uop import UOp
-from .opt.loops import (
-    ACROSS,
-    GATHERED,
+from .opt.loops import ACROSS, GATHERED
+from .ranges import (
     IN_REGISTERS,
     index_nodes,
     largest_power_of_two,

@@ -24,7 +24,7 @@ from ..ir.nest import output_ranges, ranges_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from .emulate import NARROW
-from .opt.loops import make_range, stride
+from .ranges import make_range, stride
 
 
 def assign_grid(sink: UOp, target: Target) -> UOp:

@@ -12,7 +12,7 @@ from ..ir.nest import ranges_of
 from ..ir.ops import ALU, Ops, start_value
 from ..ir.uop import UOp
 from .constants import lane_of
-from .opt.loops import at, stride
+from .ranges import at, stride
 
 # *** vectors
 

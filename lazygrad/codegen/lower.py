@@ -5,7 +5,8 @@ for its own value at the indices it needs: a VIEW maps them, an elementwise node
 INDEX, a REDUCE_AXIS opens ranges of its own. Answers are remembered by (node, indices): a row's maximum,
 asked for by every element of the row with the same indices, is one REDUCE, outside of the row's loop.
 
-`codegen/axes.py` then gives the axes their kinds, and joins those that memory walks as one.
+`codegen/axes.py` then gives the axes their kinds, and joins those that memory walks as one; at last all exact
+algebra is done (`simplify/algebra.py`), so that whoever looks at the loops sees the work that is left.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..ir.reports import WORDS
 from ..ir.rewrite import notify, watched
 from ..ir.uop import UOp
 from ..shape import Shape, shape_of, shape_text
+from ..simplify import fold
 from ..simplify.validity import beyond, conjuncts, simplified
 from .axes import Store, arrange
 from .checks import only_checked
@@ -52,7 +54,7 @@ def lower(ast: UOp) -> UOp:
         own = tuple(ZERO if size == 1 else axis for axis, size in zip(axes, _store_shape(store), strict=True))
         stores.append(_store(indexer, store, own))
     prefix = "s" if indexer.scanned else "r" if indexer.reduces else "E"
-    return arrange(stores, [axis for axis in axes if axis is not ZERO], prefix)
+    return fold(arrange(stores, [axis for axis in axes if axis is not ZERO], prefix), name="simplify")
 
 
 # *** outputs

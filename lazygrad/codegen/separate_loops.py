@@ -15,7 +15,7 @@ from ..ir.args import RangeArg
 from ..ir.nest import closed_ranges, ranges_of, stage_stores
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from .opt.loops import substitute_ranges
+from .ranges import substitute_ranges
 
 
 def separate_loops(sink: UOp) -> UOp:

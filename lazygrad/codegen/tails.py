@@ -17,7 +17,7 @@ from ..ir.index import as_sint
 from ..ir.nest import closed_ranges, output_ranges, ranges_of
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
-from .opt.loops import IN_REGISTERS, make_range, scanned_ranges, substitute_ranges
+from .ranges import IN_REGISTERS, make_range, scanned_ranges, substitute_ranges
 
 #: A kernel's tails are cut at most so often: each cut writes the loop's body once more.
 MAX_CUTS = 6
@@ -51,7 +51,7 @@ def _cuttable(sink: UOp) -> UOp | None:
                     cuttable = r.arg.kind not in IN_REGISTERS and r not in whole
                     if cuttable and r.src[0].op is Ops.CONST and r.src[0].arg > 1:
                         masks.setdefault(r, []).append(node)
-    reduced = _inside_reductions(nodes)
+    reduced = inside_reductions(nodes)
     for r in sorted(masks, key=lambda r: -r.arg.id):
         if reduced.isdisjoint(masks[r]) and any(
             r in ranges_of(node) for node in nodes if node.op is Ops.REDUCE
@@ -64,7 +64,7 @@ def _cuttable(sink: UOp) -> UOp | None:
     return None
 
 
-def _inside_reductions(nodes: Iterable[UOp]) -> set[UOp]:
+def inside_reductions(nodes: Iterable[UOp]) -> set[UOp]:
     """All that is done in each step of some REDUCE: what is below it, but for what a STAGE there holds."""
     found: set[UOp] = set()
     stack = [node.src[0] for node in nodes if node.op is Ops.REDUCE]

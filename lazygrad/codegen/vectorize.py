@@ -6,6 +6,7 @@ times 2 vector accumulators, and a contiguous row sum keeps vector accumulators 
 the end.
 
 1. where only the last turn of a loop needs masks, it is cut off, and the others need none (`cut_tails`);
+   so are the borders of a masked reduction, where vectors have no masks (`split_borders`);
 2. lane ranges are chosen, and cut to the width of the target's vectors (`choose_lanes`);
 3. every node is written once for each place of the other ranges that it depends on (`_Expander`).
 """
@@ -22,6 +23,7 @@ from ..ir.index import FALSE, TRUE
 from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values, stage_stores
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from .borders import split_borders
 from .choose_lanes import choose_lanes
 from .constants import gathered, lane_of
 from .lanes import (
@@ -43,10 +45,7 @@ from .lanes import (
     transposed,
     without_neutral,
 )
-from .opt.loops import (
-    IN_REGISTERS,
-    index_nodes,
-)
+from .ranges import IN_REGISTERS, index_nodes
 from .separate_loops import any_apart, separate_loops
 from .tails import cut_tails
 
@@ -60,7 +59,7 @@ def vectorize(sink: UOp, target: Target) -> UOp:
     if not any(node.op is Ops.RANGE and node.arg.kind in IN_REGISTERS for node in sink.toposort()):
         return sink
     if not target.grid:
-        sink = cut_tails(sink)
+        sink = cut_tails(sink if target.has_masks else split_borders(sink))
     sink, lanes = choose_lanes(sink, target)
     writer = _Expander(sink, lanes)
     expanded = writer.expanded()

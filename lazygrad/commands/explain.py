@@ -10,10 +10,10 @@ from typing import NamedTuple
 from ..config import NOOPT
 from ..device import Device
 from ..engine.realize import observe_kernels
-from ..engine.report import use_color
 from ..ir.ops import Ops
 from ..ir.rewrite import observe
 from ..ir.uop import UOp
+from ..report.terminal import use_color
 from ..schedule.items import ScheduleItem
 from ..schedule.kernelize import plan_observers
 from ..viz import Rewrite, pages, plain, record

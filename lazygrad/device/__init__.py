@@ -4,7 +4,7 @@ No driver is here: those are in runtime/. This sits between the schedule,
 which says what is stored where, and the runtimes, which know how.
 """
 
-from ..ir.device import Devices
+from ..ir.args import Devices
 from ..locks import lock_across_fork
 from .buffer import Buffer
 from .facts import (

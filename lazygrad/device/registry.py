@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from ..config import DEBUG, DEV
-from ..ir.device import Devices
+from ..ir.args import Devices
 from .facts import DeviceError, MissingDeviceError, Target, open_lock
 from .memory import Allocator
 

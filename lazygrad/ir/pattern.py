@@ -561,7 +561,8 @@ def _compile(rules: Sequence[Rule], captures: list[str] | None = None) -> list[M
     writer = _Writer()
     for number, rule in enumerate(rules):
         writer.rule(f"rule{number}", rule, captures)
-    code = compile("\n".join(writer.lines), f"<rules from {rules[0].place()}>", "exec")
+    # named after the file that has the rules: whoever looks at frames takes them for a part of it
+    code = compile("\n".join(writer.lines), f"{rules[0].place()} (rules)", "exec")
     exec(code, writer.constants)
     for number, rule in enumerate(rules):
         rule.matched = writer.constants[f"rule{number}"]

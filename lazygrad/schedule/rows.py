@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
-from ..codegen.opt.loops import stride
+from ..codegen.ranges import stride
 from ..device import Target
 from ..ir.ops import ELEMENTWISE, OPS, Ops
 from ..ir.uop import UOp

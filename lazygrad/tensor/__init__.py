@@ -21,7 +21,6 @@ from .assembly import assemble
 from .computing import kernels
 from .face import Tensor
 from .holders import memory
-from .jit import capturing  # noqa: F401  tells the jit what tensors are
 from .modes import enable_grad, no_grad
 from .transforms.checkpoint import checkpoint
 from .transforms.derivatives import grad, gradcheck, hessian, jacobian, jvp, value_and_grad, vjp, vmap

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from ..engine.inspect import InspectedKernel, inspect
 from ..engine.realize import realize as realize_nodes
+from ..inspection.kernels import InspectedKernel, inspect
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem, create_schedule

@@ -5,8 +5,8 @@ import numpy as np
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from lazygrad.device.buffer import Buffer
 from lazygrad.dtype import ConstType, DType
-from lazygrad.engine.inspect import InspectedKernel
-from lazygrad.ir.device import Devices
+from lazygrad.inspection.kernels import InspectedKernel
+from lazygrad.ir.args import Devices
 from lazygrad.ir.index.atoms import sint
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp

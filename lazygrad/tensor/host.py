@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..device import Buffer, Device, Devices
 from ..dtype import ConstType, DType, dtypes, from_numpy_name, numpy_name
-from ..engine.capture import refuse_host_read
 from ..engine.realize import allocate_empty, bytes_on_host, read_part
 from ..engine.realize import realize as realize_nodes
 from ..ir.index import evaluate, sint
@@ -19,6 +18,7 @@ from ..schedule.versions import buffer_of, mark_buffer, new_buffer, peel
 from ..shape.movement import base_and_tracker, reshape
 from .computing import pending_nodes
 from .face import Tensor
+from .observer import observing
 from .storage import base_of
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ class Host(Tensor):
         """
         import numpy as np
 
-        refuse_host_read()
+        if observing.by is not None:
+            observing.by.value_is_read()
         numpy_dtype = np.dtype(numpy_name(self.dtype))
         shape = tuple(_bound_size(size) for size in self.shape)
         if 0 in shape:

@@ -19,8 +19,8 @@ from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, choose
 from lazygrad.config import CPU_TARGET
 from lazygrad.device import CompileError, DeviceError
-from lazygrad.engine.inspect import InspectedKernel
-from lazygrad.engine.targets import find_target
+from lazygrad.inspection.kernels import InspectedKernel
+from lazygrad.inspection.targets import find_target
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.runtime._llvm import CrossCompiler
 from lazygrad.runtime._processors import PROCESSORS, Processor

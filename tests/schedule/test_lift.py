@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.engine import programs
+from lazygrad.programs import runners
 from lazygrad.schedule import kernelize
 
 
@@ -19,7 +19,7 @@ def planned(monkeypatch):
     seen = [0]
 
     def look() -> tuple[int, int]:
-        made, seen[0] = len(programs.method_cache) - seen[0], len(programs.method_cache)
+        made, seen[0] = len(runners.method_cache) - seen[0], len(runners.method_cache)
         found = len(plans), made
         plans.clear()
         return found

@@ -14,8 +14,8 @@ from lazygrad.codegen.opt import heuristic
 from lazygrad.codegen.opt.actions import Opt, OptOps
 from lazygrad.config import Context
 from lazygrad.device import Target
-from lazygrad.engine.report import reasons
 from lazygrad.ir.ops import Ops
+from lazygrad.report.forms import reasons
 from lazygrad.schedule.items import ScheduleItem
 from tests.helpers import needs
 

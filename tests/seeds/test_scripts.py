@@ -113,8 +113,10 @@ def test_S146_one_byte():
 
 def test_S146_progress():
     out = run_file("progress", COLUMNS=80)
+    # the bar takes what the rate leaves, so its length tells how busy the machine is
+    bar = r"█+[▏▎▍▌▋▊▉]? +"
     assert re.search(
-        r"^list iterations:  60%\|███████▏ +\| 6\.00/10\.0 \[00:00<00:00, .*iterations/s\]$", out, re.M
+        rf"^list iterations:  60%\|{bar}\| 6\.00/10\.0 \[00:00<00:00, .*iterations/s\]$", out, re.M
     )
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from lazygrad import Context, Device, Tensor, TinyJit, dtypes
 from lazygrad.codegen.predict import CACHES
 from lazygrad.config import THREADS
-from lazygrad.engine.programs import get_runner
 from lazygrad.engine.realize import observe_kernels
-from lazygrad.engine.roofline import Roofline, forget, roofline
 from lazygrad.ir.ops import Ops
 from lazygrad.nn.optim import Adam
+from lazygrad.programs.runners import get_runner
+from lazygrad.report.roofline import Roofline, forget, roofline
 from lazygrad.schedule.items import ScheduleItem
 
 from ..cases import DECODE_CACHE, DECODE_LAYERS, Arrays, Case

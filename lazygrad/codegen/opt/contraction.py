@@ -30,9 +30,10 @@ from ...ir import index
 from ...ir.nest import ranges_of
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp
+from ..ranges import is_computed
 from .actions import MAX_UPCAST, KernelOptError, Opt, OptOps, apply_opt
 from .facts import MAX_COST, Access, Facts, size_of
-from .loops import Axis, is_computed, is_parallel
+from .loops import Axis, is_parallel
 from .stage import SQUARE, staged_values
 from .windows import alike, windows
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ...device import Target
 from ...ir.args import AxisType
+from ..ranges import scanned_ranges
 from .actions import (
     MAX_UNROLL,
     OptOps,
@@ -17,7 +18,7 @@ from .actions import (
     require_whole_steps,
 )
 from .inline import rows_along
-from .loops import Axis, Loops, scanned_ranges
+from .loops import Axis, Loops
 
 
 class _Grouped:

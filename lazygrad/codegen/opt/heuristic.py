@@ -21,11 +21,12 @@ from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ..checks import without_checks
+from ..ranges import divides, in_order, largest_power_of_two, typical
 from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels
 from .facts import MAX_COST, SHORT, WORTHWHILE, Access, Facts, size_of
 from .inline import all_inline, rows_along, without_rows
-from .loops import Axis, Loops, divides, is_computed, largest_power_of_two, typical
+from .loops import Axis, Loops
 
 #: The same, after short reductions were written out.
 MAX_WRITTEN_OUT = 320
@@ -65,17 +66,12 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     if unchecked is not loops.sink:
         others = Loops.of(unchecked)
         loops = others if others.axes == loops.axes else loops
-    if not loops.axes or target.vector_bytes == 0 or in_order(loops):
+    if not loops.axes or target.vector_bytes == 0 or in_order(loops.sink):
         return []
     plain, inline = all_inline(loops)
     facts = Facts.of(plain)
     panels = packed_panels(facts, target)
     return [*inline, *panels] if panels else _Plan(facts, target, loops).opts()
-
-
-def in_order(loops: Loops) -> bool:
-    """Whether some store depends on the order of its loops."""
-    return any(store.arg is not None or is_computed(store.src[0].src[1]) for store in loops.sink.src)
 
 
 class _Plan:

@@ -8,7 +8,8 @@ from ...device import Target
 from ...ir.args import AxisType
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
-from .loops import IN_REGISTERS, Loops
+from ..ranges import IN_REGISTERS
+from .loops import Loops
 
 _THREADS = (AxisType.LOCAL, AxisType.GROUP)
 

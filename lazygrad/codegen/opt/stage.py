@@ -14,8 +14,9 @@ from ...ir.args import AxisType
 from ...ir.nest import output_ranges, ranges_of, stage_stores
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp, toposort
+from ..ranges import IN_REGISTERS, index_nodes, is_computed, make_range, stride, substitute_ranges
 from .actions import OptOps, opt, require
-from .loops import IN_REGISTERS, Axis, Loops, index_nodes, is_computed, make_range, stride, substitute_ranges
+from .loops import Axis, Loops
 from .windows import WHOLE, place_of, windows
 
 #: The most bytes that one STAGE takes where the sizes of caches are not known.

@@ -11,8 +11,9 @@ from ...ir import index
 from ...ir.index import as_index, as_sint
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..ranges import make_range, substitute_ranges
 from .actions import OptOps, opt, require, require_shared_stages, require_whole_steps
-from .loops import Axis, Loops, make_range, substitute_ranges
+from .loops import Axis, Loops
 
 #: The types that another one holds all values of.
 _HELD = {

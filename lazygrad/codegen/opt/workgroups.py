@@ -13,11 +13,11 @@ from ...device import Target
 from ...ir.args import AxisType
 from ...ir.index import as_index
 from ...ir.uop import UOp
+from ..ranges import in_order, largest_power_of_two, typical
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .facts import MAX_COST, SHORT, WORTHWHILE, Facts
-from .heuristic import in_order
 from .limits import threads_of
-from .loops import Axis, Loops, is_parallel, largest_power_of_two, typical
+from .loops import Axis, Loops, is_parallel
 
 #: Threads of a workgroup that share nothing, and of one that shares a reduction.
 THREADS, SHARING = 128, 256
@@ -34,7 +34,7 @@ WARP, ODD_FROM = 32, 64
 def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     """The Opts for a kernel (form 3) on a target with a grid."""
     loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
-    if not loops.axes or in_order(loops):
+    if not loops.axes or in_order(loops.sink):
         return []
     plan = _Plan(loops, target)
     if not plan.facts.sums:

@@ -140,10 +140,35 @@ class Arithmetic(Text):
 
     def where(self, node: UOp) -> None:
         condition, yes, no = node.src
+        if not self.target.has_masks and _is_place(
+            condition
+        ):  # LLVM makes it a jump, where it blends vectors
+            condition = condition.src[0]
         lanes = condition.dtype.count > 1
         self.value[node] = self.let(
             "alu", self.select(self.of(condition), node.dtype, self.of(yes), self.of(no), lanes)
         )
+
+
+#: Operations of which a condition on places is made: no data has part in it.
+_OF_PLACES = {Ops.CONST, Ops.RANGE, Ops.ADD, Ops.SUB, Ops.MUL, Ops.SHL, Ops.CMPLT, Ops.CMPNE, Ops.AND, Ops.OR}
+#: Conditions of more of them are not looked at.
+_FEW = 40
+
+
+def _is_place(condition: UOp) -> bool:
+    """Whether all lanes share one condition, which only the places in loops decide."""
+    if condition.op is not Ops.VECTORIZE or any(lane is not condition.src[0] for lane in condition.src):
+        return False
+    todo = [condition.src[0]]
+    for _ in range(_FEW):
+        if not todo:
+            return True
+        node = todo.pop()
+        if node.op not in _OF_PLACES:
+            return False
+        todo += node.src
+    return False
 
 
 #: Behind more vectors than this a lane of zero is taken for possible.

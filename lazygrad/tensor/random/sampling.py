@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 from ...device import Device, Devices
 from ...dtype import DType, default_float, default_int, dtypes, to_dtype, wide_float
-from ...engine.capture import capturing
 from ...gradient import expanded, filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp, Variable
@@ -26,6 +25,7 @@ from ...shape import prod, shape_of, shape_text, vmax
 from ..creation import checked_shape, iota, place_dtype, sizes_of
 from ..face import Tensor
 from ..modes import mode
+from ..observer import observing
 from ..transforms.constant import Flat
 
 Word = TypeVar("Word")
@@ -71,8 +71,8 @@ class _Stream:
             base = self.base
             self.base = (base + count) % BASE_LIMIT
             seed = self.seed
-        if capturing.now is not None:
-            capturing.now.draws.drew(seed, base, count)
+        if observing.by is not None:
+            observing.by.drew(seed, base, count)
         return seed, base
 
 
@@ -83,8 +83,8 @@ def get_state() -> tuple[int, int]:
     """(seed, numbers drawn): what `set_state` takes."""
     with _stream.lock:
         seed, base = _stream.seed, _stream.base
-    if capturing.now is not None:
-        capturing.now.draws.was_read(seed, base)
+    if observing.by is not None:
+        observing.by.random_state_is_read(seed, base)
     return seed, base
 
 
@@ -95,8 +95,8 @@ def set_state(state: tuple[int, int]) -> None:
         raise ValueError(f"not a state of the random numbers: {state!r}")
     with _stream.lock:
         _stream.seed, _stream.base = seed, base
-    if capturing.now is not None:
-        capturing.now.draws.was_set(seed, base)
+    if observing.by is not None:
+        observing.by.random_state_is_set(seed, base)
 
 
 def draw(count: int) -> tuple[int, int]:

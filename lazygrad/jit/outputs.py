@@ -1,0 +1,206 @@
+"""What a replay hands out: tensors on its outputs, free ones of earlier calls first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ..device import Buffer
+from ..ir.index import as_sint, sint, substitute
+from ..ir.ops import Ops
+from ..ir.uop import UOp, new_node
+from ..schedule.versions import version_on
+from ..shape import shape_of
+from ..shape.movement import base_and_tracker
+from ..tensor import Tensor
+from ..tensor.storage import Storage
+from .specs import binds_in
+from .tensor_memory import Moves, tensor_on
+
+#: So many results of earlier calls are kept, to be handed out again when nobody holds them any more.
+KEPT_RESULTS = 2
+#: So many calls in a row make new results without looking for old ones, where the caller keeps them.
+LONGEST_REST = 8
+#: For so many values of Variables the movements are kept.
+KNOWN_SIZES = 64
+
+
+class Output:
+    """Memory that a replay fills and hands out as tensors.
+
+    Those of an earlier call that nobody holds any more are handed out again. Who keeps its results has no use
+    for that: then few calls look for free ones, or note what they made.
+    """
+
+    def __init__(self, like: Buffer, parts: Sequence[tuple[type[Tensor], Moves]]) -> None:
+        self.like = Buffer(like.device, like.size, like.dtype)
+        self.place = UOp(Ops.DEVICE, arg=like.device)
+        self.parts = parts
+        self.symbolic = any(_binds_of(argument) for _, moves in parts for _, argument in moves)
+        version = version_on(self.place, like)
+        self.views = [] if self.symbolic else [View(version, kind, moves) for kind, moves in parts]
+        #: the movements for values that Variables had
+        self.known: dict[Any, list[View]] = {}
+        self.kept: list[Kept] = []
+        self.rest = 0  #: calls that do not look for free results
+        self.longest = 0  #: how long the last such rest was
+
+    def take(self, binds: dict[str, int], numbers: str | None = None) -> tuple[Buffer, list[Tensor]]:
+        """Memory that nobody holds, and the tensors on it; with a number for the Variable `numbers`."""
+        if self.symbolic:
+            buffer, _, made = self._fresh(self._views_for(binds, numbers))
+            return buffer, made
+        if self.rest:
+            self.rest -= 1
+            buffer, _, made = self._fresh(self.views)
+            return buffer, made
+        for number, kept in enumerate(self.kept):
+            if kept.is_free():
+                self.kept.append(self.kept.pop(number))  # the next call finds the other one first
+                self.longest = 0
+                return kept.buffer, kept.tensors
+        if len(self.kept) >= KEPT_RESULTS:
+            self.kept.pop(0)
+            self.rest = self.longest = min(self.longest + 1, LONGEST_REST)
+        self.kept.append(Kept(*self._fresh(self.views)))
+        kept = self.kept[-1]
+        kept.learn()
+        return kept.buffer, kept.tensors
+
+    def _views_for(self, binds: dict[str, int], numbers: str | None) -> list[View]:
+        """The movements for what the Variables are in this call, and with a number for one of them."""
+        key = (*binds.items(), numbers)
+        views = self.known.get(key)
+        if views is None:
+            version = version_on(self.place, self.like)
+            views = []
+            for kind, moves in self.parts:
+                rebound = _rebound(moves, binds)
+                if numbers is not None:
+                    rebound = numbered(rebound, shape_of(version), numbers, binds[numbers])
+                views.append(View(version, kind, rebound))
+            if len(self.known) >= KNOWN_SIZES:
+                self.known.clear()
+            self.known[key] = views
+        return views
+
+    def _fresh(self, views: list[View]) -> tuple[Buffer, Storage, list[Tensor]]:
+        buffer = self.like.fresh()
+        node = version_on(self.place, buffer)
+        storage = Storage(node)
+        made = [tensor_on(view.kind, storage, view.of(node)) for view in views]
+        return buffer, storage, made
+
+
+class View:
+    """The movements of one result, for one version after the other: what is known of one holds for all."""
+
+    __slots__ = ("kind", "shape", "steps", "tracker")
+
+    def __init__(self, version: UOp, kind: type[Tensor], moves: Moves) -> None:
+        self.kind, self.shape = kind, shape_of(version)
+        self.steps = []
+        node = version
+        for op, argument in moves:
+            node = UOp(op, node.dtype, (node,), argument)
+            self.steps.append((op, node.dtype, argument, shape_of(node)))
+        self.tracker = base_and_tracker(node)[1]
+
+    def of(self, version: UOp) -> UOp:
+        node = version
+        node.facts["shape"] = self.shape
+        for op, dtype, argument, shape in self.steps:
+            node = new_node(op, dtype, (node,), argument)
+            node.facts["shape"] = shape
+        if node is not version:
+            node.facts["base_and_tracker"] = version, self.tracker
+        return node
+
+
+class Kept:
+    """The results of one call on one output; its reference counts tell when nobody else holds them."""
+
+    __slots__ = (
+        "_buffer",
+        "_nodes",
+        "_tensors",
+        "_version",
+        "buffer",
+        "nodes",
+        "storage",
+        "tensors",
+        "version",
+    )
+
+    def __init__(self, buffer: Buffer, storage: Storage, tensors: list[Tensor]) -> None:
+        self.buffer, self.tensors, self.storage = buffer, tensors, storage
+        self.version = storage.version
+        self.nodes = [tensor._uop for tensor in tensors]
+
+    def learn(self) -> None:
+        """Note the counts: nobody else holds anything of it yet."""
+        count = sys.getrefcount
+        self._buffer, self._version = count(self.buffer), count(self.version)
+        self._tensors = [count(self.tensors[n]) for n in range(len(self.tensors))]
+        self._nodes = [count(self.nodes[n]) for n in range(len(self.nodes))]
+
+    def is_free(self) -> bool:
+        """Whether the caller let go of everything, and all is as it was made."""
+        count, storage = sys.getrefcount, self.storage
+        if count(self.buffer) != self._buffer or count(self.version) != self._version:
+            return False
+        if self.buffer.exported or storage.version is not self.version:
+            return False
+        for n in range(len(self.tensors)):
+            if count(self.tensors[n]) != self._tensors[n] or count(self.nodes[n]) != self._nodes[n]:
+                return False
+            tensor = self.tensors[n]
+            if tensor._uop is not self.nodes[n] or tensor._storage is not storage:
+                return False
+            if tensor.grad is not None or tensor._requires_grad or not tensor._leaf:
+                return False
+        return True
+
+
+def numbered(moves: Moves, shape: tuple[sint, ...], name: str, size: int) -> Moves:
+    """The movements, from memory of this shape, with a number for the Variable of that name."""
+    found = []
+    for n, (op, argument) in enumerate(moves):
+        known = _numbers(argument, name, size)
+        if not (n == 0 and op is Ops.SHRINK and known == tuple((0, length) for length in shape)):
+            found.append((op, known))
+    return tuple(found)
+
+
+def _numbers(argument: Any, name: str, size: int) -> Any:
+    if isinstance(argument, tuple):
+        return tuple(_numbers(part, name, size) for part in argument)
+    if not isinstance(argument, UOp):
+        return argument
+    known = {b: b.src[1].replace(arg=size) for b in binds_in((argument,)) if b.src[0].arg[0] == name}
+    return as_sint(substitute((argument,), known)[argument])
+
+
+def _binds_of(argument: Any) -> list[UOp]:
+    """The bound Variables in a movement's argument."""
+    if isinstance(argument, tuple):
+        return [bind for part in argument for bind in _binds_of(part)]
+    return binds_in((argument,)) if isinstance(argument, UOp) else []
+
+
+def _rebound(moves: Moves, binds: dict[str, int]) -> Moves:
+    """The movements with the values that Variables have in this call."""
+
+    def replaced(argument: Any) -> Any:
+        if isinstance(argument, tuple):
+            return tuple(replaced(part) for part in argument)
+        if not isinstance(argument, UOp):
+            return argument
+        mapping = {
+            bind: bind.src[0].bind(binds.get(bind.src[0].arg[0], bind.src[1].arg))
+            for bind in _binds_of(argument)
+        }
+        return substitute([argument], mapping)[argument]
+
+    return tuple((op, replaced(argument)) for op, argument in moves)

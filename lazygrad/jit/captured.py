@@ -14,7 +14,6 @@ from ..locks import uninterrupted
 from ..schedule.versions import peel
 from ..shape.movement import reshape
 from ..tensor import Tensor
-from ..tensor.core import TensorCore
 from ..tensor.modes import mode
 from ..tensor.random import sampling
 from ..tensor.storage import Storage
@@ -54,12 +53,12 @@ class Gradient:
 
     __slots__ = ("made", "number", "reads", "tensor", "was_none")
 
-    def __init__(self, number: int | None, tensor: TensorCore, was_none: bool) -> None:
+    def __init__(self, number: int | None, tensor: Tensor, was_none: bool) -> None:
         self.number, self.tensor, self.was_none = number, tensor, was_none
         self.made: Made | None = None
         self.reads: TensorSpec | None = None
 
-    def of(self, call: Call) -> TensorCore:
+    def of(self, call: Call) -> Tensor:
         return self.tensor if self.number is None else call.tensors[self.number]
 
 

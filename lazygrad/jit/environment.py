@@ -24,7 +24,6 @@ from ..dtype import DType
 from ..engine.frames import PACKAGE
 from ..ir.uop import UOp
 from ..tensor import Tensor
-from ..tensor.core import TensorCore
 from .bytecode import EVERY, Reads, is_user_code, parameters_of, reads_of
 from .environment_specs import EnvironmentDescriber
 from .errors import JitError
@@ -329,7 +328,7 @@ class Environment:
 
     # *** the capture is done
 
-    def close(self, is_used: Callable[[Tensor], bool], gradients: list[TensorCore]) -> None:
+    def close(self, is_used: Callable[[Tensor], bool], gradients: list[Tensor]) -> None:
         """Of the tensors inside objects, those whose memory the capture used are held.
 
         How tensors are now is how they must be later. The function sets the `gradients` of some.
@@ -365,7 +364,7 @@ class Environment:
         """The tensors that names lead to."""
         return [spec.tensor for spec in self._describer.held]
 
-    def _gradients(self, is_used: Callable[[Tensor], bool], set_inside: list[TensorCore]) -> None:
+    def _gradients(self, is_used: Callable[[Tensor], bool], set_inside: list[Tensor]) -> None:
         """Gradients that the function reads and does not set: they are tensors found outside too."""
         found = [each.tensor for each in self._reach.inside.values() if is_used(each.tensor)]
         for tensor in dict.fromkeys((*found, *self.tensors())):

@@ -18,9 +18,7 @@ from ..schedule.versions import buffer_of, end_version, in_shape, peel
 from ..shape import shape_text
 from ..shape.sizes import prod, vmax
 from ..tensor import Tensor
-from ..tensor.computing import pending_nodes
-from ..tensor.core import TensorCore
-from ..tensor.live import live_tensors
+from ..tensor.computing import live_tensors, pending_nodes
 from ..tensor.storage import Storage, base_of
 from .capture import unrecorded
 from .errors import JitError
@@ -50,7 +48,7 @@ class Session:
         self._memory: dict[Storage, Buffer] = {}
         self._aliases: list[tuple[Storage, UOp, UOp]] = []
 
-    def existed(self, tensor: TensorCore) -> bool:
+    def existed(self, tensor: Tensor) -> bool:
         """Whether the tensor is older than the capture."""
         ref = self._born.get(id(tensor))
         return ref is not None and ref() is tensor
@@ -188,7 +186,7 @@ class Session:
                 found.append(storage)
         return found
 
-    def gradients(self) -> list[tuple[TensorCore, Tensor | None, Tensor | None]]:
+    def gradients(self) -> list[tuple[Tensor, Tensor | None, Tensor | None]]:
         """(tensor, gradient before, gradient after) for those whose gradient is another."""
         found = []
         for tensor in live_tensors():

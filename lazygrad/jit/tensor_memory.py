@@ -15,7 +15,6 @@ from ..schedule.versions import buffer_of, in_shape, peel, version_on
 from ..shape.movement import base_and_tracker
 from ..tensor import Tensor
 from ..tensor.computing import pending_nodes
-from ..tensor.core import TensorCore
 from ..tensor.storage import Storage, base_of, is_padded, overlaps
 
 #: How a tensor looks at memory: movements as (op, argument), the innermost first.
@@ -71,7 +70,7 @@ def storage_in_memory(tensor: Tensor) -> Storage:
     return storage
 
 
-def place_of(tensor: TensorCore) -> tuple[Buffer, Moves] | None:
+def place_of(tensor: Tensor) -> tuple[Buffer, Moves] | None:
     """The Buffer that a computed tensor looks at, and how; None where it needs no memory."""
     value = peel(tensor._value())
     base = base_of(value)

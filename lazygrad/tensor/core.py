@@ -1,13 +1,12 @@
 """The core of Tensor: a graph node, what memory it is a view of, and what can be asked of both.
 
-What stands on it computes (computing.py), writes (assigning.py), moves between devices (sharding.py), copies
-and casts (base.py).
+All else that a tensor does is in the families (__init__.py), which see it through face.py.
 """
 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from ..device import Device, Devices
 from ..dtype import DType, dtypes, to_dtype
@@ -25,9 +24,6 @@ from .sources import node_of
 from .storage import Storage, base_of, is_marked, is_padded, is_view, marked, overlaps
 from .trace import note_line
 
-if TYPE_CHECKING:
-    from . import Tensor
-
 
 class TensorCore(metaclass=TrainingFlag):
     """The node that a tensor stands for, and the memory that it is a view of."""
@@ -37,7 +33,7 @@ class TensorCore(metaclass=TrainingFlag):
     _storage: Storage | None
     _own: bool  #: a new value (views.py), which may be written once it is realized: no memory is in it twice
     _requires_grad: bool | None  #: None: nobody said
-    grad: Tensor | None
+    grad: Self | None
     train: ClassVar[type[TrainingMode]] = TrainingMode
     test: ClassVar[type[TestMode]] = TestMode
     no_grad: ClassVar[type[no_grad]] = no_grad
@@ -70,7 +66,7 @@ class TensorCore(metaclass=TrainingFlag):
         register(self)
 
     @classmethod
-    def _make(cls, node: UOp, *parents: TensorCore, view: bool = True) -> Tensor:
+    def _make(cls, node: UOp, *parents: TensorCore, view: bool = True) -> Self:
         """The result of an operation on some tensors; `view=False`: a value, even if nothing is computed."""
         tracks: bool | None = None
         for parent in parents:
@@ -97,7 +93,7 @@ class TensorCore(metaclass=TrainingFlag):
         else:
             self._note_reader()
 
-    def _unary(self, node: UOp) -> Tensor:
+    def _unary(self, node: UOp) -> Self:
         """The result of an operation on this tensor alone."""
         return type(self)._make(node, self)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
@@ -18,8 +18,15 @@ from ..schedule.versions import latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.view import View
 
-if TYPE_CHECKING:
-    from .core import TensorCore
+
+class Viewer(Protocol):
+    """What memory knows of a tensor that is a view of it."""
+
+    _uop: UOp
+    _storage: Storage | None
+
+    @property
+    def uop(self) -> UOp: ...
 
 
 class Storage:
@@ -29,7 +36,7 @@ class Storage:
 
     def __init__(self, version: UOp) -> None:
         self.version = version
-        self.tensors: dict[int, weakref.ref[TensorCore]] = {}
+        self.tensors: dict[int, weakref.ref[Viewer]] = {}
         self.room = 64  #: so many are noted before those that died are looked for
         if "holders" in version.facts:
             self._claim()
@@ -42,13 +49,13 @@ class Storage:
         alive = tuple(h for h in holders if h() is not None and h() is not self)
         self.version.facts["holders"] = (*alive, weakref.ref(self))
 
-    def add(self, tensor: TensorCore) -> None:
+    def add(self, tensor: Viewer) -> None:
         if len(self.tensors) > self.room:
             self.tensors = {key: ref for key, ref in self.tensors.items() if ref() is not None}
             self.room = max(64, 2 * len(self.tensors))
         self.tensors[id(tensor)] = weakref.ref(tensor)
 
-    def views(self) -> list[TensorCore]:
+    def views(self) -> list[Viewer]:
         """The living tensors of this memory."""
         found = [ref() for ref in self.tensors.values()]
         return [tensor for tensor in found if tensor is not None and tensor._storage is self]

@@ -13,7 +13,7 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...device import Device, Devices
 from ...dtype import DType, default_float, default_int, dtypes, to_dtype, wide_float
@@ -22,15 +22,11 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp, Variable
 from ...locks import lock_across_fork
 from ...shape import prod, shape_of, shape_text, vmax
-from ..creation import checked_shape, iota, place_dtype
-from ..linalg.contractions import LinalgMixin
+from ..creation import checked_shape, iota, place_dtype, sizes_of
+from ..face import Tensor
 from ..modes import mode
 from ..observer import observing
-from ..shape.movement import sizes_of
 from ..transforms.constant import Flat
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 Word = TypeVar("Word")
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
@@ -196,10 +192,8 @@ def _uniform(count: Any, dtype: DType, device: Devices) -> UOp:
     return _fraction(high, dtype, 32) + rest
 
 
-class RandomMixin(LinalgMixin):
+class Sampling(Tensor):
     """Random tensors. All take `dtype`, `device` and `requires_grad`."""
-
-    __slots__ = ()
 
     @staticmethod
     def manual_seed(seed: int = 0) -> None:
@@ -418,6 +412,25 @@ class RandomMixin(LinalgMixin):
         places = (reached.unsqueeze(1) <= drawn.unsqueeze(2)).sum(2).cast(place_dtype(weights.shape[1]))
         places = places.minimum(weights.shape[1] - 1)  # weights that are none give an index all the same
         return places if self.ndim == 2 else places.reshape((num_samples,))
+
+    @classmethod
+    def randperm(
+        cls, n: int, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
+    ) -> Tensor:
+        """A random order of 0 ... n - 1: the order of as many random keys.
+
+        >>> sorted(Tensor.randperm(3).tolist())
+        [0, 1, 2]
+        """
+        if n < 0:
+            raise ValueError(f"randperm takes a count of elements, not {n}")
+        wanted = default_int() if dtype is None else to_dtype(dtype)
+        if n > dtypes.max(dtypes.int32):
+            raise NotImplementedError(f"randperm of more than 2**31 - 1 elements: {n}")
+        if n == 0:
+            return cls.zeros(0, dtype=wanted, device=device, **more)
+        key, _ = words(n, Device.canonicalize(device))
+        return cls._created(UOp(Ops.SORT, dtypes.int32, (key,)).cast(wanted), more.get("requires_grad"))
 
 
 def _marked(made: Tensor, requires_grad: bool | None) -> Tensor:

@@ -1,12 +1,9 @@
-"""What every family of methods stands on: copies, casts, and numbers beside a tensor.
-
-The families (arithmetic, movement, ...) are mixins over this class.
-"""
+"""Copying: copies, casts, and numbers beside a tensor."""
 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..device import Device
 from ..dtype import ConstType, DType, default_float, default_int, dtypes, least_upper_dtype, to_dtype
@@ -16,25 +13,13 @@ from ..schedule.versions import latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from .elementwise.bits import resized
-from .sharding import ShardingMixin
+from .face import Tensor
 from .sources import constant, plain_number
 from .storage import is_view
 
-if TYPE_CHECKING:
-    from . import Tensor
 
-
-class TensorBase(ShardingMixin):
-    """A lazy array: a node of the tensor graph. Nothing runs until its values are asked for.
-
-    data           a number, a (nested) list, a numpy array, bytes (uint8), a path (the bytes of a file,
-                   lazily), a Tensor, or None (an empty tensor of shape (0,))
-    device         where it lives; the default device if not given
-    dtype          its element type; that of the data if not given
-    requires_grad  whether `backward` fills its `grad`
-    """
-
-    __slots__ = ()
+class Copying(Tensor):
+    """Copies, casts, and what stands beside a tensor."""
 
     def contiguous(self) -> Tensor:
         """The same values, stored row by row in memory of their own (the tensor itself where it is so).
@@ -44,11 +29,11 @@ class TensorBase(ShardingMixin):
         """
         node = self.uop
         if node.op is Ops.CONTIGUOUS:
-            return self  # type: ignore[return-value]
+            return self
         if is_view(node):
             base, tracker = base_and_tracker(peel(latest(node)))
             if tracker.contiguous and tracker.size == shape_of(base)[0]:
-                return self  # type: ignore[return-value]
+                return self
         return self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (node,)))
 
     def clone(self) -> Tensor:
@@ -88,7 +73,7 @@ class TensorBase(ShardingMixin):
         """
         wanted = to_dtype(dtype)
         if wanted is self.dtype:
-            return self  # type: ignore[return-value]
+            return self
         return self._unary(self.uop.cast(wanted))
 
     def bitcast(self, dtype: DType | str) -> Tensor:
@@ -102,21 +87,21 @@ class TensorBase(ShardingMixin):
         """
         wanted = to_dtype(dtype)
         if wanted is self.dtype:
-            return self  # type: ignore[return-value]
+            return self
         if wanted.itemsize != self.dtype.itemsize or not Device.runs_kernels(self.device):
             return resized(self, wanted)
         return self._unary(self.uop.bitcast(wanted))
 
     def _lift(self, other: Any) -> Tensor:
         """`other` as a tensor on this device; a number in the weakest dtype that fits this tensor's."""
-        if isinstance(other, TensorBase):
-            return other  # type: ignore[return-value]
+        if isinstance(other, Tensor):
+            return other
         other = plain_number(other)
         if isinstance(other, (bool, int, float)):
             return type(self)._make(constant(other, self._scalar_dtype(other), self.device))
         if other is None:
             raise TypeError("an operand is a number, a tensor, an array or a list, not None")
-        made: Tensor = type(self)(other, device=self.device)  # type: ignore[assignment]
+        made: Tensor = type(self)(other, device=self.device)
         return made
 
     def _scalar_dtype(self, value: ConstType) -> DType:

@@ -24,7 +24,8 @@ from ..ir.uop import UOp
 from ..locks import uninterrupted
 from ..renderer import ProgramSpec
 from ..schedule.items import ScheduleItem, create_schedule
-from ..schedule.kernelize import Pending, kernelize, planning
+from ..schedule.kernelize import kernelize, planning
+from ..schedule.readers import Pending
 from ..schedule.versions import latest, next_version
 from . import report
 from .check import Checker

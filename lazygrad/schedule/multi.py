@@ -39,7 +39,7 @@ from .collectives import (
     spans_of,
     whole_spans,
 )
-from .graph import below_movement, toposort_effective
+from .graph import Asked, below_movement, toposort_effective
 from .held import is_held, is_whole
 from .versions import (
     effective,
@@ -76,6 +76,11 @@ def separated(roots: Sequence[UOp]) -> list[UOp]:
             if not is_held(base) and base.op is not Ops.CONST:
                 found[base] = None
     return list(found)
+
+
+def separate_devices(asked: Asked) -> Asked:
+    """Plain graphs for each device where several hold a value together."""
+    return Asked.of(separated(asked.roots)) if on_several(asked.order) else asked
 
 
 def value_of(node: UOp) -> UOp:

@@ -52,15 +52,17 @@ def toposort_effective(roots: Iterable[UOp], done: set[UOp] | None = None, follo
 class Asked:
     """What is to be planned.
 
-    roots    the nodes that are wanted, no movements
-    order    every node below them, after its sources
-    waiting  versions of memory that a write of the plan ends → the kernels planned earlier that read it and
-             have not run
+    roots       the nodes that are wanted, no movements
+    order       every node below them, after its sources
+    waiting     versions of memory that a write of the plan ends → the kernels planned earlier that read it
+                and have not run
+    stands_for  nodes that were made by lifting numbers → those they stand for
     """
 
     roots: list[UOp]
     order: list[UOp]
     waiting: dict[UOp, list[UOp]] = field(default_factory=dict)
+    stands_for: dict[UOp, UOp] = field(default_factory=dict)
 
     @classmethod
     def of(cls, roots: list[UOp]) -> Asked:

@@ -27,16 +27,15 @@ from .kernel import Kernel
 from .lift import (
     constant_below,
     constant_key,
-    lift,
     lifted_values,
     nameable,
     open_offsets,
     open_sources,
     open_value,
 )
-from .multi import in_place, separate_devices
-from .plan import plan
-from .readers import Pending, add_readers
+from .multi import in_place
+from .plan import COLLECT, LIFT, Job, plan, run
+from .readers import Pending
 from .template import Ref, Template
 from .versions import below_looks, check_alive, effective, in_shape, latest, new_buffer, set_becomes
 
@@ -67,8 +66,7 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
             observer(wanted)
         if CHECK == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
-        asked = add_readers(separate_devices(Asked.of(wanted)), pending)
-        _plan_and_bind(asked)
+        _plan_and_bind(run(COLLECT, Asked.of(wanted), Job(pending)))
 
 
 class _Family:
@@ -86,7 +84,7 @@ class _Family:
 
 def _plan_and_bind(asked: Asked) -> None:
     if CACHELEVEL < 1:
-        _bind(plan(asked, bool(FUSE.value)), asked, {})
+        _bind(plan(asked, bool(FUSE.value)), asked)
         return
     key, numbers = structure_key(asked)
     family = _families.get(key)
@@ -96,15 +94,15 @@ def _plan_and_bind(asked: Asked) -> None:
                 _families.pop(old, None)
         family = _families[key] = _Family(numbers, plan(asked, bool(FUSE.value)))
     if numbers == family.first:
-        _bind(family.template, asked, {})
+        _bind(family.template, asked)
         return
     differ = {n for n, (now, first) in enumerate(zip(numbers, family.first, strict=True)) if now != first}
     family.lifted |= differ
-    lifted, back = lift(asked, family.lifted)
+    lifted = run(LIFT, asked, Job(lifted=family.lifted))
     template = family.open.get(family.lifted)
     if template is None:
         template = family.open[family.lifted] = plan(lifted, bool(FUSE.value))
-    _bind(template, lifted, back)
+    _bind(template, lifted)
 
 
 def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
@@ -177,11 +175,8 @@ def structure_key(asked: Asked) -> tuple[Any, tuple[Any, ...]]:
 # *** binding a template to this graph's buffers
 
 
-def _bind(template: Template, asked: Asked, back: dict[UOp, UOp]) -> None:
-    """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk, and record what its nodes become.
-
-    back  nodes of the walk that were made by lifting → the nodes they stand for
-    """
+def _bind(template: Template, asked: Asked) -> None:
+    """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk; record what its nodes become."""
     made: dict[tuple[int, int], UOp] = {}
     sizes = list(binds_in_args(asked.order))
     order = nameable(asked.order)
@@ -205,7 +200,7 @@ def _bind(template: Template, asked: Asked, back: dict[UOp, UOp]) -> None:
         if kernel.sites:
             sites = [None if n is None else order[n].facts.get("site") for n in kernel.sites]
             reports = kernel.reports_of(tuple(sites))
-        arg = Kernel(kernel.ast, kernel.metadata, lifted_values(binds) if back else (), reports)
+        arg = Kernel(kernel.ast, kernel.metadata, lifted_values(binds) if asked.stands_for else (), reports)
         node = UOp(Ops.KERNEL, dtypes.void, (*targets, *sources, *binds, *after), arg)
         outputs = [UOp(Ops.ASSIGN, target.dtype, (target, node)) for target in targets]
         for position, assign in enumerate(outputs):
@@ -217,7 +212,7 @@ def _bind(template: Template, asked: Asked, back: dict[UOp, UOp]) -> None:
             node.facts["only_copy"] = True
     results = []
     for position, kernel_number, output_number in template.results:
-        raw = back.get(order[position], order[position])
+        raw = asked.stands_for.get(order[position], order[position])
         memory = made[kernel_number, output_number]
         while memory.op is Ops.ASSIGN:
             memory = memory.src[0]

@@ -119,8 +119,8 @@ def open_value(node: UOp, place: int) -> Any:
     return const_bits(constant.arg, constant.dtype)
 
 
-def lift(asked: Asked, lifted: frozenset[int]) -> tuple[Asked, dict[UOp, UOp]]:
-    """(the graph with the numbers at these positions lifted, new node → the node it stands for).
+def lift(asked: Asked, lifted: frozenset[int]) -> Asked:
+    """The graph with the numbers at these positions lifted.
 
     Positions count as `structure_key` meets them: for each node its open sources, then its open offsets.
     """
@@ -148,7 +148,7 @@ def lift(asked: Asked, lifted: frozenset[int]) -> tuple[Asked, dict[UOp, UOp]]:
             back[new] = node
             keep_origin(new, node)
     opened = Asked.of([made.get(root, root) for root in asked.roots])
-    return replace(opened, waiting=asked.waiting), back
+    return replace(opened, waiting=asked.waiting, stands_for=back)
 
 
 def _lifted_constant(source: UOp, position: int) -> UOp:

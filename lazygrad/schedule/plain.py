@@ -1,24 +1,30 @@
 """The tensor graph made plain before it is cut: values that are held already stand for themselves, DETACH
 is gone, and what must be in memory of its own says so with CONTIGUOUS.
+
+One walk, each node after its sources. What is local is a row of a table; a node meets the tables in the order
+of STEPS, and what they make of it is not looked at again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..device import Target
 from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
+from ..ir.pattern import PatternMatcher, UPat
+from ..ir.rewrite import rewrite_node
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker, reshape
-from .blocks import in_blocks
+from .blocks import block_rules
 from .graph import Asked, below_movement, is_generated, toposort_effective
 from .held import in_order, is_held, is_whole
-from .joins import joined
-from .parts import in_parts
-from .reduces import Chains, improved
-from .repeats import without_repeats
-from .versions import effective
+from .joins import join_rules
+from .parts import part_rules
+from .reduces import LINKS, Chain, Chains, sum_rules
+from .repeats import repeat_rules
+from .versions import effective, rebased
 
 
 @dataclass
@@ -42,31 +48,99 @@ class PlainGraph:
     ended_by: dict[UOp, UOp] = field(default_factory=dict)
 
 
+# *** what nodes read must be in memory
+
+
+def _copied(copy: UOp, x: UOp, device: UOp) -> UOp:
+    """A COPY of one value takes memory that is in order."""
+    return copy.replace(src=(in_order(x), device))
+
+
+def _sorted(sort: UOp, x: UOp) -> UOp:
+    """A SORT reads memory that is in order."""
+    return sort.replace(src=(in_order(x),))
+
+
+def _gathered(gather: UOp, x: UOp, index: UOp) -> UOp:
+    """A GATHER reads movements on memory: at places that only the data knows nothing can be computed."""
+    base, _ = base_and_tracker(x)
+    if is_held(base) or base.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.SCATTER):
+        return gather
+    return gather.replace(src=(UOp(Ops.CONTIGUOUS, x.dtype, (x,)), index))
+
+
+def _scattered(scatter: UOp, x: UOp, index: UOp, values: UOp) -> UOp:
+    """A SCATTER's kernel writes into memory that it alone has, begun with the values of its first source."""
+    begin = UOp(Ops.CONTIGUOUS, scatter.dtype, (x,), ("begin", index.number, values.number, scatter.arg))
+    return scatter.replace(src=(begin, index, values))
+
+
+x, device, index, values = (UPat.var(name) for name in ("x", "device", "index", "values"))
+memory_rules = PatternMatcher(
+    [
+        (UPat(Ops.DETACH, src=(x,)), x),
+        (UPat(Ops.CONTIGUOUS, src=(UPat(Ops.CONTIGUOUS, name="x"),), arg=None), x),
+        (UPat(Ops.COPY, src=(x, device), name="copy"), _copied),
+        (UPat(Ops.SORT, src=(x,), name="sort"), _sorted),
+        (UPat(Ops.GATHER, src=(x, index), name="gather"), _gathered),
+        (UPat(Ops.SCATTER, src=(x, index, values), name="scatter"), _scattered),
+    ]
+)
+
+
+# *** the walk
+
+
+class Step:
+    """A table that the walk applies to nodes. `promise` says what is true after it, `ops` to which nodes."""
+
+    def __init__(self, name: str, rules: PatternMatcher, promise: str) -> None:
+        self.name, self.rules, self.promise, self.ops = name, rules, promise, rules.ops()
+
+    def rewritten(self, node: UOp, ctx: Any = None) -> UOp | None:
+        """What the first rule that matches makes of a node; None where none does."""
+        return rewrite_node(node, self.rules, ctx, self.name)
+
+
+SUMS = Step("sums of sums", sum_rules, "a sum of sums is one sum, where that recomputes little")
+JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or computed by few kernels")
+MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
+REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
+BLOCKS = Step("blocks", block_rules, "a long sum of products is a sum over blocks that fit a cache")
+PARTS = Step("parts", part_rules, "a long reduction to few results is parts, which all cores share")
+
+#: In the order in which a node meets them. Of JOINS and MEMORY, and of REPEATS, BLOCKS and PARTS, the first
+#: that changes a node decides.
+STEPS = (SUMS, JOINS, MEMORY, REPEATS, BLOCKS, PARTS)
+
+
 def plain(asked: Asked, target: Target) -> PlainGraph:
-    """Make the nodes of `toposort_effective` plain, for what runs on a target.
+    """Make the nodes of a walk plain, for what runs on a target.
 
     Who reads an ASSIGN that stores a computed value whole reads the value: it may then be computed in the
     reader's kernel, or be loaded from wherever it is stored. Only the next write to the same memory names
     the ASSIGN, since it must come after; and a whole write over a whole write takes its place.
     """
     graph = PlainGraph(asked)
-    value = graph.value
-    chains, wanted = Chains(asked.order, asked.roots), set(asked.roots)
+    value, wanted = graph.value, set(asked.roots)
+    chains = Chains(asked.order, asked.roots)
     for node in asked.order:
         if is_held(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
             value[node] = node
             continue
         sources = [effective(s) if "becomes" in s.facts else s for s in node.src]
-        src = tuple(value[s] for s in sources)
+        src = tuple([value[s] for s in sources])
         if node.op is Ops.ASSIGN:
             _plain_assign(graph, node, sources[0], src[1])
             continue
-        links = chains.below(node)
-        made = improved(links, value) if links else None
+        links = chains.below(node) if node.op in LINKS else None
+        made = SUMS.rewritten(node, Chain(links, value)) if links else None
         if made is not None or node.op is Ops.REDUCE_AXIS:
-            made = _reduction(made or _plain_node(node, src), target, node in wanted)
+            made = _reduction(made or _on(node, src), target, node in wanted)
         else:
-            made = _plain_node(node, src)
+            made = _on(node, src)
+            if made.op in MEMORY.ops:
+                made = JOINS.rewritten(made) or MEMORY.rewritten(made) or made
         if made not in src:  # else a DETACH, say, whose source stays the user's other call's
             keep_origin(made, node)
         value[node] = made
@@ -81,25 +155,28 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
     return graph
 
 
-def _reduction(node: UOp, target: Target, is_result: bool) -> UOp:
-    """A reduction that repeats nothing, cut in two where that pays."""
-    made = without_repeats(node)
-    if made is node:
-        return _cut(node, target)
-    if is_result and made.op in MOVEMENT:  # it has memory of its own, and no more than it needs
-        return UOp(Ops.CONTIGUOUS, node.dtype, (made,))
-    return made
-
-
-def _cut(node: UOp, target: Target) -> UOp:
-    """A reduction, or movements on one, as two reductions where that pays."""
-    if node.op in MOVEMENT:
-        below = _cut(node.src[0], target)
-        return node if below is node.src[0] else UOp(node.op, node.dtype, (below,), node.arg)
-    if node.op is not Ops.REDUCE_AXIS:
+def _on(node: UOp, src: tuple[UOp, ...]) -> UOp:
+    """A node of plain sources."""
+    if src == node.src:
         return node
-    made = in_blocks(node, target)
-    return in_parts(node, target) if made is node else made
+    if node.op is Ops.RESHAPE:
+        return reshape(src[0], node.arg)
+    return UOp(node.op, node.dtype, src, node.arg)
+
+
+def _reduction(node: UOp, target: Target, is_result: bool) -> UOp:
+    """A reduction, or movements on one: it repeats nothing, and is cut in two where that pays."""
+    reduce = below_movement(node)
+    if reduce.op is not Ops.REDUCE_AXIS:
+        return node
+    made = REPEATS.rewritten(reduce)
+    if made is not None:
+        made = rebased(node, made)
+        if is_result and made.op in MOVEMENT:  # it has memory of its own, and no more than it needs
+            return UOp(Ops.CONTIGUOUS, node.dtype, (made,))
+        return made
+    made = BLOCKS.rewritten(reduce, target) or PARTS.rewritten(reduce, target)
+    return node if made is None else rebased(node, made)
 
 
 def _plain_assign(graph: PlainGraph, node: UOp, before: UOp, written: UOp) -> None:
@@ -118,37 +195,3 @@ def _plain_assign(graph: PlainGraph, node: UOp, before: UOp, written: UOp) -> No
     if computed:
         graph.stored[made] = base
         graph.value[node] = written
-
-
-def _plain_node(node: UOp, src: tuple[UOp, ...]) -> UOp:
-    op = node.op
-    if op is Ops.DETACH:
-        return src[0]
-    if op is Ops.CONTIGUOUS and src[0].op is Ops.CONTIGUOUS and node.arg is None:
-        return src[0]
-    if op is Ops.COPY:
-        if len(src) > 2:
-            return joined(src[:-1], src[-1])
-        src = (in_order(src[0]), src[1])
-    elif op is Ops.SORT:
-        src = (in_order(src[0]),)
-    elif op is Ops.GATHER:
-        src = (_in_memory(src[0]), src[1])
-    elif op is Ops.SCATTER:
-        # the scatter's kernel writes into memory that it alone has, begun with the base's values
-        own = ("begin", src[1].number, src[2].number, node.arg)
-        begin = UOp(Ops.CONTIGUOUS, node.dtype, (src[0],), own)
-        src = (begin, src[1], src[2])
-    if src == node.src:
-        return node
-    if op is Ops.RESHAPE:
-        return reshape(src[0], node.arg)
-    return UOp(op, node.dtype, src, node.arg)
-
-
-def _in_memory(node: UOp) -> UOp:
-    """What a GATHER can read: movements on memory."""
-    base, _ = base_and_tracker(node)
-    if is_held(base) or base.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.SCATTER):
-        return node
-    return UOp(Ops.CONTIGUOUS, node.dtype, (node,))

@@ -37,6 +37,11 @@ def form_text(form: Form) -> str:
     return "\n".join(_writes(form) if isinstance(form, Writes) else _template(form))
 
 
+def kind_of(form: Form) -> str:
+    """Forms of one kind have texts that compare line by line."""
+    return "graph listing" if isinstance(form, Asked | PlainGraph) else type(form).__name__
+
+
 def asts_text(template: Template) -> str:
     """The different kernels of a template, with the numbers that they have in its text."""
     asts = dict.fromkeys(kernel.ast for kernel in template.kernels)

@@ -29,7 +29,8 @@ from ..report.forms import print_forms
 from ..report.rows import copy_name, row, shown_name
 from ..report.terminal import colored, show, size_text
 from ..schedule.items import ScheduleItem, create_schedule
-from ..schedule.kernelize import Pending, kernelize, planning
+from ..schedule.kernelize import kernelize, planning
+from ..schedule.readers import Pending
 from ..schedule.versions import latest, next_version
 from .arena import Arena, place_intermediates
 from .index_errors import look, note_launch, problem_of

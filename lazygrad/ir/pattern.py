@@ -299,6 +299,10 @@ class PatternMatcher:
     def __add__(self, other: PatternMatcher) -> PatternMatcher:
         return PatternMatcher(self.rules + other.rules)
 
+    def ops(self) -> frozenset[Ops]:
+        """The ops of which a rule may match a node."""
+        return frozenset(op for op in Ops if any(_may_start_with(rule.before, op) for rule in self.rules))
+
     def rules_for(self, op: Ops) -> tuple[tuple[Matched, Rule], ...]:
         """The compiled rules that a node of this op may match."""
         found = self.table.get(op)

@@ -69,6 +69,21 @@ def graph_rewrite(root: UOp, matcher: PatternMatcher, ctx: Any = None, name: str
     return rewrite_all((root,), matcher, ctx, name)[root]
 
 
+def rewrite_node(node: UOp, matcher: PatternMatcher, ctx: Any = None, name: str = "rewrite") -> UOp | None:
+    """What the first rule that matches makes of this very node; None where none does.
+
+    For a pass with a walk of its own: sources are not entered, and what the rule made is not walked.
+    """
+    rules = matcher.table.get(node.op)
+    for matched, rule in matcher.rules_for(node.op) if rules is None else rules:
+        after: UOp | None = matched(node, ctx)
+        if after is not None and after is not node:
+            for callback in _observers.callbacks:
+                callback(name, rule.place(), node, after)
+            return after
+    return None
+
+
 def rewrite_all(
     roots: tuple[UOp, ...], matcher: PatternMatcher, ctx: Any = None, name: str = "rewrite"
 ) -> dict[UOp, UOp]:

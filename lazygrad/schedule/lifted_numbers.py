@@ -9,7 +9,8 @@ since only exact folds are ever made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from ..device import Device
@@ -21,6 +22,7 @@ from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View
+from .graph import Asked
 from .in_memory import is_held
 from .versions import effective, rebased
 
@@ -117,17 +119,15 @@ def open_value(node: UOp, place: int) -> Any:
     return const_bits(constant.arg, constant.dtype)
 
 
-def lift(
-    order: Sequence[UOp], roots: Iterable[UOp], lifted: frozenset[int]
-) -> tuple[list[UOp], dict[UOp, UOp]]:
-    """(the roots with the numbers at these positions lifted, new node → the node it stands for).
+def lift(asked: Asked, lifted: frozenset[int]) -> Asked:
+    """The graph with the numbers at these positions lifted.
 
     Positions count as `structure_key` meets them: for each node its open sources, then its open offsets.
     """
     made: dict[UOp, UOp] = {}
     back: dict[UOp, UOp] = {}
     position = 0
-    for node in order:
+    for node in asked.order:
         if is_held(node) or node.op is Ops.BIND or constant_below(node) is not None:
             continue
         src = [made.get(s, s) for s in (effective(s) if "becomes" in s.facts else s for s in node.src)]
@@ -147,7 +147,8 @@ def lift(
             made[node] = new
             back[new] = node
             keep_origin(new, node)
-    return [made.get(root, root) for root in roots], back
+    opened = Asked.of([made.get(root, root) for root in asked.roots])
+    return replace(opened, waiting=asked.waiting, stands_for=back)
 
 
 def _lifted_constant(source: UOp, position: int) -> UOp:

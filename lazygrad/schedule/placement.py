@@ -10,7 +10,7 @@ value a kernel computes anyway, once per point of its loops, becomes one more ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ..dtype import dtypes
@@ -26,6 +26,7 @@ from .graph import below_movement, is_generated
 from .group import Group, most, numel
 from .in_memory import is_held
 from .indices import ANYWHERE, CONTINUES, Indices, free_ranges, size_of, through
+from .plain import PlainGraph
 from .versions import device_name
 from .weights import ONCE, Weights
 
@@ -45,9 +46,10 @@ SHORT_REDUCE = 8
 
 
 @dataclass
-class Plan:
-    """What placement decided: the kernels, who stores what, and why."""
+class Placed:
+    """What placement decided: the kernels, who stores what, why, and who needs each node at which indices."""
 
+    graph: PlainGraph
     groups: list[Group]
     home: dict[UOp, Group]
     reasons: dict[UOp, str]
@@ -55,33 +57,24 @@ class Plan:
 
 
 class Placement:
-    """One run over a plain graph.
-
-    order    its toposort                results  the nodes that must end in memory
-    stored   whole writes → their values: such an ASSIGN is no node of its own, its value is a result
-    watched  versions of buffers that a write will end: all reads of them are recorded
-    """
+    """One run over a plain graph."""
 
     def __init__(
-        self,
-        order: Sequence[UOp],
-        results: Iterable[UOp],
-        stored: dict[UOp, UOp],
-        watched: set[UOp],
-        target: Target,
-        prices: Callable[[UOp], int] | None,
-        fuse: bool,
+        self, graph: PlainGraph, target: Target, prices: Callable[[UOp], int] | None, fuse: bool
     ) -> None:
-        self.order = [node for node in order if node not in stored]
+        self.graph, stored = graph, graph.stored
+        #: whole writes are no nodes of their own: their values are results
+        self.order = [node for node in graph.order if node not in stored]
         self.stored = stored
         self.target = target
         self.fuse = fuse
-        self.must: dict[UOp, str] = dict.fromkeys(results, "it is a result")
+        self.must: dict[UOp, str] = dict.fromkeys(graph.results, "it is a result")
         self.groups: list[Group] = []
         self.home: dict[UOp, Group] = {}
         self.reasons: dict[UOp, str] = {}
         self.uses: dict[UOp, dict[Group, dict[Indices, int]]] = {}
-        self.watched = watched
+        #: versions of buffers that a write will end: all reads of them are recorded
+        self.watched = watched = {version for version in graph.ended_by if version not in stored}
         #: value → the versions of memory that it is written over
         self.overwritten: dict[UOp, set[UOp]] = {}
         for assign, value in stored.items():
@@ -90,7 +83,7 @@ class Placement:
         self.weights = Weights(self.order, stored, self.must, target, prices, fuse)
         self.counter = 0
 
-    def run(self) -> Plan:
+    def run(self) -> Placed:
         """Place every node."""
         for node in reversed(self.order):
             if node.op in MOVEMENT or is_generated(node):
@@ -110,7 +103,7 @@ class Placement:
                             tuples = self._keep(node, group, rows[group], tuples)
                         for indices, times in list(tuples.items()):
                             self._use_sources(node, group, indices, times)
-        return Plan(self.groups, self.home, self.reasons, self.uses)
+        return Placed(self.graph, self.groups, self.home, self.reasons, self.uses)
 
     def _is_spread(self, node: UOp) -> bool:
         """Whether a value of numbers alone is needed by kernels of several devices: each computes it."""

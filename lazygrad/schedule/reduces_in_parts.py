@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from ..ir.args import ReduceArg
 from ..ir.index import sint
 from ..ir.ops import Ops
+from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape import permute, reshape, shape_of, shrink
 from ..target import Target
@@ -63,6 +64,14 @@ def in_parts(node: UOp, target: Target) -> UOp:
     spans[axes[place]] = (begin, sizes[axes[place]])
     left = UOp(Ops.REDUCE_AXIS, node.dtype, (shrink(source, tuple(spans)),), node.arg)
     return UOp(node.arg.op, node.dtype, (whole, left))
+
+
+#: For what runs on a Target.
+part_rules = PatternMatcher(
+    [
+        (UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_parts(node, ctx)),
+    ]
+)
 
 
 def _beside(sizes: Sequence[int], axes: Sequence[int]) -> int:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..dtype import cast_value, dtypes
 from ..gradient import filled
 from ..ir.args import ReduceArg
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
+from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp, keep_origin
 from ..shape import base_and_tracker, shape_of, shrink
 
@@ -23,29 +25,52 @@ from ..shape import base_and_tracker, shape_of, shrink
 _IDEMPOTENT = frozenset((Ops.MAX, Ops.MIN, Ops.AND, Ops.OR))
 
 
-def without_repeats(node: UOp) -> UOp:
-    """The plain value of a reduction, or of movements on one, where nothing that repeats is reduced by a
-    loop; else itself.
-    """
-    if node.op in MOVEMENT:
-        below = without_repeats(node.src[0])
-        return node if below is node.src[0] else UOp(node.op, node.dtype, (below,), node.arg)
-    if node.op is not Ops.REDUCE_AXIS:
-        return node
-    source, op = node.src[0], node.arg.op
-    shape, still = shape_of(source), axes_of_repeats(source)
+class _Repeated(NamedTuple):
+    """The axes of a reduction along which its source only repeats, and how many elements that makes."""
+
+    axes: list[int]
+    times: int
+
+
+def _repeated(node: UOp) -> _Repeated:
+    shape, still = shape_of(node.src[0]), axes_of_repeats(node.src[0])
     axes = [axis for axis in node.arg.axes if axis in still and shape[axis] not in (0, 1)]
-    count = math.prod(shape[axis] for axis in axes if isinstance(shape[axis], int))
-    if not axes or (op is Ops.ADD and not _is_exact(count, node)):
-        return node
-    once = _once(source, axes)
+    return _Repeated(axes, math.prod(shape[axis] for axis in axes if isinstance(shape[axis], int)))
+
+
+def once(node: UOp) -> UOp | None:
+    """The reduction without the axes along which its source only repeats; None where there are none."""
+    axes = _repeated(node).axes
+    if not axes:
+        return None
+    shape = shape_of(node.src[0])
+    value = _once(node.src[0], axes)
     rest = tuple([axis for axis in node.arg.axes if axis not in axes and shape[axis] != 1])
-    value = UOp(Ops.REDUCE_AXIS, node.dtype, (once,), ReduceArg(op, rest)) if rest else once
-    if op in _IDEMPOTENT:
-        return value
-    if op is Ops.ADD:
-        return _times(value, filled(shape_of(value), value.dtype, cast_value(count, value.dtype)))
-    return _power(value, count) if op is Ops.MUL else node
+    return UOp(Ops.REDUCE_AXIS, node.dtype, (value,), ReduceArg(node.arg.op, rest)) if rest else value
+
+
+def n_times(node: UOp) -> UOp | None:
+    """A sum of what repeats. Not where the type does not hold how often: the sum may be within it."""
+    times = _repeated(node).times
+    value = once(node) if _is_exact(times, node) else None
+    if value is None:
+        return None
+    return _times(value, filled(shape_of(value), value.dtype, cast_value(times, value.dtype)))
+
+
+def to_the_nth(node: UOp) -> UOp | None:
+    """A product of what repeats."""
+    value = once(node)
+    return None if value is None else _power(value, _repeated(node).times)
+
+
+repeat_rules = PatternMatcher(
+    [
+        (UPat(Ops.REDUCE_AXIS, name="node"), n_times, lambda node: node.arg.op is Ops.ADD),
+        (UPat(Ops.REDUCE_AXIS, name="node"), to_the_nth, lambda node: node.arg.op is Ops.MUL),
+        (UPat(Ops.REDUCE_AXIS, name="node"), once, lambda node: node.arg.op in _IDEMPOTENT),
+    ]
+)
 
 
 def _once(node: UOp, axes: Sequence[int]) -> UOp:

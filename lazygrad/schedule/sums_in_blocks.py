@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 from ..dtype import dtypes
 from ..ir.ops import Ops
+from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape import base_and_tracker, prod, shape_of, vmax
 from ..shape.tracker import ShapeTracker
@@ -61,6 +62,14 @@ def in_blocks(node: UOp, target: Target) -> UOp:
             lengths = [size // number for size, number in zip(reduced, blocks, strict=True)]
             return sum_of_sums(node, dict(zip(axes, zip(blocks, lengths, strict=True), strict=True)))
     return node
+
+
+#: For what runs on a Target.
+block_rules = PatternMatcher(
+    [
+        (UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_blocks(node, ctx)),
+    ]
+)
 
 
 def _read_for_products(source: UOp, axes: Sequence[int]) -> int:

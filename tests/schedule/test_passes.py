@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from lazygrad import Context, Tensor
-from lazygrad.device import Target
 from lazygrad.ir import Ops, UOp
 from lazygrad.ir.rewrite import observe
 from lazygrad.ir.spec import PLAIN, SpecError, verify
@@ -19,6 +18,7 @@ from lazygrad.schedule.plain import STEPS, plain
 from lazygrad.schedule.plan import PASSES, Pass, pass_observers
 from lazygrad.schedule.template import Template
 from lazygrad.schedule.text import asts_text, form_text
+from lazygrad.target import Target
 
 TARGET = Target("", vector_bytes=32, caches=(48 << 10, 1 << 20))
 

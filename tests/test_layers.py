@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,10 +37,6 @@ DRIVERS |= {
 SLOW = {"argparse", "asyncio", "concurrent", "difflib", "http", "importlib", "inspect", "multiprocessing"}
 SLOW |= {"sqlite3", "subprocess", "tempfile", "urllib"}
 
-#: Modules and folders whose annotations name what stands above them. No other may, and what no longer needs
-#: its place here loses it.
-ANNOTATIONS_POINT_UP = ("lazygrad.schedule.memory", "lazygrad.device.registry")
-
 FINDS_BACKENDS = "device"  # the one layer that may import a module of the package by a computed name
 FRONT_PAGE = "__init__"  # the layer of `import lazygrad` itself
 
@@ -52,7 +48,6 @@ class Import(NamedTuple):
     line: int
     target: str  # the full name of the module that is imported; "" where it is computed
     late: bool  # inside a function, or by a call of import_module
-    in_types: bool = False  # under `if TYPE_CHECKING:`, for annotations
 
 
 # ---- reading the list and the imports ----
@@ -75,13 +70,12 @@ def imports_of(path: Path, package: Path, modules: set[str]) -> Iterator[Import]
     module = module_name(path, package)
     folder = module if path.name == "__init__.py" else module.rpartition(".")[0]
 
-    # Nodes still to look at; whether each stands inside a function, and under TYPE_CHECKING.
-    tree = ast.parse(path.read_text(encoding="utf-8"), path.as_posix())
-    todo: list[tuple[ast.AST, bool, bool]] = [(tree, False, False)]
+    # Nodes still to look at, and whether each stands inside a function.
+    todo: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text(encoding="utf-8"), path.as_posix()), False)]
     while todo:
-        node, late, in_types = todo.pop()
+        node, late = todo.pop()
         if isinstance(node, ast.Import):
-            yield from (Import(module, node.lineno, name.name, late, in_types) for name in node.names)
+            yield from (Import(module, node.lineno, name.name, late) for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             origin = node.module or ""
             if node.level:
@@ -89,17 +83,13 @@ def imports_of(path: Path, package: Path, modules: set[str]) -> Iterator[Import]
                 origin = ".".join([*parents, origin] if origin else parents)
             for name in node.names:
                 inner = f"{origin}.{name.name}"
-                yield Import(module, node.lineno, inner if inner in modules else origin, late, in_types)
+                yield Import(module, node.lineno, inner if inner in modules else origin, late)
         elif isinstance(node, ast.Call) and _callee(node) in ("import_module", "__import__"):
             constant = node.args and isinstance(node.args[0], ast.Constant)
             yield Import(module, node.lineno, str(node.args[0].value) if constant else "", late=True)
 
-        if isinstance(node, ast.If) and ast.unparse(node.test).split(".")[-1] == "TYPE_CHECKING":
-            todo += [(child, late, True) for child in node.body]
-            todo += [(child, late, in_types) for child in node.orelse]
-        else:
-            inside = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            todo += [(child, inside, in_types) for child in ast.iter_child_nodes(node)]
+        inside = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        todo += [(child, inside) for child in ast.iter_child_nodes(node)]
 
 
 def _callee(call: ast.Call) -> str:
@@ -113,17 +103,6 @@ def project_imports(package: Path) -> list[Import]:
         module_name(path, package).rpartition(".")[0] for path in paths
     }  # a folder without __init__.py
     return [found for path in paths for found in imports_of(path, package, modules)]
-
-
-def without_annotations(imports: list[Import], places: Iterable[str]) -> list[Import]:
-    """All but what modules at these places import for annotations."""
-    return [
-        found for found in imports if not (found.in_types and any(_within(found.module, p) for p in places))
-    ]
-
-
-def _within(module: str, place: str) -> bool:
-    return f"{module}.".startswith(f"{place}.")
 
 
 # ---- judging them ----
@@ -179,6 +158,10 @@ def cycle(imports: list[Import], package: str) -> list[str]:
     return path[path.index(path[-1]) :] if path else []
 
 
+def _within(module: str, place: str) -> bool:
+    return f"{module}.".startswith(f"{place}.")
+
+
 def between_entries(imports: list[Import], folder: str) -> list[Import]:
     """What the files and folders inside a folder, each as one, import of each other."""
 
@@ -210,29 +193,23 @@ def layers() -> list[str]:
 
 
 def test_imports_point_one_way(imports, layers):
-    problems = violations(without_annotations(imports, ANNOTATIONS_POINT_UP), layers, "lazygrad")
+    problems = violations(imports, layers, "lazygrad")
     assert not problems, "\n".join(["", *problems])
 
 
 def test_no_modules_import_each_other(imports):
-    found = cycle(without_annotations(imports, ANNOTATIONS_POINT_UP), "lazygrad")
+    found = cycle(imports, "lazygrad")
     assert not found, " imports ".join(found)
 
 
 def test_inside_a_folder_imports_point_one_way(imports):
-    found = tangled(without_annotations(imports, ANNOTATIONS_POINT_UP), "lazygrad")
+    found = tangled(imports, "lazygrad")
     assert not found, found
 
 
-def test_every_exception_is_needed(imports, layers):
-    for place in ANNOTATIONS_POINT_UP:
-        without = without_annotations(imports, set(ANNOTATIONS_POINT_UP) - {place})
-        assert cycle(without, "lazygrad") or violations(without, layers, "lazygrad"), f"{place} needs none"
-
-
 def test_folders_that_compute_are_known_where_errors_are_explained(layers):
-    """What fails there is no fault of a method's arguments (tensor/arguments.py)."""
-    computing = set(layers[layers.index("renderer") : layers.index("nn")]) - {"tensor"}
+    """What fails there is no fault of a method's arguments. In device/ it may be: it looks up names."""
+    computing = set(layers[layers.index("renderer") : layers.index("nn")]) - {"device", "tensor"}
     assert computing == arguments._COMPUTE
 
 
@@ -354,8 +331,6 @@ def test_annotations_close_a_cycle(tmp_path):
     ring = {"low/a": "from .b import x", "low/b": "if TYPE_CHECKING:\n    from .a import y"}
     found = package(tmp_path, ring)
     assert cycle(found, "lazygrad") == ["lazygrad.low.a", "lazygrad.low.b", "lazygrad.low.a"]
-    assert cycle(without_annotations(found, ["lazygrad.low.b"]), "lazygrad") == []
-    assert cycle(without_annotations(found, ["lazygrad.low.a", "lazygrad.lo"]), "lazygrad") != []
 
 
 def test_folders_inside_a_folder_import_one_way(tmp_path):

@@ -48,7 +48,7 @@ def toposort_effective(roots: Iterable[UOp], done: set[UOp] | None = None, follo
     return order
 
 
-@dataclass(frozen=True)
+@dataclass
 class Asked:
     """What is to be planned.
 

@@ -139,7 +139,7 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
             made = _reduction(made or _on(node, src), target, node in wanted)
         else:
             made = _on(node, src)
-            if made.op in MEMORY.ops:
+            if node.op in MEMORY.ops:
                 made = JOINS.rewritten(made) or MEMORY.rewritten(made) or made
         if made not in src:  # else a DETACH, say, whose source stays the user's other call's
             keep_origin(made, node)

@@ -132,10 +132,9 @@ pass_observers: list[Callable[[Pass, Any, Any], None]] = []
 
 def run(passes: Sequence[Pass], form: Any, job: Job) -> Any:
     """What the passes make of a form, one after another."""
-    check = CHECK == 1
     for step in passes:
         made = step.run(form, job)
-        if check and step.check is not None:
+        if step.check is not None and CHECK == 1:
             step.check(made, step.name)
         for observer in pass_observers:
             observer(step, form, made)

@@ -167,3 +167,12 @@ def test_passes_make_what_is_bound():
     template = seen["find inner memory"][2]
     assert isinstance(template, Template)
     assert template.kernels[0].ast is value.uop.src[1].arg.ast
+
+
+def test_a_node_meets_a_table_once():
+    """A movement to the same shape is what is below it, which was rewritten when it was met."""
+    base, index = memory(4), memory(4).cast("int")
+    scatter = UOp(Ops.SCATTER, base.uop.dtype, (base.uop, index.uop, base.uop), Ops.ADD)
+    same = UOp(Ops.RESHAPE, scatter.dtype, (scatter,), (4,))
+    made = plain(Asked.of([same + same]), TARGET)
+    assert [node.op for node in made.order].count(Ops.CONTIGUOUS) == 1

@@ -94,11 +94,11 @@ def record(
     return Recording(spec.name, repr(renderer), tuple(forms))
 
 
-def noting(seen: list[Rewrite]) -> Callable[[str, str, UOp, UOp], None]:
-    """An observer that adds to a list."""
+def noting(seen: list[Rewrite]) -> Callable[[str, str, UOp, Any], None]:
+    """An observer that adds rewrites of graphs to a list."""
 
-    def note(by: str, place: str, before: UOp, after: UOp) -> None:
-        if before is not after:
+    def note(by: str, place: str, before: UOp, after: Any) -> None:
+        if before is not after and isinstance(after, UOp):
             seen.append(Rewrite(by, _source_line(place), _short(place), before, after))
 
     return note

@@ -4,8 +4,8 @@ A rule is `(before, after)` or `(before, after, when)`. `before` is a pattern, w
 over `UPat.var` and `UPat.cvar`. `after` is an expression of the same variables, a constant, or a function of
 the matched nodes that returns a node, or None for "not here". `when` is a condition on matched nodes. In a
 renderer's table `after` is text: a template that `ctx.filled` fills in ("" is just that), or a function.
-Functions name what they want: a parameter is the node captured under that name, `ctx` is what the caller
-of the rewrite passed.
+Functions name what they want: a parameter is the node captured under that name, `node` the whole one, `ctx`
+what the caller of the rewrite passed.
 
 The matcher knows which operations commute, so no rule is written twice. A table compiles to Python functions,
 made per operation when it is first met: a rule that cannot match a node costs nothing there.
@@ -334,7 +334,7 @@ def _rule(row: tuple[Any, ...], on: frozenset[DType] | None) -> Rule:
     if not isinstance(before, UPat) or len(when) > 1:
         raise TypeError(f"a rule is (pattern, after) or (pattern, after, when), not {row!r}")
     rule = Rule(before, after, when[0] if when else None, on)
-    known = before.names() | {"ctx"}
+    known = before.names() | {"ctx", "node"}
     asked: set[str] = set(_parameters(rule.when)) if rule.when else set()
     if isinstance(after, UPat):
         asked |= after.names()
@@ -343,7 +343,7 @@ def _rule(row: tuple[Any, ...], on: frozenset[DType] | None) -> Rule:
     if asked - known:
         raise TypeError(
             f"{rule}: {', '.join(sorted(asked - known))} is not captured by the pattern; "
-            f"captured: {', '.join(sorted(known - {'ctx'})) or 'nothing'}"
+            f"captured: {', '.join(sorted(before.names())) or 'nothing'}"
         )
     return rule
 
@@ -376,7 +376,8 @@ def _direct(rule: Rule) -> Matched | None:
         return None
     if before.arg is not ANY or isinstance(rule.after, UPat):
         return None
-    after, when = _called(rule.after, before.name), _called(rule.when, before.name)
+    name = before.name or "node"
+    after, when = _called(rule.after, name), _called(rule.when, name)
     if after is None or (rule.when is not None and when is None):
         return None
     if on is None and kinds is None and when is None:
@@ -392,7 +393,7 @@ def _direct(rule: Rule) -> Matched | None:
     return matched
 
 
-def _called(function: Any, name: str | None) -> Callable[[UOp, Any], Any] | None:
+def _called(function: Any, name: str) -> Callable[[UOp, Any], Any] | None:
     """A rule's text, or its function of the node under this name and `ctx`, called with both."""
     if isinstance(function, str):
         return (lambda node, ctx: ctx.filled(function, node)) if function else (lambda node, ctx: "")
@@ -546,7 +547,7 @@ class _Writer:
 
     def _call(self, function: Callable[..., Any], captured: dict[str, str]) -> str:
         # What the choice that matched does not capture is None.
-        known = {**captured, "ctx": "ctx"}
+        known = {"node": "n", **captured, "ctx": "ctx"}
         arguments = [f"{name}={known.get(name)}" for name in _parameters(function)]
         return f"{self.constant(function)}({', '.join(arguments)})"
 

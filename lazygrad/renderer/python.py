@@ -70,19 +70,19 @@ def rounded(template: str) -> Row:
 EXPRESSIONS = (
     PatternMatcher(
         [
-            (UPat(Ops.ADD, name="node"), wrapped("{0} + {1}")),
-            (UPat(Ops.SUB, name="node"), wrapped("{0} - {1}")),
-            (UPat(Ops.MUL, name="node"), wrapped("{0} * {1}")),
-            (UPat(Ops.NEG, name="node"), wrapped("-{0}")),
+            (UPat(Ops.ADD), wrapped("{0} + {1}")),
+            (UPat(Ops.SUB), wrapped("{0} - {1}")),
+            (UPat(Ops.MUL), wrapped("{0} * {1}")),
+            (UPat(Ops.NEG), wrapped("-{0}")),
         ],
         on=(*dtypes.ints, dtypes.index),
     )
     + PatternMatcher(
         [
-            (UPat(Ops.ADD, name="node"), rounded("{0} + {1}")),
-            (UPat(Ops.SUB, name="node"), rounded("{0} - {1}")),
-            (UPat(Ops.MUL, name="node"), rounded("{0} * {1}")),
-            (UPat(Ops.NEG, name="node"), rounded("-{0}")),
+            (UPat(Ops.ADD), rounded("{0} + {1}")),
+            (UPat(Ops.SUB), rounded("{0} - {1}")),
+            (UPat(Ops.MUL), rounded("{0} * {1}")),
+            (UPat(Ops.NEG), rounded("-{0}")),
         ],
         on=dtypes.floats,
     )
@@ -506,24 +506,24 @@ def is_vector(node: UOp) -> bool:
 _ELEMENTWISE = tuple(ELEMENTWISE)
 
 ROWS = (
-    PatternMatcher([(UPat(_ELEMENTWISE, name="node"), elementwise, is_vector)])
+    PatternMatcher([(UPat(_ELEMENTWISE), elementwise, is_vector)])
     + EXPRESSIONS
     + PatternMatcher(
         [
-            (UPat(_ELEMENTWISE, name="node"), elementwise),
-            (UPat(Ops.DOT, name="node"), dot),
-            (UPat(Ops.VECTORIZE, name="node"), vector),
-            (UPat(Ops.GEP, name="node"), some_lanes),
-            (UPat(Ops.LOAD, name="node"), load),
-            (UPat(Ops.STORE, name="node"), store),
-            (UPat(Ops.RANGE, name="node"), loop),
-            (UPat(Ops.SPECIAL, name="node"), place),
-            (UPat(Ops.IF, name="node"), branch),
+            (UPat(_ELEMENTWISE), elementwise),
+            (UPat(Ops.DOT), dot),
+            (UPat(Ops.VECTORIZE), vector),
+            (UPat(Ops.GEP), some_lanes),
+            (UPat(Ops.LOAD), load),
+            (UPat(Ops.STORE), store),
+            (UPat(Ops.RANGE), loop),
+            (UPat(Ops.SPECIAL), place),
+            (UPat(Ops.IF), branch),
             (UPat((Ops.ENDRANGE, Ops.ENDIF)), lambda ctx: ctx.close()),
-            (UPat(Ops.DEFINE_ACC, name="node"), define_acc),
-            (UPat(Ops.ASSIGN, name="node"), assign),
-            (UPat(Ops.DEFINE_LOCAL, name="node"), define_local),
-            (UPat(Ops.BARRIER, name="node"), barrier),
+            (UPat(Ops.DEFINE_ACC), define_acc),
+            (UPat(Ops.ASSIGN), assign),
+            (UPat(Ops.DEFINE_LOCAL), define_local),
+            (UPat(Ops.BARRIER), barrier),
             # what these say stands where they are used
             (UPat((Ops.CONST, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.INDEX, Ops.SINK, Ops.NOOP)), ""),
         ]

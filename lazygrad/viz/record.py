@@ -138,11 +138,11 @@ class PlanningRecorder:
             self.forms.append(Form(1, step.name, step.promise, text, rewrites, kind_of(after)))
 
 
-def noting(seen: list[Rewrite]) -> Callable[[str, str, UOp, UOp], None]:
-    """An observer that adds to a list."""
+def noting(seen: list[Rewrite]) -> Callable[[str, str, UOp, Any], None]:
+    """An observer that adds rewrites of graphs to a list."""
 
-    def note(by: str, place: str, before: UOp, after: UOp) -> None:
-        if before is not after:
+    def note(by: str, place: str, before: UOp, after: Any) -> None:
+        if before is not after and isinstance(after, UOp):
             seen.append(Rewrite(by, _source_line(place), _short(place), before, after))
 
     return note

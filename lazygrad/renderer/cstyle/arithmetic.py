@@ -5,11 +5,14 @@ What ops mean here is what the op table says, on every input.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...dtype import DType, dtypes
 from ...ir.index import bounds
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
+from .functions import Functions
 from .remainder import remainder
 from .text import Row, Text
 
@@ -27,11 +30,7 @@ def is_scalar(node: UOp) -> bool:
 
 def brought_back(template: str) -> Row:
     """C computes narrow integers as int; the result is made one of them again."""
-
-    def text(ctx: Text, node: UOp) -> str:
-        return f"(({ctx.type(node.dtype)}){ctx.filled(template, node)})"
-
-    return text
+    return lambda ctx, node: f"(({ctx.type(node.dtype)}){ctx.filled(template, node)})"
 
 
 # *** what may leave its range
@@ -80,29 +79,23 @@ def _as_unsigned(ctx: Text, node: UOp, number: DType) -> str:
 # *** functions
 
 
-def extremum(ctx: Text, node: UOp) -> str:
-    first, second = (ctx.of(s) for s in node.src)
-    return f"{ctx.functions.extremum(node.op, node.dtype)}({first},{second})"
-
-
 def is_far(node: UOp) -> bool:
     """Whether a number may be shifted by its width or more."""
     low, high = bounds(node.src[1])
     return low < 0 or high >= node.dtype.scalar_type.itemsize * 8
 
 
-def far_shift(ctx: Text, node: UOp) -> str:
-    return ctx.filled(f"{ctx.functions.shift(node.op, node.dtype)}({{0}},{{1}})", node)
+def called(name: Callable[[Functions, UOp], str]) -> Row:
+    """The sources, given to one of our functions."""
+
+    def text(ctx: Text, node: UOp) -> str:
+        values = [ctx.of(s) for s in node.src]
+        return f"{name(ctx.functions, node)}({','.join(values)})"
+
+    return text
 
 
-def function(ctx: Text, node: UOp) -> str:
-    values = ",".join([ctx.of(s) for s in node.src])
-    return f"{ctx.functions.library(node.op, node.dtype)}({values})"
-
-
-def modulo(ctx: Text, node: UOp) -> str:
-    first, second = (ctx.of(s) for s in node.src)
-    return f"{remainder(ctx.functions, node.dtype)}({first},{second})"
+library = called(lambda of, node: of.library(node.op, node.dtype))
 
 
 # *** conversions
@@ -126,24 +119,12 @@ def converted(ctx: Text, value: str, source: DType, target: DType) -> str:
     return ctx.converted(value, target)
 
 
-def bitcast(ctx: Text, node: UOp) -> str:
-    return ctx.functions.bitcast(node.src[0].dtype, node.dtype, ctx.of(node.src[0]))
-
-
 # *** lanes
-
-
-def vector(ctx: Text, node: UOp) -> str:
-    return ctx.vector(node.dtype, [ctx.of(s) for s in node.src])
 
 
 def lanes_of_constant(ctx: Text, node: UOp) -> str:
     chosen = tuple(node.src[0].arg[lane] for lane in node.arg)
     return ctx.literal(chosen if len(chosen) > 1 else chosen[0], node.dtype)
-
-
-def one_lane(ctx: Text, node: UOp) -> str:
-    return ctx.lane(ctx.of(node.src[0]), node.arg[0])
 
 
 def some_lanes(ctx: Text, node: UOp) -> str:
@@ -154,15 +135,24 @@ def some_lanes(ctx: Text, node: UOp) -> str:
 NARROW = (dtypes.int8, dtypes.int16, dtypes.uint8, dtypes.uint16)
 
 ROWS = (
-    PatternMatcher([(UPat((Ops.SHL, Ops.SHR), name="node"), far_shift, is_far)], on=dtypes.ints)
+    PatternMatcher(
+        [
+            (
+                UPat((Ops.SHL, Ops.SHR)),
+                called(lambda of, node: of.shift(node.op, node.dtype)),
+                is_far,
+            )
+        ],
+        on=dtypes.ints,
+    )
     + PatternMatcher(
         [
-            (UPat(Ops.ADD, name="node"), brought_back("({0}+{1})"), is_scalar),
-            (UPat(Ops.SUB, name="node"), brought_back("({0}-{1})"), is_scalar),
-            (UPat(Ops.MUL, name="node"), brought_back("({0}*{1})"), is_scalar),
-            (UPat(Ops.IDIV, name="node"), brought_back("({0}/{1})"), is_scalar),
-            (UPat(Ops.NEG, name="node"), brought_back("(-{0})"), is_scalar),
-            (UPat(Ops.SHL, name="node"), brought_back("({0}<<{1})"), is_scalar),
+            (UPat(Ops.ADD), brought_back("({0}+{1})"), is_scalar),
+            (UPat(Ops.SUB), brought_back("({0}-{1})"), is_scalar),
+            (UPat(Ops.MUL), brought_back("({0}*{1})"), is_scalar),
+            (UPat(Ops.IDIV), brought_back("({0}/{1})"), is_scalar),
+            (UPat(Ops.NEG), brought_back("(-{0})"), is_scalar),
+            (UPat(Ops.SHL), brought_back("({0}<<{1})"), is_scalar),
         ],
         on=NARROW,
     )
@@ -172,7 +162,7 @@ ROWS = (
             (UPat((Ops.MUL, Ops.MIN)), "({0}&{1})"),
             (UPat(Ops.SUB), "({0}^{1})"),
             (UPat(Ops.NEG), "(!{0})"),
-            (UPat(Ops.BITCAST, name="node"), cast),
+            (UPat(Ops.BITCAST), cast),
         ],
         on=(dtypes.bool,),
     )
@@ -198,12 +188,15 @@ ROWS = (
             (UPat(Ops.FDIV), "({0}/{1})"),
             (UPat(Ops.RECIP, dtypes.float64), "(1.0/{0})"),
             (UPat(Ops.RECIP), "(1.0f/{0})"),
-            (UPat((Ops.SQRT, Ops.TRUNC), name="node"), function),
+            (UPat((Ops.SQRT, Ops.TRUNC)), library),
         ],
         on=dtypes.floats,
     )
     + PatternMatcher(
-        [(UPat(Ops.MULACC, name="node"), function), (UPat(Ops.FMOD, name="node"), modulo)],
+        [
+            (UPat(Ops.MULACC), library),
+            (UPat(Ops.FMOD), called(lambda of, node: remainder(of, node.dtype))),
+        ],
         on=(dtypes.float32, dtypes.float64),
     )
     + PatternMatcher(
@@ -212,20 +205,27 @@ ROWS = (
             (UPat(Ops.SUB), "({0}-{1})"),
             (UPat(Ops.MUL), "({0}*{1})"),
             (UPat(Ops.NEG), "(-{0})"),
-            (UPat((Ops.MAX, Ops.MIN), name="node"), extremum),
+            (UPat((Ops.MAX, Ops.MIN)), called(lambda of, node: of.extremum(node.op, node.dtype))),
             (UPat(Ops.CMPLT), "({0}<{1})"),
             (UPat(Ops.CMPLE), "({0}<={1})"),
             (UPat(Ops.CMPEQ), "({0}=={1})"),
             (UPat(Ops.CMPNE), "({0}!={1})"),
             (UPat(Ops.WHERE), "({0}?{1}:{2})"),
-            (UPat(Ops.CAST, name="node"), cast),
-            (UPat(Ops.BITCAST, dtypes.bool, name="node"), cast),
-            (UPat(Ops.BITCAST, name="node"), bitcast),
-            (UPat(Ops.VECTORIZE, name="node"), vector),
-            (UPat(Ops.GEP, name="node"), lambda ctx, node: ctx.of(node.src[0]), is_scalar),
-            (UPat(Ops.GEP, name="node"), lanes_of_constant, lambda node: node.src[0].op is Ops.CONST),
-            (UPat(Ops.GEP, name="node"), one_lane, lambda node: len(node.arg) == 1),
-            (UPat(Ops.GEP, name="node"), some_lanes),
+            (UPat(Ops.CAST), cast),
+            (UPat(Ops.BITCAST, dtypes.bool), cast),
+            (
+                UPat(Ops.BITCAST),
+                lambda ctx, node: ctx.functions.bitcast(node.src[0].dtype, node.dtype, ctx.of(node.src[0])),
+            ),
+            (UPat(Ops.VECTORIZE), lambda ctx, node: ctx.vector(node.dtype, [ctx.of(s) for s in node.src])),
+            (UPat(Ops.GEP), lambda ctx, node: ctx.of(node.src[0]), is_scalar),
+            (UPat(Ops.GEP), lanes_of_constant, lambda node: node.src[0].op is Ops.CONST),
+            (
+                UPat(Ops.GEP),
+                lambda ctx, node: ctx.lane(ctx.of(node.src[0]), node.arg[0]),
+                lambda node: len(node.arg) == 1,
+            ),
+            (UPat(Ops.GEP), some_lanes),
         ]
     )
 )

@@ -12,20 +12,11 @@ from ...ir.uop import UOp
 from .text import Row, Text
 
 
-def define_acc(ctx: Text, node: UOp) -> str:
-    return defined(ctx, node, ctx.of(node.src[0]))
-
-
 def defined(ctx: Text, node: UOp, start: str) -> str:
     """An accumulator that begins with this."""
     ctx.waiting.pop(node.src[0], None)
     name = ctx.value[node] = ctx.names.fresh("acc")
-    ctx.line(f"{ctx.type_of(node)} {name} = {start};")
-    return ""
-
-
-def assign(ctx: Text, node: UOp) -> str:
-    return assigned(ctx, node, ctx.of(node.src[1]))
+    return ctx.line(f"{ctx.type_of(node)} {name} = {start};")
 
 
 def assigned(ctx: Text, node: UOp, text: str) -> str:
@@ -34,8 +25,7 @@ def assigned(ctx: Text, node: UOp, text: str) -> str:
     ctx.waiting.pop(value, None)
     ctx.settle([acc])
     name = ctx.value[node] = ctx.value[acc]
-    ctx.line(f"{name} = {text};")
-    return ""
+    return ctx.line(f"{name} = {text};")
 
 
 def place(group: str, thread: str) -> Row:
@@ -45,9 +35,8 @@ def place(group: str, thread: str) -> Row:
         name, size = node.arg
         number = int(name[4:])
         found = (thread if name.startswith("lidx") else group).format(axis="xyz"[number], number=number)
-        ctx.line(f"{ctx.type(node.dtype)} {name} = {found}; /* {size} */")
         ctx.value[node] = name
-        return ""
+        return ctx.line(f"{ctx.type(node.dtype)} {name} = {found}; /* {size} */")
 
     return text
 
@@ -65,10 +54,6 @@ def loop(ctx: Text, node: UOp) -> str:
     return ctx.open(f"for ({kind} {name} = {start}; {name} < {end}; {name}++) {{")
 
 
-def branch(ctx: Text, node: UOp) -> str:
-    return open_branch(ctx, node, ctx.of(node.src[0]))
-
-
 def open_branch(ctx: Text, node: UOp, condition: str) -> str:
     ctx.waiting.pop(node.src[0], None)
     ctx.settle(ctx.carried[node])
@@ -84,10 +69,10 @@ ROWS = PatternMatcher(
     [
         # constants are written where they are used; one thread needs no barrier
         (UPat((Ops.CONST, Ops.BARRIER, Ops.NOOP, Ops.SINK)), ""),
-        (UPat(Ops.DEFINE_ACC, name="node"), define_acc),
-        (UPat(Ops.ASSIGN, name="node"), assign),
-        (UPat(Ops.RANGE, name="node"), loop),
-        (UPat(Ops.IF, name="node"), branch),
-        (UPat((Ops.ENDRANGE, Ops.ENDIF), name="node"), close),
+        (UPat(Ops.DEFINE_ACC), lambda ctx, node: defined(ctx, node, ctx.of(node.src[0]))),
+        (UPat(Ops.ASSIGN), lambda ctx, node: assigned(ctx, node, ctx.of(node.src[1]))),
+        (UPat(Ops.RANGE), loop),
+        (UPat(Ops.IF), lambda ctx, node: open_branch(ctx, node, ctx.of(node.src[0]))),
+        (UPat((Ops.ENDRANGE, Ops.ENDIF)), close),
     ]
 )

@@ -30,13 +30,13 @@ COMMON = arithmetic.ROWS + memory.ROWS + control.ROWS
 
 #: Signed numbers that leave their range are undefined where nothing tells the compiler that they wrap.
 _OVERFLOW = PatternMatcher(
-    [(UPat((Ops.ADD, Ops.SUB, Ops.MUL, Ops.NEG), name="node"), on_unsigned, may_overflow)], on=dtypes.ints
+    [(UPat((Ops.ADD, Ops.SUB, Ops.MUL, Ops.NEG)), on_unsigned, may_overflow)], on=dtypes.ints
 )
 #: Vectors are read and written at multiples of their size only, others lane by lane.
 _ALIGNED = PatternMatcher(
     [
-        (UPat(Ops.LOAD, name="node"), load(lanes_at), is_unaligned),
-        (UPat(Ops.STORE, name="node"), store(lanes_to), is_unaligned),
+        (UPat(Ops.LOAD), load(lanes_at), is_unaligned),
+        (UPat(Ops.STORE), store(lanes_to), is_unaligned),
     ]
 )
 
@@ -69,10 +69,10 @@ C = Dialect(
 OPENCL = Dialect(
     rows=PatternMatcher(
         [
-            (UPat(Ops.SPECIAL, name="node"), place("get_group_id({number})", "get_local_id({number})")),
+            (UPat(Ops.SPECIAL), place("get_group_id({number})", "get_local_id({number})")),
             (UPat(Ops.BARRIER), "barrier(CLK_LOCAL_MEM_FENCE);"),
-            (UPat(Ops.LOAD, name="node"), load(called("vload{lanes}(0, {pointer})")), is_wide),
-            (UPat(Ops.STORE, name="node"), store(calling("vstore{lanes}({value}, 0, {pointer})")), is_wide),
+            (UPat(Ops.LOAD), load(called("vload{lanes}(0, {pointer})")), is_wide),
+            (UPat(Ops.STORE), store(calling("vstore{lanes}({value}, 0, {pointer})")), is_wide),
         ]
     )
     + _OVERFLOW
@@ -98,7 +98,7 @@ OPENCL = Dialect(
 CUDA = Dialect(
     rows=PatternMatcher(
         [
-            (UPat(Ops.SPECIAL, name="node"), place("blockIdx.{axis}", "threadIdx.{axis}")),
+            (UPat(Ops.SPECIAL), place("blockIdx.{axis}", "threadIdx.{axis}")),
             (UPat(Ops.BARRIER), "__syncthreads();"),
         ]
     )
@@ -128,7 +128,7 @@ CUDA = Dialect(
 METAL = Dialect(
     rows=PatternMatcher(
         [
-            (UPat(Ops.SPECIAL, name="node"), place("gid.{axis}", "lid.{axis}")),
+            (UPat(Ops.SPECIAL), place("gid.{axis}", "lid.{axis}")),
             (UPat(Ops.BARRIER), "threadgroup_barrier(mem_flags::mem_threadgroup);"),
         ]
     )

@@ -20,13 +20,17 @@ from .text import MASKS, Row, Text
 
 def compare(ctx: Text, node: UOp) -> str:
     """Two vectors: the mask is as wide as their lanes."""
-    dtype = node.src[0].dtype
-    first, second = (ctx.of(s) for s in node.src)
-    nbytes = ctx.mask[node] = dtype.scalar_type.itemsize
-    return f"(({ctx.type(MASKS[nbytes].vec(dtype.count))})({first}{_COMPARE[node.op]}{second}))"
+    return _mask(ctx, node, ctx.filled(_COMPARE[node.op], node), node.src[0].dtype.scalar_type.itemsize)
 
 
-_COMPARE = {Ops.CMPLT: "<", Ops.CMPLE: "<=", Ops.CMPEQ: "==", Ops.CMPNE: "!="}
+def _mask(ctx: Text, node: UOp, text: str, nbytes: int) -> str:
+    ctx.mask[node] = nbytes
+    return f"(({ctx.type(MASKS[nbytes].vec(node.dtype.count))}){text})"
+
+
+_COMPARE = {
+    Ops.CMPLT: "({0}<{1})", Ops.CMPLE: "({0}<={1})", Ops.CMPEQ: "({0}=={1})", Ops.CMPNE: "({0}!={1})",
+}  # fmt: skip
 
 
 def logic(template: str) -> Row:
@@ -82,23 +86,17 @@ def of_mask(ctx: Text, node: UOp) -> str:
 
 def to_mask(ctx: Text, node: UOp) -> str:
     """Numbers that are not zero."""
-    source = node.src[0].dtype
-    value, scalar = ctx.of(node.src[0]), source.scalar_type
-    if scalar is dtypes.float16:
-        value, scalar = ctx.wide(value, source), dtypes.float32
-    nbytes = ctx.mask[node] = scalar.itemsize
-    mask, zeros = MASKS[nbytes].vec(source.count), scalar.vec(source.count)
-    return f"(({ctx.type(mask)})({value}!=({ctx.type(zeros)}){{}}))"
+    source, value = node.src[0].dtype, ctx.of(node.src[0])
+    if source.scalar_type is dtypes.float16:
+        value, source = ctx.wide(value, source), dtypes.float32.vec(source.count)
+    nbytes = ctx.mask[node] = source.scalar_type.itemsize
+    return f"(({ctx.type(MASKS[nbytes].vec(source.count))})({value}!=({ctx.type(source)}){{}}))"
 
 
 def vector_of_bools(ctx: Text, node: UOp) -> str:
     lanes = [f"-{ctx.of(s)}" for s in node.src]
     ctx.mask[node] = 1
     return ctx.vector(dtypes.int8.vec(node.dtype.count), lanes)
-
-
-def lane_of_mask(ctx: Text, node: UOp) -> str:
-    return f"({ctx.lane(ctx.of(node.src[0]), node.arg[0])}!=0)"
 
 
 def shuffled(ctx: Text, node: UOp) -> str:
@@ -131,47 +129,27 @@ def branch_of_any(ctx: Text, node: UOp) -> str:
 # *** other vectors
 
 
-def reciprocal(ctx: Text, node: UOp) -> str:
-    x = ctx.of(node.src[0])
-    return f"({ctx.literal((1.0,) * node.dtype.count, node.dtype)}/{x})"
-
-
-def bitcast(ctx: Text, node: UOp) -> str:
-    value = ctx.of(node.src[0])
-    return f"(({ctx.type(node.dtype)}){value})"
-
-
 # *** halves: computed as floats
-
-
-def compare_halves(ctx: Text, node: UOp) -> str:
-    first, second = (ctx.wide(ctx.of(s), s.dtype) for s in node.src)
-    text = f"({first}{_COMPARE[node.op]}{second})"
-    count = node.dtype.count
-    if count == 1:
-        return text
-    ctx.mask[node] = dtypes.float32.itemsize
-    return f"(({ctx.type(MASKS[dtypes.float32.itemsize].vec(count))}){text})"
 
 
 def halves(template: str) -> Row:
     def text(ctx: Text, node: UOp) -> str:
-        values = [ctx.wide(ctx.of(s), node.dtype) for s in node.src]
+        values = [ctx.wide(ctx.of(s), s.dtype) for s in node.src]
         return ctx.converted(template.format(*values), node.dtype)
 
     return text
 
 
-def extremum_of_halves(ctx: Text, node: UOp) -> str:
-    first, second = (ctx.wide(ctx.of(s), node.dtype) for s in node.src)
-    name = ctx.functions.extremum(node.op, dtypes.float32.vec(node.dtype.count))
-    return ctx.converted(f"{name}({first},{second})", node.dtype)
+def compare_halves(ctx: Text, node: UOp) -> str:
+    text = _COMPARE[node.op].format(*[ctx.wide(ctx.of(s), s.dtype) for s in node.src])
+    return text if node.dtype.count == 1 else _mask(ctx, node, text, dtypes.float32.itemsize)
 
 
 def function_of_halves(ctx: Text, node: UOp) -> str:
-    value = ctx.wide(ctx.of(node.src[0]), node.dtype)
-    name = ctx.functions.library(node.op, dtypes.float32.vec(node.dtype.count))
-    return ctx.converted(f"{name}({value})", node.dtype)
+    values = [ctx.wide(ctx.of(s), s.dtype) for s in node.src]
+    named = ctx.functions.library if len(values) == 1 else ctx.functions.extremum
+    name = named(node.op, dtypes.float32.vec(node.dtype.count))
+    return ctx.converted(f"{name}({','.join(values)})", node.dtype)
 
 
 def is_more_than_float(node: UOp) -> bool:
@@ -199,29 +177,26 @@ def to_half(ctx: Text, node: UOp) -> str:
 
 
 def _in_memory(dtype: DType) -> DType:
-    return dtypes.int8.vec(dtype.count) if dtype.scalar_type is dtypes.bool else dtype
+    return dtypes.int8.vec(dtype.count) if _is_mask(dtype) else dtype
+
+
+def _is_mask(dtype: DType) -> bool:
+    return dtype.scalar_type is dtypes.bool and dtype.count > 1
 
 
 def _pointer(ctx: Text, index: UOp, kind: DType) -> str:
     return f"({ctx.type(kind.scalar_type)}*){ctx.of(index)}"
 
 
-def bytes_at(ctx: Text, index: UOp, dtype: DType) -> str:
-    """Bytes of 0 and 1 become a mask."""
-    return f"(-{value_at(ctx, index, dtype)})"
-
-
 def load_bytes(ctx: Text, node: UOp) -> str:
+    """Bytes of 0 and 1 become a mask."""
     ctx.mask[node] = 1
-    return _load_bytes(ctx, node)
-
-
-_load_bytes = load(bytes_at)
+    return load(lambda ctx, index, dtype: f"(-{value_at(ctx, index, dtype)})")(ctx, node)
 
 
 def load_masked(ctx: Text, node: UOp) -> str:
     index, kind = node.src[0], _in_memory(node.dtype)
-    if kind is not node.dtype:
+    if _is_mask(node.dtype):
         ctx.mask[node] = 1
     other = other_of(ctx, node)
     ctx.of(index.src[2])
@@ -233,7 +208,7 @@ def load_masked(ctx: Text, node: UOp) -> str:
 def _stored(ctx: Text, value: UOp) -> str:
     """A value as memory holds it."""
     text = ctx.of(value)
-    return f"({ctx.as_mask(value, 1)}&1)" if value.dtype.scalar_type is dtypes.bool else text
+    return f"({ctx.as_mask(value, 1)}&1)" if _is_mask(value.dtype) else text
 
 
 def bytes_to(ctx: Text, index: UOp, value: UOp) -> str:
@@ -268,9 +243,8 @@ def _nbytes(node: UOp) -> int:
 
 def define_in_scratch(ctx: Text, node: UOp) -> str:
     kind, name = local(ctx, node)
-    ctx.line(f"{kind}*{ctx.row.restrict} {name} = ({kind}*)(scratch+{ctx.scratch});")
-    ctx.scratch += -(-_nbytes(node) // 64) * 64
-    return ""
+    begin, ctx.scratch = ctx.scratch, ctx.scratch + -(-_nbytes(node) // 64) * 64
+    return ctx.line(f"{kind}*{ctx.row.restrict} {name} = ({kind}*)(scratch+{begin});")
 
 
 _COMPARISONS, _HALF = tuple(_COMPARE), (dtypes.float16,)
@@ -289,66 +263,71 @@ def _has_mask(node: UOp) -> bool:
 ROWS = (
     PatternMatcher(
         [
-            (UPat((Ops.ADD, Ops.MAX, Ops.OR), name="node"), logic("({0}|{1})"), is_vector),
-            (UPat((Ops.MUL, Ops.MIN, Ops.AND), name="node"), logic("({0}&{1})"), is_vector),
-            (UPat((Ops.SUB, Ops.XOR, Ops.CMPNE), name="node"), logic("({0}^{1})"), is_vector),
-            (UPat(Ops.CMPLT, name="node"), logic("(~{0}&{1})"), is_vector),
-            (UPat(Ops.CMPLE, name="node"), logic("(~{0}|{1})"), is_vector),
-            (UPat(Ops.CMPEQ, name="node"), logic("(~({0}^{1}))"), is_vector),
-            (UPat(Ops.NEG, name="node"), inverted, is_vector),
-            (UPat(Ops.WHERE, name="node"), choose_mask, is_vector),
-            (UPat((Ops.CAST, Ops.BITCAST), name="node"), of_mask, is_vector),
-            (UPat(Ops.VECTORIZE, name="node"), vector_of_bools),
+            (UPat((Ops.ADD, Ops.MAX, Ops.OR)), logic("({0}|{1})"), is_vector),
+            (UPat((Ops.MUL, Ops.MIN, Ops.AND)), logic("({0}&{1})"), is_vector),
+            (UPat((Ops.SUB, Ops.XOR, Ops.CMPNE)), logic("({0}^{1})"), is_vector),
+            (UPat(Ops.CMPLT), logic("(~{0}&{1})"), is_vector),
+            (UPat(Ops.CMPLE), logic("(~{0}|{1})"), is_vector),
+            (UPat(Ops.CMPEQ), logic("(~({0}^{1}))"), is_vector),
+            (UPat(Ops.NEG), inverted, is_vector),
+            (UPat(Ops.WHERE), choose_mask, is_vector),
+            (UPat((Ops.CAST, Ops.BITCAST)), of_mask, is_vector),
+            (UPat(Ops.VECTORIZE), vector_of_bools),
             (
-                UPat(Ops.GEP, name="node"),
-                lane_of_mask,
+                UPat(Ops.GEP),
+                lambda ctx, node: f"({ctx.lane(ctx.of(node.src[0]), node.arg[0])}!=0)",
                 lambda node: _takes_lanes(node) and len(node.arg) == 1,
             ),
-            (UPat(Ops.ASSIGN, name="node"), assign_mask, is_vector),
-            (
-                UPat(Ops.STORE, name="node"),
-                store(bytes_to),
-                lambda node: is_vector(node) and not _has_mask(node),
-            ),
+            (UPat(Ops.ASSIGN), assign_mask, is_vector),
         ],
         on=(dtypes.bool,),
     )
     + PatternMatcher(
         [
-            (UPat((Ops.CAST, Ops.BITCAST), dtypes.bool, name="node"), to_mask, is_vector),
-            (UPat(Ops.DEFINE_ACC, dtypes.bool, name="node"), define_mask, lambda node: node.dtype.count > 1),
-            (UPat(Ops.LOAD, name="node"), load_masked, _has_mask),
-            (UPat(Ops.LOAD, dtypes.bool, name="node"), load_bytes, lambda node: node.dtype.count > 1),
-            (UPat(Ops.STORE, name="node"), store(past_caches), lambda ctx, node: node in ctx.nontemporal),
-            (UPat(Ops.STORE, name="node"), store_masked, _has_mask),
-            (UPat(Ops.IF, name="node"), branch_of_any, lambda node: node.src[0].dtype.count > 1),
+            (UPat((Ops.CAST, Ops.BITCAST), dtypes.bool), to_mask, is_vector),
+            (UPat(Ops.DEFINE_ACC), define_mask, lambda node: _is_mask(node.dtype)),
+            (UPat(Ops.LOAD), load_masked, _has_mask),
+            (UPat(Ops.LOAD), load_bytes, lambda node: _is_mask(node.dtype)),
+            (UPat(Ops.STORE), store(past_caches), lambda ctx, node: node in ctx.nontemporal),
+            (UPat(Ops.STORE), store_masked, _has_mask),
+            (UPat(Ops.STORE), store(bytes_to), lambda node: _is_mask(node.src[1].dtype)),
+            (UPat(Ops.IF), branch_of_any, lambda node: node.src[0].dtype.count > 1),
         ]
     )
     + PatternMatcher(
         [
-            (UPat(Ops.ADD, name="node"), halves("({0}+{1})")),
-            (UPat(Ops.SUB, name="node"), halves("({0}-{1})")),
-            (UPat(Ops.MUL, name="node"), halves("({0}*{1})")),
-            (UPat(Ops.FDIV, name="node"), halves("({0}/{1})")),
-            (UPat(Ops.NEG, name="node"), halves("-{0}")),
-            (UPat(Ops.RECIP, name="node"), halves("1.0f/{0}")),
-            (UPat((Ops.MAX, Ops.MIN), name="node"), extremum_of_halves),
-            (UPat((Ops.SQRT, Ops.TRUNC), name="node"), function_of_halves),
-            (UPat(_COMPARISONS, name="node"), compare_halves),
-            (UPat(Ops.CAST, name="node"), from_half, is_more_than_float),
+            (UPat(Ops.ADD), halves("({0}+{1})")),
+            (UPat(Ops.SUB), halves("({0}-{1})")),
+            (UPat(Ops.MUL), halves("({0}*{1})")),
+            (UPat(Ops.FDIV), halves("({0}/{1})")),
+            (UPat(Ops.NEG), halves("-{0}")),
+            (UPat(Ops.RECIP), halves("1.0f/{0}")),
+            (UPat((Ops.MAX, Ops.MIN, Ops.SQRT, Ops.TRUNC)), function_of_halves),
+            (UPat(_COMPARISONS), compare_halves),
+            (UPat(Ops.CAST), from_half, is_more_than_float),
         ],
         on=_HALF,
     )
     + PatternMatcher(
         [
-            (UPat(Ops.CAST, dtypes.float16, name="node"), to_half, has_no_half),
-            (UPat(_COMPARISONS, name="node"), compare, is_vector),
-            (UPat(Ops.WHERE, name="node"), choose, lambda node: node.src[0].dtype.count > 1),
-            (UPat(Ops.RECIP, dtypes.floats, name="node"), reciprocal, is_vector),
-            (UPat(Ops.BITCAST, name="node"), bitcast, is_vector),
-            (UPat(Ops.GEP, name="node"), shuffled, lambda node: _takes_lanes(node) and len(node.arg) > 1),
-            (UPat(Ops.DEFINE_LOCAL, name="node"), define_in_scratch, is_large),
-            (UPat(Ops.DEFINE_LOCAL, name="node"), define_local(" __attribute__((aligned(64)))")),
+            (UPat(Ops.CAST, dtypes.float16), to_half, has_no_half),
+            (UPat(_COMPARISONS), compare, is_vector),
+            (UPat(Ops.WHERE), choose, lambda node: node.src[0].dtype.count > 1),
+            (
+                UPat(Ops.RECIP, dtypes.floats),
+                lambda ctx, node: (
+                    f"({ctx.literal((1.0,) * node.dtype.count, node.dtype)}/{ctx.of(node.src[0])})"
+                ),
+                is_vector,
+            ),
+            (
+                UPat(Ops.BITCAST),
+                lambda ctx, node: f"(({ctx.type(node.dtype)}){ctx.of(node.src[0])})",
+                is_vector,
+            ),
+            (UPat(Ops.GEP), shuffled, lambda node: _takes_lanes(node) and len(node.arg) > 1),
+            (UPat(Ops.DEFINE_LOCAL), define_in_scratch, is_large),
+            (UPat(Ops.DEFINE_LOCAL), define_local(" __attribute__((aligned(64)))")),
         ]
     )
 )

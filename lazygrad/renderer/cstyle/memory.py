@@ -21,10 +21,6 @@ Read = Callable[[Text, UOp, DType], str]
 Write = Callable[[Text, UOp, UOp], str]
 
 
-def address(ctx: Text, node: UOp) -> str:
-    return f"({ctx.of(node.src[0])}+{ctx.of(node.src[1])})"
-
-
 def value_at(ctx: Text, index: UOp, dtype: DType) -> str:
     """What an INDEX addresses, as something to read or assign."""
     if dtype.count == 1:
@@ -131,16 +127,6 @@ def lanes_to(ctx: Text, index: UOp, value: UOp) -> str:
 # *** memory
 
 
-def define_global(ctx: Text, node: UOp) -> str:
-    ctx.value[node] = buffer_name(node)
-    return ""
-
-
-def define_var(ctx: Text, node: UOp) -> str:
-    ctx.value[node] = variable_name(node.arg[0])
-    return ""
-
-
 def local(ctx: Text, node: UOp) -> tuple[str, str]:
     """The type of the elements and the name of memory of a kernel's own."""
     assert isinstance(node.dtype, PtrDType)
@@ -155,19 +141,18 @@ def define_local(attributes: str = "") -> Row:
         assert isinstance(node.dtype, PtrDType)
         kind, name = local(ctx, node)
         qualifier = ctx.row.local_memory if node.dtype.local else ""
-        ctx.line(f"{qualifier}{kind} {name}[{node.dtype.size}]{attributes};")
-        return ""
+        return ctx.line(f"{qualifier}{kind} {name}[{node.dtype.size}]{attributes};")
 
     return text
 
 
 ROWS = PatternMatcher(
     [
-        (UPat(Ops.INDEX, name="node"), address),
-        (UPat(Ops.LOAD, name="node"), load(value_at)),
-        (UPat(Ops.STORE, name="node"), store(value_to)),
-        (UPat(Ops.DEFINE_GLOBAL, name="node"), define_global),
-        (UPat(Ops.DEFINE_VAR, name="node"), define_var),
-        (UPat(Ops.DEFINE_LOCAL, name="node"), define_local()),
+        (UPat(Ops.INDEX), lambda ctx, node: f"({ctx.of(node.src[0])}+{ctx.of(node.src[1])})"),
+        (UPat(Ops.LOAD), load(value_at)),
+        (UPat(Ops.STORE), store(value_to)),
+        (UPat(Ops.DEFINE_GLOBAL), lambda ctx, node: ctx.named(node, buffer_name(node))),
+        (UPat(Ops.DEFINE_VAR), lambda ctx, node: ctx.named(node, variable_name(node.arg[0]))),
+        (UPat(Ops.DEFINE_LOCAL), define_local()),
     ]
 )

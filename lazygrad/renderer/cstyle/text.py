@@ -113,13 +113,19 @@ class Text(Writer):
     def lane(self, vector: str, lane: int) -> str:
         return self.row.lane.format(vector=vector, lane=lane, letter="xyzw"[lane % 4])
 
-    def line(self, text: str) -> None:
+    def line(self, text: str) -> str:
         self.lines.append("  " * self.indent + text)
+        return ""
 
     def open(self, text: str) -> str:
         """A line, what follows it is inside."""
         self.line(text)
         self.indent += 1
+        return ""
+
+    def named(self, node: UOp, name: str) -> str:
+        """A value has a name already."""
+        self.value[node] = name
         return ""
 
     def used(self, access: UOp) -> None:

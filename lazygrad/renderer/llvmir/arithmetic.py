@@ -20,11 +20,12 @@ Row = Callable[[Text, UOp], str]
 
 def counted(instruction: str) -> Row:
     """On integers, with what bounds prove of wrapping."""
+    return lambda ctx, node: ctx.filled(f"{instruction}{wraps(node)} {{kind}} {{0}}, {{1}}", node)
 
-    def text(ctx: Text, node: UOp) -> str:
-        return ctx.filled(f"{instruction}{wraps(node)} {{kind}} {{0}}, {{1}}", node)
 
-    return text
+def of_all(template: str, value: str) -> Row:
+    """With a number in all lanes."""
+    return lambda ctx, node: ctx.filled(template.replace("{all}", splat(value, node.dtype)), node)
 
 
 def intrinsic(name: str) -> Row:
@@ -51,30 +52,14 @@ def through_float(name: str) -> Row:
     return text
 
 
-def divided(ctx: Text, divisor: UOp, kind: str, first: str, second: str) -> str:
+def divided(ctx: Text, divisor: UOp, first: str, second: str) -> str:
     """A quotient; `second` is the divisor, or its size."""
+    kind = type_text(divisor.dtype)
     if not _has_zero_lanes(divisor):
         return ctx.let("alu", f"fdiv {kind} {first}, {second}")
     rules = [("metadata", '!"round.tonearest"'), ("metadata", '!"fpexcept.ignore"')]
     name = f"llvm.experimental.constrained.fdiv.{mangled(divisor.dtype)}"
     return ctx.call("alu", name, kind, [(kind, first), (kind, second), *rules])
-
-
-def quotient(ctx: Text, node: UOp) -> str:
-    first, second = node.src
-    return divided(ctx, second, type_text(node.dtype), ctx.of(first), ctx.of(second))
-
-
-def reciprocal(ctx: Text, node: UOp) -> str:
-    return ctx.filled(f"fdiv {{kind}} {splat('1.0', node.dtype)}, {{0}}", node)
-
-
-def negative(ctx: Text, node: UOp) -> str:
-    return ctx.filled(f"sub {{kind}} {splat('0', node.dtype)}, {{0}}", node)
-
-
-def opposite(ctx: Text, node: UOp) -> str:
-    return ctx.filled(f"xor {{kind}} {{0}}, {splat('true', node.dtype)}", node)
 
 
 def extremum(compare: str) -> Row:
@@ -180,12 +165,12 @@ ROWS = (
     PatternMatcher(
         [
             # a sum that only addresses are made of is written there, in parts
-            (UPat(Ops.ADD, name="node"), lambda ctx, node: "", lambda ctx, node: node in ctx.unwritten),
-            (UPat(Ops.ADD, name="node"), counted("add")),
-            (UPat(Ops.SUB, name="node"), counted("sub")),
-            (UPat(Ops.MUL, name="node"), counted("mul")),
-            (UPat(Ops.SHL, name="node"), shift("shl")),
-            (UPat(Ops.NEG, name="node"), negative),
+            (UPat(Ops.ADD), lambda ctx, node: "", lambda ctx, node: node in ctx.unwritten),
+            (UPat(Ops.ADD), counted("add")),
+            (UPat(Ops.SUB), counted("sub")),
+            (UPat(Ops.MUL), counted("mul")),
+            (UPat(Ops.SHL), shift("shl")),
+            (UPat(Ops.NEG), of_all("sub {kind} {all}, {0}", "0")),
             (UPat(Ops.AND), "and {kind} {0}, {1}"),
             (UPat(Ops.OR), "or {kind} {0}, {1}"),
             (UPat(Ops.XOR), "xor {kind} {0}, {1}"),
@@ -198,9 +183,9 @@ ROWS = (
         [
             (UPat(Ops.IDIV), "sdiv {kind} {0}, {1}"),
             (UPat(Ops.MOD), "srem {kind} {0}, {1}"),
-            (UPat(Ops.SHR, name="node"), shift("ashr")),
-            (UPat(Ops.MAX, name="node"), intrinsic("llvm.smax")),
-            (UPat(Ops.MIN, name="node"), intrinsic("llvm.smin")),
+            (UPat(Ops.SHR), shift("ashr")),
+            (UPat(Ops.MAX), intrinsic("llvm.smax")),
+            (UPat(Ops.MIN), intrinsic("llvm.smin")),
             (UPat(Ops.CMPLT), "icmp slt {kind} {0}, {1}"),
             (UPat(Ops.CMPLE), "icmp sle {kind} {0}, {1}"),
         ],
@@ -210,9 +195,9 @@ ROWS = (
         [
             (UPat(Ops.IDIV), "udiv {kind} {0}, {1}"),
             (UPat(Ops.MOD), "urem {kind} {0}, {1}"),
-            (UPat(Ops.SHR, name="node"), shift("lshr")),
-            (UPat(Ops.MAX, name="node"), intrinsic("llvm.umax")),
-            (UPat(Ops.MIN, name="node"), intrinsic("llvm.umin")),
+            (UPat(Ops.SHR), shift("lshr")),
+            (UPat(Ops.MAX), intrinsic("llvm.umax")),
+            (UPat(Ops.MIN), intrinsic("llvm.umin")),
             (UPat(Ops.CMPLT), "icmp ult {kind} {0}, {1}"),
             (UPat(Ops.CMPLE), "icmp ule {kind} {0}, {1}"),
         ],
@@ -223,15 +208,15 @@ ROWS = (
             (UPat(Ops.ADD), "fadd {kind} {0}, {1}"),
             (UPat(Ops.SUB), "fsub {kind} {0}, {1}"),
             (UPat(Ops.MUL), "fmul {kind} {0}, {1}"),
-            (UPat(Ops.FDIV, name="node"), quotient),
-            (UPat(Ops.RECIP, name="node"), reciprocal),
+            (UPat(Ops.FDIV), lambda ctx, node: divided(ctx, node.src[1], *map(ctx.of, node.src))),
+            (UPat(Ops.RECIP), of_all("fdiv {kind} {all}, {0}", "1.0")),
             (UPat(Ops.NEG), "fneg {kind} {0}"),
-            (UPat(Ops.MAX, name="node"), extremum("ogt")),
-            (UPat(Ops.MIN, name="node"), extremum("olt")),
-            (UPat(Ops.SQRT, dtypes.float16, name="node"), through_float("llvm.sqrt")),
-            (UPat(Ops.TRUNC, dtypes.float16, name="node"), through_float("llvm.trunc")),
-            (UPat(Ops.SQRT, name="node"), intrinsic("llvm.sqrt")),
-            (UPat(Ops.TRUNC, name="node"), intrinsic("llvm.trunc")),
+            (UPat(Ops.MAX), extremum("ogt")),
+            (UPat(Ops.MIN), extremum("olt")),
+            (UPat(Ops.SQRT, dtypes.float16), through_float("llvm.sqrt")),
+            (UPat(Ops.TRUNC, dtypes.float16), through_float("llvm.trunc")),
+            (UPat(Ops.SQRT), intrinsic("llvm.sqrt")),
+            (UPat(Ops.TRUNC), intrinsic("llvm.trunc")),
             (UPat(Ops.CMPLT), "fcmp olt {kind} {0}, {1}"),
             (UPat(Ops.CMPLE), "fcmp ole {kind} {0}, {1}"),
             (UPat(Ops.CMPEQ), "fcmp oeq {kind} {0}, {1}"),
@@ -239,15 +224,13 @@ ROWS = (
         ],
         on=_FLOATS,
     )
-    + PatternMatcher(
-        [(UPat(Ops.MULACC, name="node"), intrinsic("llvm.fma"))], on=(dtypes.float32, dtypes.float64)
-    )
+    + PatternMatcher([(UPat(Ops.MULACC), intrinsic("llvm.fma"))], on=(dtypes.float32, dtypes.float64))
     + PatternMatcher(  # arithmetic on bools is logic
         [
             (UPat((Ops.ADD, Ops.MAX, Ops.OR)), "or {kind} {0}, {1}"),
             (UPat((Ops.MUL, Ops.MIN, Ops.AND)), "and {kind} {0}, {1}"),
             (UPat((Ops.SUB, Ops.XOR)), "xor {kind} {0}, {1}"),
-            (UPat(Ops.NEG, name="node"), opposite),
+            (UPat(Ops.NEG), of_all("xor {kind} {0}, {all}", "true")),
             (UPat(Ops.CMPLT), "icmp ult {kind} {0}, {1}"),
             (UPat(Ops.CMPLE), "icmp ule {kind} {0}, {1}"),
             (UPat(Ops.CMPEQ), "icmp eq {kind} {0}, {1}"),
@@ -255,5 +238,5 @@ ROWS = (
         ],
         on=(dtypes.bool,),
     )
-    + PatternMatcher([(UPat(Ops.WHERE, name="node"), where)])
+    + PatternMatcher([(UPat(Ops.WHERE), where)])
 )

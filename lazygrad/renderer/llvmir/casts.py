@@ -81,4 +81,4 @@ def bitcast(ctx: Text, node: UOp) -> str:
     return value
 
 
-ROWS = PatternMatcher([(UPat(Ops.CAST, name="node"), cast), (UPat(Ops.BITCAST, name="node"), bitcast)])
+ROWS = PatternMatcher([(UPat(Ops.CAST), cast), (UPat(Ops.BITCAST), bitcast)])

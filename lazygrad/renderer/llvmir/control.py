@@ -21,8 +21,7 @@ def define_total(ctx: Text, node: UOp) -> str:
     """An accumulator in memory."""
     ctx.memory[node] = "%" + ctx.names.fresh("total")
     ctx.allocas.append(f"  {ctx.memory[node]} = alloca {type_text(node.dtype)}, align 64")
-    ctx.emit(f"store {ctx.typed(node.src[0])}, ptr {ctx.memory[node]}")
-    return ""
+    return ctx.emit(f"store {ctx.typed(node.src[0])}, ptr {ctx.memory[node]}")
 
 
 def read_totals(ctx: Text, node: UOp) -> None:
@@ -38,8 +37,7 @@ def read_totals(ctx: Text, node: UOp) -> None:
 
 def assign_total(ctx: Text, node: UOp) -> str:
     acc, value = node.src
-    ctx.emit(f"store volatile {ctx.typed(value)}, ptr {ctx.memory[acc]}")
-    return ""
+    return ctx.emit(f"store volatile {ctx.typed(value)}, ptr {ctx.memory[acc]}")
 
 
 def assign(ctx: Text, node: UOp) -> str:
@@ -137,8 +135,7 @@ def branch(ctx: Text, node: UOp) -> str:
         bits = ctx.let("alu", f"bitcast <{lanes} x i1> {condition} to i{lanes}")
         condition = ctx.let("alu", f"icmp ne i{lanes} {bits}, 0")
     ctx.emit(f"br i1 {condition}, label %{loop.head}, label %{loop.exit}")
-    ctx.label(loop.head)
-    return ""
+    return ctx.label(loop.head)
 
 
 def end_branch(ctx: Text, node: UOp) -> str:
@@ -155,14 +152,14 @@ def end_branch(ctx: Text, node: UOp) -> str:
 ROWS = PatternMatcher(
     [
         (UPat((Ops.BARRIER, Ops.NOOP, Ops.SINK)), ""),  # one thread needs no barrier
-        (UPat(Ops.CONST, name="node"), constant),
-        (UPat(Ops.DEFINE_ACC, name="node"), define_total, lambda ctx, node: node in ctx.totals),
-        (UPat(Ops.DEFINE_ACC, name="node"), lambda ctx, node: ctx.of(node.src[0])),
-        (UPat(Ops.ASSIGN, name="node"), assign_total, lambda ctx, node: node.src[0] in ctx.totals),
-        (UPat(Ops.ASSIGN, name="node"), assign),
-        (UPat(Ops.RANGE, name="node"), loop),
-        (UPat(Ops.ENDRANGE, name="node"), end_loop),
-        (UPat(Ops.IF, name="node"), branch),
-        (UPat(Ops.ENDIF, name="node"), end_branch),
+        (UPat(Ops.CONST), constant),
+        (UPat(Ops.DEFINE_ACC), define_total, lambda ctx, node: node in ctx.totals),
+        (UPat(Ops.DEFINE_ACC), lambda ctx, node: ctx.of(node.src[0])),
+        (UPat(Ops.ASSIGN), assign_total, lambda ctx, node: node.src[0] in ctx.totals),
+        (UPat(Ops.ASSIGN), assign),
+        (UPat(Ops.RANGE), loop),
+        (UPat(Ops.ENDRANGE), end_loop),
+        (UPat(Ops.IF), branch),
+        (UPat(Ops.ENDIF), end_branch),
     ]
 )

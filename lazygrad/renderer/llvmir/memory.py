@@ -46,10 +46,6 @@ def address(ctx: Text, node: UOp, index: str | None = None) -> str:
     return made if index is not None else ctx.shared.setdefault(key, made)
 
 
-def load(ctx: Text, node: UOp) -> str:
-    return _load(ctx, node.dtype, address(ctx, node.src[0]))
-
-
 def load_lanes(ctx: Text, node: UOp) -> str:
     """What a mask leaves out is not read."""
     index, dtype = node.src[0], node.dtype
@@ -73,12 +69,12 @@ def load_where_valid(ctx: Text, node: UOp) -> str:
         if not is_start_elsewhere(position, valid):
             kind = type_text(position.dtype)
             safe = ctx.let("alu", f"select i1 {ctx.of(valid)}, {kind} {safe}, {kind} 0")
-        loaded = _load(ctx, dtype, address(ctx, index, safe))
+        loaded = _load(ctx, dtype, index, safe)
         return ctx.let("val", ctx.select(ctx.of(valid), dtype, loaded, other, False))
     before, inside, after = ctx.block, ctx.names.fresh("load"), ctx.names.fresh("loaded")
     ctx.emit(f"br i1 {ctx.of(valid)}, label %{inside}, label %{after}")
     ctx.label(inside)
-    loaded = _load(ctx, dtype, address(ctx, index))
+    loaded = _load(ctx, dtype, index)
     ctx.emit(f"br label %{after}")
     ctx.label(after)
     return ctx.let("val", f"phi {type_text(dtype)} [ {other}, %{before} ], [ {loaded}, %{inside} ]")
@@ -89,9 +85,9 @@ def _other(ctx: Text, node: UOp) -> str:
     return ctx.of(node.src[1]) if len(node.src) > 1 else zero(node.dtype)
 
 
-def _load(ctx: Text, dtype: DType, address: str) -> str:
-    align = dtype.scalar_type.itemsize
-    value = ctx.let("val", f"load {memory_type(dtype)}, ptr {address}, align {align}")
+def _load(ctx: Text, dtype: DType, index: UOp, place: str | None = None) -> str:
+    pointer, align = address(ctx, index, place), dtype.scalar_type.itemsize
+    value = ctx.let("val", f"load {memory_type(dtype)}, ptr {pointer}, align {align}")
     return _from_memory(ctx, value, dtype)
 
 
@@ -116,8 +112,7 @@ def _stored(ctx: Text, value: UOp) -> tuple[str, str, int]:
 def store(ctx: Text, node: UOp) -> str:
     index, value = node.src
     stored, kind, align = _stored(ctx, value)
-    ctx.emit(f"store {kind} {stored}, ptr {address(ctx, index)}, align {align}")
-    return ""
+    return ctx.emit(f"store {kind} {stored}, ptr {address(ctx, index)}, align {align}")
 
 
 def store_later(ctx: Text, node: UOp) -> str:
@@ -142,8 +137,7 @@ def store_one_lane(ctx: Text, node: UOp) -> str:
     lane, kind = _only_lane(index.src[2]), memory_type(value.dtype.scalar_type)
     one = ctx.let("alu", f"extractelement {element} {stored}, i32 {lane}")
     place = ctx.let("ptr", f"getelementptr {kind}, ptr {address(ctx, index)}, i64 {lane}")
-    ctx.emit(f"store {kind} {one}, ptr {place}, align {align}")
-    return ""
+    return ctx.emit(f"store {kind} {one}, ptr {place}, align {align}")
 
 
 def store_lanes(ctx: Text, node: UOp) -> str:
@@ -156,8 +150,7 @@ def store_lanes(ctx: Text, node: UOp) -> str:
     ]  # fmt: skip
     name = f"llvm.masked.store.{mangled(value.dtype, memory=True)}.p0"
     ctx.declare(name, "void", arguments)
-    ctx.emit(f"call void @{name}({', '.join(f'{t} {v}' for t, v in arguments)})")
-    return ""
+    return ctx.emit(f"call void @{name}({', '.join(f'{t} {v}' for t, v in arguments)})")
 
 
 def store_where_valid(ctx: Text, node: UOp) -> str:
@@ -168,8 +161,7 @@ def store_where_valid(ctx: Text, node: UOp) -> str:
     ctx.label(inside)
     ctx.emit(f"store {kind} {stored}, ptr {address(ctx, index)}, align {align}")
     ctx.emit(f"br label %{after}")
-    ctx.label(after)
-    return ""
+    return ctx.label(after)
 
 
 def store_past_caches(ctx: Text) -> None:
@@ -260,20 +252,16 @@ def _has_mask(node: UOp) -> bool:
 ROWS = PatternMatcher(
     [
         (UPat(Ops.INDEX), ""),  # written where it is used: a masked load may want another address
-        (UPat(Ops.LOAD, name="node"), load, _is_valid),
-        (UPat(Ops.LOAD, name="node"), load_lanes, _has_mask),
-        (UPat(Ops.LOAD, name="node"), load_where_valid),
-        (UPat(Ops.STORE, name="node"), store_later, lambda ctx, node: node in ctx.nontemporal),
-        (UPat(Ops.STORE, name="node"), store, _is_valid),
-        (
-            UPat(Ops.STORE, name="node"),
-            store_one_lane,
-            lambda node: _only_lane(node.src[0].src[2]) is not None,
-        ),
-        (UPat(Ops.STORE, name="node"), store_lanes, _has_mask),
-        (UPat(Ops.STORE, name="node"), store_where_valid),
-        (UPat(Ops.DEFINE_GLOBAL, name="node"), lambda node: "%" + buffer_name(node)),
-        (UPat(Ops.DEFINE_VAR, name="node"), lambda node: "%" + variable_name(node.arg[0])),
-        (UPat(Ops.DEFINE_LOCAL, name="node"), define_local),
+        (UPat(Ops.LOAD), lambda ctx, node: _load(ctx, node.dtype, node.src[0]), _is_valid),
+        (UPat(Ops.LOAD), load_lanes, _has_mask),
+        (UPat(Ops.LOAD), load_where_valid),
+        (UPat(Ops.STORE), store_later, lambda ctx, node: node in ctx.nontemporal),
+        (UPat(Ops.STORE), store, _is_valid),
+        (UPat(Ops.STORE), store_one_lane, lambda node: _only_lane(node.src[0].src[2]) is not None),
+        (UPat(Ops.STORE), store_lanes, _has_mask),
+        (UPat(Ops.STORE), store_where_valid),
+        (UPat(Ops.DEFINE_GLOBAL), lambda node: "%" + buffer_name(node)),
+        (UPat(Ops.DEFINE_VAR), lambda node: "%" + variable_name(node.arg[0])),
+        (UPat(Ops.DEFINE_LOCAL), define_local),
     ]
 )

@@ -26,7 +26,7 @@ def remainder(ctx: Text, node: UOp) -> str:
     kind, name = type_text(dtype), mangled(dtype)
     a, b = (ctx.of(s) for s in node.src)
     x, y = (ctx.call("alu", f"llvm.fabs.{name}", kind, [(kind, value)]) for value in (a, b))
-    ratio = divided(ctx, node.src[1], kind, x, y)
+    ratio = divided(ctx, node.src[1], x, y)
     whole = ctx.call("alu", f"llvm.trunc.{name}", kind, [(kind, ratio)])
     factors = [(kind, ctx.let("alu", f"fneg {kind} {whole}")), (kind, y), (kind, x)]
     rest = ctx.call("alu", f"llvm.fma.{name}", kind, factors)
@@ -152,4 +152,4 @@ declare {word} @llvm.ctlz.{word}({word}, i1)
 """
 
 
-ROWS = PatternMatcher([(UPat(Ops.FMOD, name="node"), remainder)], on=_WORDS)
+ROWS = PatternMatcher([(UPat(Ops.FMOD), remainder)], on=_WORDS)

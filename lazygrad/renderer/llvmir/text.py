@@ -78,8 +78,9 @@ class Text(Writer):
     def keep(self, node: UOp, text: str) -> None:
         self.value[node] = text
 
-    def emit(self, line: str) -> None:
+    def emit(self, line: str) -> str:
         self.lines.append("  " + line)
+        return ""
 
     def let(self, prefix: str, instruction: str) -> str:
         """One instruction with a fresh name."""
@@ -102,9 +103,10 @@ class Text(Writer):
     def declare(self, intrinsic: str, result: str, arguments: Sequence[tuple[str, str]]) -> None:
         self.declared[f"declare {result} @{intrinsic}({', '.join(t for t, _ in arguments)})"] = None
 
-    def label(self, name: str) -> None:
+    def label(self, name: str) -> str:
         self.lines.append(f"{name}:")
         self.block = name
+        return ""
 
     def select(self, condition: str, dtype: DType, yes: str, no: str, lanes: bool = True) -> str:
         of_condition = type_text(dtypes.bool.vec(dtype.count)) if lanes else "i1"

@@ -23,10 +23,6 @@ def is_constant(node: UOp) -> bool:
     return all(s.op is Ops.CONST for s in node.src)
 
 
-def vector_of_constants(node: UOp) -> str:
-    return constant_text(tuple(s.arg for s in node.src), node.dtype)
-
-
 def repeated(ctx: Text, node: UOp) -> str:
     kind, scalar = type_text(node.dtype), type_text(node.dtype.scalar_type)
     single = ctx.let("alu", f"insertelement {kind} poison, {scalar} {ctx.of(node.src[0])}, i32 0")
@@ -40,10 +36,6 @@ def vector(ctx: Text, node: UOp) -> str:
     for lane, s in enumerate(node.src):
         value = ctx.let("alu", f"insertelement {kind} {value}, {scalar} {ctx.of(s)}, i32 {lane}")
     return value
-
-
-def one_lane(ctx: Text, node: UOp) -> str:
-    return ctx.filled(f"extractelement {{kind}} {{0}}, i32 {node.arg[0]}", node)
 
 
 def some_lanes(ctx: Text, node: UOp) -> str:
@@ -85,16 +77,20 @@ def _widened(ctx: Text, value: str, dtype: DType, lanes: int) -> str:
 
 ROWS = PatternMatcher(
     [
-        (UPat(Ops.VECTORIZE, name="node"), vector_of_constants, is_constant),
-        (UPat(Ops.VECTORIZE, name="node"), repeated, lambda node: all(s is node.src[0] for s in node.src)),
-        (UPat(Ops.VECTORIZE, name="node"), vector),
         (
-            UPat(Ops.GEP, name="node"),
-            lambda ctx, node: ctx.of(node.src[0]),
-            lambda node: node.src[0].dtype.count == 1,
+            UPat(Ops.VECTORIZE),
+            lambda node: constant_text(tuple(s.arg for s in node.src), node.dtype),
+            is_constant,
         ),
-        (UPat(Ops.GEP, name="node"), one_lane, lambda node: len(node.arg) == 1),
-        (UPat(Ops.GEP, name="node"), some_lanes),
-        (UPat(Ops.DOT, name="node"), dot),
+        (UPat(Ops.VECTORIZE), repeated, lambda node: all(s is node.src[0] for s in node.src)),
+        (UPat(Ops.VECTORIZE), vector),
+        (UPat(Ops.GEP), lambda ctx, node: ctx.of(node.src[0]), lambda node: node.src[0].dtype.count == 1),
+        (
+            UPat(Ops.GEP),
+            lambda ctx, node: ctx.filled(f"extractelement {{kind}} {{0}}, i32 {node.arg[0]}", node),
+            lambda node: len(node.arg) == 1,
+        ),
+        (UPat(Ops.GEP), some_lanes),
+        (UPat(Ops.DOT), dot),
     ]
 )

@@ -167,7 +167,7 @@ def _at_most(size: UOp) -> int:
     sources = tuple([_at_most(s) for s in size.src])
     if size.op in ELEMENTWISE and sources:
         return int(execute(size.op, size.dtype, sources, size.src[-1].dtype))
-    return 1
+    return 0 if size.op is Ops.RANGE else 1  # in its first turn, where most is left
 
 
 def _instructions(value: UOp, target: Target) -> float:

@@ -158,7 +158,7 @@ def main(arguments: list[str]) -> int:
         for name in targets:
             run = [*command, "--targets", name]
             done = subprocess.run(run, env={**os.environ, "CPU_TARGET": name}, capture_output=True, text=True)
-            print(done.stdout, end="")
+            print(done.stdout, end="", flush=True)
             if done.returncode:
                 print(f"{name}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
                 return done.returncode

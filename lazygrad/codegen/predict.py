@@ -18,16 +18,17 @@ from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.uop import UOp
 from ..target import Core, Launch, Target
 
-#: A store and a load of an accumulator that has no register.
-SPILL = 2.0
 #: Registers that hold no accumulators: what is loaded needs some.
 OTHERS = 3
+#: Computing and fetching go on together, but for this share of what takes less.
+ALONE = 0.3
 
 
 @dataclass
 class _Loop:
     """An open loop: how often it turns, what one turn issues besides inner loops, what waits for the last.
 
+    issued        all instructions; of these arithmetic on vectors, products among that, loads and stores
     accumulators  the registers that each turn adds to
     waits         cycles from one turn's sum to the next one's
     """
@@ -36,6 +37,10 @@ class _Loop:
     turns: float
     outer: _Loop | None
     issued: float = 0.0
+    arithmetic: float = 0.0
+    products: float = 0.0
+    loads: float = 0.0
+    stores: float = 0.0
     accumulators: float = 0.0
     waits: float = 0.0
     accesses: list[_Access] = field(default_factory=list)
@@ -84,7 +89,8 @@ def predict(uops: Sequence[UOp], target: Target) -> float:
     cycles = sum(_issue(loop, target) * math.prod(o.turns for o in loop.path()) for loop in loops)
     if any(u.op is Ops.SPECIAL for u in uops):
         return cycles * _waves(uops, target.launch)
-    cycles += _fetch(loops, target)
+    fetching = _fetch(loops, target)
+    cycles = max(cycles, fetching) + ALONE * min(cycles, fetching)
     pieces = next((loop.turns for loop in loops if _is_thread(loop)), 1.0)
     if pieces > 1 and target.threads > 1:
         return cycles * math.ceil(pieces / target.threads) / pieces + target.launch.fork
@@ -121,7 +127,12 @@ def _walk(uops: Sequence[UOp], target: Target, top: _Loop) -> list[_Loop]:
             now.waits = max(now.waits, _latency(u.src[1], target.core))
         elif u.op in (Ops.LOAD, Ops.STORE):
             value = u if u.op is Ops.LOAD else u.src[1]
-            now.issued += _instructions(value, target) * (1.0 if len(u.src) < 3 else 1.5)
+            count = _instructions(value, target) * (1.0 if len(u.src) < 3 else 1.5)
+            now.issued += count
+            if u.op is Ops.LOAD:
+                now.loads += count
+            else:
+                now.stores += count
             place = u.src[0]
             if place.op is Ops.INDEX and isinstance(place.src[0].dtype, PtrDType):
                 strides = moves.of(place.src[1])
@@ -129,8 +140,18 @@ def _walk(uops: Sequence[UOp], target: Target, top: _Loop) -> list[_Loop]:
                     now.issued += _uncoalesced(strides, local.get("lidx0"), value, target)
                 _note(now, place.src[0], float(value.dtype.itemsize), strides)
         elif u.op in LANEWISE or u.op in (Ops.VECTORIZE, Ops.GEP):
-            now.issued += _price(u, target)
+            count = _price(u, target)
+            now.issued += count
+            if not _is_scalar(u):
+                now.arithmetic += count
+            if u.op in (Ops.MUL, Ops.MULACC, Ops.DOT):
+                now.products += count
     return loops
+
+
+def _is_scalar(u: UOp) -> bool:
+    """Whether an operation is done beside those on vectors, as most of addresses and conditions."""
+    return u.op in LANEWISE and ((u.dtype.count == 1 and dtypes.is_int(u.dtype)) or u.dtype is dtypes.bool)
 
 
 def _once_in_a_loop(u: UOp) -> bool:
@@ -146,7 +167,7 @@ def _at_most(size: UOp) -> int:
     sources = tuple([_at_most(s) for s in size.src])
     if size.op in ELEMENTWISE and sources:
         return int(execute(size.op, size.dtype, sources, size.src[-1].dtype))
-    return 1
+    return 0 if size.op is Ops.RANGE else 1  # in its first turn, where most is left
 
 
 def _instructions(value: UOp, target: Target) -> float:
@@ -163,16 +184,27 @@ def _price(u: UOp, target: Target) -> float:
         return 1.0 if len(set(u.src)) == 1 else float(len(u.src))
     if u.op is Ops.GEP:
         return 1.0
-    if (u.dtype.count == 1 and dtypes.is_int(u.dtype)) or u.dtype is dtypes.bool:
+    if _is_scalar(u):
         return target.core.scalar * OPS[u.op].cost
     return OPS[u.op].cost * _instructions(u, target)
 
 
 def _issue(loop: _Loop, target: Target) -> float:
-    """Cycles of one turn, inner loops left out."""
+    """Cycles of one turn, inner loops left out: those of what is busy longest.
+
+    What has no register is stored in each turn, and its next sum waits until it is loaded again.
+    """
+    core = target.core
     spilled = max(0.0, loop.accumulators - (target.vector_registers - OTHERS)) if target.vector_bytes else 0.0
-    cycles = (loop.issued + SPILL * spilled) / target.core.issued
-    return max(cycles, loop.waits)
+    busiest = max(
+        loop.issued / core.issued,
+        loop.arithmetic / core.arithmetic,
+        loop.products / core.products,
+        loop.loads / core.loads,
+        loop.stores / core.stores,
+        loop.waits,
+    )
+    return busiest + spilled / core.stores
 
 
 def _latency(total: UOp, core: Core) -> float:
@@ -195,7 +227,7 @@ def _note(loop: _Loop, buffer: UOp, nbytes: float, strides: dict[UOp, int]) -> N
 
 
 def _fetch(loops: list[_Loop], target: Target) -> float:
-    """Cycles that wait for the lines which the caches do not have."""
+    """Cycles in which the lines come that a cache does not have, of the cache that waits longest."""
     line = target.memory.line
     inner: dict[int, float] = {}  # what a loop touches while it turns
     for loop in loops:
@@ -203,10 +235,11 @@ def _fetch(loops: list[_Loop], target: Target) -> float:
             path = loop.path()
             for depth, around in enumerate(path):
                 inner[id(around)] = inner.get(id(around), 0.0) + access.footprint(path[: depth + 1], line)
-    cycles = 0.0
+    longest = 0.0
     for size, rate in zip(target.memory.sizes, target.memory.rates, strict=False):
         if inner.get(id(loops[0]), 0.0) <= size:
             break  # all of it is still there from the run before
+        cycles = 0.0
         for loop in loops:
             path = loop.path()
             fitting = 0
@@ -216,7 +249,8 @@ def _fetch(loops: list[_Loop], target: Target) -> float:
             again = math.prod(around.turns for around in path[fitting + 1 :])
             for access in loop.accesses:
                 cycles += access.footprint(path[: fitting + 1], line) * again / rate
-    return cycles
+        longest = max(longest, cycles)
+    return longest
 
 
 class _Moves:

@@ -34,9 +34,9 @@ COMMON_CACHES = (32 << 10, 512 << 10, 16 << 20)
 class Core:
     """How fast one core computes; where nothing is said, as one of Zen 5, on which this was first measured.
 
-    issued     instructions on vectors, of any kind, that start in a cycle
-    products   multiply-adds of whole vectors that start in a cycle
-    loads      loads of whole vectors that start in a cycle
+    issued     instructions of any kind that start in a cycle
+    arithmetic, products, loads, stores   of these, on whole vectors: any arithmetic, multiplications and
+               multiply-adds, loads, stores
     add, multiply, multiply_add   cycles until the result of one, on floats, can be used
 
     What follows is in instructions on vectors, as long as whole ones take:
@@ -50,9 +50,11 @@ class Core:
     operations   simple ones on elements that it does in a microsecond, as kernels are: not at its best
     """
 
-    issued: float = 2.0
+    issued: float = 4.0
+    arithmetic: float = 2.0
     products: float = 2.0
     loads: float = 2.0
+    stores: float = 1.0
     add: float = 4.0
     multiply: float = 4.0
     multiply_add: float = 4.0
@@ -76,7 +78,8 @@ class Memory:
     caches     bytes of each data cache, innermost first; () = unknown
     line       bytes of a line, which is what moves between them
     alike      addresses so many bytes apart share a set of the first cache
-    rates      bytes a cycle that come from beyond the first, the second, the third cache
+    rates      bytes a cycle that come from beyond the first, the second, the third cache (on Zen 3, beside
+               what `python -m bench predict` measures)
     waits      cycles that a store waits for a line from the second cache, and from beyond it
     stream     bytes a microsecond that a long walk through memory brings
     hit, trip  in operations on elements: reading one that is in a cache; writing one to memory and reading it
@@ -86,7 +89,7 @@ class Memory:
     caches: tuple[int, ...] = ()
     line: int = 64
     alike: int = 4096
-    rates: tuple[float, float, float] = (32.0, 8.0, 4.0)
+    rates: tuple[float, float, float] = (32.0, 16.0, 6.0)
     waits: tuple[float, float] = (12.0, 40.0)
     stream: float = 25_000.0
     hit: int = 4

@@ -88,7 +88,7 @@ _K, _M = 1 << 10, 1 << 20
 #: Golden Cove, with vectors of 32 bytes.
 _GOLDEN_COVE = Core(loads=3, add=3)
 #: A product is begun before the sum that it is added to is there.
-_NEOVERSE_V = Core(products=4, loads=3, add=2, multiply=3, multiply_add=2)
+_NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, add=2, multiply=3, multiply_add=2)
 
 
 def _x86(level: str, core: Core = _PLAIN, *caches: int) -> Processor:
@@ -125,7 +125,7 @@ PROCESSORS = {
     "neoverse-v1": _arm(_NEOVERSE_V, 64 * _K, 1 * _M),
     "neoverse-v2": _arm(_NEOVERSE_V, 64 * _K, 2 * _M),
     # apple: the faster of their two kinds of cores
-    "apple-m1": _arm(Core(products=4, loads=3, add=3), 128 * _K, 12 * _M),
+    "apple-m1": _arm(Core(arithmetic=4, products=4, loads=3, add=3), 128 * _K, 12 * _M),
     "apple-m2": _arm(_PLAIN, 128 * _K, 16 * _M),
     "apple-m3": _arm(_PLAIN, 128 * _K, 16 * _M),
     "apple-m4": _arm(_PLAIN, 128 * _K, 16 * _M),

@@ -174,6 +174,12 @@ def test_a_loop_waits_as_long_as_its_processors_additions_take():
     assert predicted(ast, [], LLVMRenderer(slow)) > 2 * predicted(ast, [])
 
 
+def test_a_last_block_that_is_shorter_does_not_hide_the_others():
+    """The block's loop has min(16, what is left) turns."""
+    even, odd = (predicted(row_sum(64, 32 * turns), [Opt(R, 0, 32)]) for turns in (16, 18))
+    assert odd > even
+
+
 def test_on_a_grid_neighbours_read_neighbours():
     cuda = CUDARenderer("sm_90")
     columns = sink(store(0, load(1, plain(512, 512).permute((1, 0)))))

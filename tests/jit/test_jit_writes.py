@@ -589,3 +589,26 @@ def test_views_see_what_a_replay_writes():
     for call in range(3):
         step(Tensor([1.0]))
         assert first.item() == apart.tolist()[1] == 5.0 + call
+
+
+def test_a_parameter_of_a_layer_is_written_in_place():
+    """Its node is marked as its own, for gradients; that is no reader of the memory."""
+    layer = nn.Linear(3, 3)
+    optimizer = SGD([layer.weight, layer.bias], lr=0.1)
+
+    @TinyJit
+    def step(x):
+        optimizer.zero_grad()
+        loss = layer(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    with Tensor.train():
+        for _ in range(4):
+            step(numbers(2, 3))
+        weight, bias = layer.weight._storage.version, layer.bias._storage.version
+        losses = [step(numbers(2, 3)).item() for _ in range(3)]
+    assert losses == sorted(losses, reverse=True)
+    assert layer.weight._storage.version is weight
+    assert layer.bias._storage.version is bias

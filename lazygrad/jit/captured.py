@@ -18,15 +18,16 @@ from ..tensor.modes import mode
 from ..tensor.random import sampling
 from ..tensor.storage import Storage
 from .capture import Capture
+from .describer import without_unnamed
 from .environment import Environment
 from .errors import Changed
 from .nest import Nest
 from .outputs import Output
 from .session import Session
-from .specs import Call, ObjectSpec, PlainSpec, SameSpec, Spec, note_bind
+from .specs import Call, Spec, note_bind
 from .tensor_memory import Moves, moved, place_of, settled, storage_in_memory, tensor_on
 from .tensor_specs import TensorSpec
-from .written_memory import WatchedMemory, begin_writes, end_writes, is_alone
+from .written_memory import begin_writes, end_writes, is_watched
 
 #: Makes one tensor of a result, from the call and the tensors on each output.
 Made = Callable[[Call, list[list[Tensor]]], Tensor]
@@ -67,7 +68,8 @@ class Captured:
 
     def __init__(self, args: list[Spec], kwargs: dict[str, Spec], environment: Environment) -> None:
         self.args, self.kwargs, self.environment = args, kwargs, environment
-        self.modes = _modes()
+        #: what holds in a thread and changes what operations record
+        self._modes = mode.grad, mode.training
         self._flags_state = flags_state()
         self._flags = _flags()
 
@@ -79,7 +81,7 @@ class Captured:
         """Make it ready to run again. False where it cannot be: it adds to a part of a gradient's memory."""
         for spec in (*self.args, *self.kwargs.values()):
             if not self.environment.every:
-                _prune(spec, self.environment.names)
+                without_unnamed(spec, self.environment.names)
         self.specs = specs
         #: what the tensors among the arguments are like
         self.signature = tuple((spec.shape, spec.dtype, spec.device) for spec in specs)
@@ -191,7 +193,6 @@ class Captured:
             return place is not None and place[0].base in used
 
         self.written = [external for external in self.external if external.written]
-        self._watched = WatchedMemory([external.storage for external in self.written])
         self.environment.close(is_used, [gradient.of(call) for gradient in self.gradients])
         held = {place[0].base for t in self.environment.tensors() if (place := place_of(t)) is not None}
         #: arguments that the function also sees otherwise: they must be in the same memory every time
@@ -240,8 +241,8 @@ class Captured:
                     changed = changed or reason
         if changed is not None:
             raise changed
-        if _modes() != self.modes:
-            raise Changed("Tensor.training or no_grad", self.modes, _modes())
+        if mode.grad != self._modes[0] or mode.training != self._modes[1]:
+            raise Changed("Tensor.training or no_grad", self._modes, (mode.grad, mode.training))
         overlay, changes = flags_state()
         if overlay is not self._flags_state[0] or changes != self._flags_state[1]:
             if _flags() != self._flags:
@@ -305,19 +306,23 @@ class Captured:
         `build` puts them in their places.
         """
         replay = self.replay
-        writes = self._watched.disturbed()
+        writes = []
+        for each in self.written:
+            if is_watched(each.storage, each.buffer):
+                writes.append(each.storage)
         for number in self._written:
             storage = storage_in_memory(call.tensors[number])
-            if not is_alone(storage):
+            if is_watched(storage, call.buffers[number].base):
                 writes.append(storage)
         if writes:
             self._begin(writes, call)
-        handles = [call.buffers[number]._buf for number in self._slots]
-        made = []
+        buffers, handles, made = call.buffers, [], []
+        for number in self._slots:
+            handles.append(buffers[number]._buf)
         for output in self.outputs:
-            buffer, results = output.take(call.binds, numbers)
+            buffer, tensors = output.take(call.binds, numbers)
             handles.append(buffer._buf)
-            made.append(results)
+            made.append(tensors)
         values = self._values(call) if self._changing else []
         if writes:
             with uninterrupted():  # what was written must not seem as it was
@@ -330,7 +335,10 @@ class Captured:
         for gradient in self.gradients:
             tensor = gradient.of(call)
             tensor.grad = None if gradient.made is None else gradient.made(call, made)
-        return [part(call, made) for part in self._made]
+        results = []
+        for part in self._made:
+            results.append(part(call, made))
+        return results
 
     def _values(self, call: Call) -> list[int]:
         """What the changing integers are in this call."""
@@ -387,11 +395,6 @@ def _part(kind: type[Tensor], tensor: Tensor, size: int, moves: Moves) -> Tensor
     return kind._make(moved(reshape(peel(tensor._value()), (size,)), moves), tensor).detach()
 
 
-def _modes() -> tuple[bool, bool]:
-    """What holds in this thread and changes what operations record."""
-    return mode.grad, mode.training
-
-
 def _flags() -> tuple[Any, ...]:
     """What changes the kernels of the same function."""
     flags = [flag.value for flag in ContextVar.of_code]
@@ -400,23 +403,3 @@ def _flags() -> tuple[Any, ...]:
 
 def _form(args: Any, kwargs: Any) -> str:
     return f"{len(args)} arguments and {sorted(kwargs) or 'no keywords'}"
-
-
-def _prune(spec: Spec, names: set[str]) -> bool:
-    """Leave out attributes of modules that hold no tensor and that no function of the user names.
-
-    Says whether anything is left that changes from call to call.
-    """
-    matters = isinstance(spec, TensorSpec) or not isinstance(spec, (PlainSpec, SameSpec, ObjectSpec))
-    if isinstance(spec, ObjectSpec):
-        kept = {}
-        for name, part in spec.fields.items():
-            inside = _prune(part, names)
-            if inside or spec.whole or name in names:
-                kept[name] = part
-        spec.fields = kept
-        spec.names = None if spec.whole else names
-        return bool(kept)
-    for part in spec.parts():
-        matters = _prune(part, names) or matters
-    return matters

@@ -114,3 +114,23 @@ class Describer:
             self._number[id(value)] = len(self.tensors)
             self.tensors.append((value, spec))
         return spec
+
+
+def without_unnamed(spec: Spec, names: set[str]) -> bool:
+    """Leave out attributes of modules that hold no tensor and that no function of the user names.
+
+    Says whether anything is left that changes from call to call.
+    """
+    matters = isinstance(spec, TensorSpec) or not isinstance(spec, (PlainSpec, SameSpec, ObjectSpec))
+    if isinstance(spec, ObjectSpec):
+        kept = {}
+        for name, part in spec.fields.items():
+            inside = without_unnamed(part, names)
+            if inside or spec.whole or name in names:
+                kept[name] = part
+        spec.fields = kept
+        spec.names = None if spec.whole else names
+        return bool(kept)
+    for part in spec.parts():
+        matters = without_unnamed(part, names) or matters
+    return matters

@@ -20,8 +20,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..dtype import DType
-from ..engine.frames import PACKAGE
 from ..ir.uop import UOp
 from ..tensor import Tensor
 from .bytecode import EVERY, Reads, is_user_code, parameters_of, reads_of
@@ -33,6 +31,7 @@ from .python_values import MISSING, PLAIN, fields_of, is_closed_module, is_insta
 from .reachable import Reach
 from .specs import Call, PlainSpec, SameSpec
 from .tensor_specs import HeldSpec
+from .told_sizes import tells_size
 
 
 class Environment:
@@ -104,7 +103,7 @@ class Environment:
                     self._refuse(reads_outside(random.Random().random, frame))
             elif event == "c_call":
                 self._refuse(reads_outside(arg, frame))
-            elif self.hides_sizes and event == "return" and _tells(frame, arg):
+            elif self.hides_sizes and event == "return" and tells_size(frame, arg):
                 self._refuse(f"Python asks for `{frame.f_code.co_name}`")
             if outer is not None:
                 outer(frame, event, arg)
@@ -378,33 +377,6 @@ class Environment:
 
 _DRAWS_TWO = random.Random.gauss.__code__  # and keeps one of them for its next call
 _READS_ENVIRONMENT = type(os.environ).__getitem__.__code__
-
-
-#: Members of lazygrad's classes that tell numbers and texts, but never one that depends on a size.
-_TELL_NO_SIZE = frozenset(("ndim", "device", "requires_grad", "training", "__enter__", "__exit__"))
-
-
-def _tells(frame: types.FrameType, value: Any) -> bool:
-    """Whether lazygrad returns to other code what may be, or depend on, the size of a tensor.
-
-    A library that lazygrad itself has called, as one that counts or caches, may know.
-    """
-    caller = frame.f_back
-    if caller is None or not frame.f_code.co_filename.startswith(PACKAGE):
-        return False
-    if caller.f_code.co_filename.startswith(PACKAGE) or frame.f_code.co_name in _TELL_NO_SIZE:
-        return False
-    return not _is_sizeless(value) and user_who_called(caller) is not None
-
-
-def _is_sizeless(value: Any) -> bool:
-    if value is None or value is NotImplemented or isinstance(value, (Tensor, DType)):
-        return True
-    if type(value) in (list, tuple):
-        return all(map(_is_sizeless, value))
-    if type(value) is dict:
-        return all(type(key) is str for key in value) and all(map(_is_sizeless, value.values()))
-    return isinstance(value, (type, types.FunctionType, types.MethodType))
 
 
 def _parts(defaults: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,8 +28,8 @@ KNOWN_SIZES = 64
 class Output:
     """Memory that a replay fills and hands out as tensors.
 
-    Those of an earlier call that nobody holds any more are handed out again. Who keeps its results has no use
-    for that: then few calls look for free ones, or note what they made.
+    That of an earlier call is filled again when the tensors on it are gone and nobody was told the node that
+    they stood for. Who keeps its results has no use for that: then few calls look for free memory.
     """
 
     def __init__(self, like: Buffer, parts: Sequence[tuple[type[Tensor], Moves]]) -> None:
@@ -49,24 +48,27 @@ class Output:
     def take(self, binds: dict[str, int], numbers: str | None = None) -> tuple[Buffer, list[Tensor]]:
         """Memory that nobody holds, and the tensors on it; with a number for the Variable `numbers`."""
         if self.symbolic:
-            buffer, _, made = self._fresh(self._views_for(binds, numbers))
-            return buffer, made
+            made = self._fresh(self._views_for(binds, numbers))
+            return made.buffer, made.tensors()
         if self.rest:
             self.rest -= 1
-            buffer, _, made = self._fresh(self.views)
-            return buffer, made
-        for number, kept in enumerate(self.kept):
-            if kept.is_free():
-                self.kept.append(self.kept.pop(number))  # the next call finds the other one first
+            made = self._fresh(self.views)
+            return made.buffer, made.tensors()
+        for kept in self.kept:
+            if kept.is_let_go():
                 self.longest = 0
-                return kept.buffer, kept.tensors
+                if kept.is_unseen():
+                    if kept is not self.kept[-1]:
+                        self.kept.reverse()  # the next call finds the other one first
+                    return kept.buffer, kept.tensors()
+                self.kept.remove(kept)  # whoever else sees it has it alone now
+                break
         if len(self.kept) >= KEPT_RESULTS:
             self.kept.pop(0)
             self.rest = self.longest = min(self.longest + 1, LONGEST_REST)
-        self.kept.append(Kept(*self._fresh(self.views)))
-        kept = self.kept[-1]
-        kept.learn()
-        return kept.buffer, kept.tensors
+        made = self._fresh(self.views)
+        self.kept.append(made)
+        return made.buffer, made.tensors()
 
     def _views_for(self, binds: dict[str, int], numbers: str | None) -> list[View]:
         """The movements for what the Variables are in this call, and with a number for one of them."""
@@ -85,12 +87,11 @@ class Output:
             self.known[key] = views
         return views
 
-    def _fresh(self, views: list[View]) -> tuple[Buffer, Storage, list[Tensor]]:
+    def _fresh(self, views: list[View]) -> Kept:
         buffer = self.like.fresh()
-        node = version_on(self.place, buffer)
-        storage = Storage(node)
-        made = [tensor_on(view.kind, storage, view.of(node)) for view in views]
-        return buffer, storage, made
+        storage = Storage(version_on(self.place, buffer))
+        storage.known = False
+        return Kept(buffer, storage, views)
 
 
 class View:
@@ -119,48 +120,34 @@ class View:
 
 
 class Kept:
-    """The results of one call on one output; its reference counts tell when nobody else holds them."""
+    """The memory of a result, to be handed out again when the tensors on it are gone."""
 
-    __slots__ = (
-        "_buffer",
-        "_nodes",
-        "_tensors",
-        "_version",
-        "buffer",
-        "nodes",
-        "storage",
-        "tensors",
-        "version",
-    )
+    __slots__ = ("_parts", "_version", "buffer", "storage")
 
-    def __init__(self, buffer: Buffer, storage: Storage, tensors: list[Tensor]) -> None:
-        self.buffer, self.tensors, self.storage = buffer, tensors, storage
-        self.version = storage.version
-        self.nodes = [tensor._uop for tensor in tensors]
+    def __init__(self, buffer: Buffer, storage: Storage, views: list[View]) -> None:
+        self.buffer, self.storage = buffer, storage
+        self._version = version = storage.version
+        self._parts = [(view.kind, view.of(version)) for view in views]
 
-    def learn(self) -> None:
-        """Note the counts: nobody else holds anything of it yet."""
-        count = sys.getrefcount
-        self._buffer, self._version = count(self.buffer), count(self.version)
-        self._tensors = [count(self.tensors[n]) for n in range(len(self.tensors))]
-        self._nodes = [count(self.nodes[n]) for n in range(len(self.nodes))]
-
-    def is_free(self) -> bool:
-        """Whether the caller let go of everything, and all is as it was made."""
-        count, storage = sys.getrefcount, self.storage
-        if count(self.buffer) != self._buffer or count(self.version) != self._version:
-            return False
-        if self.buffer.exported or storage.version is not self.version:
-            return False
-        for n in range(len(self.tensors)):
-            if count(self.tensors[n]) != self._tensors[n] or count(self.nodes[n]) != self._nodes[n]:
-                return False
-            tensor = self.tensors[n]
-            if tensor._uop is not self.nodes[n] or tensor._storage is not storage:
-                return False
-            if tensor.grad is not None or tensor._requires_grad or not tensor._leaf:
+    def is_let_go(self) -> bool:
+        """Whether the tensors on the memory are gone."""
+        for tensor in self.storage.tensors.values():  # noqa: SIM110  a third of the time of all()
+            if tensor() is not None:
                 return False
         return True
+
+    def is_unseen(self) -> bool:
+        """Whether nobody else sees the memory either: neither a graph, nor numpy."""
+        storage = self.storage
+        return not storage.known and storage.version is self._version and not self.buffer.exported
+
+    def tensors(self) -> list[Tensor]:
+        """New tensors on the memory."""
+        storage, made = self.storage, []
+        storage.tensors.clear()
+        for kind, node in self._parts:
+            made.append(tensor_on(kind, storage, node))
+        return made
 
 
 def numbered(moves: Moves, shape: tuple[sint, ...], name: str, size: int) -> Moves:

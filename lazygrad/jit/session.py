@@ -25,7 +25,6 @@ from .errors import JitError
 from .specs import binds_in, unbound
 from .tensor_memory import copied_whole, memory_of, one_device, put_into_memory, version_in
 from .tensor_specs import TensorSpec, part_is_written
-from .written_memory import is_alone
 
 _IN_MEMORY = (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.CONST)
 
@@ -98,7 +97,7 @@ class Session:
             if version.op is not Ops.BUFFER or "buffer" not in version.facts:
                 continue
             self._memory[storage] = buffer_of(version).base
-            if not is_alone(storage):
+            if storage.known:
                 if version not in renamed:
                     renamed[version] = version_in(buffer_of(version))
                     renamed[version].facts["values"] = version.facts.get("values", [])

@@ -128,8 +128,9 @@ class HeldSpec(Spec):
         if value is self.tensor and value._storage is self.storage:
             if self.storage is not None or value._uop is self.node or value.uop is self.node:
                 return
-        if self.storage is not None and storage_of(value) is self.storage and value.uop is self.tensor.uop:
-            return
+        if self.storage is not None and storage_of(value) is self.storage:
+            if value._node() is self.tensor._node():
+                return
         raise Changed(self.name, "one tensor", "another")
 
 

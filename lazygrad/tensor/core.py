@@ -102,6 +102,14 @@ class TensorCore(metaclass=TrainingFlag):
     @property
     def uop(self) -> UOp:
         """The node of the tensor graph that this tensor stands for now."""
+        node = self._node()
+        storage = self._storage
+        if storage is not None:
+            storage.known = True  # whoever asks may keep it
+        return node
+
+    def _node(self) -> UOp:
+        """The same for those who keep no graph on it."""
         node = self._uop  # alive to the end: while it is, no other thread writes what it has become
         base = base_of(node)
         changed = "becomes" in base.facts or (base.op is Ops.MULTI and has_become(base))
@@ -133,7 +141,7 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _memory(self) -> Storage | None:
         """The storage that this tensor is a view of; None where it is not (yet) in memory."""
-        self.uop  # noqa: B018 - follow what has been computed since
+        self._node()  # follow what has been computed since
         if self._storage is not None:
             self._storage.refresh()
         return self._storage
@@ -141,7 +149,7 @@ class TensorCore(metaclass=TrainingFlag):
     def _claim_memory(self) -> Storage | None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         with table_lock:  # no other thread runs or writes what is looked at
-            node = self.uop
+            node = self._node()
             if self._storage is not None:
                 self._storage.refresh()
             elif is_view(node):
@@ -153,7 +161,7 @@ class TensorCore(metaclass=TrainingFlag):
         """The node to compute so that this tensor is in memory: padding and bare constants are stored too,
         and a new value of which several elements would share memory.
         """
-        node = self._value()
+        node = latest(self._node())
         if base_of(node).op is Ops.CONST or is_padded(node) or (self._own and overlaps(node)):
             if is_marked(node):
                 node = node.replace(src=(UOp(Ops.CONTIGUOUS, node.dtype, node.src),))

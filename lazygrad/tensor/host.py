@@ -14,7 +14,7 @@ from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
-from ..schedule.versions import buffer_of, mark_buffer, new_buffer, peel
+from ..schedule.versions import buffer_of, latest, mark_buffer, new_buffer, peel
 from ..shape.movement import base_and_tracker, reshape
 from .computing import pending_nodes
 from .face import Tensor
@@ -85,11 +85,11 @@ class Host(Tensor):
     def _host_buffer(self) -> tuple[Buffer, Any]:
         """This tensor's memory on the host, and the tracker that finds its elements there."""
         plain: Tensor = self
-        value = self._value()
+        value = latest(self._node())
         if base_of(value).op in (Ops.CONST, Ops.IOTA) or not base_and_tracker(peel(value))[1].contiguous:
             plain = self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,)))
-        realize_nodes([plain._value()], pending_nodes)
-        base, tracker = base_and_tracker(peel(plain._value()))
+        realize_nodes([latest(plain._node())], pending_nodes)
+        base, tracker = base_and_tracker(peel(latest(plain._node())))
         buffer = buffer_of(base)
         if not buffer.is_allocated:
             allocate_empty(buffer)

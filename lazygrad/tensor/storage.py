@@ -25,17 +25,21 @@ class Viewer(Protocol):
     _uop: UOp
     _storage: Storage | None
 
-    @property
-    def uop(self) -> UOp: ...
+    def _node(self) -> UOp: ...
 
 
 class Storage:
-    """The memory that some tensors are views of. `version` is its newest version."""
+    """The memory that some tensors are views of. `version` is its newest version.
 
-    __slots__ = ("__weakref__", "room", "tensors", "version")
+    known  whether somebody was given a node on the newest version, and may have made a graph that reads it;
+           if not, nothing but the living tensors looks at the memory, and what numpy was given
+    """
+
+    __slots__ = ("__weakref__", "known", "room", "tensors", "version")
 
     def __init__(self, version: UOp) -> None:
         self.version = version
+        self.known = True
         self.tensors: dict[int, weakref.ref[Viewer]] = {}
         self.room = 64  #: so many are noted before those that died are looked for
         if "holders" in version.facts:
@@ -66,16 +70,16 @@ class Storage:
             version = base_of(latest(self.version))
             if version is not self.version:
                 for tensor in self.views():
-                    tensor.uop  # noqa: B018  it follows too
-                self.version = version
+                    tensor._node()  # it follows too
+                self.version, self.known = version, True
                 self._claim()
 
-    def move_to(self, version: UOp) -> None:
+    def move_to(self, version: UOp, known: bool = True) -> None:
         """Make every view a view of the new version."""
         old = self.version
         if version is old:
             return
-        self.version = version
+        self.version, self.known = version, known  # before a thread can be told the version
         self._claim()
         for tensor in self.views():
             tensor._uop = rebase(tensor._uop, old, version)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import weakref
 from collections import namedtuple
 from typing import Any
 
@@ -73,6 +74,34 @@ def test_a_view_of_a_result_is_not_overwritten():
     f = TinyJit(lambda x: (x + 1).reshape(2, 2))
     views = [f(Tensor([0.0, 1.0, 2.0, float(call)]))[1] for call in range(6)]
     assert [v.tolist() for v in views] == [[3.0, call + 1.0] for call in range(6)]
+
+
+def test_a_result_whose_node_somebody_holds_is_not_overwritten():
+    f = TinyJit(lambda x: x + 1)
+    nodes = [f(Tensor([float(call)])).uop for call in range(8)]
+    assert [Tensor(node).item() for node in nodes] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+
+
+def test_a_result_that_a_cycle_holds_is_not_overwritten():
+    f = TinyJit(lambda x: x + 1)
+    refs = []
+    gc.disable()
+    try:
+        for call in range(8):
+            cycle = [f(Tensor([float(call)]))]
+            cycle.append(cycle)
+            refs.append(weakref.ref(cycle[0]))
+        held = [ref() for ref in refs]
+    finally:
+        gc.enable()
+    assert [t.item() for t in held] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+
+
+def test_a_result_that_is_gone_does_not_come_back():
+    """Its memory does, on which the next result is another tensor."""
+    f = TinyJit(lambda x: x + 1)
+    refs = [weakref.ref(f(Tensor([float(call)]))) for call in range(8)]
+    assert [ref() for ref in refs] == [None] * 8
 
 
 def test_a_result_may_be_written_in_place():

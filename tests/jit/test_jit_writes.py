@@ -535,3 +535,80 @@ def test_an_argument_that_was_made_of_a_broadcast_value_is_its_own():
         look(x)
     x += 1
     assert look(x).tolist() == [[4, 6], [4, 6]]
+
+
+# ---- who looks at the memory that a replay writes ----
+
+
+def add_to(state):
+    """A jit that adds to a tensor from outside, past its captures."""
+    step = TinyJit(lambda x: (state.assign(state + x), None)[1])
+    for _ in range(4):
+        step(Tensor([1.0]))
+    return step
+
+
+def test_what_was_recorded_between_replays_reads_the_memory_as_it_was():
+    state = Tensor([0.0]).realize()
+    step = add_to(state)
+    doubled = []
+    for call in range(6):
+        if call % 2:
+            doubled.append(state * 2)
+        step(Tensor([1.0]))
+    assert [t.item() for t in doubled] == [10.0, 14.0, 18.0]
+    assert state.item() == 10.0
+
+
+def test_a_node_that_is_held_over_a_replay_has_lost_its_value():
+    state = Tensor([0.0]).realize()
+    step = add_to(state)
+    node = state.uop
+    step(Tensor([1.0]))
+    with pytest.raises(RuntimeError, match="is gone"):
+        Tensor(node).tolist()
+    assert state.item() == 5.0
+
+
+def test_replays_that_nobody_looks_at_make_no_versions():
+    """The node stays, and so do the values that are read: the host's reading keeps no node."""
+    state = Tensor([0.0]).realize()
+    step = add_to(state)
+    step(Tensor([1.0]))
+    version = state._storage.version
+    for call in range(5):
+        step(Tensor([1.0]))
+        assert state.item() == 6.0 + call
+    assert state._storage.version is version
+
+
+def test_views_see_what_a_replay_writes():
+    state = Tensor([0.0, 0.0]).realize()
+    step = add_to(state)
+    first, apart = state[0], state.detach()
+    for call in range(3):
+        step(Tensor([1.0]))
+        assert first.item() == apart.tolist()[1] == 5.0 + call
+
+
+def test_a_parameter_of_a_layer_is_written_in_place():
+    """Its node is marked as its own, for gradients; that is no reader of the memory."""
+    layer = nn.Linear(3, 3)
+    optimizer = SGD([layer.weight, layer.bias], lr=0.1)
+
+    @TinyJit
+    def step(x):
+        optimizer.zero_grad()
+        loss = layer(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    with Tensor.train():
+        for _ in range(4):
+            step(numbers(2, 3))
+        weight, bias = layer.weight._storage.version, layer.bias._storage.version
+        losses = [step(numbers(2, 3)).item() for _ in range(3)]
+    assert losses == sorted(losses, reverse=True)
+    assert layer.weight._storage.version is weight
+    assert layer.bias._storage.version is bias

@@ -2,15 +2,16 @@
 
 `graph_rewrite` applies a table of rules until none matches: for what a node and its (rewritten) sources say.
 `transform` asks one function of each node, which sees the node as it was beside its new sources: for what
-changes types, or depends on where a node stands.
+changes types, or depends on where a node stands. `resolve` is for passes that ask what a node is at some
+indices, or at some place: each question is answered once, after those that it raises.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from .index import note_bounds, rebuild
 from .pattern import PatternMatcher, Rule
@@ -60,6 +61,9 @@ def notify(name: str, rule: Callable[..., Any], before: UOp, after: UOp) -> None
 class RewriteError(RuntimeError):
     """Rules that never come to an end."""
 
+
+Question = TypeVar("Question", bound=Hashable)
+Answer = TypeVar("Answer")
 
 #: A node on new sources.
 Rebuild = Callable[[UOp, tuple[UOp, ...]], UOp]
@@ -171,23 +175,53 @@ def _endless(name: str, node: UOp, becomes: dict[UOp, UOp], cause: dict[UOp, Rul
 def transform(
     root: UOp,
     change: Change,
-    name: str,
+    name: str | None,
     *,
     rebuild: Rebuild = same_value,
     order: Iterable[UOp] | None = None,
+    done: dict[UOp, UOp] | None = None,
 ) -> UOp:
     """The graph with each node as `change` says, which is asked once of each, after its sources.
 
-    `order` is `root.toposort()`, for who has it.
+    `order` is `root.toposort()`, for who has it; `done` says of some nodes what they become, and is filled.
+    Without a name nobody is told: for parts of a change that is told as a whole, as an Opt is.
     """
-    done: dict[UOp, UOp] = {}
-    watchers = watched()
+    done = {} if done is None else done
+    watchers = watched() and name is not None
     for node in root.toposort() if order is None else order:
+        if node in done:
+            continue
         src = tuple([done[s] for s in node.src])
         made = change(node, src)
         if made is None:
             made = node if src == node.src else rebuild(node, src)
         elif watchers and made is not node:
-            notify(name, change, node, made)
+            notify(str(name), change, node, made)
         done[node] = made
+    return done[root]
+
+
+def resolve(
+    root: Question,
+    needs: Callable[[Question], Sequence[Question]],
+    answer: Callable[[Question], Answer],
+    done: dict[Question, Answer],
+) -> Answer:
+    """The answer to a question; each is asked once, after all that it needs. `done` holds what is known.
+
+    No recursion: graphs are deeper than Python's stack.
+    """
+    stack = [root]
+    while stack:
+        question = stack[-1]
+        if question in done:
+            stack.pop()
+            continue
+        waiting = [need for need in needs(question) if need not in done]
+        if waiting:
+            waiting.reverse()
+            stack.extend(waiting)
+            continue
+        stack.pop()
+        done[question] = answer(question)
     return done[root]

@@ -10,7 +10,7 @@ import pytest
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops, PatternMatcher, RewriteError, UOp, UPat, Variable, graph_rewrite, observe
 from lazygrad.ir.index import bounds
-from lazygrad.ir.rewrite import same_value, transform
+from lazygrad.ir.rewrite import resolve, same_value, transform
 
 x, y = UPat.var("x"), UPat.var("y")
 c0, c1 = UPat.cvar("c0"), UPat.cvar("c1")
@@ -174,3 +174,30 @@ def test_transformations_are_watched():
     ):
         transform(-A, widened, "widen")
     assert seen == [("widen", __file__, Ops.UNIQUE, dtypes.int64), ("widen", __file__, Ops.NEG, dtypes.int64)]
+
+
+# ---- resolve ----
+
+
+def test_a_question_is_answered_once_after_those_that_it_raises():
+    asked = []
+
+    def answer(n):
+        asked.append(n)
+        return done[n - 1] + done[n - 2]
+
+    done = {0: 0, 1: 1}
+    assert resolve(6, lambda n: (n - 2, n - 1), answer, done) == 8
+    assert asked == [2, 3, 4, 5, 6]
+    assert resolve(6, lambda n: (), answer, done) == 8
+    assert resolve(20_000, lambda n: (n - 1,), lambda n: done[n - 1], done) == 8
+
+
+def test_a_transformation_starts_from_what_is_known_and_may_be_silent():
+    seen = []
+    with observe(lambda *rewrite: seen.append(rewrite)):
+        done = {A: B}
+        assert transform(-A, lambda node, src: None, None, done=done) is -B
+        assert transform(-A, widened, None).dtype is dtypes.int64
+    assert not seen
+    assert done[-A] is -B

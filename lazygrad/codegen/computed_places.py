@@ -11,6 +11,7 @@ from ..dtype import DType, dtypes
 from ..ir import index
 from ..ir.index import FALSE, TRUE, sint
 from ..ir.ops import Ops
+from ..ir.rewrite import resolve
 from ..ir.uop import UOp
 from ..simplify.validity import conjuncts
 
@@ -36,18 +37,9 @@ def computed_place(value: UOp, size: sint) -> tuple[UOp, UOp]:
 def _as_arithmetic(root: UOp, known: UOp) -> UOp:
     """Index arithmetic that is equal to a data integer wherever `known` holds."""
     done: dict[UOp, UOp] = {}
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        below = _below(node)
-        waiting = [s for s in below if s not in done]
-        if waiting:
-            stack.extend(waiting)
-            continue
-        stack.pop()
-        if node not in done:
-            done[node] = _number(node, tuple([done[s] for s in below]), known)
-    return done[root]
+    return resolve(
+        root, _below, lambda node: _number(node, tuple([done[s] for s in _below(node)]), known), done
+    )
 
 
 def _below(node: UOp) -> tuple[UOp, ...]:

@@ -20,7 +20,7 @@ from ..ir.index import FALSE, TRUE, sint
 from ..ir.nest import ranges_of
 from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import WORDS
-from ..ir.rewrite import notify, watched
+from ..ir.rewrite import notify, resolve, watched
 from ..ir.uop import UOp
 from ..shape import Shape, shape_of, shape_text
 from ..simplify import fold
@@ -157,26 +157,21 @@ class Indexer:
 
     def value(self, root: UOp, indices: Indices) -> UOp:
         """The value of `root` at `indices`: loads, arithmetic and reductions of single elements."""
-        values, plans = self.values, self.plans
-        stack: list[Key] = [(root, indices, TRUE)]
-        while stack:
-            key = stack[-1]
-            if key in values:
-                stack.pop()
-                continue
-            plan = plans.get(key)
-            if plan is None:
-                plan = plans[key] = self._needs(*key)
-            waiting = [k for k in plan[0] if k not in values]
-            if waiting:
-                waiting.reverse()
-                stack.extend(waiting)
-                continue
-            stack.pop()
-            made = values[key] = self._make(*key, [values[k] for k in plan[0]], plan[1])
-            if watched():
-                notify("lower", Indexer._make, key[0], made)
-        return values[(root, indices, TRUE)]
+        return resolve((root, indices, TRUE), self._asked, self._answer, self.values)
+
+    def _asked(self, key: Key) -> tuple[Key, ...]:
+        """The values that one is made of."""
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.plans[key] = self._needs(*key)
+        return plan[0]
+
+    def _answer(self, key: Key) -> UOp:
+        below, more = self.plans[key]
+        made = self._make(*key, [self.values[k] for k in below], more)
+        if watched():
+            notify("lower", Indexer._make, key[0], made)
+        return made
 
     def position(self, where: UOp, indices: Indices, size: sint) -> tuple[UOp, UOp]:
         """A computed index as index arithmetic, and whether it is inside of [0, size)."""

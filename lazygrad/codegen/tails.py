@@ -16,6 +16,7 @@ from ..ir.args import AxisType, RangeArg
 from ..ir.index import as_sint
 from ..ir.nest import closed_ranges, output_ranges, ranges_of
 from ..ir.ops import COMPARISONS, Ops
+from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from .ranges import IN_REGISTERS, make_range, scanned_ranges, substitute_ranges
 
@@ -110,13 +111,13 @@ def _cut(sink: UOp, loop: UOp) -> UOp:
             once = make_range(2, fresh + len(nodes), AxisType.THREAD)
             stores = tuple([_only_where(store, index.equal(once, index.const(0))) for store in stores])
         return sink.replace(src=main.src + stores)
-    done: dict[UOp, UOp] = {}
-    for node in nodes:
-        src = tuple([done[s] for s in node.src])
-        made = node if src == node.src else index.rebuild(node, src)
-        if node.op is Ops.REDUCE and loop in node.src[1:]:
-            main = substitute_ranges(made, {loop: shorter})
-            tail = substitute_ranges(made, {**copies(node.src[1:]), loop: last})
-            made = UOp(node.arg, node.dtype, (main, tail))
-        done[node] = made
-    return done[sink]
+
+    def in_parts(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if node.op is not Ops.REDUCE or loop not in node.src[1:]:
+            return None
+        made = node.replace(src=src)
+        main = substitute_ranges(made, {loop: shorter})
+        tail = substitute_ranges(made, {**copies(node.src[1:]), loop: last})
+        return UOp(node.arg, node.dtype, (main, tail))
+
+    return transform(sink, in_parts, "cut tails", rebuild=index.rebuild, order=nodes)

@@ -21,6 +21,7 @@ from ..ir import index
 from ..ir.index import FALSE, TRUE
 from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values, stage_stores
 from ..ir.ops import Ops
+from ..ir.rewrite import notify, resolve, watched
 from ..ir.uop import UOp
 from ..target import Target
 from .borders import split_borders
@@ -109,26 +110,22 @@ class _Expander:
 
     def expand(self, root: UOp, place: Place) -> None:
         """Work out every value that a STORE at one place needs."""
-        stack = self.needs(root, place)
-        done = self.done
-        while stack:
-            key = stack[-1]
-            if key in done:
-                stack.pop()
-                continue
-            node, place = key
-            if node not in self.touched:
-                done[key] = node
-                if node.op is Ops.STAGE:
-                    self.apart.append(node)
-                stack.pop()
-                continue
-            waiting = [need for need in self.needs(node, place) if need not in done]
-            if waiting:
-                stack.extend(reversed(waiting))
-                continue
-            stack.pop()
-            done[key] = self.build(node, place)
+        for need in reversed(self.needs(root, place)):
+            resolve(need, self._asked, self._answer, self.done)
+
+    def _asked(self, key: tuple[UOp, Place]) -> list[tuple[UOp, Place]]:
+        return self.needs(*key) if key[0] in self.touched else []
+
+    def _answer(self, key: tuple[UOp, Place]) -> UOp:
+        node, place = key
+        if node in self.touched:
+            made = self.build(node, place)
+            if watched():
+                notify("vectorize", _Expander.build, node, made)
+            return made
+        if node.op is Ops.STAGE:
+            self.apart.append(node)
+        return node
 
     def needs(self, node: UOp, place: Place) -> list[tuple[UOp, Place]]:
         if node.op is Ops.REDUCE:

@@ -46,8 +46,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** of index expressions and conditions
 
     bounds: tuple[int, int]
-    """ir/index/bounds (codegen/checks, codegen/decompose, codegen/split_lanes, codegen/widths): the least and
-    the greatest value of an integer or bool; passes set it where a new node shows less than the old one did.
+    """ir/index/bounds: the least and the greatest value of an integer or bool; passes note it where a new
+    node shows less than they know, also on a float that is sure to fit an integer type: what it truncates to.
     """
 
     terms: tuple[dict[tuple[Node, ...], int], int]

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
-from lazygrad.codegen.grid import assign_grid
+from lazygrad.codegen.grid import _share, assign_grid
 from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.linearize import linearize
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, apply_opts
+from lazygrad.codegen.ranges import make_range
 from lazygrad.dtype import dtypes
+from lazygrad.ir.args import AxisType
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.text import linear_text
 from lazygrad.ir.uop import UOp, Variable
@@ -203,3 +205,10 @@ def test_each_buffer_is_declared_once_also_where_the_target_lacks_its_type():
         program = dict(stages(kernel.ast, CStyleRenderer(), opts))["linearize"]
         buffers = [node for node in program if node.op is Ops.DEFINE_GLOBAL]
         assert [(node.arg, node.dtype.base) for node in buffers] == [(0, dtypes.uint8), (1, dtypes.uint8)]
+
+
+def test_loops_over_parts_are_numbered_alike_in_every_process():
+    ranges = [make_range(4, number, AxisType.GROUP) for number in range(6)]
+    sums = [UOp(Ops.REDUCE, dtypes.float, (r.cast(dtypes.float), r), Ops.ADD) for r in ranges]
+    _, done = _share(UOp.sink(*sums), (), {}, frozenset(ranges))
+    assert [done[each].src[1].arg.id for each in sums] == [6, 7, 8, 9, 10, 11]

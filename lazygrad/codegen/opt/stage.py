@@ -242,9 +242,4 @@ def _crossing(closed: list[UOp], steps: dict[UOp, int | None], line: int) -> UOp
 
 def replaced(sink: UOp, value: UOp, other: UOp) -> UOp:
     """The kernel with another node in the place of a value, but not inside of that node."""
-    done: dict[UOp, UOp] = {value: other}
-    for node in sink.toposort():
-        if node not in done:
-            src = tuple([done[s] for s in node.src])
-            done[node] = node if src == node.src else index.rebuild(node, src)
-    return done[sink]
+    return index.substitute((sink,), {value: other})[sink]

@@ -18,9 +18,9 @@ from lazygrad.schedule.plain import STEPS, plain
 from lazygrad.schedule.plan import PASSES, Pass, pass_observers
 from lazygrad.schedule.template import Template
 from lazygrad.schedule.text import asts_text, form_text
-from lazygrad.target import Target
+from lazygrad.target import Memory, Target
 
-TARGET = Target("", vector_bytes=32, caches=(48 << 10, 1 << 20))
+TARGET = Target("", vector_bytes=32, memory=Memory(caches=(48 << 10, 1 << 20)))
 
 
 def memory(*shape: int) -> Tensor:

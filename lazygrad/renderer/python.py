@@ -345,11 +345,10 @@ class Function(Writer):
 
     def keep(self, node: UOp, text: str) -> None:
         """A line, of a step that has a value with its name."""
-        if text and node.dtype is not dtypes.void:
+        if node.dtype is not dtypes.void:
             name = self.names[node] = self.fresh(_PREFIX.get(node.op, "alu"))
             text = f"{name} = {text}"
-        if text:
-            self.line(text)
+        self.line(text)
 
     def of(self, u: UOp) -> str:
         """How the text names a value."""

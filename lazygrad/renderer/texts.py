@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from ..dtype import DType
 from ..ir.ops import Ops
-from ..ir.pattern import PatternMatcher
+from ..ir.pattern import Matched, PatternMatcher, Rule
 from ..ir.rewrite import tell, watched
 from ..ir.uop import UOp
 
@@ -28,7 +28,7 @@ class Writer:
         raise NotImplementedError
 
     def keep(self, node: UOp, text: str) -> None:
-        """Take the text that a row gave, "" where the row has written all that there is to write."""
+        """Take the text that a row gave. Of "" there is nothing to keep: a row may write lines itself."""
         raise NotImplementedError
 
 
@@ -36,20 +36,26 @@ def write(nodes: Iterable[UOp], rows: PatternMatcher, ctx: Writer, language: str
     """Each node in order as the first row that matches says. Who watches is told of the row and its text:
     the lines that the node added, or what stands where its value is used.
     """
-    table, rows_for, asked = rows.table, rows.rules_for, watched()
+    asked = watched()
     for node in nodes:
         before = len(ctx.lines)
-        found = table.get(node.op)
-        for matched, row in rows_for(node.op) if found is None else found:
+        for matched, row in _fitting(rows, node.op, (node.src[-1] if node.src else node).dtype.scalar_type):
             text = matched(node, ctx)
             if text is not None:
-                ctx.keep(node, text)
+                if text:
+                    ctx.keep(node, text)
                 if asked:
                     tell("render", row.place(), node, "\n".join(ctx.lines[before:]) or text)
                 break
         else:
             what = f"{node.op} of {node.dtype!r}" + ("" if node.arg is None else f" ({node.arg!r})")
             raise NotImplementedError(f"{language} has no {what}: legalize leaves only what `supports` names")
+
+
+@functools.cache
+def _fitting(rows: PatternMatcher, op: Ops, dtype: DType) -> tuple[tuple[Matched, Rule], ...]:
+    """The rows that an op on this type of number may match."""
+    return tuple([(matched, row) for matched, row in rows.rules_for(op) if row.on is None or dtype in row.on])
 
 
 @functools.cache

@@ -325,7 +325,7 @@ ROWS = (
                 lambda ctx, node: f"(({ctx.type(node.dtype)}){ctx.of(node.src[0])})",
                 is_vector,
             ),
-            (UPat(Ops.GEP), shuffled, lambda node: _takes_lanes(node) and len(node.arg) > 1),
+            (UPat(Ops.GEP), shuffled, lambda node: len(node.arg) > 1 and _takes_lanes(node)),
             (UPat(Ops.DEFINE_LOCAL), define_in_scratch, is_large),
             (UPat(Ops.DEFINE_LOCAL), define_local(" __attribute__((aligned(64)))")),
         ]

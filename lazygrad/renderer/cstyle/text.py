@@ -141,14 +141,13 @@ class Text(Writer):
         self.value[node], self.depth[node] = name, 0
 
     def filled(self, template: str, node: UOp) -> str:
-        return template.format(*[self.of(s) for s in node.src])
+        known = self.value
+        return template.format(*[known[s] if s in known else self.of(s) for s in node.src])
 
     def keep(self, node: UOp, text: str) -> None:
         """An expression is named, or waits for its one use; an address, and one lane of something named, are
         short, and written at each use.
         """
-        if not text:
-            return
         if node.dtype is dtypes.void:
             self.line(text)
             return
@@ -162,7 +161,9 @@ class Text(Writer):
                 reads |= waits
             if s.op is Ops.DEFINE_ACC:
                 reads |= {s}
-            depth = max(depth, self.depth.get(s, 0))
+            below = self.depth.get(s, 0)
+            if below > depth:
+                depth = below
         self.depth[node] = depth + 1
         self.waiting[node] = reads
         if not inline and (self.uses.get(node, 0) != 1 or depth >= MAX_DEPTH):

@@ -6,7 +6,7 @@ from ..dtype import DType
 from ..ir.index import bounds, note_bounds
 from ..ir.nest import scan_values
 from ..ir.ops import LANEWISE, Ops
-from ..ir.rewrite import same_value, transform
+from ..ir.rewrite import as_it_is, transform
 from ..ir.uop import UOp
 from .constants import fold, gathered, lane_of
 from .decompose import Capabilities
@@ -21,16 +21,16 @@ def split_lanes(sink: UOp, renderer: Capabilities) -> UOp:
 
     def split(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         if node.op in (Ops.SINK, Ops.STAGE):
-            return same_value(node, tuple([part for s in src for part in parts.get(s, (s,))]))
+            return as_it_is(node, tuple([part for s in src for part in parts.get(s, (s,))]))
         if node.dtype.count > 1 and (node.op in LANEWISE or node.op in (Ops.REDUCE, Ops.SCAN)):
             return _split(node, src)
         if node.op is Ops.GEP:
             lanes = tuple([lane_of(src[0], i) for i in node.arg])
             return lanes[0] if len(lanes) == 1 else UOp(Ops.VECTORIZE, node.dtype, lanes)
         if node.op is Ops.LOAD and node.dtype.count > 1:
-            return _split_load(same_value(node, src), renderer)
+            return _split_load(as_it_is(node, src), renderer)
         if node.op is Ops.STORE and src[1].dtype.count > 1:
-            store = same_value(node, src)
+            store = as_it_is(node, src)
             parts[store] = _split_store(store, renderer)
         return None
 

@@ -75,11 +75,16 @@ Rebuild = Callable[[UOp, tuple[UOp, ...]], UOp]
 Change = Callable[[UOp, tuple[UOp, ...]], "UOp | None"]
 
 
+def as_it_is(node: UOp, src: tuple[UOp, ...]) -> UOp:
+    """The node on new sources, nothing else changed."""
+    return UOp(node.op, node.dtype, src, node.arg)
+
+
 def same_value(node: UOp, src: tuple[UOp, ...]) -> UOp:
-    """The node on sources that have the same values: what is known of its own value stays known."""
+    """The node on sources that have the same values but may hide it: what is known of its own stays known."""
     made = UOp(node.op, node.dtype, src, node.arg)
     known = node.facts.get("bounds")
-    if known is not None:  # the new sources may hide it
+    if known is not None:
         note_bounds(made, *known)
     return made
 
@@ -196,7 +201,7 @@ def transform(
     change: Change,
     name: str | None,
     *,
-    rebuild: Rebuild = same_value,
+    rebuild: Rebuild = as_it_is,
     order: Iterable[UOp] | None = None,
     done: dict[UOp, UOp] | None = None,
 ) -> UOp:

@@ -167,6 +167,14 @@ def test_a_transformation_sees_each_node_once_with_its_new_sources():
     assert transform(A + B, lambda node, src: None, "nothing") is A + B
 
 
+def test_the_bounds_of_a_transformed_node_are_those_of_its_new_sources():
+    n = UOp(Ops.DEFINE_VAR, dtypes.int, (), ("n", 0, 9))
+    hidden = A * 3
+    assert bounds(hidden) != (0, 27)
+    made = transform(hidden, lambda node, src: n if node is A else None, "show")
+    assert bounds(made) == (0, 27)
+
+
 def test_transformations_are_watched():
     seen = []
     with observe(

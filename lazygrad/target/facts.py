@@ -32,12 +32,12 @@ COMMON_CACHES = (32 << 10, 512 << 10, 16 << 20)
 
 @dataclass(frozen=True)
 class Core:
-    """How fast one core computes; where nothing is said, as one of Zen 5, on which this was first measured.
+    """How fast one core computes; where nothing is said, as kernels were seen to run on Zen 3 and Zen 5.
 
     issued     instructions of any kind that start in a cycle
     arithmetic, products, loads, stores   of these, on whole vectors: any arithmetic, multiplications and
                multiply-adds, loads, stores
-    add, multiply, multiply_add   cycles until the result of one, on floats, can be used
+    add, multiply, multiply_add   cycles until the result of one, on floats, can be added to, or multiplied
 
     What follows is in instructions on vectors, as long as whole ones take:
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from . import checks, cores, latency, odd, sums
+from . import checks, cores, latency, odd, predict, sums
 from . import compile as compile_times
 from .replay import run as replay
 from .speed import run as speed
@@ -17,6 +17,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "cores": cores,
     "odd": odd,
     "replay": replay,
+    "predict": predict,
     "sums": sums,
     "checks": checks,
 }

@@ -85,7 +85,7 @@ def kernels() -> dict[str, Callable[[], Any]]:
 def in_pieces(threads: list[int], repeats: int) -> list[list[str]]:
     """Each kernel for each number of threads, and whether all results are equal to the bit."""
     from lazygrad import Context
-    from lazygrad.engine.programs import get_runner
+    from lazygrad.programs.runners import get_runner
 
     table = []
     for name, make in kernels().items():

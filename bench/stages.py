@@ -20,9 +20,9 @@ from lazygrad.codegen import compile as codegen
 from lazygrad.codegen.compile import PASSES, stage_times
 from lazygrad.config import Context
 from lazygrad.device import GlobalCounters
-from lazygrad.engine import programs
 from lazygrad.engine import realize as engine
-from lazygrad.engine.programs import clear_programs
+from lazygrad.programs import runners
+from lazygrad.programs.runners import clear_programs
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.tensor import computing
 
@@ -87,7 +87,7 @@ class _Clock:
 def use_processor_time() -> None:
     """Measure processor time from now on: steadier on a busy machine, and the wall time of one idle core."""
     _Clock.now = staticmethod(time.process_time)
-    for module in (codegen, programs):  # the passes read the same clock
+    for module in (codegen, runners):  # the passes read the same clock
         module.time = SimpleNamespace(perf_counter=time.process_time)  # type: ignore[attr-defined]
 
 

@@ -7,9 +7,9 @@ generates.
 from .config import Context
 from .device import Device
 from .dtype import dtypes
-from .engine import JitError, TinyJit, jit
-from .engine.check import CheckError
 from .ir import UOp, Variable, announce_style
+from .jit import JitError, TinyJit, jit
+from .report.check import CheckError
 from .tensor import (
     Function,
     Tensor,

@@ -2,11 +2,11 @@
 
 from .config import DEBUG, JIT, NOOPT, Context, ContextVar, getenv
 from .device import GlobalCounters
-from .device.memory import flat_bytes as flat_mv
+from .device.allocator import flat_bytes as flat_mv
 from .device.views import from_mv, mv_address, to_mv
-from .engine.report import colored
 from .nn.files import fetch, temp
 from .progress import HMS, SI, tqdm, trange
+from .report.terminal import colored
 from .runtime._cache import diskcache_clear, diskcache_get, diskcache_put
 from .shape.sizes import prod
 from .timing import Profiling, Timing

@@ -173,7 +173,7 @@ def same_state_after(request: pytest.FixtureRequest) -> Iterator[None]:
     flags = {flag: flag.value for flag in config.ContextVar.all.values()} if config else {}
     with config.Context() if config else contextlib.nullcontext():
         yield
-    compiling = sys.modules.get("lazygrad.engine.background")
+    compiling = sys.modules.get("lazygrad.programs.background")
     thread = compiling.background._thread if compiling else None
     if thread is not None:
         thread.wait()

@@ -13,7 +13,7 @@ from collections import deque
 from typing import Any
 
 from lazygrad.device import BufferSpec, CompiledDevice, Device, GlobalCounters
-from lazygrad.device.memory import DEFAULT_SPEC, take_back
+from lazygrad.device.allocator import DEFAULT_SPEC, take_back
 from lazygrad.locks import table_lock
 from lazygrad.runtime._host import HostAllocator, Memory
 

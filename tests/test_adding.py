@@ -71,6 +71,24 @@ def test_an_op(changed):
     assert run(changed, script) == "[-1.0, 0.0, 1.0, nan]\n[0.0, 0.0, 0.0, 0.0]\n" * 2
 
 
+def test_an_op_that_a_language_has(changed):
+    script = """
+        from lazygrad import dtypes
+        from lazygrad.ir import Ops
+        from lazygrad.renderer.cstyle import CStyleRenderer, MetalRenderer
+        print([r.supports(Ops.SIGN, dtypes.float) for r in (MetalRenderer(), CStyleRenderer())])
+        from lazygrad.ir import UOp
+        memory = UOp(Ops.DEFINE_GLOBAL, dtypes.float.ptr(1), arg=0)
+        zero = UOp.const(dtypes.int, 0)
+        place = UOp(Ops.INDEX, dtypes.float.ptr(1), (memory, zero))
+        value = UOp(Ops.LOAD, dtypes.float, (place,))
+        sign = value.alu(Ops.SIGN)
+        store = UOp(Ops.STORE, dtypes.void, (place, sign))
+        print(MetalRenderer().render([memory, zero, place, value, sign, store]).splitlines()[-2].strip())
+    """
+    assert run(changed, script) == "[True, False]\n*(data0+0) = (val0!=val0?val0:sign(val0));\n"
+
+
 def test_a_device(changed):
     script = """
         from lazygrad import Device, Tensor

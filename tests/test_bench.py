@@ -14,7 +14,7 @@ from bench import latency
 from bench.speed.cases import Case, named
 from bench.speed.limit import Limit, Memory
 from bench.speed.run import Peer
-from lazygrad.engine.roofline import Roofline
+from lazygrad.report.roofline import Roofline
 
 from .helpers import PATIENCE, ROOT, needs
 
@@ -70,6 +70,17 @@ def test_unknown_names_are_refused():
     done = run_bench("compile", "--cases", "kernel,nothing")
     assert done.returncode == 2
     assert "no case nothing" in done.stderr
+
+
+def test_predictions_beside_what_was_measured():
+    done = run_bench("predict", "--targets", "native,pdp11", "--programs", "row sums")
+    native, head, *rows, found = done.stdout.splitlines()
+    assert native.startswith("native: ")
+    assert head.split() == ["measured", "predicted", "by"]
+    assert any("row sums" in row for row in rows)
+    assert re.fullmatch(r"\d+ kernels: rank correlation -?\d\.\d+, \d+% within .* cycle", found)
+    assert done.returncode == 1
+    assert "CPU_TARGET is native or one of aarch64" in done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes do not choose their cores here")

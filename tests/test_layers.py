@@ -1,7 +1,9 @@
 """Imports point one way: a module imports from its own layer and from those above it in docs/design.md.
 
 The list there is for people and for this test. Imports inside functions would hide a cycle, so they are for
-drivers and slow libraries only; imports under `if TYPE_CHECKING:` never run and are free.
+drivers and slow libraries only. Imports under `if TYPE_CHECKING:` never run, but whoever reads a file has to
+know what its annotations name: they count as any others. Inside a folder its files and folders import each
+other one way too.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
+from lazygrad.tensor import arguments
 from tests.helpers import ROOT
 
 # What may be imported inside a function: drivers, and libraries that may be missing or are slow to import,
@@ -85,11 +88,8 @@ def imports_of(path: Path, package: Path, modules: set[str]) -> Iterator[Import]
             constant = node.args and isinstance(node.args[0], ast.Constant)
             yield Import(module, node.lineno, str(node.args[0].value) if constant else "", late=True)
 
-        if isinstance(node, ast.If) and ast.unparse(node.test).split(".")[-1] == "TYPE_CHECKING":
-            todo += [(child, late) for child in node.orelse]
-        else:
-            inside = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            todo += [(child, inside) for child in ast.iter_child_nodes(node)]
+        inside = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        todo += [(child, inside) for child in ast.iter_child_nodes(node)]
 
 
 def _callee(call: ast.Call) -> str:
@@ -97,7 +97,7 @@ def _callee(call: ast.Call) -> str:
 
 
 def project_imports(package: Path) -> list[Import]:
-    paths = sorted(package.rglob("*.py"))
+    paths = sorted([*package.rglob("*.py"), *package.rglob("*.pyi")])
     modules = {module_name(path, package) for path in paths}
     modules |= {
         module_name(path, package).rpartition(".")[0] for path in paths
@@ -158,18 +158,59 @@ def cycle(imports: list[Import], package: str) -> list[str]:
     return path[path.index(path[-1]) :] if path else []
 
 
+def _within(module: str, place: str) -> bool:
+    return f"{module}.".startswith(f"{place}.")
+
+
+def between_entries(imports: list[Import], folder: str) -> list[Import]:
+    """What the files and folders inside a folder, each as one, import of each other."""
+
+    def entry(module: str) -> str:
+        return ".".join([*module.split("."), "__init__"][: folder.count(".") + 2])
+
+    inside = [found for found in imports if _within(found.module, folder) and _within(found.target, folder)]
+    return [found._replace(module=entry(found.module), target=entry(found.target)) for found in inside]
+
+
+def tangled(imports: list[Import], package: str) -> dict[str, list[str]]:
+    """Folder → a circle of its files and folders, for those that have one."""
+    folders = {found.module.rpartition(".")[0] for found in imports} - {"", package}
+    circles = {folder: cycle(between_entries(imports, folder), package) for folder in sorted(folders)}
+    return {folder: circle for folder, circle in circles.items() if circle}
+
+
 # ---- the tests ----
 
 
-def test_imports_point_one_way():
-    layers = read_layers((ROOT / "docs" / "design.md").read_text(encoding="utf-8"))
-    problems = violations(project_imports(ROOT / "lazygrad"), layers, "lazygrad")
+@pytest.fixture(scope="module")
+def imports() -> list[Import]:
+    return project_imports(ROOT / "lazygrad")
+
+
+@pytest.fixture(scope="module")
+def layers() -> list[str]:
+    return read_layers((ROOT / "docs" / "design.md").read_text(encoding="utf-8"))
+
+
+def test_imports_point_one_way(imports, layers):
+    problems = violations(imports, layers, "lazygrad")
     assert not problems, "\n".join(["", *problems])
 
 
-def test_no_modules_import_each_other():
-    found = cycle(project_imports(ROOT / "lazygrad"), "lazygrad")
+def test_no_modules_import_each_other(imports):
+    found = cycle(imports, "lazygrad")
     assert not found, " imports ".join(found)
+
+
+def test_inside_a_folder_imports_point_one_way(imports):
+    found = tangled(imports, "lazygrad")
+    assert not found, found
+
+
+def test_folders_that_compute_are_known_where_errors_are_explained(layers):
+    """What fails there is no fault of a method's arguments. In device/ it may be: it looks up names."""
+    computing = set(layers[layers.index("renderer") : layers.index("nn")]) - {"device", "tensor"}
+    assert computing == arguments._COMPUTE
 
 
 # ---- tests of the checker, on small packages ----
@@ -208,8 +249,7 @@ def test_the_list_is_read_from_the_first_block_under_its_heading():
         "from . import low",
         "from .low import x",
         "import os, numpy",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .high import High",
-        "import typing\nif typing.TYPE_CHECKING:\n    from .high import High",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import numpy\n    from .low import Low",
         "def f():\n    import numpy, cuda.bindings.driver\n    from llvmlite import binding",
         "def f():\n    import sqlite3",
         "def f():\n    return importlib.import_module('pyopencl')",
@@ -231,6 +271,8 @@ def test_legal_imports(tmp_path, source):
         ("import lazygrad", "middle must not import lazygrad,"),
         ("if True:\n    from .high import x", "line 2: middle must not import lazygrad.high"),
         ("class A:\n    from .high import x", "line 2: middle must not import lazygrad.high"),
+        ("if TYPE_CHECKING:\n    from .high import High", "line 2: middle must not import lazygrad.high"),
+        ("if typing.TYPE_CHECKING:\n    import lazygrad.high", "middle must not import lazygrad.high"),
         (
             "if TYPE_CHECKING:\n    pass\nelse:\n    import lazygrad.high",
             "line 4: middle must not import lazygrad.high",
@@ -283,3 +325,25 @@ def test_cycles_are_found(tmp_path):
     chain = ["lazygrad.low.a", "lazygrad.low.b", "lazygrad.low.c", "lazygrad.low.a"]
     assert cycle(package(tmp_path, ring), "lazygrad") == chain
     assert cycle(package(tmp_path, {"low/c": "import os"}), "lazygrad") == []
+
+
+def test_annotations_close_a_cycle(tmp_path):
+    ring = {"low/a": "from .b import x", "low/b": "if TYPE_CHECKING:\n    from .a import y"}
+    found = package(tmp_path, ring)
+    assert cycle(found, "lazygrad") == ["lazygrad.low.a", "lazygrad.low.b", "lazygrad.low.a"]
+
+
+def test_folders_inside_a_folder_import_one_way(tmp_path):
+    one_way = {
+        "low/a/x": "from ..b import y",
+        "low/b": "from ..high.c import z\nfrom . import v",
+        "high/c": "",
+    }
+    found = package(tmp_path, one_way | {"low/__init__": "import os"})
+    assert tangled(found, "lazygrad") == {}
+    both_ways = one_way | {"low/b": "from .a.z import y", "low/a/z": "import os"}
+    found = package(tmp_path, both_ways)
+    assert cycle(found, "lazygrad") == []
+    assert tangled(found, "lazygrad") == {
+        "lazygrad.low": ["lazygrad.low.a", "lazygrad.low.b", "lazygrad.low.a"]
+    }

@@ -7,9 +7,9 @@ import pytest
 
 from lazygrad import Context, Tensor, Variable, dtypes, nn
 from lazygrad.codegen import compile as compiling
-from lazygrad.engine.programs import clear_programs
 from lazygrad.ir import spec
 from lazygrad.nn.state import get_parameters
+from lazygrad.programs.runners import clear_programs
 from lazygrad.schedule import kernelize as planning
 
 

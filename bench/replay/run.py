@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 from lazygrad import Context, Device, Tensor
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.engine.programs import clear_programs
 from lazygrad.engine.realize import observe_kernels
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.text import linear_text
 from lazygrad.ir.uop import UOp
+from lazygrad.programs.runners import clear_programs
 from lazygrad.renderer import Renderer
 from lazygrad.schedule.items import ScheduleItem
 from lazygrad.schedule.kernelize import clear_templates
@@ -68,10 +68,18 @@ def records(program: str, renderer: Renderer) -> Record:
     """The kernels of a program for a target, in the order in which they run."""
     if program not in PROGRAMS:
         return [_kernel(ast, renderer) for ast in random_kernels()[program]]
-    found: Record = []
+    return [
+        _copy(item) if item.ast.op is Ops.COPY else _kernel(item.ast, renderer)
+        for item in items(program, renderer)
+    ]
+
+
+def items(program: str, renderer: Renderer) -> list[ScheduleItem]:
+    """What a program runs where kernels are chosen for a target: its kernels and copies, in their order."""
+    found: list[ScheduleItem] = []
 
     def see(item: ScheduleItem, name: str, seconds: float | None, ops: int, nbytes: int) -> None:
-        found.append(_copy(item) if item.ast.op is Ops.COPY else _kernel(item.ast, renderer))
+        found.append(item)
 
     Device.register("REPLAY", lambda name: ReplayDevice(name, renderer))
     clear_templates()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from lazygrad.device import CompiledDevice, Compiler, Target
+from lazygrad.device import CompiledDevice, Compiler
 from lazygrad.renderer import Renderer
 from lazygrad.renderer.cstyle import CStyleRenderer, CUDARenderer
 from lazygrad.renderer.cstyle.dialects import c_target
 from lazygrad.renderer.llvmir import LLVMRenderer, target
-from lazygrad.runtime._processors import PROCESSORS, refined
 from lazygrad.runtime.null import NullAllocator, NullDevice
+from lazygrad.target import PROCESSORS, Target, refined
 
 #: The caches and cores of every processor here: those of a common desktop.
 CACHES, CORES = (48 << 10, 1 << 20, 32 << 20), 2
@@ -20,7 +20,8 @@ ZNVER5 = frozenset(("sse2", "avx2", "fma", "f16c", "avx512f", "avx512bf16", "avx
 
 
 def _processor(base: Target, arch: str, features: frozenset[str]) -> Target:
-    return replace(refined(base, arch, features), caches=CACHES, threads=CORES)
+    found = refined(base, arch, features)
+    return replace(found, memory=replace(found.memory, caches=CACHES), threads=CORES)
 
 
 def _level(name: str) -> Renderer:

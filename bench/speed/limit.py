@@ -1,6 +1,6 @@
 """The least time that a case could take on these cores, from what they were measured to do in the same run.
 
-Operations and caches are those of lazygrad's roofline (`lazygrad/engine/roofline.py`). What the last cache
+Operations and caches are those of lazygrad's roofline (`lazygrad/report/roofline.py`). What the last cache
 does not hold comes from memory, whose speed is measured with arrays of BEYOND times that cache, a part for
 each core:
 
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lazygrad.engine.roofline import Roofline, best
+from lazygrad.report.roofline import Roofline, best
 
 from .cases import Case
 

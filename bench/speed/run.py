@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from lazygrad.engine.roofline import Roofline
+from lazygrad.report.roofline import Roofline
 
 from .cases import Case, named
 from .limit import Limit

@@ -1,1 +1,1 @@
-"""What `python docs/generate.py` writes, one kind of page a file: tensor, coverage, spellings."""
+"""What `python docs/generate.py` writes, one kind of page a file: tensor, coverage, face."""

@@ -27,7 +27,7 @@ FAMILIES = [
         "What a tensor does as a whole: it is run, copied, written, moved to a device, differentiated.",
         {
             "Running": "computing",
-            "Copies and casts": "base",
+            "Copies and casts": "copying",
             "Gradients": "backward",
             "Devices": "sharding",
             "Assigning": "assigning",

@@ -7,7 +7,8 @@ import inspect
 from typing import Any
 
 from lazygrad import Tensor
-from lazygrad.tensor import in_place
+from lazygrad.tensor import FAMILIES, in_place
+from lazygrad.tensor.core import TensorCore
 
 
 def function_of(name: str) -> Any:
@@ -32,7 +33,7 @@ def methods() -> dict[str, tuple[Any, list[str]]]:
     for function, names in groups.items():
         own = function.__name__ if function.__name__ in names else names[0]
         rows[own] = (function, sorted(n for n in names if n != own))
-    modules = list(dict.fromkeys(c.__module__ for c in reversed(Tensor.__mro__)))
+    modules = [c.__module__ for c in (TensorCore, *FAMILIES)]
 
     def place(item: tuple[str, tuple[Any, list[str]]]) -> tuple[int, int]:
         function = item[1][0]

@@ -66,7 +66,7 @@ def contents_page() -> str:
         "",
         WRITTEN,
         "An argument `dim` may be given as `axis`, `keepdim` as `keepdims`, and the reverse: type checkers",
-        "know it from `lazygrad/tensor/spellings.pyi`. [Coverage](../coverage.md) has the dtypes and",
+        "know it from `lazygrad/tensor/face.pyi`. [Coverage](../coverage.md) has the dtypes and",
         "gradients of each. [Every name](#every-name) stands below the families.",
         "",
     ]

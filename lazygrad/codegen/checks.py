@@ -6,9 +6,13 @@ what else it computes. So a load whose only condition is checked has none: it re
 
 from __future__ import annotations
 
+import functools
+import operator
+
 from ..dtype import DType, dtypes
-from ..ir import index
 from ..ir.ops import Ops
+from ..ir.pattern import PatternMatcher, UPat
+from ..ir.rewrite import graph_rewrite, same_value
 from ..ir.uop import UOp
 from ..simplify.validity import conjuncts
 
@@ -30,54 +34,40 @@ def short_conditions(sink: UOp) -> UOp:
     """The same (form 6): no condition asks again for what one of its CHECKs says, and one comparison says
     whether a number is in range.
     """
-    nodes = sink.toposort()
-    if not any(node.op is Ops.CHECK for node in nodes):
+    for rules in (
+        implied,
+        ranges,
+    ):  # a comparison that is merged with another is not found by what implies it
+        sink = graph_rewrite(sink, rules, name="short conditions", rebuild=same_value)
+    return sink
+
+
+def without_checks(sink: UOp) -> UOp:
+    """The same loops (form 3), each CHECK its value: as they are where nothing is checked."""
+    if not any(node.op is Ops.CHECK for node in sink.toposort()):
         return sink
-    made: dict[UOp, UOp] = {}
-    for node in nodes:
-        src = tuple([made[s] for s in node.src])
-        kept = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        if kept is not node and "bounds" in node.facts:
-            kept.facts.setdefault("bounds", node.facts["bounds"])
-        if node.op is Ops.AND:
-            checks, others = _told_apart(conjuncts(node))
-            kept = _all_of([made[c] for c in (*checks, *others)]) if checks else _in_range(kept)
-        made[node] = kept
-    return made[sink]
+    return graph_rewrite(sink, unchecked, name="without checks")
+
+
+def checks_first(n: UOp) -> UOp | None:
+    """All of the CHECKs, then of what none of them implies."""
+    checks, others = _told_apart(conjuncts(n))
+    return functools.reduce(operator.and_, (*checks, *others)) if checks else None
 
 
 _UNSIGNED: dict[DType, DType] = {dtypes.int32: dtypes.uint32, dtypes.int64: dtypes.uint64}
 
 
-def _in_range(both: UOp) -> UOp:
+def in_range(number: UOp, size: UOp) -> UOp | None:
     """`0 <= p and p < n` is p < n of unsigned numbers. (Vectors have no such comparison on many machines.)"""
-    for least, below in (both.src, both.src[::-1]):
-        if least.op is not Ops.CMPLE or below.op is not Ops.CMPLT or least.src[1] is not below.src[0]:
-            continue
-        (zero, number), size = least.src, below.src[1]
-        unsigned = _UNSIGNED.get(number.dtype)
-        if unsigned and zero.op is size.op is Ops.CONST and zero.arg == 0 and size.arg >= 0:
-            return UOp(Ops.CMPLT, dtypes.bool, (number.cast(unsigned), UOp.const(unsigned, size.arg)))
-    return both
+    unsigned = _UNSIGNED.get(number.dtype)
+    if unsigned is None or size.arg < 0:
+        return None
+    return number.cast(unsigned) < UOp.const(unsigned, size.arg)
 
 
-def _all_of(conditions: list[UOp]) -> UOp:
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = UOp(Ops.AND, result.dtype, (result, condition))
-    return result
+number, size = UPat.var("number"), UPat.cvar("size")
 
-
-def without_checks(sink: UOp) -> UOp:
-    """The same loops (form 3), each CHECK its value: as they are where nothing is checked."""
-    nodes = sink.toposort()
-    if not any(node.op is Ops.CHECK for node in nodes):
-        return sink
-    made: dict[UOp, UOp] = {}
-    for node in nodes:
-        src = tuple([made[s] for s in node.src])
-        if node.op is Ops.CHECK:
-            made[node] = src[0]
-        else:
-            made[node] = node if src == node.src else index.rebuild(node, src)
-    return made[sink]
+implied = PatternMatcher([(UPat(Ops.AND, dtypes.bool, name="n"), checks_first)])
+ranges = PatternMatcher([((UPat.const(0) <= number) & (number < size), in_range)])
+unchecked = PatternMatcher([(UPat(Ops.CHECK, src=(UPat.var("value"), ...)), UPat.var("value"))])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir.nest import ranges_of, scan_ranges
 from ..ir.ops import LANEWISE, Ops
 from ..ir.uop import UOp
-from .opt.loops import (
-    ACROSS,
-    GATHERED,
+from ..target import Core, Target
+from .ranges import (
     IN_REGISTERS,
     index_nodes,
     largest_power_of_two,
@@ -21,9 +19,6 @@ from .opt.loops import (
     substitute_ranges,
     typical,
 )
-
-#: An element's part in loading a square by rows and exchanging its columns.
-SHUFFLED = 0.5
 
 
 def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
@@ -37,7 +32,7 @@ def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
     if widest == 0:
         return sink, set()
     widths = {r: largest_power_of_two(r.src[0].arg, widest // _element_bytes(nodes, r)) for r in found}
-    saved = _instructions_saved(nodes, widths)
+    saved = _instructions_saved(nodes, widths, target.core)
     chosen: list[UOp] = []
     for r in sorted(found, key=lambda r: (-saved[r], r.arg.id)):
         if saved[r] > 0 and not any(_meet(nodes, r, other) for other in chosen):
@@ -57,7 +52,7 @@ def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
     return (substitute_ranges(sink, mapping) if mapping else sink), lanes
 
 
-def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int]) -> dict[UOp, float]:
+def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int], core: Core) -> dict[UOp, float]:
     """How many instructions fewer run, roughly, if the lanes of vectors walk a range of registers."""
     addresses = index_nodes(nodes)
     around = reduces_around(nodes)
@@ -81,13 +76,13 @@ def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int]) -> dict[UOp, f
             if r not in widths or widths[r] == 1:
                 continue
             step = stride(node.src[0].src[1], r) if is_access else 0
-            share = 1 / widths[r] if step in (0, 1, -1) else GATHERED
-            if share == GATHERED and node.op is Ops.LOAD and _has_neighbours(node, r, widths):
-                share = SHUFFLED
+            share = 1 / widths[r] if step in (0, 1, -1) else core.gathered
+            if step not in (0, 1, -1) and node.op is Ops.LOAD and _has_neighbours(node, r, widths):
+                share = core.exchanged
             saved[r] += count * (1 - share)
             if node.op is Ops.REDUCE and r in node.src[1:]:
                 ends = math.prod(float(typical(r.src[0])) for r in ranges_of(node))
-                saved[r] -= ends * ACROSS
+                saved[r] -= ends * core.combined
     return saved
 
 

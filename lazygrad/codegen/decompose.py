@@ -1,15 +1,23 @@
-"""Ops that a target has not, one by one, by rules: a part of `legalize`."""
+"""What a target lacks, said in what it has: a table of rules, applied by `graph_rewrite`; part of `legalize`.
+
+A row is (pattern, replacement, condition). `ctx` is what the target has; most rows hold where it lacks the op
+(`lacks`). A row makes nodes that are legal, or that other rows make legal, so the rewriting comes to an end.
+Whether a division, a shift or a CAST is legal as it stands depends on the numbers that it may meet, on their
+`bounds`. A row that makes sure of them by a choice, which `bounds` does not see through, notes them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from ..dtype import DType, dtypes
-from ..ir.index import bounds
-from ..ir.ops import ELEMENTWISE, Ops
-from ..ir.rewrite import notify, watched
+from ..ir.index import bounds, note_bounds
+from ..ir.ops import ELEMENTWISE, OPS, Ops
+from ..ir.pattern import PatternMatcher, UPat
+from ..ir.rewrite import graph_rewrite, same_value
 from ..ir.uop import UOp
+from ..simplify.algebra import BOOLS, FLOATS, INTS, NUMBERS, WHOLE
 from .constants import fold, gathered, lane_of, lane_values
 from .transcendental import DECOMPOSITIONS
 
@@ -22,13 +30,12 @@ class Capabilities(Protocol):
     def supports(self, op: Ops, dtype: DType) -> bool: ...
 
 
-class Lowering:
-    """One walk that replaces what the target cannot say, by RULES; a rule's None keeps the node."""
+class Abilities:
+    """What a renderer supports, asked once for each op and type: the `ctx` of the rules."""
 
     def __init__(self, renderer: Capabilities) -> None:
         self.renderer = renderer
         self.known: dict[tuple[Ops, DType], bool] = {}
-        self.done: dict[UOp, UOp] = {}
 
     def has(self, op: Ops, dtype: DType) -> bool:
         key = (op, dtype.scalar_type)
@@ -37,73 +44,19 @@ class Lowering:
             found = self.known[key] = self.renderer.supports(op, dtype.scalar_type)
         return found
 
-    def walk(self, root: UOp) -> UOp:
-        """The graph below the root, legal; nodes done before are not entered."""
-        done = self.done
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            if node in done:
-                stack.pop()
-                continue
-            waiting = [s for s in node.src if s not in done]
-            if waiting:
-                waiting.reverse()
-                stack.extend(waiting)
-                continue
-            stack.pop()
-            src = tuple([done[s] for s in node.src])
-            same = node
-            if src != node.src:
-                same = UOp(node.op, node.dtype, src, node.arg)
-                if "bounds" in node.facts:  # the same value, whose sources may hide it better
-                    same.facts.setdefault("bounds", node.facts["bounds"])
-            made = self.legal(same)
-            done[node] = done[made] = made
-        return done[root]
-
-    def legal(self, node: UOp) -> UOp:
-        """The node, whose sources are legal, or what stands for it."""
-        op = node.op
-        if op not in ELEMENTWISE:
-            return _lanes(node) if op is Ops.GEP or op is Ops.VECTORIZE else node
-        if op is Ops.CHECK:
-            return node
-        if op not in DECOMPOSITIONS or not dtypes.is_float(node.dtype):
-            folded = fold(op, node.dtype, node.src)
-            if folded is not None:
-                if watched():
-                    notify("fold", fold, node, folded)
-                return folded
-        rule = RULES.get(op)
-        if rule is None:
-            self.require(node)
-            return node
-        made = rule(self, node, *node.src)
-        if made is None:
-            return node
-        if watched():
-            notify("legalize", rule, node, made)
-        return self.walk(made)
-
-    def keep(self, op: Ops, dtype: DType, *src: UOp) -> UOp:
-        """A node that is legal as it stands because of what its sources are, which no rule could see."""
-        legal = tuple([self.walk(s) for s in src])
-        node = fold(op, dtype, legal) or UOp(op, dtype, legal)
-        self.done[node] = node
-        return node
-
-    def require(self, node: UOp) -> None:
-        """An op with no other form must be native."""
-        if node.op not in (Ops.BITCAST, Ops.WHERE) and not self.has(node.op, node.src[-1].dtype):
-            raise NotImplementedError(f"{node.op} of {node.src[-1].dtype} is not supported on this target")
-
 
 def decompose(sink: UOp, renderer: Capabilities) -> UOp:
     """Every elementwise op in a form that the target has, constants folded on the way."""
     if not renderer.supports(Ops.ADD, dtypes.float64):  # the one type that nothing else stands in for
         _refuse_doubles(sink)
-    return Lowering(renderer).walk(sink)
+    return decomposed(sink, renderer)
+
+
+def decomposed(root: UOp, renderer: Capabilities, kept: Iterable[UOp] = ()) -> UOp:
+    """The same for one value; what is `kept` is legal already, and not entered."""
+    return graph_rewrite(
+        root, decompositions, Abilities(renderer), "decompose", rebuild=same_value, kept=kept
+    )
 
 
 def _refuse_doubles(sink: UOp) -> None:
@@ -113,98 +66,81 @@ def _refuse_doubles(sink: UOp) -> None:
         )
 
 
-def _lanes(node: UOp) -> UOp:
-    """VECTORIZE of constants is a constant, a GEP of known lanes those lanes."""
-    if node.op is Ops.VECTORIZE:
-        return gathered(node.src)
-    vector = node.src[0]
-    if vector.op is not Ops.VECTORIZE and vector.op is not Ops.CONST:
-        return node
-    return gathered([lane_of(vector, i) for i in node.arg])
+x, y, z = UPat.var("x"), UPat.var("y"), UPat.var("z")
+flag = UPat.var("flag", dtypes.bool)
 
 
-Rule = Callable[..., "UOp | None"]
+def lacks(ctx: Abilities, n: UOp) -> bool:
+    """Whether the target does not have this op on this type."""
+    return not ctx.has(n.op, n.src[-1].dtype)
 
 
-def _is_bool(x: UOp) -> bool:
-    return x.dtype.scalar_type is dtypes.bool
+def _noted(node: UOp, least: int, greatest: int) -> UOp:
+    """A node whose value has bounds that its form does not show; a float's are those of its whole part."""
+    note_bounds(node, least, greatest)
+    return node
 
 
 def _bits(x: UOp) -> int:
     return x.dtype.scalar_type.itemsize * 8
 
 
-def _native(low: Lowering, node: UOp) -> bool:
-    return low.has(node.op, node.src[-1].dtype)
+# *** constants, lanes, choices
+
+_CONST = UPat(Ops.CONST)
 
 
-def logical_not(x: UOp) -> UOp:
-    return x.ne(True)
+def _exact(arity: int) -> tuple[Ops, ...]:
+    return tuple(op for op in ELEMENTWISE if OPS[op].exact and OPS[op].arity == arity and op is not Ops.CHECK)
 
 
-def _logic(operation: Callable[[UOp, UOp], UOp], otherwise: Rule | None = None) -> Rule:
-    """What an op is on bools; on numbers it is native, or `otherwise`."""
-
-    def rule(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp | None:
-        if _is_bool(x):
-            return operation(x, y)
-        if otherwise is not None and not _native(low, node):
-            return otherwise(low, node, x, y)
-        low.require(node)
-        return None
-
-    return rule
+def folded(n: UOp) -> UOp | None:
+    return fold(n.op, n.dtype, n.src)
 
 
-def _max(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp:
-    """The greater; NaN if either is NaN: x by the comparison's failing, y by the test."""
-    take = x < y
+constants = PatternMatcher(
+    [
+        (UPat(_exact(1), src=(_CONST,), name="n"), folded),
+        (UPat(_exact(2), src=(_CONST, _CONST), name="n"), folded),
+        (UPat(_exact(3), src=(_CONST, _CONST, _CONST), name="n"), folded),
+        (UPat(Ops.POW, INTS, (_CONST, _CONST), name="n"), folded),
+        (UPat(Ops.VECTORIZE, name="n"), lambda n: gathered(n.src)),
+        (
+            UPat(Ops.GEP, src=(UPat((Ops.VECTORIZE, Ops.CONST), name="x"),), name="n"),
+            lambda n, x: gathered([lane_of(x, lane) for lane in n.arg]),
+        ),
+        (flag.where(x, x), x),
+        (UPat.const(True).where(x, y), x),
+        (UPat.const(False).where(x, y), y),
+    ]
+)
+
+# *** bools have AND, OR, XOR, CMPEQ and CMPNE
+
+_LOGIC = {Ops.ADD: Ops.OR, Ops.MUL: Ops.AND, Ops.SUB: Ops.XOR, Ops.MAX: Ops.OR, Ops.MIN: Ops.AND}
+
+bools = PatternMatcher(
+    [
+        (UPat(tuple(_LOGIC), name="n"), lambda n: UOp(_LOGIC[n.op], n.dtype, n.src)),
+        (-x, x.ne(True)),
+        (x < y, x.ne(True) & y),
+        (x <= y, x.ne(True) | y),
+    ],
+    on=BOOLS,
+)
+
+# *** arithmetic and comparisons
+
+
+def by_comparison(n: UOp) -> UOp:
+    """MAX or MIN; NaN if either is NaN: x by the comparison's failing, y by the test."""
+    x, y = n.src
+    take = x < y if n.op is Ops.MAX else y < x
     return ((take | y.ne(y)) if dtypes.is_float(x.dtype) else take).where(y, x)
 
 
-def _min(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp:
-    take = y < x
-    return ((take | y.ne(y)) if dtypes.is_float(x.dtype) else take).where(y, x)
-
-
-def _negated(low: Lowering, node: UOp, x: UOp) -> UOp | None:
-    if _is_bool(x):
-        return logical_not(x)
-    if low.has(Ops.NEG, x.dtype):
-        return None
-    return x.const_like(-0.0 if dtypes.is_float(x.dtype) else 0) - x
-
-
-def _less_equal(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp:
-    return (x < y) | x.eq(y) if dtypes.is_float(x.dtype) else logical_not(y < x)
-
-
-def _not_equal(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp | None:
-    if _is_bool(x) or _native(low, node):
-        return None
-    if not low.has(Ops.CMPEQ, x.dtype):
-        low.require(node)
-    return x.eq(y) ^ True
-
-
-def _equal(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp | None:
-    if _is_bool(x) or _native(low, node):
-        return None
-    if not low.has(Ops.CMPNE, x.dtype):
-        low.require(node)
-    return logical_not(x.ne(y))
-
-
-def _reciprocal(low: Lowering, node: UOp, x: UOp) -> UOp | None:
-    return None if _native(low, node) else 1.0 / x
-
-
-def _truncated(low: Lowering, node: UOp, x: UOp) -> UOp | None:
+def truncated(x: UOp) -> UOp:
     """Through an integer where |x| is small enough to have a fraction; the sign is put back for -0.0."""
-    if not dtypes.is_float(x.dtype):
-        return x
-    if _native(low, node):
-        return None
     info = dtypes.finfo(x.dtype)
     integer = {16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}[info.bits]
     sign = x.bitcast(integer) & int(dtypes.min(integer))
@@ -213,53 +149,64 @@ def _truncated(low: Lowering, node: UOp, x: UOp) -> UOp | None:
     return fractional.where((whole.bitcast(integer) | sign).bitcast(x.dtype), x)
 
 
-def _where(low: Lowering, node: UOp, condition: UOp, yes: UOp, no: UOp) -> UOp | None:
-    if yes is no:
-        return yes
-    if condition.op is Ops.CONST and len(set(lane_values(condition))) == 1:
-        return yes if lane_values(condition)[0] else no
-    return None
+def _has_opposite(ctx: Abilities, n: UOp) -> bool:
+    opposite = Ops.CMPEQ if n.op is Ops.CMPNE else Ops.CMPNE
+    return lacks(ctx, n) and ctx.has(opposite, n.src[-1].dtype)
 
 
-def _cast(low: Lowering, node: UOp, x: UOp) -> UOp | None:
-    source, target = x.dtype.scalar_type, node.dtype.scalar_type
-    if source is target:
-        return x
-    if target is dtypes.bool:
-        return x.ne(0)
-    if not dtypes.is_float(source) or not dtypes.is_int(target) or low.has(Ops.CAST, target):
-        return None
-    if source is dtypes.float16:
-        return x.cast(dtypes.float32).cast(target)
-    return _saturated(low, x, target)
+arithmetic = PatternMatcher(
+    [
+        ((x - y).named("n"), x + -y, lacks),
+        (UPat((Ops.MAX, Ops.MIN), name="n"), by_comparison, lacks),
+        (UPat(Ops.CMPNE, name="n"), lambda n: n.src[0].eq(n.src[1]) ^ True, _has_opposite),
+        (UPat(Ops.CMPEQ, name="n"), lambda n: n.src[0].ne(n.src[1]).ne(True), _has_opposite),
+        (UPat(Ops.RECIP, src=(x,), name="n"), lambda x: 1.0 / x, lacks),
+    ],
+    on=NUMBERS,
+) + PatternMatcher(
+    [
+        ((-x).named("n"), UPat.const(-0.0) - x, lacks),
+        ((x <= y).named("n"), (x < y) | x.eq(y), lacks),
+        (UPat(Ops.TRUNC, src=(x,), name="n"), truncated, lacks),
+    ],
+    on=FLOATS,
+)
+
+# *** casts
 
 
-def _saturated(low: Lowering, x: UOp, target: DType) -> UOp:
-    """The nearest integer towards zero that `target` has, 0 for NaN, from a CAST of a value in range."""
-    least, greatest = int(dtypes.min(target)), int(dtypes.max(target))
+def _is_in_range(x: UOp, dtype: DType) -> bool:
+    """Whether a float is known to truncate to a number of an integer type."""
+    known = x.facts.get("bounds")
+    return known is not None and int(dtypes.min(dtype)) <= known[0] and known[1] <= int(dtypes.max(dtype))
+
+
+def _may_overflow(ctx: Abilities, n: UOp, x: UOp) -> bool:
+    return not ctx.has(Ops.CAST, n.dtype) and not _is_in_range(x, n.dtype)
+
+
+def saturated(n: UOp, x: UOp) -> UOp:
+    """The nearest integer towards zero that the type has, 0 for NaN, from a CAST of a value in range."""
+    if x.dtype.scalar_type is dtypes.float16:
+        return x.cast(dtypes.float32).cast(n.dtype)
+    least, greatest = int(dtypes.min(n.dtype)), int(dtypes.max(n.dtype))
     too_great = float(greatest + 1)  # a power of two: exact
     inside = (x >= float(least)) & (x < too_great)
-    value = low.keep(Ops.CAST, target.vec(x.dtype.count), inside.where(x, 0.0))
+    value = _noted(inside.where(x, 0.0), least, greatest).cast(n.dtype)
     outside = (x >= too_great).where(
         value.const_like(greatest), (x < float(least)).where(value.const_like(least), 0)
     )
     return inside.where(value, outside)
 
 
-def _shifted(low: Lowering, node: UOp, x: UOp, amount: UOp) -> UOp | None:
-    """A shift by the width or more, or by a negative amount, gives 0, or all sign bits for a signed `>>`."""
-    if _native(low, node):
-        return None
-    width = _bits(x)
-    least, greatest = bounds(amount)
-    if least >= 0 and greatest < width:
-        return None
-    unsigned = _UNSIGNED_OF.get(amount.dtype.scalar_type)
-    inside = (amount if unsigned is None else amount.bitcast(unsigned)) < width
-    if node.op is Ops.SHR and not dtypes.is_unsigned(x.dtype):
-        return low.keep(Ops.SHR, x.dtype, x, inside.where(amount, width - 1))
-    return inside.where(low.keep(node.op, x.dtype, x, amount & (width - 1)), 0)
+casts = PatternMatcher(
+    [
+        (x.cast(name="n"), x, lambda n, x: n.dtype.scalar_type is x.dtype.scalar_type),
+        (x.cast(dtypes.bool), lambda x: x.ne(0)),
+    ]
+) + PatternMatcher([(x.cast(INTS, name="n"), saturated, _may_overflow)], on=FLOATS)
 
+# *** whole numbers
 
 _UNSIGNED_OF = {
     dtypes.int8: dtypes.uint8,
@@ -269,60 +216,67 @@ _UNSIGNED_OF = {
 }
 
 
-def _is_safe_division(x: UOp, y: UOp) -> bool:
-    not_negative = dtypes.is_unsigned(x.dtype) or bounds(x)[0] >= 0
-    return not_negative and bounds(y)[0] > 0
+def _may_shift_too_far(ctx: Abilities, n: UOp) -> bool:
+    least, greatest = bounds(n.src[1])
+    return (least < 0 or greatest >= _bits(n)) and lacks(ctx, n)
 
 
-def _power_of_two(node: UOp) -> int | None:
-    values = set(lane_values(node)) if node.op is Ops.CONST else set()
+def shifted(n: UOp) -> UOp:
+    """A shift by the width or more, or by a negative amount, gives 0, or all sign bits for a signed `>>`."""
+    x, amount = n.src
+    width = _bits(x)
+    unsigned = _UNSIGNED_OF.get(amount.dtype.scalar_type)
+    inside = (amount if unsigned is None else amount.bitcast(unsigned)) < width
+    if n.op is Ops.SHR and not dtypes.is_unsigned(x.dtype):
+        return x >> _noted(inside.where(amount, width - 1), 0, width - 1)
+    return inside.where(x.alu(n.op, _noted(amount & (width - 1), 0, width - 1)), 0)
+
+
+def _power_of_two(y: UOp) -> int | None:
+    values = set(lane_values(y)) if y.op is Ops.CONST else set()
     if len(values) != 1:
         return None
     value = int(values.pop())
     return value.bit_length() - 1 if value > 0 and value & (value - 1) == 0 else None
 
 
-def _quotient(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp | None:
-    """`x // y` rounded down, 0 where y is 0, the least integer // -1 itself."""
-    if dtypes.is_float(x.dtype):
-        raise NotImplementedError("IDIV of floats is not an op of kernels: use FDIV and TRUNC")
-    if (power := _power_of_two(y)) is not None:
-        return x >> power if power else x
-    if _is_safe_division(x, y):
+def by_power_of_two(n: UOp, x: UOp, y: UOp) -> UOp | None:
+    """A quotient as a shift, a remainder as a mask."""
+    power = _power_of_two(y)
+    if power is None:
         return None
-    if dtypes.is_unsigned(x.dtype):
-        return y.eq(0).where(0, low.keep(Ops.IDIV, x.dtype, x, _not_zero(y)))
-    if bounds(y)[0] > 0:
-        return _floor_by_positive(low, x, y)
-    return _signed_division(low, x, y)[0]
-
-
-def _remainder(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp | None:
-    """`x % y` with the sign of y, 0 where y is 0."""
-    if dtypes.is_float(x.dtype):
-        raise NotImplementedError("MOD of floats is not an op of kernels: use FDIV and TRUNC")
-    if (power := _power_of_two(y)) is not None:
+    if n.op is Ops.MOD:
         return x & ((1 << power) - 1)
-    if _is_safe_division(x, y):
-        return None
+    return x >> power if power else x
+
+
+def _may_trap(x: UOp, y: UOp) -> bool:
+    """Whether a quotient may round the wrong way, or divide by 0."""
+    not_negative = dtypes.is_unsigned(x.dtype) or bounds(x)[0] >= 0
+    return not not_negative or bounds(y)[0] <= 0
+
+
+def divided(n: UOp, x: UOp, y: UOp) -> UOp:
+    """`x // y` rounded down, `x % y` with the sign of y; 0 where y is 0, the least integer // -1 itself."""
     if dtypes.is_unsigned(x.dtype):
-        return y.eq(0).where(0, low.keep(Ops.MOD, x.dtype, x, _not_zero(y)))
+        return y.eq(0).where(0, x.alu(n.op, _not_zero(y)))
     if bounds(y)[0] > 0:
-        return x - _floor_by_positive(low, x, y) * y
-    return _signed_division(low, x, y)[1]
+        quotient = _floor_by_positive(x, y)
+        return quotient if n.op is Ops.IDIV else x - quotient * y
+    return _signed_division(x, y)[n.op is Ops.MOD]
 
 
 def _not_zero(y: UOp) -> UOp:
-    return y.eq(0).where(1, y)
+    return _noted(y.eq(0).where(1, y), 1, int(dtypes.max(y.dtype)))
 
 
-def _floor_by_positive(low: Lowering, x: UOp, y: UOp) -> UOp:
+def _floor_by_positive(x: UOp, y: UOp) -> UOp:
     """floor(x / d) = ~(~x // d) for negative x, where ~x is not negative."""
     sign = x >> (_bits(x) - 1)
-    return low.keep(Ops.IDIV, x.dtype, x ^ sign, y) ^ sign
+    return (_noted(x ^ sign, 0, int(dtypes.max(x.dtype))) // y) ^ sign
 
 
-def _signed_division(low: Lowering, x: UOp, y: UOp) -> tuple[UOp, UOp]:
+def _signed_division(x: UOp, y: UOp) -> tuple[UOp, UOp]:
     """Quotient and remainder of any two signed integers, by an unsigned division of their magnitudes.
 
     Magnitudes are exact as unsigned numbers, that of the least integer too: it // -1 wraps to itself.
@@ -332,21 +286,17 @@ def _signed_division(low: Lowering, x: UOp, y: UOp) -> tuple[UOp, UOp]:
     sign_x, sign_y = x >> top, y >> top
     magnitude_x = ((x ^ sign_x) - sign_x).bitcast(unsigned)
     magnitude_y = _not_zero(((y ^ sign_y) - sign_y).bitcast(unsigned))
-    truncated = low.keep(Ops.IDIV, unsigned, magnitude_x, magnitude_y)
-    left_over = magnitude_x - truncated * magnitude_y
+    whole = magnitude_x // magnitude_y
+    left_over = magnitude_x - whole * magnitude_y
     differ = sign_x ^ sign_y
     inexact = left_over.ne(0)
     zero = y.eq(0)
-    quotient = (truncated.bitcast(signed) ^ differ) - differ + inexact.where(differ, 0)
+    quotient = (whole.bitcast(signed) ^ differ) - differ + inexact.where(differ, 0)
     remainder = (left_over.bitcast(signed) ^ sign_x) - sign_x + (inexact & differ.ne(0)).where(y, 0)
     return zero.where(0, quotient), zero.where(0, remainder)
 
 
-def _power_rule(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp | None:
-    return _float_function(low, node, x, y) if dtypes.is_float(x.dtype) else _integer_power(x, y)
-
-
-def _integer_power(x: UOp, y: UOp) -> UOp:
+def integer_power(x: UOp, y: UOp) -> UOp:
     """x**y by squaring, wrapped; a negative power is the truncated reciprocal, which only 1 and -1 have."""
     constant = len(set(lane_values(y))) == 1 if y.op is Ops.CONST else False
     exponent = int(lane_values(y)[0]) if constant else None
@@ -367,55 +317,71 @@ def _integer_power(x: UOp, y: UOp) -> UOp:
     return (y < 0).where(x.eq(-1).where(minus_one, x.eq(1).where(x.const_like(1), 0)), result)
 
 
-def _float_function(low: Lowering, node: UOp, *src: UOp) -> UOp | None:
-    """A transcendental function the target has not, from arithmetic; half in float32, rounded."""
-    if low.has(node.op, node.dtype):
-        return None
-    if node.dtype.scalar_type not in (dtypes.float32, dtypes.float64):
-        wide = dtypes.float32.vec(node.dtype.count)
-        return UOp(node.op, wide, tuple([s.cast(wide) for s in src])).cast(node.dtype)
-    return DECOMPOSITIONS[node.op](*src, has_float64=low.has(Ops.ADD, dtypes.float64))
+integers = PatternMatcher(
+    [
+        ((-x).named("n"), UPat.const(0) - x, lacks),
+        ((x <= y).named("n"), (y < x).ne(True), lacks),
+        (UPat((Ops.SHL, Ops.SHR), name="n"), shifted, _may_shift_too_far),
+        (UPat((Ops.IDIV, Ops.MOD), src=(x, y), name="n"), by_power_of_two),
+        (UPat((Ops.IDIV, Ops.MOD), src=(x, y), name="n"), divided, _may_trap),
+        (x.alu(Ops.POW, y), integer_power),
+    ],
+    on=INTS,
+) + PatternMatcher(
+    [
+        (UPat(Ops.TRUNC, src=(x,)), x),
+        (UPat(Ops.MULACC, src=(x, y, z), name="n"), x * y + z, lacks),
+    ],
+    on=WHOLE,
+)
+
+# *** functions of floats
 
 
-def _float_remainder(low: Lowering, node: UOp, x: UOp, y: UOp) -> UOp | None:
-    """Native, or in float32, which has every number of the narrow types; the result is exact in both."""
-    if low.has(node.op, node.dtype):
-        return None
-    if node.dtype.scalar_type in (dtypes.float32, dtypes.float64):
-        low.require(node)
-    wide = dtypes.float32.vec(node.dtype.count)
-    return UOp(node.op, wide, (x.cast(wide), y.cast(wide))).cast(node.dtype)
+def from_arithmetic(ctx: Abilities, n: UOp) -> UOp:
+    """A transcendental function from arithmetic; of narrow types in float32, rounded."""
+    if n.dtype.scalar_type not in (dtypes.float32, dtypes.float64):
+        return in_float32(n)
+    return DECOMPOSITIONS[n.op](*n.src, has_float64=ctx.has(Ops.ADD, dtypes.float64))
 
 
-def _multiply_add(low: Lowering, node: UOp, x: UOp, y: UOp, z: UOp) -> UOp | None:
-    if _native(low, node):
-        return None
-    if dtypes.is_float(x.dtype):
-        raise NotImplementedError(f"MULACC of {x.dtype} (one rounding) is not supported on this target")
-    return x * y + z
+def in_float32(n: UOp) -> UOp:
+    """An op on a narrow type, which float32 has every number of."""
+    wide = dtypes.float32.vec(n.dtype.count)
+    return UOp(n.op, wide, tuple([s.cast(wide) for s in n.src])).cast(n.dtype)
 
 
-RULES: dict[Ops, Rule] = {
-    Ops.ADD: _logic(lambda x, y: x | y),
-    Ops.MUL: _logic(lambda x, y: x & y),
-    Ops.SUB: _logic(lambda x, y: x ^ y, lambda low, node, x, y: x + -y),
-    Ops.MAX: _logic(lambda x, y: x | y, _max),
-    Ops.MIN: _logic(lambda x, y: x & y, _min),
-    Ops.CMPLT: _logic(lambda x, y: logical_not(x) & y),
-    Ops.CMPLE: _logic(lambda x, y: logical_not(x) | y, _less_equal),
-    Ops.CMPNE: _not_equal,
-    Ops.CMPEQ: _equal,
-    Ops.NEG: _negated,
-    Ops.RECIP: _reciprocal,
-    Ops.TRUNC: _truncated,
-    Ops.WHERE: _where,
-    Ops.CAST: _cast,
-    Ops.SHL: _shifted,
-    Ops.SHR: _shifted,
-    Ops.IDIV: _quotient,
-    Ops.MOD: _remainder,
-    Ops.FMOD: _float_remainder,
-    Ops.POW: _power_rule,
-    Ops.MULACC: _multiply_add,
-    **dict.fromkeys((op for op in DECOMPOSITIONS if op is not Ops.POW), _float_function),
-}
+functions = PatternMatcher(
+    [
+        (UPat(tuple(DECOMPOSITIONS), name="n"), from_arithmetic, lacks),
+        (UPat(Ops.FMOD, FLOATS - {dtypes.float32, dtypes.float64}, name="n"), in_float32, lacks),
+    ],
+    on=FLOATS,
+)
+
+# *** what has no other form must be there
+
+_NATIVE = (
+    *(Ops.ADD, Ops.MUL, Ops.FDIV, Ops.SQRT, Ops.FMOD, Ops.MULACC),
+    *(Ops.AND, Ops.OR, Ops.XOR, Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE),
+)
+
+
+def refused(ctx: Abilities, n: UOp) -> None:
+    dtype = n.src[-1].dtype
+    if ctx.has(n.op, dtype) or (n.op in (Ops.CMPEQ, Ops.CMPNE) and dtypes.is_bool(dtype)):
+        return
+    if n.op is Ops.MULACC:
+        raise NotImplementedError(f"MULACC of {dtype} (one rounding) is not supported on this target")
+    raise NotImplementedError(f"{n.op} of {dtype} is not supported on this target")
+
+
+def not_of_floats(n: UOp) -> UOp:
+    raise NotImplementedError(f"{n.op.name} of floats is not an op of kernels: use FDIV and TRUNC")
+
+
+refusals = PatternMatcher([(UPat(_NATIVE, name="n"), refused)]) + PatternMatcher(
+    [(UPat((Ops.IDIV, Ops.MOD), name="n"), not_of_floats)], on=FLOATS
+)
+
+decompositions = constants + bools + arithmetic + casts + integers + functions + refusals

@@ -9,6 +9,7 @@ arithmetic on bits: no branches, no tables.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from ..dtype import DType, PtrDType, dtypes
@@ -27,34 +28,18 @@ NARROW = (dtypes.float16, dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2)
 _EXACT = frozenset((Ops.NEG, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.TRUNC, Ops.FMOD))
 
 
-def emulate_narrow_floats(sink: UOp, renderer: _Supports) -> UOp:
-    """The graph without the narrow floats that the target lacks."""
-    order = sink.toposort()
-    present = {d for node in order for d in (node.dtype.scalar_type,) if d in NARROW}
-    if not present:
-        return sink
-    arithmetic = {d for d in present if renderer.supports(Ops.ADD, d)}
-    stored = {d for d in present if renderer.supports(Ops.LOAD, d)}
-    return _Emulation(present - arithmetic, stored).walk(order)
-
-
-class _Emulation:
+class Emulation:
     """`emulated`: types whose arithmetic is done in float32; `stored`: types the target loads and casts."""
 
-    def __init__(self, emulated: set[DType], stored: set[DType]) -> None:
-        self.emulated, self.stored = emulated, stored
+    def __init__(self, present: Iterable[DType], renderer: _Supports) -> None:
+        self.emulated = {d for d in present if not renderer.supports(Ops.ADD, d)}
+        self.stored = {d for d in present if renderer.supports(Ops.LOAD, d)}
         self.loaded: dict[tuple[UOp, DType], UOp] = {}  #: a loaded number, and its type → its bits
 
-    def walk(self, order: list[UOp]) -> UOp:
-        done: dict[UOp, UOp] = {}
-        for node in order:
-            src = tuple([done[s] for s in node.src])
-            touched = node.dtype.scalar_type in NARROW or any(s.dtype.scalar_type in NARROW for s in node.src)
-            if touched:
-                done[node] = self.narrow(node, src)
-            else:
-                done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        return done[order[-1]]
+    def change(self, node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        """The node without these types, on sources that are; None where it has nothing to do with them."""
+        touched = node.dtype.scalar_type in NARROW or any(s.dtype.scalar_type in NARROW for s in node.src)
+        return self.narrow(node, src) if touched else None
 
     def narrow(self, node: UOp, src: tuple[UOp, ...]) -> UOp:
         """The node for one that makes or takes narrow floats."""

@@ -13,18 +13,20 @@ and what does not differ from thread to thread is stored by the first one.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType
 from ..ir.nest import output_ranges, ranges_of
 from ..ir.ops import Ops
+from ..ir.rewrite import transform
 from ..ir.uop import UOp
+from ..target import Target
 from .emulate import NARROW
-from .opt.loops import make_range, stride
+from .ranges import make_range, stride
 
 
 def assign_grid(sink: UOp, target: Target) -> UOp:
@@ -114,25 +116,25 @@ def _share(
     fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
     memory = 1 + max((node.arg for node in nodes if node.op is Ops.DEFINE_LOCAL), default=-1)
     again: dict[UOp, UOp] = {}
-    for r in grouped:
+    for r in sorted(grouped, key=lambda r: r.arg.id):  # the same in every process
         again[r] = make_range(r.src[0].arg, fresh, AxisType.REDUCE)
         fresh += 1
-    done: dict[UOp, UOp] = {}
-    for node in nodes:
-        src = tuple([done[s] for s in node.src])
-        made = node if src == node.src else index.rebuild(node, src)
+    memories = itertools.count(memory)
+
+    def shared(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         own = next((r for r in node.src[1:] if r in grouped), None) if node.op is Ops.REDUCE else None
-        if own is not None:
-            rest = tuple([r for r in made.src[1:] if r is not own])
-            value = made.src[0]
-            if value.dtype.scalar_type in NARROW:
-                value = value.cast(dtypes.float32.vec(value.dtype.count))
-            part = UOp(Ops.REDUCE, value.dtype, (value, *rest), made.arg) if rest else value
-            total = _combined_parts(made.arg, part, own, again[own], memory, threads, places)
-            made = total.cast(made.dtype)
-            memory += 1
-        done[node] = made
-    return done[sink], done
+        if own is None:
+            return None
+        value = src[0]
+        rest = tuple([r for r in src[1:] if r is not own])
+        if value.dtype.scalar_type in NARROW:
+            value = value.cast(dtypes.float32.vec(value.dtype.count))
+        part = UOp(Ops.REDUCE, value.dtype, (value, *rest), node.arg) if rest else value
+        total = _combined_parts(node.arg, part, own, again[own], next(memories), threads, places)
+        return total.cast(node.dtype)
+
+    done: dict[UOp, UOp] = {}
+    return transform(sink, shared, "assign grid", rebuild=index.rebuild, order=nodes, done=done), done
 
 
 def _combined_parts(

@@ -10,9 +10,10 @@ from ..ir import index
 from ..ir.index import TRUE
 from ..ir.nest import ranges_of
 from ..ir.ops import ALU, Ops, start_value
+from ..ir.rewrite import resolve
 from ..ir.uop import UOp
 from .constants import lane_of
-from .opt.loops import at, stride
+from .ranges import at, stride
 
 # *** vectors
 
@@ -237,23 +238,21 @@ class Arithmetic(NamedTuple):
                 return UOp.const(dtype, values[0])
             return UOp(Ops.CONST, dtype.vec(lanes), (), tuple(values))
         done: dict[UOp, UOp] = {}
-        stack = [self.expression]
-        while stack:
-            node = stack[-1]
-            if node in done:
-                stack.pop()
-                continue
+
+        def parts(node: UOp) -> tuple[UOp, ...]:
             made = self._at_once(node, lane, lanes)
             if made is None:
-                waiting = [s for s in node.src if s not in done]
-                if waiting:
-                    stack.extend(waiting)
-                    continue
-                src = tuple([broadcast(done[s], lanes) for s in node.src])
-                made = UOp(node.op, node.dtype.vec(lanes), src, node.arg)
-            stack.pop()
+                return node.src
             done[node] = made
-        return done[self.expression]
+            return ()
+
+        def joined(node: UOp) -> UOp:
+            if node in done:
+                return done[node]
+            src = tuple([broadcast(done[s], lanes) for s in node.src])
+            return UOp(node.op, node.dtype.vec(lanes), src, node.arg)
+
+        return resolve(self.expression, parts, joined, done)
 
     def _at_once(self, node: UOp, lane: UOp, lanes: int) -> UOp | None:
         """The lanes of a part that needs no look at its own parts."""

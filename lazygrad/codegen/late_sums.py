@@ -22,11 +22,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ..device import Target
 from ..ir.index import bounds
 from ..ir.nest import Block
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..target import Target
 from .nest_sums import fill_registers, is_float_sum
 
 #: Levels of one sum, the innermost first: each is the sum of the one before.

@@ -22,23 +22,33 @@ What `legalize` asks of a renderer, `renderer.supports(op, dtype)`, with the sca
 
 from __future__ import annotations
 
+from ..ir.ops import Ops
+from ..ir.rewrite import graph_rewrite, transform
 from ..ir.uop import UOp
 from .checks import short_conditions
 from .decompose import Capabilities, decompose
-from .emulate import emulate_narrow_floats
-from .products import form_multiply_add, pack_bits
+from .emulate import NARROW, Emulation
+from .products import form_multiply_add, packs
 from .split_lanes import split_lanes
-from .widths import choose_widths
+from .widths import choose_width
 
 
 def legalize(sink: UOp, renderer: Capabilities, *, multiply_add: bool = True) -> UOp:
     """The same computation in the ops and dtypes of the renderer's target.
 
-    Each step is one walk. `multiply_add=False` keeps products and sums apart also where they could fuse.
+    Each step is one walk, left out where nothing in the graph asks for it. `multiply_add=False` keeps
+    products and sums apart also where they could fuse.
     """
-    sink = short_conditions(choose_widths(sink))
-    sink = pack_bits(sink)
-    sink = emulate_narrow_floats(sink, renderer)
+    order = sink.toposort()
+    ops = {node.op for node in order}
+    narrow = {node.dtype.scalar_type for node in order}.intersection(NARROW)
+    sink = transform(sink, choose_width, "choose widths", order=order)
+    if Ops.CHECK in ops:
+        sink = short_conditions(sink)
+    if Ops.PACK in ops:
+        sink = graph_rewrite(sink, packs, name="pack bits")
+    if narrow:
+        sink = transform(sink, Emulation(narrow, renderer).change, "emulate narrow floats")
     sink = decompose(sink, renderer)
     if renderer.target.vector_bytes == 0:
         sink = split_lanes(sink, renderer)

@@ -26,7 +26,7 @@ from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
 from ..ir.uop import UOp
 from .constants import lane_of
-from .guards import Guard, guard_first_thread
+from .first_thread import Guard, guard_first_thread
 from .late_sums import Chain, late_sums
 from .nest_sums import is_float_sum
 from .products import accumulate, is_first_dot, is_masked_product

@@ -5,7 +5,8 @@ for its own value at the indices it needs: a VIEW maps them, an elementwise node
 INDEX, a REDUCE_AXIS opens ranges of its own. Answers are remembered by (node, indices): a row's maximum,
 asked for by every element of the row with the same indices, is one REDUCE, outside of the row's loop.
 
-`codegen/axes.py` then gives the axes their kinds, and joins those that memory walks as one.
+`codegen/axes.py` then gives the axes their kinds, and joins those that memory walks as one; at last all exact
+algebra is done (`simplify/algebra.py`), so that whoever looks at the loops sees the work that is left.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from ..ir.index import FALSE, TRUE, sint
 from ..ir.nest import ranges_of
 from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import WORDS
-from ..ir.rewrite import notify, watched
+from ..ir.rewrite import notify, resolve, watched
 from ..ir.uop import UOp
 from ..shape import Shape, shape_of, shape_text
+from ..simplify import fold
 from ..simplify.validity import beyond, conjuncts, simplified
 from .axes import Store, arrange
 from .checks import only_checked
-from .places import computed_place
+from .computed_places import computed_place
 
 Indices = tuple[UOp, ...]
 #: (node, indices, the condition under which anything is asked: memory may only be read where it holds)
@@ -52,7 +54,7 @@ def lower(ast: UOp) -> UOp:
         own = tuple(ZERO if size == 1 else axis for axis, size in zip(axes, _store_shape(store), strict=True))
         stores.append(_store(indexer, store, own))
     prefix = "s" if indexer.scanned else "r" if indexer.reduces else "E"
-    return arrange(stores, [axis for axis in axes if axis is not ZERO], prefix)
+    return fold(arrange(stores, [axis for axis in axes if axis is not ZERO], prefix), name="simplify")
 
 
 # *** outputs
@@ -155,26 +157,21 @@ class Indexer:
 
     def value(self, root: UOp, indices: Indices) -> UOp:
         """The value of `root` at `indices`: loads, arithmetic and reductions of single elements."""
-        values, plans = self.values, self.plans
-        stack: list[Key] = [(root, indices, TRUE)]
-        while stack:
-            key = stack[-1]
-            if key in values:
-                stack.pop()
-                continue
-            plan = plans.get(key)
-            if plan is None:
-                plan = plans[key] = self._needs(*key)
-            waiting = [k for k in plan[0] if k not in values]
-            if waiting:
-                waiting.reverse()
-                stack.extend(waiting)
-                continue
-            stack.pop()
-            made = values[key] = self._make(*key, [values[k] for k in plan[0]], plan[1])
-            if watched():
-                notify("lower", Indexer._make, key[0], made)
-        return values[(root, indices, TRUE)]
+        return resolve((root, indices, TRUE), self._asked, self._answer, self.values)
+
+    def _asked(self, key: Key) -> tuple[Key, ...]:
+        """The values that one is made of."""
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.plans[key] = self._needs(*key)
+        return plan[0]
+
+    def _answer(self, key: Key) -> UOp:
+        below, more = self.plans[key]
+        made = self._make(*key, [self.values[k] for k in below], more)
+        if watched():
+            notify("lower", Indexer._make, key[0], made)
+        return made
 
     def position(self, where: UOp, indices: Indices, size: sint) -> tuple[UOp, UOp]:
         """A computed index as index arithmetic, and whether it is inside of [0, size)."""

@@ -25,12 +25,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import RangeArg
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..target import Target
 from .emulate import NARROW
 from .products import is_masked_product
 

@@ -11,44 +11,38 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..device import Target
 from ..dtype import PtrDType, dtypes
 from ..ir.args import AxisType
 from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.uop import UOp
+from ..target import Core, Launch, Target
 
-#: Instructions that start in a cycle, cycles until a sum can be added to, instructions of a loop's turn.
-ISSUED, LATENCY, TURN = 2.0, 4.0, 1.5
-#: Scalar arithmetic on integers, mostly addresses, runs beside the rest.
-ADDRESS = 0.3
-#: A store and a load of an accumulator that has no register.
-SPILL = 2.0
-#: Bytes of a cache line.
-LINE = 64
-#: Cycles for a byte that the first, second, third cache does not have.
-FETCH = (1 / 32, 1 / 12, 1 / 4)
-#: Caches of a processor of which nothing is known.
-CACHES = (32 << 10, 1 << 20, 16 << 20)
-#: To wake the other cores; cycles.
-REGION = 6000.0
-#: Threads of a grid that run at once, and how many share an instruction.
-RESIDENT, WARP = 16384, 32
+#: Registers that hold no accumulators: what is loaded needs some.
+OTHERS = 3
+#: Computing and fetching go on together, but for this share of what takes less.
+ALONE = 0.3
 
 
 @dataclass
 class _Loop:
     """An open loop: how often it turns, what one turn issues besides inner loops, what waits for the last.
 
+    issued        all instructions; of these arithmetic on vectors, products among that, loads and stores
     accumulators  the registers that each turn adds to
+    waits         cycles from one turn's sum to the next one's
     """
 
     range: UOp | None
     turns: float
     outer: _Loop | None
     issued: float = 0.0
+    arithmetic: float = 0.0
+    products: float = 0.0
+    loads: float = 0.0
+    stores: float = 0.0
     accumulators: float = 0.0
-    waits: bool = False
+    waits: float = 0.0
     accesses: list[_Access] = field(default_factory=list)
 
     def path(self) -> list[_Loop]:
@@ -71,8 +65,8 @@ class _Access:
     strides: dict[UOp, int]
     count: int = 1
 
-    def footprint(self, inside: Sequence[_Loop]) -> float:
-        """Bytes of the lines that it touches while these loops turn."""
+    def footprint(self, inside: Sequence[_Loop], line: int) -> float:
+        """Bytes of the lines of memory that it touches while these loops turn."""
         item = self.buffer.dtype.base.itemsize
         places, nearest = 1.0, math.inf
         for loop in inside:
@@ -82,10 +76,10 @@ class _Access:
                 nearest = min(nearest, step * item)
         apart = self.nbytes / self.count
         waste = 1.0
-        if apart < LINE:
-            waste = max(1.0, min(nearest, LINE) / self.nbytes) if self.nbytes < LINE else 1.0
+        if apart < line:
+            waste = max(1.0, min(nearest, line) / self.nbytes) if self.nbytes < line else 1.0
         whole = self.buffer.dtype.size * item  # type: ignore[attr-defined]
-        return min(self.nbytes * waste * places, max(float(whole), LINE))
+        return min(self.nbytes * waste * places, max(float(whole), line))
 
 
 def predict(uops: Sequence[UOp], target: Target) -> float:
@@ -94,11 +88,12 @@ def predict(uops: Sequence[UOp], target: Target) -> float:
     loops = _walk(uops, target, top)
     cycles = sum(_issue(loop, target) * math.prod(o.turns for o in loop.path()) for loop in loops)
     if any(u.op is Ops.SPECIAL for u in uops):
-        return cycles * _waves(uops)
-    cycles += _fetch(loops, target)
+        return cycles * _waves(uops, target.launch)
+    fetching = _fetch(loops, target)
+    cycles = max(cycles, fetching) + ALONE * min(cycles, fetching)
     pieces = next((loop.turns for loop in loops if _is_thread(loop)), 1.0)
     if pieces > 1 and target.threads > 1:
-        return cycles * math.ceil(pieces / target.threads) / pieces + REGION
+        return cycles * math.ceil(pieces / target.threads) / pieces + target.launch.fork
     return cycles
 
 
@@ -118,7 +113,7 @@ def _walk(uops: Sequence[UOp], target: Target, top: _Loop) -> list[_Loop]:
                 bounds(s)[n] if s.dtype is dtypes.index else _at_most(s) for n, s in enumerate(u.src[:2])
             )
             now = _Loop(u, float(max(end - (begin if len(u.src) > 1 else 0), 1)), now)
-            now.issued += TURN
+            now.issued += target.core.turn
             loops.append(now)
         elif u.op is Ops.ENDRANGE:
             now = now.outer or top
@@ -129,10 +124,15 @@ def _walk(uops: Sequence[UOp], target: Target, top: _Loop) -> list[_Loop]:
             now = branches.pop()
         elif u.op is Ops.ASSIGN:
             now.accumulators += _instructions(u.src[0], target)
-            now.waits = True
+            now.waits = max(now.waits, _latency(u.src[1], target.core))
         elif u.op in (Ops.LOAD, Ops.STORE):
             value = u if u.op is Ops.LOAD else u.src[1]
-            now.issued += _instructions(value, target) * (1.0 if len(u.src) < 3 else 1.5)
+            count = _instructions(value, target) * (1.0 if len(u.src) < 3 else 1.5)
+            now.issued += count
+            if u.op is Ops.LOAD:
+                now.loads += count
+            else:
+                now.stores += count
             place = u.src[0]
             if place.op is Ops.INDEX and isinstance(place.src[0].dtype, PtrDType):
                 strides = moves.of(place.src[1])
@@ -140,8 +140,18 @@ def _walk(uops: Sequence[UOp], target: Target, top: _Loop) -> list[_Loop]:
                     now.issued += _uncoalesced(strides, local.get("lidx0"), value, target)
                 _note(now, place.src[0], float(value.dtype.itemsize), strides)
         elif u.op in LANEWISE or u.op in (Ops.VECTORIZE, Ops.GEP):
-            now.issued += _price(u, target)
+            count = _price(u, target)
+            now.issued += count
+            if not _is_scalar(u):
+                now.arithmetic += count
+            if u.op in (Ops.MUL, Ops.MULACC, Ops.DOT):
+                now.products += count
     return loops
+
+
+def _is_scalar(u: UOp) -> bool:
+    """Whether an operation is done beside those on vectors, as most of addresses and conditions."""
+    return u.op in LANEWISE and ((u.dtype.count == 1 and dtypes.is_int(u.dtype)) or u.dtype is dtypes.bool)
 
 
 def _once_in_a_loop(u: UOp) -> bool:
@@ -157,7 +167,7 @@ def _at_most(size: UOp) -> int:
     sources = tuple([_at_most(s) for s in size.src])
     if size.op in ELEMENTWISE and sources:
         return int(execute(size.op, size.dtype, sources, size.src[-1].dtype))
-    return 1
+    return 0 if size.op is Ops.RANGE else 1  # in its first turn, where most is left
 
 
 def _instructions(value: UOp, target: Target) -> float:
@@ -174,16 +184,34 @@ def _price(u: UOp, target: Target) -> float:
         return 1.0 if len(set(u.src)) == 1 else float(len(u.src))
     if u.op is Ops.GEP:
         return 1.0
-    if (u.dtype.count == 1 and dtypes.is_int(u.dtype)) or u.dtype is dtypes.bool:
-        return ADDRESS * OPS[u.op].cost
+    if _is_scalar(u):
+        return target.core.scalar * OPS[u.op].cost
     return OPS[u.op].cost * _instructions(u, target)
 
 
 def _issue(loop: _Loop, target: Target) -> float:
-    """Cycles of one turn, inner loops left out."""
-    spilled = max(0.0, loop.accumulators - (target.vector_registers - 3)) if target.vector_bytes else 0.0
-    cycles = (loop.issued + SPILL * spilled) / ISSUED
-    return max(cycles, LATENCY) if loop.waits else cycles
+    """Cycles of one turn, inner loops left out: those of what is busy longest.
+
+    What has no register is stored in each turn, and its next sum waits until it is loaded again.
+    """
+    core = target.core
+    spilled = max(0.0, loop.accumulators - (target.vector_registers - OTHERS)) if target.vector_bytes else 0.0
+    busiest = max(
+        loop.issued / core.issued,
+        loop.arithmetic / core.arithmetic,
+        loop.products / core.products,
+        loop.loads / core.loads,
+        loop.stores / core.stores,
+        loop.waits,
+    )
+    return busiest + spilled / core.stores
+
+
+def _latency(total: UOp, core: Core) -> float:
+    """Cycles from a sum, a product or the like to the next one that needs it."""
+    if total.op in (Ops.MULACC, Ops.DOT):
+        return core.multiply_add
+    return core.multiply if total.op is Ops.MUL else core.add
 
 
 # *** memory
@@ -199,15 +227,19 @@ def _note(loop: _Loop, buffer: UOp, nbytes: float, strides: dict[UOp, int]) -> N
 
 
 def _fetch(loops: list[_Loop], target: Target) -> float:
-    """Cycles that wait for the lines which the caches do not have."""
+    """Cycles in which the lines come that a cache does not have, of the cache that waits longest."""
+    line = target.memory.line
     inner: dict[int, float] = {}  # what a loop touches while it turns
     for loop in loops:
         for access in loop.accesses:
             path = loop.path()
             for depth, around in enumerate(path):
-                inner[id(around)] = inner.get(id(around), 0.0) + access.footprint(path[: depth + 1])
-    cycles = 0.0
-    for size, price in zip(target.caches or CACHES, FETCH, strict=False):
+                inner[id(around)] = inner.get(id(around), 0.0) + access.footprint(path[: depth + 1], line)
+    longest = 0.0
+    for size, rate in zip(target.memory.sizes, target.memory.rates, strict=False):
+        if inner.get(id(loops[0]), 0.0) <= size:
+            break  # all of it is still there from the run before
+        cycles = 0.0
         for loop in loops:
             path = loop.path()
             fitting = 0
@@ -216,8 +248,9 @@ def _fetch(loops: list[_Loop], target: Target) -> float:
             # Of the next loop one turn fits: what a turn leaves in the cache serves the following one.
             again = math.prod(around.turns for around in path[fitting + 1 :])
             for access in loop.accesses:
-                cycles += access.footprint(path[: fitting + 1]) * again * price
-    return cycles
+                cycles += access.footprint(path[: fitting + 1], line) * again / rate
+        longest = max(longest, cycles)
+    return longest
 
 
 class _Moves:
@@ -254,13 +287,14 @@ class _Moves:
 
 def _uncoalesced(strides: dict[UOp, int], neighbour: UOp | None, value: UOp, target: Target) -> float:
     """What an access costs more because neighbouring threads look at places that are apart."""
-    step = abs(strides.get(neighbour, 0)) if neighbour is not None else WARP
+    warp, line = target.launch.warp, target.memory.line
+    step = abs(strides.get(neighbour, 0)) if neighbour is not None else warp
     own = value.dtype.itemsize
-    lines = min(WARP * step * value.dtype.base.itemsize, WARP * LINE / 2) / LINE if step else 1.0
-    return max(0.0, lines - WARP * own / LINE) + 2.0
+    lines = min(warp * step * value.dtype.base.itemsize, warp * line / 2) / line if step else 1.0
+    return max(0.0, lines - warp * own / line) + 2.0
 
 
-def _waves(uops: Sequence[UOp]) -> float:
+def _waves(uops: Sequence[UOp], launch: Launch) -> float:
     """How many times all threads that can be resident must run."""
     groups = threads = 1.0
     for u in uops:
@@ -271,4 +305,4 @@ def _waves(uops: Sequence[UOp]) -> float:
                 threads *= count
             else:
                 groups *= count
-    return max(1.0, groups * math.ceil(threads / WARP) * WARP / RESIDENT)
+    return max(1.0, groups * math.ceil(threads / launch.warp) * launch.warp / launch.resident)

@@ -7,11 +7,13 @@ import operator
 from collections import Counter
 from collections.abc import Sequence
 
-from ..dtype import DType, dtypes
+from ..dtype import dtypes
 from ..ir.ops import Ops
+from ..ir.pattern import PatternMatcher, UPat
+from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from .constants import fold, lane_values
-from .decompose import Capabilities, Lowering
+from .decompose import Capabilities, decomposed
 
 
 def form_multiply_add(sink: UOp, renderer: Capabilities) -> UOp:
@@ -27,21 +29,18 @@ def form_multiply_add(sink: UOp, renderer: Capabilities) -> UOp:
     native = {node.dtype.scalar_type: False for node in uses}
     native = {dtype: renderer.supports(Ops.MULACC, dtype) for dtype in native}
     terms = _terms_of_reductions(order, uses)
-    done: dict[UOp, UOp] = {}
-    for node in order:
-        src = tuple([done[s] for s in node.src])
-        made = None
-        if node.op in (Ops.ADD, Ops.SUB) and native.get(node.dtype.scalar_type):
-            single = [
-                uses[s] == 1
-                and (s.op is Ops.MUL or (node in terms and is_masked_product(s) and uses[s.src[1]] == 1))
-                for s in node.src
-            ]
-            made = _fused(node.op, src, single)
-        if made is None:
-            made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        done[node] = made
-    return done[sink]
+
+    def fused(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if node.op not in (Ops.ADD, Ops.SUB) or not native.get(node.dtype.scalar_type):
+            return None
+        single = [
+            uses[s] == 1
+            and (s.op is Ops.MUL or (node in terms and is_masked_product(s) and uses[s.src[1]] == 1))
+            for s in node.src
+        ]
+        return _fused(node.op, src, single)
+
+    return transform(sink, fused, "multiply and add", order=order)
 
 
 def _terms_of_reductions(order: Sequence[UOp], uses: Counter[UOp]) -> set[UOp]:
@@ -94,26 +93,16 @@ def is_masked_product(value: UOp) -> bool:
 # *** sums of products of packed numbers
 
 
-def pack_bits(sink: UOp) -> UOp:
+def packed(n: UOp) -> UOp:
     """PACK as what it does to the bits of its sources: each shifted to its place."""
-    order = sink.toposort()
-    if not any(node.op is Ops.PACK for node in order):
-        return sink
-    done: dict[UOp, UOp] = {}
-    for node in order:
-        src = tuple([done[s] for s in node.src])
-        if node.op is Ops.PACK:
-            done[node] = _packed(node.dtype, src)
-        else:
-            done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-    return done[sink]
-
-
-def _packed(dtype: DType, parts: tuple[UOp, ...]) -> UOp:
+    parts, dtype = n.src, n.dtype
     nbytes = parts[0].dtype.scalar_type.itemsize
     narrow = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32}[nbytes].vec(dtype.count)
     words = [part.bitcast(narrow).cast(dtype) << 8 * nbytes * i for i, part in enumerate(parts)]
     return functools.reduce(operator.or_, words)
+
+
+packs = PatternMatcher([(UPat(Ops.PACK, name="n"), packed)])
 
 
 def is_first_dot(value: UOp) -> bool:
@@ -134,7 +123,5 @@ def accumulate(op: Ops, accumulator: UOp, value: UOp, renderer: Capabilities, *,
         if value.op is Ops.MUL or is_masked_product(value):
             return _multiplied_and_added(value, accumulator)
     if op in (Ops.MAX, Ops.MIN) or value.dtype.scalar_type is dtypes.bool:
-        low = Lowering(renderer)
-        low.done.update({accumulator: accumulator, value: value})  # legal already, and not to be entered
-        return low.walk(UOp(op, value.dtype, (accumulator, value)))
+        return decomposed(UOp(op, value.dtype, (accumulator, value)), renderer, kept=(accumulator, value))
     return UOp(op, value.dtype, (accumulator, value))

@@ -14,8 +14,9 @@ from ..ir import index
 from ..ir.args import RangeArg
 from ..ir.nest import closed_ranges, ranges_of, stage_stores
 from ..ir.ops import Ops
+from ..ir.rewrite import transform
 from ..ir.uop import UOp
-from .opt.loops import substitute_ranges
+from .ranges import substitute_ranges
 
 
 def separate_loops(sink: UOp) -> UOp:
@@ -55,16 +56,18 @@ def _separate_once(sink: UOp) -> UOp:
     filled: set[UOp] = set()
     around_of: dict[UOp, frozenset[UOp]] = {}
     own: dict[tuple[UOp, frozenset[UOp]], UOp] = {}
-    done: dict[UOp, UOp] = {}
-    for node in nodes:
-        src = tuple([done[s] for s in node.src])
-        made = node if src == node.src else index.rebuild(node, src)
+
+    def apart(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        nonlocal memory, fresh
         if node.op is Ops.STAGE:
-            if node.src[0] in filled:
-                made = _filled_apart(made, memory, fresh)
-                memory, fresh = memory + 1, fresh + len(made.src)
+            again = node.src[0] in filled
             filled.add(node.src[0])
+            if again:
+                made = _filled_apart(node.replace(src=src), memory, fresh)
+                memory, fresh = memory + 1, fresh + len(made.src)
+                return made
         elif node.op is Ops.REDUCE:
+            made = node.replace(src=src)
             around = ranges_of(made)
             mapping: dict[UOp, UOp] = {}
             for r in made.src[1:]:
@@ -75,9 +78,10 @@ def _separate_once(sink: UOp) -> UOp:
                     fresh += 1
                 mapping[r] = own[r, around]
             if mapping:
-                made = substitute_ranges(made, mapping)
-        done[node] = made
-    return done[sink]
+                return substitute_ranges(made, mapping)
+        return None
+
+    return transform(sink, apart, "separate loops", rebuild=index.rebuild, order=nodes)
 
 
 def _filled_apart(stage: UOp, memory: int, fresh: int) -> UOp:

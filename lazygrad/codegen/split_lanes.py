@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..dtype import DType
-from ..ir.index import bounds
+from ..ir.index import bounds, note_bounds
 from ..ir.nest import scan_values
 from ..ir.ops import LANEWISE, Ops
+from ..ir.rewrite import as_it_is, transform
 from ..ir.uop import UOp
 from .constants import fold, gathered, lane_of
 from .decompose import Capabilities
@@ -16,26 +17,24 @@ def split_lanes(sink: UOp, renderer: Capabilities) -> UOp:
 
     Loads and stores of vectors that the target has not, or only some of whose lanes are valid, are split too.
     """
-    done: dict[UOp, UOp] = {}
-    stores: dict[UOp, list[UOp]] = {}
-    for node in sink.toposort():
+    parts: dict[UOp, list[UOp]] = {}  # a STORE → those that it becomes
+
+    def split(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         if node.op in (Ops.SINK, Ops.STAGE):
-            src = tuple([made for s in node.src for made in stores.get(s, (done[s],))])
-        else:
-            src = tuple([done[s] for s in node.src])
+            return as_it_is(node, tuple([part for s in src for part in parts.get(s, (s,))]))
         if node.dtype.count > 1 and (node.op in LANEWISE or node.op in (Ops.REDUCE, Ops.SCAN)):
-            made = _split(node, src)
-        elif node.op is Ops.GEP:
+            return _split(node, src)
+        if node.op is Ops.GEP:
             lanes = tuple([lane_of(src[0], i) for i in node.arg])
-            made = lanes[0] if len(lanes) == 1 else UOp(Ops.VECTORIZE, node.dtype, lanes)
-        else:
-            made = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+            return lanes[0] if len(lanes) == 1 else UOp(Ops.VECTORIZE, node.dtype, lanes)
         if node.op is Ops.LOAD and node.dtype.count > 1:
-            made = _split_load(made, renderer)
-        elif node.op is Ops.STORE and src[1].dtype.count > 1:
-            stores[node] = _split_store(made, renderer)
-        done[node] = made
-    return done[sink]
+            return _split_load(as_it_is(node, src), renderer)
+        if node.op is Ops.STORE and src[1].dtype.count > 1:
+            store = as_it_is(node, src)
+            parts[store] = _split_store(store, renderer)
+        return None
+
+    return transform(sink, split, "split lanes")
 
 
 def _widest_access(access: UOp, dtype: DType, renderer: Capabilities) -> int:
@@ -58,7 +57,7 @@ def _access_from(access: UOp, lane: int) -> UOp:
             place, offset = place.src[0], place.src[1].arg + lane
         amount = UOp.const(place.dtype, offset)
         place = fold(Ops.ADD, place.dtype, (place, amount)) or UOp(Ops.ADD, place.dtype, (place, amount))
-        place.facts.setdefault("bounds", (least + lane, greatest + lane))
+        note_bounds(place, least + lane, greatest + lane)
     return UOp(
         Ops.INDEX, access.dtype, (access.src[0], place, *[lane_of(v, lane) for v in valid]), access.arg
     )

@@ -16,8 +16,9 @@ from ..ir.args import AxisType, RangeArg
 from ..ir.index import as_sint
 from ..ir.nest import closed_ranges, output_ranges, ranges_of
 from ..ir.ops import COMPARISONS, Ops
+from ..ir.rewrite import transform
 from ..ir.uop import UOp
-from .opt.loops import IN_REGISTERS, make_range, scanned_ranges, substitute_ranges
+from .ranges import IN_REGISTERS, make_range, scanned_ranges, substitute_ranges
 
 #: A kernel's tails are cut at most so often: each cut writes the loop's body once more.
 MAX_CUTS = 6
@@ -51,7 +52,7 @@ def _cuttable(sink: UOp) -> UOp | None:
                     cuttable = r.arg.kind not in IN_REGISTERS and r not in whole
                     if cuttable and r.src[0].op is Ops.CONST and r.src[0].arg > 1:
                         masks.setdefault(r, []).append(node)
-    reduced = _inside_reductions(nodes)
+    reduced = inside_reductions(nodes)
     for r in sorted(masks, key=lambda r: -r.arg.id):
         if reduced.isdisjoint(masks[r]) and any(
             r in ranges_of(node) for node in nodes if node.op is Ops.REDUCE
@@ -64,7 +65,7 @@ def _cuttable(sink: UOp) -> UOp | None:
     return None
 
 
-def _inside_reductions(nodes: Iterable[UOp]) -> set[UOp]:
+def inside_reductions(nodes: Iterable[UOp]) -> set[UOp]:
     """All that is done in each step of some REDUCE: what is below it, but for what a STAGE there holds."""
     found: set[UOp] = set()
     stack = [node.src[0] for node in nodes if node.op is Ops.REDUCE]
@@ -110,13 +111,13 @@ def _cut(sink: UOp, loop: UOp) -> UOp:
             once = make_range(2, fresh + len(nodes), AxisType.THREAD)
             stores = tuple([_only_where(store, index.equal(once, index.const(0))) for store in stores])
         return sink.replace(src=main.src + stores)
-    done: dict[UOp, UOp] = {}
-    for node in nodes:
-        src = tuple([done[s] for s in node.src])
-        made = node if src == node.src else index.rebuild(node, src)
-        if node.op is Ops.REDUCE and loop in node.src[1:]:
-            main = substitute_ranges(made, {loop: shorter})
-            tail = substitute_ranges(made, {**copies(node.src[1:]), loop: last})
-            made = UOp(node.arg, node.dtype, (main, tail))
-        done[node] = made
-    return done[sink]
+
+    def in_parts(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if node.op is not Ops.REDUCE or loop not in node.src[1:]:
+            return None
+        made = node.replace(src=src)
+        main = substitute_ranges(made, {loop: shorter})
+        tail = substitute_ranges(made, {**copies(node.src[1:]), loop: last})
+        return UOp(node.arg, node.dtype, (main, tail))
+
+    return transform(sink, in_parts, "cut tails", rebuild=index.rebuild, order=nodes)

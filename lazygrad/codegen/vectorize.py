@@ -6,6 +6,7 @@ times 2 vector accumulators, and a contiguous row sum keeps vector accumulators 
 the end.
 
 1. where only the last turn of a loop needs masks, it is cut off, and the others need none (`cut_tails`);
+   so are the borders of a masked reduction, where vectors have no masks (`split_borders`);
 2. lane ranges are chosen, and cut to the width of the target's vectors (`choose_lanes`);
 3. every node is written once for each place of the other ranges that it depends on (`_Expander`).
 """
@@ -15,13 +16,15 @@ from __future__ import annotations
 import itertools
 import math
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.index import FALSE, TRUE
 from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values, stage_stores
 from ..ir.ops import Ops
+from ..ir.rewrite import notify, resolve, watched
 from ..ir.uop import UOp
+from ..target import Target
+from .borders import split_borders
 from .choose_lanes import choose_lanes
 from .constants import gathered, lane_of
 from .lanes import (
@@ -43,16 +46,11 @@ from .lanes import (
     transposed,
     without_neutral,
 )
-from .opt.loops import (
-    IN_REGISTERS,
-    index_nodes,
-)
+from .ranges import IN_REGISTERS, index_nodes
 from .separate_loops import any_apart, separate_loops
 from .tails import cut_tails
 
 Place = tuple[int, ...]
-#: How many independent accumulators hide the latency of an addition (4 cycles, 2 a cycle on current CPUs).
-ACCUMULATORS = 8
 
 
 def vectorize(sink: UOp, target: Target) -> UOp:
@@ -60,9 +58,9 @@ def vectorize(sink: UOp, target: Target) -> UOp:
     if not any(node.op is Ops.RANGE and node.arg.kind in IN_REGISTERS for node in sink.toposort()):
         return sink
     if not target.grid:
-        sink = cut_tails(sink)
+        sink = cut_tails(sink if target.has_masks else split_borders(sink))
     sink, lanes = choose_lanes(sink, target)
-    writer = _Expander(sink, lanes)
+    writer = _Expander(sink, lanes, target.core.chains)
     expanded = writer.expanded()
     return separate_loops(expanded) if any_apart(writer.apart) else expanded
 
@@ -78,8 +76,9 @@ class _Expander:
     canonical and scalar.
     """
 
-    def __init__(self, sink: UOp, lanes: set[UOp]) -> None:
+    def __init__(self, sink: UOp, lanes: set[UOp], chains: int) -> None:
         self.sink = sink
+        self.chains = chains  # how many sums side by side one reduction is made of, at most
         nodes = sink.toposort()
         ranges_of(sink)
         self.is_index = index_nodes(nodes)
@@ -111,26 +110,22 @@ class _Expander:
 
     def expand(self, root: UOp, place: Place) -> None:
         """Work out every value that a STORE at one place needs."""
-        stack = self.needs(root, place)
-        done = self.done
-        while stack:
-            key = stack[-1]
-            if key in done:
-                stack.pop()
-                continue
-            node, place = key
-            if node not in self.touched:
-                done[key] = node
-                if node.op is Ops.STAGE:
-                    self.apart.append(node)
-                stack.pop()
-                continue
-            waiting = [need for need in self.needs(node, place) if need not in done]
-            if waiting:
-                stack.extend(reversed(waiting))
-                continue
-            stack.pop()
-            done[key] = self.build(node, place)
+        for need in reversed(self.needs(root, place)):
+            resolve(need, self._asked, self._answer, self.done)
+
+    def _asked(self, key: tuple[UOp, Place]) -> list[tuple[UOp, Place]]:
+        return self.needs(*key) if key[0] in self.touched else []
+
+    def _answer(self, key: tuple[UOp, Place]) -> UOp:
+        node, place = key
+        if node in self.touched:
+            made = self.build(node, place)
+            if watched():
+                notify("vectorize", _Expander.build, node, made)
+            return made
+        if node.op is Ops.STAGE:
+            self.apart.append(node)
+        return node
 
     def needs(self, node: UOp, place: Place) -> list[tuple[UOp, Place]]:
         if node.op is Ops.REDUCE:
@@ -271,7 +266,7 @@ class _Expander:
         loops = tuple([r for r in node.src[1:] if r.arg.kind not in IN_REGISTERS])
         if loops:
             copies = math.prod(r.src[0].arg for r in self.registers[node])
-            accumulators = min(len(values), max(1, ACCUMULATORS // copies))
+            accumulators = min(len(values), max(1, self.chains // copies))
             fuses = value.op is Ops.MUL and op is Ops.ADD
             bodies = [combined(op, values[i::accumulators], chain=fuses) for i in range(accumulators)]
             values = [UOp(Ops.REDUCE, body.dtype, (body, *loops), op) for body in bodies]

@@ -11,34 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..dtype import DType, dtypes
-from ..ir.index import bounds
+from ..ir.index import bounds, note_bounds
 from ..ir.ops import ALU, COMPARISONS, Ops
 from ..ir.uop import UOp
 
 _INT32 = (-(1 << 31), (1 << 31) - 1)
 
 
-def choose_widths(sink: UOp) -> UOp:
-    """The graph with int32 and int64 in the place of `index`."""
-    order = sink.toposort()
-    done: dict[UOp, UOp] = {}
-    for node in order:
-        src = tuple([done[s] for s in node.src])
-        if node.dtype.scalar_type is dtypes.index:
-            made = _integer(node, src)
-            if made not in src:
-                made.facts.setdefault("bounds", bounds(node))
-        elif src == node.src:
-            made = node
-        elif node.op in COMPARISONS and node.src[0].dtype.scalar_type is dtypes.index:
-            width = _common(src)
-            made = UOp(node.op, node.dtype, tuple([s.cast(width) for s in src]))
-        elif node.op is Ops.CAST:
-            made = src[0].cast(node.dtype)
-        else:
-            made = UOp(node.op, node.dtype, src, node.arg)
-        done[node] = made
-    return done[sink]
+def choose_width(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+    """A node with int32 or int64 in the place of `index`, from those of its sources."""
+    if node.dtype.scalar_type is dtypes.index:
+        made = _integer(node, src)
+        if made not in src:
+            note_bounds(made, *bounds(node))
+        return made
+    if src == node.src:
+        return None
+    if node.op in COMPARISONS and node.src[0].dtype.scalar_type is dtypes.index:
+        width = _common(src)
+        return UOp(node.op, node.dtype, tuple([s.cast(width) for s in src]))
+    return src[0].cast(node.dtype) if node.op is Ops.CAST else None
 
 
 def _fits(low_high: tuple[int, int]) -> bool:
@@ -114,7 +106,7 @@ def _floor_quotient(x: UOp, divisor: UOp, not_negative: bool) -> UOp:
         return x // divisor
     sign = x >> (x.dtype.scalar_type.itemsize * 8 - 1)
     magnitude = x ^ sign
-    magnitude.facts["bounds"] = (0, int(dtypes.max(x.dtype)))  # so that the next step sees a safe division
+    note_bounds(magnitude, 0, int(dtypes.max(x.dtype)))  # so that the next step sees a safe division
     return (magnitude // divisor) ^ sign
 
 
@@ -123,7 +115,7 @@ def _positive_divisor(node: UOp, y: UOp) -> UOp:
     if bounds(node.src[1])[0] > 0:
         return y
     divisor = (y < 1).where(1, y)
-    divisor.facts["bounds"] = (1, int(dtypes.max(y.dtype)))
+    note_bounds(divisor, 1, int(dtypes.max(y.dtype)))
     return divisor
 
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..config import NOOPT
 from ..device import Device
 from ..engine.realize import observe_kernels
-from ..engine.report import use_color
 from ..ir.ops import Ops
-from ..ir.rewrite import observe
 from ..ir.uop import UOp
+from ..report.terminal import use_color
 from ..schedule.items import ScheduleItem
-from ..schedule.kernelize import plan_observers
-from ..viz import Rewrite, pages, plain, record
-from ..viz.record import noting
+from ..viz import pages, plain, record
+from ..viz.record import PlanningRecorder
 from ..viz.walk import in_terminal
 from .script import name_of, run_script, script_argument
 from .words import positive
@@ -32,14 +28,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="leave out nothing of large forms")
 
 
-class _Found(NamedTuple):
-    """A kernel that ran, the graph that it was cut from, and the rewrites seen while it was."""
-
-    item: ScheduleItem
-    asked: tuple[UOp, ...]
-    planning: tuple[Rewrite, ...]
-
-
 class _Enough(BaseException):
     """The kernel that is wanted has run: no more of the script is needed."""
 
@@ -50,42 +38,33 @@ class _Search:
     def __init__(self, wanted: int) -> None:
         self.wanted = wanted
         self.met: set[UOp] = set()
-        self.asked: tuple[UOp, ...] = ()
-        self.rewrites: list[Rewrite] = []
-        self.found: _Found | None = None
-
-    def plan(self, wanted: Sequence[UOp]) -> None:
-        self.asked = tuple(wanted)
-        self.rewrites.clear()
+        self.found: ScheduleItem | None = None
 
     def ran(self, item: ScheduleItem, name: str, seconds: float | None, ops: int, moved: int) -> None:
         if item.ast.op is Ops.COPY or item.ast in self.met:
             return
         self.met.add(item.ast)
         if len(self.met) == self.wanted:
-            self.found = _Found(item, self.asked, tuple(self.rewrites))
+            self.found = item
             raise _Enough
 
 
 def run(given: argparse.Namespace) -> int:
-    search = _Search(given.kernel)
-    plan_observers.append(search.plan)
+    search, planning = _Search(given.kernel), PlanningRecorder()
     status = 0
     try:
-        with observe_kernels(search.ran), observe(noting(search.rewrites)):
+        with observe_kernels(search.ran), planning.recording():
             status = run_script(given)
     except _Enough:
         pass
-    finally:
-        plan_observers.remove(search.plan)
     if search.found is None:
         if status == 0:
             count = f"only {len(search.met)} different kernels" if search.met else "no kernel"
             print(f"lazygrad explain: {name_of(given)} runs {count}", file=sys.stderr)
         return status or 1
-    item, asked, planning = search.found
+    item = search.found
     renderer = Device[item.bufs[0].device].renderer
-    recording = record(item.ast, renderer, [] if NOOPT else None, asked, planning)
+    recording = record(item.ast, renderer, [] if NOOPT else None, planning.asked, planning.forms)
     if given.plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
         for line in plain(recording, given.full):
             print(line)

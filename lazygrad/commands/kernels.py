@@ -8,9 +8,9 @@ import sys
 from ..codegen.opt import KernelOptError
 from ..config import Context
 from ..device import CompileError, Device, DeviceError
-from ..engine.inspect import FORMS, InspectedKernel, inspect
 from ..engine.realize import observe_kernels
-from ..engine.targets import TARGETS, find_target
+from ..inspection.kernels import FORMS, InspectedKernel, inspect
+from ..inspection.targets import TARGETS, find_target
 from ..runtime.cpu import CPUDevice
 from .script import name_of, run_script, script_argument
 from .seen import Seen

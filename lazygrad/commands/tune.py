@@ -8,8 +8,8 @@ import sys
 from ..config import BEAM, Context
 from ..device import Device
 from ..engine.realize import observe_kernels
-from ..engine.report import time_text
-from ..engine.tuning import Tuned, tune
+from ..report.terminal import time_text
+from ..tuning.beam import Tuned, tune
 from .script import name_of, run_script, script_argument
 from .seen import Seen
 from .words import positive

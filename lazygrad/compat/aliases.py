@@ -41,9 +41,6 @@ from ..dtype import (
     to_dtype,
     truncate,
 )
-from ..engine import JitError, TinyJit
-from ..engine.entry import Entry
-from ..engine.programs import get_runner, method_cache
 from ..engine.realize import run_schedule
 from ..engine.replay import Replay
 from ..gradient import gradient
@@ -58,7 +55,10 @@ from ..ir import (
 )
 from ..ir.args import KernelInfo
 from ..ir.ops import start_value
+from ..jit import JitError, TinyJit
+from ..jit.captured import Captured
 from ..nn import datasets, optim, state
+from ..programs.runners import get_runner, method_cache
 from ..renderer import Estimates, ProgramSpec, Renderer
 from ..renderer.cstyle import CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer
 from ..renderer.llvmir import LLVMRenderer
@@ -69,7 +69,7 @@ from ..runtime.disk import DiskDevice
 from ..runtime.null import NullDevice
 from ..runtime.python import PythonDevice
 from ..schedule.items import ScheduleItem
-from ..schedule.kernel import Kernel as ScheduledKernel
+from ..schedule.kernel_ast import Kernel as ScheduledKernel
 from ..shape import tracker, view
 from ..tensor import Function, Tensor
 from ..tensor.trace import Metadata
@@ -201,7 +201,7 @@ _CSTYLE: Names = {
     "ClangRenderer": clang_renderer,
     "CStyleLanguage": CStyleRenderer,
 }
-_JIT: Names = {"TinyJit": TinyJit, "JitError": JitError, "CapturedJit": Entry, "GraphRunner": Replay}
+_JIT: Names = {"TinyJit": TinyJit, "JitError": JitError, "CapturedJit": Captured, "GraphRunner": Replay}
 _REALIZE: Names = {
     "get_runner": get_runner,
     "method_cache": method_cache,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..engine import report
+from ..report import terminal
 from ..runtime._cache import diskcache_get, diskcache_put
 
 T = TypeVar("T")
@@ -211,12 +211,12 @@ def ansistrip(text: str) -> str:
 
 def ansilen(text: str) -> int:
     """How many columns it takes, colours not counted."""
-    return report.visible_width(text)
+    return terminal.visible_width(text)
 
 
 def time_to_str(seconds: float, w: int = 8) -> str:
     """A duration in us, ms or s; its number takes `w` columns."""
-    text = report.time_text(seconds).strip()
+    text = terminal.time_text(seconds).strip()
     unit = text.lstrip("0123456789.-")
     return f"{float(text.removesuffix(unit)):{w}.2f}{unit:2s}"
 

@@ -13,9 +13,9 @@ from typing import Any
 from ..config import ContextVar
 from ..device import Buffer, CompiledDevice, Compiler, Devices
 from ..dtype import DType, ImageDType, PtrDType, dtypes, numpy_name, to_dtype
-from ..engine import TinyJit
-from ..engine.entry import Entry
 from ..ir.uop import UOp
+from ..jit import TinyJit
+from ..jit.captured import Captured
 from ..nn.optim import Optimizer
 from ..renderer import Renderer
 from ..tensor import Tensor
@@ -61,12 +61,12 @@ def _has_float4(renderer: Renderer) -> bool:
 # *** jits
 
 
-def _jit_cache(jit: TinyJit[..., Any] | Entry) -> list[Any]:
-    """What was captured, in order: an entry for each kernel and copy."""
-    entry = jit.captured if isinstance(jit, TinyJit) else jit
-    if entry is None:
+def _jit_cache(jit: TinyJit[..., Any] | Captured) -> list[Any]:
+    """What was captured, in order: an action for each kernel and copy."""
+    captured = jit.captured if isinstance(jit, TinyJit) else jit
+    if captured is None:
         return []
-    return [action for batch in entry.replay.batches for action in batch.actions]
+    return [action for batch in captured.replay.batches for action in batch.actions]
 
 
 _jit_init = TinyJit.__init__
@@ -130,7 +130,7 @@ ADDED: dict[type, dict[str, Any]] = {
         "jit_cache": property(_jit_cache),
         "cnt": property(lambda jit: jit._run.__self__.calls),
     },
-    Entry: {"jit_cache": property(_jit_cache)},
+    Captured: {"jit_cache": property(_jit_cache)},
     Tensor: {
         "from_blob": staticmethod(from_blob),
         "pad2d": lambda tensor, padding, value=0.0: tensor.pad(tuple(padding), value=value),

@@ -9,9 +9,9 @@ from typing import Any
 from ..codegen.compile import compile_kernel
 from ..config import DEBUG
 from ..device import Buffer, Device
-from ..engine.programs import Runner, values_for
 from ..engine.realize import run_schedule
 from ..ir.uop import UOp
+from ..programs.runners import Runner, values_for
 from ..renderer import ProgramSpec, Renderer
 from ..schedule.items import ScheduleItem
 from ..tensor import Tensor

@@ -4,20 +4,18 @@ No driver is here: those are in runtime/. This sits between the schedule,
 which says what is stored where, and the runtimes, which know how.
 """
 
-from ..ir.device import Devices
+from ..ir.args import Devices
 from ..locks import lock_across_fork
+from .allocator import Allocator, BufferSpec, copy_memory, flat_bytes
 from .buffer import Buffer
 from .facts import (
     AlreadyAllocatedError,
     CompileError,
     DeviceError,
-    Dot,
     GlobalCounters,
     MissingDeviceError,
     OutOfMemoryError,
-    Target,
 )
-from .memory import Allocator, BufferSpec, copy_memory, flat_bytes
 from .registry import CompiledDevice, Compiler, Device, Graph, Launch, Program
 
 __all__ = [
@@ -31,14 +29,12 @@ __all__ = [
     "Device",
     "DeviceError",
     "Devices",
-    "Dot",
     "GlobalCounters",
     "Graph",
     "Launch",
     "MissingDeviceError",
     "OutOfMemoryError",
     "Program",
-    "Target",
     "copy_memory",
     "flat_bytes",
     "lock_across_fork",

@@ -9,8 +9,7 @@ from typing import Any
 from ..config import POISON
 from ..dtype import DType, numpy_name
 from ..locks import left_to, table_lock
-from .facts import AlreadyAllocatedError, DeviceError
-from .memory import (
+from .allocator import (
     DEFAULT_SPEC,
     Allocator,
     BufferSpec,
@@ -20,6 +19,7 @@ from .memory import (
     flat_bytes,
     take_back,
 )
+from .facts import AlreadyAllocatedError, DeviceError
 from .registry import Device
 
 

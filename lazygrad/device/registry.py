@@ -7,15 +7,14 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import Any, ClassVar, overload
 
 from ..config import DEBUG, DEV
-from ..ir.device import Devices
-from .facts import DeviceError, MissingDeviceError, Target, open_lock
-from .memory import Allocator
-
-if TYPE_CHECKING:
-    from ..renderer import ProgramSpec, Renderer
+from ..ir.args import Devices
+from ..renderer import ProgramSpec, Renderer
+from ..target import Target
+from .allocator import Allocator
+from .facts import DeviceError, MissingDeviceError, open_lock
 
 # *** a device
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from .memory import flat_bytes
+from .allocator import flat_bytes
 
 
 def mv_address(view: memoryview) -> int:

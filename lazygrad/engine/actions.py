@@ -14,9 +14,9 @@ from ..device import Buffer, Device
 from ..device.reports import ReportBuffer
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..programs.runners import Runner, get_runner
 from ..schedule.items import ScheduleItem, output_count, variables_of
-from ..schedule.lift import argument_name
-from .programs import Runner, get_runner
+from ..schedule.lifted_numbers import argument_name
 from .realize import copy_one_after_another, number_of
 
 

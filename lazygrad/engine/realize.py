@@ -22,15 +22,18 @@ from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import uninterrupted
+from ..programs.runners import get_runner, prepare, values_for
 from ..renderer import ProgramSpec
+from ..report.check import Checker
+from ..report.forms import print_forms
+from ..report.rows import copy_name, row, shown_name
+from ..report.terminal import colored, show, size_text
 from ..schedule.items import ScheduleItem, create_schedule
-from ..schedule.kernelize import Pending, kernelize, planning
+from ..schedule.kernelize import kernelize, planning
+from ..schedule.readers import Pending
 from ..schedule.versions import latest, next_version
-from . import report
-from .check import Checker
-from .memory import Arena, place_intermediates
-from .programs import get_runner, prepare, values_for
-from .reported import look, note_launch, problem_of
+from .arena import Arena, place_intermediates
+from .index_errors import look, note_launch, problem_of
 
 #: Called after each thing that ran: (item, name, seconds or None, operations, bytes).
 Observer = Callable[[ScheduleItem, str, "float | None", int, int], None]
@@ -159,7 +162,7 @@ def run_item(item: ScheduleItem) -> None:
     checker = Checker(item, runner) if checked else None
     timed = bool(observers) or DEBUG.value >= 2
     if DEBUG.value >= 3:
-        report.print_forms(item, runner)
+        print_forms(item, runner)
     handles, values = tuple([b._buf for b in bufs]), values_for(runner, item.var_vals)
     reports, problem = bufs[-1], None
     with uninterrupted():  # a kernel that wrote in place must not seem not to have run
@@ -228,7 +231,7 @@ def _run_copy(item: ScheduleItem) -> None:
     GlobalCounters.kernel_count += 1
     GlobalCounters.global_mem += target.nbytes
     if observers or DEBUG.value >= 2:
-        name = report.copy_name(target, source)
+        name = copy_name(target, source)
         report_run(item, target.device, name, seconds, 0, target.nbytes, target.nbytes, "yellow")
 
 
@@ -262,8 +265,8 @@ def copy_one_after_another(ast: UOp, target: Buffer, sources: Sequence[Buffer]) 
 def _report_view(part: Buffer) -> None:
     """A row for a part of memory that is read as it is: nothing runs."""
     GlobalCounters.kernel_count += 1
-    name = f"view {report.size_text(part.nbytes)} @ {part.offset:<10d}"
-    report.show(report.row(part.device, report.colored(name, "yellow"), 2, None, 0, 0, 0, (), "yellow"))
+    name = f"view {size_text(part.nbytes)} @ {part.offset:<10d}"
+    show(row(part.device, colored(name, "yellow"), 2, None, 0, 0, 0, (), "yellow"))
 
 
 def _can_adopt(kernel: UOp, target: Buffer, source: Buffer) -> bool:
@@ -283,7 +286,7 @@ def allocate_empty(buffer: Buffer) -> None:
     if DEBUG.value >= 2 and buffer.size and not buffer.device.startswith("DISK"):
         GlobalCounters.kernel_count += 1
         name = f"empty {buffer.size:10d} {buffer.dtype!r}"
-        report.show(report.row(buffer.device, report.colored(name, "yellow"), 1, None, 0, 0, 0, (), "yellow"))
+        show(row(buffer.device, colored(name, "yellow"), 1, None, 0, 0, 0, (), "yellow"))
 
 
 def bytes_on_host(buffer: Buffer) -> memoryview:
@@ -297,10 +300,10 @@ def bytes_on_host(buffer: Buffer) -> memoryview:
         GlobalCounters.global_mem += buffer.nbytes
         if DEBUG.value >= 2:
             GlobalCounters.time_sum_s += seconds
-            copied = report.copy_name(Buffer("CPU", buffer.size, buffer.dtype), buffer)
-            name = report.colored(copied, "yellow")
+            copied = copy_name(Buffer("CPU", buffer.size, buffer.dtype), buffer)
+            name = colored(copied, "yellow")
             moved = buffer.nbytes
-            report.show(report.row("CPU", name, 2, seconds, 0, moved, moved, (), "yellow"))
+            show(row("CPU", name, 2, seconds, 0, moved, moved, (), "yellow"))
     return view
 
 
@@ -315,8 +318,8 @@ def read_part(buffer: Buffer, begin: int, nbytes: int) -> Buffer:
     if DEBUG.value >= 2:
         seconds = time.perf_counter() - start
         GlobalCounters.time_sum_s += seconds
-        name = report.colored(report.copy_name(read, part), "yellow")
-        report.show(report.row("CPU", name, 2, seconds, 0, nbytes, nbytes, (), "yellow"))
+        name = colored(copy_name(read, part), "yellow")
+        show(row("CPU", name, 2, seconds, 0, nbytes, nbytes, (), "yellow"))
     return read
 
 
@@ -337,9 +340,9 @@ def report_run(
     for observer in list(observers):
         observer(item, name, seconds, ops, moved)
     if DEBUG.value >= 2:
-        shown = report.colored(name, "yellow") if spec is None else report.shown_name(item.ast, spec)
+        shown = colored(name, "yellow") if spec is None else shown_name(item.ast, spec)
         args, metadata, kernel = len(item.bufs), item.metadata, spec is not None
-        report.show(report.row(device, shown, args, seconds, ops, moved, accessed, metadata, head, kernel))
+        show(row(device, shown, args, seconds, ops, moved, accessed, metadata, head, kernel))
 
 
 def number_of(value: sint | Any, var_vals: dict[UOp, int]) -> int:

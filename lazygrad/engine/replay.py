@@ -19,9 +19,12 @@ from ..device import Buffer, Device, GlobalCounters, copy_memory
 from ..device.reports import ReportBuffer
 from ..dtype import dtypes
 from ..ir.reports import FAILED, WORDS
+from ..programs.runners import Runner
+from ..report.check import Checker
+from ..report.rows import copy_name, row
+from ..report.terminal import colored, show
 from ..schedule.items import ScheduleItem
 from ..schedule.memory import arrange
-from . import report
 from .actions import (
     Action,
     Batch,
@@ -33,10 +36,8 @@ from .actions import (
     run_copy,
     without_constant_copies,
 )
-from .check import Checker
-from .programs import Runner
+from .index_errors import note_launch, problem_of
 from .realize import observers, report_run
-from .reported import note_launch, problem_of
 
 #: What an integer of a launch is, by the Variable's name and value, if it changes: a key; else None.
 Source = Callable[[str, int], Hashable | None]
@@ -325,11 +326,11 @@ class Replay:
         GlobalCounters.global_ops += sum(a.ops for a in actions)
         GlobalCounters.global_mem += sum(a.accessed for a in actions)
         GlobalCounters.time_sum_s += seconds
-        name = report.colored(f"<batched {len(actions)}>", "cyan")
+        name = colored(f"<batched {len(actions)}>", "cyan")
         args = len({place for a in actions for place in a.places})
         moved = sum(b.nbytes for a in actions for b in a.bufs)
         ops, accessed = sum(a.ops for a in actions), sum(a.accessed for a in actions)
-        report.show(report.row(batch.device, name, args, seconds, ops, moved, accessed, (), "cyan", True))
+        show(row(batch.device, name, args, seconds, ops, moved, accessed, (), "cyan", True))
 
     def _run_action(self, action: Action) -> None:
         handles = tuple([self.handles[place] for place in action.places])
@@ -362,7 +363,7 @@ class Replay:
         GlobalCounters.global_mem += action.accessed
         moved = sum(b.nbytes for b in action.bufs)
         if action.runner is None:
-            name = report.copy_name(action.bufs[0], action.bufs[-1])
+            name = copy_name(action.bufs[0], action.bufs[-1])
         else:
             name = action.runner.spec.name
         if DEBUG.value >= 2 or observers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..dtype import dtypes
-from ..ir.device import Devices
+from ..ir.args import Devices
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp

@@ -11,7 +11,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..ir.device import Devices, device_of
+from ..ir.args import Devices
+from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import movement

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from .ops import Ops
 
+#: The name of one device, or the names of several that hold one tensor in parts or copies.
+Devices = str | tuple[str, ...]
+
 
 class AxisType(enum.Enum):
     """What a range is: who walks it, and how. The value is its place in a kernel, outermost first."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from .args import Devices
 from .ops import Ops
 from .uop import UOp
-
-#: The name of one device, or the names of several that hold one tensor in parts or copies.
-Devices = str | tuple[str, ...]
 
 
 def device_of(node: UOp) -> Devices | None:

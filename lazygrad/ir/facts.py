@@ -11,16 +11,15 @@ value's class stands in a higher layer its type is Any, and the sentence names t
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Generic, Literal, TypedDict, TypeVar
 
-if TYPE_CHECKING:
-    from .device import Devices
-    from .index import sint
-    from .index.polynomials import Terms
-    from .uop import UOp
+from .args import Devices
+
+#: The type of nodes. It remembers these facts, so it stands above them (ir/uop.py) and is filled in there.
+Node = TypeVar("Node")
 
 
-class NodeFacts(TypedDict, total=False):
+class NodeFacts(TypedDict, Generic[Node], total=False):
     """All of them; a node has those few that somebody has worked out or noted."""
 
     # *** where it came from
@@ -33,45 +32,45 @@ class NodeFacts(TypedDict, total=False):
 
     # *** of any value: shape and place
 
-    shape: tuple[sint, ...] | None
-    """shape/rules (tensor/jit/results): the shape of its value; None where it has none."""
+    shape: tuple[int | Node, ...] | None
+    """shape/rules (jit/outputs): the shape of its value; None where it has none."""
 
     device: Devices | None
     """ir/device: the name of the device that its value lives on, or of several; None for bare numbers."""
 
-    base_and_tracker: tuple[UOp, Any]
-    """shape/movement (tensor/jit/results): on a movement, the first node below that is none, and the
+    base_and_tracker: tuple[Node, Any]
+    """shape/movement (jit/outputs): on a movement, the first node below that is none, and the
     ShapeTracker that says how its elements are looked at.
     """
 
     # *** of index expressions and conditions
 
     bounds: tuple[int, int]
-    """ir/index/bounds (codegen/checks, codegen/decompose, codegen/split_lanes, codegen/widths): the least and
-    the greatest value of an integer or bool; passes set it where a new node shows less than the old one did.
+    """ir/index/bounds: the least and the greatest value of an integer or bool; passes note it where a new
+    node shows less than they know, also on a float that is sure to fit an integer type: what it truncates to.
     """
 
-    terms: tuple[Terms, int]
+    terms: tuple[dict[tuple[Node, ...], int], int]
     """ir/index/polynomials: an index as a polynomial, {product of atoms: coefficient} and constant."""
 
     order_key: str
     """ir/index/atoms: a text that orders the atoms of a polynomial alike in every process."""
 
-    ranges: frozenset[UOp]
+    ranges: frozenset[Node]
     """ir/nest: the RANGEs that it depends on and that nothing below it has closed; never on a RANGE itself.
     """
 
     has_division: bool
     """simplify/validity: whether its arithmetic divides anywhere."""
 
-    simplified: UOp | Literal[True]
+    simplified: Node | Literal[True]
     """simplify/validity: a condition equal to this one with fewer divisions; True where that is itself."""
 
     multiple_of: int
     """renderer/alignment: the greatest power of two that is known to divide it."""
 
-    strides: dict[UOp, int | None]
-    """codegen/opt/loops: by how much it moves when a RANGE moves by one, where only trying tells; None if not
+    strides: dict[Node, int | None]
+    """codegen/ranges: by how much it moves when a RANGE moves by one, where only trying tells; None if not
     by the same everywhere.
     """
 
@@ -80,45 +79,44 @@ class NodeFacts(TypedDict, total=False):
     buffer_count: int
     """schedule/items: how many buffers the kernel takes."""
 
-    variables: list[UOp]
+    variables: list[Node]
     """schedule/items: the DEFINE_VARs of the kernel, by name; those of its sizes and views too."""
 
     shown_numbers: dict[str, int]
-    """engine/report: by name of a program of this AST, how many others of that name were shown before it."""
+    """report/rows: by name of a program of this AST, how many others of that name were shown before it."""
 
     # *** for the plan
 
-    arg_binds: tuple[UOp, ...]
+    arg_binds: tuple[Node, ...]
     """schedule/graph: the bound Variables in its argument."""
 
     open_sources: tuple[int, ...]
-    """schedule/lift: which of its sources are constants that may become arguments of a kernel."""
+    """schedule/lifted_numbers: which of its sources are constants that may become arguments of a kernel."""
 
     repeated_axes: frozenset[int]
-    """schedule/repeats: the axes along which all its elements are certainly the same."""
+    """schedule/reduces_of_repeats: the axes along which all its elements are certainly the same."""
 
     # *** what has become of it
 
-    becomes: UOp
-    """schedule/versions (tensor/jit/capturing): what holds its value now: once planned an ASSIGN, once run a
+    becomes: Node
+    """schedule/versions (jit/session): what holds its value now: once planned an ASSIGN, once run a
     BUFFER, or movements of these.
     """
 
-    values: list[weakref.ref[UOp]]
-    """schedule/versions (tensor/jit/capturing): on a version of memory, the nodes that became it."""
+    values: list[weakref.ref[Node]]
+    """schedule/versions (jit/session): on a version of memory, the nodes that became it."""
 
     # *** of a BUFFER, a version of some memory
 
     buffer: Any
-    """schedule/versions (tensor/jit/capturing): the Buffer with the memory; not there once it is overwritten.
-    """
+    """schedule/versions: the Buffer with the memory; not there once it is overwritten."""
 
     fresh: Literal[True]
     """schedule/versions: nothing has been written yet, and nobody may read it."""
 
     overwritten: Literal[True] | str
-    """schedule/versions (tensor/jit/capturing, tensor/transforms/derivatives): its contents are gone: True
-    where a later version took its memory, or the reason that a user is told.
+    """schedule/versions (tensor/transforms/derivatives): its contents are gone: True where a later version
+    took its memory, or the reason that a user is told.
     """
 
     inner_users: int
@@ -128,7 +126,7 @@ class NodeFacts(TypedDict, total=False):
     """tensor/storage: the Storages whose newest version it is, or was."""
 
     readers: list[weakref.ref[Any]]
-    """tensor/core (tensor/assigning, tensor/jit/capturing): the tensors that are read from it and are no
+    """tensor/core (tensor/assigning, jit/session): the tensors that are read from it and are no
     views of it, some of them long since elsewhere.
     """
 
@@ -137,7 +135,7 @@ class NodeFacts(TypedDict, total=False):
 
     # *** of a KERNEL
 
-    outputs: tuple[weakref.ref[UOp], ...]
+    outputs: tuple[weakref.ref[Node], ...]
     """schedule/kernelize: the ASSIGNs that it stands for."""
 
     boundaries: tuple[Any, ...]

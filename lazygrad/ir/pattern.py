@@ -2,9 +2,10 @@
 
 A rule is `(before, after)` or `(before, after, when)`. `before` is a pattern, written with plain operators
 over `UPat.var` and `UPat.cvar`. `after` is an expression of the same variables, a constant, or a function of
-the matched nodes that returns a node, or None for "not here". `when` is a condition on matched nodes.
-Functions name what they want: a parameter is the node captured under that name, `ctx` is what the caller
-of the rewrite passed.
+the matched nodes that returns a node, or None for "not here". `when` is a condition on matched nodes. In a
+renderer's table `after` is text: a template that `ctx.filled` fills in ("" is just that), or a function.
+Functions name what they want: a parameter is the node captured under that name, `node` the whole one, `ctx`
+what the caller of the rewrite passed.
 
 The matcher knows which operations commute, so no rule is written twice. A table compiles to Python functions,
 made per operation when it is first met: a rule that cannot match a node costs nothing there.
@@ -241,7 +242,8 @@ def _pattern_text(pattern: UPat) -> str:
 
 # *** rules
 
-Matched = Callable[[UOp, Any], UOp | None]
+#: What a rule makes of a node, None where it does not apply; of a renderer's row that is text.
+Matched = Callable[[UOp, Any], Any]
 
 
 class Rule:
@@ -262,11 +264,13 @@ class Rule:
 
     def __call__(self, node: UOp, ctx: Any = None) -> UOp | None:
         """What the node becomes, or None where the rule does not apply."""
+        if not _may_start_with(self.before, node.op):
+            return None
         if self.matched is None:
             _compile([self])
         if self.matched is None:
             raise RuntimeError(f"{self} did not compile")
-        after = self.matched(node, ctx)
+        after: UOp | None = self.matched(node, ctx)
         return None if after is node else after
 
     def place(self) -> str:
@@ -295,11 +299,17 @@ class PatternMatcher:
     def __add__(self, other: PatternMatcher) -> PatternMatcher:
         return PatternMatcher(self.rules + other.rules)
 
+    def ops(self) -> frozenset[Ops]:
+        """The ops of which a rule may match a node."""
+        return frozenset(op for op in Ops if any(_may_start_with(rule.before, op) for rule in self.rules))
+
     def rules_for(self, op: Ops) -> tuple[tuple[Matched, Rule], ...]:
         """The compiled rules that a node of this op may match."""
         found = self.table.get(op)
         if found is None:
             fitting = [rule for rule in self.rules if _may_start_with(rule.before, op)]
+            for rule in fitting:
+                rule.matched = rule.matched or _direct(rule)
             waiting = [rule for rule in fitting if rule.matched is None]
             if waiting:
                 _compile(waiting)
@@ -310,7 +320,7 @@ class PatternMatcher:
     def rewrite(self, node: UOp, ctx: Any = None) -> UOp | None:
         """What the first matching rule makes of this node; None if none matches. Sources are not entered."""
         for matched, _ in self.rules_for(node.op):
-            after = matched(node, ctx)
+            after: UOp | None = matched(node, ctx)
             if after is not None and after is not node:
                 return after
         return None
@@ -324,7 +334,7 @@ def _rule(row: tuple[Any, ...], on: frozenset[DType] | None) -> Rule:
     if not isinstance(before, UPat) or len(when) > 1:
         raise TypeError(f"a rule is (pattern, after) or (pattern, after, when), not {row!r}")
     rule = Rule(before, after, when[0] if when else None, on)
-    known = before.names() | {"ctx"}
+    known = before.names() | {"ctx", "node"}
     asked: set[str] = set(_parameters(rule.when)) if rule.when else set()
     if isinstance(after, UPat):
         asked |= after.names()
@@ -333,7 +343,7 @@ def _rule(row: tuple[Any, ...], on: frozenset[DType] | None) -> Rule:
     if asked - known:
         raise TypeError(
             f"{rule}: {', '.join(sorted(asked - known))} is not captured by the pattern; "
-            f"captured: {', '.join(sorted(known - {'ctx'})) or 'nothing'}"
+            f"captured: {', '.join(sorted(before.names())) or 'nothing'}"
         )
     return rule
 
@@ -357,6 +367,40 @@ def _may_start_with(pattern: UPat, op: Ops) -> bool:
 
 
 # *** from a pattern to a Python function
+
+
+def _direct(rule: Rule) -> Matched | None:
+    """The rule's own functions, where it asks for a node's op and types alone: no source is written."""
+    before, on, kinds = rule.before, rule.on, rule.before.dtypes
+    if before.ops is None or before.src is not None or before.choices or before.plain:
+        return None
+    if before.arg is not ANY or isinstance(rule.after, UPat):
+        return None
+    name = before.name or "node"
+    after, when = _called(rule.after, name), _called(rule.when, name)
+    if after is None or (rule.when is not None and when is None):
+        return None
+    if on is None and kinds is None and when is None:
+        return after
+
+    def matched(node: UOp, ctx: Any) -> Any:
+        if on is not None and (node.src[-1] if node.src else node).dtype.scalar_type not in on:
+            return None
+        if kinds is not None and node.dtype.scalar_type not in kinds:
+            return None
+        return after(node, ctx) if when is None or when(node, ctx) else None
+
+    return matched
+
+
+def _called(function: Any, name: str) -> Callable[[UOp, Any], Any] | None:
+    """A rule's text, or its function of the node under this name and `ctx`, called with both."""
+    if isinstance(function, str):
+        return (lambda node, ctx: ctx.filled(function, node)) if function else (lambda node, ctx: "")
+    takes = _parameters(function) if isinstance(function, FunctionType) else None
+    if takes == ("ctx", name):
+        return lambda node, ctx: function(ctx, node)
+    return (lambda node, ctx: function(node)) if takes == (name,) else None
 
 
 def _is_literal(value: ConstType) -> Callable[[UOp], bool]:
@@ -503,7 +547,7 @@ class _Writer:
 
     def _call(self, function: Callable[..., Any], captured: dict[str, str]) -> str:
         # What the choice that matched does not capture is None.
-        known = {**captured, "ctx": "ctx"}
+        known = {"node": "n", **captured, "ctx": "ctx"}
         arguments = [f"{name}={known.get(name)}" for name in _parameters(function)]
         return f"{self.constant(function)}({', '.join(arguments)})"
 
@@ -517,6 +561,8 @@ class _Writer:
             return self.constant(after)
         if callable(after):
             return self._call(after, captured)
+        if isinstance(after, str):
+            return f"ctx.filled({self.constant(after, ('text', after))}, n)" if after else "''"
         return f"{self.constant(constant_like)}(n, {self.constant(after)})"
 
     def _expression(self, pattern: UPat, captured: dict[str, str], like: str) -> str:
@@ -561,7 +607,8 @@ def _compile(rules: Sequence[Rule], captures: list[str] | None = None) -> list[M
     writer = _Writer()
     for number, rule in enumerate(rules):
         writer.rule(f"rule{number}", rule, captures)
-    code = compile("\n".join(writer.lines), f"<rules from {rules[0].place()}>", "exec")
+    # named after the file that has the rules: whoever looks at frames takes them for a part of it
+    code = compile("\n".join(writer.lines), f"{rules[0].place()} (rules)", "exec")
     exec(code, writer.constants)
     for number, rule in enumerate(rules):
         rule.matched = writer.constants[f"rule{number}"]

@@ -89,7 +89,7 @@ class UOp:
     dtype: DType
     src: tuple[UOp, ...]
     arg: Any
-    facts: NodeFacts
+    facts: NodeFacts[UOp]
     number: int
 
     def __new__(cls, op: Ops, dtype: DType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..device import Target
 from ..dtype import DType
 from ..ir.args import AxisType
 from ..ir.ops import Ops
 from ..ir.uop import UOp, toposort
+from ..target import Target
 
 __all__ = ["Estimates", "ProgramSpec", "Renderer", "function_name", "parameters"]
 

@@ -9,7 +9,7 @@ the next kernel would have found it there. So it is for a buffer
 - of which this kernel writes at least as many bytes as the last cache holds: its first lines would have left
   that cache again when the kernel ends;
 - from which it does not read: those lines are in a cache already;
-- to whole lines (`Target.line_bytes`), at places that are multiples of one. Whether the buffer itself begins
+- to whole lines (`Target.past_caches`), at places that are multiples of one. Whether the buffer itself begins
   at a multiple is asked when the kernel runs.
 
 Measured in docs/performance.md.
@@ -20,16 +20,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..device import Target
 from ..ir.index import bounds
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..target import Target
 from .alignment import multiple_of
 
 
 def nontemporal_stores(uops: Sequence[UOp], target: Target) -> frozenset[UOp]:
     """The STOREs of a linear program that should go past the target's caches."""
-    if not target.line_bytes or not target.caches:
+    if not target.past_caches or not target.memory.caches:
         return frozenset()
     turns: list[int] = []  # of the loops that are open
     written: dict[UOp, int] = {}
@@ -45,11 +45,11 @@ def nontemporal_stores(uops: Sequence[UOp], target: Target) -> frozenset[UOp]:
         elif node.op is Ops.STORE:
             buffer, nbytes = node.src[0].src[0], _nbytes(node)
             written[buffer] = written.get(buffer, 0) + nbytes * math.prod(turns)
-            if _writes_whole_lines(node, nbytes, target.line_bytes):
+            if _writes_whole_lines(node, nbytes, target.past_caches):
                 found.append(node)
     return frozenset(
         store for store in found
-        if written[store.src[0].src[0]] >= target.caches[-1] and store.src[0].src[0] not in read
+        if written[store.src[0].src[0]] >= target.memory.caches[-1] and store.src[0].src[0] not in read
     )  # fmt: skip
 
 

@@ -3,8 +3,8 @@
 It is the language of device PYTHON, the arbiter of what a program means. One statement per step, so that
 the text reads like the list; a vector is a tuple; every access is checked against the size of its memory.
 An op on a dtype is an expression (`EXPRESSIONS`, where Python can say it) or a function such as `max_float`,
-which `meaning` makes from the op table. Where a program has BARRIERs, a thread is a generator that stops at
-each of them, and the threads of a workgroup run from stop to stop, one after the other.
+which `meaning` makes of that expression or of the op table. Where a program has BARRIERs, a thread is a
+generator that stops at each of them, and the threads of a workgroup run from stop to stop, one by one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..device import Dot, Target
-from ..dtype import ALL_DTYPES, DTYPES_BY_NAME, ConstType, DType, dtypes, storage_fmt, truncate
+from ..dtype import ALL_DTYPES, DTYPES_BY_NAME, ConstType, DType, PtrDType, dtypes, storage_fmt, truncate
 from ..ir.expression import buffer_name
-from ..ir.ops import COMPARISONS, ELEMENTWISE, Ops, execute, from_bits, to_bits
+from ..ir.ops import COMPARISONS, ELEMENTWISE, OPS, Ops, execute, from_bits, to_bits
+from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
+from ..target import Dot, Target
 from . import Renderer, parameters
 from .names import loop_names
+from .texts import Writer, write
+
+Row = Callable[[Any, UOp], str]
 
 #: Memory that Python's memoryview cannot read as values: bf16, fp8 and, before Python 3.12, half.
 _AS_BITS = frozenset(d for d in ALL_DTYPES if d.fmt is None or d.fmt == "e")
@@ -36,35 +40,86 @@ def memory_format(dtype: DType) -> str:
 
 # *** what an op means on scalars
 
-#: What Python says as execute does, before rounding or wrapping; the columns are bools, integers, floats.
-EXPRESSIONS: dict[Ops, tuple[str | None, str | None, str | None]] = {
-    Ops.ADD: ("{0} | {1}", "{0} + {1}", "{0} + {1}"),
-    Ops.MUL: ("{0} & {1}", "{0} * {1}", "{0} * {1}"),
-    Ops.SUB: ("{0} ^ {1}", "{0} - {1}", "{0} - {1}"),
-    Ops.NEG: ("not {0}", "-{0}", "-{0}"),
-    Ops.AND: ("{0} & {1}", "{0} & {1}", None),
-    Ops.OR: ("{0} | {1}", "{0} | {1}", None),
-    Ops.XOR: ("{0} ^ {1}", "{0} ^ {1}", None),
-    Ops.CMPLT: ("{0} < {1}",) * 3,
-    Ops.CMPLE: ("{0} <= {1}",) * 3,
-    Ops.CMPEQ: ("{0} == {1}",) * 3,
-    Ops.CMPNE: ("{0} != {1}",) * 3,
-    Ops.WHERE: ("{1} if {0} else {2}",) * 3,
-}
-_NEVER_LEAVES = COMPARISONS | {Ops.AND, Ops.OR, Ops.XOR, Ops.WHERE}  # the result is in the type already
+
+def wrapped(template: str) -> Row:
+    """Arithmetic on integers, whose result may leave the type."""
+
+    def text(ctx: Writer, node: UOp) -> str:
+        dtype, found = node.dtype.scalar_type, ctx.filled(template, node)
+        if dtype is dtypes.index:
+            return found
+        mask, half = (1 << dtype.itemsize * 8) - 1, 1 << (dtype.itemsize * 8 - 1)
+        return (
+            f"({found}) & {mask}" if dtypes.is_unsigned(dtype) else f"(({found}) + {half} & {mask}) - {half}"
+        )
+
+    return text
 
 
-def expression(op: Ops, dtype: DType, source: DType) -> str | None:
-    """The op on scalars as a template for `str.format`; None where only a function says it."""
-    column = 0 if source is dtypes.bool else 1 if dtypes.is_int(source) else 2
-    text = EXPRESSIONS.get(op, (None,) * 3)[column]
-    if text is None or op in _NEVER_LEAVES or column == 0 or dtype in (dtypes.float64, dtypes.index):
-        return text
-    if column == 2:
-        return f"round_{dtype.name}({text})"
-    bits = dtype.itemsize * 8
-    mask, half = (1 << bits) - 1, 1 << (bits - 1)
-    return f"({text}) & {mask}" if dtypes.is_unsigned(dtype) else f"(({text}) + {half} & {mask}) - {half}"
+def rounded(template: str) -> Row:
+    """Arithmetic on floats, which Python does in float64."""
+
+    def text(ctx: Writer, node: UOp) -> str:
+        dtype, found = node.dtype.scalar_type, ctx.filled(template, node)
+        return found if dtype is dtypes.float64 else f"round_{dtype.name}({found})"
+
+    return text
+
+
+#: What Python says of scalars as execute does.
+EXPRESSIONS = (
+    PatternMatcher(
+        [
+            (UPat(Ops.ADD), wrapped("{0} + {1}")),
+            (UPat(Ops.SUB), wrapped("{0} - {1}")),
+            (UPat(Ops.MUL), wrapped("{0} * {1}")),
+            (UPat(Ops.NEG), wrapped("-{0}")),
+        ],
+        on=(*dtypes.ints, dtypes.index),
+    )
+    + PatternMatcher(
+        [
+            (UPat(Ops.ADD), rounded("{0} + {1}")),
+            (UPat(Ops.SUB), rounded("{0} - {1}")),
+            (UPat(Ops.MUL), rounded("{0} * {1}")),
+            (UPat(Ops.NEG), rounded("-{0}")),
+        ],
+        on=dtypes.floats,
+    )
+    + PatternMatcher(  # arithmetic on bools is logic
+        [
+            (UPat(Ops.ADD), "{0} | {1}"),
+            (UPat(Ops.MUL), "{0} & {1}"),
+            (UPat(Ops.SUB), "{0} ^ {1}"),
+            (UPat(Ops.NEG), "not {0}"),
+        ],
+        on=(dtypes.bool,),
+    )
+    + PatternMatcher(
+        [
+            (UPat(Ops.AND), "{0} & {1}"),
+            (UPat(Ops.OR), "{0} | {1}"),
+            (UPat(Ops.XOR), "{0} ^ {1}"),
+        ],
+        on=(*dtypes.ints, dtypes.index, dtypes.bool),
+    )
+    + PatternMatcher(
+        [
+            (UPat(Ops.CMPLT), "{0} < {1}"),
+            (UPat(Ops.CMPLE), "{0} <= {1}"),
+            (UPat(Ops.CMPEQ), "{0} == {1}"),
+            (UPat(Ops.CMPNE), "{0} != {1}"),
+            (UPat(Ops.WHERE), "{1} if {0} else {2}"),
+        ]
+    )
+)
+
+
+class _Arguments(Writer):
+    """For expressions of a, b and c."""
+
+    def filled(self, template: str, node: UOp) -> str:
+        return template.format(*"abc")
 
 
 def function_for(op: Ops, dtype: DType, source: DType) -> str:
@@ -91,13 +146,11 @@ def meaning(name: str) -> Callable[..., Any]:
         return functools.partial(_dot, DTYPES_BY_NAME[names[1]], source, dtype)
     op = Ops[verb.upper()]
     result = dtypes.bool if op in COMPARISONS else dtype
-    text = expression(op, result, source)
+    sources = tuple(UOp(Ops.DEFINE_VAR, source, (), (name, 0, 0)) for name in "abc"[: OPS[op].arity])
+    text: Any = EXPRESSIONS.rewrite(UOp(op, result, sources), _Arguments())
     if text is not None:  # the same in every lane of a vector
-        arguments = "abc"[: 1 + text.count("{1}") + text.count("{2}")]
         scope = {f"round_{dtype.name}": meaning(f"round_{dtype.name}")} if "round_" in text else {}
-        function: Callable[..., Any] = eval(
-            f"lambda {', '.join(arguments)}: {text.format(*arguments)}", scope
-        )
+        function: Callable[..., Any] = eval(f"lambda {', '.join('abc'[: len(sources)])}: {text}", scope)
         return function
     return lambda *values: execute(op, result, values, source)
 
@@ -180,7 +233,7 @@ class PythonRenderer(Renderer):
         return True
 
     def _render(self, name: str, uops: Sequence[UOp]) -> str:
-        return _Function(name, uops).text()
+        return Function(name, uops).text()
 
 
 #: The instructions that the interpreter knows: those of any machine.
@@ -206,12 +259,9 @@ _target = target
 _RESERVED = frozenset((*keyword.kwlist, *dir(builtins), *_HELPERS, "inf", "nan"))
 _PREFIX = {Ops.LOAD: "val", Ops.CAST: "cast", Ops.BITCAST: "cast", Ops.VECTORIZE: "vec", Ops.GEP: "gep"}
 
-#: Steps that write nothing: what they say stands where they are used.
-_SILENT = frozenset((Ops.CONST, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.INDEX, Ops.SINK, Ops.NOOP))
 
-
-class _Function:
-    """The text of one kernel while it is written."""
+class Function(Writer):
+    """The text of one kernel while it is written: a line for each step with a value or an effect."""
 
     def __init__(self, name: str, uops: Sequence[UOp]) -> None:
         self.name, self.uops = name, uops
@@ -222,14 +272,14 @@ class _Function:
         }
         self.names: dict[UOp, str] = {}
         for u in self.variables:
-            self.names[u] = self._fresh(u.arg[0], numbered=False)
+            self.names[u] = self.fresh(u.arg[0], numbered=False)
         self.loops = loop_names(uops)
         self.lines: list[str] = []
         self.barriers = 0
         self.shared = any(u.op is Ops.BARRIER for u in uops)
         self.blocks: list[int] = []  # of each open loop or branch: the number of lines when it was opened
 
-    def _fresh(self, prefix: str, numbered: bool = True) -> str:
+    def fresh(self, prefix: str, numbered: bool = True) -> str:
         number = 0
         name = f"{prefix}0" if numbered else prefix
         while name in self.taken:
@@ -238,29 +288,31 @@ class _Function:
         self.taken.add(name)
         return name
 
-    def _line(self, text: str) -> None:
+    def line(self, text: str) -> str:
         self.lines.append("    " * (len(self.blocks) + 1) + text)
+        return ""
 
-    def _open(self, text: str) -> None:
-        self._line(text)
+    def open(self, text: str) -> str:
+        self.line(text)
         self.blocks.append(len(self.lines))
+        return ""
 
-    def _close(self) -> None:
+    def close(self) -> str:
         if self.blocks[-1] == len(self.lines):
-            self._line("pass")
+            self.line("pass")
         self.blocks.pop()
+        return ""
 
     def text(self) -> str:
         for u in self.buffers:
-            data = self.names[u] = self._fresh(buffer_name(u), numbered=False)
-            self._memory(data)
+            data = self.names[u] = self.fresh(buffer_name(u), numbered=False)
+            self.memory(data)
         if self.shared:
             self._workgroups()
         else:
-            for u in self.uops:
-                self._step(u)
+            self._write(self.uops)
         while self.blocks:  # the loops of SPECIALs have no end in the list
-            self._close()
+            self.close()
         arguments = ", ".join(self.names[u] for u in (*self.buffers, *self.variables))
         body = self.lines or ["    pass"]
         formats = tuple(memory_format(u.dtype.base) for u in self.buffers)
@@ -271,149 +323,162 @@ class _Function:
         first = [u for u in self.uops if u.op is Ops.SPECIAL and not u.arg[0].startswith("lidx")]
         threads = [u for u in self.uops if u.op is Ops.SPECIAL and u.arg[0].startswith("lidx")]
         first += [u for u in self.uops if u.op is Ops.DEFINE_LOCAL and u.dtype.local]  # type: ignore[attr-defined]
-        for u in first:
-            self._step(u)
+        self._write(first)
         for u in threads:
-            self.names[u] = self._fresh(u.arg[0], numbered=False)
-        thread = self._fresh("thread", numbered=False)
-        self._open(f"def {thread}({', '.join(self.names[u] for u in threads)}):")
-        for u in self.uops:
-            if u not in first and u not in threads:
-                self._step(u)
-        self._close()
+            self.names[u] = self.fresh(u.arg[0], numbered=False)
+        thread = self.fresh("thread", numbered=False)
+        self.open(f"def {thread}({', '.join(self.names[u] for u in threads)}):")
+        self._write([u for u in self.uops if u not in first and u not in threads])
+        self.close()
         sizes = "".join(f", {u.arg[1]}" for u in threads)
-        self._line(f"run_workgroup({self.name!r}, {thread}{sizes})")
+        self.line(f"run_workgroup({self.name!r}, {thread}{sizes})")
 
-    def _memory(self, data: str) -> None:
-        self._line(f"size_{data} = len({data})")
-        self._line(f"outside_{data} = outside({self.name!r}, {data!r}, size_{data})")
+    def memory(self, data: str) -> str:
+        self.line(f"size_{data} = len({data})")
+        return self.line(f"outside_{data} = outside({self.name!r}, {data!r}, size_{data})")
 
-    def _step(self, u: UOp) -> None:
-        op = u.op
-        if op in ELEMENTWISE:
-            self._value(u, self._elementwise(u))
-        elif op is Ops.LOAD:
-            self._value(u, self._load(u))
-        elif op is Ops.STORE:
-            self._store(u)
-        elif op is Ops.RANGE:
-            self.names[u] = name = self._fresh(self.loops[u], numbered=False)
-            bounds = ", ".join(self._of(s) for s in u.src)
-            self._open(f"for {name} in range({bounds}):")
-        elif op is Ops.SPECIAL:
-            self.names[u] = name = self._fresh(u.arg[0], numbered=False)
-            size = u.arg[1]
-            self._open(f"for {name} in range({self._of(size) if isinstance(size, UOp) else size}):")
-        elif op is Ops.IF:
-            condition = self._of(u.src[0])
-            self._open(f"if {condition}:" if u.src[0].dtype.count == 1 else f"if any({condition}):")
-        elif op in (Ops.ENDRANGE, Ops.ENDIF):
-            self._close()
-        elif op is Ops.DEFINE_ACC:
-            self.names[u] = name = self._fresh("acc")
-            self._line(f"{name} = {self._lanes(u.src[0], u.dtype.count)}")
-        elif op is Ops.ASSIGN:
-            self.names[u] = name = self._of(u.src[0])
-            self._line(f"{name} = {self._lanes(u.src[1], u.src[0].dtype.count)}")
-        elif op is Ops.VECTORIZE:
-            parts = [f"*{self._of(s)}" if s.dtype.count > 1 else self._of(s) for s in u.src]
-            self._value(u, f"({', '.join(parts)},)")
-        elif op is Ops.DOT:
-            word, element, total = (d.scalar_type.name for d in (u.src[0].dtype, u.arg, u.dtype))
-            self._value(u, self._in_lanes(u, f"dot_{total}_{word}_{element}"))
-        elif op is Ops.GEP:
-            self._value(u, self._gep(u))
-        elif op is Ops.DEFINE_LOCAL:
-            self.names[u] = name = self._fresh("local")
-            start = "None" if self.shared else _zero(u.dtype.base)
-            self._line(f"{name} = [{start}] * {u.dtype.size}")  # type: ignore[attr-defined]
-            self._memory(name)
-        elif op is Ops.BARRIER:
-            self.barriers += 1
-            self._line(f"yield {self.barriers}")
-        elif op not in _SILENT:
-            raise NotImplementedError(f"device PYTHON does not know {op} in a linear program")
+    def _write(self, uops: Sequence[UOp]) -> None:
+        write(uops, ROWS, self, "Python")
 
-    def _of(self, u: UOp) -> str:
+    def filled(self, template: str, node: UOp) -> str:
+        return template.format(*[self.of(s) for s in node.src])
+
+    def keep(self, node: UOp, text: str) -> None:
+        """A line, of a step that has a value with its name."""
+        if node.dtype is not dtypes.void:
+            name = self.names[node] = self.fresh(_PREFIX.get(node.op, "alu"))
+            text = f"{name} = {text}"
+        self.line(text)
+
+    def of(self, u: UOp) -> str:
         """How the text names a value."""
         return _const(u) if u.op is Ops.CONST else self.names[u]
 
-    def _value(self, u: UOp, text: str) -> None:
-        self.names[u] = name = self._fresh(_PREFIX.get(u.op, "alu"))
-        self._line(f"{name} = {text}")
-
-    def _lanes(self, u: UOp, count: int) -> str:
+    def lanes(self, u: UOp, count: int) -> str:
         """A source's text, repeated if a vector of `count` lanes is wanted of a scalar."""
-        text = self._of(u)
+        text = self.of(u)
         return f"({text},) * {count}" if u.dtype.count == 1 and count > 1 else text
 
-    def _elementwise(self, u: UOp) -> str:
-        dtype, source, count = u.dtype.scalar_type, u.src[-1].dtype.scalar_type, u.dtype.count
-        if count == 1:
-            template = expression(u.op, dtype, source)
-            if template is not None:
-                return template.format(*[self._of(s) for s in u.src])
-        return self._in_lanes(u, function_for(u.op, dtype, source))
 
-    def _in_lanes(self, u: UOp, function: str) -> str:
-        """A function called in every lane."""
-        count = u.dtype.count
-        values = ", ".join(self._lanes(s, count) for s in u.src)
-        return f"{function}({values})" if count == 1 else f"tuple(map({function}, {values}))"
+# *** steps
 
-    def _gep(self, u: UOp) -> str:
-        source, lanes = self._of(u.src[0]), u.arg if isinstance(u.arg, tuple) else (u.arg,)
-        if u.src[0].dtype.count == 1:
-            return source if u.dtype.count == 1 else f"({source},) * {u.dtype.count}"
-        if u.dtype.count == 1:
-            return f"{source}[{lanes[0]}]"
-        return f"({', '.join(f'{source}[{lane}]' for lane in lanes)},)"
 
-    def _access(self, index: UOp) -> tuple[str, str, UOp | None, DType, bool]:
-        """Of an INDEX: the memory, the place, the validity, the memory's dtype, whether it holds bits."""
-        memory = index.src[0]
-        dtype = memory.dtype.base
-        as_bits = dtype in _AS_BITS and memory.op is Ops.DEFINE_GLOBAL
-        valid = index.src[2] if len(index.src) > 2 else None
-        return self._of(memory), self._of(index.src[1]), valid, dtype, as_bits
+def elementwise(ctx: Function, node: UOp) -> str:
+    return in_lanes(ctx, node, function_for(node.op, node.dtype.scalar_type, node.src[-1].dtype.scalar_type))
 
-    def _load(self, u: UOp) -> str:
-        data, i, valid, dtype, as_bits = self._access(u.src[0])
-        count = u.dtype.count
-        other = self._lanes(u.src[1], count) if len(u.src) > 1 else _zero(dtype, count)
-        if valid is not None and valid.dtype.count > 1:
-            decode = f", decode_{dtype.name}" if as_bits else ""
-            return f"load_masked({data}, {i}, {self._of(valid)}, {other}, outside_{data}{decode})"
-        if count == 1:
-            inside, text = f"0 <= {i} < size_{data}", f"{data}[{i}]"
-        else:
-            inside, text = f"0 <= {i} <= size_{data} - {count}", f"{data}[{i} : {i} + {count}]"
-        if as_bits:
-            text = (
-                f"decode_{dtype.name}({text})" if count == 1 else f"tuple(map(decode_{dtype.name}, {text}))"
-            )
-        elif count > 1:
-            text = f"tuple({text})"
-        text = f"{text} if {inside} else outside_{data}({i})"
-        return text if valid is None else f"({text}) if {self._of(valid)} else {other}"
 
-    def _store(self, u: UOp) -> None:
-        data, i, valid, dtype, as_bits = self._access(u.src[0])
-        value = self._of(u.src[1])
-        encode = f"encode_{dtype.name}" if as_bits else ""
-        masked = valid is not None and valid.dtype.count > 1
-        if valid is not None and not masked:
-            self._open(f"if {self._of(valid)}:")
-        if u.src[1].dtype.count > 1:
-            mask = self._of(valid) if masked and valid is not None else None
-            self._line(f"store_lanes({data}, {i}, {value}, {mask}, outside_{data}{encode and ', ' + encode})")
-        else:
-            self._open(f"if not 0 <= {i} < size_{data}:")
-            self._line(f"outside_{data}({i})")
-            self._close()
-            self._line(f"{data}[{i}] = {f'{encode}({value})' if encode else value}")
-        if valid is not None and not masked:
-            self._close()
+def in_lanes(ctx: Function, node: UOp, function: str) -> str:
+    """A function called in every lane."""
+    count = node.dtype.count
+    values = ", ".join(ctx.lanes(s, count) for s in node.src)
+    return f"{function}({values})" if count == 1 else f"tuple(map({function}, {values}))"
+
+
+def dot(ctx: Function, node: UOp) -> str:
+    word, element, total = (d.scalar_type.name for d in (node.src[0].dtype, node.arg, node.dtype))
+    return in_lanes(ctx, node, f"dot_{total}_{word}_{element}")
+
+
+def vector(ctx: Function, node: UOp) -> str:
+    parts = [f"*{ctx.of(s)}" if s.dtype.count > 1 else ctx.of(s) for s in node.src]
+    return f"({', '.join(parts)},)"
+
+
+def some_lanes(ctx: Function, node: UOp) -> str:
+    source, lanes = ctx.of(node.src[0]), node.arg if isinstance(node.arg, tuple) else (node.arg,)
+    if node.src[0].dtype.count == 1:
+        return ctx.lanes(node.src[0], node.dtype.count)
+    if node.dtype.count == 1:
+        return f"{source}[{lanes[0]}]"
+    return f"({', '.join(f'{source}[{lane}]' for lane in lanes)},)"
+
+
+def loop(ctx: Function, node: UOp) -> str:
+    name = ctx.names[node] = ctx.fresh(ctx.loops[node], numbered=False)
+    return ctx.open(f"for {name} in range({', '.join(ctx.of(s) for s in node.src)}):")
+
+
+def place(ctx: Function, node: UOp) -> str:
+    """A place in a launch: a loop over all of them."""
+    name = ctx.names[node] = ctx.fresh(node.arg[0], numbered=False)
+    size = node.arg[1]
+    return ctx.open(f"for {name} in range({ctx.of(size) if isinstance(size, UOp) else size}):")
+
+
+def branch(ctx: Function, node: UOp) -> str:
+    condition = ctx.of(node.src[0])
+    return ctx.open(f"if {condition}:" if node.src[0].dtype.count == 1 else f"if any({condition}):")
+
+
+def define_acc(ctx: Function, node: UOp) -> str:
+    name = ctx.names[node] = ctx.fresh("acc")
+    return ctx.line(f"{name} = {ctx.lanes(node.src[0], node.dtype.count)}")
+
+
+def assign(ctx: Function, node: UOp) -> str:
+    acc, value = node.src
+    name = ctx.names[node] = ctx.of(acc)
+    return ctx.line(f"{name} = {ctx.lanes(value, acc.dtype.count)}")
+
+
+def define_local(ctx: Function, node: UOp) -> str:
+    assert isinstance(node.dtype, PtrDType)
+    name = ctx.names[node] = ctx.fresh("local")
+    ctx.line(f"{name} = [{'None' if ctx.shared else _zero(node.dtype.base)}] * {node.dtype.size}")
+    return ctx.memory(name)
+
+
+def barrier(ctx: Function, node: UOp) -> str:
+    ctx.barriers += 1
+    return f"yield {ctx.barriers}"
+
+
+def _access(ctx: Function, index: UOp) -> tuple[str, str, UOp | None, DType, bool]:
+    """Of an INDEX: the memory, the place, the validity, the memory's dtype, whether it holds bits."""
+    memory = index.src[0]
+    dtype = memory.dtype.base
+    as_bits = dtype in _AS_BITS and memory.op is Ops.DEFINE_GLOBAL
+    valid = index.src[2] if len(index.src) > 2 else None
+    return ctx.of(memory), ctx.of(index.src[1]), valid, dtype, as_bits
+
+
+def load(ctx: Function, node: UOp) -> str:
+    data, i, valid, dtype, as_bits = _access(ctx, node.src[0])
+    count = node.dtype.count
+    other = ctx.lanes(node.src[1], count) if len(node.src) > 1 else _zero(dtype, count)
+    if valid is not None and valid.dtype.count > 1:
+        decode = f", decode_{dtype.name}" if as_bits else ""
+        return f"load_masked({data}, {i}, {ctx.of(valid)}, {other}, outside_{data}{decode})"
+    if count == 1:
+        inside, text = f"0 <= {i} < size_{data}", f"{data}[{i}]"
+    else:
+        inside, text = f"0 <= {i} <= size_{data} - {count}", f"{data}[{i} : {i} + {count}]"
+    if as_bits:
+        text = f"decode_{dtype.name}({text})" if count == 1 else f"tuple(map(decode_{dtype.name}, {text}))"
+    elif count > 1:
+        text = f"tuple({text})"
+    text = f"{text} if {inside} else outside_{data}({i})"
+    return text if valid is None else f"({text}) if {ctx.of(valid)} else {other}"
+
+
+def store(ctx: Function, node: UOp) -> str:
+    data, i, valid, dtype, as_bits = _access(ctx, node.src[0])
+    value = ctx.of(node.src[1])
+    encode = f"encode_{dtype.name}" if as_bits else ""
+    masked = valid is not None and valid.dtype.count > 1
+    if valid is not None and not masked:
+        ctx.open(f"if {ctx.of(valid)}:")
+    if node.src[1].dtype.count > 1:
+        mask = ctx.of(valid) if masked and valid is not None else None
+        ctx.line(f"store_lanes({data}, {i}, {value}, {mask}, outside_{data}{encode and ', ' + encode})")
+    else:
+        ctx.open(f"if not 0 <= {i} < size_{data}:")
+        ctx.line(f"outside_{data}({i})")
+        ctx.close()
+        ctx.line(f"{data}[{i}] = {f'{encode}({value})' if encode else value}")
+    if valid is not None and not masked:
+        ctx.close()
+    return ""
 
 
 def _zero(dtype: DType, count: int = 1) -> str:
@@ -431,3 +496,35 @@ def _literal(value: ConstType) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if value != value else "inf" if value > 0 else "(-inf)"
     return f"({value!r})" if value < 0 or str(value).startswith("-") else repr(value)
+
+
+def is_vector(node: UOp) -> bool:
+    return node.dtype.count > 1
+
+
+_ELEMENTWISE = tuple(ELEMENTWISE)
+
+ROWS = (
+    PatternMatcher([(UPat(_ELEMENTWISE), elementwise, is_vector)])
+    + EXPRESSIONS
+    + PatternMatcher(
+        [
+            (UPat(_ELEMENTWISE), elementwise),
+            (UPat(Ops.DOT), dot),
+            (UPat(Ops.VECTORIZE), vector),
+            (UPat(Ops.GEP), some_lanes),
+            (UPat(Ops.LOAD), load),
+            (UPat(Ops.STORE), store),
+            (UPat(Ops.RANGE), loop),
+            (UPat(Ops.SPECIAL), place),
+            (UPat(Ops.IF), branch),
+            (UPat((Ops.ENDRANGE, Ops.ENDIF)), lambda ctx: ctx.close()),
+            (UPat(Ops.DEFINE_ACC), define_acc),
+            (UPat(Ops.ASSIGN), assign),
+            (UPat(Ops.DEFINE_LOCAL), define_local),
+            (UPat(Ops.BARRIER), barrier),
+            # what these say stands where they are used
+            (UPat((Ops.CONST, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.INDEX, Ops.SINK, Ops.NOOP)), ""),
+        ]
+    )
+)

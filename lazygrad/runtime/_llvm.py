@@ -9,9 +9,9 @@ from typing import Any
 
 from ..device import CompileError, Compiler, DeviceError, lock_across_fork
 from ..locks import in_main_thread
+from ..target import Processor
 from ..threads import NoThread, Working
 from ._mappings import check_space
-from ._processors import Processor
 
 #: One thread at a time uses LLVM. A fork waits for it: a child must not inherit a compile that never ends.
 llvm_lock = lock_across_fork()

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ..config import CPU_TARGET, usable_cores
-from ..device import Program, Target
+from ..device import Program
 from ..renderer import ProgramSpec
+from ..target import PROCESSORS, Processor, Target, refined
 from ._pool import pool
-from ._processors import PROCESSORS, Processor, refined
 
 #: `entry(void **bufs, int64_t *vals, int32_t piece, int32_t pieces)`. Calling it releases Python's lock.
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32)
@@ -130,4 +130,6 @@ def host_caches() -> tuple[int, ...]:
 
 def host_target(base: Target, arch: str, features: frozenset[str]) -> Target:
     """`base`, refined by what this machine's processor has."""
-    return replace(refined(base, arch, features), caches=host_caches(), threads=usable_cores())
+    found = refined(base, arch, features)
+    memory = replace(found.memory, caches=host_caches() or found.memory.caches)
+    return replace(found, memory=memory, threads=usable_cores())

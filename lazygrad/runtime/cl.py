@@ -26,12 +26,12 @@ from ..device import (
     Graph,
     Launch,
     Program,
-    Target,
 )
 from ..dtype import dtypes
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import OpenCLRenderer
 from ..renderer.cstyle.dialects import opencl_target
+from ..target import Target
 
 # *** memory
 

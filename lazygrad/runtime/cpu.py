@@ -17,13 +17,13 @@ from ..device import CompiledDevice, CompileError, Program, lock_across_fork
 from ..locks import left_to
 from ..renderer import ProgramSpec
 from ..renderer.llvmir import LLVMRenderer, target
+from ..target import Processor
 from . import _replay, _scratch
 from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
 from ._llvm import CodeGenerator, apart, llvm_lock, llvmlite_binding, version_of
 from ._mappings import check_room, check_space
 from ._native import asked_processor, host_target, native_program, native_replay
-from ._processors import Processor
 
 #: Code that nobody calls any more, for the next who holds the lock to free.
 _unused: deque[Any] = deque()
@@ -49,7 +49,8 @@ class LLVMCompiler(CodeGenerator):
         with llvm_lock:
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()
-            self.cpu, words = llvm.get_host_cpu_name(), ""
+            self.name, words = llvm.get_host_cpu_name(), ""
+            self.cpu = self.name
             if asked is None:
                 found = llvm.get_host_cpu_features()
                 self.features, words = (
@@ -57,7 +58,7 @@ class LLVMCompiler(CodeGenerator):
                     found.flatten(),
                 )
             else:
-                self.cpu, self.features = asked[1].cpu, asked[1].features
+                self.name, self.cpu, self.features = asked[0], asked[1].cpu, asked[1].features
             #: What the code depends on: the processor's name, its features, LLVM's version.
             self.arch = f"{self.cpu} {','.join(sorted(self.features))} {version_of(llvm)}"
             self.triple = llvm.get_default_triple()
@@ -147,7 +148,7 @@ class CPUDevice(CompiledDevice):
 
     def __init__(self, name: str) -> None:
         compiler = host_compiler()
-        facts = host_target(target(), compiler.cpu, compiler.features | _always())
+        facts = host_target(target(), compiler.name, compiler.features | _always())
         super().__init__(name, HostAllocator(name), LLVMRenderer(facts), compiler)
 
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:

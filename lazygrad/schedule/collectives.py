@@ -7,7 +7,7 @@ crosses from one device to another is a COPY.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 
 from ..gradient import filled
@@ -16,9 +16,9 @@ from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from ..shape.movement import permute, shrink
+from ..shape.movement import expand, permute, shrink
 from ..shape.rules import shape_of
-from .held import is_copied_as_it_is
+from .in_memory import is_copied_as_it_is
 from .versions import placed
 
 Span = tuple[sint, sint]
@@ -28,6 +28,27 @@ def multi(parts: Iterable[UOp], axis: int | None, devices: tuple[str, ...]) -> U
     """The value of which each device has a part along `axis`, or a copy where it is None."""
     found = tuple([placed(part, device) for part, device in zip(parts, devices, strict=True)])
     return UOp(Ops.MULTI, found[0].dtype, found, MultiArg(axis, devices))
+
+
+def is_multi(node: UOp) -> bool:
+    return node.op is Ops.MULTI
+
+
+def each(value: UOp, function: Callable[[UOp], UOp], axis: int | None = None) -> UOp:
+    """A function of each part; `axis` is the one that the results are parts along."""
+    return multi([function(part) for part in value.src], axis, value.arg.devices)
+
+
+def part_of(node: UOp, axis: int, begin: int, end: int) -> UOp:
+    """The elements [begin, end) of an axis; a repeated one is repeated less often."""
+    shape = shape_of(node)
+    if (begin, end) == (0, shape[axis]):
+        return node
+    if node.op is Ops.EXPAND and shape_of(node.src[0])[axis] == 1:
+        return expand(node.src[0], (*shape[:axis], end - begin, *shape[axis + 1 :]))
+    spans: list[Span] = [(0, size) for size in shape]
+    spans[axis] = (begin, end)
+    return shrink(node, spans)
 
 
 def even_spans(size: int, count: int) -> list[tuple[int, int]]:

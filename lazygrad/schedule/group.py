@@ -8,7 +8,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from .indices import Indices
-from .rows import Rows
+from .kept_rows import Rows
 
 
 class Group:

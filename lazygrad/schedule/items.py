@@ -9,7 +9,7 @@ from ..device import Buffer
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from .graph import below_movement
-from .lift import argument_name
+from .lifted_numbers import argument_name
 from .versions import below_looks, buffer_of, effective, memory_read
 
 

@@ -14,18 +14,20 @@ from ..gradient import MAX_CHOICES, choice
 from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import ELEMENTWISE, Ops
+from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, expand, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import add, mul, prod
-from .held import in_order, is_copied_as_it_is, is_held, is_number, is_whole
+from .in_memory import in_order, is_copied_as_it_is, is_held, is_number, is_whole
 
 #: Parts that are computed alike are followed through so many operations.
 MAX_STEPS = 64
 
 
-def joined(parts: Sequence[UOp], device: UOp) -> UOp:
-    """The plain values, one after another along their first axis, in memory of a device."""
+def joined(copy: UOp) -> UOp:
+    """A COPY of several plain values: one after another along their first axis, in memory of a device."""
+    *parts, device = copy.src
     made = None
     if all(device_of(part) in (None, device.arg) for part in parts):
         made = _Alike(device).joined(tuple(parts), MAX_STEPS)
@@ -37,6 +39,13 @@ def joined(parts: Sequence[UOp], device: UOp) -> UOp:
     if made is base and made.op is not Ops.CONST:
         return made
     return UOp(Ops.CONTIGUOUS, made.dtype, (made,))
+
+
+join_rules = PatternMatcher(
+    [
+        (UPat(Ops.COPY, src=(UPat(), UPat(), UPat(), ...), name="copy"), joined),
+    ]
+)
 
 
 class _Alike:

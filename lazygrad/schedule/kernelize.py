@@ -21,33 +21,24 @@ from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp, keep_origin
 from ..locks import uninterrupted
 from ..shape.rules import shape_of
-from .assemble import Ref, Template, plan
-from .graph import below_movement, binds_in_args, open_arg, toposort_effective
-from .held import is_held
-from .kernel import Kernel
-from .lift import (
+from .graph import Asked, below_movement, binds_in_args, open_arg
+from .in_memory import is_held
+from .kernel_ast import Kernel
+from .lifted_numbers import (
     constant_below,
     constant_key,
-    lift,
     lifted_values,
     nameable,
     open_offsets,
     open_sources,
     open_value,
 )
-from .multi import in_place, on_several, separated
-from .versions import (
-    below_looks,
-    check_alive,
-    effective,
-    in_shape,
-    latest,
-    memory_read,
-    new_buffer,
-    set_becomes,
-)
+from .multi import in_place
+from .plan import COLLECT, LIFT, Job, plan, run
+from .readers import Pending
+from .template import Ref, Template
+from .versions import below_looks, check_alive, effective, in_shape, latest, new_buffer, set_becomes
 
-Pending = Callable[[], Iterable[UOp]]
 #: One lock around planning and compiling; re-entrant, none around running.
 planning = lock_across_fork()
 
@@ -75,24 +66,7 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
             observer(wanted)
         if CHECK == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
-        walked: set[UOp] = set()
-        order = toposort_effective(wanted, walked)
-        if on_several(order):
-            wanted, walked = separated(wanted), set()
-            order = toposort_effective(wanted, walked)
-        ended, known = _ended_versions(order), set[UOp]()
-        waiting: dict[UOp, list[UOp]] = {}
-        while ended != known:  # the readers that join the plan may write too
-            known = ended
-            readers, waiting = _readers_of_ended(order, wanted, ended, pending)
-            if on_several(toposort_effective(readers)):
-                asked = set(wanted)
-                readers = [reader for reader in separated(readers) if reader not in asked]
-            if readers:
-                wanted += readers
-                order += toposort_effective(readers, walked)
-                ended = _ended_versions(order)
-        _plan_and_bind(order, wanted, waiting)
+        _plan_and_bind(run(COLLECT, Asked.of(wanted), Job(pending)))
 
 
 class _Family:
@@ -108,28 +82,27 @@ class _Family:
         self.open: dict[frozenset[int], Template] = {}
 
 
-def _plan_and_bind(order: list[UOp], roots: list[UOp], waiting: dict[UOp, list[UOp]]) -> None:
+def _plan_and_bind(asked: Asked) -> None:
     if CACHELEVEL < 1:
-        _bind(plan(order, roots, bool(FUSE.value)), order, waiting, {})
+        _bind(plan(asked, bool(FUSE.value)), asked)
         return
-    key, numbers = structure_key(order, roots, waiting)
+    key, numbers = structure_key(asked)
     family = _families.get(key)
     if family is None:
         if len(_families) >= MAX_FAMILIES:
             for old in list(_families)[: MAX_FAMILIES // 2]:
                 _families.pop(old, None)
-        family = _families[key] = _Family(numbers, plan(order, roots, bool(FUSE.value)))
+        family = _families[key] = _Family(numbers, plan(asked, bool(FUSE.value)))
     if numbers == family.first:
-        _bind(family.template, order, waiting, {})
+        _bind(family.template, asked)
         return
     differ = {n for n, (now, first) in enumerate(zip(numbers, family.first, strict=True)) if now != first}
     family.lifted |= differ
-    new_roots, back = lift(order, roots, family.lifted)
-    order = toposort_effective(new_roots)
+    lifted = run(LIFT, asked, Job(lifted=family.lifted))
     template = family.open.get(family.lifted)
     if template is None:
-        template = family.open[family.lifted] = plan(order, new_roots, bool(FUSE.value))
-    _bind(template, order, waiting, back)
+        template = family.open[family.lifted] = plan(lifted, bool(FUSE.value))
+    _bind(template, lifted)
 
 
 def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
@@ -147,82 +120,17 @@ def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
     return list(found)
 
 
-def _ended_versions(order: Sequence[UOp]) -> set[UOp]:
-    """The versions of buffers that writes of this plan end: existing memory, or what an earlier write
-    made.
-    """
-    ended = set()
-    for node in order:
-        if node.op is Ops.ASSIGN and not is_held(node):
-            before = effective(node.src[0])
-            if "fresh" not in before.facts:
-                ended.add(before)
-    return ended
-
-
-def _readers_of_ended(
-    order: list[UOp], wanted: list[UOp], ended: set[UOp], pending: Pending
-) -> tuple[list[UOp], dict[UOp, list[UOp]]]:
-    """Values that somebody holds and that read a version about to end: they are to be computed too.
-
-    Returns them, and version → kernels planned earlier that read it and have not run.
-    """
-    others = [base for p in pending() for base in _open_or_planned(latest(p))]
-    everything = order + toposort_effective(others, set(order))
-    reads: dict[UOp, bool] = {}
-    waiting: dict[UOp, list[UOp]] = {}
-    stack: list[UOp] = [n for n in everything if is_held(n) and n.op is Ops.ASSIGN]
-    seen: set[UOp] = set()
-    while stack:  # kernels that are planned already
-        assign = stack.pop()
-        if assign in seen:
-            continue
-        seen.add(assign)
-        for source in assign.src[1].src:
-            below = memory_read(source)
-            if below in ended:
-                waiting.setdefault(below, []).append(assign)
-            if below.op is Ops.ASSIGN:
-                stack.append(below)
-    for node in everything:
-        touched = node in ended
-        if not touched and not is_held(node):
-            continues = node.op is Ops.ASSIGN and _is_written(effective(node.src[0]))
-            sources = node.src[1:] if node.op is Ops.ASSIGN and not continues else node.src
-            touched = any(reads.get(effective(s) if "becomes" in s.facts else s, False) for s in sources)
-        reads[node] = touched
-    asked = set(wanted)
-    readers = dict.fromkeys(p for p in others if reads[p] and p not in asked and not is_held(p))
-    return list(readers), waiting
-
-
-def _open_or_planned(node: UOp) -> list[UOp]:
-    """What a value is computed from that is not in memory: of one that several devices hold, its parts."""
-    node = below_looks(node)
-    if node.op is Ops.MULTI:
-        return [below for part in node.src for below in _open_or_planned(part)]
-    return [] if node.op in (Ops.BUFFER, Ops.CONST) else [node]
-
-
-def _is_written(memory: UOp) -> bool:
-    """Whether a version of memory is what an ASSIGN will write."""
-    if memory.op is Ops.MULTI:
-        return any(_is_written(below_movement(part)) for part in memory.src)
-    return memory.op is Ops.ASSIGN
-
-
 # *** structure
 
 
-def structure_key(
-    order: Sequence[UOp], roots: Sequence[UOp], waiting: dict[UOp, list[UOp]]
-) -> tuple[Any, tuple[Any, ...]]:
+def structure_key(asked: Asked) -> tuple[Any, tuple[Any, ...]]:
     """(the walk with identities and numbers taken out, the numbers).
 
     Memory is numbered by first appearance; bound values, constants of arithmetic and offsets of views are
     left open.
     """
     number: dict[UOp, int] = {}
+    order = asked.order
     binds = binds_in_args(order)
     rows: list[Any] = [FUSE.value, CHECK_INDEX.value]
     numbers: list[Any] = []
@@ -256,10 +164,10 @@ def structure_key(
         else:
             numbers += offsets[0]
             rows.append((op, node.dtype, offsets[1], tuple(src)))
-    rows.append(tuple(number[root] for root in roots))
+    rows.append(tuple(number[root] for root in asked.roots))
     rows.append(tuple(bind.src[0].arg for bind in binds))
-    if waiting:
-        rows.append(tuple((number.get(v), len(w)) for v, w in waiting.items()))
+    if asked.waiting:
+        rows.append(tuple((number.get(v), len(w)) for v, w in asked.waiting.items()))
     rows.append(tuple(calls))  # a kernel names its own, and no other's
     return tuple(rows), tuple(numbers)
 
@@ -267,16 +175,11 @@ def structure_key(
 # *** binding a template to this graph's buffers
 
 
-def _bind(
-    template: Template, order: Sequence[UOp], waiting: dict[UOp, list[UOp]], back: dict[UOp, UOp]
-) -> None:
-    """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk, and record what its nodes become.
-
-    back  nodes of the walk that were made by lifting → the nodes they stand for
-    """
+def _bind(template: Template, asked: Asked) -> None:
+    """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk; record what its nodes become."""
     made: dict[tuple[int, int], UOp] = {}
-    sizes = list(binds_in_args(order))
-    order = nameable(order)
+    sizes = list(binds_in_args(asked.order))
+    order = nameable(asked.order)
     for number, kernel in enumerate(template.kernels):
         targets = []
         for position, output in enumerate(kernel.outputs):
@@ -291,13 +194,13 @@ def _bind(
         known = {*sources, *targets}
         after = [made[earlier, 0] for earlier in kernel.after]
         for version in kernel.after_readers_of:
-            after += waiting.get(order[version], [])
+            after += asked.waiting.get(order[version], [])
         after = [node for node in dict.fromkeys(after) if node not in known]
         reports = None
         if kernel.sites:
             sites = [None if n is None else order[n].facts.get("site") for n in kernel.sites]
             reports = kernel.reports_of(tuple(sites))
-        arg = Kernel(kernel.ast, kernel.metadata, lifted_values(binds) if back else (), reports)
+        arg = Kernel(kernel.ast, kernel.metadata, lifted_values(binds) if asked.stands_for else (), reports)
         node = UOp(Ops.KERNEL, dtypes.void, (*targets, *sources, *binds, *after), arg)
         outputs = [UOp(Ops.ASSIGN, target.dtype, (target, node)) for target in targets]
         for position, assign in enumerate(outputs):
@@ -309,7 +212,7 @@ def _bind(
             node.facts["only_copy"] = True
     results = []
     for position, kernel_number, output_number in template.results:
-        raw = back.get(order[position], order[position])
+        raw = asked.stands_for.get(order[position], order[position])
         memory = made[kernel_number, output_number]
         while memory.op is Ops.ASSIGN:
             memory = memory.src[0]

@@ -10,12 +10,8 @@ from __future__ import annotations
 import bisect
 import heapq
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .assemble import KernelTemplate
-
-Place = tuple[int, int]
+from .template import KernelTemplate, Place
 
 
 def inner_outputs(

@@ -8,6 +8,7 @@ places that differ become arguments, and the plan has one kernel that is called 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from ..dtype import dtypes
@@ -15,9 +16,24 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View
+from .template import Template
 
 #: Fewer kernels than this that differ are compiled each for its place: a place that is known is worth more.
 LEAST = 4
+
+
+def share_places(template: Template) -> Template:
+    """Kernels that differ in places of memory alone are one, called with these."""
+    common = shared(dict.fromkeys(kernel.ast for kernel in template.kernels if not kernel.binds))
+    if not common:
+        return template
+    kernels = []
+    for kernel in template.kernels:
+        if kernel.ast in common and not kernel.binds:
+            ast, binds = common[kernel.ast]
+            kernel = replace(kernel, ast=ast, binds=[("value", bind) for bind in binds])
+        kernels.append(kernel)
+    return replace(template, kernels=kernels)
 
 
 def shared(asts: Iterable[UOp]) -> dict[UOp, tuple[UOp, tuple[UOp, ...]]]:

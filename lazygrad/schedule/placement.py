@@ -1,5 +1,5 @@
-"""Where does a value live? INLINE, recomputed where used; STAGE, a row of it kept in the kernel (`rows.py`);
-or STORE, written to a buffer: a kernel boundary.
+"""Where does a value live? INLINE, recomputed where used; STAGE, a row of it kept in the kernel
+(`kept_rows.py`); or STORE, written to a buffer: a kernel boundary.
 
 The graph is walked from its results down. Every node comes with the *index tuples* at which its consumers
 need it: the same index expressions that lowering will make, so that "how often is this computed" is counted
@@ -10,10 +10,9 @@ value a kernel computes anyway, once per point of its loops, becomes one more ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..device import Target
 from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
 from ..ir.device import device_of
@@ -22,19 +21,18 @@ from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
+from ..target import Target
 from .graph import below_movement, is_generated
 from .group import Group, most, numel
-from .held import is_held
+from .in_memory import is_held
 from .indices import ANYWHERE, CONTINUES, Indices, free_ranges, size_of, through
+from .plain import PlainGraph
 from .versions import device_name
-from .weights import LOAD_COST, ONCE, Weights
+from .weights import ONCE, Weights
 
-# The cost model, in simple vector operations per element. A trip through memory (write, then read) of 4-byte
-# elements costs about as much as 24 of them on a CPU core (8 bytes at some 20 GB/s against 32 to 64
-# operations per ns); a load of an element that is in cache about 4; one more kernel (launch, loop set-up)
-# about as much as 20,000.
-STORE_COST = 24
-KERNEL_COST = 20_000
+# What recomputing is held against: a trip of each element through memory (`Memory.trip`) and one more kernel
+# (`Launch.kernel`), both in operations on elements.
+
 #: A value needed at more different index tuples than this in one kernel is not inlined: code grows with them.
 MAX_TUPLES = 4
 #: A reduce inside the loop of another stays there up to this much work: the nest hides it from vectorization.
@@ -48,9 +46,10 @@ SHORT_REDUCE = 8
 
 
 @dataclass
-class Plan:
-    """What placement decided: the kernels, who stores what, and why."""
+class Placed:
+    """What placement decided: the kernels, who stores what, why, and who needs each node at which indices."""
 
+    graph: PlainGraph
     groups: list[Group]
     home: dict[UOp, Group]
     reasons: dict[UOp, str]
@@ -58,33 +57,24 @@ class Plan:
 
 
 class Placement:
-    """One run over a plain graph.
-
-    order    its toposort                results  the nodes that must end in memory
-    stored   whole writes → their values: such an ASSIGN is no node of its own, its value is a result
-    watched  versions of buffers that a write will end: all reads of them are recorded
-    """
+    """One run over a plain graph."""
 
     def __init__(
-        self,
-        order: Sequence[UOp],
-        results: Iterable[UOp],
-        stored: dict[UOp, UOp],
-        watched: set[UOp],
-        target: Target,
-        prices: Callable[[UOp], int] | None,
-        fuse: bool,
+        self, graph: PlainGraph, target: Target, prices: Callable[[UOp], int] | None, fuse: bool
     ) -> None:
-        self.order = [node for node in order if node not in stored]
+        self.graph, stored = graph, graph.stored
+        #: whole writes are no nodes of their own: their values are results
+        self.order = [node for node in graph.order if node not in stored]
         self.stored = stored
         self.target = target
         self.fuse = fuse
-        self.must: dict[UOp, str] = dict.fromkeys(results, "it is a result")
+        self.must: dict[UOp, str] = dict.fromkeys(graph.results, "it is a result")
         self.groups: list[Group] = []
         self.home: dict[UOp, Group] = {}
         self.reasons: dict[UOp, str] = {}
         self.uses: dict[UOp, dict[Group, dict[Indices, int]]] = {}
-        self.watched = watched
+        #: versions of buffers that a write will end: all reads of them are recorded
+        self.watched = watched = {version for version in graph.ended_by if version not in stored}
         #: value → the versions of memory that it is written over
         self.overwritten: dict[UOp, set[UOp]] = {}
         for assign, value in stored.items():
@@ -93,7 +83,7 @@ class Placement:
         self.weights = Weights(self.order, stored, self.must, target, prices, fuse)
         self.counter = 0
 
-    def run(self) -> Plan:
+    def run(self) -> Placed:
         """Place every node."""
         for node in reversed(self.order):
             if node.op in MOVEMENT or is_generated(node):
@@ -113,7 +103,7 @@ class Placement:
                             tuples = self._keep(node, group, rows[group], tuples)
                         for indices, times in list(tuples.items()):
                             self._use_sources(node, group, indices, times)
-        return Plan(self.groups, self.home, self.reasons, self.uses)
+        return Placed(self.graph, self.groups, self.home, self.reasons, self.uses)
 
     def _is_spread(self, node: UOp) -> bool:
         """Whether a value of numbers alone is needed by kernels of several devices: each computes it."""
@@ -138,9 +128,9 @@ class Placement:
             evaluations += max(tuples.values()) if group in rows else sum(tuples.values())
         if evaluations <= count or _widens_memory(node):
             return ""
-        if self.weights.cost[node] <= LOAD_COST and not self.weights.weight[node][1]:
+        if self.weights.cost[node] <= self.target.memory.hit and not self.weights.weight[node][1]:
             return ""  # reading it again would cost as much
-        trip = count * STORE_COST + KERNEL_COST
+        trip = count * self.target.memory.trip + self.target.launch.kernel
         extra = (evaluations - count) * self.weights.cost[node]
         if extra > trip:
             extra = (evaluations - count) * self.weights.exact_cost(node, trip // (evaluations - count))

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from ..ir.args import ReduceArg
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
+from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape import Shape, base_and_tracker, expand, flip, pad, permute, prod, reshape, shape_of, shrink, vmax
 from ..shape.tracker import ShapeTracker
@@ -43,7 +45,7 @@ class Chains:
 
     def below(self, top: UOp) -> list[UOp]:
         """The links of the chain that ends in `top`, from its lowest reduction up; empty where none ends."""
-        if top.op not in LINKS or top not in self.readers:
+        if top not in self.readers:
             return []
         reader = self.readers[top]
         links, reductions, op = [top], 0, None
@@ -66,18 +68,32 @@ class Chains:
         return links[:reductions][::-1]
 
 
-def improved(links: Sequence[UOp], value: dict[UOp, UOp]) -> UOp | None:
-    """The plain value of a chain as one reduction of as many links as pay; None where nothing is gained.
+class Chain(NamedTuple):
+    """The links of a chain, from its lowest reduction up, and what the nodes below are in the plain graph."""
 
-    value  what the nodes below the chain are in the plain graph
+    links: list[UOp]
+    value: dict[UOp, UOp]
+
+
+def as_one(top: UOp, ctx: Chain) -> UOp | None:
+    """The plain value of the chain that ends in a node as one reduction, of as many links as pay; None where
+    nothing is gained.
     """
-    for first, link in enumerate(links):
+    for first, link in enumerate(ctx.links):
         if link.op is Ops.REDUCE_AXIS:
-            source = value[effective(link.src[0])]
-            found = _one_reduction(links[first:], source)
+            source = ctx.value[effective(link.src[0])]
+            found = _one_reduction(ctx.links[first:], source)
             if found is not None:
                 return found
     return None
+
+
+#: Of the node in which a Chain ends, as it is asked for: who reads a link is not known of plain nodes.
+sum_rules = PatternMatcher(
+    [
+        (UPat(tuple(LINKS), name="top"), as_one),
+    ]
+)
 
 
 def _one_reduction(links: Sequence[UOp], source: UOp) -> UOp | None:

@@ -57,6 +57,12 @@ def empty_buffer(device: Devices, size: int, dtype: DType) -> UOp:
     return mark_buffer(new_buffer(device, size, dtype), Buffer(device, size, dtype))
 
 
+def end_version(version: UOp) -> None:
+    """Record that the contents of a version are gone; its memory is for the next one."""
+    version.facts.pop("buffer", None)
+    version.facts["overwritten"] = True
+
+
 def next_version(assign: UOp) -> UOp:
     """Record that the kernel of an ASSIGN has run: the ASSIGN becomes a BUFFER, what it overwrote is gone.
 
@@ -69,9 +75,9 @@ def next_version(assign: UOp) -> UOp:
             after = before
         else:
             after = mark_buffer(
-                new_buffer(device_name(before), before.arg, before.dtype), before.facts.pop("buffer")
+                new_buffer(device_name(before), before.arg, before.dtype), before.facts["buffer"]
             )
-            before.facts["overwritten"] = True
+            end_version(before)
             if "origin" in before.facts:  # of the memory
                 after.facts["origin"] = before.facts["origin"]
         set_becomes(assign, after)

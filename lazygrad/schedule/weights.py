@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..codegen.price import WORST
-from ..device import Target
 from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
 from ..ir.uop import UOp
+from ..target import Target
 from .graph import below_movement, is_generated
-from .held import is_held
+from .in_memory import is_held
 
-#: A load of an element that is in cache, in simple vector operations.
-LOAD_COST = 4
 #: What is computed once for each of its elements, or stored.
 ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
 
@@ -43,6 +41,7 @@ class Weights:
     ) -> None:
         self.order, self.stored, self.must = order, stored, must
         self.target, self.fuse = target, fuse
+        self.hit = target.memory.hit
         self.price = _rough if prices is None or self._is_small() else prices
         self.cost: dict[UOp, int] = {}
         self.weight: dict[UOp, tuple[int, frozenset[UOp]]] = {}
@@ -61,7 +60,7 @@ class Weights:
         come = 0
         max_ops, max_args = self.target.max_ops, self.target.max_args
         for assign in self.stored:
-            size[assign], args[assign], self.cost[assign] = 1, none, LOAD_COST
+            size[assign], args[assign], self.cost[assign] = 1, none, self.hit
         for node in self.order:
             if node.op in MOVEMENT:
                 source = node.src[0]
@@ -70,7 +69,7 @@ class Weights:
                     begin[node] = begin[source]
                 continue
             if is_held(node):
-                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
+                size[node], args[node], self.cost[node] = 1, frozenset((node,)), self.hit
                 continue
             if is_generated(node) or node.op in (Ops.DEVICE, Ops.UNIQUE):
                 size[node], args[node], self.cost[node] = 1, none, 0
@@ -78,7 +77,7 @@ class Weights:
             self._mark_sources(node)
             if node.op is Ops.COPY:  # no kernel: however much it copies
                 self.weight[node] = (1, none)
-                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
+                size[node], args[node], self.cost[node] = 1, frozenset((node,)), self.hit
                 continue
             while True:
                 total, read, cost = self._inline_size(node, size, args)
@@ -103,11 +102,11 @@ class Weights:
                 self.must[largest] = f"the kernel would pass {limit}"
                 for below in (largest, *node.src):
                     if below_movement(below) is largest:
-                        size[below], args[below], self.cost[below] = 1, frozenset((largest,)), LOAD_COST
+                        size[below], args[below], self.cost[below] = 1, frozenset((largest,)), self.hit
                         begin.pop(below, None)
             self.weight[node] = (total, read)
             if node in self.must:
-                size[node], args[node], self.cost[node] = 1, frozenset((node,)), LOAD_COST
+                size[node], args[node], self.cost[node] = 1, frozenset((node,)), self.hit
             else:
                 size[node], args[node], self.cost[node] = total, read, cost
                 begin[node] = first
@@ -124,7 +123,7 @@ class Weights:
             if args[source] is not read:
                 read = read | args[source] if read else args[source]
         if node.op in ONCE:
-            cost = LOAD_COST  # it will be stored, or computed once
+            cost = self.hit  # it will be stored, or computed once
         return total, read, min(cost, 100_000)
 
     def _exact_size(self, node: UOp, limit: int) -> int:
@@ -151,7 +150,7 @@ class Weights:
         while stack and total < known and total <= limit:
             top = stack.pop()
             if top is not node and (top in self.must or top.op in ONCE or is_held(top)):
-                total += LOAD_COST
+                total += self.hit
                 continue
             total += OPS[top.op].cost
             for source in top.src:

@@ -85,6 +85,11 @@ def _first_lane(constant: UOp) -> Any:
     return constant.arg[0] if isinstance(constant.arg, tuple) else constant.arg
 
 
+def is_no_mask(y: UOp) -> bool:
+    """Whether this is no constant: where(valid, value, constant) is what a mask looks like, and stays so."""
+    return y.op is not Ops.CONST
+
+
 every = PatternMatcher(
     [
         (x * 1, x),
@@ -97,7 +102,7 @@ every = PatternMatcher(
         (flag.where(x, x), x),
         (UPat.const(True).where(x, y), x),
         (UPat.const(False).where(x, y), y),
-        (flag.ne(True).where(x, y), flag.where(y, x)),
+        (flag.ne(True).where(x, y), flag.where(y, x), is_no_mask),
         (flag.where(flag.where(x, y), z), flag.where(x, z)),
         (flag.where(x, flag.where(y, z)), flag.where(x, z)),
     ],
@@ -318,6 +323,6 @@ shaped = constants + every + numbers + floats + whole + integers + bools + negat
 algebra = shaped + settled_every + settled_whole + settled_integers + settled_bools + vectors
 
 
-def fold(root: UOp, rules: PatternMatcher = algebra) -> UOp:
-    """The graph with all exact algebra done. For forms 1 and 2 pass `shaped`."""
-    return graph_rewrite(root, rules, name="fold")
+def fold(root: UOp, rules: PatternMatcher = algebra, name: str = "fold") -> UOp:
+    """The graph with all exact algebra done, by the pass of this name. For forms 1 and 2 pass `shaped`."""
+    return graph_rewrite(root, rules, name=name)

@@ -1,39 +1,60 @@
-"""What a person types: `Tensor`, one file per family of methods."""
+"""What a person types: `Tensor`, one file per family of methods.
 
-from .base import TensorBase
+`Tensor` is a core (core.py: a graph node and its memory) and the FAMILIES below. A family is a class over the
+face of all (face.py); none derives from another, none imports another for its methods.
+"""
+# ruff: noqa: I001 - on one screen
+# fmt: off
+
+from . import assigning, backward, computing, copying, creation, host, likeness, numpy_calls, sharding
+from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
+from .elementwise import gamma, logic, operands, rounding, special
+from .indexing import choosing, gathering, searching, sorting, subscripts, writing
+from .linalg import contractions, decompositions, fourier, products
+from .neural import adaptive_pooling, attention, class_losses, convolution, layers, losses, normalization
+from .neural import pooling
+from .random import distributions, sampling
+from .reduce import reductions, running, statistics
+from .shape import arranging, diagonals, folding, joining, movement, padding, rearranging, resizing, stacking
+
+from .assembly import assemble
 from .computing import kernels
+from .face import Tensor
 from .holders import memory
-from .jit import capturing  # noqa: F401  tells the jit what tensors are
 from .modes import enable_grad, no_grad
-from .names import take_either_name
-from .spellings import SpellingsMixin
-from .trace import trace_methods
 from .transforms.checkpoint import checkpoint
 from .transforms.derivatives import grad, gradcheck, hessian, jacobian, jvp, value_and_grad, vjp, vmap
 from .transforms.function import Function
 
 __all__ = [
-    "Function",
-    "Tensor",
-    "checkpoint",
-    "enable_grad",
-    "grad",
-    "gradcheck",
-    "hessian",
-    "jacobian",
-    "jvp",
-    "kernels",
-    "memory",
-    "no_grad",
-    "value_and_grad",
-    "vjp",
-    "vmap",
+    "Function", "Tensor", "checkpoint", "enable_grad", "grad", "gradcheck", "hessian", "jacobian", "jvp",
+    "kernels", "memory", "no_grad", "value_and_grad", "vjp", "vmap",
 ]
 
+#: Each in the file before the dot, and the folder that the imports say. Nowhere else are they listed.
+FAMILIES: tuple[type[Tensor], ...] = (
+    # a tensor as a whole
+    computing.Computing, copying.Copying, sharding.Sharding, assigning.Assigning, backward.Backward,
+    host.Host, numpy_calls.NumpyCalls,
+    # new tensors
+    creation.Creation, likeness.Likeness, sampling.Sampling, distributions.Distributions,
+    # element by element
+    casting.Casting, operands.Operands, arithmetic.Arithmetic, division.Division, rounding.Rounding,
+    comparison.Comparison, choosing.Choosing, logic.Logic, floats.Floats, functions.Functions,
+    special.Special, gamma.Gamma, bessel.Bessel, activation.Activation,
+    # shape
+    movement.Movement, rearranging.Rearranging, padding.Padding, arranging.Arranging, diagonals.Diagonals,
+    joining.Joining, stacking.Stacking,
+    # along axes
+    reductions.Reductions, running.Running, statistics.Statistics, sorting.Sorting, searching.Searching,
+    # by index
+    subscripts.Subscripts, gathering.Gathering, writing.Writing,
+    # matrices
+    contractions.Contractions, products.Products, decompositions.Decompositions, fourier.Fourier,
+    # networks
+    convolution.Convolution, pooling.Pooling, adaptive_pooling.AdaptivePooling, folding.Folding,
+    resizing.Resizing, normalization.Normalization, attention.Attention, layers.Layers,
+    class_losses.ClassLosses, losses.Losses,
+)
 
-class Tensor(SpellingsMixin):
-    __doc__ = TensorBase.__doc__
-
-
-take_either_name(Tensor)
-trace_methods(Tensor)
+assemble(Tensor, FAMILIES)

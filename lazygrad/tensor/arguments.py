@@ -18,8 +18,9 @@ from typing import Any
 from .kinds import Contract, is_tensor, shown
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-#: The folders that compute what the graph of a method says.
-_BELOW = frozenset(("schedule", "codegen", "renderer", "runtime", "engine"))
+#: The folders that compute what the graph of a method says, and the one that watches them.
+_COMPUTE = {"renderer", "runtime", "codegen", "tuning", "schedule", "programs", "report", "engine"}
+_COMPUTE |= {"inspection", "jit"}
 _RAISE = dis.opmap["RAISE_VARARGS"]
 #: How a Tensor prints itself; in an error its shape says enough.
 _REPR = re.compile(r"<Tensor <UOp \S+ (\(.*?\)) .*?> on \S+ with grad .*?>", re.DOTALL)
@@ -70,7 +71,7 @@ def _is_ours(trace: types.TracebackType) -> bool:
 
 def _computes(trace: types.TracebackType) -> bool:
     """Whether it failed where tensors are planned, compiled and run: that is no argument's fault."""
-    return os.path.relpath(trace.tb_frame.f_code.co_filename, _PACKAGE).split(os.sep)[0] in _BELOW
+    return os.path.relpath(trace.tb_frame.f_code.co_filename, _PACKAGE).split(os.sep)[0] in _COMPUTE
 
 
 def _is_raised(trace: types.TracebackType) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ..device import Buffer
 from ..dtype import dtypes
@@ -17,20 +17,14 @@ from ..schedule.versions import device_name, latest, new_buffer, peel, placed
 from ..shape.movement import base_and_tracker, broadcast_to, reshape
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, resolve_equal
-from .computing import ComputingMixin
-from .core import TensorCore
+from .face import Tensor
 from .modes import mode
 from .places import devices_text, meeting
 from .storage import Storage, base_of, chain_to
 
-if TYPE_CHECKING:
-    from .base import TensorBase
 
-
-class AssigningMixin(ComputingMixin):
+class Assigning(Tensor):
     """Methods that write."""
-
-    __slots__ = ()
 
     def _set(self, node: UOp) -> None:
         """Stand for another node from now on."""
@@ -38,7 +32,7 @@ class AssigningMixin(ComputingMixin):
         self._storage = None
         self._note_reader()
 
-    def replace(self, other: TensorBase) -> Self:
+    def replace(self, other: Tensor) -> Self:
         """Stand for the same value as `other` from now on (no memory is written).
 
         >>> Tensor([1]).replace(Tensor([2])).tolist()
@@ -63,9 +57,7 @@ class AssigningMixin(ComputingMixin):
         [3, 4]
         """
         source: Any = (
-            value
-            if isinstance(value, TensorCore)
-            else type(self)(value, device=self.device, dtype=self.dtype)
+            value if isinstance(value, Tensor) else type(self)(value, device=self.device, dtype=self.dtype)
         )
         if source is self:
             return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from ..gradient import gradient as gradient_of
 from ..ir.ops import Ops
@@ -11,23 +11,16 @@ from ..ir.uop import UOp
 from ..schedule.versions import latest
 from ..shape.movement import broadcast_to
 from ..shape.rules import shape_of
+from .computing import live_tensors
+from .face import Tensor
+from .sources import constant
 from .storage import base_of, is_marked, rebase
 
-if TYPE_CHECKING:
-    from . import Tensor
 
-from .base import TensorBase
-from .core import TensorCore
-from .live import live_tensors
-from .sources import constant
-
-
-class BackwardMixin(TensorBase):
+class Backward(Tensor):
     """Methods that differentiate."""
 
-    __slots__ = ()
-
-    def gradient(self, *targets: TensorBase, gradient: TensorBase | None = None) -> list[Tensor]:
+    def gradient(self, *targets: Tensor, gradient: Tensor | None = None) -> list[Tensor]:
         """The gradients of this scalar with respect to the targets; they can be differentiated again.
 
         gradient  what flows in from above, of this tensor's shape; needed where this tensor is no scalar
@@ -48,7 +41,7 @@ class BackwardMixin(TensorBase):
         places = Places(self.uop.toposort())
         wanted = [places.of(target) for target in targets]
         found = gradient_of(self.uop, seed, [node for nodes in wanted for node in nodes])
-        results = []
+        results: list[Tensor] = []
         for target, nodes in zip(targets, wanted, strict=True):
             total = _sum_of(found, nodes)
             if total is None and 0 in target.shape:  # nothing flows to no elements
@@ -63,7 +56,7 @@ class BackwardMixin(TensorBase):
             results.append(type(self)._make(total, *parents))
         return results
 
-    def backward(self, gradient: TensorBase | None = None) -> Self:
+    def backward(self, gradient: Tensor | None = None) -> Self:
         """Add this scalar's gradient to `grad` of every tensor that it depends on and that requires it.
 
         >>> (lambda x: ((x * x).sum().backward(), x.grad.tolist()))(Tensor([3.0], requires_grad=True))[1]
@@ -83,7 +76,7 @@ class BackwardMixin(TensorBase):
             else broadcast_to(gradient.uop.cast(self.dtype), self.shape)
         )
         places = Places(self.uop.toposort())
-        leaves: list[tuple[TensorCore, list[UOp]]] = []
+        leaves: list[tuple[Tensor, list[UOp]]] = []
         for tensor in live_tensors():
             if tensor._leaf and tensor._requires_grad and (nodes := places.of(tensor)):
                 leaves.append((tensor, nodes))
@@ -115,7 +108,7 @@ class Places:
             if is_marked(node):
                 self.marked.setdefault(node.arg, []).append(node)
 
-    def of(self, tensor: TensorCore) -> list[UOp]:
+    def of(self, tensor: Tensor) -> list[UOp]:
         """The nodes that a tensor is: several, where it was used before it was computed and after."""
         node = tensor.uop
         if is_marked(node):

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from ..engine.inspect import InspectedKernel, inspect
 from ..engine.realize import realize as realize_nodes
+from ..inspection.kernels import InspectedKernel, inspect
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.items import ScheduleItem, create_schedule
 from ..schedule.kernelize import kernelize as kernelize_nodes
 from ..schedule.versions import OverwrittenError, latest
-from .core import TensorCore
-from .live import live_tensors
+from .face import Tensor
+from .live import alive
 from .storage import base_of, is_in_memory
 
-if TYPE_CHECKING:
-    from .base import TensorBase
 
-
-class ComputingMixin(TensorCore):
+class Computing(Tensor):
     """Methods that plan and run."""
 
-    __slots__ = ()
-
-    def kernelize(self, *others: TensorBase) -> Self:
+    def kernelize(self, *others: Tensor) -> Self:
         """Plan: cut the graph below these tensors into kernels, make unallocated buffers. Runs nothing.
 
         >>> Tensor([1]).add(1).kernelize().tolist()
         [2]
         """
-        tensors: tuple[TensorBase, ...] = _all_tensors(self, *others)
+        tensors: tuple[Tensor, ...] = _all_tensors(self, *others)
         kernelize_nodes([t._needs_memory() for t in tensors], pending_nodes)
         for tensor in tensors:
             tensor._claim_memory()
         return self
 
-    def schedule_with_vars(self, *others: TensorBase) -> tuple[list[ScheduleItem], dict[UOp, int]]:
+    def schedule_with_vars(self, *others: Tensor) -> tuple[list[ScheduleItem], dict[UOp, int]]:
         """The kernels that computing these tensors takes, in order, and the values of their Variables.
 
         >>> (Tensor([1]) + 1).schedule_with_vars()[1]
@@ -50,7 +45,7 @@ class ComputingMixin(TensorCore):
             values.update(item.var_vals)
         return items, values
 
-    def schedule(self, *others: TensorBase) -> list[ScheduleItem]:
+    def schedule(self, *others: Tensor) -> list[ScheduleItem]:
         """The kernels that computing these tensors takes, in order.
 
         >>> len((Tensor([1]) + 1).schedule())
@@ -58,7 +53,7 @@ class ComputingMixin(TensorCore):
         """
         return self.schedule_with_vars(*others)[0]
 
-    def kernels(self, *others: TensorBase, target: str | None = None) -> list[InspectedKernel]:
+    def kernels(self, *others: Tensor, target: str | None = None) -> list[InspectedKernel]:
         """The kernels that computing these tensors would run, to look at and to run by hand; runs nothing.
 
         target  for whom they are written, here or not: metal, cuda, cuda:sm_90, cl, c, llvm,
@@ -66,13 +61,13 @@ class ComputingMixin(TensorCore):
         """
         return inspect(self.schedule(*others), target)
 
-    def realize(self, *others: TensorBase) -> Self:
+    def realize(self, *others: Tensor) -> Self:
         """Compute these tensors now, together, and return the first.
 
         >>> Tensor([1]).realize().is_realized
         True
         """
-        tensors: tuple[TensorBase, ...] = _all_tensors(self, *others)
+        tensors: tuple[Tensor, ...] = _all_tensors(self, *others)
         nodes: list[UOp] = []
         while True:
             before, nodes = nodes, [tensor._needs_memory() for tensor in tensors]
@@ -93,17 +88,22 @@ class ComputingMixin(TensorCore):
         return base.op is Ops.CONST or is_in_memory(base)
 
 
-def _all_tensors(*given: Any) -> tuple[TensorBase, ...]:
+def _all_tensors(*given: Any) -> tuple[Tensor, ...]:
     for one in given:
-        if not isinstance(one, TensorCore):
+        if not isinstance(one, Tensor):
             raise TypeError(f"only Tensors are computed, not {one!r}")
     return given
 
 
-def kernels(tensors: TensorBase | Iterable[TensorBase], target: str | None = None) -> list[InspectedKernel]:
+def kernels(tensors: Tensor | Iterable[Tensor], target: str | None = None) -> list[InspectedKernel]:
     """The kernels that a tensor, or several together, would run: `Tensor.kernels` says more."""
-    first, *others = [tensors] if isinstance(tensors, TensorCore) else list(tensors)
+    first, *others = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     return first.kernels(*others, target=target)
+
+
+def live_tensors() -> list[Tensor]:
+    """Every tensor that exists now."""
+    return alive()
 
 
 def pending_nodes() -> list[UOp]:

@@ -1,13 +1,12 @@
 """The core of Tensor: a graph node, what memory it is a view of, and what can be asked of both.
 
-What stands on it computes (computing.py), writes (assigning.py), moves between devices (sharding.py), copies
-and casts (base.py).
+All else that a tensor does is in the families (__init__.py), which see it through face.py.
 """
 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from ..device import Device, Devices
 from ..dtype import DType, dtypes, to_dtype
@@ -25,9 +24,6 @@ from .sources import node_of
 from .storage import Storage, base_of, is_marked, is_padded, is_view, marked, overlaps
 from .trace import note_line
 
-if TYPE_CHECKING:
-    from . import Tensor
-
 
 class TensorCore(metaclass=TrainingFlag):
     """The node that a tensor stands for, and the memory that it is a view of."""
@@ -37,7 +33,7 @@ class TensorCore(metaclass=TrainingFlag):
     _storage: Storage | None
     _own: bool  #: a new value (views.py), which may be written once it is realized: no memory is in it twice
     _requires_grad: bool | None  #: None: nobody said
-    grad: Tensor | None
+    grad: Self | None
     train: ClassVar[type[TrainingMode]] = TrainingMode
     test: ClassVar[type[TestMode]] = TestMode
     no_grad: ClassVar[type[no_grad]] = no_grad
@@ -70,7 +66,7 @@ class TensorCore(metaclass=TrainingFlag):
         register(self)
 
     @classmethod
-    def _make(cls, node: UOp, *parents: TensorCore, view: bool = True) -> Tensor:
+    def _make(cls, node: UOp, *parents: TensorCore, view: bool = True) -> Self:
         """The result of an operation on some tensors; `view=False`: a value, even if nothing is computed."""
         tracks: bool | None = None
         for parent in parents:
@@ -97,7 +93,7 @@ class TensorCore(metaclass=TrainingFlag):
         else:
             self._note_reader()
 
-    def _unary(self, node: UOp) -> Tensor:
+    def _unary(self, node: UOp) -> Self:
         """The result of an operation on this tensor alone."""
         return type(self)._make(node, self)
 
@@ -106,6 +102,14 @@ class TensorCore(metaclass=TrainingFlag):
     @property
     def uop(self) -> UOp:
         """The node of the tensor graph that this tensor stands for now."""
+        node = self._node()
+        storage = self._storage
+        if storage is not None:
+            storage.known = True  # whoever asks may keep it
+        return node
+
+    def _node(self) -> UOp:
+        """The same for those who keep no graph on it."""
         node = self._uop  # alive to the end: while it is, no other thread writes what it has become
         base = base_of(node)
         changed = "becomes" in base.facts or (base.op is Ops.MULTI and has_become(base))
@@ -137,7 +141,7 @@ class TensorCore(metaclass=TrainingFlag):
 
     def _memory(self) -> Storage | None:
         """The storage that this tensor is a view of; None where it is not (yet) in memory."""
-        self.uop  # noqa: B018 - follow what has been computed since
+        self._node()  # follow what has been computed since
         if self._storage is not None:
             self._storage.refresh()
         return self._storage
@@ -145,7 +149,7 @@ class TensorCore(metaclass=TrainingFlag):
     def _claim_memory(self) -> Storage | None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         with table_lock:  # no other thread runs or writes what is looked at
-            node = self.uop
+            node = self._node()
             if self._storage is not None:
                 self._storage.refresh()
             elif is_view(node):
@@ -157,7 +161,7 @@ class TensorCore(metaclass=TrainingFlag):
         """The node to compute so that this tensor is in memory: padding and bare constants are stored too,
         and a new value of which several elements would share memory.
         """
-        node = self._value()
+        node = latest(self._node())
         if base_of(node).op is Ops.CONST or is_padded(node) or (self._own and overlaps(node)):
             if is_marked(node):
                 node = node.replace(src=(UOp(Ops.CONTIGUOUS, node.dtype, node.src),))

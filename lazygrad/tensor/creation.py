@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from ..device import Device, Devices
 from ..dtype import ConstType, DType, default_float, default_int, dtypes, to_dtype, wide_float
@@ -15,13 +16,15 @@ from ..schedule.multi import empty_memory, value_of
 from ..schedule.versions import empty_buffer
 from ..shape import movement, shape_text, vmax, vmin
 from ..shape.sizes import as_size, countable, prod
-from .base import TensorBase
-from .elementwise.functions import FunctionMixin
-from .shape.movement import sizes_of
+from .face import Tensor
 from .sources import constant, real_number
 
-if TYPE_CHECKING:
-    from .. import Tensor
+
+def sizes_of(args: Sequence[Any]) -> tuple[Any, ...]:
+    """The sizes of a call like `reshape(2, 3)` or `reshape((2, 3))`."""
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        return tuple(args[0])
+    return tuple(args)
 
 
 def checked_shape(sizes: Any) -> tuple[sint, ...]:
@@ -47,10 +50,8 @@ def place_dtype(count: sint) -> DType:
     return default_int() if vmax(count) <= dtypes.max(default_int()) else counting_dtype(count)
 
 
-class CreationMixin(FunctionMixin):
+class Creation(Tensor):
     """Ways to make a tensor. All take `dtype`, `device` and `requires_grad`."""
-
-    __slots__ = ()
 
     @classmethod
     def _created(cls, node: UOp, requires_grad: bool | None) -> Tensor:
@@ -72,7 +73,7 @@ class CreationMixin(FunctionMixin):
         >>> Tensor.full((2,), 7).tolist()
         [7, 7]
         """
-        if isinstance(fill_value, TensorBase):
+        if isinstance(fill_value, Tensor):
             raise TypeError(f"a tensor is filled with a number, not {fill_value!r}")
         fill_value = real_number(fill_value)
         chosen = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..device import Buffer, Device, GlobalCounters
-from ..device import memory as device_memory
+from ..device import Buffer, Device, GlobalCounters, allocator
 from ..ir.uop import UOp
 from ..shape import shape_text
-from .core import TensorCore
-from .live import live_tensors
+from .computing import live_tensors
+from .face import Tensor
 from .storage import base_of, versions_of
 
 #: How many tensors an error lists.
@@ -86,7 +85,7 @@ class MemoryReport(NamedTuple):
 
 def memory() -> MemoryReport:
     """What holds memory now; it prints as a table of the live tensors, largest first."""
-    blocks: dict[int, tuple[UOp, list[TensorCore]]] = {}
+    blocks: dict[int, tuple[UOp, list[Tensor]]] = {}
     for tensor in live_tensors():
         for version in versions_of(base_of(tensor._value())):
             buffer = version.facts.get("buffer")
@@ -102,7 +101,7 @@ def memory() -> MemoryReport:
     return MemoryReport(GlobalCounters.mem_used, GlobalCounters.mem_peak, kept, tuple(rows))
 
 
-def _holding(version: UOp, tensors: list[TensorCore]) -> Holding:
+def _holding(version: UOp, tensors: list[Tensor]) -> Holding:
     """The row of a block that these tensors, or parts of them, see."""
     largest = max(tensors, key=lambda tensor: tensor.nbytes())
     block: Buffer = version.facts["buffer"].base
@@ -119,4 +118,4 @@ def _size(nbytes: int) -> str:
     return f"{nbytes} B"
 
 
-device_memory.explain = lambda: memory().text(LISTED)
+allocator.explain = lambda: memory().text(LISTED)

@@ -8,30 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 from ..device import Buffer, Device, Devices
 from ..dtype import ConstType, DType, dtypes, from_numpy_name, numpy_name
-from ..engine.capture import refuse_host_read
 from ..engine.realize import allocate_empty, bytes_on_host, read_part
 from ..engine.realize import realize as realize_nodes
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
-from ..schedule.versions import buffer_of, mark_buffer, new_buffer, peel
+from ..schedule.versions import buffer_of, latest, mark_buffer, new_buffer, peel
 from ..shape.movement import base_and_tracker, reshape
-from .backward import BackwardMixin
-from .base import TensorBase
 from .computing import pending_nodes
+from .face import Tensor
+from .observer import observing
 from .storage import base_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from . import Tensor
 
-
-class HostMixin(BackwardMixin):
+class Host(Tensor):
     """Methods that compute a tensor and hand its elements to Python."""
-
-    __slots__ = ()
 
     def __len__(self) -> int:
         if not self.shape:
@@ -83,24 +78,24 @@ class HostMixin(BackwardMixin):
 
     def _rows(self) -> Iterator[Tensor]:
         for position in range(len(self)):
-            yield self[position]  # type: ignore[index]
+            yield self[position]
 
     # *** arrays
 
     def _host_buffer(self) -> tuple[Buffer, Any]:
         """This tensor's memory on the host, and the tracker that finds its elements there."""
-        plain: HostMixin = self
-        value = self._value()
+        plain: Tensor = self
+        value = latest(self._node())
         if base_of(value).op in (Ops.CONST, Ops.IOTA) or not base_and_tracker(peel(value))[1].contiguous:
             plain = self._unary(UOp(Ops.CONTIGUOUS, self.dtype, (self.uop,)))
-        realize_nodes([plain._value()], pending_nodes)
-        base, tracker = base_and_tracker(peel(plain._value()))
+        realize_nodes([latest(plain._node())], pending_nodes)
+        base, tracker = base_and_tracker(peel(latest(plain._node())))
         buffer = buffer_of(base)
         if not buffer.is_allocated:
             allocate_empty(buffer)
         return buffer.ensure_allocated(), tracker
 
-    def _readable(self) -> HostMixin:
+    def _readable(self) -> Tensor:
         """This tensor on one device; on the CPU where its own could not bring the elements into order."""
         if isinstance(self.device, tuple):
             return self.to(self.device[0])
@@ -116,7 +111,8 @@ class HostMixin(BackwardMixin):
         """
         import numpy as np
 
-        refuse_host_read()
+        if observing.by is not None:
+            observing.by.value_is_read()
         numpy_dtype = np.dtype(numpy_name(self.dtype))
         shape = tuple(_bound_size(size) for size in self.shape)
         if 0 in shape:
@@ -138,7 +134,7 @@ class HostMixin(BackwardMixin):
         """
         import numpy as np
 
-        source: HostMixin = self._readable().cast(dtypes.float32) if self.dtype.fmt is None else self
+        source: Tensor = self._readable().cast(dtypes.float32) if self.dtype.fmt is None else self
         array = source._host_array()
         return np.array(array) if array.base is not None else array
 
@@ -149,7 +145,7 @@ class HostMixin(BackwardMixin):
         >>> Tensor([1, 2]).data().tolist()
         [1, 2]
         """
-        source: HostMixin = self._readable().cast(dtypes.float32) if self.dtype.fmt is None else self
+        source: Tensor = self._readable().cast(dtypes.float32) if self.dtype.fmt is None else self
         view = source._host_array().view()
         view.flags.writeable = False
         return view.data
@@ -285,14 +281,14 @@ class HostMixin(BackwardMixin):
         return made  # type: ignore[no-any-return]
 
 
-def vars_of(tensor: TensorBase) -> dict[str, Any]:
+def vars_of(tensor: Tensor) -> dict[str, Any]:
     """The attributes that a subclass of Tensor has added; a Tensor has none."""
     found: dict[str, Any] = getattr(tensor, "__dict__", {})
     return found
 
 
 def _of_pickle(
-    cls: type[HostMixin],
+    cls: type[Tensor],
     values: np.ndarray[Any, Any],
     dtype: DType,
     device: Devices,

@@ -12,9 +12,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .names import NamesMixin
-from .neural.layers import NeuralMixin
-
 #: The methods that have one.
 IN_PLACE = """
     abs absolute neg negative sign sgn square sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p
@@ -28,10 +25,10 @@ IN_PLACE = """
 """
 
 
-class InPlaceMixin(NeuralMixin, NamesMixin):
-    """Methods whose names end with an underscore: one for each of IN_PLACE."""
-
-    __slots__ = ()
+def add_in_place(cls: type) -> None:
+    """Add the methods whose names end with an underscore: one for each of IN_PLACE."""
+    for name in IN_PLACE.split():
+        setattr(cls, f"{name}_", _writing(getattr(cls, name), name))
 
 
 def _writing(method: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -46,7 +43,3 @@ def _writing(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     shown = re.sub(rf"\.{method.__name__}\(", f".{name}_(", example.group(0) if example else "")
     write.__doc__ = f"`{name}` written into this tensor's memory; returns the tensor.\n\n{shown}"
     return write
-
-
-for _name in IN_PLACE.split():
-    setattr(InPlaceMixin, f"{_name}_", _writing(getattr(InPlaceMixin, _name), _name))

@@ -75,7 +75,6 @@ _INTS = Kind("a sequence of ints", frozenset(), _several(is_int))
 _STRINGS = Kind("a sequence of strings", frozenset(), _several(lambda value: isinstance(value, str)))
 #: A part of an annotation → its kind.
 KINDS = {
-    "TensorBase": _TENSOR,
     "Tensor": _TENSOR,
     "int": _INT,
     "sint": _INT,
@@ -96,7 +95,7 @@ KINDS = {
     "Sequence[tuple[sint, sint] | None]": Kind(
         "a sequence of pairs (begin, end)", frozenset(), _several(lambda value: True)
     ),
-    "Sequence[TensorBase]": Kind("a sequence of Tensors", frozenset(), _several(is_tensor)),
+    "Sequence[Tensor]": Kind("a sequence of Tensors", frozenset(), _several(is_tensor)),
     "Sequence[float]": Kind("a sequence of numbers", frozenset(), _several(is_number)),
 }
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..device import Device, Devices
 from ..dtype import ConstType, DType, dtypes, to_dtype
-from .shape.arranging import ArrangingMixin
-from .shape.movement import sizes_of
-
-if TYPE_CHECKING:
-    from .. import Tensor
+from .creation import sizes_of
+from .face import Tensor
 
 
-class LikenessMixin(ArrangingMixin):
+class Likeness(Tensor):
     """Methods that make a tensor like this one."""
-
-    __slots__ = ()
 
     def randint_like(self, low: int, high: int | None = None, **more: Any) -> Tensor:
         """Whole numbers from low (0 if only one bound is given) to high, which is not included, in the shape,

@@ -5,16 +5,13 @@ from __future__ import annotations
 import sys
 import warnings
 import weakref
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..ir import uop as graph
 from .trace import user_line
 
-if TYPE_CHECKING:
-    from .core import TensorCore
 
-
-class _LiveRef(weakref.ref["TensorCore"]):
+class _LiveRef(weakref.ref[Any]):
     """A weak reference that is itself a key: equal to no other, whatever its tensor is."""
 
     __slots__ = ()
@@ -32,7 +29,7 @@ _leave = _live.pop
 MOST_NODES = 250_000
 
 
-def register(tensor: TensorCore) -> None:
+def register(tensor: object) -> None:
     """Note a new tensor."""
     if len(graph.nodes) > MOST_NODES:
         _warn_of_growth()
@@ -54,7 +51,7 @@ def _warn_of_growth() -> None:
     )
 
 
-def live_tensors() -> list[TensorCore]:
-    """Every tensor that exists now."""
+def alive() -> list[Any]:
+    """What was registered and exists now."""
     found = [ref() for ref in list(_live)]
     return [tensor for tensor in found if tensor is not None]

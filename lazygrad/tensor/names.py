@@ -6,56 +6,50 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-from .random.distributions import DistributionsMixin as Base
-from .unknown import unknown_name
+from typing import Any
 
 #: Arguments that may be given by either name.
 EITHER = {"axis": "dim", "dim": "axis", "keepdims": "keepdim", "keepdim": "keepdims"}
+#: Other names of methods.
+OTHER_NAMES = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "bitwise_left_shift": "lshift",
+    "bitwise_right_shift": "rshift",
+    "concat": "cat",
+    "concatenate": "cat",
+    "divide": "div",
+    "fix": "trunc",
+    "ger": "outer",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "multiply": "mul",
+    "ndimension": "dim",
+    "nelement": "numel",
+    "not_equal": "ne",
+    "pinverse": "pinv",
+    "sgn": "sign",
+    "split_with_sizes": "split",
+    "subtract": "sub",
+    "true_divide": "div",
+    "unsafe_chunk": "chunk",
+    "unsafe_split": "split",
+    "unsafe_split_with_sizes": "split",
+}
 
 
-class NamesMixin(Base):
-    """Methods by their other names."""
-
-    __slots__ = ()
-
-    absolute = Base.abs
-    arccos = Base.acos
-    arccosh = Base.acosh
-    arcsin = Base.asin
-    arcsinh = Base.asinh
-    arctan = Base.atan
-    arctan2 = Base.atan2
-    arctanh = Base.atanh
-    bitwise_left_shift = Base.lshift
-    bitwise_right_shift = Base.rshift
-    concat = Base.cat
-    concatenate = Base.cat
-    divide = Base.div
-    fix = Base.trunc
-    ger = Base.outer
-    greater = Base.gt
-    greater_equal = Base.ge
-    less = Base.lt
-    less_equal = Base.le
-    multiply = Base.mul
-    ndimension = Base.dim
-    nelement = Base.numel
-    not_equal = Base.ne
-    pinverse = Base.pinv
-    sgn = Base.sign
-    split_with_sizes = Base.split
-    subtract = Base.sub
-    true_divide = Base.div
-    unsafe_chunk = Base.chunk
-    unsafe_split = Base.split
-    unsafe_split_with_sizes = Base.split
-
-    if not TYPE_CHECKING:  # a type checker knows all attributes, and should go on refusing the others
-
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(unknown_name(type(self), name))
+def add_other_names(cls: type) -> None:
+    """Let the methods be there under their other names, too."""
+    for name, known in OTHER_NAMES.items():
+        setattr(cls, name, getattr(cls, known))
 
 
 def take_either_name(cls: type) -> None:

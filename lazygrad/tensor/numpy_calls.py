@@ -13,8 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .base import TensorBase
-from .host import HostMixin
+from .face import Tensor
 from .modes import mode
 from .sources import plain_number
 
@@ -72,16 +71,14 @@ INSTEAD |= {"accumulate": {"add": "cumsum", "multiply": "cumprod"}, "outer": {"m
 INSTEAD |= {"at": {"add": "index_put"}}
 
 
-class NumpyCallsMixin(HostMixin):
+class NumpyCalls(Tensor):
     """What numpy asks of an operand that is no array of its own."""
-
-    __slots__ = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **more: Any) -> Any:
         out = more.get("out", ())
-        if any(isinstance(one, TensorBase) for one in out):
+        if any(isinstance(one, Tensor) for one in out):
             raise TypeError(f"np.{ufunc.__name__} does not write into a Tensor; write tensor.assign(...)")
-        if out or (method == "at" and not isinstance(inputs[0], TensorBase)):
+        if out or (method == "at" and not isinstance(inputs[0], Tensor)):
             return _into_array(ufunc, method, inputs, more)
         name = ufunc.__name__
         if method != "__call__":
@@ -92,11 +89,11 @@ class NumpyCallsMixin(HostMixin):
         first, *rest = inputs
         if name in OPERATORS:
             on_left, on_right = OPERATORS[name]
-            if isinstance(first, TensorBase):
+            if isinstance(first, Tensor):
                 return getattr(first, on_left)(rest[0])
             return getattr(rest[0], on_right)(first)
         if name in ELEMENTWISE:
-            if not isinstance(first, TensorBase):
+            if not isinstance(first, Tensor):
                 met: Any = rest[0]
                 first = met._operand(first)
             return getattr(first, ELEMENTWISE[name])(*rest)
@@ -113,7 +110,7 @@ class NumpyCallsMixin(HostMixin):
                 raise TypeError(
                     f"{name} of Tensors takes {takes}; {_write(_method(self, function), name)}"
                 ) from None
-            if name in OF_SEVERAL or isinstance(bound.args[0], TensorBase):
+            if name in OF_SEVERAL or isinstance(bound.args[0], Tensor):
                 return made(*bound.args, **bound.kwargs)
         if name not in READING and _would_lose(args, kwargs):
             raise TypeError(
@@ -156,12 +153,12 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 def _would_lose(*values: Any) -> bool:
     """Whether among what is given a tensor wants a gradient."""
-    return mode.grad and any(isinstance(x, TensorBase) and x.requires_grad for x in _leaves(values))
+    return mode.grad and any(isinstance(x, Tensor) and x.requires_grad for x in _leaves(values))
 
 
 def _read(value: Any) -> Any:
     """The same with arrays in the place of tensors."""
-    if isinstance(value, TensorBase):
+    if isinstance(value, Tensor):
         tensor: Any = value
         return tensor.__array__()
     if isinstance(value, dict):
@@ -177,7 +174,7 @@ def _read(value: Any) -> Any:
 
 def _tensors(values: Any) -> list[Any]:
     """All as tensors: arrays on the device of the first tensor, which there is."""
-    near: Any = next(x for x in values if isinstance(x, TensorBase))
+    near: Any = next(x for x in values if isinstance(x, Tensor))
     return [near._operand(x) for x in values]
 
 
@@ -262,7 +259,7 @@ def _joined(method: str) -> Callable[..., Any]:
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None and y is None:
         return condition.where()
-    near: Any = next(v for v in (condition, x, y) if isinstance(v, TensorBase))
+    near: Any = next(v for v in (condition, x, y) if isinstance(v, Tensor))
     return near._operand(condition)._bool().where(plain_number(x), plain_number(y))
 
 
@@ -270,7 +267,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: None = None, **more
     low, high = more.get("min", a_min), more.get("max", a_max)
     if set(more) - {"min", "max"}:
         raise TypeError(f"np.clip of Tensors takes no {', '.join(sorted(set(more) - {'min', 'max'}))}")
-    near: Any = next(v for v in (a, low, high) if isinstance(v, TensorBase))
+    near: Any = next(v for v in (a, low, high) if isinstance(v, Tensor))
     limits = [
         v if v is None or isinstance(plain_number(v), (bool, int, float)) else near._operand(v)
         for v in (low, high)
@@ -376,7 +373,7 @@ def _filled(method: str) -> Callable[..., Any]:
 
 def _full_like(a: Any, fill_value: Any, dtype: Any = None) -> Any:
     chosen = a.dtype if dtype is None else _dtype(dtype)
-    if isinstance(fill_value, TensorBase):
+    if isinstance(fill_value, Tensor):
         value: Any = fill_value
         return value.cast(chosen).expand(a.shape)
     return a.full_like(fill_value, dtype=chosen)
@@ -390,7 +387,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     return x.vector_norm(ord, axis, bool(keepdims))
 
 
-#: Functions of one tensor, the first argument.
+#: Tensor of one tensor, the first argument.
 OF_ONE: dict[str, Callable[..., Any]] = {
     **{f"np.{name}": _reduction(name) for name in ("sum", "mean", "prod")},
     **{f"np.{name}": _choice(name) for name in ("max", "min", "any", "all")},
@@ -421,7 +418,7 @@ OF_ONE: dict[str, Callable[..., Any]] = {
     "np.ndim": lambda a: a.ndim,
     "np.size": lambda a, axis=None: a.numel() if axis is None else a.size(axis),
 }
-#: Functions of several operands, any of which may be the tensor.
+#: Tensor of several operands, any of which may be the tensor.
 OF_SEVERAL: dict[str, Callable[..., Any]] = {
     **{f"np.{name}": _pair(name) for name in ("inner", "kron")},
     **{f"np.{name}": _joined(name) for name in ("vstack", "hstack", "dstack", "column_stack")},

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ..device import Device, Devices
 from ..dtype import DType
 from ..ir.uop import UOp
 from ..schedule.multi import sharded, value_of
 from ..shape.sizes import shape_text
-from .assigning import AssigningMixin
-from .core import TensorCore
+from .face import Tensor
 from .sources import copied, read_from
 
-if TYPE_CHECKING:
-    from . import Tensor
-    from .base import TensorBase
 
-
-class ShardingMixin(AssigningMixin):
+class Sharding(Tensor):
     """Methods that move."""
-
-    __slots__ = ()
 
     def to(
         self,
-        device: Devices | DType | TensorBase | None = None,
+        device: Devices | DType | Tensor | None = None,
         dtype: DType | str | None = None,
         non_blocking: bool = False,
         copy: bool = False,
@@ -45,7 +38,7 @@ class ShardingMixin(AssigningMixin):
         [1.0]
         """
         wanted: DType | str | None = dtype
-        if isinstance(device, TensorCore):
+        if isinstance(device, Tensor):
             place, wanted = device.device, dtype or device.dtype
         elif isinstance(device, DType):
             place, wanted = self.device, dtype or device
@@ -57,7 +50,7 @@ class ShardingMixin(AssigningMixin):
 
     def _on(self, name: Devices) -> Tensor:
         if name == self.device:
-            return self  # type: ignore[return-value]
+            return self
         if isinstance(name, tuple):
             return self.shard(name)
         node = copied(self.uop, name) if Device.runs_kernels(self.device) else read_from(self.uop, name)
@@ -79,7 +72,7 @@ class ShardingMixin(AssigningMixin):
         if isinstance(names, str):
             return self.to(names)
         if self.device == names and self.shard_axis == place:
-            return self  # type: ignore[return-value]
+            return self
         size = 0 if place is None else self.shape[place]
         if isinstance(size, UOp):
             raise NotImplementedError(
@@ -108,7 +101,7 @@ class ShardingMixin(AssigningMixin):
         """The axis along which the tensor is in parts on several devices; None for copies, or one device."""
         return value_of(self.uop).arg.axis if isinstance(self.device, tuple) else None
 
-    def shard_like(self, other: TensorBase) -> Tensor:
+    def shard_like(self, other: Tensor) -> Tensor:
         """This tensor on the devices of another, split along the same axis or copied as that is.
 
         >>> Tensor([1, 2]).shard_like(Tensor([3, 4]).shard(("CPU", "CPU:1"), axis=0)).shard_axis

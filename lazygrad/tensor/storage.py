@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
@@ -18,18 +18,29 @@ from ..schedule.versions import latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.view import View
 
-if TYPE_CHECKING:
-    from .core import TensorCore
+
+class Viewer(Protocol):
+    """What memory knows of a tensor that is a view of it."""
+
+    _uop: UOp
+    _storage: Storage | None
+
+    def _node(self) -> UOp: ...
 
 
 class Storage:
-    """The memory that some tensors are views of. `version` is its newest version."""
+    """The memory that some tensors are views of. `version` is its newest version.
 
-    __slots__ = ("__weakref__", "room", "tensors", "version")
+    known  whether somebody was given a node on the newest version, and may have made a graph that reads it;
+           if not, nothing but the living tensors looks at the memory, and what numpy was given
+    """
+
+    __slots__ = ("__weakref__", "known", "room", "tensors", "version")
 
     def __init__(self, version: UOp) -> None:
         self.version = version
-        self.tensors: dict[int, weakref.ref[TensorCore]] = {}
+        self.known = True
+        self.tensors: dict[int, weakref.ref[Viewer]] = {}
         self.room = 64  #: so many are noted before those that died are looked for
         if "holders" in version.facts:
             self._claim()
@@ -42,13 +53,13 @@ class Storage:
         alive = tuple(h for h in holders if h() is not None and h() is not self)
         self.version.facts["holders"] = (*alive, weakref.ref(self))
 
-    def add(self, tensor: TensorCore) -> None:
+    def add(self, tensor: Viewer) -> None:
         if len(self.tensors) > self.room:
             self.tensors = {key: ref for key, ref in self.tensors.items() if ref() is not None}
             self.room = max(64, 2 * len(self.tensors))
         self.tensors[id(tensor)] = weakref.ref(tensor)
 
-    def views(self) -> list[TensorCore]:
+    def views(self) -> list[Viewer]:
         """The living tensors of this memory."""
         found = [ref() for ref in self.tensors.values()]
         return [tensor for tensor in found if tensor is not None and tensor._storage is self]
@@ -59,16 +70,16 @@ class Storage:
             version = base_of(latest(self.version))
             if version is not self.version:
                 for tensor in self.views():
-                    tensor.uop  # noqa: B018  it follows too
-                self.version = version
+                    tensor._node()  # it follows too
+                self.version, self.known = version, True
                 self._claim()
 
-    def move_to(self, version: UOp) -> None:
+    def move_to(self, version: UOp, known: bool = True) -> None:
         """Make every view a view of the new version."""
         old = self.version
         if version is old:
             return
-        self.version = version
+        self.version, self.known = version, known  # before a thread can be told the version
         self._claim()
         for tensor in self.views():
             tensor._uop = rebase(tensor._uop, old, version)

@@ -80,7 +80,7 @@ def form_text(form: Form) -> list[str]:
 def _kind(form: Form) -> str:
     if isinstance(form.value, UOp):
         return GRAPH if form.number <= 2 else LOOPS
-    return LINEAR if isinstance(form.value, tuple) else "text"
+    return LINEAR if isinstance(form.value, tuple) else form.kind
 
 
 def _marked(before: Sequence[str] | None, now: Sequence[str]) -> list[tuple[str, str]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import linecache
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +17,9 @@ from ..codegen.sort import sort_keys
 from ..ir.rewrite import observe
 from ..ir.uop import UOp
 from ..renderer import Renderer
+from ..schedule.kernelize import plan_observers
+from ..schedule.plan import Pass, pass_observers
+from ..schedule.text import form_text, kind_of
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -39,6 +43,7 @@ class Form:
     """A form of the kernel, the pass that made it with its promise, and the rewrites that led to it.
 
     value   a graph, a linear program (a tuple of nodes), or text
+    kind    of a text: what changed since the form before is marked where that is of the same kind
     """
 
     number: int
@@ -46,6 +51,7 @@ class Form:
     promise: str
     value: UOp | tuple[UOp, ...] | str
     rewrites: tuple[Rewrite, ...] = ()
+    kind: str = "text"
 
 
 @dataclass(frozen=True)
@@ -62,19 +68,18 @@ def record(
     renderer: Renderer,
     opts: Sequence[Opt] | None = None,
     asked: Sequence[UOp] = (),
-    planning: Sequence[Rewrite] = (),
+    planning: Sequence[Form] = (),
 ) -> Recording:
     """Compile a kernel AST and keep what happens.
 
     asked     the tensor graph that the kernel was cut from, if it is known
-    planning  the rewrites that were seen while it was cut
+    planning  what the passes made that cut it (`PlanningRecorder`)
     """
     forms = []
     if asked:
         forms.append(Form(1, "tensor graph", "what was asked for", UOp.sink(*asked)))
-    below = set(ast.toposort())
-    cut = tuple([step for step in planning if step.after in below])
-    forms.append(Form(2, "schedule", "one kernel: loads, one expression, stores", ast, cut))
+    forms += planning
+    forms.append(Form(2, "schedule", "one kernel: loads, one expression, stores", ast))
     promises = {step.name: step for step in (PASSES if sort_keys(ast) is None else SORT_PASSES)}
     seen: list[Rewrite] = []
     applied: list[Opt] = []
@@ -94,11 +99,50 @@ def record(
     return Recording(spec.name, repr(renderer), tuple(forms))
 
 
-def noting(seen: list[Rewrite]) -> Callable[[str, str, UOp, UOp], None]:
-    """An observer that adds to a list."""
+class PlanningRecorder:
+    """Keeps what each pass of the latest plan made, where it changed something.
 
-    def note(by: str, place: str, before: UOp, after: UOp) -> None:
-        if before is not after:
+    `forms` are what was made, `asked` the nodes that were asked for.
+    """
+
+    def __init__(self) -> None:
+        self.asked: tuple[UOp, ...] = ()
+        self.forms: list[Form] = []
+        self._rewrites: list[Rewrite] = []
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record the plans of this block."""
+        plan_observers.append(self._begin)
+        pass_observers.append(self._passed)
+        try:
+            with observe(noting(self._rewrites)):
+                yield
+        finally:
+            plan_observers.remove(self._begin)
+            pass_observers.remove(self._passed)
+
+    def _begin(self, wanted: Sequence[UOp]) -> None:
+        self.asked = tuple(wanted)
+        self.forms.clear()
+        self._rewrites.clear()
+
+    def _passed(self, step: Pass, before: Any, after: Any) -> None:
+        own = {each.name for each in step.steps}
+        rewrites = tuple([rewrite for rewrite in self._rewrites if rewrite.by in own])
+        self._rewrites.clear()
+        if after is before:
+            return
+        text = form_text(after)
+        if rewrites or text != form_text(before):
+            self.forms.append(Form(1, step.name, step.promise, text, rewrites, kind_of(after)))
+
+
+def noting(seen: list[Rewrite]) -> Callable[[str, str, UOp, Any], None]:
+    """An observer that adds rewrites of graphs to a list."""
+
+    def note(by: str, place: str, before: UOp, after: Any) -> None:
+        if before is not after and isinstance(after, UOp):
             seen.append(Rewrite(by, _source_line(place), _short(place), before, after))
 
     return note

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.device import Buffer, CompiledDevice, Device, Target
+from lazygrad.device import Buffer, CompiledDevice, Device
 from lazygrad.dtype import ALL_DTYPES, DType, cast_value, dtypes
 from lazygrad.ir.args import ReduceArg
 from lazygrad.ir.ops import Ops, to_bits
@@ -18,6 +18,7 @@ from lazygrad.ir.uop import UOp, Variable
 from lazygrad.renderer.python import DOTS, PythonRenderer
 from lazygrad.runtime.python import PythonDevice
 from lazygrad.shape import ShapeTracker, shape_of, vmax
+from lazygrad.target import Target
 
 F = dtypes.float
 

@@ -16,16 +16,19 @@ from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts, choose, contrac
 from lazygrad.codegen.opt.contraction import packed_panels
 from lazygrad.codegen.opt.facts import Facts
 from lazygrad.config import Context
-from lazygrad.device import Device, Target
+from lazygrad.device import Device
 from lazygrad.dtype import dtypes
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
+from lazygrad.target import Memory, Target
 from tests.helpers import needs
 
 from .kernels import const, equal, load, plain, random_contents, reduce, run, sink, store
 from .test_opt import convolution, matmul, row_sum, softmax_rows
 
-CPU = Target("CPU", vector_bytes=64, vector_registers=32, caches=(48 << 10, 1 << 20, 32 << 20), has_fma=True)
+CPU = Target(
+    "CPU", vector_bytes=64, vector_registers=32, memory=Memory((48 << 10, 1 << 20, 32 << 20)), has_fma=True
+)
 
 
 def chosen(ast, target=CPU):
@@ -68,7 +71,7 @@ def test_a_panel_stays_in_the_second_cache():
     for steps in (256, 1024, 4096, 16384):
         opts = chosen(product(512, steps, 512))
         across = next(opt.amount for opt in opts if opt.op is OptOps.UPCAST and opt.axis == 1)
-        assert across == 16 or across * steps * 4 <= CPU.caches[1] // 2
+        assert across == 16 or across * steps * 4 <= CPU.memory.second // 2
 
 
 def test_a_tile_fits_the_registers():
@@ -179,7 +182,7 @@ def test_what_shares_nothing_or_is_small_is_no_contraction(ast):
 @pytest.mark.parametrize("caches", [(), (1 << 15,), (1 << 15, 1 << 18), (1 << 15, 1 << 20, 1 << 25)], ids=str)
 @pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.half, dtypes.float, dtypes.double], ids=str)
 def test_what_is_chosen_is_legal(dtype, caches):
-    target = Target("CPU", vector_bytes=64, vector_registers=32, caches=caches, has_fma=True)
+    target = Target("CPU", vector_bytes=64, vector_registers=32, memory=Memory(caches), has_fma=True)
     for size in ((512, 512, 512), (16, 4096, 4096), (77, 33, 1000), (4096, 16, 5)):
         for order in ((False, False), (True, False), (False, True), (True, True)):
             loops = Loops.of(lower(product(*size, *order, dtype=dtype, summed=dtype)))

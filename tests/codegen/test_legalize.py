@@ -15,13 +15,14 @@ from lazygrad.codegen.decompose import decompose
 from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.products import accumulate, form_multiply_add
 from lazygrad.codegen.split_lanes import split_lanes
-from lazygrad.codegen.widths import choose_widths
-from lazygrad.device import Target
+from lazygrad.codegen.widths import choose_width
 from lazygrad.dtype import ALL_DTYPES, DType, dtypes, truncate
 from lazygrad.ir import index
 from lazygrad.ir.args import AxisType, RangeArg
 from lazygrad.ir.ops import ALU, COMPARISONS, ELEMENTWISE, Ops, execute
+from lazygrad.ir.rewrite import transform
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.target import Target
 
 from .numpy_graph import evaluate as evaluate_arrays
 from .numpy_graph import leaf
@@ -365,6 +366,10 @@ def loop(size: int, number: int = 0) -> UOp:
 
 def used(node: UOp) -> UOp:
     return legal(node.cast(dtypes.int64))
+
+
+def choose_widths(sink: UOp) -> UOp:
+    return transform(sink, choose_width, "choose widths")
 
 
 def test_indices_take_the_narrowest_width_that_holds_them() -> None:

@@ -6,18 +6,20 @@ from collections.abc import Iterable
 
 from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
-from lazygrad.codegen.grid import assign_grid
+from lazygrad.codegen.grid import _share, assign_grid
 from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.linearize import linearize
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, apply_opts
-from lazygrad.device import Target
+from lazygrad.codegen.ranges import make_range
 from lazygrad.dtype import dtypes
+from lazygrad.ir.args import AxisType
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.text import linear_text
 from lazygrad.ir.uop import UOp, Variable
 from lazygrad.renderer.cstyle import CStyleRenderer
 from lazygrad.renderer.python import PythonRenderer
+from lazygrad.target import Target
 
 from .kernels import GRID, SEVEN, load, memory, plain, reduce, sink, spread, store
 from .programs import Programs
@@ -176,6 +178,18 @@ def test_only_the_first_thread_computes_what_it_alone_stores():
     assert tail.count("RANGE") == tail.count("IF") == 1
 
 
+def test_loops_over_what_threads_left_are_numbered_as_they_come():
+    """A set of nodes has an order that differs from process to process."""
+    gpu = Target("GPU", grid=True, has_local=True, local_bytes=1 << 12)
+    x = load(1, plain(4, 8))
+    total = reduce(x, Ops.ADD, 1)
+    for _ in range(5):
+        total = reduce(x + spread(total, 4, 8), Ops.ADD, 1)
+    kernel = apply_opts(lower(sink(store(0, total))), [Opt(OptOps.GROUP, 0, 8)], gpu)
+    numbers = [u.arg.id for u in assign_grid(kernel, gpu).toposort() if u.op is Ops.RANGE]
+    assert numbers == list(range(numbers[0], numbers[0] + 6))
+
+
 def test_a_symbolic_axis_is_launched_at_its_maximum():
     n = Variable("n", 1, 10)
     lowered = grid(store(0, load(1, plain(n), size=10)))
@@ -191,3 +205,10 @@ def test_each_buffer_is_declared_once_also_where_the_target_lacks_its_type():
         program = dict(stages(kernel.ast, CStyleRenderer(), opts))["linearize"]
         buffers = [node for node in program if node.op is Ops.DEFINE_GLOBAL]
         assert [(node.arg, node.dtype.base) for node in buffers] == [(0, dtypes.uint8), (1, dtypes.uint8)]
+
+
+def test_loops_over_parts_are_numbered_alike_in_every_process():
+    ranges = [make_range(4, number, AxisType.GROUP) for number in range(6)]
+    sums = [UOp(Ops.REDUCE, dtypes.float, (r.cast(dtypes.float), r), Ops.ADD) for r in ranges]
+    _, done = _share(UOp.sink(*sums), (), {}, frozenset(ranges))
+    assert [done[each].src[1].arg.id for each in sums] == [6, 7, 8, 9, 10, 11]

@@ -13,12 +13,12 @@ from lazygrad.codegen.lower import lower
 from lazygrad.codegen.nest_sums import nest_sums
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
 from lazygrad.codegen.vectorize import vectorize
-from lazygrad.device import Target
 from lazygrad.dtype import dtypes
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.renderer.llvmir import target as llvm_target
+from lazygrad.target import Target
 
 from .kernels import load, plain, reduce, sink, store
 

@@ -10,13 +10,13 @@ from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts, choose
-from lazygrad.device import Target
 from lazygrad.dtype import dtypes
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp, Variable
 from lazygrad.renderer.cstyle import CUDARenderer, MetalRenderer, OpenCLRenderer
+from lazygrad.target import Memory, Target
 
 from .kernels import load, plain, reduce, scatter, sink, softmax, spread, store
 
@@ -300,7 +300,7 @@ REFUSALS = [
     (
         matmul(4, 1 << 20, 4),
         [Opt(OptOps.STAGE, 0, 1)],
-        CPU,
+        dataclasses.replace(CPU, memory=Memory((32 << 10, 1 << 20))),
         "the copy has 4194304 bytes; at most 1048576 are kept",
     ),
     (

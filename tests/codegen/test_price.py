@@ -9,7 +9,7 @@ from lazygrad.codegen.compile import stages
 from lazygrad.codegen.price import WORST, prices_for
 from lazygrad.device import Device
 from lazygrad.dtype import DType, dtypes
-from lazygrad.engine.targets import find_target
+from lazygrad.inspection.targets import find_target
 from lazygrad.ir.ops import ELEMENTWISE, OPS, Ops
 from lazygrad.ir.uop import UOp
 

@@ -10,12 +10,12 @@ from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, choose
 from lazygrad.config import Context
-from lazygrad.device import Target
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir.args import ReduceArg
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.target import Target
 from tests.helpers import needs
 
 from .kernels import const, equal, load, move, plain, random_contents, reduce, run, sink, store

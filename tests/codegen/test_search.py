@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lazygrad.codegen.compile import compile_kernel, stages
@@ -9,12 +11,12 @@ from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import ACTIONS, Loops, Opt, OptOps
 from lazygrad.codegen.opt.search import LONGEST, TIMED, Found, Space, search
 from lazygrad.codegen.predict import predict
-from lazygrad.device import Target
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import Variable
 from lazygrad.renderer.cstyle import CUDARenderer
 from lazygrad.renderer.llvmir import LLVMRenderer
+from lazygrad.target import Core, Memory, Target
 
 from .kernels import load, plain, reduce, sink, store
 
@@ -23,7 +25,7 @@ CPU = Target(
     vector_bytes=64,
     vector_registers=32,
     threads=2,
-    caches=(1 << 15, 1 << 20, 1 << 24),
+    memory=Memory((1 << 15, 1 << 20, 1 << 24)),
     native_dtypes=LLVMRenderer().target.native_dtypes,
     has_fma=True,
 )
@@ -158,6 +160,24 @@ def test_what_does_not_fit_a_cache_is_fetched_again():
     rows = sink(store(0, load(1, plain(1 << 16, 64))))
     columns = sink(store(0, load(1, plain(1 << 16, 64).permute((1, 0)))))
     assert predicted(columns, []) > 2 * predicted(rows, [])
+
+
+def test_what_fits_a_cache_is_not_fetched_from_beyond_it():
+    """A kernel that runs again finds it there: elements of a small one take less time each."""
+    small, large = 1 << 10, 1 << 24
+    lanes = [Opt(OptOps.UPCAST, 0, 16)]
+    assert predicted(add(large), lanes) / large > 2 * predicted(add(small), lanes) / small
+
+
+def test_a_loop_waits_as_long_as_its_processors_additions_take():
+    ast, slow = row_sum(64, 4096), replace(CPU, core=Core(add=12))
+    assert predicted(ast, [], LLVMRenderer(slow)) > 2 * predicted(ast, [])
+
+
+def test_a_last_block_that_is_shorter_does_not_hide_the_others():
+    """The block's loop has min(16, what is left) turns."""
+    even, odd = (predicted(row_sum(64, 32 * turns), [Opt(R, 0, 32)]) for turns in (16, 18))
+    assert odd > even
 
 
 def test_on_a_grid_neighbours_read_neighbours():

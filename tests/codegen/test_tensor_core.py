@@ -15,7 +15,7 @@ from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import KernelOptError, Loops, Opt, OptOps, apply_opt, apply_opts, choose
 from lazygrad.config import Context
-from lazygrad.device import Device, Target
+from lazygrad.device import Device
 from lazygrad.dtype import dtypes
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
@@ -23,7 +23,7 @@ from lazygrad.ir.uop import UOp
 from lazygrad.renderer.llvmir import LLVMRenderer, target
 from lazygrad.renderer.python import DOTS
 from lazygrad.runtime._llvm import CrossCompiler
-from lazygrad.runtime._processors import Processor, refined
+from lazygrad.target import Memory, Processor, Target, refined
 from tests.helpers import needs
 
 from .kernels import buffers_of, equal, load, opened, plain, random_contents, reduce, run, sink, store
@@ -32,7 +32,7 @@ from .test_opt import convolution, matmul, row_sum
 from .test_random_opts import random_opt
 
 CPU = Target(
-    "CPU", vector_bytes=64, vector_registers=32, caches=(48 << 10, 1 << 20, 32 << 20), has_masks=True,
+    "CPU", vector_bytes=64, vector_registers=32, memory=Memory((48 << 10, 1 << 20, 32 << 20)), has_masks=True,
     has_fma=True, dots=DOTS,
 )  # fmt: skip
 PLAIN = replace(CPU, dots=())

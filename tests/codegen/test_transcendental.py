@@ -16,15 +16,16 @@ import pytest
 from scipy.special import erf
 
 from lazygrad.codegen.compile import compile_kernel
-from lazygrad.codegen.decompose import Lowering
+from lazygrad.codegen.decompose import decompose
 from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.products import form_multiply_add
 from lazygrad.codegen.transcendental import BOUNDS, DECOMPOSITIONS
-from lazygrad.device import Buffer, Device, Target
+from lazygrad.device import Buffer, Device
 from lazygrad.dtype import DType, dtypes
 from lazygrad.ir.ops import Ops, execute
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer.llvmir import LLVMRenderer
+from lazygrad.target import Target
 
 from ..fuzz.harness import fuzz_seed, number_of
 from .kernels import load, plain, sink, store
@@ -50,7 +51,7 @@ class Machine:
 
 def graph_of(op: Ops, dtype: DType, machine: Machine) -> tuple[UOp, tuple[UOp, ...]]:
     inputs = tuple(leaf(name, dtype) for name in ("xy" if op is Ops.POW else "x"))
-    value = Lowering(machine).walk(UOp(op, dtype, inputs))
+    value = decompose(UOp(op, dtype, inputs), machine)
     return form_multiply_add(UOp.sink(value), machine).src[0], inputs
 
 

@@ -9,12 +9,12 @@ from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, apply_opts
 from lazygrad.codegen.vectorize import vectorize
 from lazygrad.config import Context
-from lazygrad.device import Target
 from lazygrad.dtype import dtypes
 from lazygrad.ir.args import AxisType
 from lazygrad.ir.loops_text import loops_text
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp, Variable
+from lazygrad.target import Target
 from tests.helpers import needs
 
 from .kernels import (

@@ -8,10 +8,10 @@ import pytest
 
 from lazygrad import Context
 from lazygrad.__main__ import main
-from lazygrad.engine.inspect import FORMS
-from lazygrad.engine.programs import clear_programs
-from lazygrad.engine.targets import TARGETS
-from lazygrad.engine.trials import Trials
+from lazygrad.inspection.kernels import FORMS
+from lazygrad.inspection.targets import TARGETS
+from lazygrad.programs.runners import clear_programs
+from lazygrad.tuning.trials import Trials
 
 SLOW = pytest.mark.slow
 

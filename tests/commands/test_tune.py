@@ -8,7 +8,7 @@ from lazygrad import Context
 from lazygrad.__main__ import main
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.commands import tune
-from lazygrad.engine.tuning import Tuned
+from lazygrad.tuning.beam import Tuned
 from tests.helpers import PATIENCE
 
 SCRIPT = """

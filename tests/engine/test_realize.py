@@ -13,7 +13,8 @@ import pytest
 
 from lazygrad import Context, Tensor, Variable
 from lazygrad.device import GlobalCounters, OutOfMemoryError
-from lazygrad.engine import programs, realize
+from lazygrad.engine import realize
+from lazygrad.programs import runners
 from lazygrad.runtime import _mappings
 from lazygrad.schedule.kernelize import planning
 from tests.helpers import PATIENCE, ROOT, in_threads, needs
@@ -232,28 +233,28 @@ def test_a_forked_child_uses_the_cpu():
 def test_equal_kernels_are_compiled_once():
     a, b = memory([1.5, 2.5]), memory([3.5, 4.5])
     (a * 123 + b).realize()
-    compiled = len(programs.method_cache)
+    compiled = len(runners.method_cache)
     assert (b * 123 + a).tolist() == [432.0, 556.0]
-    assert len(programs.method_cache) == compiled
+    assert len(runners.method_cache) == compiled
 
 
 def test_a_second_device_of_a_kind_reuses_the_binary():
     a = Tensor([1.5, 2.5], device="CPU")
     (a * 321).realize()
-    binaries = len(programs._compiled)
+    binaries = len(runners._compiled)
     b = Tensor([1.5, 2.5], device="CPU:1")
     assert (b * 321).tolist() == [481.5, 802.5]
-    assert len(programs._compiled) == binaries
+    assert len(runners._compiled) == binaries
 
 
 def test_noopt_is_another_program():
-    programs.clear_programs()  # another test may have made both
+    runners.clear_programs()  # another test may have made both
     a = memory([float(n) for n in range(64)])
     plain = (a * 31).numpy()
-    compiled = len(programs.method_cache)
+    compiled = len(runners.method_cache)
     with Context(NOOPT=1):
         assert np.array_equal((a * 31).numpy(), plain)
-    assert len(programs.method_cache) == compiled + 1
+    assert len(runners.method_cache) == compiled + 1
 
 
 def test_symbolic_sums_share_their_kernel():
@@ -263,38 +264,38 @@ def test_symbolic_sums_share_their_kernel():
         return a.shrink(((0, Variable("i", 1, 10).bind(count)),)).sum().item()
 
     total(4)
-    compiled = len(programs.method_cache)
+    compiled = len(runners.method_cache)
     assert [total(n) for n in range(1, 11)] == [n * (n - 1) / 2 for n in range(1, 11)]
-    assert len(programs.method_cache) == compiled
+    assert len(runners.method_cache) == compiled
 
 
 def test_clear_programs_compiles_again():
     a = memory([1.0, 2.0])
     (a + 0.125).realize()
-    programs.clear_programs()
+    runners.clear_programs()
     assert (a + 0.125).tolist() == [1.125, 2.125]
-    assert len(programs.method_cache) == 1
+    assert len(runners.method_cache) == 1
 
 
 def test_so_many_programs_are_kept(monkeypatch):
-    programs.clear_programs()
-    monkeypatch.setattr(programs, "MAX_PROGRAMS", 6)
+    runners.clear_programs()
+    monkeypatch.setattr(runners, "MAX_PROGRAMS", 6)
     totals = [(Tensor.ones(n).contiguous() * n).sum().item() for n in [*range(1, 12), *range(1, 12)]]
     assert totals == [n * n for n in [*range(1, 12), *range(1, 12)]]
-    assert len(programs.method_cache) <= 6
-    assert len(programs._compiled) <= 6
+    assert len(runners.method_cache) <= 6
+    assert len(runners._compiled) <= 6
 
 
 def test_programs_that_run_are_kept_longest(monkeypatch):
-    programs.clear_programs()
-    monkeypatch.setattr(programs, "MAX_PROGRAMS", 6)
+    runners.clear_programs()
+    monkeypatch.setattr(runners, "MAX_PROGRAMS", 6)
     used = Tensor.ones(50).contiguous().realize()
     (used + 1.5).realize()
-    key, runner = list(programs.method_cache.items())[-1]
+    key, runner = list(runners.method_cache.items())[-1]
     for n in range(60, 80):
         Tensor.ones(n).contiguous().realize()
         (used + 1.5).realize()
-    assert programs.method_cache[key] is runner
+    assert runners.method_cache[key] is runner
 
 
 def test_no_room_for_programs_is_an_error_of_its_own(monkeypatch):
@@ -303,7 +304,7 @@ def test_no_room_for_programs_is_an_error_of_its_own(monkeypatch):
     monkeypatch.setattr(_mappings, "_has_room", lambda: next(asked))
     with pytest.raises(OutOfMemoryError, match="no more mappings for programs"):
         (a * 1234).realize()
-    assert programs.method_cache == {}
+    assert runners.method_cache == {}
     assert (a * 1234).tolist() == [1851.0]  # refused once, it makes room
 
 
@@ -318,7 +319,7 @@ def test_programs_that_nobody_holds_leave_memory(device):
 
     before = mappings()
     for _ in range(3):
-        programs.clear_programs()
+        runners.clear_programs()
         after = mappings()
     assert after < before + 16  # 8 to 16 kernels have 32 mappings and more
 

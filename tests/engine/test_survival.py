@@ -220,10 +220,10 @@ NEW_SHAPES = """
     import gc, sys
     import numpy as np
     from lazygrad import Tensor
-    from lazygrad.engine import programs
+    from lazygrad.programs import runners
     from lazygrad.schedule import kernelize
 
-    programs.MAX_PROGRAMS = kernelize.MAX_FAMILIES = 32
+    runners.MAX_PROGRAMS = kernelize.MAX_FAMILIES = 32
 
     def in_use():
         gc.collect()

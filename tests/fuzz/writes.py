@@ -18,7 +18,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from lazygrad import Tensor, TinyJit
-from lazygrad.engine.jit import JitError
+from lazygrad.jit import JitError
 
 #: Few shapes, so that most kernels of a program are known already: what goes wrong does so at axes of one
 #: element, of none, and of several.

@@ -187,6 +187,37 @@ def test_rules_say_where_they_are():
     assert repr((x % c0) * -y) == "((x % c0) * neg(y))"
 
 
+class Words:
+    """Fills in templates."""
+
+    def filled(self, template, node):
+        return template.format(*[s.dtype.name if s is A else "other" for s in node.src])
+
+
+def test_rows_of_text():
+    table = PatternMatcher(
+        [
+            (UPat(Ops.ADD), "first", lambda ctx, node: node.src[1] is B and ctx is words),
+            (UPat(Ops.ADD), "{0}+{1}"),
+            (UPat(Ops.MUL, src=(UPat.var("x"), UPat.cvar("c"))), "{0}*{1}"),
+            (UPat(Ops.MUL), lambda node: node.op.name),
+            (UPat(Ops.NEG), ""),
+            (UPat(Ops.NEG), "never"),
+        ]
+    )
+    words = Words()
+    nodes = [A.alu(Ops.ADD, B), A.alu(Ops.ADD, A), A.alu(Ops.MUL, A.const_like(2)), A * B, A.alu(Ops.NEG)]
+    texts = [table.rewrite(node, words) for node in nodes]
+    assert texts == ["first", "int+int", "int*other", "MUL", ""]
+
+
+def test_a_rule_alone_looks_at_the_op():
+    (rule,) = PatternMatcher([(UPat(Ops.ADD), lambda node: node.src[0])])
+    for _ in range(2):  # before it is compiled, and after
+        assert rule(A.alu(Ops.ADD, B)) is A.alu(Ops.ADD, B).src[0]
+        assert rule(A * B) is None
+
+
 def test_unknown_names_are_refused_where_the_rule_is_made():
     with pytest.raises(
         TypeError, match=r"test_pattern.py:\d+ \(x \+ 1\) -> y: y is not captured by the pattern"

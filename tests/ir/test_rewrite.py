@@ -9,6 +9,8 @@ import pytest
 
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops, PatternMatcher, RewriteError, UOp, UPat, Variable, graph_rewrite, observe
+from lazygrad.ir.index import bounds
+from lazygrad.ir.rewrite import resolve, same_value, transform
 
 x, y = UPat.var("x"), UPat.var("y")
 c0, c1 = UPat.cvar("c0"), UPat.cvar("c1")
@@ -126,3 +128,85 @@ def test_observers_nest_and_belong_to_their_thread():
             thread.join()
         graph_rewrite(B + 0, folds)
     assert (len(outer), len(inner), len(other)) == (2, 1, 2)
+
+
+def test_what_is_kept_is_not_entered():
+    assert graph_rewrite((A + 0) * 1, folds, kept=(A + 0,)) is A + 0
+
+
+def test_a_node_on_sources_of_the_same_values_keeps_its_bounds():
+    n = UOp(Ops.DEFINE_VAR, dtypes.int, (), ("n", 0, 9))
+    hide = PatternMatcher([(UPat(Ops.DEFINE_VAR), A)])
+    everything = int(dtypes.min(dtypes.int)), int(dtypes.max(dtypes.int))
+    shown, hidden = n * 3, A * 3
+    assert bounds(shown) == (0, 27)
+    assert graph_rewrite(shown, hide) is hidden
+    assert bounds(hidden) == everything
+    graph_rewrite(shown, hide, rebuild=same_value)
+    assert bounds(hidden) == (0, 27)  # also where less was known before
+
+
+# ---- transform ----
+
+
+def widened(node, src):
+    """int becomes int64, which a rule could not do: it never sees ADD and its sources of different types."""
+    return UOp(node.op, dtypes.int64, src, node.arg) if node.dtype is dtypes.int else None
+
+
+def test_a_transformation_sees_each_node_once_with_its_new_sources():
+    asked = []
+
+    def change(node, src):
+        asked.append(node)
+        return widened(node, src)
+
+    made = transform((A + B) * A, change, "widen")
+    assert {node.dtype for node in made.toposort()} == {dtypes.int64}
+    assert asked == [A, B, A + B, (A + B) * A]
+    assert transform(A + B, lambda node, src: None, "nothing") is A + B
+
+
+def test_the_bounds_of_a_transformed_node_are_those_of_its_new_sources():
+    n = UOp(Ops.DEFINE_VAR, dtypes.int, (), ("n", 0, 9))
+    unknown = UOp(Ops.UNIQUE, dtypes.int, (), "any number")
+    hidden = unknown * 3
+    assert bounds(hidden) != (0, 27)
+    made = transform(hidden, lambda node, src: n if node is unknown else None, "show")
+    assert bounds(made) == (0, 27)
+
+
+def test_transformations_are_watched():
+    seen = []
+    with observe(
+        lambda name, place, before, after: seen.append((name, place.rsplit(":")[0], before.op, after.dtype))
+    ):
+        transform(-A, widened, "widen")
+    assert seen == [("widen", __file__, Ops.UNIQUE, dtypes.int64), ("widen", __file__, Ops.NEG, dtypes.int64)]
+
+
+# ---- resolve ----
+
+
+def test_a_question_is_answered_once_after_those_that_it_raises():
+    asked = []
+
+    def answer(n):
+        asked.append(n)
+        return done[n - 1] + done[n - 2]
+
+    done = {0: 0, 1: 1}
+    assert resolve(6, lambda n: (n - 2, n - 1), answer, done) == 8
+    assert asked == [2, 3, 4, 5, 6]
+    assert resolve(6, lambda n: (), answer, done) == 8
+    assert resolve(20_000, lambda n: (n - 1,), lambda n: done[n - 1], done) == 8
+
+
+def test_a_transformation_starts_from_what_is_known_and_may_be_silent():
+    seen = []
+    with observe(lambda *rewrite: seen.append(rewrite)):
+        done = {A: B}
+        assert transform(-A, lambda node, src: None, None, done=done) is -B
+        assert transform(-A, widened, None).dtype is dtypes.int64
+    assert not seen
+    assert done[-A] is -B

@@ -75,7 +75,7 @@ def public(module: Any) -> list[tuple[str, Any]]:
         own = getattr(member, "__module__", None) == module.__name__
         if name.startswith("_") or not own or not callable(member) or not member.__doc__:
             continue
-        if inspect.isclass(member) and name.endswith("Mixin"):
+        if inspect.isclass(member) and issubclass(member, Tensor):  # a family
             found += [
                 (f"{name}.{n}", m) for n, m in vars(member).items() if not n.startswith("_") and callable(m)
             ]

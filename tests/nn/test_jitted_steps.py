@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, TinyJit, nn
-from lazygrad.engine import programs
 from lazygrad.nn import optim
 from lazygrad.nn.state import get_parameters
+from lazygrad.programs import runners
 from lazygrad.schedule import kernelize
 
 OPTIMIZERS: dict[str, Callable[[list[Tensor]], optim.Optimizer]] = {
@@ -69,7 +69,7 @@ def test_steps_in_a_jit_are_the_same_and_compile_nothing_later(
 
     def watch() -> None:
         monkeypatch.setattr(kernelize, "plan", refuse)
-        monkeypatch.setattr(programs, "compile_kernel", refuse)
+        monkeypatch.setattr(runners, "compile_kernel", refuse)
 
     found = train(OPTIMIZERS[name], True, 6, watch)
     for mine, theirs in zip(found, wanted, strict=True):

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy
 
-from lazygrad.device import Buffer, Device, Target
+from lazygrad.device import Buffer, Device
 from lazygrad.dtype import ALL_DTYPES, DType, dtypes, from_numpy_name, numpy_name
 from lazygrad.ir import AxisType, Ops, RangeArg, UOp
 from lazygrad.renderer import ProgramSpec, Renderer, parameters
 from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer
 from lazygrad.renderer.cstyle.dialects import cuda_target, metal_target, opencl_target
 from lazygrad.renderer.llvmir import LLVMRenderer
+from lazygrad.target import Target
 
 LOOP, REDUCE, THREAD = AxisType.LOOP, AxisType.REDUCE, AxisType.THREAD
 

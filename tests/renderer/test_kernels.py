@@ -17,12 +17,12 @@ import pytest
 from lazygrad import Tensor, Variable, dtypes
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
-from lazygrad.device import Target
 from lazygrad.dtype import ALL_DTYPES
 from lazygrad.ir import Ops, UOp
 from lazygrad.renderer import ProgramSpec, Renderer
 from lazygrad.renderer.cstyle import CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer
 from lazygrad.renderer.llvmir import LLVMRenderer
+from lazygrad.target import Target
 from tests.helpers import needs, require
 
 UPCAST, UNROLL, LOCAL, THREAD = OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.THREAD

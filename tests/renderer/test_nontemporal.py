@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lazygrad.device import Target
 from lazygrad.dtype import ALL_DTYPES, dtypes
 from lazygrad.ir import UOp
 from lazygrad.renderer.cstyle import FLAGS, CStyleRenderer
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.renderer.nontemporal import nontemporal_stores
+from lazygrad.target import Memory, Target
 from tests.helpers import needs
 
 from .support import (
@@ -36,7 +36,12 @@ from .support import (
 
 #: Its last cache holds 64 floats.
 SMALL = Target(
-    "CPU", vector_bytes=64, caches=(64, 256), line_bytes=64, native_dtypes=frozenset(ALL_DTYPES), has_fma=True
+    "CPU",
+    vector_bytes=64,
+    memory=Memory((64, 256)),
+    past_caches=64,
+    native_dtypes=frozenset(ALL_DTYPES),
+    has_fma=True,
 )
 
 
@@ -87,7 +92,7 @@ def test_a_store_with_a_condition_is_an_ordinary_one():
     assert found(doubled(64, valid=True)) == 0
 
 
-@pytest.mark.parametrize("change", [{"line_bytes": 0}, {"caches": ()}])
+@pytest.mark.parametrize("change", [{"past_caches": 0}, {"memory": Memory()}])
 def test_a_target_says_whether_it_has_such_stores(change):
     assert found(add_program(64, 16), replace(SMALL, **change)) == 0
 

@@ -12,8 +12,8 @@ import pytest
 from lazygrad import Context, Tensor, TinyJit, Variable, dtypes
 from lazygrad.device import Buffer, CompileError, Device, DeviceError, OutOfMemoryError
 from lazygrad.dtype import ALL_DTYPES
-from lazygrad.engine import roofline
 from lazygrad.renderer import ProgramSpec
+from lazygrad.report import roofline
 from lazygrad.runtime import cl as runtime
 from tests.helpers import in_threads, needs
 from tests.renderer.support import add_program

@@ -16,7 +16,7 @@ import pytest
 from lazygrad import Device, Tensor, TinyJit
 from lazygrad.codegen.opt import OptOps
 from lazygrad.config import Context
-from lazygrad.engine.programs import clear_programs, method_cache
+from lazygrad.programs.runners import clear_programs, method_cache
 from lazygrad.runtime import _pool
 from lazygrad.runtime._pool import Pool, pool
 from tests.helpers import PATIENCE, ROOT, in_threads, needs

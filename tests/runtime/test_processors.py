@@ -19,13 +19,16 @@ from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Opt, OptOps, choose
 from lazygrad.config import CPU_TARGET
 from lazygrad.device import CompileError, DeviceError
-from lazygrad.engine.inspect import InspectedKernel
-from lazygrad.engine.targets import find_target
+from lazygrad.inspection.kernels import InspectedKernel
+from lazygrad.inspection.targets import find_target
+from lazygrad.ir.ops import Ops
 from lazygrad.renderer.llvmir import LLVMRenderer
+from lazygrad.renderer.llvmir import target as llvm_target
 from lazygrad.runtime._llvm import CrossCompiler
-from lazygrad.runtime._processors import PROCESSORS, Processor
+from lazygrad.runtime._native import host_caches, host_target
 from lazygrad.runtime.clang import CCompiler, ClangDevice
 from lazygrad.runtime.cpu import LLVMCompiler, host_compiler
+from lazygrad.target import PROCESSORS, Memory, Processor
 from tests.helpers import ROOT, needs
 
 #: The registers that hold a processor's whole vectors, wider ones, how many there are, lanes of float32.
@@ -76,7 +79,7 @@ def loops(text: str) -> list[str]:
     return [found[0] for found in re.finditer(jump, text, re.M | re.S)]
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("processor", VECTORS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_kernel_uses_whole_vectors_and_no_wider_ones(kernel, processor):
     whole, wider, _, _ = VECTORS[processor]
@@ -86,7 +89,7 @@ def test_a_kernel_uses_whole_vectors_and_no_wider_ones(kernel, processor):
     assert not re.search(r"\bcall|\bbl\s", text)
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("processor", VECTORS)
 def test_a_matmul_holds_its_tile_in_registers(processor):
     _, _, registers, lanes = VECTORS[processor]
     kernel = written("matmul", processor)
@@ -99,7 +102,7 @@ def test_a_matmul_holds_its_tile_in_registers(processor):
     assert len(products) == accumulators
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("processor", VECTORS)
 def test_a_row_sum_has_several_vector_sums(processor):
     [hot] = loops(instructions(written("row sum", processor)))
     sums = re.findall(r"^\s+(?:v?addps|fadd)\s.*$", hot, re.M)
@@ -107,7 +110,7 @@ def test_a_row_sum_has_several_vector_sums(processor):
     assert all(re.search(VECTORS[processor][0], line) for line in sums)
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("processor", VECTORS)
 def test_the_addresses_of_a_block_are_a_few_and_constants(processor):
     [kernel] = numbers(64, 64).T.contiguous().kernels(target=f"llvm:{processor}")
     by_hand = kernel.with_opts([Opt(OptOps.UPCAST, 0, 4), Opt(OptOps.UPCAST, 1, 4)])
@@ -126,16 +129,16 @@ def test_half_is_converted_by_instructions_where_there_are_any(processor, conver
     assert ("half>" in kernel.source) == (processor != "x86-64")
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("processor", VECTORS)
 def test_a_large_result_goes_past_the_caches_by_vectors_of_a_line(processor):
     renderer = find_target(f"llvm:{processor}").renderer
-    caches = replace(renderer.target, caches=(1 << 10, 1 << 13))
+    caches = replace(renderer.target, memory=Memory((1 << 10, 1 << 13)))
     spec = compile_kernel((numbers(4096) + 1).schedule()[-1].ast, LLVMRenderer(caches))
     text = CrossCompiler(PROCESSORS[processor]).disassemble(spec.src)
     assert ("vmovntps" in text) == (processor == "x86-64-v4")
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("processor", VECTORS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_what_is_written_for_another_processor_computes_the_same_here(kernel, processor):
     value = KERNELS[kernel]()
@@ -158,7 +161,7 @@ def test_a_target_names_its_processor():
         find_target("llvm:arm")
     target = find_target("llvm:x86-64-v3").renderer.target
     assert (target.arch, target.vector_bytes, target.vector_registers) == ("x86-64-v3", 32, 16)
-    assert (target.threads, target.caches) == (1, ())
+    assert (target.threads, target.memory.caches) == (1, ())
 
 
 def test_object_files_and_refusals_of_another_processor():
@@ -169,6 +172,37 @@ def test_object_files_and_refusals_of_another_processor():
         compiler.compile("define void @f() {")
     with pytest.raises(DeviceError, match="writes no code for pdp11-dec-unix"):
         CrossCompiler(Processor("pdp11-dec-unix", "generic", frozenset()))
+
+
+# *** rows of microarchitectures
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_a_row_has_the_vectors_of_its_level_and_caches_that_grow(processor):
+    facts, row = find_target(f"llvm:{processor}").renderer.target, PROCESSORS[processor]
+    level = "aarch64" if row.cpu == "generic" else row.cpu
+    whole = find_target(f"llvm:{level}").renderer.target
+    assert (facts.core, facts.memory, facts.arch) == (row.core, row.memory, processor)
+    assert replace(facts, core=whole.core, memory=whole.memory, arch=level) == whole
+    assert list(row.memory.caches) == sorted(set(row.memory.caches))
+
+
+def chains(processor: str) -> int:
+    """How many sums side by side make one written-out row sum on a processor."""
+    [kernel] = numbers(64, 1024).sum(1).kernels(target=f"llvm:{processor}")
+    kernel = kernel.with_opts([Opt(OptOps.UNROLL, 0, 512)])
+    return sum(u.op is Ops.DEFINE_ACC for u in kernel.spec.uops)
+
+
+def test_sums_side_by_side_hide_the_latency_of_the_row():
+    found = [chains(name) for name in ("x86-64-v3", "znver2", "neoverse-v2", "neoverse-n1")]
+    assert found == [8, 10, 8, 4]
+
+
+def test_this_machines_caches_are_what_its_system_says():
+    found = host_target(llvm_target(), "znver2", PROCESSORS["znver2"].features)
+    assert found.core == PROCESSORS["znver2"].core
+    assert found.memory.caches == (host_caches() or PROCESSORS["znver2"].memory.caches)
 
 
 # *** CPU_TARGET

@@ -295,7 +295,7 @@ def test_the_target_is_this_machine():
     assert target.threads >= 1
     assert target.arch
     assert dtypes.float32 in target.native_dtypes
-    assert list(target.caches) == sorted(target.caches)
+    assert list(target.memory.caches) == sorted(target.memory.caches)
     clang = Device["CLANG"].target
     assert (clang.vector_bytes, clang.has_fma) == (target.vector_bytes, target.has_fma)
 

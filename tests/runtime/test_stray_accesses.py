@@ -24,7 +24,7 @@ import numpy as np
 from hypothesis import given, settings
 from lazygrad import Context, Device, Tensor, TinyJit, Variable, dtypes, nn
 from lazygrad.device import Buffer
-from lazygrad.device.memory import take_back
+from lazygrad.device.allocator import take_back
 from lazygrad.dtype import ALL_DTYPES
 from tests import guarded
 from tests.fuzz.harness import NO_FAILURE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lazygrad import Context, Tensor, Variable, nn
-from lazygrad.engine import programs
+from lazygrad.programs import runners
 from lazygrad.schedule import kernelize
 
 
@@ -16,9 +16,9 @@ def plans(monkeypatch):
     made = []
     plan = kernelize.plan
 
-    def counted(order, roots, fuse):
-        made.append([node.op for node in roots])
-        return plan(order, roots, fuse)
+    def counted(asked, fuse):
+        made.append([node.op for node in asked.roots])
+        return plan(asked, fuse)
 
     monkeypatch.setattr(kernelize, "plan", counted)
     return made
@@ -139,10 +139,10 @@ def test_a_training_step_plans_nothing_from_the_third_on(plans):
 
     losses = [step(), step()]
     plans.clear()
-    compiled = len(programs.method_cache)
+    compiled = len(runners.method_cache)
     losses += [step() for _ in range(3)]
     assert plans == []
-    assert len(programs.method_cache) == compiled
+    assert len(runners.method_cache) == compiled
     assert losses == sorted(losses, reverse=True)
 
 
@@ -154,10 +154,10 @@ def test_bound_values_are_no_structure(plans):
 
     assert total(3) == 6.0
     plans.clear()
-    compiled = len(programs.method_cache)
+    compiled = len(runners.method_cache)
     assert [total(count) for count in (1, 8, 5)] == [0.0, 56.0, 20.0]
     assert plans == []
-    assert len(programs.method_cache) == compiled
+    assert len(runners.method_cache) == compiled
 
 
 def test_bound_values_that_are_data(plans):
@@ -168,10 +168,10 @@ def test_bound_values_that_are_data(plans):
 
     assert scaled(3) == [3.0, 6.0]
     plans.clear()
-    compiled = len(programs.method_cache)
+    compiled = len(runners.method_cache)
     assert [scaled(value) for value in (0, 100)] == [[0.0, 0.0], [100.0, 200.0]]
     assert plans == []
-    assert len(programs.method_cache) == compiled
+    assert len(runners.method_cache) == compiled
 
 
 def test_symbolic_sizes_of_a_matmul(plans):
@@ -212,10 +212,10 @@ def test_cachelevel_0_keeps_nothing(plans):
     a = memory([1.0, 2.0])
     plans.clear()
     with Context(CACHELEVEL=0):
-        compiled = len(programs.method_cache)
+        compiled = len(runners.method_cache)
         for _ in range(2):
             assert (a + 5).tolist() == [6.0, 7.0]
-        assert len(programs.method_cache) == compiled
+        assert len(runners.method_cache) == compiled
     assert len(plans) == 2
 
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, TinyJit, nn
-from lazygrad.engine import programs
 from lazygrad.nn.state import get_parameters
+from lazygrad.programs import runners
 
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The kernels that are asked for, each once."""
     seen: dict[Any, None] = {}
-    get_runner = programs.get_runner
+    get_runner = runners.get_runner
 
     def spy(device: str, ast: Any) -> Any:
         seen[ast] = None

@@ -9,22 +9,22 @@ import pytest
 from lazygrad import Context, Tensor, TinyJit
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.codegen.opt import Opt, OptOps
-from lazygrad.engine import report
-from lazygrad.engine.programs import clear_programs, get_runner
+from lazygrad.programs.runners import clear_programs, get_runner
 from lazygrad.renderer.cstyle import MetalRenderer
+from lazygrad.report import rows
 
 BLUE, CYAN, RED, MAGENTA, YELLOW, GREEN, BRIGHT_BLUE, GREY = 34, 36, 31, 35, 33, 32, 94, 90
 
 
 @pytest.fixture
 def terminal(monkeypatch):
-    monkeypatch.setattr(report, "use_color", lambda: True)
+    monkeypatch.setattr("lazygrad.report.terminal.use_color", lambda: True)
 
 
 def colours(tensor: Tensor, *opts: Opt) -> list[tuple[str, int]]:
     """(size, colour) of each number in the name of the kernel on Metal."""
     spec = compile_kernel(tensor.schedule()[-1].ast, MetalRenderer(), list(opts))
-    found = re.findall(r"\x1b\[(\d+)m(\d+)\x1b\[0m", report.colored_name(spec))
+    found = re.findall(r"\x1b\[(\d+)m(\d+)\x1b\[0m", rows.colored_name(spec))
     return [(size, int(colour)) for colour, size in found]
 
 
@@ -47,12 +47,12 @@ def test_S95_colours_of_the_numbers():
 @pytest.mark.usefixtures("terminal")
 def test_S95_separators_are_grey():
     spec = compile_kernel(Tensor.empty(4, 8).sum(1).schedule()[-1].ast, MetalRenderer(), [])
-    assert report.colored_name(spec).count(f"\x1b[{GREY}m_\x1b[0m") == 2
+    assert rows.colored_name(spec).count(f"\x1b[{GREY}m_\x1b[0m") == 2
 
 
 def test_S95_no_colours_in_a_pipe():
     spec = compile_kernel(squares().schedule()[-1].ast, MetalRenderer(), [])
-    assert report.colored_name(spec) == "E_16"
+    assert rows.colored_name(spec) == "E_16"
 
 
 def test_S96_another_kernel_of_the_same_name_is_numbered(capsys):
@@ -99,6 +99,6 @@ def test_S97_rows_of_the_jit(capsys):
 
 @pytest.mark.usefixtures("terminal")
 def test_S97_slow_times_are_yellow():
-    row = report.row("CPU", "E_4", 1, 0.02, 1, 1, 1, (), None)
-    assert re.search(rf"\x1b\[{YELLOW}m +20\.00ms", row)
-    assert f"\x1b[{YELLOW}m" not in report.row("CPU", "E_4", 1, 0.002, 1, 1, 1, (), None)
+    slow = rows.row("CPU", "E_4", 1, 0.02, 1, 1, 1, (), None)
+    assert re.search(rf"\x1b\[{YELLOW}m +20\.00ms", slow)
+    assert f"\x1b[{YELLOW}m" not in rows.row("CPU", "E_4", 1, 0.002, 1, 1, 1, (), None)

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from lazygrad import Context, JitError, Tensor, TinyJit
-from lazygrad.engine import programs
-from lazygrad.engine.programs import get_runner, method_cache
+from lazygrad.programs import runners
+from lazygrad.programs.runners import get_runner, method_cache
 
 BATCH = r"JIT GRAPHing batch with {} kernels on device {}"
 
@@ -49,7 +49,7 @@ def test_S133_or_refused():
 def test_S135_a_second_device_of_a_kind_compiles_nothing(monkeypatch):
     ast = (Tensor.empty(3, 7) * 5 + 1).schedule()[-1].ast
     first = get_runner("CPU", ast)
-    monkeypatch.setattr(programs, "compile_kernel", None)
+    monkeypatch.setattr(runners, "compile_kernel", None)
     second = get_runner("CPU:1", ast)
     assert second is not first
     assert second.lib is first.lib

@@ -133,7 +133,7 @@ def test_what_may_be_anywhere_is_an_argument_of_that_method() -> None:
 
 
 def test_a_union_with_a_tensor_is_said_to_be_one() -> None:
-    kind = kind_of("TensorBase | float", {})
+    kind = kind_of("Tensor | float", {})
     assert kind is not None
     assert kind.says.startswith(KINDS["Tensor"].says)
 

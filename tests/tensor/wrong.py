@@ -24,7 +24,7 @@ GROWN = Tensor([1.0, 2.0, 3.0], requires_grad=True) * 2
 
 #: What no message for a user contains: our names for inner things, and Python's words for what failed inside.
 INSIDE = re.compile(
-    r"UOp|Ops\.|NoneType|Mixin|TensorBase|<lambda>|unsupported operand|not subscriptable|"
+    r"UOp|Ops\.|NoneType|TensorCore|<lambda>|unsupported operand|not subscriptable|"
     r"object has no attribute|to unpack|index out of range$|positional argument|cannot be interpreted|"
     r"object is not|not supported between|invalid literal"
 )

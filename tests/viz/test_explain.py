@@ -18,6 +18,7 @@ from lazygrad.ir import Ops, UOp
 from lazygrad.renderer.cstyle import CStyleRenderer, MetalRenderer
 from lazygrad.viz import Form, Page, Recording, Rewrite, pages, plain, record
 from lazygrad.viz.pages import rewrite_lines
+from lazygrad.viz.record import PlanningRecorder
 from lazygrad.viz.walk import frame, walk
 from tests.helpers import PATIENCE, ROOT
 
@@ -69,7 +70,8 @@ def test_a_rewrite_names_its_rule_and_where_it_is_written():
     file, line = rewritten.place.rsplit(":", 1)
     assert file == "lazygrad/codegen/decompose.py"
     source = (ROOT / file).read_text(encoding="utf-8").splitlines()
-    assert f"def {rewritten.rule}(" in source[int(line) - 1]
+    assert rewritten.rule == source[int(line) - 1].strip().rstrip(",")
+    assert "from_arithmetic" in rewritten.rule
 
 
 def test_recording_changes_nothing():
@@ -85,6 +87,39 @@ def test_a_kernel_that_sorts_is_recorded_too():
     assert [form.promise for form in forms if form.name == "linearize"] == [
         "counted loops that sort by digits"
     ]
+
+
+def planned(value: Tensor) -> PlanningRecorder:
+    """What is recorded of the plan of a value."""
+    planning = PlanningRecorder()
+    with planning.recording():
+        value.kernelize()
+    return planning
+
+
+def test_passes_of_planning_that_changed_something_are_recorded():
+    x = Tensor.empty(4, 5).realize()
+    names = [form.name for form in planned(x + 1).forms]
+    assert names == ["place", "choose memory", "build kernels"]
+    value = x.detach().sum(1).sum(0)
+    planning = planned(value)
+    assert [form.name for form in planning.forms] == ["make plain", *names]
+    assert planning.asked[0].op is Ops.REDUCE_AXIS
+    rules = {step.by: (step.rule, step.place) for step in planning.forms[0].rewrites}
+    rule, place = rules["sums of sums"]
+    file, line = place.rsplit(":", 1)
+    assert file == "lazygrad/schedule/reduces.py"
+    assert rule in (ROOT / file).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+    shown = "\n".join(plain(record(kernel(value), CStyleRenderer(), [], planning.asked, planning.forms)))
+    assert "== make plain, rewrite 1 of 2: (UPat(Ops.DETACH, src=(x,)), x)" in shown
+    assert "REDUCE_AXIS: it is a result" in shown
+
+
+def test_what_nobody_records_leaves_no_observer():
+    from lazygrad.schedule.plan import pass_observers
+
+    planned(Tensor.empty(3).realize() * 2)
+    assert pass_observers == []
 
 
 # ---- pages ----

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from lazygrad import Context, Device, Tensor, TinyJit, dtypes
-from lazygrad.codegen.predict import CACHES
 from lazygrad.config import THREADS
-from lazygrad.engine.programs import get_runner
 from lazygrad.engine.realize import observe_kernels
-from lazygrad.engine.roofline import Roofline, forget, roofline
 from lazygrad.ir.ops import Ops
 from lazygrad.nn.optim import Adam
+from lazygrad.programs.runners import get_runner
+from lazygrad.report.roofline import Roofline, forget, roofline
 from lazygrad.schedule.items import ScheduleItem
 
 from ..cases import DECODE_CACHE, DECODE_LAYERS, Arrays, Case
@@ -158,7 +157,7 @@ def measured_memory(budget: float) -> tuple[float, float]:
 @functools.cache
 def _memory() -> tuple[Memory, Callable[[], Tensor]]:
     """Arrays of the host, kept for the next turn; and a sum of one of them."""
-    held = max(Device[Device.DEFAULT].target.caches, default=CACHES[-1])
+    held = max(Device[Device.DEFAULT].target.memory.sizes)
     memory = Memory(BEYOND * held, THREADS.value)
     x, total = Tensor(memory.x).contiguous().realize(), TinyJit(lambda x: x.sum().realize())
     for _ in range(3):  # a jit captures on its second call

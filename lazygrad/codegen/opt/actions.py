@@ -11,7 +11,6 @@ import enum
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
-from ...device import Target
 from ...ir import index
 from ...ir.args import AxisType
 from ...ir.index import as_index, bounds
@@ -19,8 +18,10 @@ from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import size_text
+from ...target import Target
+from ..ranges import divides, in_order
 from .limits import exceeded
-from .loops import Axis, Loops, divides, is_computed, is_parallel
+from .loops import Axis, Loops, is_parallel
 
 #: The most neighbouring elements that one thread computes along one axis.
 MAX_UPCAST = 256
@@ -187,8 +188,7 @@ def require_whole_steps(axis: Axis, amount: int) -> None:
 
 def require_any_order(loops: Loops, axis: Axis) -> None:
     """Refuse to change the order of loops whose stores depend on it."""
-    ordered = any(store.arg is not None or is_computed(store.src[0].src[1]) for store in loops.sink.src)
-    require(not ordered, "elements stored at computed places are stored in their order")
+    require(not in_order(loops.sink), "elements stored at computed places are stored in their order")
 
 
 def require_shared_stages(loops: Loops, axis: Axis) -> None:

@@ -24,15 +24,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ...device import Target
 from ...dtype import PtrDType, dtypes
 from ...ir import index
 from ...ir.nest import ranges_of
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp
+from ...target import Target
+from ..ranges import is_computed
 from .actions import MAX_UPCAST, KernelOptError, Opt, OptOps, apply_opt
 from .facts import MAX_COST, Access, Facts, size_of
-from .loops import Axis, is_computed, is_parallel
+from .loops import Axis, is_parallel
 from .stage import SQUARE, staged_values
 from .windows import alike, windows
 
@@ -47,16 +48,14 @@ ROWS, VECTORS = (12, 10, 8, 7, 6, 5, 4, 3, 2), (4, 3, 2, 5, 6, 1)
 ROW_REGISTERS = 10
 #: Cycles to copy vectors, and vectors behind masks; an element that comes in squares, and one by one.
 COPIED, COPIED_MASKED, COPIED_IN_SQUARES, COPIED_SINGLY = 3.0, 5.0, 1.5, 6.0
-#: Cycles until a sum may be added to again, and those of a step's bookkeeping.
-LATENCY, STEP = 4.0, 1.0
+#: Cycles of a step's bookkeeping.
+STEP = 1.0
 #: What a step takes longer for each row where vectors are read from windows, across cache lines.
 UNPACKED = 0.25
 #: Cycles to make a mask in each step: one for each row or for each vector that its condition moves along.
 MASK_OF_ROW, MASK_OF_VECTOR = 1.5, 0.75
 #: Cycles to pack a vector in the registers.
 PACKING = 2.0
-#: Bytes that a cycle brings from beyond the second cache.
-FAR_BYTES = 8.0
 #: Cycles for a vector of products from which on other plans are better: half is the least.
 WORST = 1.5
 #: Packed rows are read one after the other, so they may be so many times the second cache; measured with
@@ -69,18 +68,12 @@ LONG_RUN, LAST_ROWS = 1 << 25, 1.1
 IN_PIECES = 1 << 22
 #: Pieces that pack the same are so few at least (`threads.py`).
 PIECES = 4
-#: Cycles to store an element of a tile whose lanes are not neighbours; where they are more than the first
-#: cache has ways for their addresses, so that a line is gone before its next element comes; and where that
-#: comes from beyond the second then. Measured with A.T @ B.T of 2048.
-SCATTERED, CONFLICTING, FAR_CONFLICTING = 2.0, 12.0, 40.0
+#: Cycles to store an element of a tile whose lanes are not neighbours.
+SCATTERED = 2.0
 #: The share of the registers that sums may take: with 25 of 32, 5 x 80, a tile is slower by a third.
 SUMS = 3 / 4
 #: The number of a loop that no kernel has.
 NEW = 1 << 20
-#: Addresses so many bytes apart share a set of the first cache.
-SET_BYTES = 4096
-#: The second cache where its size is not known.
-CACHE = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -184,7 +177,7 @@ def _windows(facts: Facts, target: Target) -> list[Opt]:
         if found is None or not around:
             continue
         nbytes = math.prod(r.src[0].arg for r in found.place) * access.node.dtype.itemsize
-        if nbytes > _second_cache(target):
+        if nbytes > target.memory.second:
             continue
         around.sort(key=lambda axis: axis.number)
         tiles = [Opt(OptOps.TILE, axis.number, 1) for axis in around]
@@ -218,7 +211,7 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis, per_step: int) 
     both = [a for a in elsewhere if a.node.op is Ops.LOAD and _number(a) in numbers]
     if both and not (len(copied) == len(panels) and all(a.reduced and a.step(rows) != 0 for a in both)):
         return None  # a copy of an input is one of all that is read of it
-    width = target.vector_bytes // facts.element_bytes
+    width, core = target.vector_bytes // facts.element_bytes, target.core
     height, length = size_of(rows) or 0, size_of(lanes) or 0
     steps = math.prod(size_of(axis) or 1 for axis in facts.loops.axes if not axis.output)
     inputs = [access for access in others if access.step(rows) != 0 and _number(access) >= 0]
@@ -245,15 +238,15 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis, per_step: int) 
             if height % side and products < LONG_RUN:
                 work *= LAST_ROWS
             sums = side * vectors
-            slowest = max(sums / 2, (side + vectors) / 2, LATENCY) + STEP
+            slowest = max(sums / core.products, (side + vectors) / core.loads, core.multiply_add) + STEP
             if len(copied) < len(panels):
                 slowest += UNPACKED * side + (PACKING * vectors if per_step > 1 else 0.0)
             slowest += sum(
                 MASK_OF_ROW * side * rowwise + MASK_OF_VECTOR * vectors * lanewise
                 for rowwise, lanewise in masks
             )
-            if steps * vectors * width * facts.element_bytes > _second_cache(target):
-                slowest = max(slowest, vectors * width * facts.element_bytes / FAR_BYTES)
+            if steps * vectors * width * facts.element_bytes > target.memory.second:
+                slowest = max(slowest, vectors * width * facts.element_bytes / target.memory.rates[1])
             cycles = work * slowest / (sums * width)
             served, block, chosen = _served(facts, rows, lanes, copied, across == 1), 0, frozenset[int]()
             if packed:
@@ -290,10 +283,10 @@ def _fits(
     if -length % (vectors * width) > length or vectors * width > MAX_UPCAST:
         return False
     panel = steps * vectors * width * facts.element_bytes
-    if vectors > 1 and panel > _second_cache(target) // 2:
+    if vectors > 1 and panel > target.memory.second // 2:
         return False
     code = facts.size_of_code({rows.number: side, lanes.number: vectors * width}, lanes, width)
-    return panel <= max(target.caches, default=CACHE) and code <= MAX_COST
+    return panel <= max(target.memory.sizes) and code <= MAX_COST
 
 
 def _served(facts: Facts, rows: Axis, lanes: Axis, copied: list[Access], one_block: bool) -> float:
@@ -329,10 +322,6 @@ def _masks(facts: Facts) -> list[frozenset[UOp]]:
     return [ranges_of(condition) for condition in found]
 
 
-def _second_cache(target: Target) -> int:
-    return target.caches[1] if len(target.caches) > 1 else CACHE
-
-
 def _copying(facts: Facts, access: Access, axis: Axis, width: int) -> float:
     """Cycles to pack one element."""
     if access.step(axis) != 1:
@@ -362,13 +351,18 @@ def _overlaps(facts: Facts, access: Access, lanes: Axis) -> bool:
 
 
 def _scattering(target: Target, access: Access, lanes: Axis, count: int) -> float:
-    """Cycles to load or store one of `count` elements outside of the reduction that are no neighbours."""
-    sets = SET_BYTES // math.gcd((access.step(lanes) or 0) * access.node.src[0].dtype.itemsize, SET_BYTES)
-    ways = max(1, min(target.caches, default=CACHE) // SET_BYTES)
+    """Cycles to load or store one of `count` elements outside of the reduction that are no neighbours.
+
+    Where they are more than the first cache has ways for their addresses, a line is gone before its next
+    element comes. Measured with A.T @ B.T of 2048.
+    """
+    cache = target.memory
+    sets = cache.alike // math.gcd((access.step(lanes) or 0) * access.node.src[0].dtype.itemsize, cache.alike)
+    ways = max(1, min(cache.sizes) // cache.alike)
     if count <= sets * ways:
         return SCATTERED
     memory: PtrDType = access.node.src[0].src[0].dtype  # type: ignore[assignment]
-    return FAR_CONFLICTING if memory.size * memory.base.itemsize > _second_cache(target) else CONFLICTING
+    return cache.waits[memory.size * memory.base.itemsize > cache.second]
 
 
 def _hard_to_read(facts: Facts, access: Access) -> bool:
@@ -402,7 +396,7 @@ def _lies_packed(value: UOp) -> bool:
 
 def _most_rows(target: Target, height: int, length: int, steps: int, facts: Facts) -> int:
     """How many rows to pack at once: what stands before the pieces of a kernel, each piece would repeat."""
-    nbytes = min(PACKED_ROWS * _second_cache(target), max(target.caches, default=CACHE))
+    nbytes = min(PACKED_ROWS * target.memory.second, max(target.memory.sizes))
     most = nbytes // (steps * facts.element_bytes)
     return min(most, -(-height // 4)) if height * length * steps >= IN_PIECES else most
 

@@ -9,11 +9,10 @@ from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
-from ..predict import LINE
-from .loops import ACROSS, GATHERED, Axis, Loops, index_nodes, reduces_around, stride, typical
+from ...target import Core
+from ..ranges import index_nodes, reduces_around, stride, typical
+from .loops import Axis, Loops
 
-#: Cycles from one step of a SCAN to the next, if no other one hides them.
-CHAIN = 4.0
 #: Simple operations in the vectorized kernel (LLVM takes about 8 ms for so many).
 MAX_COST = 800
 #: Vectors are used where they take at most this share of the instructions.
@@ -128,28 +127,28 @@ class Facts:
                     total += math.prod(copies[number] for number in access.strides if number in copies)
         return total
 
-    def time(self, axis: Axis | None, lanes: float) -> float:
+    def time(self, core: Core, axis: Axis | None = None, lanes: float = 1.0) -> float:
         """Roughly how many instructions run if this axis is walked by so many lanes; None: if none is."""
         total = 0.0
         for access in self.accesses:
-            total += access.count * self._share(access, axis, lanes)
+            total += access.count * self._share(core, access, axis, lanes)
         for around, work in self.work.items():
             total += work / lanes if axis is not None and axis.number in around else work
         if axis is not None:
-            total += sum(ends * ACROSS for ends, closed in self.sums if axis.number in closed)
+            total += sum(ends * core.combined for ends, closed in self.sums if axis.number in closed)
         for steps, along in self.scans:
             if axis is None:
-                total += CHAIN * steps
+                total += core.add * steps
             elif axis.number in self.in_turn:
                 return math.inf
             elif axis.number in along:
                 # a shuffle and an operation for each doubling of the reach, and some more
-                total += steps * (2 * math.log2(max(lanes, 2)) + 4 + CHAIN) / lanes
+                total += steps * (2 * math.log2(max(lanes, 2)) + 4 + core.add) / lanes
             else:
-                total += CHAIN * steps / lanes
+                total += core.add * steps / lanes
         return total
 
-    def _share(self, access: Access, axis: Axis | None, lanes: float) -> float:
+    def _share(self, core: Core, access: Access, axis: Axis | None, lanes: float) -> float:
         """What one access costs, if those of several lanes become one."""
         if axis is None or axis.number not in access.around:
             return 1.0
@@ -157,17 +156,31 @@ class Facts:
         if step in (0, 1, -1):
             return 1.0 / lanes
         if access.node.op is not Ops.LOAD:
-            return GATHERED
-        return GATHERED / max(1.0, SHARED * self._served(access, axis) / ROWS)
+            return core.gathered
+        if self._is_window(access, axis):
+            return core.gathered / 2
+        return core.gathered / max(1.0, SHARED * self._served(access, axis) / ROWS)
 
-    def is_near(self, axis: Axis) -> bool:
-        """Whether neighbours along an axis share cache lines in some access, so that many at once are cheap.
+    def _is_window(self, access: Access, lanes: Axis) -> bool:
+        """Whether a short reduction reads all that lies between the lanes, as the windows of a pool do.
 
-        The positions of a max pool of (128, 64, 24, 24), with lanes of channels: 6.1 ms with 64 at once, 2.5
-        with 8.
+        It is loaded in vectors and shuffled. The positions of a max pool: 4.2 ms without lanes, 2.4 with.
+        """
+        step = access.step(lanes)
+        return any(
+            not axis.output and axis.size == step and axis.size <= SHORT and access.step(axis) == 1
+            for axis in self.loops.axes
+            if isinstance(axis.size, int)
+        )
+
+    def is_near(self, axis: Axis, line: int) -> bool:
+        """Whether neighbours along an axis share lines of memory, of so many bytes, in some access.
+
+        Many at once are cheap then. The positions of a max pool of (128, 64, 24, 24), with lanes of channels:
+        6.1 ms with 64 at once, 2.5 with 8.
         """
         steps = [access.step(axis) for access in self.accesses]
-        return any(step and abs(step) * self.element_bytes < LINE for step in steps)
+        return any(step and abs(step) * self.element_bytes < line for step in steps)
 
     def _served(self, access: Access, lanes: Axis) -> int:
         """How many rows of a tile share what is loaded in a reduction: places of another output axis."""

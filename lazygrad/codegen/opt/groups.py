@@ -5,8 +5,9 @@ Two of the legal moves; `actions` tells how they are applied, `codegen/grid.py` 
 
 from __future__ import annotations
 
-from ...device import Target
 from ...ir.args import AxisType
+from ...target import Target
+from ..ranges import scanned_ranges
 from .actions import (
     MAX_UNROLL,
     OptOps,
@@ -17,7 +18,7 @@ from .actions import (
     require_whole_steps,
 )
 from .inline import rows_along
-from .loops import Axis, Loops, scanned_ranges
+from .loops import Axis, Loops
 
 
 class _Grouped:

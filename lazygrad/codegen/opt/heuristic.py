@@ -15,17 +15,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...device import Target
 from ...ir.index import as_index
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...target import Target
 from ..checks import without_checks
+from ..ranges import divides, in_order, largest_power_of_two, typical
 from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels
 from .facts import MAX_COST, SHORT, WORTHWHILE, Access, Facts, size_of
 from .inline import all_inline, rows_along, without_rows
-from .loops import Axis, Loops, divides, is_computed, largest_power_of_two, typical
+from .loops import Axis, Loops
 
 #: The same, after short reductions were written out.
 MAX_WRITTEN_OUT = 320
@@ -65,17 +66,12 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     if unchecked is not loops.sink:
         others = Loops.of(unchecked)
         loops = others if others.axes == loops.axes else loops
-    if not loops.axes or target.vector_bytes == 0 or in_order(loops):
+    if not loops.axes or target.vector_bytes == 0 or in_order(loops.sink):
         return []
     plain, inline = all_inline(loops)
     facts = Facts.of(plain)
     panels = packed_panels(facts, target)
     return [*inline, *panels] if panels else _Plan(facts, target, loops).opts()
-
-
-def in_order(loops: Loops) -> bool:
-    """Whether some store depends on the order of its loops."""
-    return any(store.arg is not None or is_computed(store.src[0].src[1]) for store in loops.sink.src)
 
 
 class _Plan:
@@ -138,13 +134,13 @@ class _Plan:
 
     def lane_axis(self) -> Axis | None:
         """The axis whose lanes save most; the later one of two alike."""
-        facts = self.facts
-        best, least = None, facts.time(None, 1.0) * WORTHWHILE
+        facts, core = self.facts, self.target.core
+        best, least = None, facts.time(core) * WORTHWHILE
         for axis in facts.loops.axes:
             size = typical(as_index(axis.size))
             taken = self.lanes_of(axis)
             lanes = size / -(-size // taken)  # that are used, on average
-            time = facts.time(axis, lanes)
+            time = facts.time(core, axis, lanes)
             if lanes > 1 and time <= least:
                 best, least = axis, time
         return best
@@ -249,7 +245,7 @@ class _Plan:
         if best is not None and reduces and facts.reused(best, lanes):
             self.tile(best, lanes)
         elif reduces or any(lanes.number not in along for _, along in facts.scans):
-            if facts.is_near(lanes):
+            if facts.is_near(lanes, self.target.memory.line):
                 self.widen(lanes, int(self.target.vector_registers * STRIP))
         elif facts.scans:
             self.run(lanes)
@@ -276,7 +272,7 @@ class _Plan:
         size = size_of(inner) or 1
         nbytes = (size_of(lanes) or 1) * size * access.node.dtype.itemsize
         ahead = largest_power_of_two(size, AHEAD)
-        if side > 1 and ahead > 1 and nbytes > max(self.target.caches, default=nbytes):
+        if side > 1 and ahead > 1 and nbytes > max(self.target.memory.sizes):
             if self.fits(inner, ahead):
                 self.amounts[inner.number] = ahead
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...device import Target
 from ...ir import index
 from ...ir.nest import closed_ranges, stage_stores
 from ...ir.ops import Ops
+from ...ir.rewrite import transform
 from ...ir.uop import UOp
+from ...target import Target
 from .actions import Opt, OptOps, opt, require
 from .loops import Axis, Loops
 
@@ -48,19 +49,19 @@ def rows_along(loops: Loops, axis: Axis) -> list[UOp]:
 def without_rows(loops: Loops, axis: Axis) -> Loops:
     """The loops with the rows along an axis computed where they are read."""
     rows = set(rows_along(loops, axis))
-    done: dict[UOp, UOp] = {}
-    for node in loops.sink.toposort():
-        src = tuple([done[s] for s in node.src])
-        if node.op is Ops.LOAD and node.src[0].src[0] in rows:
-            stage, place = src[0].src[:2]
-            ((store,), (filling,)) = stage_stores(stage), closed_ranges(stage)
-            done[node] = index.substitute((store.src[1],), {filling: place})[store.src[1]]
-        else:
-            done[node] = node if src == node.src else index.rebuild(node, src)
+
+    def computed(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if node.op is not Ops.LOAD or node.src[0].src[0] not in rows:
+            return None
+        stage, place = src[0].src[:2]
+        ((store,), (filling,)) = stage_stores(stage), closed_ranges(stage)
+        return index.substitute((store.src[1],), {filling: place})[store.src[1]]
+
+    sink = transform(loops.sink, computed, None, rebuild=index.rebuild)
     fillings = {r for stage in rows for r in closed_ranges(stage)}
     walked = replace(axis, ranges=tuple([r for r in axis.ranges if r not in fillings]))
     axes = tuple([walked if axis.number == each.number else each for each in loops.axes])
-    return replace(loops, sink=done[loops.sink], axes=axes)
+    return replace(loops, sink=sink, axes=axes)
 
 
 def all_inline(loops: Loops) -> tuple[Loops, list[Opt]]:

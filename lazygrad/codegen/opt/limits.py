@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from ...device import Target
 from ...ir.args import AxisType
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
-from .loops import IN_REGISTERS, Loops
+from ...target import Target
+from ..ranges import IN_REGISTERS
+from .loops import Loops
 
 _THREADS = (AxisType.LOCAL, AxisType.GROUP)
 

@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ...device import Target
 from ...dtype import dtypes
 from ...ir.ops import ELEMENTWISE, Ops
+from ...target import Target
+from ..ranges import IN_REGISTERS
 from .actions import ACTIONS, KernelOptError, Opt, apply_opt
-from .loops import IN_REGISTERS, Loops
+from .loops import Loops
 
 Opts = tuple[Opt, ...]
 #: What a list of Opts costs; None where it cannot be compiled, crashes, hangs.

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import math
 
-from ...device import Target
 from ...dtype import dtypes
 from ...ir import index
 from ...ir.args import AxisType
 from ...ir.nest import output_ranges, ranges_of, stage_stores
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp, toposort
+from ...target import Target
+from ..ranges import IN_REGISTERS, index_nodes, is_computed, make_range, stride, substitute_ranges
 from .actions import OptOps, opt, require
-from .loops import IN_REGISTERS, Axis, Loops, index_nodes, is_computed, make_range, stride, substitute_ranges
+from .loops import Axis, Loops
 from .windows import WHOLE, place_of, windows
 
-#: The most bytes that one STAGE takes where the sizes of caches are not known.
-MAX_BYTES = 1 << 20
 #: The side of the squares in which a copy is transposed.
 SQUARE = 8
-#: Elements that are surely on one cache line or its neighbours, and steps of a loop that go together where
-#: each reads lines of its own.
-LINE, STEPS = 16, 16
+#: Steps of a loop that go together where each reads lines of its own.
+STEPS = 16
+#: Bytes of an element, as most have.
+ELEMENT = 4
 
 
 @opt(OptOps.STAGE)
@@ -50,7 +50,7 @@ class Stage:
         found = staged_values(loops.sink, amount)
         require(bool(found), f"nothing loads data{amount}")
         inside = loops_around(loops, axis)
-        limit = max(target.caches, default=MAX_BYTES)
+        limit = max(target.memory.sizes)
         for value in found:
             require(not is_computed(place_of(value)), f"data{amount} is read at computed places")
             closed = ranges_of(value) - inside
@@ -68,7 +68,7 @@ class Stage:
         inside = loops_around(loops, axis)
         sink = loops.sink
         for value in staged_values(sink, amount):
-            sink = replaced(sink, value, staged(sink, value, inside))
+            sink = replaced(sink, value, staged(sink, value, inside, target.memory.line))
         return loops.with_sink(sink)
 
 
@@ -125,7 +125,7 @@ def _converted(value: UOp, users: dict[UOp, list[UOp]], addresses: set[UOp]) -> 
     return value
 
 
-def staged(sink: UOp, value: UOp, inside: frozenset[UOp]) -> UOp:
+def staged(sink: UOp, value: UOp, inside: frozenset[UOp], line: int) -> UOp:
     """The value, read from a STAGE that is filled in each turn of the loops `inside`."""
     nodes = sink.toposort()
     fresh = 1 + max(node.arg.id for node in nodes if node.op is Ops.RANGE)
@@ -138,7 +138,7 @@ def staged(sink: UOp, value: UOp, inside: frozenset[UOp]) -> UOp:
         closed.sort(key=lambda r: -abs(stride(place_of(source).src[1], r) or 0))
     else:
         closed = _contiguous_last(closed, place_of(source).src[1])
-    own, loops = _filling(closed, place_of(source).src[1], fresh + len(closed))
+    own, loops = _filling(closed, place_of(source).src[1], fresh + len(closed), line // ELEMENT)
     size = math.prod(r.src[0].arg for r in closed)
     memory = UOp(Ops.DEFINE_LOCAL, value.dtype.ptr(size), (), number)
     there, here = _dense(closed, own), _dense(closed, at)
@@ -175,21 +175,21 @@ def _dense(ranges: list[UOp], at: dict[UOp, UOp]) -> UOp:
 # *** the loops that fill a copy
 
 
-def _filling(closed: list[UOp], place: UOp, fresh: int) -> tuple[dict[UOp, UOp], list[UOp]]:
+def _filling(closed: list[UOp], place: UOp, fresh: int, line: int) -> tuple[dict[UOp, UOp], list[UOp]]:
     """The place on each axis of a copy, and the loops that walk them, the outermost first.
 
     They walk the copy in its order, unless that is far from the order of the source:
 
     - where the source is contiguous along a loop and not along the lanes, they go by squares of both;
-    - where a loop jumps a cache line or more in each step, and one outside of it less, it is cut into blocks,
-      which are walked outside of that.
+    - where a loop jumps a `line` of elements or more in each step, and one outside of it less, it is cut into
+      blocks, which are walked outside of that.
     """
     own: dict[UOp, UOp] = {}
     loops: list[UOp] = []
     steps = {r: stride(place, r) for r in closed}
     square, crossing, row = _square(closed, steps), None, None
     if not square:
-        crossing, row = _crossing(closed, steps), _row(closed, steps)
+        crossing, row = _crossing(closed, steps, line), _row(closed, steps)
 
     def split(r: UOp, amount: int, kind: AxisType) -> tuple[UOp, UOp]:
         number = fresh + 2 * len(own)
@@ -230,21 +230,16 @@ def _row(closed: list[UOp], steps: dict[UOp, int | None]) -> UOp | None:
     return last if whole and steps[last] == 1 and last.arg.kind not in IN_REGISTERS else None
 
 
-def _crossing(closed: list[UOp], steps: dict[UOp, int | None]) -> UOp | None:
+def _crossing(closed: list[UOp], steps: dict[UOp, int | None], line: int) -> UOp | None:
     """The innermost loop, if it jumps by more than a loop outside of it does."""
     loops = [r for r in closed if r.arg.kind not in IN_REGISTERS]
     if not loops or loops[-1].src[0].arg % STEPS or loops[-1].src[0].arg == STEPS:
         return None
     far = abs(steps[loops[-1]] or 0)
     nearer = any(0 < abs(steps[r] or 0) < far for r in loops[:-1])
-    return loops[-1] if far >= LINE and nearer else None
+    return loops[-1] if far >= line and nearer else None
 
 
 def replaced(sink: UOp, value: UOp, other: UOp) -> UOp:
     """The kernel with another node in the place of a value, but not inside of that node."""
-    done: dict[UOp, UOp] = {value: other}
-    for node in sink.toposort():
-        if node not in done:
-            src = tuple([done[s] for s in node.src])
-            done[node] = node if src == node.src else index.rebuild(node, src)
-    return done[sink]
+    return index.substitute((sink,), {value: other})[sink]

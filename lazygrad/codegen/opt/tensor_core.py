@@ -5,14 +5,16 @@ One of the legal moves; `actions` tells how they are applied. `Target.dots` says
 
 from __future__ import annotations
 
-from ...device import Dot, Target
 from ...dtype import dtypes
 from ...ir import index
 from ...ir.index import as_index, as_sint
 from ...ir.ops import Ops
+from ...ir.rewrite import transform
 from ...ir.uop import UOp
+from ...target import Dot, Target
+from ..ranges import make_range, substitute_ranges
 from .actions import OptOps, opt, require, require_shared_stages, require_whole_steps
-from .loops import Axis, Loops, make_range, substitute_ranges
+from .loops import Axis, Loops
 
 #: The types that another one holds all values of.
 _HELD = {
@@ -52,14 +54,14 @@ class TensorCore:
     def apply(self, loops: Loops, axis: Axis, amount: int, target: Target) -> Loops:
         rest = as_sint(index.floordiv(as_index(axis.size), index.const(amount)))
         left = {r: make_range(rest, r.arg.id, r.arg.kind) if rest != 1 else None for r in axis.ranges}
-        done: dict[UOp, UOp] = {}
-        for node in loops.sink.toposort():
-            src = tuple([done[s] for s in node.src])
-            here = node if src == node.src else index.rebuild(node, src)
-            if node.op is Ops.REDUCE and not left.keys().isdisjoint(node.src[1:]):
-                here = _with_dot(here, left, amount, target)
-            done[node] = here
-        return loops.shortened(axis, rest, [r for r in left.values() if r is not None], done[loops.sink])
+
+        def with_dot(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+            if node.op is not Ops.REDUCE or left.keys().isdisjoint(node.src[1:]):
+                return None
+            return _with_dot(node.replace(src=src), left, amount, target)
+
+        sink = transform(loops.sink, with_dot, None, rebuild=index.rebuild)
+        return loops.shortened(axis, rest, [r for r in left.values() if r is not None], sink)
 
 
 def factors(reduce: UOp, target: Target) -> tuple[Dot, UOp, UOp] | None:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import math
 
-from ...device import Target
 from ...ir.index import bounds
 from ...ir.nest import closed_ranges, output_ranges, ranges_of
 from ...ir.ops import OPS, Kind, Ops
 from ...ir.uop import UOp
+from ...target import Target
 from . import workgroups
 from .actions import MAX_PIECES, KernelOptError, Opt, OptOps, apply_opt
 from .heuristic import choose as choose_order
 from .inline import all_inline
 from .loops import Axis, Loops
 
-#: A piece is worth so many simple operations, or bytes: about 10 µs of one core.
-PIECE_OPERATIONS, PIECE_BYTES = 1_200_000, 250_000
+#: A piece is worth so many microseconds of one core.
+PIECE = 10
 #: A kernel of fewer pieces stays whole: waking a worker that sleeps takes 10 µs.
 FEWEST = 4
 #: What all pieces copy alike may take this share of the time; an element is worth so many products.
@@ -34,7 +34,7 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
         plain, inline = all_inline(loops)
         return [*inline, *workgroups.choose(plain, target)]
     opts = choose_order(loops, target)
-    pieces = 1 if target.threads < 2 else pieces_of(loops.sink)
+    pieces = 1 if target.threads < 2 else pieces_of(loops.sink, target)
     if pieces < FEWEST:
         return opts
     for each in opts:
@@ -67,7 +67,7 @@ def _pieces_for_copies(loops: Loops, axis: Axis) -> int:
     return max(FEWEST, int(COPIES * work / (copied * COPIED)))
 
 
-def pieces_of(sink: UOp) -> int:
+def pieces_of(sink: UOp, target: Target) -> int:
     """Into how many pieces the work of a kernel (form 3) divides."""
     operations, accessed = 0.0, dict[UOp, float]()
     for node in sink.toposort():
@@ -84,7 +84,8 @@ def pieces_of(sink: UOp) -> int:
         min(count, buffer.dtype.size) * buffer.dtype.base.itemsize  # type: ignore[attr-defined]
         for buffer, count in accessed.items()
     )
-    return min(int(max(operations / PIECE_OPERATIONS, moved / PIECE_BYTES)), MAX_PIECES)
+    pieces = max(operations / (PIECE * target.core.operations), moved / (PIECE * target.memory.stream))
+    return min(int(pieces), MAX_PIECES)
 
 
 def _turns(ranges: set[UOp] | frozenset[UOp]) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...device import Target
 from ...ir.args import AxisType
+from ...target import Target
 from .actions import OptOps, opt, require, require_any_order, require_whole_steps
 from .loops import Axis, Loops
 

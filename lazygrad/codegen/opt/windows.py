@@ -17,7 +17,7 @@ from ...ir import index
 from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp, toposort
-from .loops import IN_REGISTERS, make_range, stride, substitute_ranges
+from ..ranges import IN_REGISTERS, make_range, stride, substitute_ranges
 
 #: The last axis of a copy of windows has a multiple of so many places, so that vectors fill it.
 WHOLE = 16

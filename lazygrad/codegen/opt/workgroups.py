@@ -9,37 +9,37 @@
 
 from __future__ import annotations
 
-from ...device import Target
 from ...ir.args import AxisType
 from ...ir.index import as_index
 from ...ir.uop import UOp
+from ...target import Target
+from ..ranges import in_order, largest_power_of_two, typical
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .facts import MAX_COST, SHORT, WORTHWHILE, Facts
-from .heuristic import in_order
 from .limits import threads_of
-from .loops import Axis, Loops, is_parallel, largest_power_of_two, typical
+from .loops import Axis, Loops, is_parallel
 
 #: Threads of a workgroup that share nothing, and of one that shares a reduction.
 THREADS, SHARING = 128, 256
-#: The side of a thread's tile, and how many outputs make one worthwhile: tiles must still fill the device.
-SIDE, TILED_FROM = 4, 1 << 14
-#: A reduction is shared from so many steps on, where that makes no more than so many threads.
-LONG, ENOUGH = 64, 1 << 17
+#: The side of a thread's tile, where there is an output for each thread that can run at once.
+SIDE = 4
+#: A reduction is shared from so many steps on, where that makes at most so many times as many threads as run.
+LONG, ENOUGH = 64, 8
 #: Steps of a long reduction that are written out.
 AT_ONCE = 4
-#: Smaller workgroups leave units idle: from ODD_FROM on an axis that makes such is rounded up.
-WARP, ODD_FROM = 32, 64
+#: Workgroups smaller than a warp leave units idle: from this size on an axis that makes such is rounded up.
+ODD_FROM = 64
 
 
 def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     """The Opts for a kernel (form 3) on a target with a grid."""
     loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
-    if not loops.axes or in_order(loops):
+    if not loops.axes or in_order(loops.sink):
         return []
     plan = _Plan(loops, target)
     if not plan.facts.sums:
         plan.load_wide()
-    elif plan.outputs() >= TILED_FROM:
+    elif plan.outputs() >= target.launch.resident:
         plan.tile()
     if target.has_local and not plan.facts.scans:
         plan.share()
@@ -78,10 +78,10 @@ class _Plan:
         return total
 
     def load_wide(self) -> None:
-        facts = self.facts
+        facts, core = self.facts, self.target.core
         width = max(self.target.load_bytes, 1) // facts.element_bytes
-        best = min(self.parallel(), key=lambda axis: facts.time(axis, width), default=None)
-        if best is None or width < 2 or facts.time(best, width) > WORTHWHILE * facts.time(None, 1.0):
+        best = min(self.parallel(), key=lambda axis: facts.time(core, axis, width), default=None)
+        if best is None or width < 2 or facts.time(core, best, width) > WORTHWHILE * facts.time(core):
             return
         if isinstance(best.size, int) and best.size % width == 0:
             self.take(OptOps.UPCAST, best.number, width)
@@ -104,13 +104,14 @@ class _Plan:
         if axis is None or _size(axis) < LONG or not isinstance(axis.size, int):
             return
         walked = any(abs(access.step(axis) or 0) == 1 for access in self.facts.accesses)
-        outputs = self.outputs()
-        if (self.served() or not walked) and outputs * WARP > ENOUGH:
+        outputs, warp = self.outputs(), self.target.launch.warp
+        enough = ENOUGH * self.target.launch.resident
+        if (self.served() or not walked) and outputs * warp > enough:
             return
         # Threads that do not walk memory themselves stand behind a row of others that do.
-        most = max(WARP, min(SHARING, ENOUGH // outputs)) if walked else SHARING // WARP
+        most = max(warp, min(SHARING, enough // outputs)) if walked else SHARING // warp
         amount = largest_power_of_two(axis.size, most)
-        if amount < min(most, WARP):
+        if amount < min(most, warp):
             amount = min(most, 1 << ((axis.size - 1).bit_length() - 1))
             if -axis.size % amount > axis.size // 4 or not self.take(OptOps.PADTO, axis.number, amount):
                 return
@@ -137,13 +138,13 @@ class _Plan:
 
     def gather_threads(self) -> None:
         """Fill workgroups with neighbours, along the last axes first."""
-        most = SHARING if self.shared else THREADS
+        most, warp = SHARING if self.shared else THREADS, self.target.launch.warp
         axes = list(reversed(self.parallel()))
         if not self.shared and axes and _size(axes[0]) >= ODD_FROM:
-            if all(_share(axis, most) < WARP for axis in axes):
-                self.take(OptOps.PADTO, axes[0].number, WARP if _size(axes[0]) < 8 * THREADS else THREADS)
+            if all(_share(axis, most, warp) < warp for axis in axes):
+                self.take(OptOps.PADTO, axes[0].number, warp if _size(axes[0]) < 8 * THREADS else THREADS)
         for axis in reversed(self.parallel()):
-            amount = _share(axis, most // threads_of(self.loops))
+            amount = _share(axis, most // threads_of(self.loops), warp)
             if amount > 1:
                 self.take(OptOps.LOCAL, axis.number, amount)
 
@@ -152,12 +153,12 @@ def _size(axis: Axis) -> int:
     return typical(as_index(axis.size))
 
 
-def _share(axis: Axis, most: int) -> int:
+def _share(axis: Axis, most: int, warp: int) -> int:
     """How many threads take an axis: a power of two where there is a large one, else what divides it."""
     if not isinstance(axis.size, int) or most < 2:
         return 1
     power = largest_power_of_two(axis.size, most)
-    if power >= WARP:
+    if power >= warp:
         return power
     return next(n for n in range(min(most, axis.size), 0, -1) if axis.size % n == 0)
 

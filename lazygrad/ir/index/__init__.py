@@ -8,7 +8,7 @@ their bounds instead of by search.
 """
 
 from .atoms import FALSE, TRUE, as_index, as_sint, const, order_key, sint
-from .bounds import bounds, bounds_where
+from .bounds import bounds, bounds_where, note_bounds
 from .conditions import all_of, equal, less, less_equal, logical_not, maximum, minimum, not_equal, select
 from .division import add, floordiv, mod, sub
 from .nodes import evaluate, rebuild, substitute
@@ -39,6 +39,7 @@ __all__ = [
     "mul",
     "neg",
     "not_equal",
+    "note_bounds",
     "order_key",
     "rebuild",
     "select",

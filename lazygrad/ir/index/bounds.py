@@ -24,6 +24,12 @@ def bounds(node: UOp) -> tuple[int, int]:
     return node.facts["bounds"]
 
 
+def note_bounds(node: UOp, low: int, high: int) -> None:
+    """Remember that a value is within these bounds too, which the form of the node may not show."""
+    known = node.facts.get("bounds")
+    node.facts["bounds"] = (low, high) if known is None else (max(low, known[0]), min(high, known[1]))
+
+
 def _is_bounded(dtype: DType) -> bool:
     """What is below a float or an address says nothing about what stands above it."""
     return dtypes.is_int(dtype) or dtypes.is_bool(dtype)

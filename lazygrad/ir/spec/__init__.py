@@ -7,7 +7,7 @@ from .checks import Check, Spec
 from .kernel import KERNEL
 from .linear import LINEAR
 from .loops import LOOPS, SCHEDULED, TARGET, VECTORS
-from .tensor import TENSOR
+from .tensor import PLAIN, TENSOR
 from .verifier import SpecError, Supports, verify
 
 #: The form of a number, as docs/design.md numbers them.
@@ -19,6 +19,7 @@ __all__ = [
     "KERNEL",
     "LINEAR",
     "LOOPS",
+    "PLAIN",
     "SCHEDULED",
     "SPECS",
     "TARGET",

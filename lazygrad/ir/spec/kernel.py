@@ -61,8 +61,9 @@ def _store(u: UOp) -> str | None:
 
 
 def _elementwise(u: UOp) -> str | None:
-    if u.op is Ops.CAST and u.src[0].op in (Ops.DEFINE_VAR, Ops.BIND):
-        return None
+    """On values; or on sizes, which are made of Variables and become values by a CAST."""
+    if u.dtype is dtypes.index or (u.op is Ops.CAST and u.src[0].dtype is dtypes.index):
+        return elementwise(u)
     return no_index(elementwise)(u)
 
 

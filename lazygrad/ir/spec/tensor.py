@@ -120,3 +120,10 @@ TENSOR = Spec(
         **dict.fromkeys(ELEMENTWISE, elementwise),
     },
 )
+
+#: The tensor graph of one device, from which kernels are cut.
+PLAIN = Spec(
+    1,
+    "plain graph",
+    {op: check for op, check in TENSOR.checks.items() if op not in (Ops.DETACH, Ops.MULTI, Ops.FUNCTION)},
+)

@@ -29,7 +29,7 @@ def function_of(
     own, *others = known.parameters.values()
     made.__signature__ = known.replace(
         parameters=[
-            own.replace(name=first, annotation="TensorBase"),
+            own.replace(name=first, annotation="Tensor"),
             *(p.replace(name=new_name.get(p.name, p.name)) for p in others),
         ]
     )

@@ -1,4 +1,4 @@
-"""A linear program (form 7) as text in a language that looks like C; dialects.py has a row for each.
+"""A linear program (form 7) as text in a language that looks like C; dialects.py has the rows of each.
 
 A value that is used zero or several times gets a name (`alu0`), so does every LOAD (`val0`) and what nests
 deeper than MAX_DEPTH; what is used once is written where it is used. One care is needed: an expression that
@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...device import Target
 from ...dtype import DType, dtypes
-from ...ir.ops import COMPARISONS, Ops
+from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...target import Target
 from .. import Renderer
+from ..texts import ops_on
 from . import dialects
-from .arithmetic import BITS
-from .dialects import Dialect
+from .dialect import Dialect
 from .kernel import Kernel
 
 #: What a C compiler must be told for the text to mean what the ops mean: integers wrap, a*b+c rounds twice,
@@ -35,15 +35,8 @@ FLAGS = (
     "-w",
 )
 
+#: What a vector is for where vectors only load and store.
 _MEMORY = frozenset((Ops.LOAD, Ops.STORE, Ops.INDEX, Ops.VECTORIZE, Ops.GEP, Ops.CONST, Ops.DEFINE_ACC))
-_ANY = (
-    COMPARISONS
-    | {Ops.MAX, Ops.MIN, Ops.NEG, Ops.WHERE, Ops.CAST, Ops.BITCAST, Ops.ADD, Ops.SUB, Ops.MUL}
-    | _MEMORY
-)
-_INT_OPS = _ANY | BITS | {Ops.IDIV, Ops.MOD, Ops.SHL, Ops.SHR}
-_FLOAT_OPS = _ANY | {Ops.FDIV, Ops.RECIP, Ops.SQRT, Ops.TRUNC}
-_BOOL_OPS = _ANY | BITS
 
 
 class CStyleRenderer(Renderer):
@@ -68,13 +61,7 @@ class CStyleRenderer(Renderer):
                 return False
             if not row.vectors:
                 return op in _MEMORY
-        if op is Ops.FMOD:
-            return scalar in (dtypes.float32, dtypes.float64)
-        if op is Ops.MULACC:
-            return self.target.has_fma and scalar in (dtypes.float32, dtypes.float64)
-        if dtypes.is_float(scalar):
-            return op in _FLOAT_OPS
-        return op in (_BOOL_OPS if scalar is dtypes.bool else _INT_OPS)
+        return op in ops_on(row.rows, scalar) and (op is not Ops.MULACC or self.target.has_fma)
 
     def _render(self, name: str, uops: Sequence[UOp]) -> str:
         return Kernel(self.dialect, name, uops, self.target).text()

@@ -1,12 +1,16 @@
-"""What differs between the languages that look like C: a row for each, read by the other files here."""
+"""The languages that look like C: the rows that differ, before those of all, and the words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-from ...device import Target
-from ...dtype import ALL_DTYPES, DType, dtypes
+from ...dtype import ALL_DTYPES, dtypes
+from ...ir.ops import Ops
+from ...ir.pattern import PatternMatcher, UPat
+from ...target import Target
+from . import arithmetic, control, extension, memory
+from .arithmetic import may_overflow, on_unsigned
+from .control import place
+from .dialect import Dialect
+from .memory import called, calling, is_unaligned, is_wide, lanes_at, lanes_to, load, store
 
 _NUMBERS = tuple(d for d in ALL_DTYPES if d.fmt is not None and d is not dtypes.bool)
 _SHORT_NAMES = {d: d.name for d in (dtypes.bool, *_NUMBERS)}
@@ -21,68 +25,23 @@ _C_NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """One language. In braces: what is filled in.
+#: What each op is in all of them.
+COMMON = arithmetic.ROWS + memory.ROWS + control.ROWS
 
-    types           dtype → the name of a scalar
-    vector_types    dtype → a vector's name, less its length
-    vector_lengths  which vectors it can load and store
-    make_vector     `{type}` and `{lanes}` → a vector
-    lane            `{vector}`, `{lane}` and `{letter}` → one lane
-    long_suffix     of 64-bit literals
-    kernel          `{bounds}`, `{name}`, `{parameters}` → the function's head; bounds: threads in a workgroup
-    buffer, restrict     a parameter: `{buffer}float*{restrict} data0`
-    variable, reference  another: `{variable}int{reference} n`
-    more_parameters      at the end of the list
-    global_id, local_id  `{axis}` (x, y, z) and `{number}` → the thread's place
-    local_memory, barrier  the qualifier, the statement
-    function        qualifiers of the small functions written before a kernel
-    header          lines at the top of every text
-    headers         a dtype that is used, or "INFINITY", "NAN" → a line
-    sqrt, trunc, fma     functions, with `{f}` for the C library's letter
-    bitcast         `{value}` of type `{source}` → the same bits as `{type}`; empty = a small function of ours
-    vectors         whether vectors compute (the compilers' vector extension), or only load and store
-    half_is_storage whether half has only conversions, so that arithmetic goes through float
-    wraps           whether signed arithmetic that overflows wraps, or must go through unsigned numbers
-    load, store     a vector at `{pointer}`, aligned as an element is; empty = through a vector pointer
-    aligned         whether vectors are read and written at multiples of their size only, others lane by lane
-    entry           whether the CPU's entry function is written too
-    """
-
-    types: Mapping[DType, str]
-    vector_types: Mapping[DType, str]
-    vector_lengths: frozenset[int]
-    make_vector: str
-    lane: str
-    long_suffix: str
-    kernel: str
-    buffer: str = ""
-    restrict: str = ""
-    variable: str = "const "
-    reference: str = ""
-    more_parameters: str = ""
-    global_id: str = ""
-    local_id: str = ""
-    local_memory: str = ""
-    barrier: str = ""
-    function: str = "inline"
-    header: tuple[str, ...] = ()
-    headers: Mapping[DType | str, str] = field(default_factory=dict)
-    sqrt: str = "sqrt"
-    trunc: str = "trunc"
-    fma: str = "fma"
-    bitcast: str = ""
-    vectors: bool = False
-    half_is_storage: bool = False
-    wraps: bool = True
-    load: str = ""
-    store: str = ""
-    aligned: bool = False
-    entry: bool = False
-
+#: Signed numbers that leave their range are undefined where nothing tells the compiler that they wrap.
+_OVERFLOW = PatternMatcher(
+    [(UPat((Ops.ADD, Ops.SUB, Ops.MUL, Ops.NEG)), on_unsigned, may_overflow)], on=dtypes.ints
+)
+#: Vectors are read and written at multiples of their size only, others lane by lane.
+_ALIGNED = PatternMatcher(
+    [
+        (UPat(Ops.LOAD), load(lanes_at), is_unaligned),
+        (UPat(Ops.STORE), store(lanes_to), is_unaligned),
+    ]
+)
 
 C = Dialect(
+    rows=extension.ROWS + COMMON,
     types=_C_NAMES,
     vector_types=_SHORT_NAMES,
     vector_lengths=frozenset((2, 4, 8, 16, 32, 64)),
@@ -104,11 +63,20 @@ C = Dialect(
     fma="__builtin_fma{f}",
     bitcast="(*({type}*)&({source}){{{value}}})",
     vectors=True,
-    half_is_storage=True,
     entry=True,
 )
 
 OPENCL = Dialect(
+    rows=PatternMatcher(
+        [
+            (UPat(Ops.SPECIAL), place("get_group_id({number})", "get_local_id({number})")),
+            (UPat(Ops.BARRIER), "barrier(CLK_LOCAL_MEM_FENCE);"),
+            (UPat(Ops.LOAD), load(called("vload{lanes}(0, {pointer})")), is_wide),
+            (UPat(Ops.STORE), store(calling("vstore{lanes}({value}, 0, {pointer})")), is_wide),
+        ]
+    )
+    + _OVERFLOW
+    + COMMON,
     types=_SHORT_NAMES,
     vector_types={d: _SHORT_NAMES[d] for d in _NUMBERS},
     vector_lengths=frozenset((2, 4, 8, 16)),
@@ -117,10 +85,7 @@ OPENCL = Dialect(
     long_suffix="l",
     kernel="__kernel void {name}({parameters})",
     buffer="__global ",
-    global_id="get_group_id({number})",
-    local_id="get_local_id({number})",
     local_memory="__local ",
-    barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     function="static inline",
     header=("#pragma OPENCL FP_CONTRACT OFF",),
     headers={
@@ -128,12 +93,18 @@ OPENCL = Dialect(
         dtypes.float64: "#pragma OPENCL EXTENSION cl_khr_fp64 : enable",
     },
     bitcast="as_{type}({value})",
-    wraps=False,
-    load="vload{lanes}(0, {pointer})",
-    store="vstore{lanes}({value}, 0, {pointer})",
 )
 
 CUDA = Dialect(
+    rows=PatternMatcher(
+        [
+            (UPat(Ops.SPECIAL), place("blockIdx.{axis}", "threadIdx.{axis}")),
+            (UPat(Ops.BARRIER), "__syncthreads();"),
+        ]
+    )
+    + _ALIGNED
+    + _OVERFLOW
+    + COMMON,
     types=_C_NAMES,
     vector_types={
         **{d: _SHORT_NAMES[d] for d in _NUMBERS if d is not dtypes.float16},
@@ -145,21 +116,24 @@ CUDA = Dialect(
     lane="{vector}.{letter}",
     long_suffix="ll",
     kernel='extern "C" __global__ void __launch_bounds__({bounds}) {name}({parameters})',
-    global_id="blockIdx.{axis}",
-    local_id="threadIdx.{axis}",
     local_memory="__shared__ ",
-    barrier="__syncthreads();",
     function="static __device__ __forceinline__",
     header=("#define INFINITY (__int_as_float(0x7f800000))", "#define NAN (__int_as_float(0x7fffffff))"),
     headers={dtypes.float16: "#include <cuda_fp16.h>"},
     sqrt="sqrt{f}",
     trunc="trunc{f}",
     fma="fma{f}",
-    wraps=False,
-    aligned=True,
 )
 
 METAL = Dialect(
+    rows=PatternMatcher(
+        [
+            (UPat(Ops.SPECIAL), place("gid.{axis}", "lid.{axis}")),
+            (UPat(Ops.BARRIER), "threadgroup_barrier(mem_flags::mem_threadgroup);"),
+        ]
+    )
+    + _ALIGNED
+    + COMMON,
     types={d: name for d, name in _SHORT_NAMES.items() if d is not dtypes.float64},
     vector_types={d: _SHORT_NAMES[d] for d in _NUMBERS if d is not dtypes.float64},
     vector_lengths=frozenset((2, 4)),
@@ -173,14 +147,10 @@ METAL = Dialect(
     more_parameters=(
         "uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]"
     ),
-    global_id="gid.{axis}",
-    local_id="lid.{axis}",
     local_memory="threadgroup ",
-    barrier="threadgroup_barrier(mem_flags::mem_threadgroup);",
     header=("#include <metal_stdlib>", "using namespace metal;"),
     sqrt="precise::sqrt",
     bitcast="as_type<{type}>({value})",
-    aligned=True,
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...dtype import DType, dtypes
 from ...ir.ops import Ops
-from .dialects import Dialect
+from .dialect import Dialect
 
 _WORDS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...dtype import DType, dtypes
-from ...ir.ops import COMPARISONS, Ops
-from ...ir.uop import UOp
-from .arithmetic import BITS, Arithmetic
-from .control import Control
-from .memory import Memory
-from .vectors import Vectors
+from ...ir.ops import Ops
+from ..scratch import DONE, SYMBOL
+from ..texts import write
+from .text import Text
 
 
-class Kernel(Arithmetic, Vectors, Memory, Control):
-    """Writes each op of a linear program in turn."""
+class Kernel(Text):
+    """What stands around the lines of a linear program."""
 
     def text(self) -> str:
-        for node in self.uops:
-            writer = STATEMENTS.get(node.op)
-            if writer is not None:
-                writer(self, node)
-            else:
-                self.expression(node)
+        write(self.uops, self.row.rows, self, "C")
         # before others read what no cache holds
         ordered = ["  __atomic_thread_fence(__ATOMIC_SEQ_CST);"] if self.nontemporal else []
-        body = [*self.taken_scratch(), *self.lines, *ordered, *self.given_scratch(), "}"]
+        body = [*self._taken_scratch(), *self.lines, *ordered, *self._given_scratch(), "}"]
         head = self._head()
         return "\n".join([*self._preamble(), head, *body, *(self._entry() if self.row.entry else [])])
 
@@ -78,48 +69,13 @@ class Kernel(Arithmetic, Vectors, Memory, Control):
             "}",
         ]
 
-    def expression(self, node: UOp) -> None:
-        writer = EXPRESSIONS.get(node.op)
-        if writer is None:
-            raise NotImplementedError(f"C has no {node.op}: legalize leaves only ops that `supports` names")
-        text = writer(self, node)
-        # An address, and one lane of something named, are short: written at each use.
-        self.keep(node, text, inline=node.op is Ops.INDEX or (node.op is Ops.GEP and len(node.arg) == 1))
+    def _taken_scratch(self) -> list[str]:
+        """What takes the memory of all large tiles at once; the calling thread keeps it."""
+        if not self.scratch:
+            return []
+        self.functions.texts["scratch"] = f"void* (*{SYMBOL})(unsigned long);\nvoid (*{DONE})(void*);"
+        return [f"  char* scratch = {SYMBOL}({self.scratch});"]
 
-    def nothing(self, node: UOp) -> None:
-        """Constants are written where they are used."""
-
-
-EXPRESSIONS: dict[Ops, Callable[[Kernel, UOp], str]] = {
-    **dict.fromkeys(
-        (*COMPARISONS, *BITS, Ops.ADD, Ops.SUB, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.FDIV), Kernel.operator
-    ),
-    **dict.fromkeys((Ops.MAX, Ops.MIN), Kernel.operator),
-    **dict.fromkeys((Ops.SHL, Ops.SHR), Kernel.shift),
-    **dict.fromkeys((Ops.SQRT, Ops.TRUNC, Ops.MULACC), Kernel.function),
-    Ops.FMOD: Kernel.remainder,
-    Ops.NEG: Kernel.negate,
-    Ops.RECIP: Kernel.reciprocal,
-    Ops.WHERE: Kernel.where,
-    Ops.CAST: Kernel.cast,
-    Ops.BITCAST: Kernel.bitcast,
-    Ops.VECTORIZE: Kernel.vectorize,
-    Ops.GEP: Kernel.lanes,
-    Ops.INDEX: Kernel.index,
-}
-STATEMENTS: dict[Ops, Callable[[Kernel, UOp], None]] = {
-    **dict.fromkeys((Ops.CONST, Ops.NOOP, Ops.SINK), Kernel.nothing),
-    Ops.LOAD: Kernel.load,
-    Ops.STORE: Kernel.store,
-    Ops.DEFINE_GLOBAL: Kernel.define_global,
-    Ops.DEFINE_VAR: Kernel.define_var,
-    Ops.DEFINE_LOCAL: Kernel.define_local,
-    Ops.DEFINE_ACC: Kernel.define_acc,
-    Ops.ASSIGN: Kernel.assign,
-    Ops.SPECIAL: Kernel.special,
-    Ops.BARRIER: Kernel.barrier,
-    Ops.RANGE: Kernel.range,
-    Ops.ENDRANGE: Kernel.close,
-    Ops.IF: Kernel.branch,
-    Ops.ENDIF: Kernel.close,
-}
+    def _given_scratch(self) -> list[str]:
+        """What says that the kernel no longer uses it."""
+        return [f"  {DONE}(scratch);"] if self.scratch else []

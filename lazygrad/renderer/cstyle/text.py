@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from ...device import Target
 from ...dtype import ConstType, DType, dtypes
 from ...ir.args import AxisType
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp
+from ...target import Target
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names
 from ..nontemporal import nontemporal_stores
-from .dialects import Dialect
+from ..texts import Writer
+from .dialect import Dialect
 from .functions import Functions
 from .literals import float_literal, int_literal
 
@@ -24,8 +25,11 @@ MASKS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 PREFIXES = {Ops.CAST: "cast", Ops.BITCAST: "cast", Ops.LOAD: "val"}
 
 
-class Text:
-    """What all that writes has in common."""
+class Text(Writer):
+    """The lines so far, and the text of each value as an operand.
+
+    What a row gives is an expression, or of an op without a value a line.
+    """
 
     def __init__(self, dialect: Dialect, name: str, uops: Sequence[UOp], target: Target) -> None:
         self.row, self.name, self.uops, self.target = dialect, name, uops, target
@@ -74,14 +78,15 @@ class Text:
 
     def of(self, node: UOp) -> str:
         """The text of a value as an operand; a constant is written again at each use."""
-        if node.op is Ops.CONST and node not in self.value:
+        text = self.value.get(node)
+        if text is None and node.op is Ops.CONST:
             if node.dtype.scalar_type is dtypes.bool and node.dtype.count > 1:
                 self.mask[node] = 1
-                masks = dtypes.int8.vec(node.dtype.count)
-                self.value[node] = self.literal(tuple(-int(lane) for lane in node.arg), masks)
+                text = self.literal(tuple(-int(lane) for lane in node.arg), dtypes.int8.vec(node.dtype.count))
             else:
-                self.value[node] = self.literal(node.arg, node.dtype)
-        return self.value[node]
+                text = self.literal(node.arg, node.dtype)
+            self.value[node] = text
+        return text if text is not None else self.value[node]
 
     def as_mask(self, node: UOp, nbytes: int) -> str:
         """A vector bool as a mask with lanes of that many bytes."""
@@ -96,14 +101,37 @@ class Text:
             return f"(float)({text})"
         return f"__builtin_convertvector({text}, {self.type(dtypes.float32.vec(dtype.count))})"
 
-    def narrow(self, text: str, dtype: DType) -> str:
-        """A float as a half."""
-        if dtype.count == 1:
-            return f"((half)({text}))"
-        return f"__builtin_convertvector({text}, {self.type(dtype)})"
+    def converted(self, text: str, dtype: DType) -> str:
+        """A number as one of this type, where C's own conversion is the one that is meant."""
+        if dtype.count > 1:
+            return f"__builtin_convertvector({text}, {self.type(dtype)})"
+        return f"(({self.type(dtype)})({text}))"
 
-    def line(self, text: str) -> None:
+    def vector(self, dtype: DType, lanes: Sequence[str]) -> str:
+        return self.row.make_vector.format(type=self.type(dtype), lanes=",".join(lanes))
+
+    def lane(self, vector: str, lane: int) -> str:
+        return self.row.lane.format(vector=vector, lane=lane, letter="xyzw"[lane % 4])
+
+    def line(self, text: str) -> str:
         self.lines.append("  " * self.indent + text)
+        return ""
+
+    def open(self, text: str) -> str:
+        """A line, what follows it is inside."""
+        self.line(text)
+        self.indent += 1
+        return ""
+
+    def named(self, node: UOp, name: str) -> str:
+        """A value has a name already."""
+        self.value[node] = name
+        return ""
+
+    def used(self, access: UOp) -> None:
+        """What a LOAD or STORE is made of stands in its line."""
+        for s in (*access.src, *access.src[0].src):
+            self.waiting.pop(s, None)
 
     def declare(self, node: UOp, prefix: str) -> None:
         """Write the value's expression into a variable of its own."""
@@ -112,16 +140,30 @@ class Text:
         self.line(f"{self.type_of(node)} {name} = {self.value[node]};")
         self.value[node], self.depth[node] = name, 0
 
-    def keep(self, node: UOp, text: str, inline: bool = False) -> None:
-        """The value's expression is known: name it, or let it wait for its one use."""
+    def filled(self, template: str, node: UOp) -> str:
+        known = self.value
+        return template.format(*[known[s] if s in known else self.of(s) for s in node.src])
+
+    def keep(self, node: UOp, text: str) -> None:
+        """An expression is named, or waits for its one use; an address, and one lane of something named, are
+        short, and written at each use.
+        """
+        if node.dtype is dtypes.void:
+            self.line(text)
+            return
+        inline = node.op is Ops.INDEX or (node.op is Ops.GEP and len(node.arg) == 1)
         self.value[node] = text
         reads: frozenset[UOp] = frozenset()
         depth = 0
         for s in node.src:
-            reads |= self.waiting.pop(s, frozenset()) if not inline else self.waiting.get(s, frozenset())
+            waits = self.waiting.get(s) if inline else self.waiting.pop(s, None)
+            if waits:
+                reads |= waits
             if s.op is Ops.DEFINE_ACC:
                 reads |= {s}
-            depth = max(depth, self.depth.get(s, 0))
+            below = self.depth.get(s, 0)
+            if below > depth:
+                depth = below
         self.depth[node] = depth + 1
         self.waiting[node] = reads
         if not inline and (self.uses.get(node, 0) != 1 or depth >= MAX_DEPTH):
@@ -145,3 +187,7 @@ def uses_of(uops: Sequence[UOp]) -> dict[UOp, int]:
         for s in node.src:
             uses[s] = uses.get(s, 0) + times
     return uses
+
+
+#: The text of a row, where it is no template.
+Row = Callable[[Text, UOp], str]

@@ -17,22 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...device import Target
 from ...dtype import DType, dtypes
-from ...ir.ops import COMPARISONS, Ops
+from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...target import Target
 from .. import Renderer
-from .arithmetic import BOOL_OPS, FLOAT_OPS, SIGNED_OPS
-from .function import Function
+from ..texts import ops_on
+from .function import ROWS, Function
 from .types import TYPES
 
-_MEMORY = frozenset((Ops.LOAD, Ops.STORE, Ops.INDEX, Ops.VECTORIZE, Ops.GEP, Ops.CONST, Ops.DEFINE_ACC))
 #: What may be said of a type that is converted before it is computed with.
-_CONVERTED = _MEMORY | {Ops.CAST, Ops.BITCAST, Ops.WHERE}
-_ANY = COMPARISONS | {Ops.CAST, Ops.BITCAST, Ops.WHERE} | _MEMORY
-_INT_SUPPORTED = frozenset(SIGNED_OPS) | {Ops.MAX, Ops.MIN, Ops.NEG, Ops.SHL, Ops.SHR} | _ANY
-_BOOL_SUPPORTED = frozenset(BOOL_OPS) | {Ops.NEG} | _ANY
-_FLOAT_SUPPORTED = frozenset(FLOAT_OPS) | {Ops.MAX, Ops.MIN, Ops.NEG, Ops.RECIP, Ops.SQRT, Ops.TRUNC} | _ANY
+_CONVERTED = frozenset(
+    (Ops.LOAD, Ops.STORE, Ops.INDEX, Ops.VECTORIZE, Ops.GEP, Ops.CONST, Ops.DEFINE_ACC)
+    + (Ops.CAST, Ops.BITCAST, Ops.WHERE)
+)
 
 
 class LLVMRenderer(Renderer):
@@ -49,13 +47,7 @@ class LLVMRenderer(Renderer):
             return False
         if op is Ops.DOT:
             return any(scalar is dot.total for dot in self.target.dots)
-        if op is Ops.FMOD:
-            return scalar in (dtypes.float32, dtypes.float64)
-        if op is Ops.MULACC:
-            return self.target.has_fma and scalar in (dtypes.float32, dtypes.float64)
-        if dtypes.is_float(scalar):
-            return op in _FLOAT_SUPPORTED
-        return op in (_BOOL_SUPPORTED if scalar is dtypes.bool else _INT_SUPPORTED)
+        return op in ops_on(ROWS, scalar) and (op is not Ops.MULACC or self.target.has_fma)
 
     def __init__(self, target: Target | None = None) -> None:
         super().__init__(target or _target())

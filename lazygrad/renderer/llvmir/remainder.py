@@ -10,53 +10,54 @@ by hand. Were that written as nodes of a kernel, every lane would pay for all of
 from __future__ import annotations
 
 from ...dtype import DType, dtypes
+from ...ir.ops import Ops
+from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
-from .arithmetic import Arithmetic
+from .arithmetic import divided
+from .text import Text
 from .types import mangled, type_text
 
 #: type → its words, the bits of a word and of a mantissa
 _WORDS = {dtypes.float32: ("i32", 32, 23), dtypes.float64: ("i64", 64, 52)}
 
 
-class Remainder(Arithmetic):
-    """Writes FMOD."""
+def remainder(ctx: Text, node: UOp) -> str:
+    dtype, count = node.dtype, node.dtype.count
+    kind, name = type_text(dtype), mangled(dtype)
+    a, b = (ctx.of(s) for s in node.src)
+    x, y = (ctx.call("alu", f"llvm.fabs.{name}", kind, [(kind, value)]) for value in (a, b))
+    ratio = divided(ctx, node.src[1], x, y)
+    whole = ctx.call("alu", f"llvm.trunc.{name}", kind, [(kind, ratio)])
+    factors = [(kind, ctx.let("alu", f"fneg {kind} {whole}")), (kind, y), (kind, x)]
+    rest = ctx.call("alu", f"llvm.fma.{name}", kind, factors)
+    size = ctx.call("alu", f"llvm.fabs.{name}", kind, [(kind, rest)])
+    right = ctx.let("alu", f"fcmp olt {kind} {size}, {y}")
+    below = ctx.let("alu", f"fcmp olt {kind} {rest}, {_zero(count)}")
+    added = ctx.let("alu", f"fadd {kind} {rest}, {y}")
+    found = ctx.let("alu", ctx.select(below, dtype, added, rest))
+    found = ctx.call("alu", f"llvm.copysign.{name}", kind, [(kind, found), (kind, a)])
+    if count > 1:
+        lanes = ctx.let("alu", f"bitcast <{count} x i1> {right} to i{count}")
+        right = ctx.let("alu", f"icmp eq i{count} {lanes}, -1")
+    by_hand, after, before = ctx.names.fresh("divide"), ctx.names.fresh("divided"), ctx.block
+    ctx.emit(f"br i1 {right}, label %{after}, label %{by_hand}")
+    ctx.label(by_hand)
+    memory = [_slot(ctx, kind, value) for value in (a, b)]
+    ctx.functions[_function(dtype.scalar_type)] = None
+    pointers = ", ".join(f"ptr {place}" for place in memory)
+    ctx.emit(f"call void @{_name(dtype)}({pointers}, i32 {count})")
+    slow = ctx.let("alu", f"load {kind}, ptr {memory[0]}")
+    ctx.emit(f"br label %{after}")
+    ctx.label(after)
+    return ctx.let("alu", f"phi {kind} [ {found}, %{before} ], [ {slow}, %{by_hand} ]")
 
-    def remainder(self, node: UOp) -> None:
-        dtype, count = node.dtype, node.dtype.count
-        kind, name = type_text(dtype), mangled(dtype)
-        a, b = (self.of(s) for s in node.src)
-        x, y = (self.call("alu", f"llvm.fabs.{name}", kind, [(kind, value)]) for value in (a, b))
-        ratio = self.divided(node.src[1], kind, x, y)
-        whole = self.call("alu", f"llvm.trunc.{name}", kind, [(kind, ratio)])
-        factors = [(kind, self.let("alu", f"fneg {kind} {whole}")), (kind, y), (kind, x)]
-        rest = self.call("alu", f"llvm.fma.{name}", kind, factors)
-        size = self.call("alu", f"llvm.fabs.{name}", kind, [(kind, rest)])
-        right = self.let("alu", f"fcmp olt {kind} {size}, {y}")
-        below = self.let("alu", f"fcmp olt {kind} {rest}, {_zero(count)}")
-        added = self.let("alu", f"fadd {kind} {rest}, {y}")
-        found = self.let("alu", self.select(below, dtype, added, rest))
-        found = self.call("alu", f"llvm.copysign.{name}", kind, [(kind, found), (kind, a)])
-        if count > 1:
-            lanes = self.let("alu", f"bitcast <{count} x i1> {right} to i{count}")
-            right = self.let("alu", f"icmp eq i{count} {lanes}, -1")
-        by_hand, after, before = self.names.fresh("divide"), self.names.fresh("divided"), self.block
-        self.emit(f"br i1 {right}, label %{after}, label %{by_hand}")
-        self.label(by_hand)
-        memory = [self._slot(kind, value) for value in (a, b)]
-        self.functions[_function(dtype.scalar_type)] = None
-        pointers = ", ".join(f"ptr {place}" for place in memory)
-        self.emit(f"call void @{_name(dtype)}({pointers}, i32 {count})")
-        slow = self.let("alu", f"load {kind}, ptr {memory[0]}")
-        self.emit(f"br label %{after}")
-        self.label(after)
-        self.value[node] = self.let("alu", f"phi {kind} [ {found}, %{before} ], [ {slow}, %{by_hand} ]")
 
-    def _slot(self, kind: str, value: str) -> str:
-        """A place on the stack that holds a value."""
-        place = "%" + self.names.fresh("slot")
-        self.allocas.append(f"  {place} = alloca {kind}")
-        self.emit(f"store {kind} {value}, ptr {place}")
-        return place
+def _slot(ctx: Text, kind: str, value: str) -> str:
+    """A place on the stack that holds a value."""
+    place = "%" + ctx.names.fresh("slot")
+    ctx.allocas.append(f"  {place} = alloca {kind}")
+    ctx.emit(f"store {kind} {value}, ptr {place}")
+    return place
 
 
 def _zero(count: int) -> str:
@@ -149,3 +150,6 @@ end:
 }}
 declare {word} @llvm.ctlz.{word}({word}, i1)
 """
+
+
+ROWS = PatternMatcher([(UPat(Ops.FMOD), remainder)], on=_WORDS)

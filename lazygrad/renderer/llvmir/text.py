@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...device import Target
 from ...dtype import DType, dtypes
 from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...target import Target
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
 from ..nontemporal import nontemporal_stores
+from ..texts import Writer
 from .places import only_in_addresses
-from .types import constant, type_text
+from .types import type_text
 
 
 def kind_of(node: UOp) -> AxisType:
@@ -37,8 +38,8 @@ class Loop:
     phis: list[tuple[int, str, str]] = field(default_factory=list)  # line, name, type
 
 
-class Text:
-    """What all that writes has in common."""
+class Text(Writer):
+    """The instructions so far; what a row gives of a node is how its value is named as an operand."""
 
     def __init__(self, name: str, uops: Sequence[UOp], target: Target) -> None:
         self.name, self.uops, self.target = name, uops, target
@@ -69,8 +70,17 @@ class Text:
         self.parameters = buffers + variables
         self.threaded = any(u.op is Ops.RANGE and kind_of(u) is AxisType.THREAD for u in uops)
 
-    def emit(self, line: str) -> None:
+    def filled(self, template: str, node: UOp) -> str:
+        """An instruction; `{kind}` is the type of the operands `{0}`, `{1}`, ..."""
+        operands = [self.value[s] for s in node.src]
+        return self.let("alu", template.format(*operands, kind=type_text(node.src[-1].dtype)))
+
+    def keep(self, node: UOp, text: str) -> None:
+        self.value[node] = text
+
+    def emit(self, line: str) -> str:
         self.lines.append("  " + line)
+        return ""
 
     def let(self, prefix: str, instruction: str) -> str:
         """One instruction with a fresh name."""
@@ -80,7 +90,7 @@ class Text:
 
     def of(self, node: UOp) -> str:
         """The text of a value as an operand."""
-        return constant(node) if node.op is Ops.CONST else self.value[node]
+        return self.value[node]
 
     def typed(self, node: UOp) -> str:
         return f"{type_text(node.dtype)} {self.of(node)}"
@@ -93,9 +103,10 @@ class Text:
     def declare(self, intrinsic: str, result: str, arguments: Sequence[tuple[str, str]]) -> None:
         self.declared[f"declare {result} @{intrinsic}({', '.join(t for t, _ in arguments)})"] = None
 
-    def label(self, name: str) -> None:
+    def label(self, name: str) -> str:
         self.lines.append(f"{name}:")
         self.block = name
+        return ""
 
     def select(self, condition: str, dtype: DType, yes: str, no: str, lanes: bool = True) -> str:
         of_condition = type_text(dtypes.bool.vec(dtype.count)) if lanes else "i1"

@@ -6,16 +6,12 @@ The slope at a kink is that of PyTorch. Where a formula has a paper, the docstri
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
 from ...shape import resolve_equal, shape_text
-from ..base import TensorBase
-from ..indexing.sorting import SortingMixin
+from ..face import Tensor
 from ..modes import mode
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 #: The constants of self-normalizing networks (Klambauer et al. 2017).
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -28,10 +24,8 @@ def checked_probability(p: float, name: str) -> float:
     return p
 
 
-class ActivationMixin(SortingMixin):
+class Activation(Tensor):
     """The activations of networks, and what drops some of their elements."""
-
-    __slots__ = ()
 
     def relu(self) -> Tensor:
         """max(x, 0); NaN stays, and the slope at 0 is 0.
@@ -254,7 +248,7 @@ class ActivationMixin(SortingMixin):
         gate = self._window(axis, size // 2, size)
         return self._window(axis, 0, size // 2) * gate.sigmoid()
 
-    def prelu(self, weight: TensorBase) -> Tensor:
+    def prelu(self, weight: Tensor) -> Tensor:
         """x, and weight·x where x is negative (He et al. 2015).
 
         weight  one number, or a line with one for each channel (axis 1)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ...dtype import ConstType, default_int, dtypes
 from ...ir.ops import Ops
+from ..face import Tensor
 from ..sources import plain_number
 from ..transforms.constant import Flat
-from .logic import LogicMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 #: Powers up to this are products; above, POW.
 MAX_PRODUCT_POWER = 16
 
 
-class ArithmeticMixin(LogicMixin):
+class Arithmetic(Tensor):
     """Arithmetic, as methods and operators."""
-
-    __slots__ = ()
 
     def add(self, other: Any, *, alpha: ConstType = 1) -> Tensor:
         """Elementwise sum `self + alpha * other`; `or` on bools.

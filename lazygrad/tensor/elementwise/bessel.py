@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ..face import Tensor
 from ..transforms.function import Function
 from .chebyshev import I0_FAR, I0_NEAR, I1_FAR, I1_NEAR
-from .special import SpecialMixin, chebyshev_series
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from .special import chebyshev_series
 
 
-class BesselMixin(SpecialMixin):
+class Bessel(Tensor):
     """Bessel functions and sinc, element by element."""
-
-    __slots__ = ()
 
     def i0(self) -> Tensor:
         """The modified Bessel function of the first kind of order 0.
@@ -28,7 +23,7 @@ class BesselMixin(SpecialMixin):
         >>> Tensor([0.0]).i0().tolist()
         [1.0]
         """
-        return self._sloped(_I0)
+        return self._sloped(_I0.apply)
 
     def i0e(self) -> Tensor:
         """exp(-|x|)·i0(x).
@@ -36,7 +31,7 @@ class BesselMixin(SpecialMixin):
         >>> Tensor([0.0]).i0e().tolist()
         [1.0]
         """
-        return self._sloped(_I0e)
+        return self._sloped(_I0e.apply)
 
     def i1(self) -> Tensor:
         """The modified Bessel function of the first kind of order 1.
@@ -44,7 +39,7 @@ class BesselMixin(SpecialMixin):
         >>> Tensor([0.0]).i1().tolist()
         [0.0]
         """
-        return self._sloped(_I1)
+        return self._sloped(_I1.apply)
 
     def i1e(self) -> Tensor:
         """exp(-|x|)·i1(x).
@@ -52,7 +47,7 @@ class BesselMixin(SpecialMixin):
         >>> Tensor([0.0]).i1e().tolist()
         [0.0]
         """
-        return self._sloped(_I1e)
+        return self._sloped(_I1e.apply)
 
     def sinc(self) -> Tensor:
         """sin(πx) / (πx), 1 at 0.
@@ -60,7 +55,7 @@ class BesselMixin(SpecialMixin):
         >>> Tensor([0.0, 1.0]).sinc().tolist()
         [1.0, 0.0]
         """
-        return self._sloped(_Sinc, 0)
+        return self._sloped(_Sinc.apply, 0)
 
 
 class _I0(Function):
@@ -144,7 +139,7 @@ class _Sinc(Function):
 
     def backward(self, grad: Tensor) -> tuple[Tensor, None]:
         (x,) = self.saved_tensors
-        return grad * x._sloped(_Sinc, self.order + 1), None
+        return grad * x._sloped(_Sinc.apply, self.order + 1), None
 
 
 def _sinc_series(x: Tensor, order: int) -> Tensor:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...device import Device
 from ...dtype import DType, dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ..face import Tensor
 from ..sources import place_in_order
-
-if TYPE_CHECKING:
-    from .. import Tensor
 
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...dtype import DType, dtypes
-from ..base import TensorBase
-from ..shape.padding import PaddingMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
 
 
-class CastingMixin(PaddingMixin):
+class Casting(Tensor):
     """Casts. (A class of its own, because here `int` is a method and no type.)"""
-
-    __slots__ = ()
 
     def float(self) -> Tensor:
         """Cast to float32.
@@ -105,7 +97,7 @@ class CastingMixin(PaddingMixin):
         """
         return self.cast(dtype)
 
-    def type_as(self, other: TensorBase) -> Tensor:
+    def type_as(self, other: Tensor) -> Tensor:
         """Cast to the dtype of another tensor.
 
         >>> Tensor([1]).type_as(Tensor([0.5])).tolist()

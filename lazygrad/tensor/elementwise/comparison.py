@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import cast_value, dtypes
 from ...ir.ops import Ops
-from ..base import TensorBase
+from ..face import Tensor
 from ..sources import plain_number
-from .operands import OperandsMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 
-class ComparisonMixin(OperandsMixin):
+class Comparison(Tensor):
     """Comparisons, as methods and operators."""
 
-    __slots__ = ()
-
     def _compare(self, op: Ops, other: Any, reverse: bool = False) -> Tensor:
-        other = other if isinstance(other, TensorBase) else plain_number(other)
+        other = other if isinstance(other, Tensor) else plain_number(other)
         if isinstance(other, int) and not isinstance(other, bool) and not dtypes.is_float(self.dtype):
             if (
                 cast_value(other, dtype := self._scalar_dtype(other)) != other
@@ -142,12 +136,12 @@ class ComparisonMixin(OperandsMixin):
 
     # *** operators
 
-    __hash__ = TensorBase.__hash__
+    __hash__ = Tensor.__hash__
 
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __eq__(self, other: Any) -> Tensor:
         return NotImplemented if _is_no_operand(other) else self.eq(other)
 
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __ne__(self, other: Any) -> Tensor:
         return NotImplemented if _is_no_operand(other) else self.ne(other)
 
     def __lt__(self, other: Any) -> Tensor:

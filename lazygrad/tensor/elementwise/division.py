@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ...dtype import default_float, default_int, dtypes, least_upper_dtype
 from ...ir.ops import Ops
+from ..face import Tensor
 from ..transforms.function import Function
-from .arithmetic import ArithmeticMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 
-class DivisionMixin(ArithmeticMixin):
+class Division(Tensor):
     """Division, as methods and operators."""
-
-    __slots__ = ()
 
     def div(self, other: Any, reverse: bool = False, *, rounding_mode: str | None = None) -> Tensor:
         """Elementwise quotient in floats.
@@ -61,7 +56,7 @@ class DivisionMixin(ArithmeticMixin):
         """
         a, b = self._ordered(other, reverse)
         if dtypes.is_float(a.dtype):
-            return a._sloped_pair(_FloorQuotient, b)
+            return a._sloped_pair(_FloorQuotient.apply, b)
         return a._binary(Ops.IDIV, b, dtype=default_int() if dtypes.is_bool(a.dtype) else None)
 
     def idiv(self, other: Any) -> Tensor:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import DType, dtypes, least_upper_dtype
+from ..face import Tensor
 from ..kinds import is_number
 from ..transforms.function import Function
-from .gamma import GammaMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 #: The signed integer of each size in bytes.
 _SIGNED = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
@@ -19,10 +16,8 @@ _SIGNED = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 _EUCLID_STEPS = {8: 12, 16: 24, 32: 47, 64: 93}
 
 
-class FloatsMixin(GammaMixin):
+class Floats(Tensor):
     """Signs, neighbours and exponents of floats, element by element."""
-
-    __slots__ = ()
 
     def signbit(self) -> Tensor:
         """Whether the sign is minus, that of -0.0 and of NaN included.
@@ -40,7 +35,7 @@ class FloatsMixin(GammaMixin):
         >>> Tensor([1.0, 2.0]).copysign(Tensor([-0.0, 1.0])).tolist()
         [-1.0, 2.0]
         """
-        return self._sloped_pair(_Copysign, other)
+        return self._sloped_pair(_Copysign.apply, other)
 
     def isposinf(self) -> Tensor:
         """Whether an element is +inf.

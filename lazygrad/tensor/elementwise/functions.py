@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
 from ...ir.ops import Ops
+from ..face import Tensor
 from ..transforms.function import Function
-from .rounding import RoundingMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 
-class FunctionMixin(RoundingMixin):
+class Functions(Tensor):
     """Mathematical functions, element by element."""
-
-    __slots__ = ()
 
     def sqrt(self) -> Tensor:
         """Square root; NaN below 0.
@@ -81,7 +76,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([0.0]).log1p().tolist()
         [0.0]
         """
-        return self._sloped(_Log1p)
+        return self._sloped(_Log1p.apply)
 
     def expm1(self) -> Tensor:
         """exp(x) - 1, accurate near 0.
@@ -89,7 +84,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([0.0]).expm1().tolist()
         [0.0]
         """
-        return self._sloped(_Expm1)
+        return self._sloped(_Expm1.apply)
 
     def sin(self) -> Tensor:
         """Sine of radians.
@@ -122,7 +117,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([0.0]).asin().tolist()
         [0.0]
         """
-        return self._sloped(_Asin)
+        return self._sloped(_Asin.apply)
 
     def acos(self) -> Tensor:
         """The angle in [0, π] whose cosine is x.
@@ -130,7 +125,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([1.0]).acos().tolist()
         [0.0]
         """
-        return self._sloped(_Acos)
+        return self._sloped(_Acos.apply)
 
     def atan(self) -> Tensor:
         """The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series.
@@ -138,7 +133,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([0.0]).atan().tolist()
         [0.0]
         """
-        return self._sloped(_Atan)
+        return self._sloped(_Atan.apply)
 
     def atan2(self, other: Any) -> Tensor:
         """The angle of the point (other, self), in [-π, π], with the sign of self, also where that is -0.0.
@@ -146,7 +141,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([0.0]).atan2(Tensor([1.0])).tolist()
         [0.0]
         """
-        return self._sloped_pair(_Atan2, other)
+        return self._sloped_pair(_Atan2.apply, other)
 
     def sinh(self) -> Tensor:
         """Hyperbolic sine.
@@ -154,7 +149,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([0.0]).sinh().tolist()
         [0.0]
         """
-        return self._sloped(_Sinh)
+        return self._sloped(_Sinh.apply)
 
     def cosh(self) -> Tensor:
         """Hyperbolic cosine.
@@ -162,7 +157,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([0.0]).cosh().tolist()
         [1.0]
         """
-        return self._sloped(_Cosh)
+        return self._sloped(_Cosh.apply)
 
     def tanh(self) -> Tensor:
         """Hyperbolic tangent.
@@ -178,7 +173,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([0.0]).asinh().tolist()
         [0.0]
         """
-        return self._sloped(_Asinh)
+        return self._sloped(_Asinh.apply)
 
     def acosh(self) -> Tensor:
         """The number >= 0 whose hyperbolic cosine is x.
@@ -186,7 +181,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([1.0]).acosh().tolist()
         [0.0]
         """
-        return self._sloped(_Acosh)
+        return self._sloped(_Acosh.apply)
 
     def atanh(self) -> Tensor:
         """The number whose hyperbolic tangent is x.
@@ -194,7 +189,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([0.0]).atanh().tolist()
         [0.0]
         """
-        return self._sloped(_Atanh)
+        return self._sloped(_Atanh.apply)
 
     def erf(self) -> Tensor:
         """The error function.
@@ -210,7 +205,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([-math.inf]).logaddexp(0.0).tolist()
         [0.0]
         """
-        return self._sloped_pair(_LogAddExp, other, 1.0)
+        return self._sloped_pair(_LogAddExp.apply, other, 1.0)
 
     def logaddexp2(self, other: Any) -> Tensor:
         """log2(2^self + 2^other), without overflow.
@@ -218,7 +213,7 @@ class FunctionMixin(RoundingMixin):
         >>> Tensor([1000.0]).logaddexp2(1000.0).tolist()
         [1001.0]
         """
-        return self._sloped_pair(_LogAddExp, other, math.log(2.0))
+        return self._sloped_pair(_LogAddExp.apply, other, math.log(2.0))
 
 
 # *** functions whose slopes are written down: shorter than those of their formulas, and right at the ends
@@ -291,7 +286,7 @@ class _Asin(_Sloped):
         return (x / ((1.0 - x) * (1.0 + x)).sqrt()).atan()
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return x._sloped(_AsinSlope)
+        return x._sloped(_AsinSlope.apply)
 
 
 class _Acos(_Sloped):
@@ -300,7 +295,7 @@ class _Acos(_Sloped):
         return ((1.0 - x) / (1.0 + x)).sqrt().atan() * 2.0
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return -x._sloped(_AsinSlope)
+        return -x._sloped(_AsinSlope.apply)
 
 
 def _arctangent(x: Tensor) -> Tensor:
@@ -375,7 +370,7 @@ class _Acosh(_Sloped):
         return (x < 1.0).where(math.nan, far.where(x.log() + math.log(2.0), near))
 
     def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return x._sloped(_AcoshSlope)
+        return x._sloped(_AcoshSlope.apply)
 
 
 class _Atanh(_Sloped):

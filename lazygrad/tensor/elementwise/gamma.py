@@ -6,15 +6,11 @@ Source: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), chapte
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from ..face import Tensor
 from ..transforms.function import Function
-from .bessel import BesselMixin
 from .chebyshev import LGAMMA
 from .special import chebyshev_series
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 MAX_POLYGAMMA = 170
 #: Below 0 up to this order: the slopes of the cotangent that mirror it there grow as the factorial does.
@@ -23,10 +19,8 @@ MAX_MIRRORED = 20
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
 
 
-class GammaMixin(BesselMixin):
+class Gamma(Tensor):
     """The gamma family, element by element."""
-
-    __slots__ = ()
 
     def lgamma(self) -> Tensor:
         """log |Γ(x)|: infinite at 0 and the negative integers.
@@ -37,7 +31,7 @@ class GammaMixin(BesselMixin):
         >>> Tensor([1.0, 2.0, 3.0, 0.0]).lgamma().exp().tolist()
         [1.0, 1.0, 2.0, inf]
         """
-        return self._sloped(_Lgamma)
+        return self._sloped(_Lgamma.apply)
 
     def digamma(self) -> Tensor:
         """The slope of `lgamma`: ψ(x); NaN at the negative integers, -inf at 0.
@@ -45,7 +39,7 @@ class GammaMixin(BesselMixin):
         >>> round(Tensor([1.0]).digamma().item(), 6)
         -0.577216
         """
-        return self._sloped(_Digamma)
+        return self._sloped(_Digamma.apply)
 
     def polygamma(self, n: int) -> Tensor:
         """The n-th derivative of `digamma`; called as `x.polygamma(n)`.
@@ -61,7 +55,7 @@ class GammaMixin(BesselMixin):
             raise NotImplementedError(
                 f"polygamma of order {n}: {MAX_POLYGAMMA}! is the last factorial that a float64 holds"
             )
-        return self.digamma() if n == 0 else self._sloped(_Polygamma, n)
+        return self.digamma() if n == 0 else self._sloped(_Polygamma.apply, n)
 
     def multigammaln(self, p: int) -> Tensor:
         """The logarithm of the multivariate gamma function of p dimensions, for x > (p - 1) / 2.

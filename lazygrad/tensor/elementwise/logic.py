@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ...dtype import dtypes
 from ...gradient import filled
 from ...ir.ops import Ops
-from ..indexing.choosing import ChoosingMixin
-from .comparison import ComparisonMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
 
 
-class LogicMixin(ChoosingMixin):
+class Logic(Tensor):
     """Logic, as methods and operators."""
-
-    __slots__ = ()
 
     def logical_not(self) -> Tensor:
         """Whether an element is 0.
@@ -168,5 +162,5 @@ class LogicMixin(ChoosingMixin):
         return self._write_back(self >> other)
 
 
-def _as_bool(near: ComparisonMixin, value: Any) -> Tensor:
+def _as_bool(near: Tensor, value: Any) -> Tensor:
     return near._operand(value)._bool()

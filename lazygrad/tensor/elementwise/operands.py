@@ -7,7 +7,8 @@ default float). So is an array without axes, which numpy hands over in place of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable
+from typing import Any, Self
 
 from ...dtype import (
     ConstType,
@@ -22,31 +23,24 @@ from ...gradient import filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to
-from ..base import TensorBase
+from ..face import Tensor
 from ..modes import mode
 from ..places import devices_text, meeting
 from ..sources import check_fits, plain_number
 from ..transforms.constant import Flat
-from ..transforms.function import Function
-from .casting import CastingMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 
-class OperandsMixin(CastingMixin):
+class Operands(Tensor):
     """How a tensor meets an operand of any kind."""
-
-    __slots__ = ()
 
     def _operand(self, other: Any) -> Tensor:
         """Any operand as a tensor that this one meets: on its device.
 
         A number, numpy's too, is a weak constant, a size or Variable a scalar, an array is copied in.
         """
-        if isinstance(other, TensorBase):
+        if isinstance(other, Tensor):
             self._check_device(other)
-            return other  # type: ignore[return-value]
+            return other
         if isinstance(other, (bool, int, float)):
             return self._weak(other)
         if isinstance(other, UOp):
@@ -64,7 +58,7 @@ class OperandsMixin(CastingMixin):
 
     def _binary(self, op: Ops, other: Any, reverse: bool = False, dtype: DType | None = None) -> Tensor:
         """`op` of this tensor and another operand, broadcast, in their common dtype (or the one given)."""
-        right = other if isinstance(other, TensorBase) else self._operand(other)
+        right = other if isinstance(other, Tensor) else self._operand(other)
         a, b = self.uop, right.uop
         if dtype is not None or a.dtype is not b.dtype:
             common = dtype or least_upper_dtype(a.dtype, b.dtype)
@@ -76,7 +70,7 @@ class OperandsMixin(CastingMixin):
         self._check_device(right)
         return self._make(b.alu(op, a) if reverse else a.alu(op, b), self, right)
 
-    def _check_device(self, right: TensorBase) -> None:
+    def _check_device(self, right: Tensor) -> None:
         if self._is_apart(right):
             first, second = devices_text(self.device), devices_text(right.device)
             raise ValueError(
@@ -106,16 +100,16 @@ class OperandsMixin(CastingMixin):
         x = self._float()
         return x.cast(wide_float(x.dtype))
 
-    def _sloped(self, function: type[Function], *more: Any) -> Tensor:
+    def _sloped(self, function: Callable[..., Tensor], *more: Any) -> Tensor:
         """A function of one variable whose slope is written down."""
-        made: Tensor = function.apply(self._wide(), *more)
+        made = function(self._wide(), *more)
         return made.cast(self._float().dtype)
 
-    def _sloped_pair(self, function: type[Function], other: Any, *more: Any) -> Tensor:
+    def _sloped_pair(self, function: Callable[..., Tensor], other: Any, *more: Any) -> Tensor:
         """A function of two variables whose slopes are written down, met in one float dtype and shape."""
         a, b = self._in_common_float(other)
         shape = broadcast_shapes(a.shape, b.shape)
-        made: Tensor = function.apply(a._wide().expand(shape), b._wide().expand(shape), *more)
+        made = function(a._wide().expand(shape), b._wide().expand(shape), *more)
         return made.cast(a.dtype)
 
     def _function(self, op: Ops) -> Tensor:
@@ -133,7 +127,7 @@ class OperandsMixin(CastingMixin):
             value = Flat.apply(self, value.expand(self.shape))
         return self.assign(value)
 
-    def _write_back(self, result: TensorBase) -> Self:
+    def _write_back(self, result: Tensor) -> Self:
         """Assign a result to this tensor; its dtype may not be of a higher kind than the tensor's."""
         mine, theirs = self.dtype, result.dtype
         if theirs is not mine:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...dtype import dtypes
 from ...ir.ops import Ops
-from .division import DivisionMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
 
 
-class RoundingMixin(DivisionMixin):
+class Rounding(Tensor):
     """Methods that round; integers stay."""
-
-    __slots__ = ()
 
     def trunc(self) -> Tensor:
         """Rounded towards zero; integers stay.

@@ -14,16 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
-from ..indexing.sorting import SortingMixin
+from ..face import Tensor
 from ..transforms.function import Function
 from .chebyshev import ERFCX, ERFINV, terms_of
 from .functions import odd
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 #: The greatest order of `polygamma`: its factor 170! is the last factorial that a float64 holds.
 MAX_POLYGAMMA = 170
@@ -32,10 +29,8 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 TWO_BY_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
 
-class SpecialMixin(SortingMixin):
+class Special(Tensor):
     """Special functions, element by element. Integers become the default float."""
-
-    __slots__ = ()
 
     # *** logarithms
 
@@ -79,7 +74,7 @@ class SpecialMixin(SortingMixin):
         >>> Tensor([0.0, 1.0, -1.0]).entr().tolist()
         [0.0, -0.0, -inf]
         """
-        return self._sloped(_Entr)
+        return self._sloped(_Entr.apply)
 
     def hypot(self, other: Any) -> Tensor:
         """sqrt(self² + other²), without overflow; infinite where one is, and its slope at 0 is 0.
@@ -87,7 +82,7 @@ class SpecialMixin(SortingMixin):
         >>> Tensor([3.0, 3e30]).hypot(Tensor([4.0, 4e30])).tolist()[0]
         5.0
         """
-        return self._sloped_pair(_Hypot, other)
+        return self._sloped_pair(_Hypot.apply, other)
 
     # *** the error function
 
@@ -97,7 +92,7 @@ class SpecialMixin(SortingMixin):
         >>> 2.0e-45 < Tensor([10.0], dtype="float64").erfc().item() < 2.1e-45
         True
         """
-        return self._sloped(_Erfc)
+        return self._sloped(_Erfc.apply)
 
     def erfcx(self) -> Tensor:
         """exp(x²)·erfc(x), which neither underflows nor cancels for large x.
@@ -105,7 +100,7 @@ class SpecialMixin(SortingMixin):
         >>> round(Tensor([1000.0]).erfcx().item() * 1000 * math.pi**0.5, 5)
         1.0
         """
-        return self._sloped(_Erfcx)
+        return self._sloped(_Erfcx.apply)
 
     def erfinv(self) -> Tensor:
         """The number whose error function is x: infinite at ±1, NaN outside.
@@ -113,7 +108,7 @@ class SpecialMixin(SortingMixin):
         >>> Tensor([0.0, 1.0, -1.0]).erfinv().tolist()
         [0.0, inf, -inf]
         """
-        return self._sloped(_Erfinv)
+        return self._sloped(_Erfinv.apply)
 
     def ndtr(self) -> Tensor:
         """The distribution function of the standard normal distribution.
@@ -142,7 +137,7 @@ class SpecialMixin(SortingMixin):
         >>> Tensor([0.5, 0.0]).ndtri().tolist()
         [0.0, -inf]
         """
-        return self._sloped(_Ndtri)
+        return self._sloped(_Ndtri.apply)
 
     def _sin_pi(self) -> Tensor:
         """sin(πx), exactly 0 at whole numbers: the whole part is taken off before π comes in."""

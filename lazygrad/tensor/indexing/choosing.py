@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from ...dtype import dtypes, least_upper_dtype
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to
-from ..base import TensorBase
-from ..elementwise.comparison import ComparisonMixin
+from ..face import Tensor
 from ..kinds import is_number
 from ..sources import check_fits, constant, plain_number, real_number
 
-if TYPE_CHECKING:
-    from ... import Tensor
 
-
-class ChoosingMixin(ComparisonMixin):
+class Choosing(Tensor):
     """Methods that choose between the elements of tensors."""
-
-    __slots__ = ()
 
     @overload
     def where(self, yes: Any, no: Any) -> Tensor: ...
@@ -42,7 +36,7 @@ class ChoosingMixin(ComparisonMixin):
         if yes is None and no is None:
             return self._bool().nonzero(as_tuple=True)
         if not dtypes.is_bool(self.dtype):
-            if isinstance(yes, ChoosingMixin) and dtypes.is_bool(yes.dtype):
+            if isinstance(yes, Tensor) and dtypes.is_bool(yes.dtype):
                 return yes.where(self, no)
             return (self != 0).where(yes, no)
         a, b = _weak_pair(self, yes, no)
@@ -55,19 +49,19 @@ class ChoosingMixin(ComparisonMixin):
         )
         return self._make(node, self, a, b)
 
-    def masked_fill(self, mask: TensorBase, value: Any) -> Tensor:
+    def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """`value` where the mask holds, this tensor elsewhere; the tensor's dtype stays.
 
         >>> Tensor([1, 2]).masked_fill(Tensor([True, False]), 9).tolist()
         [9, 2]
         """
-        if not isinstance(mask, ChoosingMixin) or not dtypes.is_bool(mask.dtype):
+        if not isinstance(mask, Tensor) or not dtypes.is_bool(mask.dtype):
             raise TypeError(f"masked_fill needs a bool mask, not {getattr(mask, 'dtype', mask)}")
         if not is_number(value):
             raise TypeError(f"masked_fill needs a number or a tensor to fill with, not {value!r}")
         filling = (
             value.cast(self.dtype)
-            if isinstance(value, TensorBase)
+            if isinstance(value, Tensor)
             else self._make(constant(real_number(value), self.dtype, self.device))
         )
         return mask.where(filling, self)
@@ -111,7 +105,7 @@ class ChoosingMixin(ComparisonMixin):
         """
         return self.clamp(min, max)
 
-    def lerp(self, end: TensorBase, weight: Any) -> Tensor:
+    def lerp(self, end: Tensor, weight: Any) -> Tensor:
         """self + (end - self) * weight.
 
         >>> Tensor([0.0]).lerp(Tensor([4.0]), 0.25).tolist()
@@ -123,17 +117,17 @@ class ChoosingMixin(ComparisonMixin):
 
 def _or_nan(condition: Tensor, limit: Any) -> Tensor:
     """Where a condition holds, and where a limit is NaN."""
-    if isinstance(limit, ChoosingMixin):
+    if isinstance(limit, Tensor):
         return condition | limit.isnan() if dtypes.is_float(limit.dtype) else condition
     return condition | True if limit != limit else condition
 
 
-def _weak_pair(condition: ChoosingMixin, yes: Any, no: Any) -> tuple[TensorBase, TensorBase]:
+def _weak_pair(condition: Tensor, yes: Any, no: Any) -> tuple[Tensor, Tensor]:
     """The two values of a choice as tensors: a number is weak beside a tensor, else it has its own dtype."""
     yes, no = plain_number(yes), plain_number(no)
-    if isinstance(yes, ChoosingMixin):
+    if isinstance(yes, Tensor):
         return yes, yes._operand(no)
-    if isinstance(no, ChoosingMixin):
+    if isinstance(no, Tensor):
         return no._operand(yes), no
     if isinstance(yes, (bool, int, float)) and isinstance(no, (bool, int, float)):
         dtype = least_upper_dtype(dtypes.from_py(yes), dtypes.from_py(no))

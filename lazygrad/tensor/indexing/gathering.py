@@ -6,7 +6,7 @@ range raises IndexError when a result is read, and of repeated places the last o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 from ...dtype import default_int, dtypes
 from ...gradient import filled, gather, scatter
@@ -15,19 +15,13 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to, movement, shape_text, vmax
 from ...shape.sizes import sub
-from ..base import TensorBase
 from ..creation import counting_dtype, iota, place_dtype
+from ..face import Tensor
 from .addresses import number, strides_of, wrapped
-from .subscripts import IndexingMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 
-class GatheringMixin(IndexingMixin):
+class Gathering(Tensor):
     """Methods that read and write along an axis by indices."""
-
-    __slots__ = ()
 
     def _index_along(self, dim: int, index: Any, shape: tuple[sint, ...], method: str) -> UOp:
         """Flat places of x[..., index, ...] along an axis, for an index with as many axes as the tensor."""
@@ -56,7 +50,7 @@ class GatheringMixin(IndexingMixin):
                 total = total + broadcast_to(movement.reshape(line, unit), shape)
         return inside.where(total, filled(shape, counting, -1))
 
-    def gather(self, dim: int, index: TensorBase) -> Tensor:
+    def gather(self, dim: int, index: Tensor) -> Tensor:
         """Elements picked along an axis: result[i][j] = self[index[i][j]][j] for axis 0.
 
         An index out of range raises IndexError when a result is read; under `CHECK_INDEX=0` it gives 0.
@@ -67,14 +61,14 @@ class GatheringMixin(IndexingMixin):
         [[2], [3]]
         """
         if self.ndim < 2 and index.ndim == 0:
-            return self.reshape(-1).gather(dim, index.reshape((1,))).reshape(())  # type: ignore[attr-defined]
+            return self.reshape(-1).gather(dim, index.reshape((1,))).reshape(())
         if self.ndim == 0 and index.ndim == 1:
             return self.reshape(1).gather(dim, index)
         node = self._index_along(dim, index, index.shape, "gather")
         flat = movement.reshape(self.uop, (self.numel(),))
         return self._make(gather(flat, node), self)
 
-    def take_along_dim(self, indices: TensorBase, dim: int | None = None) -> Tensor:
+    def take_along_dim(self, indices: Tensor, dim: int | None = None) -> Tensor:
         """`gather` with an index that broadcasts on the other axes; of the flattened tensor without `dim`.
 
         >>> Tensor([[1, 2], [3, 4]]).take_along_dim(Tensor([[1], [0]]), 1).tolist()
@@ -93,9 +87,7 @@ class GatheringMixin(IndexingMixin):
             axis, index.expand(tuple(index.shape[axis] if i == axis else s for i, s in enumerate(whole)))
         )
 
-    def scatter(
-        self, dim: int, index: TensorBase, src: TensorBase | float, reduce: str | None = None
-    ) -> Tensor:
+    def scatter(self, dim: int, index: Tensor, src: Tensor | float, reduce: str | None = None) -> Tensor:
         """A copy with values stored along an axis: result[index[i][j]][j] = src[i][j] for axis 0.
 
         reduce  None (the last of equal places stays), "add" or "multiply"
@@ -108,7 +100,7 @@ class GatheringMixin(IndexingMixin):
         op = {None: None, "add": Ops.ADD, "multiply": Ops.MUL}[reduce]
         return self._scattered(dim, index, src, op, "scatter")
 
-    def scatter_add(self, dim: int, index: TensorBase, src: TensorBase | float) -> Tensor:
+    def scatter_add(self, dim: int, index: Tensor, src: Tensor | float) -> Tensor:
         """A copy with values added along an axis, where places repeat too.
 
         >>> Tensor([0, 1]).scatter_add(0, Tensor([1, 1]), Tensor([5, 6])).tolist()
@@ -117,7 +109,7 @@ class GatheringMixin(IndexingMixin):
         return self._scattered(dim, index, src, Ops.ADD, "scatter_add")
 
     def _scattered(self, dim: int, index: Any, src: Any, op: Ops | None, method: str) -> Tensor:
-        if not isinstance(src, TensorBase):
+        if not isinstance(src, Tensor):
             src = self._make(filled(index.shape, self.dtype, src))
         if self.ndim < 2 and index.ndim == 0 and src.ndim == 0:
             line = self.reshape(-1)._scattered(dim, index.reshape(1), src.reshape(1), op, method)
@@ -139,7 +131,7 @@ class GatheringMixin(IndexingMixin):
         return self._make(movement.reshape(node, self.shape), self, values)
 
     def scatter_reduce(
-        self, dim: int, index: TensorBase, src: TensorBase | float, reduce: str, *, include_self: bool = True
+        self, dim: int, index: Tensor, src: Tensor | float, reduce: str, *, include_self: bool = True
     ) -> Tensor:
         """A copy with values combined along an axis: reduce is sum, prod, mean, amax or amin.
 
@@ -169,7 +161,7 @@ class GatheringMixin(IndexingMixin):
             result = result / counts if dtypes.is_float(self.dtype) else result // counts
         return result
 
-    def index_select(self, dim: int, index: TensorBase) -> Tensor:
+    def index_select(self, dim: int, index: Tensor) -> Tensor:
         """The slices of an axis that a line of integers names.
 
         >>> Tensor([[1, 2], [3, 4]]).index_select(1, Tensor([1])).tolist()

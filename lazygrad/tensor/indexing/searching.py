@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import ConstType, dtypes, least_upper_dtype
 from ...shape import shape_text, vmax
-from ..base import TensorBase
 from ..creation import counting_dtype, iota, place_dtype
-from ..reduce.statistics import StatisticsMixin
+from ..face import Tensor
 from .addresses import trusted
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 #: Up to this many candidates are compared one by one; more are sorted and searched.
 FEW = 64
 
 
-class SearchingMixin(StatisticsMixin):
+class Searching(Tensor):
     """Searching and counting."""
-
-    __slots__ = ()
 
     # *** order
 
@@ -32,7 +26,7 @@ class SearchingMixin(StatisticsMixin):
         right: bool = False,
         side: str | None = None,
         out_int32: bool = False,
-        sorter: TensorBase | None = None,
+        sorter: Tensor | None = None,
     ) -> Tensor:
         """Where in this sorted tensor values belong, so that it stays sorted: a search by halves.
 
@@ -74,7 +68,7 @@ class SearchingMixin(StatisticsMixin):
             step //= 2
         return found.reshape(shape).cast(dtypes.int32 if out_int32 else place_dtype(size))  # type: ignore[no-any-return]
 
-    def bucketize(self, boundaries: TensorBase, *, right: bool = False, out_int32: bool = False) -> Tensor:
+    def bucketize(self, boundaries: Tensor, *, right: bool = False, out_int32: bool = False) -> Tensor:
         """Between which of the sorted boundaries each element lies: how many are below it.
 
         right  whether boundaries that are equal count as below
@@ -86,7 +80,7 @@ class SearchingMixin(StatisticsMixin):
             raise ValueError(
                 f"bucketize needs a line of boundaries, not shape {shape_text(boundaries.shape)}"
             )
-        return boundaries.searchsorted(self, right=right, out_int32=out_int32)  # type: ignore[attr-defined, no-any-return]
+        return boundaries.searchsorted(self, right=right, out_int32=out_int32)
 
     def isin(self, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
         """Whether each element occurs in `test_elements`; with `invert`, whether it does not.
@@ -174,7 +168,7 @@ class SearchingMixin(StatisticsMixin):
     # *** how often
 
     @trusted()
-    def bincount(self, weights: TensorBase | None = None, minlength: int = 0) -> Tensor:
+    def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
         """How often each number from 0 on occurs in a line of integers, or the sum of their weights.
 
         It runs, to know the greatest.
@@ -237,7 +231,7 @@ class SearchingMixin(StatisticsMixin):
         bins: Any = 100,
         *,
         range: tuple[float, float] | None = None,
-        weight: TensorBase | None = None,
+        weight: Tensor | None = None,
         density: bool = False,
     ) -> tuple[Tensor, Tensor]:
         """(how many elements, or the sum of their weights, in each bin; the edges of the bins).
@@ -267,7 +261,7 @@ class SearchingMixin(StatisticsMixin):
         last = edges._window(0, count, count + 1)
         place = (x == last).where(count - 1, place)
         place = ((place < 0) | (x > last)).where(count, place)
-        amounts: Any = x._filled(1.0) if weight is None else weight.reshape((weight.numel(),)).cast(x.dtype)  # type: ignore[attr-defined]
+        amounts: Any = x._filled(1.0) if weight is None else weight.reshape((weight.numel(),)).cast(x.dtype)
         found = self.zeros(count, dtype=x.dtype, device=self.device).scatter_add(0, place, amounts)
         return found / (found.sum() * edges.diff()) if density else found, edges
 

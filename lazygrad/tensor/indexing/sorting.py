@@ -8,21 +8,16 @@ back where they came from.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...device import Device, Devices
-from ...dtype import DType, default_int, dtypes, to_dtype
+from ...dtype import default_int, dtypes
 from ...gradient import filled, gather
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_to, movement, prod, shape_of, shape_text, vmax
-from ..random.sampling import words
+from ..face import Tensor
 from ..transforms.function import Function
 from .addresses import places_in
-from .gathering import GatheringMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 #: The unsigned type of each size in bytes.
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
@@ -48,10 +43,8 @@ def sort_keys(x: UOp, descending: bool) -> UOp:
     return keys ^ greatest if descending else keys
 
 
-class SortingMixin(GatheringMixin):
+class Sorting(Tensor):
     """Methods that order elements along an axis."""
-
-    __slots__ = ()
 
     def _order(self, dim: int, descending: bool) -> tuple[UOp, int]:
         """The places along an axis in the order of the values, that axis last; and which axis it is."""
@@ -194,25 +187,6 @@ class SortingMixin(GatheringMixin):
         [1, 2, 3]
         """
         return self.sort(0)[0]
-
-    @classmethod
-    def randperm(
-        cls, n: int, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
-    ) -> Tensor:
-        """A random order of 0 ... n - 1: the order of as many random keys.
-
-        >>> sorted(Tensor.randperm(3).tolist())
-        [0, 1, 2]
-        """
-        if n < 0:
-            raise ValueError(f"randperm takes a count of elements, not {n}")
-        wanted = default_int() if dtype is None else to_dtype(dtype)
-        if n > dtypes.max(dtypes.int32):
-            raise NotImplementedError(f"randperm of more than 2**31 - 1 elements: {n}")
-        if n == 0:
-            return cls.zeros(0, dtype=wanted, device=device, **more)
-        key, _ = words(n, Device.canonicalize(device))
-        return cls._created(UOp(Ops.SORT, dtypes.int32, (key,)).cast(wanted), more.get("requires_grad"))
 
 
 def _last(rank: int, axis: int) -> tuple[int, ...]:

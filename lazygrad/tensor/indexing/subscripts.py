@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from ...dtype import default_int, dtypes
 from ...gradient import filled, gather, scatter
@@ -24,36 +24,17 @@ from ...ir.index import sint
 from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to, movement, resolve_equal, shape_of, shape_text, vmax
 from ...shape.sizes import add, as_size, sub, vmin
-from ..base import TensorBase
 from ..creation import counting_dtype, iota
+from ..face import Tensor
 from ..modes import mode
 from ..places import devices_text, meeting
-from ..random.sampling import RandomMixin
+from ..signatures import Parsed
 from ..storage import is_view
 from .addresses import aligned, every, number, places_in, strides_of, trusted, wrapped
 
-if TYPE_CHECKING:
-    from ... import Tensor
 
-
-class _Parsed(NamedTuple):
-    """An index taken apart.
-
-    Spans and steps of the axes, then new axes, dropped axes and tensors at axes of the rest.
-    """
-
-    spans: list[tuple[sint, sint]]
-    steps: list[int]
-    #: for each axis of the result before gathering: the axis of the source, or None for a new one
-    kept: list[int | None]
-    #: (place in `kept`, index tensor, whether the host has seen that it is in range)
-    tensors: list[tuple[int, Any, bool]]
-
-
-class IndexingMixin(RandomMixin):
+class Subscripts(Tensor):
     """Methods that read and write by index."""
-
-    __slots__ = ()
 
     # *** reading
 
@@ -62,12 +43,7 @@ class IndexingMixin(RandomMixin):
 
         Ints, slices, None, Ellipsis, lists, bool masks and integer tensors.
         """
-        if (
-            isinstance(key, TensorBase)
-            and dtypes.is_bool(key.dtype)
-            and key.shape == self.shape
-            and self.ndim
-        ):
+        if isinstance(key, Tensor) and dtypes.is_bool(key.dtype) and key.shape == self.shape and self.ndim:
             return self.masked_select(key)
         key, chosen = _bare_bools(key)
         if chosen is False:
@@ -94,7 +70,7 @@ class IndexingMixin(RandomMixin):
             axis = sum(not isinstance(entry, int) for entry in key[:first])
         return part._window(axis, 0, 0)
 
-    def _parse(self, key: Any) -> _Parsed:
+    def _parse(self, key: Any) -> Parsed:
         flat: list[Any] = []
         known: dict[int, tuple[str, int, int]] = {}  # of an index tensor: what it is, and the sizes it is for
         for given in key if isinstance(key, tuple) else (key,):
@@ -104,7 +80,7 @@ class IndexingMixin(RandomMixin):
                 known.update((id(t), ("a mask", size, size)) for t, size in zip(entry, shape, strict=True))
                 flat.extend(entry)
                 continue
-            if isinstance(entry, TensorBase) and entry is not given and entry.numel():
+            if isinstance(entry, Tensor) and entry is not given and entry.numel():
                 low, high = _extremes(given)
                 known[id(entry)] = ("an index", max(high + 1, -low), sys.maxsize)
             flat.append(entry)
@@ -119,7 +95,7 @@ class IndexingMixin(RandomMixin):
             flat.append(Ellipsis)
         where = next(i for i, e in enumerate(flat) if e is Ellipsis)
         flat[where : where + 1] = [slice(None)] * (self.ndim - used)
-        parsed = _Parsed([(0, size) for size in self.shape], [1] * self.ndim, [], [])
+        parsed = Parsed([(0, size) for size in self.shape], [1] * self.ndim, [], [])
         axis = 0
         for entry in flat:
             if entry is None:
@@ -128,7 +104,7 @@ class IndexingMixin(RandomMixin):
             if isinstance(entry, slice):
                 parsed.spans[axis], parsed.steps[axis] = self._span(entry, axis)
                 parsed.kept.append(axis)
-            elif isinstance(entry, TensorBase):
+            elif isinstance(entry, Tensor):
                 self._check_known(known.get(id(entry)), axis)
                 parsed.tensors.append((len(parsed.kept), entry, id(entry) in known))
                 parsed.kept.append(axis)
@@ -153,7 +129,7 @@ class IndexingMixin(RandomMixin):
             return entry
         if isinstance(entry, int):
             return entry
-        if isinstance(entry, TensorBase):
+        if isinstance(entry, Tensor):
             if dtypes.is_bool(entry.dtype):
                 return self._mask_positions(entry)
             if not dtypes.is_int(entry.dtype):
@@ -179,7 +155,7 @@ class IndexingMixin(RandomMixin):
             return int(entry.__index__())
         raise IndexError(f"an index is an int, slice, None, Ellipsis, list, array or tensor, not {entry!r}")
 
-    def _mask_positions(self, mask: TensorBase) -> list[Any]:
+    def _mask_positions(self, mask: Tensor) -> list[Any]:
         """A bool mask as one integer tensor for each of its axes. It runs, to know how many there are."""
         import numpy as np
 
@@ -218,7 +194,7 @@ class IndexingMixin(RandomMixin):
         end = add(size, end) if isinstance(end, int) and end < 0 else end
         return (begin, end), 1
 
-    def _sliced(self, parsed: _Parsed) -> Tensor:
+    def _sliced(self, parsed: Parsed) -> Tensor:
         """The part that slices, ints and None select: a view."""
         node = movement.shrink(self.uop, parsed.spans)
         back = [axis for axis, step in enumerate(parsed.steps) if step < 0]
@@ -279,7 +255,7 @@ class IndexingMixin(RandomMixin):
             raise RuntimeError("an index without tensors has no addresses")
         return valid.where(total, filled(shape, counting, -1)), shape
 
-    def masked_select(self, mask: TensorBase) -> Tensor:
+    def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where a mask holds, in one line. It runs, to know how many there are.
 
         >>> Tensor([1, 2]).masked_select(Tensor([False, True])).tolist()
@@ -299,7 +275,7 @@ class IndexingMixin(RandomMixin):
 
         The value broadcasts to that part and takes the tensor's dtype.
         """
-        if isinstance(key, TensorBase) and dtypes.is_bool(key.dtype):
+        if isinstance(key, Tensor) and dtypes.is_bool(key.dtype):
             self._set_masked(key, value)
             return
         key, chosen = _bare_bools(key)
@@ -316,7 +292,7 @@ class IndexingMixin(RandomMixin):
             if is_view(part.uop):
                 part.assign(written)
                 return
-        whole = _Parsed([(0, size) for size in self.shape], [1] * self.ndim, [], [])
+        whole = Parsed([(0, size) for size in self.shape], [1] * self.ndim, [], [])
         if (
             parsed.kept != list(range(self.ndim))
             or parsed.spans != whole.spans
@@ -329,19 +305,15 @@ class IndexingMixin(RandomMixin):
             return
         self._scatter_to(self, parsed.tensors, source)
 
-    def _written(self, value: Any) -> TensorBase:
-        source: TensorBase = self._operand(value) if isinstance(value, TensorBase) else self._lift(value)
-        if (
-            dtypes.is_float(source.dtype)
-            and not dtypes.is_float(self.dtype)
-            and isinstance(value, TensorBase)
-        ):
+    def _written(self, value: Any) -> Tensor:
+        source: Tensor = self._operand(value) if isinstance(value, Tensor) else self._lift(value)
+        if dtypes.is_float(source.dtype) and not dtypes.is_float(self.dtype) and isinstance(value, Tensor):
             raise TypeError(
                 f"values of {source.dtype} are not written into a tensor of {self.dtype}; cast them first"
             )
         return source.cast(self.dtype)
 
-    def _fitted(self, source: TensorBase, shape: tuple[sint, ...]) -> Tensor:
+    def _fitted(self, source: Tensor, shape: tuple[sint, ...]) -> Tensor:
         """A value broadcast to the part it is written to.
 
         Leading axes of size 1 may be left out, as in numpy.
@@ -358,14 +330,14 @@ class IndexingMixin(RandomMixin):
                 f"to a part of shape {shape_text(shape)}"
             ) from None
 
-    def _scatter_to(self, target: Any, tensors: Sequence[tuple[int, Any, bool]], source: TensorBase) -> None:
+    def _scatter_to(self, target: Any, tensors: Sequence[tuple[int, Any, bool]], source: Tensor) -> None:
         index, shape = target._flat_index(tensors)
         values = self._fitted(source, shape)
         flat = movement.reshape(target.uop, (target.numel(),))
         node = scatter(flat, index, values.uop, None)
         target.assign(self._make(movement.reshape(node, target.shape), target, values))
 
-    def _set_through(self, parsed: _Parsed, source: TensorBase) -> None:
+    def _set_through(self, parsed: Parsed, source: Tensor) -> None:
         """Slices with tensors, with gradients, or that are no view.
 
         The flat places of the part, taken from a tensor of all places.

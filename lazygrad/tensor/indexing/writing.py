@@ -8,26 +8,20 @@ read; under `CHECK_INDEX=0` it is dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import ConstType, dtypes
 from ...gradient import scatter
 from ...ir.ops import Ops
 from ...shape import broadcast_shapes, movement, shape_text
-from ..base import TensorBase
+from ..face import Tensor
 from ..kinds import is_number, is_tensor
-from ..likeness import LikenessMixin
 from ..sources import check_fits, real_number
 from .addresses import checked, is_below, places_in, trusted
 
-if TYPE_CHECKING:
-    from ... import Tensor
 
-
-class WritingMixin(LikenessMixin):
+class Writing(Tensor):
     """Methods that give a copy with parts replaced."""
-
-    __slots__ = ()
 
     def _along(self, dim: int, index: Any, source: Any, name: str) -> tuple[int, Tensor]:
         """An axis, and a line of indices spread over the shape of `source`."""
@@ -54,17 +48,17 @@ class WritingMixin(LikenessMixin):
         unit = (-1,) + (1,) * (self.ndim - axis - 1) if self.ndim else ()
         return axis, line.reshape(unit).expand(shape)
 
-    def index_add(self, dim: int, index: TensorBase, source: TensorBase, *, alpha: ConstType = 1) -> Tensor:
+    def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: ConstType = 1) -> Tensor:
         """A copy with alpha·source[i] added to the slice index[i] of an axis, where indices repeat too.
 
         >>> Tensor([1, 1]).index_add(0, Tensor([0, 0]), Tensor([2, 3])).tolist()
         [6, 1]
         """
         axis, places = self._along(dim, index, source, "index_add")
-        values: Any = source if alpha == 1 else source * alpha  # type: ignore[operator]
+        values: Any = source if alpha == 1 else source * alpha
         return self.scatter_add(axis, places, values.cast(self.dtype))
 
-    def index_copy(self, dim: int, index: TensorBase, source: TensorBase) -> Tensor:
+    def index_copy(self, dim: int, index: Tensor, source: Tensor) -> Tensor:
         """A copy with source[i] stored as the slice index[i] of an axis.
 
         >>> Tensor([1, 2, 3]).index_copy(0, Tensor([2, 0]), Tensor([7, 8])).tolist()
@@ -73,7 +67,7 @@ class WritingMixin(LikenessMixin):
         axis, places = self._along(dim, index, source, "index_copy")
         return self.scatter(axis, places, source)
 
-    def index_fill(self, dim: int, index: TensorBase, value: Any) -> Tensor:
+    def index_fill(self, dim: int, index: Tensor, value: Any) -> Tensor:
         """A copy with a number (or 0-d tensor) in the slices of an axis that a line of integers names.
 
         >>> Tensor([1, 2, 3]).index_fill(0, Tensor([0, -1]), 9).tolist()
@@ -82,13 +76,13 @@ class WritingMixin(LikenessMixin):
         axis = 0 if self.ndim == 0 else self._axis(dim)
         if not is_number(value):
             raise TypeError(f"index_fill takes a number or a 0-d tensor, not {value!r}")
-        if isinstance(value, TensorBase) and value.ndim:
+        if isinstance(value, Tensor) and value.ndim:
             raise ValueError(
                 f"index_fill takes a number or a 0-d tensor, not shape {shape_text(value.shape)}"
             )
         filling: Any = (
             value.cast(self.dtype)
-            if isinstance(value, TensorBase)
+            if isinstance(value, Tensor)
             else self.full((), value, dtype=self.dtype, device=self.device)
         )
         count = index.numel()
@@ -96,7 +90,7 @@ class WritingMixin(LikenessMixin):
         return self.index_copy(axis, index, filling.expand(shape))
 
     def index_reduce(
-        self, dim: int, index: TensorBase, source: TensorBase, reduce: str, *, include_self: bool = True
+        self, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
     ) -> Tensor:
         """A copy with source[i] combined into the slice index[i] of an axis: prod, mean, amax or amin.
 
@@ -123,7 +117,7 @@ class WritingMixin(LikenessMixin):
         node = scatter(flat, places, source.uop, Ops.ADD if accumulate else None)
         return self._make(movement.reshape(node, self.shape), self, source)
 
-    def put(self, index: TensorBase, source: TensorBase, accumulate: bool = False) -> Tensor:
+    def put(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
         """A copy with values at places of the flattened tensor: stored, or added where `accumulate`.
 
         >>> Tensor([[1, 2], [3, 4]]).put(Tensor([3, 0]), Tensor([8, 9])).tolist()
@@ -134,12 +128,12 @@ class WritingMixin(LikenessMixin):
                 f"put needs a value for each index, not {shape_text(source.shape)} for "
                 f"{shape_text(index.shape)}"
             )
-        flat, line = self.flatten(), index.reshape((index.numel(),))  # type: ignore[attr-defined]
-        values = source.reshape((source.numel(),))  # type: ignore[attr-defined]
+        flat, line = self.flatten(), index.reshape((index.numel(),))
+        values = source.reshape((source.numel(),))
         made = flat.scatter_add(0, line, values) if accumulate else flat.scatter(0, line, values)
         return made.reshape(self.shape)
 
-    def put_along_dim(self, indices: TensorBase, values: TensorBase | float, dim: int) -> Tensor:
+    def put_along_dim(self, indices: Tensor, values: Tensor | float, dim: int) -> Tensor:
         """A copy with values stored along an axis at indices that broadcast on the others (numpy's
         `put_along_axis`).
 
@@ -150,12 +144,12 @@ class WritingMixin(LikenessMixin):
         whole = tuple(indices.shape[axis] if i == axis else s for i, s in enumerate(self.shape))
         source = (
             values
-            if isinstance(values, TensorBase)
+            if isinstance(values, Tensor)
             else self.full((), values, dtype=self.dtype, device=self.device)
         )
-        return self.scatter(axis, indices.expand(whole), source.expand(whole))  # type: ignore[attr-defined]
+        return self.scatter(axis, indices.expand(whole), source.expand(whole))
 
-    def masked_scatter(self, mask: TensorBase, source: TensorBase) -> Tensor:
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """A copy in which the places where a mask holds take the elements of `source`, one after another.
 
         Fewer elements than places raise IndexError when a result is read; under `CHECK_INDEX=0` they leave
@@ -173,7 +167,7 @@ class WritingMixin(LikenessMixin):
         shape = broadcast_shapes(self.shape, mask.shape)
         wide: Any = self._make(movement.broadcast_to(mask.uop, shape))
         turn = wide.flatten().cumsum(0) - 1
-        line = source.reshape((source.numel(),))  # type: ignore[attr-defined]
+        line = source.reshape((source.numel(),))
         if line.shape[0]:  # else the mask holds nowhere, or the index says what is wrong
             good = is_below(turn.uop, line.shape[0]) | wide.flatten().logical_not().uop
             turn = turn._make(checked(turn.uop, good, turn.uop, line.shape[0]), turn)
@@ -195,7 +189,7 @@ class WritingMixin(LikenessMixin):
         node = scatter(flat, part.uop, values.uop, None)
         return self._make(movement.reshape(node, self.shape), self, values)
 
-    def select_scatter(self, src: TensorBase, dim: int, index: int) -> Tensor:
+    def select_scatter(self, src: Tensor, dim: int, index: int) -> Tensor:
         """A copy with one slice of an axis replaced.
 
         >>> Tensor([[1, 2], [3, 4]]).select_scatter(Tensor([8, 9]), 1, 0).tolist()
@@ -204,7 +198,7 @@ class WritingMixin(LikenessMixin):
         return self._replaced(lambda x: x.select(dim, index), src, "select_scatter")
 
     def slice_scatter(
-        self, src: TensorBase, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+        self, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
     ) -> Tensor:
         """A copy with the part `start:end:step` of an axis replaced.
 
@@ -215,7 +209,7 @@ class WritingMixin(LikenessMixin):
         key = (slice(None),) * axis + (slice(start, end, step),)
         return self._replaced(lambda x: x[key], src, "slice_scatter")
 
-    def diagonal_scatter(self, src: TensorBase, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    def diagonal_scatter(self, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
         """A copy with a diagonal replaced.
 
         >>> Tensor([[1, 2], [3, 4]]).diagonal_scatter(Tensor([8, 9])).tolist()
@@ -263,7 +257,7 @@ class WritingMixin(LikenessMixin):
         """
         return self.fill_(0)
 
-    def copy_(self, src: TensorBase) -> Any:
+    def copy_(self, src: Tensor) -> Any:
         """Write the values of another tensor, which broadcasts and is cast, into this one's memory.
 
         >>> Tensor([1, 2]).copy_(Tensor([3.5])).tolist()

@@ -7,24 +7,18 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import DType, dtypes, least_upper_dtype, sum_acc_dtype, to_dtype
 from ...ir.ops import Ops
 from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
-from ..base import TensorBase
-from ..reduce.running import RunningMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
 
 
-class LinalgMixin(RunningMixin):
+class Contractions(Tensor):
     """Contractions."""
 
-    __slots__ = ()
-
-    def _contracted(self, other: TensorBase, axes: Sequence[int], dtype: DType | str | None = None) -> Tensor:
+    def _contracted(self, other: Tensor, axes: Sequence[int], dtype: DType | str | None = None) -> Tensor:
         """The sum of the product along axes (which keep size 1), accumulated in a dtype wide enough.
 
         16-bit factors are widened before the product, whose rounding would else be lost.
@@ -93,7 +87,7 @@ class LinalgMixin(RunningMixin):
     def __rmatmul__(self, other: Any) -> Tensor:
         return self.matmul(other, reverse=True)
 
-    def mm(self, mat2: TensorBase) -> Tensor:
+    def mm(self, mat2: Tensor) -> Tensor:
         """The product of two matrices.
 
         >>> Tensor([[1, 2]]).mm(Tensor([[3], [4]])).tolist()
@@ -102,7 +96,7 @@ class LinalgMixin(RunningMixin):
         self._need_axes("mm", 2, self, mat2)
         return self.dot(mat2)
 
-    def bmm(self, mat2: TensorBase) -> Tensor:
+    def bmm(self, mat2: Tensor) -> Tensor:
         """The products of two batches of matrices.
 
         >>> Tensor.ones(2, 1, 3).bmm(Tensor.ones(2, 3, 1)).tolist()
@@ -111,7 +105,7 @@ class LinalgMixin(RunningMixin):
         self._need_axes("bmm", 3, self, mat2)
         return self.dot(mat2)
 
-    def mv(self, vec: TensorBase) -> Tensor:
+    def mv(self, vec: Tensor) -> Tensor:
         """A matrix times a line.
 
         >>> Tensor([[1, 2]]).mv(Tensor([3, 4])).tolist()
@@ -122,12 +116,12 @@ class LinalgMixin(RunningMixin):
         return self.dot(vec)
 
     @staticmethod
-    def _need_axes(name: str, rank: int, *tensors: TensorBase) -> None:
+    def _need_axes(name: str, rank: int, *tensors: Tensor) -> None:
         for tensor in tensors:
             if tensor.ndim != rank:
                 raise ValueError(f"{name} needs {rank} axes, not shape {shape_text(tensor.shape)}")
 
-    def outer(self, vec2: TensorBase) -> Tensor:
+    def outer(self, vec2: Tensor) -> Tensor:
         """All products of the elements of two lines.
 
         >>> Tensor([1, 2]).outer(Tensor([3, 4])).tolist()
@@ -147,7 +141,7 @@ class LinalgMixin(RunningMixin):
             return self * right
         return self.tensordot(right, ([-1], [-1]))
 
-    def vdot(self, other: TensorBase) -> Tensor:
+    def vdot(self, other: Tensor) -> Tensor:
         """The inner product of two lines.
 
         >>> Tensor([1, 2]).vdot(Tensor([3, 4])).item()
@@ -165,7 +159,7 @@ class LinalgMixin(RunningMixin):
         self._need_axes("trace", 2, self)
         return self.diagonal().sum()
 
-    def tensordot(self, other: TensorBase, dims: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+    def tensordot(self, other: Tensor, dims: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
         """The sum of products over the last `dims` axes of this tensor and the first of the other.
 
         dims  a number of axes, or (axes of this tensor, axes of the other), which meet in pairs
@@ -225,7 +219,7 @@ class LinalgMixin(RunningMixin):
             operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
         )
         for operand in tensors:
-            if not isinstance(operand, TensorBase):
+            if not isinstance(operand, Tensor):
                 raise TypeError(f"einsum takes tensors, not {operand!r}")
         inputs, output = _parsed(formula, tensors)
         letters = sorted(set("".join(inputs)))
@@ -264,7 +258,7 @@ def _diagonals(names: str, operand: Any) -> tuple[str, Any]:
     return names, operand
 
 
-def _parsed(formula: str, tensors: Sequence[TensorBase]) -> tuple[list[str], str]:
+def _parsed(formula: str, tensors: Sequence[Tensor]) -> tuple[list[str], str]:
     """The letters of each operand and of the result; `...` becomes letters of its own."""
     text = formula.replace(" ", "")
     left, arrow, right = text.partition("->")

@@ -10,68 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from ...dtype import dtypes, least_upper_dtype
 from ...shape import shape_text, vmax
-from ..base import TensorBase
+from ..face import Tensor
+from ..signatures import LU, QR, SVD, Eigh, LeastSquares, SignLog
 from . import matrix_functions as functions
-from .fourier import FourierMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 
-class QR(NamedTuple):
-    """Q with orthonormal columns, R upper triangular."""
-
-    Q: Tensor
-    R: Tensor
-
-
-class SVD(NamedTuple):
-    """Columns of U and rows of Vh are singular vectors, S the singular values from the greatest on."""
-
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
-
-
-class Eigh(NamedTuple):
-    """Eigenvalues from the least on, and eigenvectors in columns."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class SignLog(NamedTuple):
-    """The sign of a determinant, and the logarithm of its size."""
-
-    sign: Tensor
-    logabsdet: Tensor
-
-
-class LU(NamedTuple):
-    """P·L·U: a permutation, a lower triangle with ones on its diagonal, an upper triangle."""
-
-    P: Tensor
-    L: Tensor
-    U: Tensor
-
-
-class LeastSquares(NamedTuple):
-    """What `lstsq` found: see there."""
-
-    solution: Tensor
-    residuals: Tensor
-    rank: Tensor
-    singular_values: Tensor
-
-
-class DecompositionsMixin(FourierMixin):
+class Decompositions(Tensor):
     """Decompositions of matrices in the last two axes; the axes before are a batch."""
-
-    __slots__ = ()
 
     def _matrices(self, name: str, square: bool = False) -> Tensor:
         """Matrices in a dtype that LAPACK has."""
@@ -165,7 +114,7 @@ class DecompositionsMixin(FourierMixin):
         made: Tensor = functions.PseudoInverse.apply(self._matrices("pinv"), rtol)
         return made.cast(self._float().dtype)
 
-    def lstsq(self, B: Any, rcond: float | None = None) -> LeastSquares:
+    def lstsq(self, B: Any, rcond: float | None = None) -> LeastSquares[Tensor]:
         """The X that makes |self @ X - B| least (of several the shortest), by the pseudoinverse.
 
         solution, residuals (the sums of squares of self @ X - B, empty where the rank is not full or m <= n),
@@ -205,7 +154,7 @@ class DecompositionsMixin(FourierMixin):
         made: Tensor = functions.Determinant.apply(self._matrices("det", True))
         return made.cast(self._float().dtype)
 
-    def slogdet(self) -> SignLog:
+    def slogdet(self) -> SignLog[Tensor]:
         """The sign of the determinant and the logarithm of its size, which neither overflows.
 
         >>> [round(t.item(), 5) for t in Tensor([[0.0, 1.0], [1.0, 0.0]]).slogdet()]
@@ -256,7 +205,7 @@ class DecompositionsMixin(FourierMixin):
         identity = self.eye(self._square("cholesky_inverse"), dtype=self._float().dtype, device=self.device)
         return identity.expand(self.shape).cholesky_solve(self._float(), upper)
 
-    def qr(self, mode: str = "reduced") -> QR:
+    def qr(self, mode: str = "reduced") -> QR[Tensor]:
         """Q @ R = self, Q with orthonormal columns and R upper triangular.
 
         mode  "reduced": Q (m, k) and R (k, n), k the less of both; "complete": Q (m, m) and R (m, n), which
@@ -274,7 +223,7 @@ class DecompositionsMixin(FourierMixin):
         q, r = functions.QR.apply(a)
         return QR(self.zeros(0, dtype=a.dtype, device=a.device) if mode == "r" else q, r)
 
-    def svd(self, full_matrices: bool = True) -> SVD:
+    def svd(self, full_matrices: bool = True) -> SVD[Tensor]:
         """U @ diag(S) @ Vh = self, the singular values S from the greatest on.
 
         full_matrices  U (m, m) and Vh (n, n); else U (m, k) and Vh (k, n), k the less of both. Nothing flows
@@ -297,7 +246,7 @@ class DecompositionsMixin(FourierMixin):
         values: Tensor = functions.SVD.apply(self._matrices("svdvals"), False)[1]
         return values
 
-    def eigh(self, UPLO: str = "L") -> Eigh:
+    def eigh(self, UPLO: str = "L") -> Eigh[Tensor]:
         """Eigenvalues (from the least on) and eigenvectors (in columns) of symmetric matrices, of which the
         lower triangle is read ("L"), or the upper one ("U").
 
@@ -318,7 +267,7 @@ class DecompositionsMixin(FourierMixin):
         """
         return self.eigh(UPLO).eigenvalues
 
-    def lu(self, *, pivot: bool = True) -> LU:
+    def lu(self, *, pivot: bool = True) -> LU[Tensor]:
         """P @ L @ U = self: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
 
         Columns are pivoted by the greatest element; there is no form without.
@@ -334,9 +283,9 @@ class DecompositionsMixin(FourierMixin):
 
     def matrix_rank(
         self,
-        rtol: float | TensorBase | None = None,
+        rtol: float | Tensor | None = None,
         *,
-        atol: float | TensorBase | None = None,
+        atol: float | Tensor | None = None,
         hermitian: bool = False,
     ) -> Tensor:
         """How many singular values are above max(atol, rtol · the greatest); rtol as in `pinv`.
@@ -350,7 +299,7 @@ class DecompositionsMixin(FourierMixin):
         values = a.eigvalsh().abs() if hermitian else a.svdvals()
         if 0 in a.shape[-2:]:
             return values.cast(dtypes.int32).sum(-1)
-        given = atol is not None and (isinstance(atol, TensorBase) or atol > 0)
+        given = atol is not None and (isinstance(atol, Tensor) or atol > 0)
         if rtol is None:
             rtol = 0.0 if given else max(map(vmax, a.shape[-2:])) * dtypes.finfo(a.dtype).eps
         greatest = values.max(-1)

@@ -19,13 +19,13 @@ from ...device import Devices
 from ...dtype import DType, default_float, dtypes, numpy_name, to_dtype
 from ...shape import shape_text, vmax
 from ..arguments import at_most
-from ..shape.movement import Axis, checked_axis
-from .products import ProductsMixin
+from ..face import Tensor
+from ..shape.movement import checked_axis
+from ..signatures import Axis
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ... import Tensor
 
 #: A longer axis is a mistake: its factors alone would take gigabytes.
 MOST_SAMPLES = 1 << 26
@@ -34,10 +34,8 @@ SMALL = 32
 NORMS = ("backward", "ortho", "forward")
 
 
-class FourierMixin(ProductsMixin):
+class Fourier(Tensor):
     """Fourier transforms."""
-
-    __slots__ = ()
 
     # *** one axis
 

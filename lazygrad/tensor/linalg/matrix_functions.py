@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...dtype import dtypes
 from ...shape import shape_text, vmax
+from ..face import Tensor
 from ..transforms.function import Function
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from ... import Tensor
 
 
 def _numpy() -> Any:

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
 from ...shape import resolve_equal, shape_text
 from ..arguments import at_most
-from ..indexing.searching import SearchingMixin
-from ..shape.movement import Axis
+from ..face import Tensor
+from ..signatures import Axis
 from ..transforms.constant import Flat
-
-if TYPE_CHECKING:
-    from ... import Tensor
-    from ..base import TensorBase
 
 #: More steps than this are a mistake: each is recorded by itself.
 MOST_STEPS = 1 << 10
 
 
-class ProductsMixin(SearchingMixin):
+class Products(Tensor):
     """Products of tensors, and distances."""
-
-    __slots__ = ()
 
     # *** products with sums
 
@@ -35,7 +29,7 @@ class ProductsMixin(SearchingMixin):
             return scaled + self._filled(0)  # type: ignore[no-any-return]
         return (self if beta == 1 else self * beta) + scaled  # type: ignore[no-any-return]
 
-    def baddbmm(self, batch1: TensorBase, batch2: TensorBase, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta·self + alpha·(batch1 @ batch2), of two batches of matrices.
 
         >>> Tensor.ones(1, 1, 1).baddbmm(Tensor([[[2.0]]]), Tensor([[[3.0]]])).tolist()
@@ -43,7 +37,7 @@ class ProductsMixin(SearchingMixin):
         """
         return self._mixed(self._operand(batch1).bmm(batch2), beta, alpha)
 
-    def addbmm(self, batch1: TensorBase, batch2: TensorBase, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta·self + alpha·(the sum of the products of two batches of matrices).
 
         >>> Tensor.zeros(1, 1).addbmm(Tensor.ones(2, 1, 1), Tensor.ones(2, 1, 1)).tolist()
@@ -51,7 +45,7 @@ class ProductsMixin(SearchingMixin):
         """
         return self._mixed(self._operand(batch1).bmm(batch2).sum(0), beta, alpha)
 
-    def addmv(self, mat: TensorBase, vec: TensorBase, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta·self + alpha·(matrix @ line).
 
         >>> Tensor([1.0]).addmv(Tensor([[2.0, 3.0]]), Tensor([1.0, 1.0])).tolist()
@@ -59,7 +53,7 @@ class ProductsMixin(SearchingMixin):
         """
         return self._mixed(self._operand(mat).mv(vec), beta, alpha)
 
-    def addr(self, vec1: TensorBase, vec2: TensorBase, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta·self + alpha·(all products of two lines).
 
         >>> Tensor.zeros(1, 2).addr(Tensor([2.0]), Tensor([3.0, 4.0])).tolist()
@@ -107,7 +101,7 @@ class ProductsMixin(SearchingMixin):
                 )
         return self.roll(-1, axis) * right.roll(1, axis) - self.roll(1, axis) * right.roll(-1, axis)
 
-    def chain_matmul(self, *others: TensorBase) -> Tensor:
+    def chain_matmul(self, *others: Tensor) -> Tensor:
         """The product of several matrices, in the order that takes the fewest multiplications.
 
         >>> Tensor([[2]]).chain_matmul(Tensor([[3]]), Tensor([[4]])).tolist()
@@ -127,13 +121,13 @@ class ProductsMixin(SearchingMixin):
 
         return product(0, len(matrices) - 1)  # type: ignore[no-any-return]
 
-    def multi_dot(self, *others: TensorBase) -> Tensor:
+    def multi_dot(self, *others: Tensor) -> Tensor:
         """`chain_matmul` by its name in `linalg`.
 
         >>> Tensor([[2]]).multi_dot(Tensor([[3]])).tolist()
         [[6]]
         """
-        return ProductsMixin.chain_matmul(self, *others)
+        return Products.chain_matmul(self, *others)
 
     # *** norms and distances
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import default_int, dtypes
 from ...shape import shape_text
 from ..arguments import at_most
 from ..creation import iota
-from .pooling import PoolingMixin, greatest
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
+from ..signatures import Adaptive
+from .pooling import greatest
 
 #: More windows than this are a mistake: each is laid out on the host.
 MOST_PARTS = 1 << 20
 
-Adaptive = int | Sequence[int | None]
 
-
-class AdaptivePoolingMixin(PoolingMixin):
+class AdaptivePooling(Tensor):
     """Methods that look at windows of sizes that follow from the result's."""
-
-    __slots__ = ()
 
     def _adaptive(self, output_size: Adaptive, count: int, name: str) -> tuple[int, ...]:
         sizes = (output_size,) * count if isinstance(output_size, int) else tuple(output_size)

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from ...dtype import dtypes, least_upper_dtype
 from ...shape import shape_text
-from ..base import TensorBase
-from .normalization import NormalizationMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
 
 
-class AttentionMixin(NormalizationMixin):
+class Attention(Tensor):
     """Scaled dot-product attention, and what turns positions into angles."""
-
-    __slots__ = ()
 
     def scaled_dot_product_attention(
         self,
-        key: TensorBase,
-        value: TensorBase,
-        attn_mask: TensorBase | None = None,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
         dropout_p: float = 0.0,
         is_causal: bool = False,
         enable_gqa: bool = False,
@@ -78,7 +71,7 @@ class AttentionMixin(NormalizationMixin):
         seen = total > 0
         return seen.where(e / seen.where(total, 1.0), 0.0)
 
-    def rotary_embedding(self, cos: TensorBase, sin: TensorBase, interleaved: bool = False) -> Tensor:
+    def rotary_embedding(self, cos: Tensor, sin: Tensor, interleaved: bool = False) -> Tensor:
         """Pairs of the last axis turned by angles: RoPE (Su et al. 2021).
 
         cos, sin     (..., positions, depth / 2), of the angle of each pair

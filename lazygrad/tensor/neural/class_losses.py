@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import default_int, dtypes, least_upper_dtype
 from ...ir.index import sint
 from ...shape import prod, resolve_equal, shape_text
-from ..base import TensorBase
 from ..creation import iota, place_dtype
+from ..face import Tensor
 from ..indexing.addresses import checked, is_below, is_checking, trusted
-from .attention import AttentionMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -28,10 +24,8 @@ def _check_smoothing(share: float) -> None:
         raise ValueError(f"label_smoothing is a share in [0, 1], not {share}")
 
 
-class ClassLossMixin(AttentionMixin):
+class ClassLosses(Tensor):
     """Losses of class numbers and probabilities."""
-
-    __slots__ = ()
 
     def one_hot(self, num_classes: int = -1) -> Tensor:
         """Class numbers as lines with a 1 at the class, on a new last axis.
@@ -84,11 +78,11 @@ class ClassLossMixin(AttentionMixin):
 
     def cross_entropy(
         self,
-        Y: TensorBase,
+        Y: Tensor,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
         *,
-        weight: TensorBase | None = None,
+        weight: Tensor | None = None,
         ignore_index: int = -100,
     ) -> Tensor:
         """The cross entropy of logits with classes on axis 1 (on axis 0 of a single line).
@@ -125,8 +119,8 @@ class ClassLossMixin(AttentionMixin):
 
     def nll_loss(
         self,
-        Y: TensorBase,
-        weight: TensorBase | None = None,
+        Y: Tensor,
+        weight: Tensor | None = None,
         ignore_index: int | None = None,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
@@ -181,7 +175,7 @@ class ClassLossMixin(AttentionMixin):
         return losses.sum() / weights.sum()
 
     def sparse_categorical_crossentropy(
-        self, Y: TensorBase, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
+        self, Y: Tensor, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
     ) -> Tensor:
         """The cross entropy of logits with classes on the last axis.
 
@@ -231,10 +225,10 @@ class ClassLossMixin(AttentionMixin):
 
     def multi_margin_loss(
         self,
-        target: TensorBase,
+        target: Tensor,
         p: int = 1,
         margin: float = 1.0,
-        weight: TensorBase | None = None,
+        weight: Tensor | None = None,
         reduction: str = "mean",
     ) -> Tensor:
         """Σ max(0, margin - x[y] + x[i])^p over all classes i but y, divided by their number.
@@ -275,7 +269,7 @@ class ClassLossMixin(AttentionMixin):
             )
         return y
 
-    def multilabel_margin_loss(self, target: TensorBase, reduction: str = "mean") -> Tensor:
+    def multilabel_margin_loss(self, target: Tensor, reduction: str = "mean") -> Tensor:
         """Σ max(0, 1 - (x[y] - x[i])) over wanted classes y and others i, divided by the number of classes.
 
         target  of the shape (batch, classes) or (classes,): class numbers, up to the first negative one
@@ -300,7 +294,7 @@ class ClassLossMixin(AttentionMixin):
         return counted.where(over, 0.0).sum((-1, -2)).div(self.shape[-1])._reduced(reduction)
 
     def multilabel_soft_margin_loss(
-        self, target: TensorBase, weight: TensorBase | None = None, reduction: str = "mean"
+        self, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
     ) -> Tensor:
         """The mean over classes of the cross entropy of logits with 0 or 1, for each sample.
 
@@ -315,9 +309,9 @@ class ClassLossMixin(AttentionMixin):
 
     def ctc_loss(
         self,
-        targets: TensorBase,
-        input_lengths: TensorBase | Sequence[int],
-        target_lengths: TensorBase | Sequence[int],
+        targets: Tensor,
+        input_lengths: Tensor | Sequence[int],
+        target_lengths: Tensor | Sequence[int],
         blank: int = 0,
         reduction: str = "mean",
         zero_infinity: bool = False,

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import DType
 from ...ir.index import sint
 from ...shape import prod, resolve_equal, shape_text
-from ..base import TensorBase
-from ..elementwise.activation import ActivationMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
-
-Several = int | Sequence[int]
+from ..face import Tensor
+from ..signatures import Several
 
 
 def each(value: Several, count: int, name: str) -> tuple[int, ...]:
@@ -40,15 +35,13 @@ def paddings(padding: Several, count: int) -> tuple[tuple[int, int], ...]:
     return tuple((p, p) for p in each(values, count, "padding"))
 
 
-class ConvolutionMixin(ActivationMixin):
+class Convolution(Tensor):
     """Sums of products over windows."""
-
-    __slots__ = ()
 
     def conv2d(
         self,
-        weight: TensorBase,
-        bias: TensorBase | None = None,
+        weight: Tensor,
+        bias: Tensor | None = None,
         groups: int = 1,
         stride: Several = 1,
         dilation: Several = 1,
@@ -88,7 +81,7 @@ class ConvolutionMixin(ActivationMixin):
         result = grouped.permute(order)._contracted(factors, summed, dtype).reshape((batch, out, *places))
         return result if bias is None else result + self._operand(bias).reshape((1, out, *((1,) * count)))
 
-    def conv1d(self, weight: TensorBase, bias: TensorBase | None = None, **options: Any) -> Tensor:
+    def conv1d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """A convolution over one axis; see `conv2d`.
 
         >>> Tensor.ones(1, 1, 4).conv1d(Tensor.ones(1, 1, 2), stride=2).tolist()
@@ -97,7 +90,7 @@ class ConvolutionMixin(ActivationMixin):
         self._need_weights("conv1d", 1, weight)
         return self.conv2d(weight, bias, **options)
 
-    def conv3d(self, weight: TensorBase, bias: TensorBase | None = None, **options: Any) -> Tensor:
+    def conv3d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """A convolution over three axes; see `conv2d`.
 
         >>> Tensor.ones(1, 1, 2, 2, 2).conv3d(Tensor.ones(1, 1, 2, 2, 2)).tolist()
@@ -107,7 +100,7 @@ class ConvolutionMixin(ActivationMixin):
         return self.conv2d(weight, bias, **options)
 
     def _check_convolution(
-        self, weight: TensorBase, bias: TensorBase | None, groups: int, out: sint, mul_groups: bool
+        self, weight: Tensor, bias: Tensor | None, groups: int, out: sint, mul_groups: bool
     ) -> None:
         if weight.ndim < 3 or self.ndim != weight.ndim:
             raise ValueError(
@@ -130,8 +123,8 @@ class ConvolutionMixin(ActivationMixin):
 
     def conv_transpose2d(
         self,
-        weight: TensorBase,
-        bias: TensorBase | None = None,
+        weight: Tensor,
+        bias: Tensor | None = None,
         groups: int = 1,
         stride: Several = 1,
         dilation: Several = 1,
@@ -186,7 +179,7 @@ class ConvolutionMixin(ActivationMixin):
         padded = x.pad(((0, 0), (0, 0), *around))
         return padded.conv2d(turned, bias, groups=groups, dilation=gaps)
 
-    def conv_transpose1d(self, weight: TensorBase, bias: TensorBase | None = None, **options: Any) -> Tensor:
+    def conv_transpose1d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """The transpose of a convolution over one axis; see `conv_transpose2d`.
 
         >>> Tensor([[[1.0, 2.0]]]).conv_transpose1d(Tensor([[[1.0, 3.0]]])).tolist()
@@ -195,7 +188,7 @@ class ConvolutionMixin(ActivationMixin):
         self._need_weights("conv_transpose1d", 1, weight)
         return self.conv_transpose2d(weight, bias, **options)
 
-    def conv_transpose3d(self, weight: TensorBase, bias: TensorBase | None = None, **options: Any) -> Tensor:
+    def conv_transpose3d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """The transpose of a convolution over three axes; see `conv_transpose2d`.
 
         >>> Tensor.ones(1, 1, 1, 1, 1).conv_transpose3d(Tensor.ones(1, 1, 1, 1, 2)).tolist()
@@ -204,7 +197,7 @@ class ConvolutionMixin(ActivationMixin):
         self._need_weights("conv_transpose3d", 3, weight)
         return self.conv_transpose2d(weight, bias, **options)
 
-    def _need_weights(self, name: str, axes: int, weight: TensorBase) -> None:
+    def _need_weights(self, name: str, axes: int, weight: Tensor) -> None:
         if weight.ndim != axes + 2 or self.ndim not in (axes + 1, axes + 2):
             raise ValueError(
                 f"{name} needs weights with {axes + 2} axes, and a tensor with as many, or one less without "

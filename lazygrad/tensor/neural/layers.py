@@ -6,23 +6,17 @@ All of it is movement, arithmetic and reductions; nothing here has a kernel of i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import DType, default_int, dtypes
 from ...shape import shape_text
-from ..base import TensorBase
 from ..creation import iota
+from ..face import Tensor
 from ..indexing.addresses import trusted
-from .losses import LossMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 
-class NeuralMixin(LossMixin):
+class Layers(Tensor):
     """Methods for networks."""
-
-    __slots__ = ()
 
     def sequential(self, layers: Sequence[Callable[[Any], Any]]) -> Any:
         """The result of one layer after another: `x.sequential([layer, Tensor.relu, layer])`.
@@ -35,9 +29,7 @@ class NeuralMixin(LossMixin):
             x = layer(x)
         return x
 
-    def linear(
-        self, weight: TensorBase, bias: TensorBase | None = None, dtype: DType | str | None = None
-    ) -> Tensor:
+    def linear(self, weight: Tensor, bias: Tensor | None = None, dtype: DType | str | None = None) -> Tensor:
         """self @ weight + bias; a weight with one axis scales. (Weights are (in, out).
 
         `nn.Linear` keeps (out, in).)
@@ -52,7 +44,7 @@ class NeuralMixin(LossMixin):
 
     def embedding(
         self,
-        weight: TensorBase,
+        weight: Tensor,
         padding_idx: int | None = None,
         max_norm: float | None = None,
         norm_type: float = 2.0,
@@ -90,10 +82,10 @@ class NeuralMixin(LossMixin):
 
     def embedding_bag(
         self,
-        weight: TensorBase,
-        offsets: TensorBase | None = None,
+        weight: Tensor,
+        offsets: Tensor | None = None,
         mode: str = "mean",
-        per_sample_weights: TensorBase | None = None,
+        per_sample_weights: Tensor | None = None,
         padding_idx: int | None = None,
         include_last_offset: bool = False,
     ) -> Tensor:

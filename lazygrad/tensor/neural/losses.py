@@ -6,20 +6,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...shape import shape_text
-from ..base import TensorBase
-from .class_losses import ClassLossMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
 
 
-class LossMixin(ClassLossMixin):
+class Losses(Tensor):
     """Losses of numbers and distances."""
-
-    __slots__ = ()
 
     def mse_loss(self, target: Any, reduction: str = "mean") -> Tensor:
         """The squared distance to the target.
@@ -113,7 +107,7 @@ class LossMixin(ClassLossMixin):
     def gaussian_nll_loss(
         self,
         target: Any,
-        var: TensorBase | float,
+        var: Tensor | float,
         full: bool = False,
         eps: float = 1e-6,
         reduction: str = "mean",
@@ -127,7 +121,7 @@ class LossMixin(ClassLossMixin):
         2.0
         """
         x, y = self._distance(target, "gaussian_nll_loss")
-        spread = x._operand(var) if isinstance(var, TensorBase) else x._filled(var)
+        spread = x._operand(var) if isinstance(var, Tensor) else x._filled(var)
         if spread.ndim == x.ndim - 1 and spread.shape == x.shape[:-1]:
             spread = spread.unsqueeze(-1)
         # the limit is no part of the slope, as in PyTorch

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ...dtype import sum_acc_dtype
 from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
-from ..base import TensorBase
-from ..shape.resizing import ResizingMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
 
 
-class NormalizationMixin(ResizingMixin):
+class Normalization(Tensor):
     """Methods that take out means and scales."""
-
-    __slots__ = ()
 
     def batchnorm(
         self,
-        weight: TensorBase | None,
-        bias: TensorBase | None,
-        mean: TensorBase,
-        invstd: TensorBase,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        mean: Tensor,
+        invstd: Tensor,
         axis: int | Sequence[int] = 1,
     ) -> Tensor:
         """(self - mean) * invstd * weight + bias, where the four have the size of `axis` (the channels).
@@ -36,7 +29,7 @@ class NormalizationMixin(ResizingMixin):
         axes = self._axes(axis)
         shape = tuple(size if i in axes else 1 for i, size in enumerate(self.shape))
 
-        def fit(t: TensorBase) -> Tensor:
+        def fit(t: Tensor) -> Tensor:
             line = self._operand(t)
             if line.ndim <= len(axes) and not resolve_equal(prod(line.shape), prod(shape)):
                 raise ValueError(
@@ -73,8 +66,8 @@ class NormalizationMixin(ResizingMixin):
     def group_norm(
         self,
         num_groups: int,
-        weight: TensorBase | None = None,
-        bias: TensorBase | None = None,
+        weight: Tensor | None = None,
+        bias: Tensor | None = None,
         eps: float = 1e-5,
     ) -> Tensor:
         """Mean 0 and variance 1 of each sample's groups of channels (axis 1), then weight and bias.
@@ -97,7 +90,7 @@ class NormalizationMixin(ResizingMixin):
         return x if bias is None else x + self._operand(bias).reshape(shape)
 
     def instance_norm(
-        self, weight: TensorBase | None = None, bias: TensorBase | None = None, eps: float = 1e-5
+        self, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
     ) -> Tensor:
         """Mean 0 and variance 1 of each channel of each sample, then weight and bias (Ulyanov et al. 2016).
 
@@ -159,7 +152,7 @@ class NormalizationMixin(ResizingMixin):
         inner = positive.where(total, 1.0)
         return positive.where(inner.sqrt() if p == 2 else inner.pow(1.0 / p), total)
 
-    def cosine_similarity(self, x2: TensorBase, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    def cosine_similarity(self, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
         """The cosine of the angle between lines along an axis; norms below `eps` count as eps.
 
         >>> Tensor([[3.0, 4.0]]).cosine_similarity(Tensor([[4.0, 3.0]])).tolist()
@@ -172,7 +165,7 @@ class NormalizationMixin(ResizingMixin):
         return (x / left * (y / right)).sum(dim)
 
     def pairwise_distance(
-        self, x2: TensorBase, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+        self, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
     ) -> Tensor:
         """The p-norm of self - x2 + eps along the last axis.
 

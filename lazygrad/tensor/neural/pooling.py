@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
 from ...shape import prod, shape_text
 from ..creation import iota, place_dtype
+from ..face import Tensor
+from ..signatures import Pairs, Several
 from ..transforms.function import Function
-from .convolution import ConvolutionMixin, Several, each, paddings
-
-if TYPE_CHECKING:
-    from ... import Tensor
-
-Pairs = tuple[tuple[int, int], ...]
+from .convolution import each, paddings
 
 
-class PoolingMixin(ConvolutionMixin):
+class Pooling(Tensor):
     """Methods that look at windows."""
-
-    __slots__ = ()
 
     def _pooled(
         self,

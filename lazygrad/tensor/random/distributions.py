@@ -11,25 +11,20 @@ Variate Generation (1986) for inversion.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
+from ..creation import sizes_of
+from ..face import Tensor
 from ..indexing.addresses import trusted
-from ..linalg.decompositions import DecompositionsMixin
-from ..shape.movement import sizes_of
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 TRIES = 24
 #: Up to this rate Poisson numbers are counted up; above they are drawn by rejection.
 SMALL_RATE = 10.0
 
 
-class DistributionsMixin(DecompositionsMixin):
+class Distributions(Tensor):
     """Random tensors of other distributions. All take `dtype`, `device` and `requires_grad`."""
-
-    __slots__ = ()
 
     @classmethod
     def exponential(

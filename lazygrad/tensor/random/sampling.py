@@ -13,24 +13,20 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...device import Device, Devices
 from ...dtype import DType, default_float, default_int, dtypes, to_dtype, wide_float
-from ...engine.capture import capturing
 from ...gradient import expanded, filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp, Variable
 from ...locks import lock_across_fork
 from ...shape import prod, shape_of, shape_text, vmax
-from ..creation import checked_shape, iota, place_dtype
-from ..linalg.contractions import LinalgMixin
+from ..creation import checked_shape, iota, place_dtype, sizes_of
+from ..face import Tensor
 from ..modes import mode
-from ..shape.movement import sizes_of
+from ..observer import observing
 from ..transforms.constant import Flat
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 Word = TypeVar("Word")
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
@@ -75,8 +71,8 @@ class _Stream:
             base = self.base
             self.base = (base + count) % BASE_LIMIT
             seed = self.seed
-        if capturing.now is not None:
-            capturing.now.draws.drew(seed, base, count)
+        if observing.by is not None:
+            observing.by.drew(seed, base, count)
         return seed, base
 
 
@@ -87,8 +83,8 @@ def get_state() -> tuple[int, int]:
     """(seed, numbers drawn): what `set_state` takes."""
     with _stream.lock:
         seed, base = _stream.seed, _stream.base
-    if capturing.now is not None:
-        capturing.now.draws.was_read(seed, base)
+    if observing.by is not None:
+        observing.by.random_state_is_read(seed, base)
     return seed, base
 
 
@@ -99,8 +95,8 @@ def set_state(state: tuple[int, int]) -> None:
         raise ValueError(f"not a state of the random numbers: {state!r}")
     with _stream.lock:
         _stream.seed, _stream.base = seed, base
-    if capturing.now is not None:
-        capturing.now.draws.was_set(seed, base)
+    if observing.by is not None:
+        observing.by.random_state_is_set(seed, base)
 
 
 def draw(count: int) -> tuple[int, int]:
@@ -196,10 +192,8 @@ def _uniform(count: Any, dtype: DType, device: Devices) -> UOp:
     return _fraction(high, dtype, 32) + rest
 
 
-class RandomMixin(LinalgMixin):
+class Sampling(Tensor):
     """Random tensors. All take `dtype`, `device` and `requires_grad`."""
-
-    __slots__ = ()
 
     @staticmethod
     def manual_seed(seed: int = 0) -> None:
@@ -418,6 +412,25 @@ class RandomMixin(LinalgMixin):
         places = (reached.unsqueeze(1) <= drawn.unsqueeze(2)).sum(2).cast(place_dtype(weights.shape[1]))
         places = places.minimum(weights.shape[1] - 1)  # weights that are none give an index all the same
         return places if self.ndim == 2 else places.reshape((num_samples,))
+
+    @classmethod
+    def randperm(
+        cls, n: int, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
+    ) -> Tensor:
+        """A random order of 0 ... n - 1: the order of as many random keys.
+
+        >>> sorted(Tensor.randperm(3).tolist())
+        [0, 1, 2]
+        """
+        if n < 0:
+            raise ValueError(f"randperm takes a count of elements, not {n}")
+        wanted = default_int() if dtype is None else to_dtype(dtype)
+        if n > dtypes.max(dtypes.int32):
+            raise NotImplementedError(f"randperm of more than 2**31 - 1 elements: {n}")
+        if n == 0:
+            return cls.zeros(0, dtype=wanted, device=device, **more)
+        key, _ = words(n, Device.canonicalize(device))
+        return cls._created(UOp(Ops.SORT, dtypes.int32, (key,)).cast(wanted), more.get("requires_grad"))
 
 
 def _marked(made: Tensor, requires_grad: bool | None) -> Tensor:

@@ -8,7 +8,7 @@ for 16-bit floats.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import ConstType, DType, default_int, dtypes, sum_acc_dtype, to_dtype
 from ...gradient import filled, reduce_axes
@@ -16,18 +16,13 @@ from ...ir.index import sint
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import movement, prod, resolve_equal, shape_of, shape_text
-from ..base import TensorBase
-from ..creation import CreationMixin, counting_dtype, iota, place_dtype
-from ..shape.movement import Axis
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..creation import counting_dtype, iota, place_dtype
+from ..face import Tensor
+from ..signatures import Axis
 
 
-class ReduceMixin(CreationMixin):
+class Reductions(Tensor):
     """Methods that combine elements along axes."""
-
-    __slots__ = ()
 
     def _reduce(self, op: Ops, axis: Axis, keepdim: bool, identity: ConstType | None = None) -> Tensor:
         """Combine along axes in the tensor's own dtype.
@@ -102,7 +97,7 @@ class ReduceMixin(CreationMixin):
 
     def max(
         self,
-        axis: Axis | TensorBase = None,
+        axis: Axis | Tensor = None,
         keepdim: bool = False,
         *,
         dim: Axis = None,
@@ -115,13 +110,13 @@ class ReduceMixin(CreationMixin):
         >>> Tensor([1, 3, 2]).max().item()
         3
         """
-        if isinstance(axis, TensorBase):
+        if isinstance(axis, Tensor):
             return self.maximum(axis)
         return self._reduce(Ops.MAX, _axis(axis, dim), _keep(keepdim, keepdims))
 
     def min(
         self,
-        axis: Axis | TensorBase = None,
+        axis: Axis | Tensor = None,
         keepdim: bool = False,
         *,
         dim: Axis = None,
@@ -134,7 +129,7 @@ class ReduceMixin(CreationMixin):
         >>> Tensor([1, 3, 2]).min().item()
         1
         """
-        if isinstance(axis, TensorBase):
+        if isinstance(axis, Tensor):
             return self.minimum(axis)
         return self._reduce(Ops.MIN, _axis(axis, dim), _keep(keepdim, keepdims))
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from ...dtype import DType, default_int, dtypes, sum_acc_dtype, to_dtype
 from ...gradient import scan, scan_winner
 from ...ir.ops import Ops
 from ...shape import prod, resolve_equal
 from ..creation import counting_dtype, iota, place_dtype
-from .reductions import ReduceMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
 
 
-class RunningMixin(ReduceMixin):
+class Running(Tensor):
     """Methods that combine each element with all before it."""
-
-    __slots__ = ()
 
     def _running(self, op: Ops, axis: int) -> Tensor:
         """Along an axis, each element combined with all before it: one pass."""
@@ -92,7 +86,8 @@ class RunningMixin(ReduceMixin):
         place = self._axes(axis)
         if not place or resolve_equal(self.shape[place[0]], 1):
             return self._filled(0, default_int())
-        counter = self._make(iota(self.shape[place[0]], place_dtype(self.shape[place[0]]), self.device))
+        size = self.shape[place[0]]
+        counter: Tensor = self._make(iota(size, place_dtype(size), self.device))
         counter = counter.reshape((-1,) + (1,) * (self.ndim - place[0] - 1)).expand(self.shape)
         return self._make(scan_winner(scan(self.detach().uop, op, place[0]), counter.uop))
 

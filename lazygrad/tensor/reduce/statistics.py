@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
 from ...shape import prod, resolve_equal, shape_text, vmax
-from ..base import TensorBase
 from ..creation import iota, place_dtype
+from ..face import Tensor
 from ..indexing.addresses import trusted
 from ..indexing.sorting import Middle
-from ..indexing.writing import WritingMixin
-from ..shape.movement import Axis
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..signatures import Axis
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-class StatisticsMixin(WritingMixin):
+class Statistics(Tensor):
     """Statistics along axes."""
-
-    __slots__ = ()
 
     # *** without NaN
 
@@ -115,7 +109,7 @@ class StatisticsMixin(WritingMixin):
                 f"mode over no elements: axis {axis} of shape {shape_text(self.shape)} has size 0"
             )
         values, places = self.sort(axis)
-        counter = self._make(iota(size, dtypes.int32, self.device))
+        counter: Tensor = self._make(iota(size, dtypes.int32, self.device))
         counter = counter.reshape((-1,) + (1,) * (self.ndim - axis - 1)).expand(self.shape)
         begins = counter == 0
         if vmax(size) > 1:
@@ -156,13 +150,13 @@ class StatisticsMixin(WritingMixin):
                 f"{name}'s interpolation is one of {', '.join(INTERPOLATIONS)}, not {interpolation!r}"
             )
         values, axis = self._sorted_line(dim)
-        parts: Tensor = self._operand(q).cast(values.dtype) if isinstance(q, TensorBase) else values._lift(q)
+        parts: Tensor = self._operand(q).cast(values.dtype) if isinstance(q, Tensor) else values._lift(q)
         parts = parts.cast(values.dtype)
         if parts.ndim > 1:
             raise ValueError(
                 f"{name} takes a number or a line of them as q, not shape {shape_text(parts.shape)}"
             )
-        if not isinstance(q, TensorBase):
+        if not isinstance(q, Tensor):
             for part in q if isinstance(q, (list, tuple)) else [q]:
                 if not 0 <= part <= 1:
                     raise ValueError(f"{name} needs q in [0, 1], not {part}")
@@ -202,7 +196,7 @@ class StatisticsMixin(WritingMixin):
     # *** differences and areas
 
     def diff(
-        self, n: int = 1, dim: int = -1, prepend: TensorBase | None = None, append: TensorBase | None = None
+        self, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
     ) -> Tensor:
         """The n-th differences of neighbours along an axis; of bools whether they differ.
 
@@ -228,7 +222,7 @@ class StatisticsMixin(WritingMixin):
             x = later ^ earlier if dtypes.is_bool(x.dtype) else later - earlier
         return x  # type: ignore[no-any-return]
 
-    def trapezoid(self, x: TensorBase | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    def trapezoid(self, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
         """The area below points along an axis, by the trapezoidal rule.
 
         x   where the points are: a line, or a tensor that broadcasts      dx  else their distance
@@ -238,7 +232,7 @@ class StatisticsMixin(WritingMixin):
         """
         return self._trapezoids(x, dx, dim).sum(dim)
 
-    def trapz(self, x: TensorBase | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    def trapz(self, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
         """`trapezoid` by its older name.
 
         >>> Tensor([1.0, 3.0]).trapz().item()
@@ -246,7 +240,7 @@ class StatisticsMixin(WritingMixin):
         """
         return self.trapezoid(x, dx=dx, dim=dim)
 
-    def cumulative_trapezoid(self, x: TensorBase | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    def cumulative_trapezoid(self, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
         """The running area below points along an axis.
 
         >>> Tensor([1.0, 3.0, 5.0]).cumulative_trapezoid().tolist()
@@ -268,7 +262,7 @@ class StatisticsMixin(WritingMixin):
     # *** rows of observations
 
     def cov(
-        self, *, correction: int = 1, fweights: TensorBase | None = None, aweights: TensorBase | None = None
+        self, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
     ) -> Tensor:
         """The covariances of variables: a row for each, a column for each observation; of one its variance.
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
 from ...shape import resolve_equal, shape_text
 from ..arguments import at_most
-from ..base import TensorBase
-from ..creation import checked_shape, iota
-from .movement import sizes_of
-from .rearranging import RearrangingMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..creation import checked_shape, iota, sizes_of
+from ..face import Tensor
 
 #: More columns than this are a mistake: each is a value of its own.
 MOST_PARTS = 1 << 16
@@ -24,10 +19,8 @@ MOST_PARTS = 1 << 16
 MOST_PLACES = 1 << 26
 
 
-class ArrangingMixin(RearrangingMixin):
-    """Methods that move elements around, beyond those of `MovementMixin`."""
-
-    __slots__ = ()
+class Arranging(Tensor):
+    """Methods that move elements around, beyond those of `Movement`."""
 
     # *** turning
 
@@ -104,7 +97,7 @@ class ArrangingMixin(RearrangingMixin):
 
     # *** combinations
 
-    def cartesian_prod(self, *args: TensorBase) -> Tensor:
+    def cartesian_prod(self, *args: Tensor) -> Tensor:
         """All tuples of elements of some lines, a row for each; of one line the line.
 
         >>> Tensor([1, 2]).cartesian_prod(Tensor([3, 4])).tolist()

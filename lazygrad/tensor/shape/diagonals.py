@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...device import Devices
 from ...dtype import default_int
 from ...shape import shape_text
 from ..arguments import at_most
 from ..creation import counting_dtype, iota
-from .stacking import StackingMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
 
 #: More places than this are a mistake: they are listed on the host.
 MOST_PLACES = 1 << 26
 
 
-class DiagonalsMixin(StackingMixin):
+class Diagonals(Tensor):
     """Methods that make diagonals, or name the places of triangles."""
-
-    __slots__ = ()
 
     def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
         """The last axis as the diagonal of a new pair of axes, zeros beside it.

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...gradient import filled, gradient
 from ...shape import prod, resolve_equal, shape_text
-from ..base import TensorBase
-from ..neural.adaptive_pooling import AdaptivePoolingMixin
-from ..neural.convolution import Several, each, paddings
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
+from ..neural.convolution import each, paddings
+from ..signatures import Several
 
 
-class FoldingMixin(AdaptivePoolingMixin):
+class Folding(Tensor):
     """Methods that take images apart into windows and put windows back."""
-
-    __slots__ = ()
 
     def _max_unpool(
         self,
-        indices: TensorBase,
+        indices: Tensor,
         kernel_size: Several,
         stride: Several | None,
         padding: Several,
@@ -51,7 +46,7 @@ class FoldingMixin(AdaptivePoolingMixin):
 
     def max_unpool1d(
         self,
-        indices: TensorBase,
+        indices: Tensor,
         kernel_size: Several,
         stride: Several | None = None,
         padding: Several = 0,
@@ -67,7 +62,7 @@ class FoldingMixin(AdaptivePoolingMixin):
 
     def max_unpool2d(
         self,
-        indices: TensorBase,
+        indices: Tensor,
         kernel_size: Several = (2, 2),
         stride: Several | None = None,
         padding: Several = 0,
@@ -82,7 +77,7 @@ class FoldingMixin(AdaptivePoolingMixin):
 
     def max_unpool3d(
         self,
-        indices: TensorBase,
+        indices: Tensor,
         kernel_size: Several,
         stride: Several | None = None,
         padding: Several = 0,

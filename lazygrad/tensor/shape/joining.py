@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import least_upper_dtype
 from ...gradient import MAX_CHOICES, choice, in_memory
 from ...ir.uop import UOp
 from ...shape import movement, resolve_equal, shape_of, shape_text
-from ..base import TensorBase
+from ..face import Tensor
 from ..places import devices_text, meeting
-from .movement import MovementMixin, checked_axis
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from .movement import checked_axis
 
 
-class JoiningMixin(MovementMixin):
+class Joining(Tensor):
     """Methods that make one tensor of several."""
 
-    __slots__ = ()
-
-    def _joined(self, others: Iterable[Any], method: str) -> list[TensorBase]:
+    def _joined(self, others: Iterable[Any], method: str) -> list[Tensor]:
         if isinstance(self, (list, tuple)):  # called on the class, as Tensor.cat([a, b])
             tensors = list(self) + list(others)
         elif len(found := list(others)) == 1 and isinstance(found[0], (list, tuple)):
@@ -32,7 +27,7 @@ class JoiningMixin(MovementMixin):
         if not tensors:
             raise ValueError(f"{method} needs at least one tensor")
         for tensor in tensors:
-            if not isinstance(tensor, TensorBase):
+            if not isinstance(tensor, Tensor):
                 raise TypeError(f"{method} takes tensors, not {tensor!r}")
         devices = list(dict.fromkeys(t.device for t in tensors if t._device_known()))
         if len(devices) > 1:
@@ -55,7 +50,7 @@ class JoiningMixin(MovementMixin):
         """
         if isinstance(self, (list, tuple)) and args and isinstance(args[0], int):
             dim, args = args[0], args[1:]
-        tensors = JoiningMixin._joined(self, args, "cat")
+        tensors = Joining._joined(self, args, "cat")
         lines = [t for t in tensors if t.shape != (0,)]
         if any(t.ndim != 1 for t in lines):  # PyTorch's exception: an empty line fits all
             tensors = lines
@@ -84,7 +79,7 @@ class JoiningMixin(MovementMixin):
         """
         if isinstance(self, (list, tuple)) and args and isinstance(args[0], int):
             dim, args = args[0], args[1:]
-        tensors = JoiningMixin._joined(self, args, "stack")
+        tensors = Joining._joined(self, args, "stack")
         shape = tensors[0].shape
         for t in tensors:
             if len(t.shape) != len(shape) or not all(map(resolve_equal, t.shape, shape)):
@@ -95,7 +90,7 @@ class JoiningMixin(MovementMixin):
         unit = shape[:place] + (1,) + shape[place:]
         return _joined_nodes(tensors, [movement.reshape(t.uop, unit) for t in tensors], place)
 
-    def meshgrid(self, *args: TensorBase | Sequence[TensorBase], indexing: str = "ij") -> tuple[Tensor, ...]:
+    def meshgrid(self, *args: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
         """Coordinate grids of some lines (1-d tensors): grid i varies along axis i.
 
         >>> [t.tolist() for t in Tensor([1, 2]).meshgrid(Tensor([3]))]
@@ -119,7 +114,7 @@ class JoiningMixin(MovementMixin):
         return tuple(grid.permute(order) for grid in grids)
 
 
-def _joined_nodes(tensors: Sequence[TensorBase], nodes: Sequence[UOp], axis: int) -> Tensor:
+def _joined_nodes(tensors: Sequence[Tensor], nodes: Sequence[UOp], axis: int) -> Tensor:
     """The tensor of these tensors' values in other shapes, along an axis."""
     kept = [node for node in nodes if not resolve_equal(shape_of(node)[axis], 0)] or nodes[:1]
     if len(kept) == 1:

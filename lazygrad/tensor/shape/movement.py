@@ -7,25 +7,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ir.index import sint
 from ...shape import movement, prod, resolve_equal, shape_text
 from ...shape.sizes import as_size
-from ..base import TensorBase
-from ..numpy_calls import NumpyCallsMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
-
-Axis = int | Sequence[int] | None
-
-
-def sizes_of(args: Sequence[Any]) -> tuple[Any, ...]:
-    """The sizes of a call like `reshape(2, 3)` or `reshape((2, 3))`."""
-    if len(args) == 1 and isinstance(args[0], (tuple, list)):
-        return tuple(args[0])
-    return tuple(args)
+from ..creation import sizes_of
+from ..face import Tensor
+from ..signatures import Axis
 
 
 def checked_axis(axis: Any, rank: int, shape: Sequence[sint]) -> int:
@@ -39,10 +28,8 @@ def checked_axis(axis: Any, rank: int, shape: Sequence[sint]) -> int:
     return int(number % rank)
 
 
-class MovementMixin(NumpyCallsMixin):
+class Movement(Tensor):
     """Methods that move elements around."""
-
-    __slots__ = ()
 
     def _axis(self, axis: Any) -> int:
         return checked_axis(axis, self.ndim, self.shape)
@@ -87,7 +74,7 @@ class MovementMixin(NumpyCallsMixin):
         """
         return self.reshape(*shape)
 
-    def reshape_as(self, other: TensorBase) -> Tensor:
+    def reshape_as(self, other: Tensor) -> Tensor:
         """This tensor in the shape of another.
 
         >>> Tensor([1, 2]).reshape_as(Tensor([[0], [0]])).tolist()
@@ -95,7 +82,7 @@ class MovementMixin(NumpyCallsMixin):
         """
         return self.reshape(other.shape)
 
-    def view_as(self, other: TensorBase) -> Tensor:
+    def view_as(self, other: Tensor) -> Tensor:
         """This tensor in the shape of another.
 
         >>> Tensor([1, 2]).view_as(Tensor([[0], [0]])).tolist()
@@ -254,7 +241,7 @@ class MovementMixin(NumpyCallsMixin):
         amounts = (shifts,) * len(axes) if isinstance(shifts, int) else tuple(shifts)
         if len(amounts) != len(axes):
             raise ValueError(f"roll needs a shift for each axis, not {len(amounts)} for {len(axes)}")
-        result: MovementMixin = self
+        result: Tensor = self
         for place, amount in zip(axes, amounts, strict=True):
             size = self.shape[place]
             if not isinstance(size, int):
@@ -266,7 +253,7 @@ class MovementMixin(NumpyCallsMixin):
                 # twice the axis, and the window that begins inside the first copy
                 twice = result.unsqueeze(place).expand((*self.shape[:place], 2, *self.shape[place:]))
                 result = twice.flatten(place, place + 1)._window(place, start, start + size)
-        return result  # type: ignore[return-value]
+        return result
 
     # *** repetition
 
@@ -286,7 +273,7 @@ class MovementMixin(NumpyCallsMixin):
         )
         return self._unary(movement.broadcast_to(self.uop, kept))
 
-    def expand_as(self, other: TensorBase) -> Tensor:
+    def expand_as(self, other: Tensor) -> Tensor:
         """Broadcast to the shape of another tensor.
 
         >>> Tensor([1]).expand_as(Tensor([5, 6])).tolist()
@@ -294,7 +281,7 @@ class MovementMixin(NumpyCallsMixin):
         """
         return self.expand(other.shape)
 
-    def is_same_size(self, other: TensorBase) -> bool:
+    def is_same_size(self, other: Tensor) -> bool:
         """Whether another tensor has this shape.
 
         >>> Tensor([1]).is_same_size(Tensor([2]))
@@ -366,7 +353,7 @@ class MovementMixin(NumpyCallsMixin):
                     f"that is not negative for each element, not {counts.tolist()}"
                 )
             places = [i for i in range(size) for _ in range(int(counts[i if counts.size > 1 else 0]))]  # type: ignore[arg-type]
-            return source[(slice(None),) * axis + (places,)]  # type: ignore[index, no-any-return]
+            return source[(slice(None),) * axis + (places,)]
         if repeats < 0:
             raise ValueError(f"repeat_interleave needs a number that is not negative, not {repeats}")
         shape = source.shape

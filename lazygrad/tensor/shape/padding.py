@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import ConstType, dtypes
 from ...gradient import filled
 from ...ir.index import sint
 from ...ir.uop import UOp
 from ...shape import movement, shape_of, shape_text
+from ..face import Tensor
 from ..sources import check_fits, real_number
-from .joining import JoiningMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 
-class PaddingMixin(JoiningMixin):
+class Padding(Tensor):
     """Methods that add places around a tensor, and that look at it through windows."""
-
-    __slots__ = ()
 
     def pad(self, padding: Any, mode: str = "constant", value: ConstType = 0) -> Tensor:
         """Places added around the tensor.

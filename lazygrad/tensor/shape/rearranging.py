@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...shape import resolve_equal, shape_text
-from .diagonals import DiagonalsMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
 
 
-class RearrangingMixin(DiagonalsMixin):
+class Rearranging(Tensor):
     """The method `rearrange`."""
-
-    __slots__ = ()
 
     def rearrange(self, formula: str, **sizes: int) -> Tensor:
         """Axes split, joined and put in another order by a formula with names, as einops writes it.

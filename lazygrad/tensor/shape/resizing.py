@@ -7,17 +7,13 @@ Formulas are those of PyTorch: pixel i of n stands at (i + 1/2) / n of the whole
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import default_int, dtypes
 from ...shape import prod, shape_text
-from ..base import TensorBase
 from ..creation import iota
+from ..face import Tensor
 from ..indexing.addresses import trusted
-from .folding import FoldingMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 INTERPOLATIONS = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
 #: How many axes a mode is for; those that are missing take any number.
@@ -26,10 +22,8 @@ _AXES_OF: dict[str, int | None] = {"linear": None, "bilinear": 2, "bicubic": 2, 
 CUBIC = -0.75
 
 
-class ResizingMixin(FoldingMixin):
+class Resizing(Tensor):
     """Methods that resample images."""
-
-    __slots__ = ()
 
     # *** pixels between axes
 
@@ -171,7 +165,7 @@ class ResizingMixin(FoldingMixin):
     # *** sampling
 
     @classmethod
-    def affine_grid(cls, theta: TensorBase, size: Sequence[int], align_corners: bool = False) -> Tensor:
+    def affine_grid(cls, theta: Tensor, size: Sequence[int], align_corners: bool = False) -> Tensor:
         """Where each pixel of a result looks, in coordinates from -1 to 1: a grid for `grid_sample`.
 
         theta  (batch, 2, 3) for images, (batch, 3, 4) for volumes: a matrix and a shift
@@ -203,7 +197,7 @@ class ResizingMixin(FoldingMixin):
 
     def grid_sample(
         self,
-        grid: TensorBase,
+        grid: Tensor,
         mode: str = "bilinear",
         padding_mode: str = "zeros",
         align_corners: bool | None = None,

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...shape import shape_text
 from ..arguments import at_most
-from ..base import TensorBase
-from ..elementwise.floats import FloatsMixin
-from .joining import JoiningMixin
-
-if TYPE_CHECKING:
-    from ... import Tensor
+from ..face import Tensor
 
 #: More parts than this are a mistake: each is a tensor of its own.
 MOST_PARTS = 1 << 20
 
 
-class StackingMixin(FloatsMixin):
-    """Methods that join and split, beyond those of `JoiningMixin`."""
-
-    __slots__ = ()
+class Stacking(Tensor):
+    """Methods that join and split, beyond those of `Joining`."""
 
     # *** at least so many axes
 
@@ -64,7 +57,7 @@ class StackingMixin(FloatsMixin):
         >>> Tensor.hstack(Tensor([1]), Tensor([2, 3])).tolist()
         [1, 2, 3]
         """
-        tensors: list[Any] = [t.atleast_1d() for t in JoiningMixin._joined(self, args, "hstack")]  # type: ignore[attr-defined]
+        tensors: list[Any] = [t.atleast_1d() for t in Tensor._joined(self, args, "hstack")]
         return tensors[0].cat(*tensors[1:], dim=0 if tensors[0].ndim == 1 else 1)  # type: ignore[no-any-return]
 
     def vstack(self, *args: Any) -> Tensor:
@@ -73,7 +66,7 @@ class StackingMixin(FloatsMixin):
         >>> Tensor.vstack(Tensor([1, 2]), Tensor([3, 4])).tolist()
         [[1, 2], [3, 4]]
         """
-        tensors: list[Any] = [t.atleast_2d() for t in JoiningMixin._joined(self, args, "vstack")]  # type: ignore[attr-defined]
+        tensors: list[Any] = [t.atleast_2d() for t in Tensor._joined(self, args, "vstack")]
         return tensors[0].cat(*tensors[1:], dim=0)  # type: ignore[no-any-return]
 
     def row_stack(self, *args: Any) -> Tensor:
@@ -82,7 +75,7 @@ class StackingMixin(FloatsMixin):
         >>> Tensor.row_stack(Tensor([1, 2]), Tensor([3, 4])).shape
         (2, 2)
         """
-        return StackingMixin.vstack(self, *args)
+        return Stacking.vstack(self, *args)
 
     def dstack(self, *args: Any) -> Tensor:
         """Tensors behind each other, along the third axis.
@@ -90,7 +83,7 @@ class StackingMixin(FloatsMixin):
         >>> Tensor.dstack(Tensor([1, 2]), Tensor([3, 4])).tolist()
         [[[1, 3], [2, 4]]]
         """
-        tensors: list[Any] = [t.atleast_3d() for t in JoiningMixin._joined(self, args, "dstack")]  # type: ignore[attr-defined]
+        tensors: list[Any] = [t.atleast_3d() for t in Tensor._joined(self, args, "dstack")]
         return tensors[0].cat(*tensors[1:], dim=2)  # type: ignore[no-any-return]
 
     def column_stack(self, *args: Any) -> Tensor:
@@ -99,7 +92,7 @@ class StackingMixin(FloatsMixin):
         >>> Tensor.column_stack(Tensor([1, 2]), Tensor([3, 4])).tolist()
         [[1, 3], [2, 4]]
         """
-        found: list[Any] = JoiningMixin._joined(self, args, "column_stack")
+        found: list[Any] = Tensor._joined(self, args, "column_stack")
         tensors = [t.reshape(t.numel(), 1) if t.ndim < 2 else t for t in found]
         return tensors[0].cat(*tensors[1:], dim=1)  # type: ignore[no-any-return]
 
@@ -109,7 +102,7 @@ class StackingMixin(FloatsMixin):
         >>> Tensor.block_diag(Tensor([[1, 2]]), Tensor([3])).tolist()
         [[1, 2, 0], [0, 0, 3]]
         """
-        found: list[Any] = [t.atleast_2d() for t in JoiningMixin._joined(self, args, "block_diag")]  # type: ignore[attr-defined]
+        found: list[Any] = [t.atleast_2d() for t in Tensor._joined(self, args, "block_diag")]
         for tensor in found:
             if tensor.ndim != 2:
                 raise ValueError(f"block_diag takes at most two axes, not shape {shape_text(tensor.shape)}")
@@ -122,7 +115,7 @@ class StackingMixin(FloatsMixin):
     # *** splitting
 
     def tensor_split(
-        self, indices_or_sections: int | Sequence[int] | TensorBase, dim: int = 0
+        self, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0
     ) -> tuple[Tensor, ...]:
         """An axis in so many parts (the first ones are one longer where it does not divide), or cut before
         these places.
@@ -135,8 +128,8 @@ class StackingMixin(FloatsMixin):
         if not isinstance(size, int):
             raise NotImplementedError(f"tensor_split of an axis of symbolic size, {shape_text(self.shape)}")
         places: Any = indices_or_sections
-        if isinstance(places, TensorBase):
-            places = places.tolist()  # type: ignore[attr-defined]
+        if isinstance(places, Tensor):
+            places = places.tolist()
         if isinstance(places, int):
             count = places
             if count < 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
 from ...gradient import expanded, filled
@@ -14,12 +14,9 @@ from ...schedule.versions import set_becomes
 from ...shape import movement
 from ...shape.rules import shape_of
 from ..backward import Places
-from ..base import TensorBase
-from ..live import live_tensors
+from ..computing import live_tensors
+from ..face import Tensor
 from ..modes import enable_grad, mode
-
-if TYPE_CHECKING:
-    from .. import Tensor
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -38,7 +35,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return function(*args, **options)
     given, begins = list(args), []
     for i, arg in enumerate(args):
-        if isinstance(arg, TensorBase):
+        if isinstance(arg, Tensor):
             node = UOp(Ops.FUNCTION, arg.dtype, (arg.uop,), _Begin())
             set_becomes(node, arg.uop)
             inner: Any = object.__new__(type(arg))
@@ -52,7 +49,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         result = function(*given, **options)
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
     for output in outputs:
-        if not isinstance(output, TensorBase):
+        if not isinstance(output, Tensor):
             raise TypeError(f"checkpoint: the function gives a Tensor or several, not {output!r}")
     made = [_kept(output, begins) for output in outputs]
     return type(result)(made) if isinstance(result, (tuple, list)) else made[0]
@@ -96,7 +93,7 @@ class _End:
         return (None, *(next(through) if n in found else None for n in nodes))
 
 
-def _kept(output: TensorBase, begins: list[tuple[UOp, TensorBase]]) -> Tensor:
+def _kept(output: Tensor, begins: list[tuple[UOp, Tensor]]) -> Tensor:
     """A result whose gradient is that of the second computation."""
     inside = Places(_inside(output.uop, {node for node, _ in begins}))
     used = {node: t for t in live_tensors() if t._leaf and t._requires_grad for node in inside.of(t)}

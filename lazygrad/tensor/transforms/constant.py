@@ -8,12 +8,8 @@ integers and back. Nor what only takes a tensor's shape, as `zeros_like`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..face import Tensor
 from .function import Function
-
-if TYPE_CHECKING:
-    from ... import Tensor
 
 
 class Flat(Function):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
 from ...gradient import filled
@@ -16,15 +16,12 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...schedule.versions import buffer_of
 from ...shape import prod, resolve_equal, shape_text
-from ..base import TensorBase
+from ..face import Tensor
 from ..modes import Examples, enable_grad, mode
 from ..places import devices_text, meeting
 from ..storage import base_of, versions_of
 from .batching import batched
 from .function import Function
-
-if TYPE_CHECKING:
-    from .. import Tensor
 
 Function_ = Callable[..., Any]
 
@@ -41,7 +38,7 @@ class _Same(Function):
 
 def _argument(x: Any, name: str, number: int) -> Tensor:
     """An argument to differentiate by, as a node of its own."""
-    if not isinstance(x, TensorBase):
+    if not isinstance(x, Tensor):
         raise TypeError(f"{name}: argument {number} is a Tensor, not {x!r}")
     if not dtypes.is_float(x.dtype):
         raise TypeError(f"{name}: argument {number} is of floats, not of {x.dtype}")
@@ -57,12 +54,12 @@ def _argument(x: Any, name: str, number: int) -> Tensor:
 def _outputs(result: Any, name: str) -> list[Tensor]:
     found = list(result) if isinstance(result, (tuple, list)) else [result]
     for output in found:
-        if not isinstance(output, TensorBase):
+        if not isinstance(output, Tensor):
             raise TypeError(f"{name}: the function gives a Tensor or several, not {output!r}")
     return found
 
 
-def _pulled(outputs: Sequence[TensorBase], seeds: Sequence[TensorBase], xs: Sequence[Tensor]) -> list[Tensor]:
+def _pulled(outputs: Sequence[Tensor], seeds: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
     """The gradients of Σ output · seed by the xs; zeros where nothing depends on one."""
     totals: list[Tensor | None] = [None] * len(xs)
     for output, seed in zip(outputs, seeds, strict=True):
@@ -144,7 +141,7 @@ def grad(function: Function_, argnums: int | Sequence[int] = 0, has_aux: bool = 
     return differentiated
 
 
-def vjp(function: Function_, *primals: TensorBase) -> tuple[Any, Function_]:
+def vjp(function: Function_, *primals: Tensor) -> tuple[Any, Function_]:
     """(the result, a function from what flows into it to what flows into each argument).
 
     >>> y, pull = vjp(lambda x: x * x, Tensor([3.0, 4.0]))
@@ -154,7 +151,7 @@ def vjp(function: Function_, *primals: TensorBase) -> tuple[Any, Function_]:
     result, xs = _called(function, primals, range(len(primals)), "vjp")
     outputs = _outputs(result, "vjp")
 
-    def pull(*cotangents: TensorBase) -> tuple[Tensor, ...]:
+    def pull(*cotangents: Tensor) -> tuple[Tensor, ...]:
         if len(cotangents) == 1 and isinstance(cotangents[0], (tuple, list)):
             cotangents = tuple(cotangents[0])
         _check_alike(outputs, cotangents, "vjp", "result")
@@ -164,11 +161,11 @@ def vjp(function: Function_, *primals: TensorBase) -> tuple[Any, Function_]:
     return result, pull
 
 
-def _check_alike(tensors: Sequence[TensorBase], given: Sequence[Any], name: str, what: str) -> None:
+def _check_alike(tensors: Sequence[Tensor], given: Sequence[Any], name: str, what: str) -> None:
     if len(tensors) != len(given):
         raise ValueError(f"{name}: {len(tensors)} of them ({what}s), and {len(given)} given")
     for number, (tensor, other) in enumerate(zip(tensors, given, strict=True)):
-        if not isinstance(other, TensorBase):
+        if not isinstance(other, Tensor):
             raise TypeError(f"{name}: what goes with {what} {number} is a Tensor, not {other!r}")
         if other.shape != tensor.shape:
             raise ValueError(
@@ -182,9 +179,7 @@ def _check_alike(tensors: Sequence[TensorBase], given: Sequence[Any], name: str,
             )
 
 
-def jvp(
-    function: Function_, primals: Sequence[TensorBase], tangents: Sequence[TensorBase]
-) -> tuple[Any, Any]:
+def jvp(function: Function_, primals: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Any, Any]:
     """(the result, how it moves where the arguments move by the tangents).
 
     The gradient is linear in what flows in; its own gradient by that is the wanted product (Townsend 2017).
@@ -193,7 +188,7 @@ def jvp(
     >>> moved.tolist()
     [6.0, 80.0]
     """
-    if isinstance(primals, TensorBase) or isinstance(tangents, TensorBase):
+    if isinstance(primals, Tensor) or isinstance(tangents, Tensor):
         raise TypeError("jvp takes a tuple of arguments and one of tangents")
     result, xs = _called(function, primals, range(len(primals)), "jvp")
     _check_alike(primals, tangents, "jvp", "argument")
@@ -264,7 +259,7 @@ def vmap(
         made: list[Tensor] = []
         given: list[Any] = []
         for number, (arg, dim) in enumerate(zip(args, dims, strict=True)):
-            if dim is None or not isinstance(arg, TensorBase):
+            if dim is None or not isinstance(arg, Tensor):
                 given.append(arg)
                 continue
             moved = _in_front(arg, dim, number)
@@ -379,8 +374,8 @@ def gradcheck(
     """
     import numpy as np
 
-    given: list[Any] = [inputs] if isinstance(inputs, TensorBase) else list(inputs)
-    numbers = [i for i, x in enumerate(given) if isinstance(x, TensorBase) and dtypes.is_float(x.dtype)]
+    given: list[Any] = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    numbers = [i for i, x in enumerate(given) if isinstance(x, Tensor) and dtypes.is_float(x.dtype)]
     if not numbers:
         raise ValueError("gradcheck: no input is a tensor of floats")
     for i in numbers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...dtype import dtypes
 from ...gradient import filled
@@ -17,12 +17,9 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...schedule.versions import set_becomes
 from ...shape.rules import shape_of
-from ..base import TensorBase
+from ..face import Tensor
 from ..modes import enable_grad, mode, no_grad
 from ..trace import called
-
-if TYPE_CHECKING:
-    from .. import Tensor
 
 
 class Function:
@@ -83,21 +80,21 @@ class Function:
         context = cls()
         context.metadata = cls.__name__
         context.needs_input_grad = tuple(
-            isinstance(a, TensorBase) and a.requires_grad and mode.grad for a in args
+            isinstance(a, Tensor) and a.requires_grad and mode.grad for a in args
         )
         recorded = context.requires_grad
-        inputs = [_value_of(a) if recorded and isinstance(a, TensorBase) else a for a in args]
+        inputs = [_value_of(a) if recorded and isinstance(a, Tensor) else a for a in args]
         with no_grad(), called(cls.__name__):
             made = _method(cls, "forward")(context, *inputs, **kwargs)
         results = made if isinstance(made, tuple) else (made,)
         for result in results:
-            if not isinstance(result, TensorBase):
+            if not isinstance(result, Tensor):
                 raise TypeError(
                     f"{cls.__name__}.forward must give a tensor or a tuple of tensors, not {result!r}"
                 )
         if not recorded:
             return made
-        parents = [arg if isinstance(arg, TensorBase) else None for arg in args]
+        parents = [arg if isinstance(arg, Tensor) else None for arg in args]
         outputs = tuple(_recorded(context, parents, results, place) for place in range(len(results)))
         _let_go(context, inputs, results)
         return outputs if isinstance(made, tuple) else outputs[0]
@@ -110,7 +107,7 @@ def _method(cls: type[Function], name: str) -> Callable[..., Any]:
     return method
 
 
-def _value_of(tensor: TensorBase) -> Tensor:
+def _value_of(tensor: Tensor) -> Tensor:
     """What forward gets for an argument: its value, of which writes to the tensor later change nothing."""
     made: Any = object.__new__(type(tensor))
     made._setup(tensor.uop, tensor._requires_grad, leaf=False)
@@ -118,12 +115,12 @@ def _value_of(tensor: TensorBase) -> Tensor:
 
 
 def _recorded(
-    context: Function, parents: list[TensorBase | None], results: Sequence[TensorBase], place: int
+    context: Function, parents: list[Tensor | None], results: Sequence[Tensor], place: int
 ) -> Tensor:
     """A result of forward as a tensor whose gradient is backward's."""
     result = results[place]
     if not dtypes.is_float(result.dtype):
-        return result  # type: ignore[return-value]
+        return result
     inputs = tuple(p for p in parents if p is not None)
     positions = tuple(i for i, parent in enumerate(parents) if parent is not None)
     record = _Call(context, place, positions, len(parents), tuple(r.uop for r in results), type(result))
@@ -141,7 +138,7 @@ class _Kept(NamedTuple):
     requires_grad: bool
 
 
-def _let_go(context: Function, inputs: Sequence[Any], results: Sequence[TensorBase]) -> None:
+def _let_go(context: Function, inputs: Sequence[Any], results: Sequence[Tensor]) -> None:
     """Keep the nodes of saved tensors and not the tensors.
 
     A tensor that exists is a value that somebody wants: it would be computed and stored before a write ends
@@ -153,7 +150,7 @@ def _let_go(context: Function, inputs: Sequence[Any], results: Sequence[TensorBa
         return next((n for n, other in enumerate(among) if other is value), -1)
 
     def kept(value: Any) -> Any:
-        if not isinstance(value, TensorBase):
+        if not isinstance(value, Tensor):
             return value
         result, argument = place(value, results), place(value, inputs)
         node = value.uop if result < 0 and argument < 0 else None
@@ -177,7 +174,7 @@ class _Call:
         positions: tuple[int, ...],
         arguments: int,
         results: tuple[UOp, ...],
-        kind: type[TensorBase],
+        kind: type[Tensor],
     ) -> None:
         self.context, self.place, self.positions = context, place, positions
         self.arguments, self.results, self.kind = arguments, results, kind
@@ -211,7 +208,7 @@ class _Call:
         if answer is None:
             return None
         name = type(self.context).__name__
-        if not isinstance(answer, TensorBase):
+        if not isinstance(answer, Tensor):
             raise TypeError(
                 f"{name}.backward gives {answer!r} for argument {position}; a gradient is a tensor or None"
             )

@@ -1,0 +1,6 @@
+"""Functions that run many times: what runs in a call is captured, and replayed in every later one."""
+
+from .errors import JitError
+from .tinyjit import TinyJit, jit
+
+__all__ = ["JitError", "TinyJit", "jit"]

@@ -1,0 +1,209 @@
+"""What the bytecode of a function says: the names that it reads, and chains of attributes from them.
+
+Whose code it is tells its file: the user's functions are looked at, a library's are not.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import os
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from ..engine.frames import PACKAGE
+from ..locks import WeakKeys
+
+
+class Chain(NamedTuple):
+    """`root.attribute.attribute`: the root is a name of kind global, free (a closure cell) or param.
+
+    EVERY as the last attribute stands for all that the object has, as `vars(root)` gives it.
+    """
+
+    kind: str
+    root: str
+    attributes: tuple[str, ...]
+
+
+EVERY = "*"
+
+
+class Reads(NamedTuple):
+    """What a function and the functions written in it read or set.
+
+    names    every name of an attribute or a global, whoever it is asked of
+    every    whether all attributes are asked for of an object that no chain leads to
+    imports  (name, level) of the modules imported inside
+    inner    the codes of the functions written in it
+    """
+
+    chains: tuple[Chain, ...]
+    names: frozenset[str]
+    every: bool
+    imports: tuple[tuple[str, int], ...]
+    inner: frozenset[types.CodeType]
+
+
+T = TypeVar("T")
+
+
+def _remembered(question: Callable[[types.CodeType], T]) -> Callable[[types.CodeType], T]:
+    """The function, asked once of each code; the answer goes soon after the code does."""
+    known: WeakKeys[types.CodeType, T] = WeakKeys()
+
+    @functools.wraps(question)
+    def answer(code: types.CodeType) -> T:
+        found = known.get(code)
+        return known.put(code, question(code)) if found is None else found
+
+    return answer
+
+
+_KEEPS = frozenset(("COPY", "PUSH_NULL", "NOP", "CACHE", "EXTENDED_ARG", "RESUME", "PRECALL"))
+
+
+@_remembered
+def reads_of(code: types.CodeType) -> Reads:
+    """What bytecode says of a function and of the functions written in it."""
+    scan = _Scan()
+    roots = {name: ("param", name) for name in parameters_of(code)}
+    roots.update({name: ("free", name) for name in code.co_freevars})
+    todo = [(code, roots)]
+    inner_codes = set()
+    while todo:
+        current, known = todo.pop()
+        scan.read(current, known)
+        for inner in current.co_consts:
+            if isinstance(inner, types.CodeType):
+                inner_codes.add(inner)
+                todo.append((inner, {name: known[name] for name in inner.co_freevars if name in known}))
+    chains = tuple(scan.chains)
+    return Reads(chains, frozenset(scan.names), scan.every, tuple(scan.imports), frozenset(inner_codes))
+
+
+def parameters_of(code: types.CodeType) -> tuple[str, ...]:
+    """The names of a function's parameters, without *args and **kwargs."""
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+class _Scan:
+    """Reads instructions one by one: which chain is on top of the stack, and which call takes it."""
+
+    def __init__(self) -> None:
+        self.chains: dict[Chain, None] = {}
+        self.names: set[str] = set()
+        self.imports: dict[tuple[str, int], None] = {}
+        self.every = False
+
+    def read(self, code: types.CodeType, roots: Mapping[str, tuple[str, str]]) -> None:
+        self.names.update(code.co_names)
+        steps = [step for step in dis.get_instructions(code) if step.opname not in _KEEPS]
+        if any(step.opname == "MATCH_CLASS" for step in steps):
+            self._texts(code)
+            self.names.add("__match_args__")
+        if "globals" in code.co_names:
+            self.chains.update((Chain("global", name, ()), None) for name in self._texts(code))
+        current: Chain | None = None
+        asks = ""  # the function that is about to be called, where it takes an object to ask
+        for number, step in enumerate(steps):
+            op, name = step.opname, step.argval
+            if isinstance(name, tuple) and name:  # two loads in one instruction: the last is on top
+                if asks:
+                    self._asked(asks, self._root(name[0], roots), ())
+                    asks = ""
+                name = name[-1]
+            if op in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"):
+                current = Chain("global", name, ())
+            elif op.startswith("LOAD_FAST") or op in _CELLS:
+                current = self._root(name, roots)
+            elif op in _ATTRIBUTES and current is not None:
+                current = current._replace(attributes=(*current.attributes, name))
+            elif op not in _ATTRIBUTES:
+                if asks:
+                    self._asked(asks, current, steps[number : number + 3])
+                    asks = ""
+                current = None
+            if op == "IMPORT_NAME":
+                level = steps[number - 2].argval
+                self.imports[name, level if isinstance(level, int) else 0] = None
+            if op in _ATTRIBUTES and name == "__dict__":
+                self._all_of(current._replace(attributes=current.attributes[:-1]) if current else None)
+            if current is not None and (current.kind != "param" or current.attributes):
+                self.chains[current] = None
+            if op.startswith(("STORE_", "DELETE_")):
+                current = None
+            elif name in _ASKING and (op in _ATTRIBUTES or op in ("LOAD_GLOBAL", "LOAD_NAME")):
+                asks, current = name, None
+                if name in _BY_NAME:
+                    self._texts(code)
+
+    def _root(self, name: Any, roots: Mapping[str, tuple[str, str]]) -> Chain | None:
+        return Chain(*roots[name], ()) if name in roots else None
+
+    def _texts(self, code: types.CodeType) -> list[str]:
+        """The constants that may be names of attributes count as such."""
+        found: list[str] = []
+        todo = list(code.co_consts)
+        while todo:
+            each = todo.pop()
+            if isinstance(each, tuple):
+                todo.extend(each)
+            elif isinstance(each, str):
+                found += [part for part in each.split(".") if part.isidentifier()]
+        self.names.update(found)
+        return found
+
+    def _asked(self, function: str, owner: Chain | None, following: Sequence[dis.Instruction]) -> None:
+        """A call of `function` with the owner as its first argument; `following` begins with the second."""
+        ops = [step.opname for step in following]
+        if function in _BY_NAME:
+            texts = [step.argval for step in following if step.opname == "LOAD_CONST"]
+            called = "CALL" in ops and all(op.startswith("LOAD_") for op in ops[: ops.index("CALL")])
+            if texts and ops[0] == "LOAD_CONST" and isinstance(texts[0], str) and called:
+                if owner is not None:
+                    self.chains[owner._replace(attributes=(*owner.attributes, texts[0]))] = None
+                return
+        elif owner is None and ops and ops[0] in ("CALL", "STORE_FAST", "RETURN_VALUE"):
+            return  # vars() or dir() of the function itself, or another variable of that name
+        self._all_of(owner)
+
+    def _all_of(self, owner: Chain | None) -> None:
+        if owner is None:
+            self.every = True
+        else:
+            self.chains[owner._replace(attributes=(*owner.attributes, EVERY))] = None
+
+
+_ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"))
+_CELLS = frozenset(
+    ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "STORE_DEREF", "DELETE_DEREF")
+)
+#: Functions that ask an object for attributes: for one that is called by its name, or for all of them.
+_BY_NAME = frozenset(("getattr", "hasattr", "__getattribute__", "attrgetter"))
+_ASKING = _BY_NAME | {"vars", "dir", "asdict", "astuple", "getmembers", "copy", "deepcopy", "replace"}
+
+
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+_SITE = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+
+
+def is_user_code(code: types.CodeType) -> bool:
+    """Whether a function is the user's: not lazygrad's, the standard library's, numpy's or llvmlite's."""
+    return _is_user_file(code.co_filename)
+
+
+@functools.lru_cache(4096)
+def is_own_file(file: str) -> bool:
+    """Whether it is a file of lazygrad."""
+    return file.startswith(PACKAGE)
+
+
+@functools.lru_cache(4096)
+def _is_user_file(file: str) -> bool:
+    if file.startswith((PACKAGE, "<frozen", "<__array_function__")):
+        return False
+    if any(part in file for part in _SITE):
+        return not any(f"{part}{name}{os.sep}" in file for part in _SITE for name in ("numpy", "llvmlite"))
+    return not file.startswith(_STDLIB)

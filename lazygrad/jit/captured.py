@@ -1,0 +1,405 @@
+"""One capture of a function: what must be as it was then, the kernels, and what becomes of their outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from ..config import CHECK_INDEX, FUSE, ContextVar, flags_state
+from ..device import Buffer, Device
+from ..dtype import default_float, default_int
+from ..engine.actions import Roles
+from ..engine.replay import Replay
+from ..locks import uninterrupted
+from ..schedule.versions import peel
+from ..shape.movement import reshape
+from ..tensor import Tensor
+from ..tensor.modes import mode
+from ..tensor.random import sampling
+from ..tensor.storage import Storage
+from .capture import Capture
+from .describer import without_unnamed
+from .environment import Environment
+from .errors import Changed
+from .nest import Nest
+from .outputs import Output
+from .session import Session
+from .specs import Call, Spec, note_bind
+from .tensor_memory import Moves, moved, place_of, settled, storage_in_memory, tensor_on
+from .tensor_specs import TensorSpec
+from .written_memory import begin_writes, end_writes, is_watched
+
+#: Makes one tensor of a result, from the call and the tensors on each output.
+Made = Callable[[Call, list[list[Tensor]]], Tensor]
+#: The tensors on an output: their class, and how they look at it.
+Views = list[tuple[type[Tensor], Moves]]
+
+
+class External:
+    """Memory from outside that the kernels use: what joins its tensors, the version that was there last."""
+
+    __slots__ = ("buffer", "node", "shared", "storage", "written")
+
+    def __init__(self, storage: Storage, buffer: Buffer, shared: bool, written: bool) -> None:
+        self.storage, self.buffer, self.shared, self.written = storage, buffer, shared, written
+        self.node = storage.version
+
+
+class Gradient:
+    """A tensor whose `grad` the function sets: that of argument `number`, or `tensor`.
+
+    made   makes the new value; None where `grad` is None at the end
+    reads  what the old value must be like, where the function adds to it
+    """
+
+    __slots__ = ("made", "number", "reads", "tensor", "was_none")
+
+    def __init__(self, number: int | None, tensor: Tensor, was_none: bool) -> None:
+        self.number, self.tensor, self.was_none = number, tensor, was_none
+        self.made: Made | None = None
+        self.reads: TensorSpec | None = None
+
+    def of(self, call: Call) -> Tensor:
+        return self.tensor if self.number is None else call.tensors[self.number]
+
+
+class Captured:
+    """One capture. `match` says whether a call is like it, `run` replays."""
+
+    def __init__(self, args: list[Spec], kwargs: dict[str, Spec], environment: Environment) -> None:
+        self.args, self.kwargs, self.environment = args, kwargs, environment
+        #: what holds in a thread and changes what operations record
+        self._modes = mode.grad, mode.training
+        self._flags_state = flags_state()
+        self._flags = _flags()
+
+    # *** after the capture
+
+    def complete(
+        self, capture: Capture, session: Session, specs: list[TensorSpec], call: Call, nest: Nest
+    ) -> bool:
+        """Make it ready to run again. False where it cannot be: it adds to a part of a gradient's memory."""
+        for spec in (*self.args, *self.kwargs.values()):
+            if not self.environment.every:
+                without_unnamed(spec, self.environment.names)
+        self.specs = specs
+        #: what the tensors among the arguments are like
+        self.signature = tuple((spec.shape, spec.dtype, spec.device) for spec in specs)
+        self.draws = capture.draws
+        self.build = nest.build
+        #: whether it leaves tensors besides its results, or some of these are older or constant
+        self._lasting = session.keeps(nest.tensors)
+        roles = Roles(fresh=capture.fresh, zeroed=capture.zeroed)
+        #: slot → the number of the tensor whose memory it is; (number, slot) of others in the same memory
+        self._slots: list[int] = []
+        self._ties: list[tuple[int, int]] = []
+        for buffer in call.buffers:
+            self._add_slot(buffer, roles)
+        storages = session.storages()
+        parts: dict[Buffer, Views] = {}
+        self._made = [self._result(t, call, session, storages, roles, parts) for t in nest.tensors]
+        used = {buffer.base for item in capture.items for buffer in item.bufs}
+        self.gradients: list[Gradient] = []
+        for tensor, before, after in session.gradients():
+            number = next((n for n, t in enumerate(call.tensors) if t is tensor), None)
+            if number is None and not session.existed(tensor):
+                continue
+            gradient = Gradient(number, tensor, before is None)
+            if after is not None:
+                gradient.made = self._result(after, call, session, storages, roles, parts)
+            old = None if before is None else place_of(before)
+            if before is not None and old is not None and old[0].base in used:
+                gradient.reads = TensorSpec(f"the gradient of a tensor of shape {tensor.shape}", 0, None)
+                if session.prepare(before, gradient.reads) is not old[0]:
+                    return False
+                call.buffers.append(old[0])
+                self._add_slot(old[0], roles)
+            self.gradients.append(gradient)
+        for bind in self.environment.binds():
+            note_bind(call, bind, "a Variable outside of the arguments")
+        #: the Variables whose values Python read, and these values
+        self._read_values = {n: v for n, v in capture.read_values.items() if call.binds.get(n) == v}
+        binds, draws = call.binds, capture.draws
+
+        def source(name: str, value: int) -> Hashable | None:
+            return ("bind", name) if binds.get(name) == value else draws.source(name, value)
+
+        self.replay = Replay(capture.items, roles, source)
+        self.replay.follow_flags()
+        self._changing = bool(self.replay.sources or draws.start is not None or draws.final is not None)
+        self.outputs = [Output(base, parts[base]) for base in roles.outputs]
+        self._watch_memory(storages, roles, call)
+        return True
+
+    def _add_slot(self, buffer: Buffer, roles: Roles) -> None:
+        number = len(self._slots) + len(self._ties)
+        slot = roles.arguments.setdefault(buffer.base, len(self._slots))
+        if slot == len(self._slots):
+            self._slots.append(number)
+        else:
+            self._ties.append((number, self._slots[slot]))
+
+    def _result(
+        self,
+        tensor: Tensor,
+        call: Call,
+        session: Session,
+        storages: dict[Buffer, list[Storage]],
+        roles: Roles,
+        parts: dict[Buffer, Views],
+    ) -> Made:
+        """How one tensor of the result is made in a replay."""
+        kind = type(tensor)
+        number = next((n for n, t in enumerate(call.tensors) if t is tensor), None)
+        if number is not None:
+            argument, self._lasting = number, True
+            return lambda call, made: call.tensors[argument]
+        place = place_of(tensor)
+        if place is None or session.existed(tensor):
+            self._lasting = True
+            return lambda call, made: tensor
+        buffer, moves = place
+        base = buffer.base
+        if base in roles.arguments:
+            self._lasting = True
+            argument, size = self._slots[roles.arguments[base]], base.size
+            return lambda call, made: _part(kind, call.tensors[argument], size, moves)
+        if base in roles.fresh or (base in roles.zeroed and base is buffer):
+            output = roles.outputs.setdefault(base, len(roles.outputs))
+            views = parts.setdefault(base, [])
+            views.append((kind, moves))
+            place_in_output = len(views) - 1
+            return lambda call, made: made[output][place_in_output]
+        self._lasting = True
+        storage = storages[base][0]
+        return lambda call, made: tensor_on(kind, storage, moved(storage.version, moves))
+
+    def _watch_memory(self, storages: dict[Buffer, list[Storage]], roles: Roles, call: Call) -> None:
+        """Note whose memory is used, and which arguments must not be in the same memory as what else."""
+        replay = self.replay
+        bases = [buffer.base for buffer in call.buffers]
+        for number, spec in enumerate(self.specs):
+            spec.written = bases[number] in replay.written
+        self._written = [number for number, spec in enumerate(self.specs) if spec.written]
+        self.external = []
+        for base in replay.external:
+            found = storages.get(base, [])
+            for storage in found:
+                self.external.append(External(storage, base, len(found) > 1, base in replay.written))
+        used = {*replay.external, *roles.arguments}
+
+        def is_used(tensor: Tensor) -> bool:
+            place = place_of(tensor)
+            return place is not None and place[0].base in used
+
+        self.written = [external for external in self.external if external.written]
+        self.environment.close(is_used, [gradient.of(call) for gradient in self.gradients])
+        held = {place[0].base for t in self.environment.tensors() if (place := place_of(t)) is not None}
+        #: arguments that the function also sees otherwise: they must be in the same memory every time
+        self._pins = [(n, call.buffers[n]) for n in range(len(bases)) if bases[n] in held]
+        self._apart = bool(replay.written)
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels and copies a replay runs."""
+        return self.replay.kernels
+
+    def is_sizeable(self) -> bool:
+        """Whether all that it does is to compute new results: then it can be run once more, and compared."""
+        draws = self.draws
+        drawn = draws.start is not None or draws.final is not None or draws.read
+        given = any(spec.grad for spec in self.specs)
+        return not (self.replay.written or self.gradients or drawn or given or self._lasting)
+
+    def reads_value(self, name: str) -> bool:
+        """Whether Python read the value of a Variable, or the graph is another for another value."""
+        return name in self._read_values
+
+    def announce(self) -> None:
+        """DEBUG=1: what was captured."""
+        print(f"JIT captured {self.kernels} kernels with {len(self._slots)} inputs")
+        self.replay.announce()
+
+    # *** before a replay
+
+    def match(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: Call) -> None:
+        """Gather the call's tensors. Raises Changed or Mismatch where the call is unlike the captured one."""
+        specs = self.args
+        if len(args) != len(specs) or ((kwargs or self.kwargs) and kwargs.keys() != self.kwargs.keys()):
+            raise Changed("the form of the call", _form(specs, self.kwargs), _form(args, kwargs))
+        changed: Changed | None = None
+        for number, spec in enumerate(specs):
+            try:
+                spec.read(args[number], call)
+            except Changed as reason:  # that a later tensor is of another shape counts more
+                changed = changed or reason
+        if kwargs:
+            for key, spec in self.kwargs.items():
+                try:
+                    spec.read(kwargs[key], call)
+                except Changed as reason:
+                    changed = changed or reason
+        if changed is not None:
+            raise changed
+        if mode.grad != self._modes[0] or mode.training != self._modes[1]:
+            raise Changed("Tensor.training or no_grad", self._modes, (mode.grad, mode.training))
+        overlay, changes = flags_state()
+        if overlay is not self._flags_state[0] or changes != self._flags_state[1]:
+            if _flags() != self._flags:
+                raise Changed("a flag of lazygrad", self._flags, _flags())
+            self._flags_state = overlay, changes
+            self.replay.follow_flags()
+        self.environment.check(call)
+        for name, value in self._read_values.items():
+            if call.binds[name] != value:
+                raise Changed(f"the value of Variable {name}", value, call.binds[name])
+        for gradient in self.gradients:
+            now = gradient.of(call).grad
+            if (now is None) is not gradient.was_none:
+                raise Changed(
+                    "the gradient of a tensor", *(("None", "set") if now is not None else ("set", "None"))
+                )
+            if gradient.reads is not None:
+                gradient.reads.read(now, call)
+        if call.mismatch is not None:
+            raise call.mismatch
+        if self._ties or self._pins or self._apart:
+            self._check_memory(call.buffers)
+        for external in self.external:
+            if external.storage.version is not external.node:
+                self._settle(external)
+
+    def _check_memory(self, buffers: list[Buffer]) -> None:
+        for number, other in self._ties:
+            if buffers[number] is not buffers[other]:
+                raise Changed(self._name(number), "in the memory of another argument", "in memory of its own")
+        for number, buffer in self._pins:
+            if buffers[number] is not buffer:
+                raise Changed(self._name(number), "a tensor that the function also sees otherwise", "another")
+        if not self._apart:
+            return
+        external, written = self.replay.external, self.replay.written
+        seen: dict[Buffer, bool] = {}
+        for number in self._slots:
+            base = buffers[number].base
+            writes = number < len(self.specs) and self.specs[number].written
+            if (base in external and (writes or base in written)) or (
+                base in seen and (writes or seen[base])
+            ):
+                raise Changed(
+                    self._name(number), "in memory of its own", "in memory that the function also writes"
+                )
+            seen[base] = writes
+
+    def _name(self, number: int) -> str:
+        return self.specs[number].name if number < len(self.specs) else "a gradient"
+
+    # *** a replay
+
+    def run(self, call: Call) -> Any:
+        """Replay on the memory of this call."""
+        return self.build(self.results(call))
+
+    def results(self, call: Call, numbers: str | None = None) -> list[Tensor]:
+        """The tensors that a replay gives, with a number for the Variable `numbers`.
+
+        `build` puts them in their places.
+        """
+        replay = self.replay
+        writes = []
+        for each in self.written:
+            if is_watched(each.storage, each.buffer):
+                writes.append(each.storage)
+        for number in self._written:
+            storage = storage_in_memory(call.tensors[number])
+            if is_watched(storage, call.buffers[number].base):
+                writes.append(storage)
+        if writes:
+            self._begin(writes, call)
+        buffers, handles, made = call.buffers, [], []
+        for number in self._slots:
+            handles.append(buffers[number]._buf)
+        for output in self.outputs:
+            buffer, tensors = output.take(call.binds, numbers)
+            handles.append(buffer._buf)
+            made.append(tensors)
+        values = self._values(call) if self._changing else []
+        if writes:
+            with uninterrupted():  # what was written must not seem as it was
+                try:
+                    replay.run(handles, values)
+                finally:
+                    self._end(writes)
+        else:
+            replay.run(handles, values)
+        for gradient in self.gradients:
+            tensor = gradient.of(call)
+            tensor.grad = None if gradient.made is None else gradient.made(call, made)
+        results = []
+        for part in self._made:
+            results.append(part(call, made))
+        return results
+
+    def _values(self, call: Call) -> list[int]:
+        """What the changing integers are in this call."""
+        seed = base = 0
+        if self.draws.start is not None:
+            seed, base = sampling.draw(self.draws.total)
+        if self.draws.final is not None:
+            sampling.set_state(self.draws.final)
+        values = []
+        for key in self.replay.sources:
+            if key == "seed":
+                values.append(seed)
+            elif key[0] == "base":  # type: ignore[index]
+                values.append(base + key[1])  # type: ignore[index]
+            else:
+                values.append(call.binds[key[1]])  # type: ignore[index]
+        return values
+
+    def _settle(self, external: External) -> None:
+        """A tensor was written since, or given other memory: the kernels follow."""
+        node, buffer = settled(external.storage)
+        if buffer.base is not external.buffer:
+            self._replace(external, buffer.base)
+        external.node = node
+
+    def _replace(self, external: External, buffer: Buffer) -> None:
+        known = external.buffer
+        if external.shared or (buffer.size, buffer.dtype, buffer.device) != (
+            known.size,
+            known.dtype,
+            known.device,
+        ):
+            raise Changed("the memory of a tensor", "its own", "another's")
+        if known in self.replay.external:
+            self.replay.replace_external(known, buffer)
+        external.buffer = buffer
+
+    def _begin(self, writes: list[Storage], call: Call) -> None:
+        begin_writes(writes)
+        for external in self.written:
+            if external.storage.version is not external.node:
+                self._settle(external)
+        for number in self._written:
+            call.buffers[number] = settled(storage_in_memory(call.tensors[number]))[1]
+
+    def _end(self, writes: list[Storage]) -> None:
+        end_writes(writes)
+        for external in self.written:
+            external.node = external.storage.version
+
+
+def _part(kind: type[Tensor], tensor: Tensor, size: int, moves: Moves) -> Tensor:
+    """A tensor that looks at an argument, which has `size` elements."""
+    return kind._make(moved(reshape(peel(tensor._value()), (size,)), moves), tensor).detach()
+
+
+def _flags() -> tuple[Any, ...]:
+    """What changes the kernels of the same function."""
+    flags = [flag.value for flag in ContextVar.of_code]
+    return (*flags, FUSE.value, CHECK_INDEX.value, default_float(), default_int(), Device.DEFAULT)
+
+
+def _form(args: Any, kwargs: Any) -> str:
+    return f"{len(args)} arguments and {sorted(kwargs) or 'no keywords'}"

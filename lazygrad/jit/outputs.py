@@ -1,0 +1,193 @@
+"""What a replay hands out: tensors on its outputs, free ones of earlier calls first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..device import Buffer
+from ..ir.index import as_sint, sint, substitute
+from ..ir.ops import Ops
+from ..ir.uop import UOp, new_node
+from ..schedule.versions import version_on
+from ..shape import shape_of
+from ..shape.movement import base_and_tracker
+from ..tensor import Tensor
+from ..tensor.storage import Storage
+from .specs import binds_in
+from .tensor_memory import Moves, tensor_on
+
+#: So many results of earlier calls are kept, to be handed out again when nobody holds them any more.
+KEPT_RESULTS = 2
+#: So many calls in a row make new results without looking for old ones, where the caller keeps them.
+LONGEST_REST = 8
+#: For so many values of Variables the movements are kept.
+KNOWN_SIZES = 64
+
+
+class Output:
+    """Memory that a replay fills and hands out as tensors.
+
+    That of an earlier call is filled again when the tensors on it are gone and nobody was told the node that
+    they stood for. Who keeps its results has no use for that: then few calls look for free memory.
+    """
+
+    def __init__(self, like: Buffer, parts: Sequence[tuple[type[Tensor], Moves]]) -> None:
+        self.like = Buffer(like.device, like.size, like.dtype)
+        self.place = UOp(Ops.DEVICE, arg=like.device)
+        self.parts = parts
+        self.symbolic = any(_binds_of(argument) for _, moves in parts for _, argument in moves)
+        version = version_on(self.place, like)
+        self.views = [] if self.symbolic else [View(version, kind, moves) for kind, moves in parts]
+        #: the movements for values that Variables had
+        self.known: dict[Any, list[View]] = {}
+        self.kept: list[Kept] = []
+        self.rest = 0  #: calls that do not look for free results
+        self.longest = 0  #: how long the last such rest was
+
+    def take(self, binds: dict[str, int], numbers: str | None = None) -> tuple[Buffer, list[Tensor]]:
+        """Memory that nobody holds, and the tensors on it; with a number for the Variable `numbers`."""
+        if self.symbolic:
+            made = self._fresh(self._views_for(binds, numbers))
+            return made.buffer, made.tensors()
+        if self.rest:
+            self.rest -= 1
+            made = self._fresh(self.views)
+            return made.buffer, made.tensors()
+        for kept in self.kept:
+            if kept.is_let_go():
+                self.longest = 0
+                if kept.is_unseen():
+                    if kept is not self.kept[-1]:
+                        self.kept.reverse()  # the next call finds the other one first
+                    return kept.buffer, kept.tensors()
+                self.kept.remove(kept)  # whoever else sees it has it alone now
+                break
+        if len(self.kept) >= KEPT_RESULTS:
+            self.kept.pop(0)
+            self.rest = self.longest = min(self.longest + 1, LONGEST_REST)
+        made = self._fresh(self.views)
+        self.kept.append(made)
+        return made.buffer, made.tensors()
+
+    def _views_for(self, binds: dict[str, int], numbers: str | None) -> list[View]:
+        """The movements for what the Variables are in this call, and with a number for one of them."""
+        key = (*binds.items(), numbers)
+        views = self.known.get(key)
+        if views is None:
+            version = version_on(self.place, self.like)
+            views = []
+            for kind, moves in self.parts:
+                rebound = _rebound(moves, binds)
+                if numbers is not None:
+                    rebound = numbered(rebound, shape_of(version), numbers, binds[numbers])
+                views.append(View(version, kind, rebound))
+            if len(self.known) >= KNOWN_SIZES:
+                self.known.clear()
+            self.known[key] = views
+        return views
+
+    def _fresh(self, views: list[View]) -> Kept:
+        buffer = self.like.fresh()
+        storage = Storage(version_on(self.place, buffer))
+        storage.known = False
+        return Kept(buffer, storage, views)
+
+
+class View:
+    """The movements of one result, for one version after the other: what is known of one holds for all."""
+
+    __slots__ = ("kind", "shape", "steps", "tracker")
+
+    def __init__(self, version: UOp, kind: type[Tensor], moves: Moves) -> None:
+        self.kind, self.shape = kind, shape_of(version)
+        self.steps = []
+        node = version
+        for op, argument in moves:
+            node = UOp(op, node.dtype, (node,), argument)
+            self.steps.append((op, node.dtype, argument, shape_of(node)))
+        self.tracker = base_and_tracker(node)[1]
+
+    def of(self, version: UOp) -> UOp:
+        node = version
+        node.facts["shape"] = self.shape
+        for op, dtype, argument, shape in self.steps:
+            node = new_node(op, dtype, (node,), argument)
+            node.facts["shape"] = shape
+        if node is not version:
+            node.facts["base_and_tracker"] = version, self.tracker
+        return node
+
+
+class Kept:
+    """The memory of a result, to be handed out again when the tensors on it are gone."""
+
+    __slots__ = ("_parts", "_version", "buffer", "storage")
+
+    def __init__(self, buffer: Buffer, storage: Storage, views: list[View]) -> None:
+        self.buffer, self.storage = buffer, storage
+        self._version = version = storage.version
+        self._parts = [(view.kind, view.of(version)) for view in views]
+
+    def is_let_go(self) -> bool:
+        """Whether the tensors on the memory are gone."""
+        for tensor in self.storage.tensors.values():  # noqa: SIM110  a third of the time of all()
+            if tensor() is not None:
+                return False
+        return True
+
+    def is_unseen(self) -> bool:
+        """Whether nobody else sees the memory either: neither a graph, nor numpy."""
+        storage = self.storage
+        return not storage.known and storage.version is self._version and not self.buffer.exported
+
+    def tensors(self) -> list[Tensor]:
+        """New tensors on the memory."""
+        storage, made = self.storage, []
+        storage.tensors.clear()
+        for kind, node in self._parts:
+            made.append(tensor_on(kind, storage, node))
+        return made
+
+
+def numbered(moves: Moves, shape: tuple[sint, ...], name: str, size: int) -> Moves:
+    """The movements, from memory of this shape, with a number for the Variable of that name."""
+    found = []
+    for n, (op, argument) in enumerate(moves):
+        known = _numbers(argument, name, size)
+        if not (n == 0 and op is Ops.SHRINK and known == tuple((0, length) for length in shape)):
+            found.append((op, known))
+    return tuple(found)
+
+
+def _numbers(argument: Any, name: str, size: int) -> Any:
+    if isinstance(argument, tuple):
+        return tuple(_numbers(part, name, size) for part in argument)
+    if not isinstance(argument, UOp):
+        return argument
+    known = {b: b.src[1].replace(arg=size) for b in binds_in((argument,)) if b.src[0].arg[0] == name}
+    return as_sint(substitute((argument,), known)[argument])
+
+
+def _binds_of(argument: Any) -> list[UOp]:
+    """The bound Variables in a movement's argument."""
+    if isinstance(argument, tuple):
+        return [bind for part in argument for bind in _binds_of(part)]
+    return binds_in((argument,)) if isinstance(argument, UOp) else []
+
+
+def _rebound(moves: Moves, binds: dict[str, int]) -> Moves:
+    """The movements with the values that Variables have in this call."""
+
+    def replaced(argument: Any) -> Any:
+        if isinstance(argument, tuple):
+            return tuple(replaced(part) for part in argument)
+        if not isinstance(argument, UOp):
+            return argument
+        mapping = {
+            bind: bind.src[0].bind(binds.get(bind.src[0].arg[0], bind.src[1].arg))
+            for bind in _binds_of(argument)
+        }
+        return substitute([argument], mapping)[argument]
+
+    return tuple((op, replaced(argument)) for op, argument in moves)

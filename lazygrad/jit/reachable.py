@@ -1,0 +1,209 @@
+"""What a captured function can reach: objects below the names in its code, attributes, functions, tensors.
+
+A walk from each name through containers, instances, classes, closures and references. What it meets is noted
+once; each attribute is a place, found by its name, so that a function that mentions the name later is known
+to read it, whatever way it came to the object.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import threading
+import types
+from collections.abc import Callable, Set, ValuesView
+from typing import Any, NamedTuple
+
+from ..tensor import Tensor
+from .bytecode import is_user_code
+from .guard import Guard, ItemGuard, KeysGuard, Place, SlotGuard, cell_value
+from .python_values import (
+    MISSING,
+    PLAIN,
+    fields_of,
+    how_to_ask,
+    is_closed_module,
+    is_instance,
+    is_library,
+)
+from .specs import SameSpec
+
+#: So many objects are looked at, and of a container so many items.
+MOST_OBJECTS = 50_000
+MOST_ITEMS = 1024
+
+Way = tuple[Guard, ...]
+
+
+class Found(NamedTuple):
+    """A tensor inside an object that a name leads to, and the guards on the way to it."""
+
+    tensor: Tensor
+    way: Way
+
+
+class Reach:
+    """What was met so far.
+
+    on_tensor  called with each tensor when it is found, before the function uses it
+    on_place   called with each attribute, and whether it counts whoever asks for it
+    """
+
+    def __init__(self, on_tensor: Callable[[Tensor], None], on_place: Callable[[Place, bool], None]) -> None:
+        self.inside: dict[int, Found] = {}
+        self.functions: dict[types.CodeType, list[types.FunctionType]] = {}
+        self.modules: dict[int, types.ModuleType] = {}
+        self.classes: dict[type, types.MappingProxyType[str, Any]] = {}
+        self._known: dict[int, Any] = {}  # objects, by id
+        self._on_tensor, self._on_place = on_tensor, on_place
+
+    def is_known(self, value: Any) -> bool:
+        return self._known.get(id(value)) is value
+
+    def walk(self, value: Any, name: str, way: Way = (), passed: bool = False) -> None:
+        """Meet a value and all that is below it.
+
+        passed  it is an argument: another in each call, so that only classes and functions below it count
+        """
+        todo: list[tuple[Any, str, Way]] = [(value, name, way)]
+        while todo and len(self._known) < MOST_OBJECTS:
+            each, name, way = todo.pop()
+            if isinstance(each, Tensor):
+                if not passed and way and id(each) not in self.inside:
+                    self.inside[id(each)] = Found(each, way)
+                    self._on_tensor(each)
+                continue
+            if type(each) in PLAIN or self.is_known(each):
+                continue
+            if isinstance(each, types.ModuleType):
+                if not is_closed_module(each.__name__):
+                    self.modules[id(each)] = each
+            elif isinstance(each, type):
+                self._class(each, todo)
+            elif isinstance(each, _CALLABLES):
+                self._function(each, todo)
+            elif is_instance(each) or isinstance(each, threading.local):
+                if not passed:
+                    self._known[id(each)] = each
+                todo.append((type(each), type(each).__name__, ()))
+                todo += self._instance(each, name, way, passed)
+            elif isinstance(each, _CONTAINERS):
+                self._known[id(each)] = each
+                todo += _items(each, name, way)
+            elif is_library(each) and hasattr(each, "fxn"):  # another jit
+                todo.append((each.fxn, name, ()))
+            else:
+                ask = how_to_ask(each)
+                if ask is not None:
+                    self._known[id(each)] = each
+                    todo.append((ask(each), name, ()))
+
+    def dict_of(self, kind: type) -> types.MappingProxyType[str, Any]:
+        """A class's attributes: one object, so that its identity is that of the class."""
+        return self.classes.setdefault(kind, vars(kind))
+
+    # *** kinds of objects
+
+    def _instance(self, value: Any, name: str, way: Way, passed: bool) -> list[tuple[Any, str, Way]]:
+        held = None if isinstance(value, threading.local) else getattr(value, "__dict__", None)
+        ours = is_library(value)
+        if held is not None and not passed:
+            self._on_place(Place(KeysGuard, held, MISSING, tuple(held), f"{name}.__dict__"), False)
+        found: list[tuple[Any, str, Way]] = []
+        met = set()
+        for key, part in fields_of(value):
+            met.add(key)
+            text = f"{name}.{key}"
+            kind = Guard if held is not None and key in held else SlotGuard
+            holder = held if kind is Guard else value
+            if not passed:
+                always = ours and type(part) in PLAIN and kind is Guard
+                self._on_place(Place(kind, holder, key, part, text), always)
+            if type(part) not in PLAIN:
+                step = kind(holder, key, part, SameSpec(f"`{text}`", part))
+                found.append((part, text, (*way, step)))
+        if held is not None and not passed and not ours:
+            for base in type(value).__mro__:
+                for key, part in self.dict_of(base).items():
+                    if key not in met and not key.startswith("__") and not _is_data_descriptor(part):
+                        met.add(key)  # it may be given to the instance later
+                        self._on_place(Place(Guard, held, key, MISSING, f"{name}.{key}"), False)
+        if isinstance(value, _CONTAINERS):
+            found += _items(value, name, way)
+        return found
+
+    def _class(self, kind: type, todo: list[tuple[Any, str, Way]]) -> None:
+        if is_closed_module(kind.__module__):
+            return
+        self._known[id(kind)] = kind
+        for key, part in list(self.dict_of(kind).items()):
+            if isinstance(part, (staticmethod, classmethod)):
+                todo.append((part.__func__, key, ()))
+            elif isinstance(part, property):
+                todo += [(f, key, ()) for f in (part.fget, part.fset) if f is not None]
+            elif isinstance(part, functools.cached_property):
+                todo.append((part.func, key, ()))
+            elif not key.startswith("__") or isinstance(part, types.FunctionType):
+                if not isinstance(part, types.MemberDescriptorType | types.GetSetDescriptorType):
+                    self._on_place(
+                        Place(Guard, self.dict_of(kind), key, part, f"{kind.__name__}.{key}"), False
+                    )
+                    todo.append((part, f"{kind.__name__}.{key}", ()))
+        for base in kind.__mro__[1:-1]:  # what a base has may be given to this class later
+            for key in self.dict_of(base).keys() - self.dict_of(kind).keys():
+                if not key.startswith("__") and not is_closed_module(base.__module__):
+                    self._on_place(
+                        Place(Guard, self.dict_of(kind), key, MISSING, f"{kind.__name__}.{key}"), False
+                    )
+        todo += [(base, base.__name__, ()) for base in kind.__bases__]
+
+    def _function(self, value: Any, todo: list[tuple[Any, str, Way]]) -> None:
+        self._known[id(value)] = value
+        if isinstance(value, types.MethodType):
+            todo += [(value.__self__, "self", ()), (value.__func__, value.__func__.__name__, ())]
+            return
+        if isinstance(value, functools._lru_cache_wrapper):
+            todo.append((value.__wrapped__, "cached", ()))
+            return
+        if is_user_code(value.__code__):
+            self.functions.setdefault(value.__code__, []).append(value)
+            for key, part in value.__dict__.items():
+                name = f"{value.__name__}.{key}"
+                self._on_place(Place(Guard, value.__dict__, key, part, name), False)
+                todo.append((part, name, ()))
+        for part in (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()):
+            todo.append((part, f"{value.__name__}'s default", ()))
+        for cell in value.__closure__ or ():
+            todo.append((cell_value(cell), "closure", ()))
+
+
+_CALLABLES = (types.FunctionType, types.MethodType, functools._lru_cache_wrapper)
+_CONTAINERS = (list, tuple, dict, Set, ValuesView, collections.deque, types.MappingProxyType)
+
+
+def _items(container: Any, name: str, way: Way) -> list[tuple[Any, str, Way]]:
+    """The items of a container, the way to them through it."""
+    found: list[tuple[Any, str, Way]] = []
+    if isinstance(container, (dict, types.MappingProxyType)):
+        pairs = list(container.items())[:MOST_ITEMS]
+        found += [(key, name, ()) for key, _ in pairs if type(key) not in PLAIN]
+    else:
+        pairs = list(enumerate(container))[:MOST_ITEMS]
+    keyed = isinstance(container, (dict, types.MappingProxyType))
+    indexed = isinstance(container, (list, tuple, collections.deque))
+    for key, part in pairs:
+        if type(part) in PLAIN:
+            continue
+        text = f"{name}[{key!r}]"
+        if not keyed and not indexed:
+            found.append((part, text, way))
+            continue
+        kind = Guard if keyed else ItemGuard
+        found.append((part, text, (*way, kind(container, key, part, SameSpec(f"`{text}`", part)))))
+    return found
+
+
+def _is_data_descriptor(value: Any) -> bool:
+    """Whether an attribute of a class counts before the instance's of that name."""
+    kind = type(value)
+    return hasattr(kind, "__set__") or hasattr(kind, "__delete__")

@@ -1,0 +1,159 @@
+"""Tensors as memory and movements on it: arguments become memory, results stand on new memory."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from ..device import Buffer
+from ..engine.realize import allocate_empty
+from ..engine.realize import realize as realize_nodes
+from ..ir.ops import MOVEMENT, Ops
+from ..ir.uop import UOp
+from ..schedule.versions import buffer_of, in_shape, peel, version_on
+from ..shape.movement import base_and_tracker
+from ..tensor import Tensor
+from ..tensor.computing import pending_nodes
+from ..tensor.storage import Storage, base_of, is_padded, overlaps
+
+#: How a tensor looks at memory: movements as (op, argument), the innermost first.
+Moves = tuple[tuple[Ops, Any], ...]
+
+#: Up to this many elements a constant argument is filled by the host; a larger one by a kernel.
+FILLED_BY_HOST = 4096
+
+
+def moves_of(node: UOp) -> Moves:
+    """The movements from a node down to its base, the innermost first."""
+    found = []
+    while node.op in MOVEMENT:
+        found.append((node.op, node.arg))
+        node = node.src[0]
+    return tuple(reversed(found))
+
+
+def moved(node: UOp, moves: Moves) -> UOp:
+    """The same movements on another base."""
+    for op, argument in moves:
+        node = UOp(op, node.dtype, (node,), argument)
+    return node
+
+
+def version_in(buffer: Buffer) -> UOp:
+    """A new version, in memory that is there."""
+    return version_on(UOp(Ops.DEVICE, arg=buffer.device), buffer)
+
+
+def tensor_on(kind: type[Tensor], storage: Storage, node: UOp) -> Tensor:
+    """A tensor that looks at a storage's memory."""
+    made = object.__new__(kind)
+    made._setup(node, False, leaf=True)
+    made._storage = storage
+    storage.add(made)
+    return made
+
+
+# *** where a tensor is
+
+
+def storage_of(tensor: Tensor) -> Storage | None:
+    """What joins the tensors that are views of the same memory; None for values not in memory."""
+    return tensor._memory() or tensor._claim_memory()  # a value that was read is in memory, too
+
+
+def storage_in_memory(tensor: Tensor) -> Storage:
+    """The storage of a tensor that is in memory."""
+    storage = storage_of(tensor)
+    if storage is None:
+        raise RuntimeError("a tensor that should be in memory is not")
+    return storage
+
+
+def place_of(tensor: Tensor) -> tuple[Buffer, Moves] | None:
+    """The Buffer that a computed tensor looks at, and how; None where it needs no memory."""
+    value = peel(tensor._value())
+    base = base_of(value)
+    if base.op not in (Ops.BUFFER, Ops.BUFFER_VIEW):
+        return None
+    return buffer_of(base), moves_of(value)
+
+
+def memory_of(tensor: Tensor) -> tuple[UOp, Buffer]:
+    """The version and the Buffer of a tensor that is in memory."""
+    node = base_of(tensor._value())
+    return node, buffer_of(node).ensure_allocated()
+
+
+def part_in_memory(tensor: Tensor) -> Buffer | None:
+    """The memory of a tensor whose elements lie there one after the other, perhaps within other memory."""
+    base, tracker = base_and_tracker(peel(tensor._value()))
+    if base.op is not Ops.BUFFER or len(tracker.views) != 1:
+        return None
+    view = tracker.views[0]
+    if not isinstance(view.offset, int) or view != type(view).create(view.shape, offset=view.offset):
+        return None
+    whole = buffer_of(base).ensure_allocated()
+    size, dtype = tracker.size, tensor.dtype
+    if not isinstance(size, int):
+        return None
+    offset = view.offset * dtype.itemsize
+    return Buffer(whole.device, size, dtype, base=whole, offset=offset).ensure_allocated()
+
+
+def settled(storage: Storage) -> tuple[UOp, Buffer]:
+    """The newest version of a storage and its Buffer, after the writes that wait have run."""
+    storage.refresh()
+    if storage.version.op is not Ops.BUFFER:
+        realize_nodes([storage.version], pending_nodes)
+        storage.refresh()
+    return storage.version, buffer_of(storage.version)
+
+
+def one_device(tensor: Tensor) -> str:
+    """The device of an argument: on several devices it is not captured."""
+    device = tensor.device
+    if isinstance(device, tuple):
+        raise RuntimeError("an argument on several devices in a capture")
+    return device
+
+
+# *** computing
+
+
+def put_into_memory(tensor: Tensor) -> None:
+    """Compute a tensor; constants are written by the host, so that another number compiles nothing."""
+    value = tensor._value()
+    node = base_of(value)
+    if node.op is Ops.BUFFER and not (tensor._own and overlaps(value)):
+        buffer = buffer_of(node)
+        if not buffer.is_allocated:
+            allocate_empty(buffer)
+        tensor._claim_memory()  # a value that was read is no memory to be written yet
+        return
+    count = tensor._static_numel()
+    kept_for_gradients = tensor._requires_grad and not tensor._leaf
+    if node.op is not Ops.CONST or count > FILLED_BY_HOST or is_padded(value) or kept_for_gradients:
+        tensor.realize()
+        return
+    fmt = node.dtype.fmt
+    if fmt is None:
+        tensor.realize()
+        return
+    buffer = Buffer(one_device(tensor), count, node.dtype).allocate_uncleared()
+    buffer.copyin(struct.pack(f"{count}{fmt}", *[node.arg] * count))
+    tensor._set(in_shape(version_in(buffer), tensor.shape))
+    tensor._claim_memory()
+
+
+def copied_whole(tensor: Tensor) -> Tensor:
+    """A tensor's values in memory of their own, row by row; no gradient flows to it."""
+    node = UOp(Ops.CONTIGUOUS, tensor.dtype, (peel(tensor._value()),), "clone")
+    return type(tensor)._make(node).realize()
+
+
+def computed(results: Sequence[Tensor]) -> list[Tensor]:
+    """The results of a call that is not captured, in memory and without the graphs they came from."""
+    if results:
+        results[0].realize(*results[1:])
+    return [t.detach() if t._requires_grad and not t._leaf else t for t in results]

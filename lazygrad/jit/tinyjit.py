@@ -1,0 +1,355 @@
+"""`TinyJit`: a function whose kernels are captured at its second call and replayed afterwards.
+
+Call 1 runs plainly, call 2 captures, later calls replay: arguments are compared with the captured ones, their
+memory is put in place, and the list of kernels runs without building a graph. What the captured kernels
+depend on and is not memory is compared too (specs.py: arguments; environment.py: what else the function can
+see); where it has changed, the call is captured again.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from ..config import DEBUG, JIT
+from ..locks import lock_across_fork
+from ..report.terminal import show
+from ..tensor.storage import Storage
+from .capture import Capture, capturing, recorded, refuse_nested
+from .captured import Captured
+from .describer import Describer
+from .environment import Environment
+from .errors import Changed, JitError, Mismatch, describe_fn, user_level
+from .nest import Nest
+from .session import Session
+from .size_families import Families
+from .specs import Call, Spec, binds_in, note_bind
+from .tensor_memory import computed, settled
+from .written_memory import begin_writes
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: After so many captures because of one name, calls in which it differs run without a capture.
+MAX_RECAPTURES = 3
+#: So many captures are kept of each signature; one more drops the one that was not used for longest.
+MAX_CAPTURES = MAX_RECAPTURES + 1
+#: So many signatures (shapes, dtypes and devices of the arguments) are kept, in the same way.
+MAX_SIGNATURES = 8
+
+
+#: A capture computes every tensor that is new at its end: those of another one must not be among them.
+one_capture = lock_across_fork()
+
+
+class TinyJit(Generic[P, R]):
+    """Replays a function's kernels from the third call on. A decorator, for functions and methods.
+
+    The function may take and return tensors in any nesting. It must do its work through tensors: what else it
+    does, printing for example, happens in the first two calls only. docs/jit.md says what is compared.
+    """
+
+    __slots__ = ("__weakref__", "_run")
+
+    def __init__(self, fxn: Callable[P, R]) -> None:
+        if not callable(fxn):
+            raise TypeError(f"TinyJit takes a function, not {fxn!r}")
+        # A bound method, so that walks over a model's attributes end here.
+        self._run = _State(fxn).call
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._run(args, kwargs)  # type: ignore[no-any-return]
+
+    def __get__(self, owner: Any, kind: type | None = None) -> TinyJit[P, R]:
+        """As a method: each instance has captures of its own, kept in the instance."""
+        if owner is None:
+            return self
+        state: _State = self._run.__self__  # type: ignore[attr-defined]
+        bound: Any = types.MethodType(state.fxn, owner)
+        held = getattr(owner, "__dict__", None)
+        name = state.attribute
+        if held is None or name is None:
+            return types.MethodType(self, owner)  # type: ignore[return-value]
+        made: TinyJit[P, R] = held.setdefault(name, TinyJit(bound))
+        return made
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._run.__self__.attribute = name  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"<TinyJit of {describe_fn(self.fxn)}>"
+
+    def __reduce__(self) -> Any:
+        """Captures are not pickled: the copy captures anew."""
+        return (TinyJit, (self.fxn,))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TinyJit[P, R]:
+        return TinyJit(copy.deepcopy(self.fxn, memo))
+
+    @property
+    def fxn(self) -> Callable[P, R]:
+        """The function."""
+        return self._run.__self__.fxn  # type: ignore[attr-defined, no-any-return]
+
+    __wrapped__ = fxn
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.fxn, "__name__", type(self.fxn).__name__)
+
+    @property
+    def captured(self) -> Captured | None:
+        """The capture that was used last, if there is one."""
+        return self._run.__self__.used  # type: ignore[attr-defined, no-any-return]
+
+    def reset(self) -> None:
+        """Forget every capture and free its memory; the next call is the first again."""
+        self._run.__self__.reset()  # type: ignore[attr-defined]
+
+
+jit = TinyJit
+
+
+class _State:
+    """What a TinyJit knows. One thread at a time is in a call of it."""
+
+    def __init__(self, fxn: Any, sized: bool = False) -> None:
+        self.fxn = fxn
+        #: its captures are of symbolic sizes, which Python must not ask for
+        self.sized = sized
+        self.lock = threading.RLock()
+        self.attribute: str | None = None
+        self.reset()
+
+    def __repr__(self) -> str:
+        return f"<TinyJit of {describe_fn(self.fxn)}>"
+
+    def reset(self) -> None:
+        with self.lock:
+            self.calls = 0
+            self.captures: list[Captured] = []
+            #: the capture that was used last
+            self.used: Captured | None = None
+            #: the captures for many sizes
+            self.families = Families(describe_fn(self.fxn))
+            #: what got other memory in the last capture; in the next it gets it before
+            self.moved: list[Storage] = []
+            #: why the last capture was not kept: the function changed an argument
+            self.refused: Changed | None = None
+            #: the function works on tensors that several devices hold, so that every call is plain
+            self.on_several = False
+            #: how often it was captured because of a name, for each signature
+            self.recaptures: dict[tuple[Any, str], int] = {}
+            self.warned: set[str] = set()
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if capturing.now is not None:  # inlined: its kernels are those of the capture that is open
+            refuse_nested(capturing.now)
+            return self.fxn(*args, **kwargs)
+        with self.lock:
+            if self.calls >= 2 and JIT.value and not self.on_several:
+                return self._replay(args, kwargs)
+            if self.calls == 0 or self.on_several or not JIT.value:
+                result = self._plain(args, kwargs)
+                self.calls = max(self.calls, 1)
+                return result
+            return self._captured(args, kwargs)
+
+    def _plain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        nest = Nest(self.fxn(*args, **kwargs), lambda tensor: False)
+        return nest.build(computed(nest.tensors))
+
+    def _replay(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        changed: Changed | None = None
+        mismatch: Mismatch | None = None
+        signature: Any = None
+        others: list[Captured] = []  # those that differ in the arguments' tensors alone
+        for number, captured in enumerate(self.captures[:]):
+            call = Call()
+            try:
+                captured.match(args, kwargs, call)
+                if number:
+                    self.captures.insert(0, self.captures.pop(number))
+                self.used = captured
+                return captured.run(call)
+            except Changed as reason:
+                if call.mismatch is None:
+                    if changed is None:
+                        changed, signature = reason, captured.signature
+                else:
+                    mismatch = mismatch or call.mismatch
+            except Mismatch as reason:
+                mismatch = mismatch or reason
+                others.append(captured)
+        of_family = self.families.replay(args, kwargs, self._plain)
+        if of_family is not None:
+            self.used, value = of_family
+            return value
+        if changed is None and mismatch is not None:
+            if DEBUG >= 1:
+                show(f"JIT captures {describe_fn(self.fxn)} for another signature: {mismatch}")
+            before = self.used
+            value = self._captured(args, kwargs)
+            if self.used is not None and self.used is not before:
+                self.families.consider(args, kwargs, self.used, others, value, self._sized)
+            return value
+        if changed is None:  # the last capture could not be kept
+            changed = self.refused or Changed("the memory of a tensor", "its own", "held by others")
+        return self._changed(changed, signature, args, kwargs)
+
+    def _changed(
+        self, changed: Changed, signature: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        name = changed.name
+        count = self.recaptures.get((signature, name), 0)
+        if count < MAX_RECAPTURES:
+            self.recaptures[signature, name] = count + 1
+            if DEBUG >= 1:
+                show(f"JIT captures {describe_fn(self.fxn)} again: {changed}")
+            return self._captured(args, kwargs)
+        if name not in self.warned:
+            self.warned.add(name)
+            warnings.warn(
+                f"{self!r} runs without its captures where {name} differs, since it changed in "
+                f"{count + 1} calls (the last time: {changed}); make it a Tensor or a bound Variable that is "
+                "passed as an argument, or a tensor that is assigned in place",
+                RuntimeWarning,
+                stacklevel=user_level(),
+            )
+        return self._plain(args, kwargs)
+
+    def _stay_plain(self) -> None:
+        """Every call is plain from here on; say so once."""
+        self.on_several = True
+        warnings.warn(
+            f"{self!r} runs without a capture: it takes, gives or keeps tensors that are sharded over "
+            "several devices, and replaying these is not there yet; what is sharded inside of it alone is "
+            "replayed",
+            RuntimeWarning,
+            stacklevel=user_level(),
+        )
+
+    # *** capturing
+
+    def _sized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Captured | None]:
+        """The results of arguments of symbolic sizes, and the capture of them."""
+        state = _State(self.fxn, sized=True)
+        return state._captured(args, kwargs), state.used
+
+    def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with one_capture:
+            return self._capture(args, kwargs)
+
+    def _capture(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        session = Session()
+        capture = Capture(repr(self))
+        describer = Describer()
+        names = _argument_names(self.fxn, args)
+        positional = [describer.describe(value, name) for value, name in zip(args, names, strict=True)]
+        keywords = {key: describer.describe(value, f"argument `{key}`") for key, value in kwargs.items()}
+        if any(isinstance(tensor.device, tuple) for tensor, _ in describer.tensors):
+            self._stay_plain()
+            return self._plain(args, kwargs)
+        call = Call()
+        for bind in describer.binds:
+            note_bind(call, bind, "an argument")
+        try:
+            for tensor, spec in describer.tensors:
+                call.tensors.append(tensor)
+                call.buffers.append(session.prepare(tensor, spec))
+                for bind in binds_in(tensor.shape):
+                    note_bind(call, bind, spec.name)
+            environment = Environment(session.realize_before)
+            environment.hides_sizes = self.sized
+            environment.function(self.fxn, (*args, *kwargs.values()))
+            if self.moved:
+                for storage in self.moved:
+                    settled(storage)
+                begin_writes(self.moved)
+                self.moved = []
+            session.start()
+            captured = Captured(positional, keywords, environment)
+            with recorded(capture):
+                with environment.functions_that_run():
+                    result = self.fxn(*args, **kwargs)
+                nest = Nest(result, session.existed)
+                session.finish(nest.tensors)
+            used = {buffer.base for item in capture.items for buffer in item.bufs}
+            if session.uses_several(used):
+                self._stay_plain()
+                return nest.build(nest.tensors)
+        finally:
+            session.end()
+        if not capture.items:
+            raise JitError(
+                f"didn't JIT anything! {describe_fn(self.fxn)} ran no kernel: all that it returns was there "
+                "already, or is constant"
+            )
+        value = nest.build(nest.tensors)
+        self.calls += 1
+        self.moved = session.moved()
+        self.refused = _changed_arguments(args, kwargs, positional, keywords)
+        specs = [spec for _, spec in describer.tensors]
+        if not self.moved and self.refused is None and captured.complete(capture, session, specs, call, nest):
+            if DEBUG >= 1:
+                captured.announce()
+            self.used = captured
+            self.captures.insert(0, captured)
+            self.captures = _kept(self.captures)
+        return value
+
+
+def _kept(captures: list[Captured]) -> list[Captured]:
+    """Of the captures, the last used first: a few of each signature, and of not too many signatures."""
+    kept, counts = [], dict[Any, int]()
+    for captured in captures:
+        signature = captured.signature
+        if signature not in counts and len(counts) == MAX_SIGNATURES:
+            continue
+        counts[signature] = counts.get(signature, 0) + 1
+        if counts[signature] <= MAX_CAPTURES:
+            kept.append(captured)
+    return kept
+
+
+def _changed_arguments(
+    args: tuple[Any, ...], kwargs: dict[str, Any], positional: list[Spec], keywords: dict[str, Spec]
+) -> Changed | None:
+    """What the function did to its arguments besides writing tensors: a replay would not do it."""
+    call = Call()
+    try:
+        for spec, value in zip(positional, args, strict=True):
+            spec.read(value, call)
+        for name, spec in keywords.items():
+            spec.read(kwargs[name], call)
+    except Changed as changed:
+        return changed
+    return None
+
+
+def _argument_names(fxn: Any, args: tuple[Any, ...]) -> list[str]:
+    """What errors call the positional arguments."""
+    bound = 0
+    while not isinstance(fxn, types.FunctionType):
+        if isinstance(fxn, functools.partial):
+            bound += len(fxn.args)
+            fxn = fxn.func
+        elif isinstance(fxn, types.MethodType):
+            bound += 1
+            fxn = fxn.__func__
+        elif isinstance(fxn, TinyJit):
+            fxn = fxn.fxn
+        else:
+            inner = getattr(type(fxn), "__call__", None)  # noqa: B004  the function itself is wanted
+            if not isinstance(inner, types.FunctionType):
+                break
+            bound += 1
+            fxn = inner
+    code = getattr(fxn, "__code__", None)
+    names = () if code is None else code.co_varnames[bound : code.co_argcount]
+    return [f"argument `{names[n]}`" if n < len(names) else f"argument {n + 1}" for n in range(len(args))]

@@ -1,0 +1,82 @@
+"""Memory that a replay writes: who still looks at it, and what becomes of what they see.
+
+Values recorded from memory that a replay is about to write are computed first, and afterwards its tensors
+stand for a new version. Most memory that a step writes (parameters, moments, caches) is seen by its tensors
+and by nothing else, which its Storage knows; then the version can stay as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..device import Buffer
+from ..engine.realize import realize as realize_nodes
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..schedule.kernelize import planning
+from ..schedule.versions import buffer_of, effective, end_version
+from ..tensor.assigning import keep_old_values
+from ..tensor.computing import pending_nodes
+from ..tensor.storage import Storage, base_of
+from .tensor_memory import version_in
+
+
+def is_watched(storage: Storage, buffer: Buffer) -> bool:
+    """Whether somebody besides its tensors looks at the memory of a storage, the base Buffer."""
+    return storage.known or buffer.exported > 0
+
+
+def begin_writes(storages: Sequence[Storage]) -> None:
+    """Before memory is written: who needs the old contents is computed, or keeps the old memory."""
+    versions = {storage.version for storage in storages}
+    for version in versions:
+        keep_old_values(version)
+    readers = readers_of(versions)
+    if readers:
+        realize_nodes(readers, pending_nodes)
+    for storage in storages:
+        version = storage.version
+        buffer = buffer_of(version)
+        if storage.is_shared() or buffer.base.exported:  # others go on reading the old memory
+            made = Buffer(buffer.device, buffer.size, buffer.dtype).allocate_uncleared()
+            made.copyin(buffer.as_buffer())
+            storage.move_to(version_in(made))
+
+
+def end_writes(storages: Sequence[Storage]) -> None:
+    """After memory was written: its tensors stand for the new contents, old values are gone."""
+    with planning:
+        for storage in storages:
+            buffer = buffer_of(storage.version)
+            end_version(storage.version)
+            storage.move_to(version_in(buffer), known=False)
+
+
+def readers_of(versions: set[UOp]) -> list[UOp]:
+    """The values that somebody holds, that are not computed yet, and that read one of these versions."""
+    reads: dict[UOp, bool] = {}
+    found = []
+    for root in pending_nodes():
+        base = base_of(root)
+        if _reads(effective(base), versions, reads):
+            found.append(root)
+    return found
+
+
+def _reads(root: UOp, versions: set[UOp], known: dict[UOp, bool]) -> bool:
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        if node in known:
+            stack.pop()
+            continue
+        if node in versions or node.op is Ops.BUFFER:
+            known[node] = node in versions
+            continue
+        sources = [effective(source) for source in node.src]
+        waiting = [source for source in sources if source not in known]
+        if waiting:
+            stack.extend(waiting)
+        else:
+            known[node] = any(known[source] for source in sources)
+    return known[root]

@@ -1,0 +1,213 @@
+"""AST → callable program: compiled once per structure and kind of device, loaded once per device.
+
+A program that another process compiled comes from disk, and nothing is lowered.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..codegen.compile import compile_kernel, stage_times
+from ..config import CACHELEVEL, CHECK, Context, ContextVar, usable_cores
+from ..device import CompiledDevice, Device, OutOfMemoryError, Program
+from ..ir.uop import UOp
+from ..renderer import ProgramSpec
+from ..schedule.kernelize import planning
+from ..tuning.beam import opts_for
+from .background import background
+from .stored import load_program, store_program
+
+
+@dataclass
+class Runner:
+    """A loaded kernel, and how many times it has run."""
+
+    spec: ProgramSpec
+    lib: bytes
+    program: Program
+    vars: tuple[UOp, ...]
+    runs: int = 0
+    seen: int = 0  #: its runs when room was last made
+
+
+Key = tuple[str, UOp, tuple[Any, ...]]
+#: (kind of device, AST, flags that change code) → (spec, binary)
+_compiled: dict[Key, tuple[ProgramSpec, bytes]] = {}
+#: the same with the device's full name → Runner
+method_cache: dict[Key, Runner] = {}
+#: So many programs are kept: those that a capture holds stay beside them. One takes some 80 KB and
+#: two mappings (five on CLANG), and Linux gives a process 65,530 of those.
+MAX_PROGRAMS = 1024
+#: What the compile thread has or will have in hand.
+_builds: dict[Key, Build] = {}
+
+
+class Build:
+    """A program on its way from its text (or its binary) to a Runner."""
+
+    def __init__(self, key: Key, device: CompiledDevice, spec: ProgramSpec, lib: bytes | None) -> None:
+        self.key, self.device, self.spec, self.lib = key, device, spec, lib
+        self.flags = Context.here()
+        self.keeps = CACHELEVEL >= 1
+        self.done = threading.Event()
+        self.runner: Runner | None = None
+        self.error: BaseException | None = None
+
+    def finish(self) -> Runner:
+        """Compile and load here and now."""
+        lib = self.lib
+        if lib is None:
+            start = time.perf_counter()
+            lib = self.device.compile(self.spec)
+            _count("compile", start)
+            store_program(self.device, self.key[1], self.spec, lib)
+        start = time.perf_counter()
+        try:
+            program = self.device.load(self.spec, lib)
+        except OutOfMemoryError:  # no room for code: that of others goes
+            method_cache.clear()
+            program = self.device.load(self.spec, lib)
+        runner = Runner(self.spec, lib, program, self.spec.vars)
+        _count("load", start)
+        if self.keeps:
+            _make_room(_compiled)
+            _forget_unused()
+            _compiled[self.device.kind, *self.key[1:]] = (self.spec, lib)
+            runner = method_cache.setdefault(self.key, runner)
+        return runner
+
+    def run(self) -> None:
+        """The same on the compile thread; an error waits for who asks for the program."""
+        try:
+            with self.flags:
+                self.runner = self.finish()
+        except BaseException as error:
+            self.error = error
+        self.drop()
+
+    def drop(self) -> None:
+        if _builds.get(self.key) is self:
+            del _builds[self.key]
+        self.done.set()
+
+    def wait(self) -> Runner:
+        """What the compile thread made; made here, where it was never begun or never ended."""
+        background.wait_for(self.done)
+        if self.error is not None:
+            raise self.error
+        return self.runner or self.finish()
+
+
+def prepare(kernels: Iterable[tuple[str, UOp]]) -> None:
+    """Lower these kernels (device, AST), and let the compile thread compile each meanwhile.
+
+    One that cannot be lowered ends this quietly: it says so when it is to run.
+    """
+    if CACHELEVEL < 1 or usable_cores() < 2:
+        return
+    flags = _flags()
+    missing = [
+        key for key in dict.fromkeys((*kernel, flags) for kernel in kernels) if key not in method_cache
+    ]
+    if len(missing) < 2:
+        return
+    try:
+        for key in missing:
+            with planning:
+                if key in method_cache or key in _builds:
+                    continue
+                build = _builds[key] = _lowered(key)
+            background.submit(build)
+    except Exception:
+        return
+
+
+def get_runner(device: str, ast: UOp) -> Runner:
+    """The program of a kernel on a device; a second device of the same kind reuses the binary."""
+    key = (device, ast, _flags())
+    runner = method_cache.get(key)
+    if runner is not None:
+        return runner
+    build = _builds.get(key)
+    if build is not None:
+        return build.wait()
+    with planning:
+        runner = method_cache.get(key)
+        return runner if runner is not None else _lowered(key).finish()
+
+
+def _forget_unused() -> None:
+    """Where there are too many runners forget half: those that ran least since the last time."""
+    if len(method_cache) >= MAX_PROGRAMS:
+        runners = list(method_cache.items())
+        runners.sort(key=lambda item: item[1].runs - item[1].seen)
+        for key, _ in runners[: len(runners) // 2]:
+            method_cache.pop(key, None)
+        for _, runner in runners[len(runners) // 2 :]:
+            runner.seen = runner.runs
+
+
+def _make_room(kept: dict[Key, Any]) -> None:
+    """Forget the older half of what is full; what of it is still used is loaded or made again."""
+    if len(kept) >= MAX_PROGRAMS:
+        for key in list(kept)[: len(kept) // 2]:
+            kept.pop(key, None)
+
+
+def _flags() -> tuple[Any, ...]:
+    return tuple([flag.value for flag in ContextVar.of_code])
+
+
+def _lowered(key: Key) -> Build:
+    """The text of a kernel, or its binary where that is in memory or on disk."""
+    name, ast, flags = key
+    device = Device[name]
+    found = _compiled.get((device.kind, ast, flags)) if CACHELEVEL >= 1 else None
+    if found is None and not CHECK:  # which is there to look at every form
+        found = load_program(device, ast)
+    if found is not None:
+        return Build(key, device, *found)
+    return Build(key, device, compile_kernel(ast, device.renderer, opts_for(device, ast)), None)
+
+
+def _count(stage: str, start: float) -> None:
+    stage_times[stage] = stage_times.get(stage, 0.0) + time.perf_counter() - start
+
+
+def linear_program(runner: Runner, device: str, ast: UOp) -> list[UOp]:
+    """The list of UOps (form 7) of a program; one that came from disk is lowered again."""
+    if runner.spec.uops:
+        return list(runner.spec.uops)
+    return list(compile_kernel(ast, Device[device].renderer, runner.spec.applied_opts).uops)
+
+
+def values_for(runner: Runner, var_vals: dict[UOp, int]) -> tuple[int, ...]:
+    """The integer arguments of one launch."""
+    if not runner.vars:
+        return ()
+    named = {variable.arg[0]: value for variable, value in var_vals.items()}
+    names = [variable.arg[0] for variable in runner.vars]
+    unbound = [name for name in names if name not in named]
+    if unbound:
+        raise ValueError(
+            f"Variable {unbound[0]} has no value: bind it before it is used, as in {unbound[0]}.bind(3)"
+        )
+    return tuple(named[name] for name in names)
+
+
+def clear_programs() -> None:
+    """Forget every compiled program, and keep none of those that the compile thread has in hand."""
+    for build in list(_builds.values()):
+        build.keeps = False
+    _builds.clear()
+    _compiled.clear()
+    method_cache.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_builds.clear)  # they are in the hands of the parent's thread

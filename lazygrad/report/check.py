@@ -1,0 +1,327 @@
+"""Hunting a wrong number: CHECK=1 compares each kernel with the interpreter, CHECK=nan finds the first NaN or
+infinity. What is found raises `CheckError` with the kernel, the user's line and the element.
+
+The interpreter runs the plain loops of the same kernel (NOOPT, on device PYTHON) on copies of its memory, at
+about a million operations a second. Integers and bools must be equal. Floats may differ by the roundings of
+sums in another order and of functions; where they differ by more, the interval that rounding allows for this
+very element is computed (`codegen/intervals.py`), and only a value outside of it is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..codegen.compile import stages
+from ..codegen.differences import differing, values_of
+from ..codegen.intervals import epsilon, roundings, with_bounds
+from ..config import CHECK, Context
+from ..device import Buffer, Device
+from ..dtype import dtypes
+from ..ir.index import evaluate
+from ..ir.loops_text import loops_text
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..programs.runners import Runner, get_runner, values_for
+from ..schedule.items import ScheduleItem, output_count
+from ..shape import ShapeTracker, shape_of
+
+#: The device that says what a kernel means.
+INTERPRETER = "PYTHON"
+
+
+class CheckError(RuntimeError):
+    """A kernel whose result is wrong (CHECK=1), or the first that is not finite (CHECK=nan).
+
+    kernel    its displayed name                 metadata   the user calls it comes from, the latest first
+    output    the number of the output           index      the element, counted row by row
+    got       what the device computed           expected   what the interpreter computed (None: CHECK=nan)
+    """
+
+    def __init__(
+        self,
+        text: str,
+        kernel: str,
+        metadata: tuple[Any, ...],
+        output: int,
+        index: int,
+        got: Any,
+        expected: Any = None,
+    ) -> None:
+        super().__init__(text)
+        self.kernel, self.metadata, self.output = kernel, metadata, output
+        self.index, self.got, self.expected = index, got, expected
+
+
+class Checker:
+    """Looks at one kernel: made before it runs, `after` is called when it has run."""
+
+    def __init__(self, item: ScheduleItem, runner: Runner) -> None:
+        self.item, self.runner, self.mode = item, runner, CHECK.value
+        self.outputs = output_count(item.ast)
+        self.saved = [buffer.tobytes() for buffer in item.outputs]
+        if self.mode == "nan":
+            self.clean = self._inputs_are_finite()
+        else:
+            self.memory = [_copy(buffer) for buffer in item.bufs]  #: what the interpreter works on
+            self._check_indices()
+
+    def after(self) -> None:
+        """Raise CheckError if what the kernel left is wrong; then it is as if it had not run."""
+        try:
+            if self.mode == "nan":
+                self._check_finite()
+            else:
+                self._compare()
+        except BaseException:
+            for buffer, contents in zip(self.item.outputs, self.saved, strict=True):
+                buffer.copyin(contents)
+            raise
+
+    # *** against the interpreter
+
+    def _interpret(self, ast: UOp, memory: Sequence[Buffer]) -> None:
+        """Run a kernel in the interpreter; `memory` by the numbers of its DEFINE_GLOBALs."""
+        numbers = sorted({node.arg for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL})
+        with Context(NOOPT=1):
+            runner = get_runner(INTERPRETER, ast)
+        used = tuple([memory[number].ensure_allocated()._buf for number in numbers])
+        runner.program(used, values_for(runner, self.item.var_vals))
+
+    def _compare(self) -> None:
+        ast = self.item.ast
+        self._interpret(ast, self.memory)
+        allowed = roundings(ast)
+        results = [values_of(buffer) for buffer in self.memory[: self.outputs]]
+        limits: dict[int, tuple[Any, Any]] | None = None
+        for number, expected in enumerate(results):
+            if self._is_working_memory(number):
+                continue
+            got = values_of(self.item.bufs[number])
+            wrong = differing(got, expected, self.item.bufs[number].dtype, allowed)
+            if not wrong.any():
+                continue
+            if limits is None:
+                limits = self._limits()
+            wrong &= ~self._within(number, got, expected, limits, allowed)
+            if wrong.any():
+                self._refuse(number, got, expected, wrong)
+
+    def _is_working_memory(self, number: int) -> bool:
+        """Whether an output is what a SORT works in: nobody reads it, and each program uses it in its way."""
+        values = [store.src[2] for store in self.item.ast.src if store.src[0].arg == number]
+        return all(value.op is Ops.SORT and value.arg is not None for value in values)
+
+    def _limits(self) -> dict[int, tuple[Any, Any]]:
+        """For each output the least and greatest values that rounding allows; nothing where no rule says."""
+        bounded = with_bounds(self.item.ast)
+        if bounded is None:
+            return {}
+        ast, numbers = bounded
+        memory = list(self.memory)
+        for number, pair in sorted(numbers.items()):
+            old = memory[number].copyin(self.saved[number])
+            dtype = dtypes.float64 if dtypes.is_float(old.dtype) else old.dtype
+            for _ in pair:  # where nothing is stored, nothing changes
+                memory.append(Buffer(INTERPRETER, old.size, dtype).allocate().copyin(values_of(old)))
+        self._interpret(ast, memory)
+        return {
+            number: (values_of(memory[low]), values_of(memory[high]))
+            for number, (low, high) in numbers.items()
+        }
+
+    def _within(self, number: int, got: Any, expected: Any, limits: dict[int, Any], allowed: float) -> Any:
+        import numpy as np
+
+        dtype = self.item.bufs[number].dtype
+        if number not in limits:
+            if not dtypes.is_float(dtype):
+                return np.zeros(got.shape, bool)
+            finite = np.abs(expected[np.isfinite(expected)])
+            margin = 16 * allowed * epsilon(dtype) * (finite.max() if finite.size else 0.0)
+            with np.errstate(all="ignore"):
+                return np.abs(got - expected) <= margin
+        low, high = limits[number]
+        if not dtypes.is_float(dtype):
+            return (low <= got) & (got <= high)
+        unknown = np.isnan(low) | np.isnan(high)
+        return unknown | ((low <= got) & (got <= high))
+
+    def _refuse(self, number: int, got: Any, expected: Any, wrong: Any) -> None:
+        import numpy as np
+
+        item, spec = self.item, self.runner.spec
+        buffer = item.bufs[number]
+        at = int(np.argmax(wrong))
+        here, there = got[at].item(), expected[at].item()
+        differ = int(wrong.sum())
+        with np.errstate(all="ignore"):
+            most = np.abs(got[wrong].astype(np.float64) - expected[wrong].astype(np.float64)).max()
+        renderer = Device[buffer.device].renderer
+        forms = dict(stages(item.ast, renderer, spec.applied_opts))
+        text = (
+            f"kernel {spec.function_name} on {buffer.device} computes {here!r} "
+            f"where the interpreter computes {there!r}\n"
+            f"  at element {self._place(number, at)}; {differ} of {got.size} differ, "
+            f"by {most:.6g} at most\n"
+            f"  from {_lines(item)}\n"
+            f"  opts {list(spec.applied_opts)}\n"
+            f"{_indented(loops_text(forms['apply opts']) if 'apply opts' in forms else '')}"
+        )
+        raise CheckError(text, spec.function_name, item.metadata, number, at, here, there)
+
+    def _place(self, number: int, at: int) -> str:
+        """An element of an output as the user counts."""
+        buffer = self.item.bufs[number]
+        store = next(store for store in self.item.ast.src if store.src[0].arg == number)
+        tracker: ShapeTracker = store.src[1].arg
+        name = repr(buffer.dtype).removeprefix("dtypes.")
+        which = f" of output {number}" if self.outputs > 1 else ""
+        if not tracker.contiguous or not all(isinstance(size, int) for size in tracker.shape):
+            return f"{at}{which} ({name}, {buffer.size} elements)"
+        place = []
+        for size in reversed(tracker.shape):
+            at, i = divmod(at, size)  # type: ignore[operator]
+            place.append(i)
+        return f"{tuple(reversed(place))}{which} ({name}, shape {tracker.shape})"
+
+    # *** indices
+
+    def _check_indices(self) -> None:
+        """Raise IndexError where a gather or a scatter goes outside of what it reads or writes."""
+        for node in self.item.ast.toposort():
+            index, axis = None, None
+            if node.op is Ops.LOAD and len(node.src) > 2:
+                index, axis = node.src[2], node.src[1].arg
+            elif node.op is Ops.STORE and len(node.src) > 3:
+                index, axis = node.src[3], node.src[1].arg
+            if index is not None:
+                self._check_index(index, axis, "reads" if node.op is Ops.LOAD else "writes")
+
+    def _check_index(self, index: UOp, tracker: Any, verb: str) -> None:
+        import numpy as np
+
+        values = self._evaluate(index)
+        size = _number(tracker.size, self.item.var_vals)
+        outside = (values < 0) | (values >= size)
+        if not outside.any():
+            return
+        at = int(np.argmax(outside))
+        what = f"index {values[at].item()} is out of bounds for {size} elements"
+        for position, limit in _conditions(index):
+            found, most = self._evaluate(position)[at].item(), self._evaluate(limit)[at].item()
+            if not 0 <= found < most:
+                asked = found - most if found < 0 else found  # a negative one counts from the end
+                what = f"index {asked} is out of bounds for an axis of size {most}"
+                break
+        shape = tuple(_number(n, self.item.var_vals) for n in shape_of(index))
+        place = tuple(int(i) for i in np.unravel_index(at, shape))
+        more = f" (and {int(outside.sum()) - 1} more)" if outside.sum() > 1 else ""
+        raise IndexError(
+            f"{what}: {_lines(self.item)} {verb} with it at {place} of an index of shape {shape}{more}, "
+            f"in kernel {self.runner.spec.function_name}"
+        )
+
+    def _evaluate(self, value: UOp) -> Any:
+        """All elements of an integer value of the AST, before the kernel runs."""
+        shape = shape_of(value)
+        size = 1
+        for length in shape:
+            size *= _number(length, self.item.var_vals)
+        result = Buffer(INTERPRETER, max(size, 1), dtypes.int64).allocate()
+        number = len(self.memory)
+        target = UOp(Ops.DEFINE_GLOBAL, dtypes.int64.ptr(max(size, 1)), (), number)
+        view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape))
+        store = UOp(Ops.STORE, dtypes.void, (target, view, UOp(Ops.CAST, dtypes.int64, (value,))))
+        self._interpret(UOp.sink(store), [*self.memory, result])
+        return values_of(result)[:size]
+
+    # *** not finite
+
+    def _inputs_are_finite(self) -> tuple[bool, bool]:
+        """(no input has NaN, nor infinity)."""
+        import numpy as np
+
+        nan = infinite = False
+        for buffer in (*self.item.inputs, *self.item.outputs):
+            if dtypes.is_float(buffer.dtype) and buffer.is_allocated:
+                values = values_of(buffer)
+                nan = nan or bool(np.isnan(values).any())
+                infinite = infinite or bool(np.isinf(values).any())
+        for node in self.item.ast.toposort():
+            if node.op is Ops.CONST and dtypes.is_float(node.dtype):
+                nan = nan or node.arg != node.arg
+                infinite = infinite or node.arg in (float("inf"), float("-inf"))
+        return not nan, not infinite
+
+    def _check_finite(self) -> None:
+        import numpy as np
+
+        no_nan, no_infinity = self.clean
+        for number, buffer in enumerate(self.item.outputs):
+            if not dtypes.is_float(buffer.dtype):
+                continue
+            values = values_of(buffer)
+            found = np.zeros(values.shape, bool)
+            if no_nan:
+                found |= np.isnan(values)
+                if no_infinity:
+                    found |= np.isinf(values)
+            if found.any():
+                at = int(np.argmax(found))
+                value, name = values[at].item(), self.runner.spec.function_name
+                inputs = "were finite" if no_infinity else "had no NaN"
+                text = (
+                    f"kernel {name} on {buffer.device} makes the first {value!r}; its inputs {inputs}\n"
+                    f"  at element {self._place(number, at)}; {int(found.sum())} of {values.size} such\n"
+                    f"  from {_lines(self.item)}"
+                )
+                raise CheckError(text, name, self.item.metadata, number, at, value)
+
+
+# *** elements
+
+
+def _copy(buffer: Buffer) -> Buffer:
+    return Buffer(INTERPRETER, buffer.size, buffer.dtype).allocate().copyin(buffer.as_buffer())
+
+
+def _number(value: Any, var_vals: dict[UOp, int]) -> int:
+    if not isinstance(value, UOp):
+        return int(value)
+    by_name = {variable.arg[0]: number for variable, number in var_vals.items()}
+    return evaluate(value, {n: by_name[n.arg[0]] for n in value.toposort() if n.op is Ops.DEFINE_VAR})
+
+
+def _conditions(index: UOp) -> list[tuple[UOp, UOp]]:
+    """(position, limit) for each axis of an index, in the shape of the index.
+
+    Tensor methods make `where(check(0 <= i & i < size) & ..., place, -1)`.
+    """
+    if index.op is not Ops.WHERE:
+        return []
+    found = []
+    stack: list[tuple[UOp, tuple[UOp, ...]]] = [(index.src[0], ())]
+    while stack:
+        node, views = stack.pop()
+        if node.op is Ops.CHECK:
+            stack.append((node.src[0], views))
+        elif node.op is Ops.AND:
+            stack += [(source, views) for source in reversed(node.src)]
+        elif node.op is Ops.VIEW:
+            stack.append((node.src[0], (node, *views)))
+        elif node.op is Ops.CMPLT:
+            position, limit = node.src
+            for view in views:
+                position, limit = (UOp(Ops.VIEW, n.dtype, (n,), view.arg) for n in (position, limit))
+            found.append((position, limit))
+    return found
+
+
+def _lines(item: ScheduleItem) -> str:
+    """The user calls that a kernel comes from."""
+    return ", ".join(map(str, item.metadata)) or "no recorded call"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())

@@ -1,0 +1,105 @@
+"""A row for each kernel and copy that ran (DEBUG=2): its name, what it took, what it reached."""
+
+from __future__ import annotations
+
+import atexit
+from typing import Any
+
+from ..codegen.opt import OptOps
+from ..config import DEBUG
+from ..device import Buffer, GlobalCounters
+from ..ir.args import AxisType
+from ..ir.uop import UOp
+from ..renderer import ProgramSpec
+from .roofline import reached
+from .terminal import colored, show, size_text, time_text, visible_width
+
+#: The colour of a loop's size in a kernel's name.
+_OF_AXIS = {
+    AxisType.THREAD: "bright white", AxisType.GLOBAL: "blue", AxisType.LOCAL: "cyan", AxisType.LOOP: "white",
+    AxisType.GROUP: "green", AxisType.REDUCE: "red", AxisType.UNROLL: "magenta", AxisType.UPCAST: "yellow",
+}  # fmt: skip
+
+
+# *** names
+
+
+def copy_name(target: Buffer, source: Buffer) -> str:
+    """What a row calls a copy between two devices."""
+    kind = "xfer" if target.device.split(":")[0] == source.device.split(":")[0] else "copy"
+    return f"{kind} {size_text(target.nbytes)}, {target.device[:7]:>7s} <- {source.device[:7]:7s}"
+
+
+#: base name → how many different kernels of that name were shown.
+_shown: dict[str, int] = {}
+
+
+def shown_name(ast: UOp, spec: ProgramSpec) -> str:
+    """A kernel's name as displayed: the sizes in the colours of their loops, and `n1`, `n2`, ... where
+    another kernel of that name was shown before.
+    """
+    numbers = ast.facts.setdefault("shown_numbers", {})
+    number = numbers.get(spec.name)
+    if number is None:
+        number = numbers[spec.name] = _shown.get(spec.name, 0)
+        _shown[spec.name] = number + 1
+    return colored_name(spec) + (f"n{number}" if number else "")
+
+
+def colored_name(spec: ProgramSpec) -> str:
+    """`r_4_16` with each size in the colour of its loop, where colours are shown."""
+    prefix, *sizes = spec.name.split("_")
+    if len(sizes) != len(spec.axes):
+        return spec.name
+    no_locals = any(opt.op is OptOps.NOLOCALS for opt in spec.applied_opts)
+    colors = {**_OF_AXIS, AxisType.GLOBAL: "bright blue"} if no_locals else _OF_AXIS
+    parts = [colored(size, colors[kind]) for size, kind in zip(sizes, spec.axes, strict=True)]
+    return colored("_", "grey").join([prefix, *parts])
+
+
+# *** rows
+
+
+def row(
+    device: str,
+    name: str,
+    args: int,
+    seconds: float | None,
+    ops: int,
+    moved: int,
+    accessed: int,
+    metadata: tuple[Any, ...],
+    head: str | None,
+    kernel: bool = False,
+) -> str:
+    """One line of DEBUG=2. A kernel that was timed ends with what it reached of this machine's roofline."""
+    number = f"{GlobalCounters.kernel_count:4d}"
+    start = colored(f"*** {device[:7]:7s} {number}", head)
+    padded = name + " " * max(0, 41 - visible_width(name))
+    text = f"{start} {padded} arg {args:2d} mem {GlobalCounters.mem_used / 1e9:5.2f} GB"
+    if seconds is not None:
+        gflops = ops / max(seconds, 1e-12) * 1e-9
+        gbs, ldst = moved / max(seconds, 1e-12) * 1e-9, accessed / max(seconds, 1e-12) * 1e-9
+        took = colored(time_text(seconds), "yellow") if seconds > 0.01 else time_text(seconds)
+        total = GlobalCounters.time_sum_s * 1e3
+        text += f" tm {took}/{total:9.2f}ms ({gflops:9.2f} GFLOPS {gbs:6.1f}|{ldst:<7.1f} GB/s)"
+    if metadata:
+        text += f" {[str(m) for m in metadata]}"
+    if seconds is not None and kernel:
+        share = reached(device, seconds, ops, accessed)
+        text += f" {share}" if share else ""
+    return text
+
+
+def _summary() -> None:
+    if DEBUG >= 3 and GlobalCounters.kernel_count:
+        seconds = max(GlobalCounters.time_sum_s, 1e-12)
+        show(
+            f"avg: {GlobalCounters.global_ops / seconds * 1e-9:8.2f} GFLOPS "
+            f"{GlobalCounters.global_mem / seconds * 1e-9:8.2f} GB/s   "
+            f"total: {GlobalCounters.kernel_count:4d} kernels {GlobalCounters.global_ops * 1e-9:8.2f} GOPS "
+            f"{GlobalCounters.global_mem * 1e-9:8.2f} GB {GlobalCounters.time_sum_s * 1e3:8.2f} ms"
+        )
+
+
+atexit.register(_summary)

@@ -1,0 +1,150 @@
+"""STAGE as a home of values: a row that several loops of a kernel walk is computed once and kept in cache.
+
+softmax(gelu(x)) needs a row of gelu(x) in the loops of the maximum, of the sum and of the result. Computing
+it three times is expensive, and so is a trip through memory; a row that is kept costs neither. Placement
+counts such a value once, and the kernel says so: its AST has a STAGE of the value, with the row's axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import NamedTuple
+
+from ..codegen.ranges import stride
+from ..ir.ops import ELEMENTWISE, OPS, Ops
+from ..ir.uop import UOp
+from ..shape.movement import base_and_tracker
+from ..shape.rules import shape_of
+from ..target import Target
+from .graph import below_movement, is_generated
+from .in_memory import is_held
+from .indices import Indices, free_ranges, through
+
+#: Operations from which on a value that two loops along a row need is kept: writing and reading it cost less.
+EXPENSIVE = 8
+
+
+class Row(NamedTuple):
+    """A row that a kernel keeps: where the loop that fills it computes the value."""
+
+    place: Indices
+    axis: int
+    filling: UOp
+    nbytes: int
+    nodes: frozenset[UOp]  # that are computed for it
+
+
+class Rows:
+    """What one kernel keeps: `kept` by value. `ranges`: the loops of its results."""
+
+    __slots__ = ("fillings", "found", "kept", "outer", "own")
+
+    def __init__(self, ranges: Indices) -> None:
+        loops = [r for r in ranges if r.op is Ops.RANGE]
+        self.own = loops[-1] if loops else None
+        self.outer = frozenset(loops[:-1])
+        self.kept: dict[UOp, Row] = {}
+        self.found: dict[UOp, Work | None] = {}
+        self.fillings: set[UOp] = set()  # the loops that fill rows
+
+    def axis(
+        self, node: UOp, tuples: Mapping[Indices, int], target: Target, stored: Container[UOp]
+    ) -> int | None:
+        """The axis of a value along which the kernel's last loop, and others like it, need it, at the same
+        place of all other axes; None where no row of it would be kept.
+        """
+        own = self.own
+        if len(tuples) < 2 or own is None or own.src[0].op is not Ops.CONST or node.op not in ELEMENTWISE:
+            return None
+        nbytes = own.src[0].arg * node.dtype.itemsize
+        if nbytes > target.row_bytes - sum(row.nbytes for row in self.kept.values()):
+            return None
+        if nbytes % target.vector_bytes and not target.has_masks:
+            return None  # the last lanes would need another loop
+        first, walks = next(iter(tuples)), {own, *self.fillings}
+        found = {axis for at in tuples for axis, index in enumerate(at) if index in walks}
+        if len(found) != 1 or len(set(tuples.values())) != 1:
+            return None  # or some loop stands in another one, and needs a row again and again
+        (axis,) = found
+        for at in tuples:
+            if len(at) != len(first) or _without(at, axis) != _without(first, axis):
+                return None
+            if at[axis].op is not Ops.RANGE or at[axis].src != own.src:
+                return None
+        if not free_ranges(_without(first, axis)) <= self.outer or any(
+            at[axis] in self.outer for at in tuples
+        ):
+            return None
+        if not _may_be_expensive(node, stored):
+            return None
+        needed = self.found[node] = work(node, first, first[axis], stored)
+        return axis if needed is not None and needed.cost >= EXPENSIVE else None
+
+    def keep(self, node: UOp, at: Indices, axis: int, filling: UOp) -> Indices:
+        """Keep rows of a value; returns where the loop `filling` computes it."""
+        place = (*at[:axis], filling, *at[axis + 1 :])
+        nbytes, found = filling.src[0].arg * node.dtype.itemsize, self.found[node]
+        self.fillings.add(filling)
+        self.kept[node] = Row(place, axis, filling, nbytes, found.nodes if found is not None else frozenset())
+        return place
+
+    def really_kept(self, stored: Mapping[UOp, object]) -> dict[UOp, int]:
+        """The values of which rows are kept, and how large these are, once it is known what is stored."""
+        return {node: row.nbytes for node, row in self.kept.items() if self._is_dear(node, row, stored)}
+
+    def axes(self, stored: Mapping[UOp, object]) -> dict[UOp, int]:
+        """The values of which rows are kept, and along which axis of theirs."""
+        return {node: self.kept[node].axis for node in self.really_kept(stored)}
+
+    def _is_dear(self, node: UOp, row: Row, stored: Mapping[UOp, object]) -> bool:
+        if row.nodes.isdisjoint(stored):
+            return True  # all is computed that was said to be
+        found = work(node, row.place, row.filling, stored)
+        return node not in stored and found is not None and found.cost >= EXPENSIVE
+
+
+def _without(indices: Indices, axis: int) -> Indices:
+    return (*indices[:axis], *indices[axis + 1 :])
+
+
+def _may_be_expensive(node: UOp, stored: Container[UOp]) -> bool:
+    """Whether a value could take so much work: a few steps, without the places at which it is computed."""
+    cost, stack = 0, [node]
+    while stack and cost < EXPENSIVE:
+        top = stack.pop()
+        cost += max(OPS[top.op].cost, 1)
+        for source in top.src:
+            base = below_movement(source)
+            if base.op in ELEMENTWISE and base not in stored and not is_generated(base):
+                stack.append(base)
+    return cost >= EXPENSIVE
+
+
+class Work(NamedTuple):
+    """What a value takes for each element of a row: operations, and the nodes that are computed."""
+
+    cost: int
+    nodes: frozenset[UOp]
+
+
+def work(node: UOp, at: Indices, r: UOp, stored: Container[UOp]) -> Work | None:
+    """What depends on the loop along a row. None where something is read that is not neighbours in that loop:
+    that is better brought in order by a kernel of its own.
+    """
+    seen, stack, cost = {(node, at)}, [(node, at)], 0
+    while stack:
+        top, place = stack.pop()
+        cost += OPS[top.op].cost
+        for source in top.src:
+            base, tracker = base_and_tracker(source)
+            if is_generated(base):
+                continue
+            if base.op not in ELEMENTWISE or base in stored or is_held(base):
+                if stride(tracker.indexed(place)[0], r) not in (0, 1, -1):
+                    return None
+                continue
+            below = place if source is base else through(tracker, place, shape_of(base))
+            if (base, below) not in seen and r in free_ranges(below):
+                seen.add((base, below))
+                stack.append((base, below))
+    return Work(cost, frozenset(base for base, _ in seen))

@@ -1,0 +1,237 @@
+"""The record in a KERNEL node; how its AST (form 2) is built from the nodes of one group of the placement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..config import CHECK_INDEX
+from ..dtype import dtypes
+from ..ir.index import substitute
+from ..ir.ops import Ops
+from ..ir.reports import report_memory
+from ..ir.uop import UOp
+from ..shape.movement import base_and_tracker
+from ..shape.rules import shape_of
+from ..shape.tracker import ShapeTracker
+from .graph import below_movement, binds_of
+from .group import Group
+from .in_memory import is_held
+from .lifted_numbers import argument_name, with_constants
+from .reports import Reports
+
+
+class Kernel:
+    """What a KERNEL node computes: its AST, and which user calls it comes from, the latest first.
+
+    `ast` has every constant written in. `program` is what is compiled: constants that were lifted are
+    Variables there, and `lifted` says what they are bound to. `reports` is where its CHECKs report, if it has
+    any.
+    """
+
+    __slots__ = ("_ast", "lifted", "metadata", "program", "reports")
+
+    def __init__(
+        self,
+        program: UOp,
+        metadata: tuple[Any, ...] = (),
+        lifted: tuple[tuple[str, int], ...] = (),
+        reports: Reports | None = None,
+    ) -> None:
+        self.program, self.metadata, self.lifted, self.reports = program, metadata, lifted, reports
+        self._ast = None if lifted else program
+
+    @property
+    def ast(self) -> UOp:
+        """The AST with its constants."""
+        if self._ast is None:
+            self._ast = with_constants(self.program, dict(self.lifted))
+        return self._ast
+
+    def __hash__(self) -> int:
+        return hash((self.program, self.metadata, self.lifted))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Kernel)
+            and self.program is other.program
+            and self.metadata == other.metadata
+            and self.lifted == other.lifted
+            and self.reports is other.reports
+        )
+
+    def __repr__(self) -> str:
+        ast = self.ast
+        names = ", ".join(map(str, self.metadata))
+        heads = tuple(s.op for s in ast.src)
+        return f"<Kernel {len(ast.toposort())} {ast.op.name}{heads} ({names})>"
+
+
+class AstBuilder:
+    """Builds the AST of one group.
+
+    where     base node → what buffer a load of it reads (any hashable reference); asked only for nodes not in
+              this group
+    inputs    the references that the kernel reads, in the order of their DEFINE_GLOBALs, after the outputs
+    binds     bound Variables that the kernel takes as arguments → the DEFINE_VAR that stands for each
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        home: dict[UOp, Group],
+        where: Callable[[UOp], Any],
+        sizes: Callable[[Any], int],
+        outputs: int,
+    ) -> None:
+        self.group, self.home, self.where, self.sizes = group, home, where, sizes
+        self.rows = group.rows.axes(home)
+        self.outputs = outputs
+        self.inputs: dict[Any, UOp] = {}
+        self.binds: dict[UOp, UOp] = {}
+        self.values: dict[UOp, UOp] = {}
+        self.metadata: dict[Any, None] = {}
+        #: where the checked indices come from, in the order of the CHECKs
+        self.sites: list[Any] = []
+
+    # *** values
+
+    def value(self, source: UOp) -> UOp:
+        """The AST of a node as it is seen through the movements on it."""
+        self._fill(source)
+        return self._seen(source)
+
+    def _fill(self, source: UOp) -> None:
+        """Build every inline node below, sources first; no recursion."""
+        stack = [below_movement(source)]
+        while stack:
+            node = stack[-1]
+            if node in self.values or not self._is_inline(node):
+                stack.pop()
+                continue
+            waiting = []
+            for below in node.src[1:] if node.op is Ops.ASSIGN else node.src:
+                under = below_movement(below)
+                if under not in self.values and self._is_inline(under):
+                    waiting.append(under)
+            if waiting:
+                waiting.reverse()
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            self.values[node] = self._build(node)
+            if node in self.rows:
+                self.values[node] = UOp(Ops.STAGE, node.dtype, (self.values[node],), self.rows[node])
+            if "origin" in node.facts:
+                self.metadata[node.facts["origin"]] = None
+
+    def _is_inline(self, node: UOp) -> bool:
+        if node.op in (Ops.CONST, Ops.IOTA, Ops.DEVICE) or is_held(node) or node.dtype is dtypes.index:
+            return False
+        home = self.home.get(node)
+        return home is None or home is self.group
+
+    def _build(self, node: UOp) -> UOp:
+        if node.op is Ops.GATHER:
+            return self._load(node.src[0], self._seen(node.src[1]))
+        if node.op in (Ops.CONTIGUOUS, Ops.ASSIGN):
+            return self._seen(node.src[1 if node.op is Ops.ASSIGN else 0])
+        if node.op is Ops.CHECK:
+            return self._check(node)
+        return UOp(node.op, node.dtype, tuple(self._seen(s) for s in node.src), node.arg)
+
+    def _check(self, node: UOp) -> UOp:
+        """A CHECK in this kernel. How many there are, and so where their memory is, is known in the end."""
+        if not CHECK_INDEX:
+            return self._seen(node.src[0])
+        number = len(self.sites)
+        self.sites.append(node.facts.get("site"))
+        src = (*(self._seen(s) for s in node.src), report_memory(0, 1))
+        return UOp(Ops.CHECK, node.dtype, src, node.arg._replace(number=number))
+
+    def kernel(self, stores: Sequence[UOp]) -> UOp:
+        """The AST of these stores; what its CHECKs report goes into the last buffer."""
+        sink = UOp.sink(*stores)
+        if not self.sites:
+            return sink
+        memory = report_memory(self.outputs + len(self.inputs), len(self.sites))
+        made: dict[UOp, UOp] = {}
+        for node in sink.toposort():
+            src = tuple([made[s] for s in node.src])
+            if node.op is Ops.CHECK:
+                src = (*src[:3], memory)
+            made[node] = node if src == node.src else node.replace(src=src)
+        return made[sink]
+
+    def _seen(self, source: UOp) -> UOp:
+        if source.dtype is dtypes.index:
+            return substitute((source,), {bind: self._variable(bind) for bind in binds_of(source)})[source]
+        base, tracker = base_and_tracker(source)
+        if base in self.values:
+            value = self.values[base]
+            same = tracker.contiguous and tracker.shape == shape_of(base)
+            return value if same else UOp(Ops.VIEW, value.dtype, (value,), self._unbound(tracker))
+        if base.op is Ops.CONST:
+            return UOp(Ops.CONST, base.dtype, (self._view(tracker),), base.arg)
+        if base.op is Ops.IOTA:
+            return UOp(Ops.IOTA, base.dtype, (self._view(tracker),))
+        return self._load(source)
+
+    def _load(self, source: UOp, *index: UOp) -> UOp:
+        base, tracker = base_and_tracker(source)
+        reference = self.where(base)
+        buffer = self.inputs.get(reference)
+        if buffer is None:
+            number = self.outputs + len(self.inputs)
+            buffer = UOp(Ops.DEFINE_GLOBAL, base.dtype.ptr(self.sizes(reference)), (), number)
+            self.inputs[reference] = buffer
+        return UOp(Ops.LOAD, base.dtype, (buffer, self._view(tracker), *index))
+
+    def _view(self, tracker: ShapeTracker) -> UOp:
+        return UOp(Ops.VIEW, dtypes.void, (), self._unbound(tracker))
+
+    # *** symbolic sizes and scalars
+
+    def _unbound(self, tracker: ShapeTracker) -> ShapeTracker:
+        free, values = tracker.unbind()
+        for variable, value in values.items():
+            self._variable(
+                UOp(Ops.BIND, variable.dtype, (variable, UOp.const(variable.dtype, value))), fixed=True
+            )
+        return free
+
+    def _variable(self, node: UOp, fixed: bool = False) -> UOp:
+        """The argument that stands for a BIND; two bindings of one name get two arguments."""
+        known = self.binds.get(node)
+        if known is not None:
+            return known
+        name, low, high = node.src[0].arg
+        taken = [variable.arg[0] for variable in self.binds.values()]
+        if fixed and name in taken:
+            raise ValueError(f"Variable {name} is bound to two values in one kernel")
+        name = argument_name(name, taken)
+        self.binds[node] = UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, low, high))
+        return self.binds[node]
+
+    # *** stores
+
+    def store(self, number: int, node: UOp, tracker: ShapeTracker | None, size: int) -> UOp:
+        """The STORE of a node into output `number`; `tracker` says where (None: all, row by row)."""
+        target = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(size), (), number)
+        if node.op is Ops.SCATTER:
+            index, values = self.value(node.src[1]), self.value(node.src[2])
+            view = self._view(ShapeTracker.from_shape(shape_of(node)))
+            return UOp(Ops.STORE, dtypes.void, (target, view, values, index), node.arg)
+        self._fill(node)
+        value = self.values[node]
+        shape = shape_of(node.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
+        return UOp(
+            Ops.STORE, dtypes.void, (target, self._view(tracker or ShapeTracker.from_shape(shape)), value)
+        )
+
+    def latest_first(self, roots: Sequence[UOp]) -> tuple[Any, ...]:
+        """The user calls that the kernel's nodes come from."""
+        for node in roots:
+            if "origin" in node.facts:
+                self.metadata[node.facts["origin"]] = None
+        return tuple(reversed(self.metadata))

@@ -1,0 +1,197 @@
+"""The tensor graph made plain before it is cut: values that are held already stand for themselves, DETACH
+is gone, and what must be in memory of its own says so with CONTIGUOUS.
+
+One walk, each node after its sources. What is local is a row of a table; a node meets the tables in the order
+of STEPS, and what they make of it is not looked at again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir.device import device_of
+from ..ir.ops import MOVEMENT, Ops
+from ..ir.pattern import PatternMatcher, UPat
+from ..ir.rewrite import rewrite_node
+from ..ir.uop import UOp, keep_origin
+from ..shape.movement import base_and_tracker, reshape
+from ..target import Target
+from .graph import Asked, below_movement, is_generated, toposort_effective
+from .in_memory import in_order, is_held, is_whole
+from .joins import join_rules
+from .reduces import LINKS, Chain, Chains, sum_rules
+from .reduces_in_parts import part_rules
+from .reduces_of_repeats import repeat_rules
+from .sums_in_blocks import block_rules
+from .versions import effective, rebased
+
+
+@dataclass
+class PlainGraph:
+    """The graph of one plan, made plain.
+
+    value     each node of the walk → what its readers read
+    version   each ASSIGN of the walk → the plain ASSIGN that makes that version of its memory
+    stored    each plain ASSIGN that stores a computed value over all of its memory → the node with that value
+    results   the nodes that must end in memory
+    order     every plain node after its sources
+    ended_by  version of memory → the plain ASSIGN that ends it
+    """
+
+    asked: Asked
+    value: dict[UOp, UOp] = field(default_factory=dict)
+    version: dict[UOp, UOp] = field(default_factory=dict)
+    stored: dict[UOp, UOp] = field(default_factory=dict)
+    results: list[UOp] = field(default_factory=list)
+    order: list[UOp] = field(default_factory=list)
+    ended_by: dict[UOp, UOp] = field(default_factory=dict)
+
+
+# *** what nodes read must be in memory
+
+
+def _copied(copy: UOp, x: UOp, device: UOp) -> UOp:
+    """A COPY of one value takes memory that is in order."""
+    return copy.replace(src=(in_order(x), device))
+
+
+def _sorted(sort: UOp, x: UOp) -> UOp:
+    """A SORT reads memory that is in order."""
+    return sort.replace(src=(in_order(x),))
+
+
+def _gathered(gather: UOp, x: UOp, index: UOp) -> UOp:
+    """A GATHER reads movements on memory: at places that only the data knows nothing can be computed."""
+    base, _ = base_and_tracker(x)
+    if is_held(base) or base.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.SCATTER):
+        return gather
+    return gather.replace(src=(UOp(Ops.CONTIGUOUS, x.dtype, (x,)), index))
+
+
+def _scattered(scatter: UOp, x: UOp, index: UOp, values: UOp) -> UOp:
+    """A SCATTER's kernel writes into memory that it alone has, begun with the values of its first source."""
+    begin = UOp(Ops.CONTIGUOUS, scatter.dtype, (x,), ("begin", index.number, values.number, scatter.arg))
+    return scatter.replace(src=(begin, index, values))
+
+
+x, device, index, values = (UPat.var(name) for name in ("x", "device", "index", "values"))
+memory_rules = PatternMatcher(
+    [
+        (UPat(Ops.DETACH, src=(x,)), x),
+        (UPat(Ops.CONTIGUOUS, src=(UPat(Ops.CONTIGUOUS, name="x"),), arg=None), x),
+        (UPat(Ops.COPY, src=(x, device), name="copy"), _copied),
+        (UPat(Ops.SORT, src=(x,), name="sort"), _sorted),
+        (UPat(Ops.GATHER, src=(x, index), name="gather"), _gathered),
+        (UPat(Ops.SCATTER, src=(x, index, values), name="scatter"), _scattered),
+    ]
+)
+
+
+# *** the walk
+
+
+class Step:
+    """A table that the walk applies to nodes. `promise` says what is true after it, `ops` to which nodes."""
+
+    def __init__(self, name: str, rules: PatternMatcher, promise: str) -> None:
+        self.name, self.rules, self.promise, self.ops = name, rules, promise, rules.ops()
+
+    def rewritten(self, node: UOp, ctx: Any = None) -> UOp | None:
+        """What the first rule that matches makes of a node; None where none does."""
+        return rewrite_node(node, self.rules, ctx, self.name)
+
+
+SUMS = Step("sums of sums", sum_rules, "a sum of sums is one sum, where that recomputes little")
+JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or computed by few kernels")
+MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
+REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
+BLOCKS = Step("blocks", block_rules, "a long sum of products is a sum over blocks that fit a cache")
+PARTS = Step("parts", part_rules, "a long reduction to few results is parts, which all cores share")
+
+#: In the order in which a node meets them. Of JOINS and MEMORY, and of REPEATS, BLOCKS and PARTS, the first
+#: that changes a node decides.
+STEPS = (SUMS, JOINS, MEMORY, REPEATS, BLOCKS, PARTS)
+
+
+def plain(asked: Asked, target: Target) -> PlainGraph:
+    """Make the nodes of a walk plain, for what runs on a target.
+
+    Who reads an ASSIGN that stores a computed value whole reads the value: it may then be computed in the
+    reader's kernel, or be loaded from wherever it is stored. Only the next write to the same memory names
+    the ASSIGN, since it must come after; and a whole write over a whole write takes its place.
+    """
+    graph = PlainGraph(asked)
+    value, wanted = graph.value, set(asked.roots)
+    chains = Chains(asked.order, asked.roots)
+    for node in asked.order:
+        if is_held(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
+            value[node] = node
+            continue
+        sources = [effective(s) if "becomes" in s.facts else s for s in node.src]
+        src = tuple([value[s] for s in sources])
+        if node.op is Ops.ASSIGN:
+            _plain_assign(graph, node, sources[0], src[1])
+            continue
+        links = chains.below(node) if node.op in LINKS else None
+        made = SUMS.rewritten(node, Chain(links, value)) if links else None
+        if made is not None or node.op is Ops.REDUCE_AXIS:
+            made = _reduction(made or _on(node, src), target, node in wanted)
+        else:
+            made = _on(node, src)
+            if node.op in MEMORY.ops:
+                made = JOINS.rewritten(made) or MEMORY.rewritten(made) or made
+        if made not in src:  # else a DETACH, say, whose source stays the user's other call's
+            keep_origin(made, node)
+        value[node] = made
+    results = dict.fromkeys(graph.stored.values())
+    for root in asked.roots:
+        node = graph.version[root] if root.op is Ops.ASSIGN else below_movement(value[root])
+        if node not in graph.stored and not is_held(node):
+            results[node] = None
+    graph.results = list(results)
+    graph.order = toposort_effective([*results, *graph.version.values()], follow=False)
+    graph.ended_by = {n.src[0]: n for n in graph.order if n.op is Ops.ASSIGN and not is_held(n)}
+    return graph
+
+
+def _on(node: UOp, src: tuple[UOp, ...]) -> UOp:
+    """A node of plain sources."""
+    if src == node.src:
+        return node
+    if node.op is Ops.RESHAPE:
+        return reshape(src[0], node.arg)
+    return UOp(node.op, node.dtype, src, node.arg)
+
+
+def _reduction(node: UOp, target: Target, is_result: bool) -> UOp:
+    """A reduction, or movements on one: it repeats nothing, and is cut in two where that pays."""
+    reduce = below_movement(node)
+    if reduce.op is not Ops.REDUCE_AXIS:
+        return node
+    made = REPEATS.rewritten(reduce)
+    if made is not None:
+        made = rebased(node, made)
+        if is_result and made.op in MOVEMENT:  # it has memory of its own, and no more than it needs
+            return UOp(Ops.CONTIGUOUS, node.dtype, (made,))
+        return made
+    made = BLOCKS.rewritten(reduce, target) or PARTS.rewritten(reduce, target)
+    return node if made is None else rebased(node, made)
+
+
+def _plain_assign(graph: PlainGraph, node: UOp, before: UOp, written: UOp) -> None:
+    target = graph.version.get(before, before)
+    base, tracker = base_and_tracker(written)
+    whole = node.arg is None and is_whole(base, tracker)
+    is_open = not is_held(base) and not is_generated(base) and base.op is not Ops.ASSIGN
+    computed = whole and is_open and device_of(base) is not None  # else the write says on which device it is
+    if computed and target in graph.stored:
+        del graph.stored[target], graph.version[before]  # never made: nobody reads that version from memory
+        target = target.src[0]
+    made = UOp(Ops.ASSIGN, node.dtype, (target, written), node.arg)
+    keep_origin(made, node)
+    graph.version[node] = made
+    graph.value[node] = made
+    if computed:
+        graph.stored[made] = base
+        graph.value[node] = written

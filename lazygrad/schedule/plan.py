@@ -1,0 +1,159 @@
+"""Planning as lists of passes: what is asked for in, a template of kernels out.
+
+Everything that is asked for goes through COLLECT. Then its structure is looked up (`kernelize.py`): one that
+is not known goes through PLAN, one that is known with other numbers through LIFT first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ..codegen.price import Prices, prices_for
+from ..config import CHECK
+from ..device import Device, DeviceError
+from ..ir.device import device_of
+from ..ir.ops import Ops
+from ..ir.spec import KERNEL, PLAIN, verify
+from ..ir.uop import UOp
+from ..target import Target
+from .assemble import assemble
+from .graph import Asked
+from .lifted_numbers import lift
+from .memory import inner_outputs
+from .multi import separate_devices
+from .offsets import share_places
+from .placement import Placed, Placement
+from .plain import STEPS, PlainGraph, Step, plain
+from .readers import Pending, add_readers
+from .template import Template
+from .versions import device_name
+from .writes import Writes
+
+
+class Job(NamedTuple):
+    """What passes may ask for besides what the one before them made.
+
+    pending  gives the values that somebody holds and that are not computed yet
+    lifted   the positions of the numbers that become arguments
+    target   what the kernels are for, and in `prices` what operations cost there
+    fuse     False: every value is stored
+    """
+
+    pending: Pending = tuple
+    lifted: frozenset[int] = frozenset()
+    target: Target = Target("")
+    prices: Prices | None = None
+    fuse: bool = True
+
+
+class Pass(NamedTuple):
+    """One pass. `promise` says what is true after it, and `check` raises where it is not.
+
+    steps  what one walk does to each node
+    """
+
+    name: str
+    run: Callable[[Any, Job], Any]
+    promise: str
+    check: Callable[[Any, str], None] | None = None
+    steps: tuple[Step, ...] = ()
+
+
+def _separate_devices(asked: Asked, job: Job) -> Asked:
+    return separate_devices(asked)
+
+
+def _add_readers(asked: Asked, job: Job) -> Asked:
+    return add_readers(asked, job.pending)
+
+
+def _lift(asked: Asked, job: Job) -> Asked:
+    return lift(asked, job.lifted)
+
+
+def _make_plain(asked: Asked, job: Job) -> PlainGraph:
+    return plain(asked, job.target)
+
+
+def _check_plain(graph: PlainGraph, name: str) -> None:
+    verify(UOp.sink(*graph.results), PLAIN, name)
+
+
+def _place(graph: PlainGraph, job: Job) -> Placed:
+    return Placement(graph, job.target, job.prices, job.fuse).run()
+
+
+def _choose_memory(placed: Placed, job: Job) -> Writes:
+    return Writes(placed)
+
+
+def _build_kernels(writes: Writes, job: Job) -> Template:
+    return assemble(writes)
+
+
+def _check_kernels(template: Template, name: str) -> None:
+    for kernel in template.kernels:
+        if kernel.ast.op is not Ops.COPY:
+            verify(kernel.ast, KERNEL, name)
+
+
+def _share_kernels(template: Template, job: Job) -> Template:
+    return share_places(template)
+
+
+def _find_inner_memory(template: Template, job: Job) -> Template:
+    return replace(template, inner=inner_outputs(template.kernels, template.results))
+
+
+COLLECT = [
+    Pass("separate devices", _separate_devices, "each device that shares a value has a graph of its own"),
+    Pass("add readers", _add_readers, "what reads memory that a write ends is computed with it, and first"),
+]
+LIFT = [
+    Pass("lift numbers", _lift, "numbers that were others before are bound Variables"),
+]
+PLAN = [
+    Pass("make plain", _make_plain, "nodes are as kernels compute them", _check_plain, STEPS),
+    Pass("place", _place, "each value is computed where it is used, or stored by one kernel"),
+    Pass("choose memory", _choose_memory, "each store has its memory; no kernel reads what is overwritten"),
+    Pass(
+        "build kernels", _build_kernels, "each kernel is an AST; memory is named by reference", _check_kernels
+    ),
+    Pass("share kernels", _share_kernels, "kernels that begin to read elsewhere are one", _check_kernels),
+    Pass("find inner memory", _find_inner_memory, "memory that only these kernels reach is known"),
+]
+PASSES = [*COLLECT, *LIFT, *PLAN]
+
+#: Called with each pass, what it was given and what it made.
+pass_observers: list[Callable[[Pass, Any, Any], None]] = []
+
+
+def run(passes: Sequence[Pass], form: Any, job: Job) -> Any:
+    """What the passes make of a form, one after another."""
+    for step in passes:
+        made = step.run(form, job)
+        if step.check is not None and CHECK == 1:
+            step.check(made, step.name)
+        for observer in pass_observers:
+            observer(step, form, made)
+        form = made
+    return form
+
+
+def plan(asked: Asked, fuse: bool) -> Template:
+    """Plan the kernels that compute what is asked for."""
+    target, prices = _target_of(asked.roots)
+    template: Template = run(PLAN, asked, Job(target=target, prices=prices, fuse=fuse))
+    return template
+
+
+def _target_of(roots: Sequence[UOp]) -> tuple[Target, Prices | None]:
+    """What the kernels are for, and what operations cost there."""
+    name = next((device_name(root) for root in roots if device_of(root) is not None), Device.DEFAULT)
+    try:
+        device = Device[name]
+        return device.target, None if device.renderer is None else prices_for(device.renderer)
+    except DeviceError:
+        return Target(name), None  # it only holds data: whatever it cannot do fails when it is compiled

@@ -1,0 +1,98 @@
+"""What reads memory that a write is about to change: it is computed with the write, before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from .graph import Asked, below_movement, toposort_effective
+from .in_memory import is_held
+from .multi import on_several, separated
+from .versions import below_looks, effective, latest, memory_read
+
+Pending = Callable[[], Iterable[UOp]]
+
+
+def add_readers(asked: Asked, pending: Pending) -> Asked:
+    """What reads a version of memory that a write of the plan ends is planned with it, and comes first."""
+    roots, order = asked.roots, asked.order
+    ended, known = _ended_versions(order), set[UOp]()
+    if not ended:
+        return asked
+    walked, waiting = set(order), dict[UOp, list[UOp]]()
+    while ended != known:  # the readers that join the plan may write too
+        known = ended
+        readers, waiting = _readers_of_ended(order, roots, ended, pending)
+        if on_several(toposort_effective(readers)):
+            wanted = set(roots)
+            readers = [reader for reader in separated(readers) if reader not in wanted]
+        if readers:
+            roots = roots + readers
+            order = order + toposort_effective(readers, walked)
+            ended = _ended_versions(order)
+    return Asked(roots, order, waiting)
+
+
+def _ended_versions(order: Sequence[UOp]) -> set[UOp]:
+    """The versions of buffers that writes of this plan end: existing memory, or what an earlier write
+    made.
+    """
+    ended = set()
+    for node in order:
+        if node.op is Ops.ASSIGN and not is_held(node):
+            before = effective(node.src[0])
+            if "fresh" not in before.facts:
+                ended.add(before)
+    return ended
+
+
+def _readers_of_ended(
+    order: list[UOp], wanted: list[UOp], ended: set[UOp], pending: Pending
+) -> tuple[list[UOp], dict[UOp, list[UOp]]]:
+    """Values that somebody holds and that read a version about to end: they are to be computed too.
+
+    Returns them, and version → kernels planned earlier that read it and have not run.
+    """
+    others = [base for p in pending() for base in _open_or_planned(latest(p))]
+    everything = order + toposort_effective(others, set(order))
+    reads: dict[UOp, bool] = {}
+    waiting: dict[UOp, list[UOp]] = {}
+    stack: list[UOp] = [n for n in everything if is_held(n) and n.op is Ops.ASSIGN]
+    seen: set[UOp] = set()
+    while stack:  # kernels that are planned already
+        assign = stack.pop()
+        if assign in seen:
+            continue
+        seen.add(assign)
+        for source in assign.src[1].src:
+            below = memory_read(source)
+            if below in ended:
+                waiting.setdefault(below, []).append(assign)
+            if below.op is Ops.ASSIGN:
+                stack.append(below)
+    for node in everything:
+        touched = node in ended
+        if not touched and not is_held(node):
+            continues = node.op is Ops.ASSIGN and _is_written(effective(node.src[0]))
+            sources = node.src[1:] if node.op is Ops.ASSIGN and not continues else node.src
+            touched = any(reads.get(effective(s) if "becomes" in s.facts else s, False) for s in sources)
+        reads[node] = touched
+    asked = set(wanted)
+    readers = dict.fromkeys(p for p in others if reads[p] and p not in asked and not is_held(p))
+    return list(readers), waiting
+
+
+def _open_or_planned(node: UOp) -> list[UOp]:
+    """What a value is computed from that is not in memory: of one that several devices hold, its parts."""
+    node = below_looks(node)
+    if node.op is Ops.MULTI:
+        return [below for part in node.src for below in _open_or_planned(part)]
+    return [] if node.op in (Ops.BUFFER, Ops.CONST) else [node]
+
+
+def _is_written(memory: UOp) -> bool:
+    """Whether a version of memory is what an ASSIGN will write."""
+    if memory.op is Ops.MULTI:
+        return any(_is_written(below_movement(part)) for part in memory.src)
+    return memory.op is Ops.ASSIGN

@@ -1,0 +1,136 @@
+"""What the passes of planning make, as text: nodes and kernels have the numbers of their order.
+
+0  BUFFER float (4, 8)
+1  REDUCE_AXIS float (4, 1), (Ops.ADD, (1,)), of 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ..ir.expression import arg_text
+from ..ir.ops import Ops
+from ..ir.text import uop_text
+from ..ir.uop import UOp
+from ..shape.rules import shape_of
+from .graph import Asked
+from .in_memory import is_held
+from .placement import Placed
+from .plain import PlainGraph
+from .template import Ref, Template
+from .versions import effective
+from .writes import Writes
+
+Form = Asked | PlainGraph | Placed | Writes | Template
+#: They are written where they are read.
+_BESIDE = frozenset((Ops.CONST, Ops.DEVICE, Ops.UNIQUE))
+
+
+def form_text(form: Form) -> str:
+    """What a pass of planning made. Of kernels only which memory they read and write."""
+    if isinstance(form, Asked):
+        return _graph(form.order, form.roots)
+    if isinstance(form, PlainGraph):
+        return _graph(form.order, [*form.results, *form.stored])
+    if isinstance(form, Placed):
+        return "\n".join(_placed(form))
+    return "\n".join(_writes(form) if isinstance(form, Writes) else _template(form))
+
+
+def kind_of(form: Form) -> str:
+    """Forms of one kind have texts that compare line by line."""
+    return "graph listing" if isinstance(form, Asked | PlainGraph) else type(form).__name__
+
+
+def asts_text(template: Template) -> str:
+    """The different kernels of a template, with the numbers that they have in its text."""
+    asts = dict.fromkeys(kernel.ast for kernel in template.kernels)
+    return "\n".join(f"AST {number}\n{uop_text(ast)}" for number, ast in enumerate(asts))
+
+
+# *** graphs
+
+
+def _graph(order: Iterable[UOp], results: Iterable[UOp]) -> str:
+    number: dict[UOp, str] = {}
+    lines = []
+    for node in order:
+        if node.op in _BESIDE:
+            continue
+        number[node] = str(len(number))
+        lines.append(f"{number[node]:>4}  {_node(node, number)}")
+    wanted = ", ".join(number.get(node, "?") for node in results)
+    return "\n".join([*lines, f"wanted: {wanted}"])
+
+
+def _node(node: UOp, number: dict[UOp, str]) -> str:
+    shown = f"{node.op.name} {node.dtype!r} {shape_of(node)}".replace("dtypes.", "")
+    if is_held(node):
+        return shown
+    if node.arg is not None and node.op not in (Ops.RESHAPE, Ops.EXPAND):  # their shape is
+        shown += f", {arg_text(node)}"
+    sources = [number.get(source) or number.get(effective(source)) or _beside(source) for source in node.src]
+    return f"{shown}, of {', '.join(sources)}" if sources else shown
+
+
+def _beside(node: UOp) -> str:
+    return str(node.arg)
+
+
+# *** kernels
+
+
+def _numbers(graph: PlainGraph) -> dict[UOp, str]:
+    nodes = [node for node in graph.order if node.op not in _BESIDE]
+    return {node: f"{number} {node.op.name}" for number, node in enumerate(nodes)}
+
+
+def _placed(placed: Placed) -> Iterator[str]:
+    names = _numbers(placed.graph)
+    for group in placed.groups:
+        yield f"{group.kind} {group.id} over {group.shape}"
+        for node in group.stores:
+            yield f"    stores {names[node]}: {placed.reasons.get(node, 'it is computed there anyway')}"
+        for node, nbytes in group.rows.really_kept(placed.home).items():
+            yield f"    keeps a row of {names[node]}: {nbytes} bytes"
+
+
+def _writes(writes: Writes) -> Iterator[str]:
+    names = _numbers(writes.graph)
+    for kernel in writes.order:
+        group = writes.group(kernel)
+        before = ", ".join(map(str, sorted(writes.before[kernel])))
+        kind = "copy in memory" if group is None else group.kind
+        yield f"{kind} {kernel}" + (f", after {before}" if before else "")
+        for node, assign in writes.targets[kernel]:
+            where = "memory of its own" if assign is None else f"that of {names[assign.src[0]]}"
+            yield f"    {names[node]} into {where}"
+
+
+def _template(template: Template) -> Iterator[str]:
+    asts: dict[UOp, int] = {}
+    for number, kernel in enumerate(template.kernels):
+        ast = asts.setdefault(kernel.ast, len(asts))
+        yield f"kernel {number}, AST {ast}" + (f", after {kernel.after}" if kernel.after else "")
+        for place, output in enumerate(kernel.outputs):
+            into = "memory of its own" if output.into is None else _reference(output.into)
+            inner = template.inner.get((number, place))
+            known = "" if inner is None else f", reached by {inner} of these kernels alone"
+            yield f"    writes {output.size} {output.dtype!r} into {into}{known}".replace("dtypes.", "")
+        yield from (f"    reads {_reference(read)}" for read in kernel.inputs)
+        yield from (f"    takes {_reference(bind)}" for bind in kernel.binds)
+
+
+def _reference(reference: Ref) -> str:
+    kind, *rest = reference
+    if kind == "leaf":
+        return f"node {rest[0]} of the walk"
+    if kind == "out":
+        return f"output {rest[1]} of kernel {rest[0]}"
+    if kind == "view":
+        (size, offset), dtype = rest[1:]
+        return f"{size} {dtype!r} from byte {offset} of {_reference(rest[0])}".replace("dtypes.", "")
+    if kind == "bind":
+        return f"bound Variable {rest[0]}"
+    variable, value = rest[0].unbind()
+    return f"{variable.arg[0]} = {value}"

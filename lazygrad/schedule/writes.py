@@ -1,0 +1,225 @@
+"""Where what kernels store goes, and in which order they may run.
+
+Reads of a version of memory come before the write that ends it. Where that cannot be, since the kernels would
+wait for each other, what is read is copied first; a value that reads its target elsewhere than it writes is
+stored first, and copied over.
+"""
+
+from __future__ import annotations
+
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..shape.rules import shape_of
+from ..shape.tracker import ShapeTracker
+from .graph import below_movement
+from .group import Group
+from .indices import CONTINUES, Indices
+from .placement import Placed
+from .template import Place
+
+#: A store: the node whose value it is, and the ASSIGN that says where (None: fresh memory).
+Store = tuple[UOp, "UOp | None"]
+
+
+class Writes:
+    """What each kernel stores, and where. Kernels have the numbers of their groups, copies those behind.
+
+    targets        kernel → its stores
+    place          node → where its value can be loaded from
+    version_place  ASSIGN → the store that makes it
+    redirect       (kernel, what it would read) → the copy that it reads
+    before         kernel → the kernels that run before it
+    readers_of     kernel → the versions of memory that it ends
+    order          the kernels in an order in which they may run
+    """
+
+    def __init__(self, placed: Placed) -> None:
+        self.placed, self.graph = placed, placed.graph
+        self.assigns: dict[UOp, list[UOp]] = {}
+        for assign, value in self.graph.stored.items():
+            self.assigns.setdefault(value, []).append(assign)
+        self.targets: dict[int, list[Store]] = {}
+        self.place: dict[UOp, Place] = {}
+        self.version_place: dict[UOp, Place] = {}
+        self.redirect: dict[tuple[int, UOp], Place] = {}
+        self.before: dict[int, set[int]] = {group.id: set() for group in placed.groups}
+        self.readers_of: dict[int, list[UOp]] = {}
+        self._choose_targets()
+        self._order_by_data()
+        self._guard_writes()
+        self.order = self._ordered()
+
+    def group(self, number: int) -> Group | None:
+        """The group that a kernel computes; None of one that copies."""
+        groups = self.placed.groups
+        return groups[number] if number < len(groups) else None
+
+    # *** where stores go
+
+    def _choose_targets(self) -> None:
+        roots = {
+            below_movement(self.graph.value[r]) for r in self.graph.asked.roots if r.op is not Ops.ASSIGN
+        }
+        for group in self.placed.groups:
+            targets: list[Store] = []
+            for node in group.stores:
+                assigns = [node] if node.op is Ops.ASSIGN else self.assigns.get(node, [])
+                # readers find the value in the first: rather in memory that is not written again
+                assigns = sorted(assigns, key=lambda assign: assign in self.graph.ended_by)
+                if node.op is not Ops.ASSIGN and self._needs_own_memory(node, group, assigns, roots):
+                    self.place[node] = (group.id, len(targets))
+                    targets.append((node, None))
+                for assign in assigns:
+                    self.version_place[assign] = (group.id, len(targets))
+                    self.place.setdefault(node, (group.id, len(targets)))
+                    targets.append((node, assign))
+            self.targets[group.id] = targets if group.kind == "kernel" else targets[:1]
+            if group.kind != "kernel":  # it has one target; others are copied from that
+                for again, into in targets[1:]:
+                    self._copy_over(group.id, 0, again, into)
+
+    def _needs_own_memory(self, node: UOp, group: Group, assigns: list[UOp], roots: set[UOp]) -> bool:
+        """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or
+        others read it and what it is assigned to is written again."""
+        if not assigns or node in roots or node.op in (Ops.SCATTER, Ops.SORT):
+            return True
+        readers = any(g is not group for g in self.reads_of(node))
+        return readers and all(assign in self.graph.ended_by for assign in assigns)
+
+    def _order_by_data(self) -> None:
+        """Producers before consumers, and each write after the one whose version it continues."""
+        for node, uses in self.placed.uses.items():
+            home = self.placed.home.get(node)
+            if home is not None:
+                for consumer in uses:
+                    if consumer is not home:
+                        self.before[consumer.id].add(home.id)
+        for assign, (group, _) in list(self.version_place.items()):
+            earlier = self.version_place.get(assign.src[0])
+            if earlier is not None and earlier[0] != group:
+                self.before[group].add(earlier[0])
+
+    # *** writing in place
+
+    def _guard_writes(self) -> None:
+        """Reads of a version come before the write that ends it; where that cannot be, one of the two is
+        copied.
+        """
+        for number, targets in list(self.targets.items()):  # those that copy what was stored first, too
+            group = self.group(number)
+            for output, (node, assign) in enumerate(list(targets)):
+                if assign is None:
+                    continue
+                version = assign.src[0]
+                if "fresh" in version.facts:
+                    continue  # nobody reads it
+                reads = {} if version in self.graph.stored else self.reads_of(version)
+                if (
+                    group is not None
+                    and group in reads
+                    and not self._reads_where_it_writes(group, node, assign, reads[group])
+                ):
+                    self._store_first(group, output, node, assign)
+                writer = self.version_place[assign][0]
+                for reader in reads:
+                    if reader.id != writer:
+                        self._order_read(reader.id, writer, version)
+                self.readers_of.setdefault(writer, []).append(version)
+
+    def reads_of(self, version: UOp) -> dict[Group, set[Indices]]:
+        """The kernels that read a version, and at which indices."""
+        found = {g: set(at) - {CONTINUES} for g, at in self.placed.uses.get(version, {}).items()}
+        return {group: tuples for group, tuples in found.items() if tuples}
+
+    def _reads_where_it_writes(self, group: Group, node: UOp, assign: UOp, tuples: set[Indices]) -> bool:
+        """Whether a kernel reads each element of its target only where it writes it.
+
+        A write along fewer loops than the kernel has (an axis of one element in a loop of n turns) is done in
+        one turn, and the others would read what it wrote.
+        """
+        if len(tuples) != 1 or group.kind != "kernel":
+            return False
+        shape = shape_of(assign.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
+        if not group.walks_whole(shape):
+            return False
+        tracker = assign.arg or ShapeTracker.from_shape(shape)
+        written, valid = tracker.indexed(group.ranges)
+        ((read,),) = tuples
+        return written is read and valid.op is Ops.CONST
+
+    def _store_first(self, group: Group, output: int, node: UOp, assign: UOp) -> None:
+        """Store the value in memory of its own, then copy it over the target."""
+        self.targets[group.id][output] = (node, None)
+        if node.op is Ops.ASSIGN:
+            del self.place[node]  # who reads the new version finds it where the copy puts it
+        else:
+            self.place[node] = (group.id, output)
+        copier = self._copy_over(group.id, output, node, assign)
+        for number, waits in self.before.items():  # who came after the write comes after the copy
+            if group.id in waits and number != copier:
+                waits.add(copier)
+
+    def _copy_over(self, group: int, output: int, node: UOp, assign: UOp | None) -> int:
+        """A kernel that copies what a kernel stored over the memory of an ASSIGN."""
+        if assign is None:
+            raise RuntimeError("a copy needs a target")
+        copier = self._new_kernel()
+        self.targets[copier] = [(node, assign)]
+        self.redirect[copier, assign] = (group, output)
+        self.version_place[assign] = (copier, 0)
+        self.before[copier] = {group}
+        return copier
+
+    def _order_read(self, reader: int, writer: int, version: UOp) -> None:
+        """Run a reader before a writer, or let it read a copy of the old contents."""
+        if not self._comes_before(writer, reader):
+            self.before[writer].add(reader)
+            return
+        copier = self._new_kernel()
+        self.targets[copier] = [(version, None)]
+        self.redirect[reader, version] = (copier, 0)
+        made = self.version_place.get(version)
+        self.before[copier] = {made[0]} if made else set()
+        self.before[reader].add(copier)
+        self.before[writer].add(copier)
+
+    def _comes_before(self, first: int, then: int) -> bool:
+        stack, seen = [then], {then}
+        while stack:
+            top = stack.pop()
+            if top == first:
+                return True
+            for earlier in self.before[top]:
+                if earlier not in seen:
+                    seen.add(earlier)
+                    stack.append(earlier)
+        return False
+
+    def _new_kernel(self) -> int:
+        number = len(self.before)
+        self.before[number] = set()
+        return number
+
+    def _ordered(self) -> list[int]:
+        """A topological order. Groups were placed from the results down, so the highest number that may run
+        comes first.
+        """
+        waiting = {group: set(before) for group, before in self.before.items()}
+        followers: dict[int, list[int]] = {}
+        for group, before in waiting.items():
+            for earlier in before:
+                followers.setdefault(earlier, []).append(group)
+        ready = sorted(group for group, before in waiting.items() if not before)
+        order: list[int] = []
+        while ready:
+            group = ready.pop()
+            order.append(group)
+            for follower in sorted(followers.get(group, ())):
+                waiting[follower].discard(group)
+                if not waiting[follower]:
+                    ready.append(follower)
+        if len(order) != len(waiting):
+            raise RuntimeError(
+                "the kernels of this graph wait for each other: writes that end what they need"
+            )
+        return order

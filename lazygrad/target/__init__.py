@@ -1,0 +1,9 @@
+"""The hardware that code is made for: what each machine has, and the rows of those that are known.
+
+No device is opened here, and no driver asked: this stands below both.
+"""
+
+from .facts import Core, Dot, Launch, Memory, Target
+from .processors import PROCESSORS, Processor, refined
+
+__all__ = ["PROCESSORS", "Core", "Dot", "Launch", "Memory", "Processor", "Target", "refined"]

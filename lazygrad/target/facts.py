@@ -1,0 +1,180 @@
+"""`Target`: what a machine has and how fast it is. The compiler asks this, and never a device's name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dtype import DType, dtypes
+
+
+@dataclass(frozen=True)
+class Dot:
+    """An instruction for sums of products: to each sum it adds a few of narrow numbers, in every lane.
+
+    element  the type of the factors, which are packed side by side in unsigned integers: its `word`
+    count    how many products it adds to a sum
+    total    the type of the sums
+    """
+
+    element: DType
+    count: int
+    total: DType
+
+    @property
+    def word(self) -> DType:
+        """The integer that holds `count` elements."""
+        return {2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}[self.element.itemsize * self.count]
+
+
+#: What a processor is taken to have that does not say what its caches hold: as much as most have at least.
+COMMON_CACHES = (32 << 10, 512 << 10, 16 << 20)
+
+
+@dataclass(frozen=True)
+class Core:
+    """How fast one core computes; where nothing is said, as kernels were seen to run on Zen 3 and Zen 5.
+
+    issued     instructions of any kind that start in a cycle
+    arithmetic, products, loads, stores   of these, on whole vectors: any arithmetic, multiplications and
+               multiply-adds, loads, stores
+    add, multiply, multiply_add   cycles until the result of one, on floats, can be added to, or multiplied
+
+    What follows is in instructions on vectors, as long as whole ones take:
+
+    scalar     one on scalar integers, as addresses are made of: most of it runs beside the rest
+    turn       a loop's counting, comparing and jumping
+    gathered   a lane's load from an address of its own with its place in the vector; its store likewise
+    exchanged  an element's part in loading a square by rows and exchanging its columns
+    combined   combining the lanes of a vector
+
+    operations   simple ones on elements that it does in a microsecond, as kernels are: not at its best
+    """
+
+    issued: float = 4.0
+    arithmetic: float = 2.0
+    products: float = 2.0
+    loads: float = 2.0
+    stores: float = 1.0
+    add: float = 4.0
+    multiply: float = 4.0
+    multiply_add: float = 4.0
+    scalar: float = 0.3
+    turn: float = 1.5
+    gathered: float = 3.0
+    exchanged: float = 0.5
+    combined: float = 12.0
+    operations: float = 120_000.0
+
+    @property
+    def chains(self) -> int:
+        """How many independent sums of products keep the units busy: the others hide one's latency."""
+        return round(self.multiply_add * self.products)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The caches and the memory behind them, as one core finds them.
+
+    caches     bytes of each data cache, innermost first; () = unknown
+    line       bytes of a line, which is what moves between them
+    alike      addresses so many bytes apart share a set of the first cache
+    rates      bytes a cycle that come from beyond the first, the second, the third cache (on Zen 3, beside
+               what `python -m bench predict` measures)
+    waits      cycles that a store waits for a line from the second cache, and from beyond it
+    stream     bytes a microsecond that a long walk through memory brings
+    hit, trip  in operations on elements: reading one that is in a cache; writing one to memory and reading it
+               again (8 bytes at some 20 GB/s, beside 32 to 64 operations a nanosecond)
+    """
+
+    caches: tuple[int, ...] = ()
+    line: int = 64
+    alike: int = 4096
+    rates: tuple[float, float, float] = (32.0, 16.0, 6.0)
+    waits: tuple[float, float] = (12.0, 40.0)
+    stream: float = 25_000.0
+    hit: int = 4
+    trip: int = 24
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of each data cache, as far as known: those of a common processor where nothing is."""
+        return self.caches or COMMON_CACHES
+
+    @property
+    def second(self) -> int:
+        """Bytes of the second cache, or of the only one."""
+        return self.sizes[:2][-1]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What it takes to start work.
+
+    kernel     one more kernel, in operations on elements
+    fork       cycles to wake other cores for a kernel in pieces, and to wait for them
+    resident   threads of a grid that run at once
+    warp       threads of a grid that share an instruction
+    """
+
+    kernel: int = 20_000
+    fork: float = 6_000.0
+    resident: int = 16_384
+    warp: int = 32
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a machine has; how fast it is, is said in `core`, `memory` and `launch`.
+
+    vector_bytes      width of the vector unit; 0 where lanes are scalars (GPUs)
+    vector_registers  how many such registers there are
+    load_bytes        the widest load or store; 0 = vector_bytes
+    has_masks         whether any lanes of a vector may be left out at no cost
+    grid              whether a launch runs a grid of threads (GLOBAL and LOCAL axes are not loops)
+    has_local         whether threads of a workgroup share memory
+    local_bytes       how much of it
+    group_threads     the most threads of a workgroup, and along x, y and z: group_sizes
+    grid_sizes        the most workgroups along x, y and z
+    past_caches       bytes that one store writes past the caches, a whole line; 0 = there is no such store
+    threads           how many pieces of a kernel can run at once (1 on a GPU: the grid does that)
+    max_ops, max_args how large one kernel should get
+    native_dtypes     the types it computes in; the others are emulated by `legalize`
+    converted_dtypes  the types that it only converts, from float32 and back, by instructions
+    has_fma           whether MULACC is one instruction
+    dots              its instructions for sums of products of narrow numbers
+    core, memory, launch   how fast it computes, fetches and starts
+    """
+
+    name: str
+    arch: str = ""
+    vector_bytes: int = 0
+    vector_registers: int = 16
+    load_bytes: int = 0
+    has_masks: bool = False
+    grid: bool = False
+    has_local: bool = False
+    local_bytes: int = 0
+    group_threads: int = 1024
+    group_sizes: tuple[int, ...] = (1024, 1024, 64)
+    grid_sizes: tuple[int, ...] = (2**31 - 1, 65535, 65535)
+    past_caches: int = 0
+    threads: int = 1
+    max_ops: int = 2000
+    max_args: int = 1000
+    native_dtypes: frozenset[DType] = frozenset()
+    converted_dtypes: frozenset[DType] = frozenset()
+    has_fma: bool = False
+    dots: tuple[Dot, ...] = ()
+    core: Core = Core()
+    memory: Memory = Memory()
+    launch: Launch = Launch()
+
+    @property
+    def row_bytes(self) -> int:
+        """How much of a row a kernel may keep in memory of its own between two loops along it; 0 = none.
+
+        Half of the second cache. A grid keeps none: its threads share no row, and have no room for one.
+        """
+        if self.grid or self.vector_bytes == 0:
+            return 0
+        return self.memory.second // 2

@@ -1,0 +1,132 @@
+"""Kinds of processors: what vector units have, by their features; and a row for each that is known by name.
+
+A row says what its source says; where that is silent, it is as for others (`facts.py`). The sources, by the
+words that rows are headed with:
+
+amd    AMD's "Software Optimization Guide" for family 17h models 30h and later (publication 56305), for family
+       19h (56665), for the Zen 4 (57647) and the Zen 5 microarchitecture (58455)
+intel  Intel's "64 and IA-32 Architectures Optimization Reference Manual" (248966)
+arm    Arm's "Neoverse N1", "Neoverse V1" and "Neoverse V2 Core Software Optimization Guide"; their second
+       caches are the largest that Arm's technical reference manuals allow
+apple  caches as `sysctl hw.perflevel0` says; the latencies of M1 as D. Johnson measured them
+       (dougallj.github.io/applecpu)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..dtype import dtypes
+from .facts import Core, Dot, Memory, Target
+
+#: Instructions for sums of products, by the names that LLVM and Linux have for them.
+DOTS = {
+    frozenset(("avx512bf16", "avx512_bf16")): Dot(dtypes.bfloat16, 2, dtypes.float32),
+    frozenset(("avx512vnni", "avx512_vnni")): Dot(dtypes.int16, 2, dtypes.int32),
+}
+_NEON = frozenset(("neon", "asimd"))
+
+
+def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
+    """`base` with the facts of a processor that has these features, in the names that LLVM and Linux share.
+
+    A vector register has 64 bytes with avx512f, 32 with avx2, else 16; there are 32 with avx512f and on ARM,
+    else 16. Half is converted by instructions with f16c and on ARM, in whole vectors.
+    A vector of avx512f is a line of memory, which it writes past the caches (`vmovntps`). How fast it is, the
+    row named `arch` says.
+    """
+    known = PROCESSORS.get(arch)
+    vector_bytes = 64 if "avx512f" in features else 32 if "avx2" in features else 16
+    arm = bool(features & _NEON)
+    halves = arm or "f16c" in features
+    return replace(
+        base,
+        arch=arch,
+        vector_bytes=vector_bytes,
+        vector_registers=32 if vector_bytes == 64 or arm else 16,
+        load_bytes=vector_bytes,
+        past_caches=64 if vector_bytes == 64 else 0,
+        has_masks="avx512f" in features,
+        has_fma=arm or "fma" in features,
+        converted_dtypes=frozenset((dtypes.float16,)) if halves else frozenset(),
+        dots=tuple(dot for names, dot in DOTS.items() if features & names),
+        core=known.core if known else base.core,
+        memory=known.memory if known else base.memory,
+    )
+
+
+_PLAIN, _UNKNOWN = Core(), Memory()
+
+
+@dataclass(frozen=True)
+class Processor:
+    """One that code can be made for, here or not.
+
+    triple, cpu    LLVM's words for what the code may use: of a microarchitecture, the level that it has
+    features       those of `refined`
+    core, memory   how fast it is
+    """
+
+    triple: str
+    cpu: str
+    features: frozenset[str]
+    core: Core = _PLAIN
+    memory: Memory = _UNKNOWN
+
+    @property
+    def march(self) -> str:
+        """What C compilers call it."""
+        return "armv8-a" if self.triple.startswith("aarch64") else self.cpu
+
+
+_LEVELS = {
+    "x86-64": "sse2",
+    "x86-64-v3": "sse2 avx2 fma f16c",
+    "x86-64-v4": "sse2 avx2 fma f16c avx512f",
+}
+_K, _M = 1 << 10, 1 << 20
+#: Golden Cove, with vectors of 32 bytes.
+_GOLDEN_COVE = Core(loads=3, add=3)
+#: A product is begun before the sum that it is added to is there.
+_NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, add=2, multiply=3, multiply_add=2)
+
+
+def _x86(level: str, core: Core = _PLAIN, *caches: int) -> Processor:
+    features = frozenset(_LEVELS[level].split())
+    return Processor("x86_64-unknown-linux-gnu", level, features, core, Memory(caches))
+
+
+def _arm(core: Core = _PLAIN, *caches: int) -> Processor:
+    return Processor("aarch64-unknown-linux-gnu", "generic", _NEON, core, Memory(caches))
+
+
+#: name → what it is: ARM's 64-bit processors from the first on, the levels of the x86-64 psABI, and
+#: microarchitectures by the names that LLVM has for them. A cache that cores share is left out where its size
+#: is a product's own.
+PROCESSORS = {
+    "aarch64": _arm(),
+    "x86-64": _x86("x86-64"),
+    "x86-64-v3": _x86("x86-64-v3"),
+    "x86-64-v4": _x86("x86-64-v4"),
+    # amd: Zen 4 takes two cycles for vectors of 64 bytes
+    "znver2": _x86("x86-64-v3", Core(add=3, multiply=3, multiply_add=5), 32 * _K, 512 * _K, 16 * _M),
+    "znver3": _x86("x86-64-v3", Core(add=3, multiply=3), 32 * _K, 512 * _K, 32 * _M),
+    "znver4": _x86("x86-64-v4", Core(products=1, loads=1, add=3, multiply=3), 32 * _K, 1 * _M, 32 * _M),
+    "znver5": _x86("x86-64-v4", _PLAIN, 48 * _K, 1 * _M, 32 * _M),
+    # intel
+    "skylake": _x86("x86-64-v3", _PLAIN, 32 * _K, 256 * _K),
+    "skylake-avx512": _x86("x86-64-v4", _PLAIN, 32 * _K, 1 * _M),
+    "icelake-client": _x86("x86-64-v4", Core(products=1), 48 * _K, 512 * _K),
+    "icelake-server": _x86("x86-64-v4", _PLAIN, 48 * _K, 1280 * _K),
+    "alderlake": _x86("x86-64-v3", _GOLDEN_COVE, 48 * _K, 1280 * _K),
+    "sapphirerapids": _x86("x86-64-v4", replace(_GOLDEN_COVE, loads=2), 48 * _K, 2 * _M),
+    # arm
+    "neoverse-n1": _arm(Core(add=2, multiply=3, multiply_add=2), 64 * _K, 1 * _M),
+    "neoverse-v1": _arm(_NEOVERSE_V, 64 * _K, 1 * _M),
+    "neoverse-v2": _arm(_NEOVERSE_V, 64 * _K, 2 * _M),
+    # apple: the faster of their two kinds of cores
+    "apple-m1": _arm(Core(arithmetic=4, products=4, loads=3, add=3), 128 * _K, 12 * _M),
+    "apple-m2": _arm(_PLAIN, 128 * _K, 16 * _M),
+    "apple-m3": _arm(_PLAIN, 128 * _K, 16 * _M),
+    "apple-m4": _arm(_PLAIN, 128 * _K, 16 * _M),
+}

@@ -1,0 +1,1135 @@
+"""Written by `python docs/generate.py face` from the files of the families."""
+
+import builtins
+import numpy as np
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from lazygrad.device.buffer import Buffer
+from lazygrad.dtype import ConstType, DType
+from lazygrad.inspection.kernels import InspectedKernel
+from lazygrad.ir.args import Devices
+from lazygrad.ir.index.atoms import sint
+from lazygrad.ir.ops import Ops
+from lazygrad.ir.uop import UOp
+from lazygrad.schedule.items import ScheduleItem
+from lazygrad.tensor.core import TensorCore
+from lazygrad.tensor.signatures import Adaptive, Axis, Eigh, LU, LeastSquares, Pairs, Parsed, QR, SVD, Several, SignLog
+from lazygrad.tensor.storage import Storage
+from typing import Any, Literal, Self, overload
+
+class Tensor(TensorCore):
+    """A lazy array: a node of the tensor graph. Nothing runs until its values are asked for.
+
+    data           a number, a (nested) list, a numpy array, bytes (uint8), a path (the bytes of a file,
+                   lazily), a Tensor, or None (an empty tensor of shape (0,))
+    device         where it lives; the default device if not given
+    dtype          its element type; that of the data if not given
+    requires_grad  whether `backward` fills its `grad`
+    """
+
+    # computing
+    def kernelize(self, *others: Tensor) -> Self: 'Plan: cut the graph below these tensors into kernels, make unallocated buffers. Runs nothing.\n\n>>> Tensor([1]).add(1).kernelize().tolist()\n[2]'
+    def schedule_with_vars(self, *others: Tensor) -> tuple[list[ScheduleItem], dict[UOp, builtins.int]]: 'The kernels that computing these tensors takes, in order, and the values of their Variables.\n\n>>> (Tensor([1]) + 1).schedule_with_vars()[1]\n{}'
+    def schedule(self, *others: Tensor) -> list[ScheduleItem]: 'The kernels that computing these tensors takes, in order.\n\n>>> len((Tensor([1]) + 1).schedule())\n2'
+    def kernels(self, *others: Tensor, target: str | None = None) -> list[InspectedKernel]: 'The kernels that computing these tensors would run, to look at and to run by hand; runs nothing.\n\ntarget  for whom they are written, here or not: metal, cuda, cuda:sm_90, cl, c, llvm,\n        llvm:aarch64, python; None is the device of each'
+    def realize(self, *others: Tensor) -> Self: 'Compute these tensors now, together, and return the first.\n\n>>> Tensor([1]).realize().is_realized\nTrue'
+    @property
+    def is_realized(self) -> builtins.bool: 'Whether its memory holds its values already.'
+
+    # copying
+    def contiguous(self) -> Tensor: 'The same values, stored row by row in memory of their own (the tensor itself where it is so).\n\n>>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()\n[[1, 3], [2, 4]]'
+    def clone(self) -> Tensor: 'A copy in memory of its own; of a tensor on disk, in that of the default device.\n\n>>> Tensor([1]).clone().tolist()\n[1]'
+    def __deepcopy__(self, memo: dict[builtins.int, Any]) -> Tensor: ...
+    def detach(self) -> Tensor: 'The same value, through which no gradient flows.\n\n>>> Tensor([1.0], requires_grad=True).detach().requires_grad\nFalse'
+    def cast(self, dtype: DType | str) -> Tensor: 'The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.\n\n>>> Tensor([1.7, -1.7]).cast("int32").tolist()\n[1, -1]'
+    def bitcast(self, dtype: DType | str) -> Tensor: 'The same bits read as another dtype; where that has another size, the last axis becomes longer or\nshorter.\n\n>>> Tensor([1.0]).bitcast("int32").tolist()\n[1065353216]\n>>> Tensor([1.0]).bitcast("uint8").tolist()\n[0, 0, 128, 63]'
+    def _lift(self, other: Any) -> Tensor: ...
+    def _scalar_dtype(self, value: ConstType) -> DType: ...
+
+    # sharding
+    def to(self, device: Devices | DType | Tensor | None = None, dtype: DType | str | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor: 'A copy on another device, or in another dtype; the tensor itself if it is there already.\n\nOf a sharded tensor the parts are gathered; several devices take a copy each (`shard`).\n\ndevice        a device or several, a dtype instead, or a tensor that is there and has the dtype\nnon_blocking  PyTorch\'s; every copy is computed when it is asked for\ncopy          a copy in memory of its own in any case\n\n>>> Tensor([1]).to("CPU").device\n\'CPU\'\n>>> Tensor([1]).to(dtype="float16").tolist()\n[1.0]'
+    def _on(self, name: Devices) -> Tensor: ...
+    def shard(self, devices: Sequence[str] | Devices, axis: builtins.int | None = None, *, dim: builtins.int | None = None) -> Tensor: 'One tensor on several devices: in parts along `axis`, or a copy on each where it is None.\n\nThe first parts are larger by one element where the axis does not divide; an axis has at least one\nelement for each device. On one device it is `to`.\n\n>>> Tensor([1, 2, 3]).shard(("CPU", "CPU:1"), axis=0).mul(2).tolist()\n[2, 4, 6]'
+    def _shard_place(self, axis: Any) -> builtins.int: ...
+    @property
+    def shard_axis(self) -> builtins.int | None: 'The axis along which the tensor is in parts on several devices; None for copies, or one device.'
+    def shard_like(self, other: Tensor) -> Tensor: 'This tensor on the devices of another, split along the same axis or copied as that is.\n\n>>> Tensor([1, 2]).shard_like(Tensor([3, 4]).shard(("CPU", "CPU:1"), axis=0)).shard_axis\n0'
+    def shard_(self, devices: Sequence[str] | Devices, axis: builtins.int | None = None, *, dim: builtins.int | None = None) -> Self: '`shard` in place: for the parameters of a model.\n\n>>> Tensor([1, 2]).shard_(("CPU", "CPU:1"), axis=0).device\n(\'CPU\', \'CPU:1\')'
+    def to_(self, device: Devices | None) -> Self: 'Move this tensor to another device, in place.\n\n>>> Tensor([1]).to_("CPU").device\n\'CPU\''
+
+    # assigning
+    def _set(self, node: UOp) -> None: ...
+    def replace(self, other: Tensor) -> Self: 'Stand for the same value as `other` from now on (no memory is written).\n\n>>> Tensor([1]).replace(Tensor([2])).tolist()\n[2]'
+    def assign(self, value: Any) -> Self: "Write `value` into this tensor's memory; views of the same memory see it. Lazy, like everything.\n\nvalue  a tensor of this shape (or one that broadcasts to it), device and dtype; or a number. As in\n       numpy, axes of one element in front of the shape do not count\n\nValues computed from this tensor before the write keep what they read. A value that requires a\ngradient makes a tensor that is not in memory require it too; memory (what was realized, a parameter)\ntakes the numbers alone.\n\n>>> Tensor([1, 2]).assign(Tensor([3, 4])).tolist()\n[3, 4]"
+    @staticmethod
+    def _memory_like(version: UOp) -> UOp: ...
+    def _into_memory(self) -> Storage: ...
+    def _write(self, storage: Storage, node: UOp) -> None: ...
+
+    # backward
+    def gradient(self, *targets: Tensor, gradient: Tensor | None = None) -> list[Tensor]: "The gradients of this scalar with respect to the targets; they can be differentiated again.\n\ngradient  what flows in from above, of this tensor's shape; needed where this tensor is no scalar\n\n>>> (lambda x: (x * x).sum().gradient(x))(Tensor([3.0], requires_grad=True))[0].tolist()\n[6.0]"
+    def backward(self, gradient: Tensor | None = None) -> Self: "Add this scalar's gradient to `grad` of every tensor that it depends on and that requires it.\n\n>>> (lambda x: ((x * x).sum().backward(), x.grad.tolist()))(Tensor([3.0], requires_grad=True))[1]\n[6.0]"
+
+    # host
+    def __len__(self) -> builtins.int: ...
+    def __bool__(self) -> builtins.bool: ...
+    def is_nonzero(self) -> builtins.bool: 'Whether the one element is other than 0: `bool(x)`.\n\n>>> Tensor([0.0]).is_nonzero()\nFalse'
+    def __float__(self) -> builtins.float: ...
+    def __int__(self) -> builtins.int: ...
+    def __index__(self) -> builtins.int: ...
+    def __format__(self, spec: str) -> str: ...
+    def __iter__(self) -> Iterator[Tensor]: ...
+    def __contains__(self, value: Any) -> builtins.bool: ...
+    def _rows(self) -> Iterator[Tensor]: ...
+    def _host_buffer(self) -> tuple[Buffer, Any]: ...
+    def _readable(self) -> Tensor: ...
+    def _host_array(self) -> np.ndarray[Any, Any]: ...
+    def numpy(self) -> np.ndarray[Any, Any]: 'A writable copy as a numpy array; bfloat16 and fp8 come as float32.\n\n>>> Tensor([1, 2]).numpy()\narray([1, 2], dtype=int32)'
+    def data(self) -> memoryview: "The elements as a read-only memoryview of the tensor's shape, without a copy where the memory is\nthe host's.\n\n>>> Tensor([1, 2]).data().tolist()\n[1, 2]"
+    def tolist(self) -> Any: 'The elements as nested lists of Python numbers; a bare number for a 0-d tensor.\n\n>>> Tensor([[1, 2]]).tolist()\n[[1, 2]]'
+    def item(self) -> ConstType: 'The value of a tensor of one element as a Python number.\n\n>>> Tensor([3]).item()\n3'
+    def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> np.ndarray[Any, Any]: ...
+    def __dlpack__(self, **kwargs: Any) -> Any: ...
+    def _be_alone_in_memory(self) -> None: ...
+    def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]: ...
+    def __copy__(self) -> Tensor: ...
+    def __reduce_ex__(self, protocol: Any) -> Any: ...
+    @classmethod
+    def from_dlpack(cls, source: Any) -> Tensor: 'A tensor that shares the memory of any object with `__dlpack__` on the CPU (torch, numpy, ...).\n\n>>> Tensor.from_dlpack(Tensor([1, 2]).numpy()).tolist()\n[1, 2]'
+    @classmethod
+    def from_numpy(cls, array: np.ndarray[Any, Any]) -> Tensor: "A CPU tensor that shares the array's memory: writes through either are seen by both.\n\nWhat may only be read (an array of `bytes`, a file mapped for reading) is never written: an assignment\nmoves the tensor to memory of its own.\n\n>>> Tensor.from_numpy(Tensor([1, 2]).numpy()).tolist()\n[1, 2]"
+    @classmethod
+    def _adopt(cls, array: np.ndarray[Any, Any]) -> Tensor: ...
+    @classmethod
+    def _of_array(cls, array: np.ndarray[Any, Any], dtype: DType) -> Tensor: ...
+
+    # numpy_calls
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **more: Any) -> Any: ...
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any: ...
+
+    # creation
+    @classmethod
+    def _created(cls, node: UOp, requires_grad: builtins.bool | None) -> Tensor: ...
+    @classmethod
+    def full(cls, shape: Any, fill_value: ConstType, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'A tensor of one value; its dtype is that of the number if not given.\n\n>>> Tensor.full((2,), 7).tolist()\n[7, 7]'
+    @classmethod
+    def zeros(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor: 'Zeros: `Tensor.zeros(2, 3)`.\n\n>>> Tensor.zeros(2).tolist()\n[0.0, 0.0]'
+    @classmethod
+    def ones(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor: 'Ones: `Tensor.ones(2, 3)`.\n\n>>> Tensor.ones(2).tolist()\n[1.0, 1.0]'
+    @classmethod
+    def empty(cls, *shape: Any, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Memory of its own. It reads zeros until it is written.\n\n>>> Tensor.empty(2).shape\n(2,)'
+    def _like(self, dtype: DType | str | None, device: Devices | None) -> dict[str, Any]: ...
+    def full_like(self, fill_value: ConstType, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'One value, in the shape, dtype and place of this tensor.\n\n>>> Tensor([1, 2]).full_like(7).tolist()\n[7, 7]'
+    def zeros_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Zeros in the shape, dtype and place of this tensor.\n\n>>> Tensor([5, 6]).zeros_like().tolist()\n[0, 0]'
+    def ones_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Ones in the shape, dtype and place of this tensor.\n\n>>> Tensor([5, 6]).ones_like().tolist()\n[1, 1]'
+    def empty_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Memory of its own in the shape, dtype and place of this tensor; it reads zeros.\n\n>>> Tensor([1, 2]).empty_like().shape\n(2,)'
+    @classmethod
+    def arange(cls, start: Any, stop: Any = None, step: ConstType = 1, *, end: Any = None, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: "start, start + step, ... up to stop, which is not included; `arange(n)` counts from 0.\n\n`end` is PyTorch's name of `stop`.\n\nIntegers give the default int (int64 where they do not fit), floats the default float.\n\n>>> Tensor.arange(2, 8, 2).tolist()\n[2, 4, 6]"
+    @classmethod
+    def _symbolic_arange(cls, start: Any, stop: Any, step: Any, dtype: DType | str | None, device: Devices, requires_grad: builtins.bool | None) -> Tensor: ...
+    @classmethod
+    def linspace(cls, start: builtins.float, stop: builtins.float, steps: builtins.int, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: '`steps` numbers from start to stop, both included, equally far apart.\n\n>>> Tensor.linspace(0, 1, 3).tolist()\n[0.0, 0.5, 1.0]'
+    @classmethod
+    def logspace(cls, start: builtins.float, stop: builtins.float, steps: builtins.int, base: builtins.float = 10.0, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: '`steps` numbers from base^start to base^stop, with equal ratios.\n\n>>> Tensor.logspace(0, 2, 3, base=2.0).tolist()\n[1.0, 2.0, 4.0]'
+    @classmethod
+    def eye(cls, n: builtins.int, m: builtins.int | None = None, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Ones on the diagonal of an n×m (n×n) matrix.\n\n>>> Tensor.eye(2).tolist()\n[[1.0, 0.0], [0.0, 1.0]]'
+    def _at_or_below(self, diagonal: builtins.int) -> Tensor: ...
+    def tril(self, diagonal: builtins.int = 0) -> Tensor: 'Zeros above a diagonal of the last two axes (0 is the main one).\n\n>>> Tensor([[1, 2], [3, 4]]).tril().tolist()\n[[1, 0], [3, 4]]'
+    def triu(self, diagonal: builtins.int = 0) -> Tensor: 'Zeros below a diagonal of the last two axes (0 is the main one).\n\n>>> Tensor([[1, 2], [3, 4]]).triu().tolist()\n[[1, 2], [0, 4]]'
+    def diag(self, diagonal: builtins.int = 0) -> Tensor: 'A line as the diagonal of a matrix; of a matrix its diagonal.\n\n>>> Tensor([1, 2]).diag().tolist()\n[[1, 0], [0, 2]]'
+
+    # likeness
+    def randint_like(self, low: builtins.int, high: builtins.int | None = None, **more: Any) -> Tensor: 'Whole numbers from low (0 if only one bound is given) to high, which is not included, in the shape,\ndtype and place of this tensor.\n\n>>> Tensor([1, 2]).randint_like(3, 4).tolist()\n[3, 3]'
+    def new_full(self, size: Any, fill_value: ConstType, **more: Any) -> Tensor: 'One value in a shape, in the dtype and on the device of this tensor.\n\n>>> Tensor([1.0]).new_full((2,), 3).tolist()\n[3.0, 3.0]'
+    def new_zeros(self, *size: Any, **more: Any) -> Tensor: 'Zeros in the dtype and on the device of this tensor.\n\n>>> Tensor([1]).new_zeros(2).tolist()\n[0, 0]'
+    def new_ones(self, *size: Any, **more: Any) -> Tensor: 'Ones in the dtype and on the device of this tensor.\n\n>>> Tensor([1]).new_ones(2).tolist()\n[1, 1]'
+    def new_empty(self, *size: Any, **more: Any) -> Tensor: 'Memory in the dtype and on the device of this tensor; it reads zeros.\n\n>>> Tensor([1]).new_empty(2).shape\n(2,)'
+    def new_tensor(self, data: Any, *, dtype: DType | str | None = None, device: Devices | None = None) -> Tensor: 'Data as a tensor in the dtype and on the device of this one.\n\n>>> Tensor([1.0]).new_tensor([2, 3]).tolist()\n[2.0, 3.0]'
+    def cpu(self) -> Tensor: "The tensor on device CPU.\n\n>>> Tensor([1]).cpu().device\n'CPU'"
+
+    # random.sampling
+    @staticmethod
+    def manual_seed(seed: builtins.int = 0) -> None: 'Begin the stream of random numbers that belongs to a seed.\n\n>>> Tensor.manual_seed(0)'
+    @classmethod
+    def rand(cls, *shape: Any, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Uniform numbers in [0, 1).\n\n>>> Tensor.rand(2, 3).shape\n(2, 3)'
+    @classmethod
+    def randn(cls, *shape: Any, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).\n\n>>> Tensor.randn(2, 3).shape\n(2, 3)'
+    @classmethod
+    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
+    @classmethod
+    def uniform(cls, *shape: Any, low: builtins.float = 0.0, high: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform numbers in [low, high).\n\n>>> Tensor.uniform(2, low=3.0, high=3.0).tolist()\n[3.0, 3.0]'
+    @classmethod
+    def normal(cls, *shape: Any, mean: builtins.float = 0.0, std: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Normally distributed numbers of this mean and standard deviation.\n\n>>> Tensor.normal(2, mean=5.0, std=0.0).tolist()\n[5.0, 5.0]'
+    @classmethod
+    def scaled_uniform(cls, *shape: Any, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform in [-1, 1), divided by the root of the number of elements.\n\n>>> Tensor.scaled_uniform(2, 3).shape\n(2, 3)'
+    @classmethod
+    def glorot_uniform(cls, *shape: Any, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform in ±sqrt(6 / (fan in + fan out)), for weights (out, in, ...) (Glorot, Bengio 2010).\n\n>>> Tensor.glorot_uniform(2, 3).shape\n(2, 3)'
+    @classmethod
+    def kaiming_uniform(cls, *shape: Any, a: builtins.float = 0.01, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.\n\n2015).\n\n>>> Tensor.kaiming_uniform(2, 3).shape\n(2, 3)'
+    @classmethod
+    def kaiming_normal(cls, *shape: Any, a: builtins.float = 0.01, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Normal weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.\n\n2015).\n\n>>> Tensor.kaiming_normal(2, 3).shape\n(2, 3)'
+    def rand_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Uniform numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).rand_like().shape\n(2,)'
+    def randn_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Normally distributed numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).randn_like().shape\n(2,)'
+    def bernoulli(self) -> Tensor: '1 with the probability that an element gives, else 0.\n\n>>> Tensor([0.0, 1.0]).bernoulli().tolist()\n[0.0, 1.0]'
+    def multinomial(self, num_samples: builtins.int = 1, replacement: builtins.bool = False) -> Tensor: 'Indices drawn by weight: of a line, or of each row of a matrix.\n\n>>> Tensor([0.0, 1.0]).multinomial().tolist()\n[1]'
+    @classmethod
+    def randperm(cls, n: builtins.int, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'A random order of 0 ... n - 1: the order of as many random keys.\n\n>>> sorted(Tensor.randperm(3).tolist())\n[0, 1, 2]'
+
+    # random.distributions
+    @classmethod
+    def exponential(cls, *shape: Any, lambd: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Exponentially distributed numbers of rate `lambd`: mean 1 / lambd.\n\n>>> bool((Tensor.exponential(100) >= 0).all())\nTrue'
+    @classmethod
+    def laplace(cls, *shape: Any, loc: builtins.float = 0.0, scale: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: "Numbers of Laplace's distribution: two exponentials back to back.\n\n>>> Tensor.laplace(3).shape\n(3,)"
+    @classmethod
+    def cauchy(cls, *shape: Any, median: builtins.float = 0.0, sigma: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: "Numbers of Cauchy's distribution, which has no mean.\n\n>>> Tensor.cauchy(3).shape\n(3,)"
+    @classmethod
+    def log_normal(cls, *shape: Any, mean: builtins.float = 1.0, std: builtins.float = 2.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'e to the power of normally distributed numbers of this mean and standard deviation.\n\n>>> bool((Tensor.log_normal(10) > 0).all())\nTrue'
+    @classmethod
+    def geometric(cls, *shape: Any, p: builtins.float = 0.5, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'How many trials of probability p it takes until one succeeds: 1, 2, ..., as floats.\n\n>>> bool((Tensor.geometric(10, p=0.3) >= 1).all())\nTrue'
+    @classmethod
+    def truncated_normal(cls, *shape: Any, mean: builtins.float = 0.0, std: builtins.float = 1.0, a: builtins.float = -2.0, b: builtins.float = 2.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Normally distributed numbers of which those outside of [a, b] do not occur, by inversion.\n\na, b  limits of the numbers themselves, as in `torch.nn.init.trunc_normal_`\n\n>>> bool((Tensor.truncated_normal(100, a=-1.0, b=1.0).abs() <= 1).all())\nTrue'
+    @classmethod
+    def gamma(cls, *shape: Any, concentration: builtins.float = 1.0, rate: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Numbers of the gamma distribution: mean concentration / rate.\n\n>>> bool((Tensor.gamma(10, concentration=0.5) >= 0).all())\nTrue'
+    def standard_gamma(self) -> Tensor: 'A number of the gamma distribution of rate 1 for each concentration in this tensor.\n\n>>> Tensor([0.5, 20.0]).standard_gamma().shape\n(2,)'
+    @classmethod
+    def beta(cls, *shape: Any, concentration1: builtins.float = 1.0, concentration0: builtins.float = 1.0, **more: Any) -> Tensor: 'Numbers in [0, 1] of the beta distribution: mean c1 / (c1 + c0) of the two concentrations.\n\n>>> Tensor.beta(3, concentration1=2.0, concentration0=3.0).shape\n(3,)'
+    def poisson(self) -> Tensor: "A number of Poisson's distribution for each rate in this tensor, as floats.\n\n>>> Tensor([0.0, 3.0]).poisson()[0].item()\n0.0"
+    def _poisson_by_rejection(self) -> Tensor: ...
+    def dirichlet(self) -> Tensor: 'Positive numbers that add up to 1 along the last axis, for concentrations along it.\n\n>>> round(Tensor([1.0, 2.0]).dirichlet().sum().item(), 5)\n1.0'
+    def binomial(self, prob: Any, count: builtins.int | None = None) -> Tensor: 'How many of so many trials (this tensor, at most `count`) succeed, each with probability `prob`.\n\nThe trials are made one by one, along an axis that is summed up: it runs to know the greatest number,\nif `count` is not given.\n\n>>> Tensor([5.0]).binomial(Tensor([1.0])).tolist()\n[5.0]'
+    def uniform_(self, from_: builtins.float = 0.0, to: builtins.float = 1.0) -> Any: "Write uniform numbers in [from_, to) into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).uniform_().shape\n(3,)"
+    def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0) -> Any: "Write normally distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).normal_().shape\n(3,)"
+    def exponential_(self, lambd: builtins.float = 1.0) -> Any: "Write exponentially distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).exponential_().shape\n(3,)"
+    def bernoulli_(self, p: builtins.float = 0.5) -> Any: "Write 1 with probability p, else 0, into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).bernoulli_(1.0).tolist()\n[1.0, 1.0, 1.0]"
+
+    # elementwise.casting
+    def float(self) -> Tensor: 'Cast to float32.\n\n>>> Tensor([1]).float().tolist()\n[1.0]'
+    def half(self) -> Tensor: 'Cast to float16.\n\n>>> Tensor([1]).half().dtype\ndtypes.half'
+    def bfloat16(self) -> Tensor: 'Cast to bfloat16.\n\n>>> Tensor([1]).bfloat16().dtype\ndtypes.bfloat16'
+    def double(self) -> Tensor: 'Cast to float64.\n\n>>> Tensor([1]).double().dtype\ndtypes.double'
+    def int(self) -> Tensor: 'Cast to int32.\n\n>>> Tensor([1.5]).int().tolist()\n[1]'
+    def long(self) -> Tensor: 'Cast to int64.\n\n>>> Tensor([1]).long().dtype\ndtypes.long'
+    def short(self) -> Tensor: 'Cast to int16.\n\n>>> Tensor([1]).short().dtype\ndtypes.short'
+    def char(self) -> Tensor: 'Cast to int8.\n\n>>> Tensor([1]).char().dtype\ndtypes.char'
+    def byte(self) -> Tensor: 'Cast to uint8.\n\n>>> Tensor([1]).byte().dtype\ndtypes.uchar'
+    def bool(self) -> Tensor: 'Whether elements are other than 0.\n\n>>> Tensor([0, 2]).bool().tolist()\n[False, True]'
+    def type(self, dtype: DType | str) -> Tensor: 'Cast to a dtype.\n\n>>> Tensor([1]).type("float32").tolist()\n[1.0]'
+    def type_as(self, other: Tensor) -> Tensor: 'Cast to the dtype of another tensor.\n\n>>> Tensor([1]).type_as(Tensor([0.5])).tolist()\n[1.0]'
+
+    # elementwise.operands
+    def _operand(self, other: Any) -> Tensor: ...
+    def _weak(self, value: ConstType) -> Tensor: ...
+    def _binary(self, op: Ops, other: Any, reverse: builtins.bool = False, dtype: DType | None = None) -> Tensor: ...
+    def _check_device(self, right: Tensor) -> None: ...
+    def _ordered(self, other: Any, reverse: builtins.bool) -> tuple[Tensor, Tensor]: ...
+    def _float(self) -> Tensor: ...
+    def _in_common_float(self, other: Any) -> tuple[Tensor, Tensor]: ...
+    def _wide(self) -> Tensor: ...
+    def _sloped(self, function: Callable[..., Tensor], *more: Any) -> Tensor: ...
+    def _sloped_pair(self, function: Callable[..., Tensor], other: Any, *more: Any) -> Tensor: ...
+    def _function(self, op: Ops) -> Tensor: ...
+    def _filled(self, value: ConstType, dtype: DType | None = None) -> Tensor: ...
+    def _overwrite(self, value: Any) -> Self: ...
+    def _write_back(self, result: Tensor) -> Self: ...
+
+    # elementwise.arithmetic
+    def add(self, other: Any, *, alpha: ConstType = 1) -> Tensor: 'Elementwise sum `self + alpha * other`; `or` on bools.\n\n>>> Tensor([1, 2]).add(3).tolist()\n[4, 5]'
+    def sub(self, other: Any, reverse: builtins.bool = False, *, alpha: ConstType = 1) -> Tensor: 'Elementwise difference `self - alpha * other`; TypeError on two bools.\n\n>>> Tensor([5]).sub(3).tolist()\n[2]'
+    def mul(self, other: Any) -> Tensor: 'Elementwise product; `and` on bools.\n\n>>> Tensor([1, 2]).mul(3).tolist()\n[3, 6]'
+    def pow(self, exponent: Any, reverse: builtins.bool = False) -> Tensor: 'Elementwise power.\n\nA small whole Python exponent multiplies exactly, ±0.5 is a (reciprocal) root. An integer tensor to\na negative Python power raises ValueError; integer tensors to tensors of negative powers give the\ntruncated reciprocal.\n\n>>> Tensor([2, 3]).pow(2).tolist()\n[4, 9]'
+    def _known_power(self, exponent: ConstType) -> Tensor | None: ...
+    def square(self) -> Tensor: 'x·x.\n\n>>> Tensor([3]).square().tolist()\n[9]'
+    def neg(self) -> Tensor: '-x; TypeError on bools.\n\n>>> Tensor([1, -2]).neg().tolist()\n[-1, 2]'
+    def negative(self) -> Tensor: '-x.\n\n>>> Tensor([1, -2]).negative().tolist()\n[-1, 2]'
+    def reciprocal(self) -> Tensor: '1 / x, in floats.\n\n>>> Tensor([4.0]).reciprocal().tolist()\n[0.25]'
+    def abs(self) -> Tensor: '|x|; |-0.0| is 0.0, and the slope at 0 is 0.\n\n>>> Tensor([-2, 3]).abs().tolist()\n[2, 3]'
+    def sign(self) -> Tensor: '-1, 0 or 1; 0 of NaN, as in PyTorch. The slope is 0 everywhere.\n\n>>> Tensor([-2.0, 0.0, 5.0]).sign().tolist()\n[-1.0, 0.0, 1.0]'
+    def _below_zero(self) -> Tensor: ...
+    def __add__(self, other: Any) -> Tensor: ...
+    def __radd__(self, other: Any) -> Tensor: ...
+    def __sub__(self, other: Any) -> Tensor: ...
+    def __rsub__(self, other: Any) -> Tensor: ...
+    def __mul__(self, other: Any) -> Tensor: ...
+    def __rmul__(self, other: Any) -> Tensor: ...
+    def __pow__(self, other: Any) -> Tensor: ...
+    def __rpow__(self, other: Any) -> Tensor: ...
+    def __neg__(self) -> Tensor: ...
+    def __pos__(self) -> Tensor: ...
+    def __abs__(self) -> Tensor: ...
+    def __iadd__(self, other: Any) -> Self: ...
+    def __isub__(self, other: Any) -> Self: ...
+    def __imul__(self, other: Any) -> Self: ...
+    def __ipow__(self, other: Any) -> Self: ...
+
+    # elementwise.division
+    def div(self, other: Any, reverse: builtins.bool = False, *, rounding_mode: str | None = None) -> Tensor: 'Elementwise quotient in floats.\n\n`rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers).\n\n>>> Tensor([7]).div(2, rounding_mode="floor").tolist()\n[3]'
+    def _true_division(self, other: Any, reverse: builtins.bool) -> Tensor: ...
+    def _truncated_division(self, other: Any, reverse: builtins.bool) -> Tensor: ...
+    def floor_divide(self, other: Any, reverse: builtins.bool = False) -> Tensor: "Elementwise quotient rounded down; integers divided by 0 give 0.\n\nOf floats it is the whole number that belongs to `remainder`, as Python's, rounded to the dtype:\n1.0 // 0.1 is 9, because 0.1 is a little more than a tenth, and an infinity has none (NaN). Its slope\nis 0.\n\n>>> Tensor([7, -7]).floor_divide(2).tolist()\n[3, -4]"
+    def idiv(self, other: Any) -> Tensor: 'Integer quotient rounded towards zero.\n\n>>> Tensor([7, -7]).idiv(2).tolist()\n[3, -3]'
+    def remainder(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Elementwise remainder with the sign of the divisor; integers by 0 give 0, floats NaN.\n\nOf floats it is `fmod`, plus the divisor where that has another sign: exact but for this one sum. A\nfloat that is a multiple gives a zero of its own sign (as in PyTorch).\n\n>>> Tensor([-7]).remainder(3).tolist()\n[2]'
+    def mod(self, other: Any) -> Tensor: '`remainder` by its other name.\n\n>>> Tensor([-7]).mod(3).tolist()\n[2]'
+    def fmod(self, other: Any) -> Tensor: "Elementwise remainder with the sign of the dividend, that of zeros too, as C's.\n\nFloats by 0 give NaN. Of floats it is exact for all numbers, however large the quotient is. Its slope\nin the divisor is the quotient, rounded towards zero, times -1.\n\n>>> Tensor([7, -7]).fmod(3).tolist()\n[1, -1]"
+    def __truediv__(self, other: Any) -> Tensor: ...
+    def __rtruediv__(self, other: Any) -> Tensor: ...
+    def __floordiv__(self, other: Any) -> Tensor: ...
+    def __rfloordiv__(self, other: Any) -> Tensor: ...
+    def __mod__(self, other: Any) -> Tensor: ...
+    def __rmod__(self, other: Any) -> Tensor: ...
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]: ...
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]: ...
+    def __itruediv__(self, other: Any) -> Self: ...
+    def __ifloordiv__(self, other: Any) -> Self: ...
+    def __imod__(self, other: Any) -> Self: ...
+
+    # elementwise.rounding
+    def trunc(self) -> Tensor: 'Rounded towards zero; integers stay.\n\n>>> Tensor([1.8, -1.8]).trunc().tolist()\n[1.0, -1.0]'
+    def floor(self) -> Tensor: 'Rounded down; integers stay.\n\n>>> Tensor([1.8, -1.2]).floor().tolist()\n[1.0, -2.0]'
+    def ceil(self) -> Tensor: 'Rounded up; integers stay.\n\n>>> Tensor([1.2, -1.2]).ceil().tolist()\n[2.0, -1.0]'
+    def round(self, decimals: builtins.int = 0) -> Tensor: 'Rounded to the nearest whole number (or number of `decimals`), ties to even; integers stay.\n\n>>> Tensor([0.5, 1.5, 1.6]).round().tolist()\n[0.0, 2.0, 2.0]'
+    def frac(self) -> Tensor: 'What truncation drops.\n\n>>> Tensor([1.5, -1.5]).frac().tolist()\n[0.5, -0.5]'
+
+    # elementwise.comparison
+    def _compare(self, op: Ops, other: Any, reverse: builtins.bool = False) -> Tensor: ...
+    def eq(self, other: Any) -> Tensor: 'self == other.\n\n>>> Tensor([1, 2]).eq(2).tolist()\n[False, True]'
+    def ne(self, other: Any) -> Tensor: 'self != other.\n\n>>> Tensor([1, 2]).ne(2).tolist()\n[True, False]'
+    def lt(self, other: Any) -> Tensor: 'self < other.\n\n>>> Tensor([1, 2]).lt(2).tolist()\n[True, False]'
+    def le(self, other: Any) -> Tensor: 'self <= other.\n\n>>> Tensor([1, 2]).le(1).tolist()\n[True, False]'
+    def gt(self, other: Any) -> Tensor: 'self > other.\n\n>>> Tensor([1, 2]).gt(1).tolist()\n[False, True]'
+    def ge(self, other: Any) -> Tensor: 'self >= other.\n\n>>> Tensor([1, 2]).ge(2).tolist()\n[False, True]'
+    def isnan(self) -> Tensor: 'Whether an element is NaN.\n\n>>> Tensor([1.0, math.nan]).isnan().tolist()\n[False, True]'
+    def isinf(self, detect_positive: builtins.bool = True, detect_negative: builtins.bool = True) -> Tensor: 'Whether an element is infinite.\n\n>>> Tensor([1.0, math.inf]).isinf().tolist()\n[False, True]'
+    def isfinite(self) -> Tensor: 'Whether an element is neither infinite nor NaN.\n\n>>> Tensor([1.0, math.inf]).isfinite().tolist()\n[True, False]'
+    def isclose(self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor: '|self - other| <= atol + rtol·|other|, elementwise.\n\n>>> Tensor([1.0, 2.0]).isclose(Tensor([1.0, 2.1])).tolist()\n[True, False]'
+    def _bool(self) -> Tensor: ...
+    def equal(self, other: Any) -> builtins.bool: 'Whether another tensor has this shape and these values. It runs.\n\n>>> Tensor([1, 2]).equal(Tensor([1, 2]))\nTrue'
+    def __hash__(self) -> builtins.int: ...
+    def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    def __lt__(self, other: Any) -> Tensor: ...
+    def __le__(self, other: Any) -> Tensor: ...
+    def __gt__(self, other: Any) -> Tensor: ...
+    def __ge__(self, other: Any) -> Tensor: ...
+
+    # indexing.choosing
+    @overload
+    def where(self, yes: Any, no: Any) -> Tensor: "`yes` where this bool tensor holds, else `no`; broadcast, in the common dtype of the two.\n\nWithout values: the indices of what holds, a tensor for each axis, as `nonzero(as_tuple=True)`.\n\nCalled on another tensor in PyTorch's order, `x.where(condition, other)`, it is `condition.where(x,\nother)`.\n\n>>> Tensor([True, False]).where(Tensor([1, 2]), 0).tolist()\n[1, 0]"
+    @overload
+    def where(self) -> tuple[Tensor, ...]: ...
+    def masked_fill(self, mask: Tensor, value: Any) -> Tensor: "`value` where the mask holds, this tensor elsewhere; the tensor's dtype stays.\n\n>>> Tensor([1, 2]).masked_fill(Tensor([True, False]), 9).tolist()\n[9, 2]"
+    def maximum(self, other: Any) -> Tensor: 'The greater of two; NaN wins; equals share the gradient.\n\n>>> Tensor([1, 5]).maximum(3).tolist()\n[3, 5]'
+    def minimum(self, other: Any) -> Tensor: 'The smaller of two; NaN wins; equals share the gradient.\n\n>>> Tensor([1, 5]).minimum(3).tolist()\n[1, 3]'
+    def clamp(self, min: Any = None, max: Any = None) -> Tensor: 'Limited to [min, max], either of which may be a tensor or missing; NaN in any of them wins.\n\n>>> Tensor([-3, 1, 9]).clamp(0, 5).tolist()\n[0, 1, 5]'
+    def clip(self, min: Any = None, max: Any = None) -> Tensor: "`clamp` by numpy's name.\n\n>>> Tensor([-3, 1, 9]).clip(0, 5).tolist()\n[0, 1, 5]"
+    def lerp(self, end: Tensor, weight: Any) -> Tensor: 'self + (end - self) * weight.\n\n>>> Tensor([0.0]).lerp(Tensor([4.0]), 0.25).tolist()\n[1.0]'
+
+    # elementwise.logic
+    def logical_not(self) -> Tensor: 'Whether an element is 0.\n\n>>> Tensor([0, 2]).logical_not().tolist()\n[True, False]'
+    def logical_and(self, other: Any) -> Tensor: 'Whether both are other than 0.\n\n>>> Tensor([0, 2]).logical_and(True).tolist()\n[False, True]'
+    def logical_or(self, other: Any) -> Tensor: 'Whether one is other than 0.\n\n>>> Tensor([0, 2]).logical_or(False).tolist()\n[False, True]'
+    def logical_xor(self, other: Any) -> Tensor: 'Whether exactly one is other than 0.\n\n>>> Tensor([0, 2]).logical_xor(True).tolist()\n[True, False]'
+    def _bits(self, op: Ops, other: Any, reverse: builtins.bool = False) -> Tensor: ...
+    def bitwise_and(self, other: Any) -> Tensor: 'Bits that both have; logic on bools.\n\n>>> Tensor([6]).bitwise_and(3).tolist()\n[2]'
+    def bitwise_or(self, other: Any) -> Tensor: 'Bits that one has; logic on bools.\n\n>>> Tensor([6]).bitwise_or(3).tolist()\n[7]'
+    def bitwise_xor(self, other: Any) -> Tensor: 'Bits that exactly one has; logic on bools.\n\n>>> Tensor([6]).bitwise_xor(3).tolist()\n[5]'
+    def xor(self, other: Any) -> Tensor: '`bitwise_xor` by its other name.\n\n>>> Tensor([6]).xor(3).tolist()\n[5]'
+    def bitwise_not(self) -> Tensor: 'All bits inverted; `not` on bools.\n\n>>> Tensor([0]).bitwise_not().tolist()\n[-1]'
+    def lshift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved up; by the width or more gives 0.\n\n>>> Tensor([1]).lshift(3).tolist()\n[8]'
+    def rshift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved down, the sign kept; by the width or more gives 0, or -1 for negative numbers.\n\n>>> Tensor([9]).rshift(1).tolist()\n[4]'
+    def __and__(self, other: Any) -> Tensor: ...
+    def __rand__(self, other: Any) -> Tensor: ...
+    def __or__(self, other: Any) -> Tensor: ...
+    def __ror__(self, other: Any) -> Tensor: ...
+    def __xor__(self, other: Any) -> Tensor: ...
+    def __rxor__(self, other: Any) -> Tensor: ...
+    def __lshift__(self, other: Any) -> Tensor: ...
+    def __rlshift__(self, other: Any) -> Tensor: ...
+    def __rshift__(self, other: Any) -> Tensor: ...
+    def __rrshift__(self, other: Any) -> Tensor: ...
+    def __invert__(self) -> Tensor: ...
+    def __iand__(self, other: Any) -> Self: ...
+    def __ior__(self, other: Any) -> Self: ...
+    def __ixor__(self, other: Any) -> Self: ...
+    def __ilshift__(self, other: Any) -> Self: ...
+    def __irshift__(self, other: Any) -> Self: ...
+
+    # elementwise.floats
+    def signbit(self) -> Tensor: 'Whether the sign is minus, that of -0.0 and of NaN included.\n\n>>> Tensor([-1.0, -0.0, 0.0]).signbit().tolist()\n[True, True, False]'
+    def copysign(self, other: Any) -> Tensor: '|self| with the sign of `other`, that of zeros included; the slope in `other` is 0.\n\n>>> Tensor([1.0, 2.0]).copysign(Tensor([-0.0, 1.0])).tolist()\n[-1.0, 2.0]'
+    def isposinf(self) -> Tensor: 'Whether an element is +inf.\n\n>>> Tensor([math.inf, -math.inf, 1.0]).isposinf().tolist()\n[True, False, False]'
+    def isneginf(self) -> Tensor: 'Whether an element is -inf.\n\n>>> Tensor([math.inf, -math.inf, 1.0]).isneginf().tolist()\n[False, True, False]'
+    def is_floating_point(self) -> builtins.bool: 'Whether the dtype is a float.\n\n>>> Tensor([1]).is_floating_point()\nFalse'
+    def is_signed(self) -> builtins.bool: 'Whether the dtype has negative numbers.\n\n>>> Tensor([1], dtype="uint8").is_signed()\nFalse'
+    def isreal(self) -> Tensor: 'True everywhere: there are no complex dtypes.\n\n>>> Tensor([1.0]).isreal().tolist()\n[True]'
+    def nan_to_num(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor: 'NaN and infinities replaced; infinities by the greatest and least finite number if not given.\n\n>>> Tensor([math.nan, 1.0, math.inf]).nan_to_num(posinf=9.0).tolist()\n[0.0, 1.0, 9.0]'
+    def nextafter(self, other: Any) -> Tensor: 'The next float from here towards `other`; the slope is 1, in `other` 0.\n\n>>> Tensor([1.0, 0.0], dtype="float64").nextafter(2.0).tolist()\n[1.0000000000000002, 5e-324]'
+    def frexp(self) -> tuple[Tensor, Tensor]: '(mantissa of size in [1/2, 1), exponent as int32) with x = mantissa·2^exponent; 0, NaN and\ninfinities are their own mantissa, with exponent 0.\n\n>>> [t.tolist() for t in Tensor([8.0, 0.75]).frexp()]\n[[0.5, 0.75], [4, 0]]'
+    @staticmethod
+    def _scaled(x: Tensor, exponent: Tensor) -> Tensor: ...
+    def ldexp(self, other: Any) -> Tensor: 'x·2^other.\n\n>>> Tensor([0.5, 3.0]).ldexp(Tensor([4, -1])).tolist()\n[8.0, 1.5]'
+    def heaviside(self, values: Any) -> Tensor: '0 below 0, 1 above, `values` at 0; NaN gives 0, as in PyTorch.\n\n>>> Tensor([-2.0, 0.0, 3.0]).heaviside(0.5).tolist()\n[0.0, 0.5, 1.0]'
+    def fmax(self, other: Any) -> Tensor: 'The greater of two, NaN only where both are; of equals this tensor takes the gradient.\n\n>>> Tensor([math.nan, 1.0]).fmax(Tensor([2.0, math.nan])).tolist()\n[2.0, 1.0]'
+    def fmin(self, other: Any) -> Tensor: 'The smaller of two, NaN only where both are; of equals this tensor takes the gradient.\n\n>>> Tensor([math.nan, 1.0]).fmin(Tensor([2.0, math.nan])).tolist()\n[2.0, 1.0]'
+    def deg2rad(self) -> Tensor: 'Degrees as radians.\n\n>>> round(Tensor([180.0]).deg2rad().item(), 5)\n3.14159'
+    def rad2deg(self) -> Tensor: 'Radians as degrees.\n\n>>> round(Tensor([math.pi]).rad2deg().item(), 4)\n180.0'
+    def positive(self) -> Tensor: '+x: the tensor itself; TypeError on bools.\n\n>>> Tensor([-1]).positive().tolist()\n[-1]'
+    def float_power(self, exponent: Any) -> Tensor: 'The power in float64.\n\n>>> Tensor([2]).float_power(-1).tolist()\n[0.5]'
+    def clamp_min(self, min: Any) -> Tensor: 'Not below `min`.\n\n>>> Tensor([1, 5]).clamp_min(3).tolist()\n[3, 5]'
+    def clamp_max(self, max: Any) -> Tensor: 'Not above `max`.\n\n>>> Tensor([1, 5]).clamp_max(3).tolist()\n[1, 3]'
+    def addcmul(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor: 'self + value·tensor1·tensor2.\n\n>>> Tensor([1.0]).addcmul(Tensor([2.0]), Tensor([3.0]), value=0.5).tolist()\n[4.0]'
+    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor: 'self + value·tensor1 / tensor2.\n\n>>> Tensor([1.0]).addcdiv(Tensor([3.0]), Tensor([2.0]), value=2).tolist()\n[4.0]'
+    def rsub(self, other: Any, *, alpha: builtins.float = 1) -> Tensor: 'other - alpha·self.\n\n>>> Tensor([1.0]).rsub(5.0, alpha=2).tolist()\n[3.0]'
+    def contiguous_backward(self) -> Tensor: 'The tensor itself, whose gradient is stored before it flows on.\n\n>>> Tensor([1.0]).contiguous_backward().tolist()\n[1.0]'
+    def _whole_pair(self, other: Any, name: str) -> tuple[Tensor, Tensor, DType]: ...
+    def gcd(self, other: Any) -> Tensor: 'The greatest common divisor of integers, not negative; gcd(0, 0) is 0.\n\n>>> Tensor([12, 0]).gcd(Tensor([-18, 5])).tolist()\n[6, 5]'
+    def lcm(self, other: Any) -> Tensor: 'The least common multiple of integers, not negative.\n\n>>> Tensor([4, 0]).lcm(Tensor([6, 5])).tolist()\n[12, 0]'
+
+    # elementwise.functions
+    def sqrt(self) -> Tensor: 'Square root; NaN below 0.\n\n>>> Tensor([4.0]).sqrt().tolist()\n[2.0]'
+    def rsqrt(self) -> Tensor: '1 / sqrt(x).\n\n>>> Tensor([4.0]).rsqrt().tolist()\n[0.5]'
+    def exp(self) -> Tensor: 'e to the x.\n\n>>> Tensor([0.0]).exp().tolist()\n[1.0]'
+    def exp2(self) -> Tensor: '2 to the x.\n\n>>> Tensor([3.0]).exp2().tolist()\n[8.0]'
+    def log(self) -> Tensor: 'Natural logarithm; -inf at 0, NaN below.\n\n>>> Tensor([1.0, 0.0]).log().tolist()\n[0.0, -inf]'
+    def log2(self) -> Tensor: 'Logarithm to base 2.\n\n>>> Tensor([8.0]).log2().tolist()\n[3.0]'
+    def log10(self) -> Tensor: 'Logarithm to base 10.\n\n>>> Tensor([1.0]).log10().tolist()\n[0.0]'
+    def log1p(self) -> Tensor: 'log(1 + x), accurate near 0: the error of 1 + x is divided out.\n\n>>> Tensor([0.0]).log1p().tolist()\n[0.0]'
+    def expm1(self) -> Tensor: 'exp(x) - 1, accurate near 0.\n\n>>> Tensor([0.0]).expm1().tolist()\n[0.0]'
+    def sin(self) -> Tensor: 'Sine of radians.\n\n>>> Tensor([0.0]).sin().tolist()\n[0.0]'
+    def cos(self) -> Tensor: 'Cosine of radians.\n\n>>> Tensor([0.0]).cos().tolist()\n[1.0]'
+    def tan(self) -> Tensor: 'Tangent of radians.\n\n>>> Tensor([0.0]).tan().tolist()\n[0.0]'
+    def asin(self) -> Tensor: 'The angle in [-π/2, π/2] whose sine is x.\n\n>>> Tensor([0.0]).asin().tolist()\n[0.0]'
+    def acos(self) -> Tensor: 'The angle in [0, π] whose cosine is x.\n\n>>> Tensor([1.0]).acos().tolist()\n[0.0]'
+    def atan(self) -> Tensor: 'The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series.\n\n>>> Tensor([0.0]).atan().tolist()\n[0.0]'
+    def atan2(self, other: Any) -> Tensor: 'The angle of the point (other, self), in [-π, π], with the sign of self, also where that is -0.0.\n\n>>> Tensor([0.0]).atan2(Tensor([1.0])).tolist()\n[0.0]'
+    def sinh(self) -> Tensor: 'Hyperbolic sine.\n\n>>> Tensor([0.0]).sinh().tolist()\n[0.0]'
+    def cosh(self) -> Tensor: 'Hyperbolic cosine.\n\n>>> Tensor([0.0]).cosh().tolist()\n[1.0]'
+    def tanh(self) -> Tensor: 'Hyperbolic tangent.\n\n>>> Tensor([0.0]).tanh().tolist()\n[0.0]'
+    def asinh(self) -> Tensor: 'The number whose hyperbolic sine is x.\n\n>>> Tensor([0.0]).asinh().tolist()\n[0.0]'
+    def acosh(self) -> Tensor: 'The number >= 0 whose hyperbolic cosine is x.\n\n>>> Tensor([1.0]).acosh().tolist()\n[0.0]'
+    def atanh(self) -> Tensor: 'The number whose hyperbolic tangent is x.\n\n>>> Tensor([0.0]).atanh().tolist()\n[0.0]'
+    def erf(self) -> Tensor: 'The error function.\n\n>>> Tensor([0.0]).erf().tolist()\n[0.0]'
+    def logaddexp(self, other: Any) -> Tensor: 'log(e^self + e^other), without overflow.\n\n>>> Tensor([-math.inf]).logaddexp(0.0).tolist()\n[0.0]'
+    def logaddexp2(self, other: Any) -> Tensor: 'log2(2^self + 2^other), without overflow.\n\n>>> Tensor([1000.0]).logaddexp2(1000.0).tolist()\n[1001.0]'
+
+    # elementwise.special
+    def logit(self, eps: builtins.float | None = None) -> Tensor: 'log(x / (1 - x)), the inverse of sigmoid; NaN outside of [0, 1].\n\neps  if given, x is first limited to [eps, 1 - eps]\n\n>>> Tensor([0.5, 1.0]).logit().tolist()\n[0.0, inf]'
+    def xlogy(self, other: Any) -> Tensor: 'x·log(other), which is 0 where x is 0 (NaN stays).\n\n>>> Tensor([0.0, 1.0]).xlogy(Tensor([0.0, 1.0])).tolist()\n[0.0, 0.0]'
+    def xlog1py(self, other: Any) -> Tensor: 'x·log(1 + other), which is 0 where x is 0 (NaN stays).\n\n>>> Tensor([0.0, 2.0]).xlog1py(Tensor([-1.0, 0.0])).tolist()\n[0.0, 0.0]'
+    def entr(self) -> Tensor: '-x·log(x): 0 at 0, -inf below.\n\n>>> Tensor([0.0, 1.0, -1.0]).entr().tolist()\n[0.0, -0.0, -inf]'
+    def hypot(self, other: Any) -> Tensor: 'sqrt(self² + other²), without overflow; infinite where one is, and its slope at 0 is 0.\n\n>>> Tensor([3.0, 3e30]).hypot(Tensor([4.0, 4e30])).tolist()[0]\n5.0'
+    def erfc(self) -> Tensor: '1 - erf(x), accurate where it is small (relative error below 8 units in the last place).\n\n>>> 2.0e-45 < Tensor([10.0], dtype="float64").erfc().item() < 2.1e-45\nTrue'
+    def erfcx(self) -> Tensor: 'exp(x²)·erfc(x), which neither underflows nor cancels for large x.\n\n>>> round(Tensor([1000.0]).erfcx().item() * 1000 * math.pi**0.5, 5)\n1.0'
+    def erfinv(self) -> Tensor: 'The number whose error function is x: infinite at ±1, NaN outside.\n\n>>> Tensor([0.0, 1.0, -1.0]).erfinv().tolist()\n[0.0, inf, -inf]'
+    def ndtr(self) -> Tensor: 'The distribution function of the standard normal distribution.\n\n>>> Tensor([0.0]).ndtr().tolist()\n[0.5]'
+    def log_ndtr(self) -> Tensor: 'The logarithm of `ndtr`, accurate in both tails.\n\n>>> round(Tensor([-100.0]).log_ndtr().item(), 2)\n-5005.52'
+    def ndtri(self) -> Tensor: 'The inverse of `ndtr`: the quantiles of the standard normal distribution; NaN outside of [0, 1].\n\n>>> Tensor([0.5, 0.0]).ndtri().tolist()\n[0.0, -inf]'
+    def _sin_pi(self) -> Tensor: ...
+
+    # elementwise.gamma
+    def lgamma(self) -> Tensor: "log |Γ(x)|: infinite at 0 and the negative integers.\n\nOn [1, 2] a fit of lgamma(x) / ((x - 1)(x - 2)), whose zeros stay exact; up to 8 by Γ(x + 1) = x·Γ(x);\nabove Stirling's series; below 0 by reflection, log π - log|sin πx| - lgamma(1 - x).\n\n>>> Tensor([1.0, 2.0, 3.0, 0.0]).lgamma().exp().tolist()\n[1.0, 1.0, 2.0, inf]"
+    def digamma(self) -> Tensor: 'The slope of `lgamma`: ψ(x); NaN at the negative integers, -inf at 0.\n\n>>> round(Tensor([1.0]).digamma().item(), 6)\n-0.577216'
+    def polygamma(self, n: builtins.int) -> Tensor: 'The n-th derivative of `digamma`; called as `x.polygamma(n)`.\n\nFor n > 20 and x below 0 it is NaN. NotImplementedError for n > 170, whose factorial no float holds.\n\n>>> round(Tensor([1.0]).polygamma(1).item(), 6)\n1.644934'
+    def multigammaln(self, p: builtins.int) -> Tensor: 'The logarithm of the multivariate gamma function of p dimensions, for x > (p - 1) / 2.\n\n>>> round(Tensor([3.0]).multigammaln(1).item(), 6)\n0.693147'
+    def mvlgamma(self, p: builtins.int) -> Tensor: "`multigammaln` by PyTorch's older name.\n\n>>> round(Tensor([3.0]).mvlgamma(1).item(), 6)\n0.693147"
+
+    # elementwise.bessel
+    def i0(self) -> Tensor: 'The modified Bessel function of the first kind of order 0.\n\n>>> Tensor([0.0]).i0().tolist()\n[1.0]'
+    def i0e(self) -> Tensor: 'exp(-|x|)·i0(x).\n\n>>> Tensor([0.0]).i0e().tolist()\n[1.0]'
+    def i1(self) -> Tensor: 'The modified Bessel function of the first kind of order 1.\n\n>>> Tensor([0.0]).i1().tolist()\n[0.0]'
+    def i1e(self) -> Tensor: 'exp(-|x|)·i1(x).\n\n>>> Tensor([0.0]).i1e().tolist()\n[0.0]'
+    def sinc(self) -> Tensor: 'sin(πx) / (πx), 1 at 0.\n\n>>> Tensor([0.0, 1.0]).sinc().tolist()\n[1.0, 0.0]'
+
+    # elementwise.activation
+    def relu(self) -> Tensor: 'max(x, 0); NaN stays, and the slope at 0 is 0.\n\n>>> Tensor([-1.0, 2.0]).relu().tolist()\n[0.0, 2.0]'
+    def relu6(self) -> Tensor: 'min(max(x, 0), 6).\n\n>>> Tensor([-1.0, 2.0, 9.0]).relu6().tolist()\n[0.0, 2.0, 6.0]'
+    def sigmoid(self) -> Tensor: '1 / (1 + e^-x), without overflow and accurate on both sides.\n\n>>> print(Tensor([0.0, 1.0]).sigmoid().numpy())\n[0.5       0.7310586]'
+    def hardsigmoid(self) -> Tensor: 'min(max(x/6 + 1/2, 0), 1).\n\n>>> Tensor([-4.0, 0.0, 4.0]).hardsigmoid().tolist()\n[0.0, 0.5, 1.0]'
+    def hardtanh(self, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor: 'Limited to [min_val, max_val].\n\n>>> Tensor([-4.0, 0.5, 4.0]).hardtanh().tolist()\n[-1.0, 0.5, 1.0]'
+    def hardswish(self) -> Tensor: 'x · hardsigmoid(x).\n\n>>> Tensor([0.0, 1.5, 4.0]).hardswish().tolist()\n[0.0, 1.125, 4.0]'
+    def silu(self) -> Tensor: 'x · sigmoid(x).\n\n>>> print(Tensor([-1.0, 0.0, 1.0]).silu().numpy())\n[-0.26894143  0.          0.7310586 ]'
+    def swish(self) -> Tensor: '`silu` by its other name.\n\n>>> print(Tensor([1.0]).swish().numpy())\n[0.7310586]'
+    def gelu(self, approximate: str = 'tanh') -> Tensor: 'x · Φ(x), Φ the normal distribution: by tanh, or exactly (by erf) with `approximate="none"`.\n\n>>> print(Tensor([-1.0, 0.0, 1.0]).gelu("none").numpy())\n[-0.15865526  0.          0.8413447 ]'
+    def quick_gelu(self) -> Tensor: 'x · sigmoid(1.702·x).\n\n>>> print(Tensor([0.0, 1.0]).quick_gelu().numpy())\n[0.        0.8457958]'
+    def softplus(self, beta: builtins.float = 1.0, threshold: builtins.float | None = None) -> Tensor: 'log(1 + e^(beta·x)) / beta, without overflow.\n\n>>> print(Tensor([0.0, 1.0]).softplus().numpy())\n[0.6931472 1.3132617]'
+    def logsigmoid(self) -> Tensor: 'log(sigmoid(x)), without overflow.\n\n>>> print(Tensor([0.0, 1.0]).logsigmoid().numpy())\n[-0.6931472 -0.3132617]'
+    def mish(self) -> Tensor: 'x · tanh(softplus(x)).\n\n>>> print(Tensor([0.0, 1.0]).mish().numpy())\n[0.        0.8650984]'
+    def leaky_relu(self, neg_slope: builtins.float = 0.01, *, negative_slope: builtins.float | None = None) -> Tensor: 'x, and `neg_slope`·x where x is negative.\n\n>>> Tensor([-8.0, 2.0]).leaky_relu(0.25).tolist()\n[-2.0, 2.0]'
+    def elu(self, alpha: builtins.float = 1.0) -> Tensor: 'x, and alpha·(e^x - 1) where x is negative.\n\n>>> print(Tensor([-1.0, 2.0]).elu().numpy())\n[-0.63212055  2.        ]'
+    def celu(self, alpha: builtins.float = 1.0) -> Tensor: 'x, and alpha·(e^(x/alpha) - 1) where x is negative.\n\n>>> print(Tensor([-1.0, 2.0]).celu(2.0).numpy())\n[-0.78693867  2.        ]'
+    def selu(self) -> Tensor: 'The scaled elu of self-normalizing networks (Klambauer et al. 2017).\n\n>>> print(Tensor([-1.0, 2.0]).selu().numpy())\n[-1.1113307  2.101402 ]'
+    def softsign(self) -> Tensor: 'x / (1 + |x|).\n\n>>> Tensor([-1.0, 3.0]).softsign().tolist()\n[-0.5, 0.75]'
+    def threshold(self, threshold: builtins.float, value: builtins.float) -> Tensor: 'x where it is greater than `threshold`, `value` elsewhere.\n\n>>> Tensor([1.0, 2.0, 3.0]).threshold(1.5, -1.0).tolist()\n[-1.0, 2.0, 3.0]'
+    def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor: '0 within [-lambd, lambd], x elsewhere.\n\n>>> Tensor([-1.0, 0.25, 2.0]).hardshrink().tolist()\n[-1.0, 0.0, 2.0]'
+    def softshrink(self, lambd: builtins.float = 0.5) -> Tensor: 'x moved towards 0 by `lambd`; 0 where it would pass it.\n\n>>> Tensor([-1.0, 0.25, 2.0]).softshrink().tolist()\n[-0.5, 0.0, 1.5]'
+    def tanhshrink(self) -> Tensor: 'x - tanh(x).\n\n>>> print(Tensor([0.0, 1.0]).tanhshrink().numpy())\n[0.         0.23840582]'
+    def glu(self, dim: builtins.int = -1, *, axis: builtins.int = -1) -> Tensor: 'The first half of an axis, times the sigmoid of the second (Dauphin et al. 2016).\n\n>>> Tensor([3.0, 5.0, 0.0, 0.0]).glu().tolist()\n[1.5, 2.5]'
+    def prelu(self, weight: Tensor) -> Tensor: 'x, and weight·x where x is negative (He et al. 2015).\n\nweight  one number, or a line with one for each channel (axis 1)\n\n>>> Tensor([-8.0, 2.0]).prelu(Tensor([0.5])).tolist()\n[-4.0, 2.0]'
+    def rrelu(self, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool | None = None) -> Tensor: 'x, and a·x where x is negative: a is random in [lower, upper] in training, else their mean.\n\n(Xu et al. 2015.) `training` is `Tensor.training` if not given.\n\n>>> Tensor([-8.0, 2.0]).rrelu(0.25, 0.75, training=False).tolist()\n[-4.0, 2.0]'
+    def gumbel_softmax(self, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, axis: builtins.int = -1) -> Tensor: 'A random choice along an axis by these logits, smooth in them (Jang, Gu, Poole 2016).\n\ntau   how smooth: towards 0 the result is a one-hot line\nhard  the result is one-hot, and its gradient that of the smooth one\n\n>>> Tensor([[0.0, 100.0], [100.0, 0.0]]).gumbel_softmax(hard=True).tolist()\n[[0.0, 1.0], [1.0, 0.0]]'
+    def dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: 'While training, elements are 0 with probability p and the others divided by 1 - p.\n\nElse the tensor itself. `training` is `Tensor.training` if not given.\n\n>>> Tensor([1.0, 2.0]).dropout(0.5).tolist()\n[1.0, 2.0]'
+    def _dropped(self, p: builtins.float, training: builtins.bool | None, shape: Any) -> Tensor: ...
+    def _channels_dropped(self, p: builtins.float, training: builtins.bool | None, axes: builtins.int, name: str) -> Tensor: ...
+    def dropout1d(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, length), or without batch.\n\n>>> Tensor.ones(2, 3, 4).dropout1d(1.0, training=True).sum().item()\n0.0'
+    def dropout2d(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, height, width), or without batch.\n\n>>> Tensor.ones(2, 3, 4, 4).dropout2d(1.0, training=True).sum().item()\n0.0'
+    def dropout3d(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, depth, height, width), or without batch.\n\n>>> Tensor.ones(2, 3, 2, 2, 2).dropout3d(1.0, training=True).sum().item()\n0.0'
+    def alpha_dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: "Dropout that keeps mean 0 and variance 1, for networks with `selu` (Klambauer et al. 2017).\n\nDropped elements become selu's limit -alpha·scale, then all are scaled and moved.\n\n>>> Tensor([1.0, 2.0]).alpha_dropout(0.5).tolist()\n[1.0, 2.0]"
+    def feature_alpha_dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`alpha_dropout` of whole channels: shape (batch, channels, ...).\n\n>>> Tensor.ones(2, 3, 4).feature_alpha_dropout(0.0, training=True).sum().item()\n24.0'
+    def _alpha_dropped(self, p: builtins.float, training: builtins.bool | None, shape: Any) -> Tensor: ...
+
+    # shape.movement
+    def _axis(self, axis: Any) -> builtins.int: ...
+    def _axes(self, axis: Axis) -> tuple[builtins.int, ...]: ...
+    def reshape(self, *shape: Any) -> Tensor: 'The same elements in row-major order in another shape.\n\nOne size may be -1, and None keeps a size.\n\n>>> Tensor([1, 2, 3, 4]).reshape(2, -1).tolist()\n[[1, 2], [3, 4]]'
+    def view(self, *shape: Any) -> Tensor: "`reshape` by PyTorch's other name.\n\n>>> Tensor([1, 2]).view(2, 1).tolist()\n[[1], [2]]"
+    def reshape_as(self, other: Tensor) -> Tensor: 'This tensor in the shape of another.\n\n>>> Tensor([1, 2]).reshape_as(Tensor([[0], [0]])).tolist()\n[[1], [2]]'
+    def view_as(self, other: Tensor) -> Tensor: 'This tensor in the shape of another.\n\n>>> Tensor([1, 2]).view_as(Tensor([[0], [0]])).tolist()\n[[1], [2]]'
+    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor: 'The axes from `start_dim` to `end_dim`, both included, become one.\n\n>>> Tensor([[1, 2], [3, 4]]).flatten().tolist()\n[1, 2, 3, 4]'
+    def ravel(self) -> Tensor: 'All elements in one axis.\n\n>>> Tensor([[1, 2], [3, 4]]).ravel().tolist()\n[1, 2, 3, 4]'
+    @overload
+    def unflatten(self, dim: builtins.int, sizes: Sequence[sint]) -> Tensor: 'One axis becomes several, of these sizes (one may be -1).\n\n>>> Tensor.zeros(6).unflatten(0, (2, 3)).shape\n(2, 3)'
+    @overload
+    def unflatten(self, *, axis: builtins.int, sizes: Sequence[sint]) -> Tensor: ...
+    def squeeze(self, dim: Axis = None, *, axis: Axis = None) -> Tensor: 'Without the axes of size 1: all of them, or those named (others that are named stay).\n\n>>> Tensor.zeros(1, 2, 1).squeeze().shape\n(2,)'
+    @overload
+    def unsqueeze(self, dim: builtins.int) -> Tensor: 'A new axis of size 1 at this place.\n\n>>> Tensor([1, 2]).unsqueeze(0).tolist()\n[[1, 2]]'
+    @overload
+    def unsqueeze(self, *, axis: builtins.int) -> Tensor: ...
+    def permute(self, *order: Any, dims: Sequence[builtins.int] | None = None) -> Tensor: 'Axis i of the result is axis `order[i]` of this tensor.\n\n>>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape\n(4, 2, 3)'
+    def transpose(self, dim0: builtins.int = 1, dim1: builtins.int = 0) -> Tensor: 'Two axes exchanged; the first two if none are named.\n\n>>> Tensor([[1, 2], [3, 4]]).transpose().tolist()\n[[1, 3], [2, 4]]'
+    def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor: 'Two axes exchanged.\n\n>>> Tensor.zeros(2, 3).swapaxes(0, 1).shape\n(3, 2)'
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor: 'Two axes exchanged.\n\n>>> Tensor.zeros(2, 3).swapdims(0, 1).shape\n(3, 2)'
+    def movedim(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor: 'The axes `source` at the places `destination`; the others keep their order.\n\n>>> Tensor.zeros(2, 3, 4).movedim(0, -1).shape\n(3, 4, 2)'
+    def moveaxis(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor: "`movedim` by numpy's name.\n\n>>> Tensor.zeros(2, 3, 4).moveaxis(0, -1).shape\n(3, 4, 2)"
+    @property
+    def T(self) -> Tensor: 'All axes in reverse order: the transpose of a matrix.'
+    @property
+    def mT(self) -> Tensor: 'The last two axes exchanged: the transpose of every matrix of a batch.'
+    def flip(self, *axes: Any, dims: Axis = None, dim: Axis = None, axis: Axis = None) -> Tensor: 'These axes run backwards; all of them if none is named.\n\n>>> Tensor([1, 2, 3]).flip(0).tolist()\n[3, 2, 1]'
+    def roll(self, shifts: builtins.int | Sequence[builtins.int], dims: Axis = None, *, axis: Axis = None, dim: Axis = None) -> Tensor: 'Elements moved along axes by `shifts` places, those that leave enter again on the other side.\n\nWithout axes the flattened tensor is rolled.\n\n>>> Tensor([1, 2, 3]).roll(1).tolist()\n[3, 1, 2]'
+    def expand(self, *shape: Any) -> Tensor: 'Axes of size 1 repeated to these sizes without memory; -1 keeps a size, new axes stand in front.\n\n>>> Tensor([[1], [2]]).expand(2, 2).tolist()\n[[1, 1], [2, 2]]'
+    def expand_as(self, other: Tensor) -> Tensor: 'Broadcast to the shape of another tensor.\n\n>>> Tensor([1]).expand_as(Tensor([5, 6])).tolist()\n[1, 1]'
+    def is_same_size(self, other: Tensor) -> builtins.bool: 'Whether another tensor has this shape.\n\n>>> Tensor([1]).is_same_size(Tensor([2]))\nTrue'
+    def broadcast_to(self, *shape: Any) -> Tensor: "`expand` by numpy's name.\n\n>>> Tensor([1, 2]).broadcast_to(2, 2).tolist()\n[[1, 2], [1, 2]]"
+    def repeat(self, *repeats: Any) -> Tensor: 'The whole tensor tiled: `repeats[i]` times along axis i (new axes stand in front).\n\n>>> Tensor([1, 2]).repeat(2).tolist()\n[1, 2, 1, 2]'
+    def tile(self, *repeats: Any) -> Tensor: "`repeat` as numpy's tile: missing numbers are 1.\n\n>>> Tensor([1, 2]).tile(2).tolist()\n[1, 2, 1, 2]"
+    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: builtins.int | None = None) -> Tensor: 'Each element (along one axis; of the flattened tensor without) `repeats` times in a row.\n\nrepeats      a number for all, or a line of integers, one for each element: then it runs, for the sum\noutput_size  the sum, where it is known: ValueError where it is another\n\n>>> Tensor([1, 2]).repeat_interleave(2).tolist()\n[1, 1, 2, 2]'
+    def shrink(self, arg: Sequence[tuple[sint, sint] | None]) -> Tensor: 'The part `(begin, end)` of each axis; None keeps an axis whole.\n\n>>> Tensor([1, 2, 3]).shrink([(1, 3)]).tolist()\n[2, 3]'
+    def _window(self, axis: builtins.int, begin: sint, end: sint) -> Tensor: ...
+    @overload
+    def narrow(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor: '`length` places of one axis, from `start` on.\n\n>>> Tensor([1, 2, 3]).narrow(0, 1, 2).tolist()\n[2, 3]'
+    @overload
+    def narrow(self, *, axis: builtins.int, start: builtins.int, length: builtins.int) -> Tensor: ...
+    @overload
+    def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor: '`narrow` in memory of its own.\n\n>>> Tensor([1, 2, 3]).narrow_copy(0, 1, 2).tolist()\n[2, 3]'
+    @overload
+    def narrow_copy(self, *, axis: builtins.int, start: builtins.int, length: builtins.int) -> Tensor: ...
+    def split(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'Pieces of an axis: of this size (the last may be smaller), or of these sizes.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]\n[[1, 2], [3]]'
+    def chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'At most `chunks` equal pieces of an axis (the last may be smaller); so many of an empty one.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).chunk(2)]\n[[1, 2], [3]]'
+    def unbind(self, dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'The slices along an axis, each without it.\n\n>>> [t.tolist() for t in Tensor([[1, 2], [3, 4]]).unbind()]\n[[1, 2], [3, 4]]'
+    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor: 'The elements with equal indices on two axes (shifted by `offset`), as a new last axis.\n\n>>> Tensor([[1, 2], [3, 4]]).diagonal().tolist()\n[1, 4]'
+
+    # shape.rearranging
+    def rearrange(self, formula: str, **sizes: builtins.int) -> Tensor: 'Axes split, joined and put in another order by a formula with names, as einops writes it.\n\nformula  the axes before and after `->`; in parentheses those that are one axis there; `...` for all\n         that are not named; `1` for an axis of size 1\nsizes    of names in parentheses; one of each parenthesis may be left out\n\n>>> Tensor.zeros(2, 12, 5).rearrange("b (h w) c -> b c h w", h=3).shape\n(2, 5, 3, 4)'
+
+    # shape.padding
+    def pad(self, padding: Any, mode: str = 'constant', value: ConstType = 0) -> Tensor: 'Places added around the tensor.\n\npadding  as PyTorch: (before, after) of the last axis, then of the one before it, ... flat; or a\n         `(before, after)` (or None) for each axis. Negative amounts cut.\nmode     constant (`value`), reflect, replicate or circular\n\n>>> Tensor([1, 2]).pad((1, 0)).tolist()\n[0, 1, 2]'
+    def _padding(self, padding: Any) -> tuple[tuple[Any, Any], ...]: ...
+    def _pad_constant(self, amounts: Sequence[tuple[sint, sint]], value: ConstType) -> Tensor: ...
+    def _pad_from_itself(self, axis: builtins.int, before: builtins.int, after: builtins.int, mode: str) -> Tensor: ...
+    def _pool(self, kernel: Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = 1, dilation: builtins.int | Sequence[builtins.int] = 1) -> Tensor: ...
+    @overload
+    def unfold(self, dim: builtins.int, size: builtins.int, step: builtins.int) -> Tensor: 'All windows of `size` along an axis, `step` apart, as a new last axis.\n\n>>> Tensor([1, 2, 3]).unfold(0, 2, 1).tolist()\n[[1, 2], [2, 3]]'
+    @overload
+    def unfold(self, *, axis: builtins.int, size: builtins.int, step: builtins.int) -> Tensor: ...
+
+    # shape.arranging
+    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor: 'Turned k quarters from the first of two axes towards the second.\n\n>>> Tensor([[1, 2], [3, 4]]).rot90().tolist()\n[[2, 4], [1, 3]]'
+    def fliplr(self) -> Tensor: 'The second axis backwards.\n\n>>> Tensor([[1, 2]]).fliplr().tolist()\n[[2, 1]]'
+    def flipud(self) -> Tensor: 'The first axis backwards.\n\n>>> Tensor([1, 2]).flipud().tolist()\n[2, 1]'
+    def t(self) -> Tensor: 'The transpose of a matrix; a line as it is.\n\n>>> Tensor([[1, 2]]).t().tolist()\n[[1], [2]]'
+    def adjoint(self) -> Tensor: 'The last two axes exchanged (numbers are real).\n\n>>> Tensor([[1, 2]]).adjoint().tolist()\n[[1], [2]]'
+    @property
+    def mH(self) -> Tensor: 'The last two axes exchanged: `adjoint()`.'
+    @property
+    def H(self) -> Tensor: 'The transpose of a matrix.'
+    def cartesian_prod(self, *args: Tensor) -> Tensor: 'All tuples of elements of some lines, a row for each; of one line the line.\n\n>>> Tensor([1, 2]).cartesian_prod(Tensor([3, 4])).tolist()\n[[1, 3], [1, 4], [2, 3], [2, 4]]'
+    def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor: 'All choices of r elements of a line in their order, a row for each.\n\n>>> Tensor([1, 2, 3]).combinations().tolist()\n[[1, 2], [1, 3], [2, 3]]'
+    def vander(self, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor: 'The powers of the elements of a line, a row for each: from N - 1 down to 0, or upwards.\n\n>>> Tensor([2, 3]).vander(3).tolist()\n[[4, 2, 1], [9, 3, 1]]'
+    def as_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int = 0) -> Tensor: 'Element (i, j, ...) is number offset + i·stride[0] + j·stride[1] + ... of the flattened tensor.\n\nThe elements count in row-major order, whatever memory the tensor is in; the result is no view.\n\n>>> Tensor([1, 2, 3, 4]).as_strided((3, 2), (1, 1)).tolist()\n[[1, 2], [2, 3], [3, 4]]'
+    def sum_to_size(self, *size: Any) -> Tensor: 'The sum over what broadcasting of this shape would have repeated.\n\n>>> Tensor([[1, 2], [3, 4]]).sum_to_size(1, 2).tolist()\n[[4, 6]]'
+
+    # shape.diagonals
+    def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor: 'The last axis as the diagonal of a new pair of axes, zeros beside it.\n\n>>> Tensor([1, 2]).diag_embed().tolist()\n[[1, 0], [0, 2]]'
+    def diagflat(self, offset: builtins.int = 0) -> Tensor: 'All elements as the diagonal of a matrix.\n\n>>> Tensor([[1], [2]]).diagflat().tolist()\n[[1, 0], [0, 2]]'
+    @classmethod
+    def tril_indices(cls, row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, device: Devices | None = None) -> Tensor: 'The places of the lower triangle of a matrix: a row of rows and a row of columns.\n\n>>> Tensor.tril_indices(2, 2).tolist()\n[[0, 1, 1], [0, 0, 1]]'
+    @classmethod
+    def triu_indices(cls, row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, device: Devices | None = None) -> Tensor: 'The places of the upper triangle of a matrix: a row of rows and a row of columns.\n\n>>> Tensor.triu_indices(2, 2).tolist()\n[[0, 0, 1], [0, 1, 1]]'
+    @classmethod
+    def _places(cls, found: list[tuple[builtins.int, builtins.int]], device: Devices | None) -> Tensor: ...
+
+    # shape.joining
+    def _joined(self, others: Iterable[Any], method: str) -> list[Tensor]: ...
+    def cat(self, *args: Any, dim: builtins.int = 0, axis: builtins.int | None = None) -> Tensor: 'Tensors joined along an axis that exists.\n\n`a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.\n\nAll other sizes must be equal, except that a tensor of shape (0,) is left out. Dtypes are promoted to\na common one.\n\n>>> Tensor([1]).cat(Tensor([2, 3])).tolist()\n[1, 2, 3]'
+    def stack(self, *args: Any, dim: builtins.int = 0, axis: builtins.int | None = None) -> Tensor: 'Tensors of one shape joined along a new axis.\n\n`a.stack(b, dim=0)` or `Tensor.stack(a, b)`, also of a list.\n\n>>> Tensor([1, 2]).stack(Tensor([3, 4])).tolist()\n[[1, 2], [3, 4]]'
+    def meshgrid(self, *args: Tensor | Sequence[Tensor], indexing: str = 'ij') -> tuple[Tensor, ...]: 'Coordinate grids of some lines (1-d tensors): grid i varies along axis i.\n\n>>> [t.tolist() for t in Tensor([1, 2]).meshgrid(Tensor([3]))]\n[[[1], [2]], [[3], [3]]]'
+
+    # shape.stacking
+    def atleast_1d(self) -> Tensor: 'A 0-d tensor as a line of one; others as they are.\n\n>>> Tensor(3).atleast_1d().shape\n(1,)'
+    def atleast_2d(self) -> Tensor: 'A line as a row; a 0-d tensor as a 1×1 matrix.\n\n>>> Tensor([1, 2]).atleast_2d().shape\n(1, 2)'
+    def atleast_3d(self) -> Tensor: 'A line of n as (1, n, 1), a matrix as (m, n, 1).\n\n>>> Tensor([1, 2]).atleast_3d().shape\n(1, 2, 1)'
+    def hstack(self, *args: Any) -> Tensor: 'Tensors beside each other: lines end to end, others along the second axis.\n\n>>> Tensor.hstack(Tensor([1]), Tensor([2, 3])).tolist()\n[1, 2, 3]'
+    def vstack(self, *args: Any) -> Tensor: 'Tensors on top of each other: lines are rows.\n\n>>> Tensor.vstack(Tensor([1, 2]), Tensor([3, 4])).tolist()\n[[1, 2], [3, 4]]'
+    def row_stack(self, *args: Any) -> Tensor: '`vstack` by its other name.\n\n>>> Tensor.row_stack(Tensor([1, 2]), Tensor([3, 4])).shape\n(2, 2)'
+    def dstack(self, *args: Any) -> Tensor: 'Tensors behind each other, along the third axis.\n\n>>> Tensor.dstack(Tensor([1, 2]), Tensor([3, 4])).tolist()\n[[[1, 3], [2, 4]]]'
+    def column_stack(self, *args: Any) -> Tensor: 'Lines as the columns of a matrix; matrices beside each other.\n\n>>> Tensor.column_stack(Tensor([1, 2]), Tensor([3, 4])).tolist()\n[[1, 3], [2, 4]]'
+    def block_diag(self, *args: Any) -> Tensor: 'Matrices (lines are rows) along the diagonal of a matrix of zeros.\n\n>>> Tensor.block_diag(Tensor([[1, 2]]), Tensor([3])).tolist()\n[[1, 2, 0], [0, 0, 3]]'
+    def tensor_split(self, indices_or_sections: builtins.int | Sequence[builtins.int] | Tensor, dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'An axis in so many parts (the first ones are one longer where it does not divide), or cut before\nthese places.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3, 4, 5]).tensor_split(2)]\n[[1, 2, 3], [4, 5]]'
+    def hsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]: '`tensor_split` of the second axis; of the only one of a line.\n\n>>> [t.tolist() for t in Tensor([[1, 2], [3, 4]]).hsplit(2)]\n[[[1], [3]], [[2], [4]]]'
+    def vsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]: '`tensor_split` of the first axis.\n\n>>> [t.tolist() for t in Tensor([[1, 2], [3, 4]]).vsplit(2)]\n[[[1, 2]], [[3, 4]]]'
+    def dsplit(self, indices_or_sections: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]: '`tensor_split` of the third axis.\n\n>>> [t.shape for t in Tensor.zeros(1, 2, 4).dsplit(2)]\n[(1, 2, 2), (1, 2, 2)]'
+    def _split_evenly(self, name: str, axis: builtins.int, rank: builtins.int, parts: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]: ...
+
+    # reduce.reductions
+    def _reduce(self, op: Ops, axis: Axis, keepdim: builtins.bool, identity: ConstType | None = None) -> Tensor: ...
+    def _accumulated(self, op: Ops, axis: Axis, keepdim: builtins.bool, dtype: DType | str | None, identity: ConstType) -> Tensor: ...
+    def _count(self, axes: tuple[builtins.int, ...]) -> sint: ...
+    def sum(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DType | str | None = None, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'The sum along axes; 0 over no elements.\n\n>>> Tensor([[1, 2], [3, 4]]).sum(0).tolist()\n[4, 6]'
+    def prod(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DType | str | None = None, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'The product along axes; 1 over no elements.\n\n>>> Tensor([2, 3]).prod().item()\n6'
+    def max(self, axis: Axis | Tensor = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'The greatest element along axes; NaN wins, equals share the gradient.\n\nWith a tensor in the place of the axis it is `maximum`, as in PyTorch.\n\n>>> Tensor([1, 3, 2]).max().item()\n3'
+    def min(self, axis: Axis | Tensor = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'The least element along axes; NaN wins, equals share the gradient.\n\nWith a tensor in the place of the axis it is `minimum`, as in PyTorch.\n\n>>> Tensor([1, 3, 2]).min().item()\n1'
+    def amax(self, dim: Axis = None, keepdim: builtins.bool = False, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: "`max` by PyTorch's name for several axes.\n\n>>> Tensor([[1, 2], [3, 0]]).amax(1).tolist()\n[2, 3]"
+    def amin(self, dim: Axis = None, keepdim: builtins.bool = False, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: "`min` by PyTorch's name for several axes.\n\n>>> Tensor([[1, 2], [3, 0]]).amin(1).tolist()\n[1, 0]"
+    def any(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'Whether one element along axes is other than 0.\n\n>>> Tensor([True, False]).any().item()\nTrue'
+    def all(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'Whether all elements along axes are other than 0.\n\n>>> Tensor([True, False]).all().item()\nFalse'
+    def allclose(self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool: 'Whether all elements are close to those of `other` (see `isclose`). Runs now.\n\n>>> Tensor([1.0]).allclose(Tensor([1.0 + 1e-7]))\nTrue'
+    def mean(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DType | str | None = None, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'The average along axes, in floats; NaN over no elements.\n\n>>> Tensor([1.0, 2.0]).mean().item()\n1.5'
+    def var(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, dim: Axis = None, keepdims: builtins.bool | None = None, unbiased: builtins.bool | None = None) -> Tensor: 'The variance along axes.\n\nSquared distances from the mean, their sum divided by `count - correction`.\n\nunbiased  instead of a correction: 1 for True, 0 for False; `var(False)` says it of all elements\n\n>>> Tensor([1.0, 3.0]).var().item()\n2.0'
+    def std(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, dim: Axis = None, keepdims: builtins.bool | None = None, unbiased: builtins.bool | None = None) -> Tensor: 'The square root of the variance (`var`, which says what the arguments are).\n\n>>> Tensor([1.0, 3.0]).std(correction=0).item()\n1.0'
+    def var_mean(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, dim: Axis = None, unbiased: builtins.bool | None = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The variance and the mean.\n\n>>> [t.item() for t in Tensor([1.0, 3.0]).var_mean()]\n[2.0, 2.0]'
+    def std_mean(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, dim: Axis = None, unbiased: builtins.bool | None = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The standard deviation and the mean.\n\n>>> [t.item() for t in Tensor([1.0, 3.0]).std_mean(correction=0)]\n[1.0, 2.0]'
+    def norm(self, p: builtins.float | str | None = 2, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The p-norm of the elements along axes: (Σ|x|^p)^(1/p).\n\n`inf` is the greatest, 0 counts what is not 0, "nuc" is that of matrices (`matrix_norm`).\n\n>>> Tensor([3.0, 4.0]).norm().item()\n5.0'
+    def _root(self, p: builtins.float) -> Tensor: ...
+    def argmax(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool | None = None) -> Tensor: 'The place of the greatest element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([1, 5, 5]).argmax().item()\n1'
+    def argmin(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool | None = None) -> Tensor: 'The place of the least element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([4, 1, 1]).argmin().item()\n1'
+    def _place_of(self, op: Ops, axis: builtins.int | None, keepdim: builtins.bool) -> Tensor: ...
+    def _shift(self, axis: Axis) -> Tensor: ...
+    def softmax(self, axis: builtins.int = -1, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Tensor: 'e^x divided by the sum of e^x along an axis.\n\n>>> Tensor([0.0, 0.0]).softmax().tolist()\n[0.5, 0.5]'
+    def softmin(self, axis: builtins.int = -1, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Tensor: 'The softmax of -x.\n\n>>> Tensor([0.0, 0.0]).softmin().tolist()\n[0.5, 0.5]'
+    def log_softmax(self, axis: builtins.int = -1, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Tensor: 'The logarithm of the softmax, without overflow.\n\n>>> Tensor([0.0]).log_softmax().tolist()\n[0.0]'
+    def logsumexp(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'log(Σe^x) along axes, without overflow.\n\n>>> Tensor([0.0, -math.inf]).logsumexp().item()\n0.0'
+
+    # reduce.running
+    def _running(self, op: Ops, axis: builtins.int) -> Tensor: ...
+    def _accumulated_along(self, op: Ops, axis: builtins.int, dtype: DType | str | None) -> Tensor: ...
+    def cumsum(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Tensor: 'The running sum along an axis.\n\n>>> Tensor([1, 2, 3]).cumsum().tolist()\n[1, 3, 6]'
+    def cumprod(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Tensor: 'The running product along an axis.\n\n>>> Tensor([1, 2, 3]).cumprod().tolist()\n[1, 2, 6]'
+    def cummax(self, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> Tensor: 'The running maximum along an axis: NaN wins, the last of equals takes the gradient.\n\n`cummax_indices` says where each was.\n\n>>> Tensor([1, 3, 2]).cummax().tolist()\n[1, 3, 3]'
+    def cummin(self, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> Tensor: 'The running minimum along an axis: NaN wins, the last of equals takes the gradient.\n\n`cummin_indices` says where each was.\n\n>>> Tensor([3, 1, 2]).cummin().tolist()\n[3, 1, 1]'
+    def cummax_indices(self, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> Tensor: 'Where the running maximum along an axis was: the last of equals, the last NaN.\n\n>>> Tensor([1, 3, 2]).cummax_indices().tolist()\n[0, 1, 1]'
+    def cummin_indices(self, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> Tensor: 'Where the running minimum along an axis was: the last of equals, the last NaN.\n\n>>> Tensor([3, 1, 2]).cummin_indices().tolist()\n[0, 1, 1]'
+    def _winner(self, op: Ops, axis: builtins.int) -> Tensor: ...
+    def logcumsumexp(self, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> Tensor: 'log of the running sum of e^x along an axis, without overflow.\n\nWhat was summed shrinks by e^(old maximum - new maximum) where the running maximum grows.\n\n>>> Tensor([0.0, -math.inf]).logcumsumexp().tolist()\n[0.0, 0.0]'
+
+    # reduce.statistics
+    def _no_nan(self, value: builtins.float) -> Tensor: ...
+    def nansum(self, dim: Axis = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The sum along axes of what is not NaN.\n\n>>> Tensor([1.0, math.nan]).nansum().item()\n1.0'
+    def nanmean(self, dim: Axis = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The average along axes of what is not NaN; NaN where nothing is.\n\n>>> Tensor([1.0, math.nan, 3.0]).nanmean().item()\n2.0'
+    def count_nonzero(self, dim: Axis = None, keepdim: builtins.bool = False, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'How many elements along axes are other than 0.\n\n>>> Tensor([0, 3, 4]).count_nonzero().item()\n2'
+    def aminmax(self, *, dim: Axis = None, keepdim: builtins.bool = False, axis: Axis = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The least and the greatest element along axes.\n\n>>> [t.item() for t in Tensor([3, 1, 2]).aminmax()]\n[1, 3]'
+    def _sorted_line(self, dim: builtins.int | None) -> tuple[Tensor, builtins.int]: ...
+    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Any: 'The value in the middle (the lower one of two) of what is not NaN along an axis, and where it was.\n\nWithout an axis that of all elements, alone; equals share its gradient.\n\n>>> Tensor([1.0, math.nan, 3.0, 5.0]).nanmedian().item()\n3.0'
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: builtins.int = -1, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The most frequent value along an axis (the least of equally frequent ones), and where it last was.\n\n>>> [t.item() for t in Tensor([3, 1, 3, 1, 2]).mode()]\n[1, 3]'
+    def quantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear', axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The value below which a part q of the elements along an axis lies; NaN where one is NaN.\n\nq              a number in [0, 1], or a line of them, which becomes the first axis of the result\ninterpolation  between two elements: linear, lower, higher, midpoint or nearest\n\n>>> Tensor([1.0, 2.0, 4.0]).quantile([0.5, 0.75]).tolist()\n[2.0, 3.0]'
+    def nanquantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear', axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: '`quantile` of what is not NaN; NaN where nothing is.\n\n>>> Tensor([1.0, math.nan, 4.0]).nanquantile(0.5).item()\n2.5'
+    def _quantile(self, q: Any, dim: builtins.int | None, keepdim: builtins.bool, interpolation: str, name: str) -> Tensor: ...
+    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, axis: builtins.int = -1) -> Tensor: 'The n-th differences of neighbours along an axis; of bools whether they differ.\n\nprepend, append  tensors that the axis is lengthened by first\n\n>>> Tensor([1, 4, 9]).diff().tolist()\n[3, 5]'
+    def trapezoid(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1, axis: builtins.int = -1) -> Tensor: 'The area below points along an axis, by the trapezoidal rule.\n\nx   where the points are: a line, or a tensor that broadcasts      dx  else their distance\n\n>>> Tensor([1.0, 3.0]).trapezoid().item()\n2.0'
+    def trapz(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1, axis: builtins.int = -1) -> Tensor: '`trapezoid` by its older name.\n\n>>> Tensor([1.0, 3.0]).trapz().item()\n2.0'
+    def cumulative_trapezoid(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1, axis: builtins.int = -1) -> Tensor: 'The running area below points along an axis.\n\n>>> Tensor([1.0, 3.0, 5.0]).cumulative_trapezoid().tolist()\n[2.0, 6.0]'
+    def _trapezoids(self, x: Any, dx: builtins.float, dim: builtins.int) -> Tensor: ...
+    def cov(self, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor: 'The covariances of variables: a row for each, a column for each observation; of one its variance.\n\nfweights  how often each observation counts (integers)      aweights  how much each weighs\n\n>>> Tensor([[0.0, 2.0], [1.0, 5.0]]).cov().tolist()\n[[2.0, 4.0], [4.0, 8.0]]'
+    def corrcoef(self) -> Tensor: 'The correlations of variables: a row for each, a column for each observation.\n\n>>> Tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).corrcoef().round(5).tolist()\n[[1.0, -1.0], [-1.0, 1.0]]'
+    def nanvar(self, dim: Axis = None, keepdim: builtins.bool = False, correction: builtins.float = 1, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The variance along axes of what is not NaN.\n\n>>> Tensor([1.0, math.nan, 3.0]).nanvar().item()\n2.0'
+    def nanstd(self, dim: Axis = None, keepdim: builtins.bool = False, correction: builtins.float = 1, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The standard deviation along axes of what is not NaN.\n\n>>> Tensor([1.0, math.nan, 3.0]).nanstd(correction=0).item()\n1.0'
+
+    # indexing.sorting
+    def _order(self, dim: builtins.int, descending: builtins.bool) -> tuple[UOp, builtins.int]: ...
+    def _in_order(self, order: UOp, axis: builtins.int) -> tuple[Tensor, Tensor]: ...
+    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = True, axis: builtins.int | None = None) -> tuple[Tensor, Tensor]: 'The values along an axis in order, and where they were.\n\nNaN counts as the greatest; equal values stay in order, whether `stable` is asked for or not.\n\n>>> [t.tolist() for t in Tensor([3, 1, 2]).sort()]\n[[1, 2, 3], [1, 2, 0]]'
+    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = True, axis: builtins.int | None = None) -> Tensor: 'The places along an axis in the order of their values: `sort` without the values.\n\n>>> Tensor([3, 1, 2]).argsort().tolist()\n[1, 2, 0]'
+    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted_: builtins.bool = True, *, sorted: builtins.bool | None = None, axis: builtins.int | None = None) -> tuple[Tensor, Tensor]: 'The k greatest values along an axis (or the least ones) in order, and where they were.\n\nOf equal values those that come first. `sorted=False` changes nothing.\n\n>>> [t.tolist() for t in Tensor([3, 1, 2]).topk(2)]\n[[3, 2], [0, 2]]'
+    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: builtins.int = -1, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The k-th least value along an axis, counted from 1, and where it was.\n\n>>> [t.item() for t in Tensor([3, 1, 2]).kthvalue(2)]\n[2, 2]'
+    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Any: 'The value in the middle along an axis (the lower one of two), and where it was.\n\nNaN if there is one. Without an axis the middle of all elements, alone; equals share its gradient, and\nof no elements it is NaN.\n\n>>> Tensor([3, 1, 2]).median().item()\n2'
+    def msort(self) -> Tensor: 'The values along the first axis in order.\n\n>>> Tensor([3, 1, 2]).msort().tolist()\n[1, 2, 3]'
+
+    # indexing.searching
+    def searchsorted(self, values: Any, *, right: builtins.bool = False, side: str | None = None, out_int32: builtins.bool = False, sorter: Tensor | None = None) -> Tensor: 'Where in this sorted tensor values belong, so that it stays sorted: a search by halves.\n\nself     a line, or rows along the last axis; then values has as many rows\nright    behind equal elements instead of before them; so does side="right"\nsorter   the order of an unsorted tensor, as `argsort` gives it\n\n>>> Tensor([1, 3, 5]).searchsorted(Tensor([3, 6])).tolist()\n[1, 3]'
+    def bucketize(self, boundaries: Tensor, *, right: builtins.bool = False, out_int32: builtins.bool = False) -> Tensor: 'Between which of the sorted boundaries each element lies: how many are below it.\n\nright  whether boundaries that are equal count as below\n\n>>> Tensor([0, 3, 9]).bucketize(Tensor([1, 3, 5])).tolist()\n[0, 1, 3]'
+    def isin(self, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False) -> Tensor: 'Whether each element occurs in `test_elements`; with `invert`, whether it does not.\n\n>>> Tensor([1, 2, 3]).isin(Tensor([2, 5])).tolist()\n[False, True, False]'
+    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None, *, axis: builtins.int | None = None) -> Any: "The different values, in order. It runs, to know how many there are.\n\nreturn_inverse  also where each element is among them, in this tensor's shape\nreturn_counts   also how often each occurs\ndim             slices along this axis instead of elements, in lexicographic order (on the host)\n\n>>> Tensor([3, 1, 3]).unique().tolist()\n[1, 3]"
+    def _unique_slices(self, axis: builtins.int, return_inverse: builtins.bool, return_counts: builtins.bool) -> Any: ...
+    def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None, *, axis: builtins.int | None = None) -> Any: 'The values without those that repeat the one before them. It runs, to know how many there are.\n\ndim  slices along this axis instead of the elements of the flattened tensor\n\n>>> Tensor([1, 1, 2, 1]).unique_consecutive().tolist()\n[1, 2, 1]'
+    def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor: 'How often each number from 0 on occurs in a line of integers, or the sum of their weights.\n\nIt runs, to know the greatest.\n\n>>> Tensor([1, 3, 1]).bincount().tolist()\n[0, 2, 0, 1]'
+    def histc(self, bins: builtins.int = 100, min: ConstType = 0, max: ConstType = 0) -> Tensor: 'How many elements lie in each of some bins of equal width from min to max; others are not counted.\n\nWhere min and max are equal they are the least and the greatest element, and it runs to know them.\n\n>>> Tensor([0.0, 1.0, 1.5, 4.0]).histc(4, 0, 4).tolist()\n[1.0, 2.0, 0.0, 1.0]'
+    def histogram(self, bins: Any = 100, *, range: tuple[builtins.float, builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]: '(how many elements, or the sum of their weights, in each bin; the edges of the bins).\n\nbins  a number of equal bins over `range` (else from the least to the greatest element), or the edges\ndensity  the parts of the whole instead, divided by the widths of their bins\n\n>>> [t.tolist() for t in Tensor([0.0, 1.0, 3.0]).histogram(Tensor([0.0, 1.0, 4.0]))]\n[[1.0, 2.0], [0.0, 1.0, 4.0]]'
+
+    # indexing.subscripts
+    def __getitem__(self, key: Any) -> Tensor: ...
+    def _nothing(self, key: tuple[Any, ...]) -> Tensor: ...
+    def _parse(self, key: Any) -> Parsed: ...
+    def _check_known(self, known: tuple[str, builtins.int, builtins.int] | None, axis: builtins.int) -> None: ...
+    def _entry(self, entry: Any) -> Any: ...
+    def _mask_positions(self, mask: Tensor) -> list[Any]: ...
+    def _position(self, entry: Any, axis: builtins.int) -> sint: ...
+    def _span(self, entry: slice, axis: builtins.int) -> tuple[tuple[sint, sint], builtins.int]: ...
+    def _sliced(self, parsed: Parsed) -> Tensor: ...
+    def _flat_index(self, tensors: Sequence[tuple[builtins.int, Any, builtins.bool]]) -> tuple[UOp, tuple[sint, ...]]: ...
+    def masked_select(self, mask: Tensor) -> Tensor: 'The elements where a mask holds, in one line. It runs, to know how many there are.\n\n>>> Tensor([1, 2]).masked_select(Tensor([False, True])).tolist()\n[2]'
+    def __setitem__(self, key: Any, value: Any) -> None: ...
+    def _written(self, value: Any) -> Tensor: ...
+    def _fitted(self, source: Tensor, shape: tuple[sint, ...]) -> Tensor: ...
+    def _scatter_to(self, target: Any, tensors: Sequence[tuple[builtins.int, Any, builtins.bool]], source: Tensor) -> None: ...
+    def _set_through(self, parsed: Parsed, source: Tensor) -> None: ...
+    def _set_masked(self, mask: Any, value: Any) -> None: ...
+
+    # indexing.gathering
+    def _index_along(self, dim: builtins.int, index: Any, shape: tuple[sint, ...], method: str) -> UOp: ...
+    @overload
+    def gather(self, dim: builtins.int, index: Tensor) -> Tensor: 'Elements picked along an axis: result[i][j] = self[index[i][j]][j] for axis 0.\n\nAn index out of range raises IndexError when a result is read; under `CHECK_INDEX=0` it gives 0.\n\nindex  integers, with as many axes as the tensor, on the others no larger; the result has its shape\n\n>>> Tensor([[1, 2], [3, 4]]).gather(1, Tensor([[1], [0]])).tolist()\n[[2], [3]]'
+    @overload
+    def gather(self, *, axis: builtins.int, index: Tensor) -> Tensor: ...
+    def take_along_dim(self, indices: Tensor, dim: builtins.int | None = None, *, axis: builtins.int | None = None) -> Tensor: '`gather` with an index that broadcasts on the other axes; of the flattened tensor without `dim`.\n\n>>> Tensor([[1, 2], [3, 4]]).take_along_dim(Tensor([[1], [0]]), 1).tolist()\n[[2], [3]]'
+    @overload
+    def scatter(self, dim: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str | None = None) -> Tensor: 'A copy with values stored along an axis: result[index[i][j]][j] = src[i][j] for axis 0.\n\nreduce  None (the last of equal places stays), "add" or "multiply"\n\n>>> Tensor([0, 0]).scatter(0, Tensor([1]), Tensor([5])).tolist()\n[0, 5]'
+    @overload
+    def scatter(self, *, axis: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str | None = None) -> Tensor: ...
+    @overload
+    def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor | builtins.float) -> Tensor: 'A copy with values added along an axis, where places repeat too.\n\n>>> Tensor([0, 1]).scatter_add(0, Tensor([1, 1]), Tensor([5, 6])).tolist()\n[0, 12]'
+    @overload
+    def scatter_add(self, *, axis: builtins.int, index: Tensor, src: Tensor | builtins.float) -> Tensor: ...
+    def _scattered(self, dim: builtins.int, index: Any, src: Any, op: Ops | None, method: str) -> Tensor: ...
+    @overload
+    def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str, *, include_self: builtins.bool = True) -> Tensor: 'A copy with values combined along an axis: reduce is sum, prod, mean, amax or amin.\n\ninclude_self  whether the element that was there takes part\n\n>>> Tensor([4, 1]).scatter_reduce(0, Tensor([0, 1]), Tensor([3, 3]), "amax").tolist()\n[4, 3]'
+    @overload
+    def scatter_reduce(self, *, axis: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str, include_self: builtins.bool = True) -> Tensor: ...
+    @overload
+    def index_select(self, dim: builtins.int, index: Tensor) -> Tensor: 'The slices of an axis that a line of integers names.\n\n>>> Tensor([[1, 2], [3, 4]]).index_select(1, Tensor([1])).tolist()\n[[2], [4]]'
+    @overload
+    def index_select(self, *, axis: builtins.int, index: Tensor) -> Tensor: ...
+    @overload
+    def select(self, dim: builtins.int, index: builtins.int) -> Tensor: 'One slice of an axis, without it.\n\n>>> Tensor([[1, 2], [3, 4]]).select(1, 0).tolist()\n[1, 3]'
+    @overload
+    def select(self, *, axis: builtins.int, index: builtins.int) -> Tensor: ...
+    def take(self, index: Any) -> Tensor: 'Elements of the flattened tensor; the result has the shape of the index.\n\n>>> Tensor([[1, 2], [3, 4]]).take(Tensor([3, 0])).tolist()\n[4, 1]'
+    @overload
+    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor: 'The indices of the elements other than 0, a row for each. It runs, to know how many there are.\n\nas_tuple  a line of indices for each axis instead: what `x[...]` takes\n\n>>> Tensor([0, 7, 8]).nonzero().tolist()\n[[1], [2]]'
+    @overload
+    def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+
+    # indexing.writing
+    def _along(self, dim: builtins.int, index: Any, source: Any, name: str) -> tuple[builtins.int, Tensor]: ...
+    @overload
+    def index_add(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: ConstType = 1) -> Tensor: 'A copy with alpha·source[i] added to the slice index[i] of an axis, where indices repeat too.\n\n>>> Tensor([1, 1]).index_add(0, Tensor([0, 0]), Tensor([2, 3])).tolist()\n[6, 1]'
+    @overload
+    def index_add(self, *, axis: builtins.int, index: Tensor, source: Tensor, alpha: ConstType = 1) -> Tensor: ...
+    @overload
+    def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor: 'A copy with source[i] stored as the slice index[i] of an axis.\n\n>>> Tensor([1, 2, 3]).index_copy(0, Tensor([2, 0]), Tensor([7, 8])).tolist()\n[8, 2, 7]'
+    @overload
+    def index_copy(self, *, axis: builtins.int, index: Tensor, source: Tensor) -> Tensor: ...
+    @overload
+    def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor: 'A copy with a number (or 0-d tensor) in the slices of an axis that a line of integers names.\n\n>>> Tensor([1, 2, 3]).index_fill(0, Tensor([0, -1]), 9).tolist()\n[9, 2, 9]'
+    @overload
+    def index_fill(self, *, axis: builtins.int, index: Tensor, value: Any) -> Tensor: ...
+    @overload
+    def index_reduce(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor: 'A copy with source[i] combined into the slice index[i] of an axis: prod, mean, amax or amin.\n\n>>> Tensor([1, 5]).index_reduce(0, Tensor([0, 1]), Tensor([3, 3]), "amax").tolist()\n[3, 5]'
+    @overload
+    def index_reduce(self, *, axis: builtins.int, index: Tensor, source: Tensor, reduce: str, include_self: builtins.bool = True) -> Tensor: ...
+    def index_put(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Tensor: 'A copy with `values` at x[indices]: stored, or added where `accumulate`.\n\nindices  integer or bool tensors for the first axes, which broadcast\n\n>>> Tensor([1, 1]).index_put((Tensor([0, 0]),), Tensor([2, 3]), accumulate=True).tolist()\n[6, 1]'
+    def put(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor: 'A copy with values at places of the flattened tensor: stored, or added where `accumulate`.\n\n>>> Tensor([[1, 2], [3, 4]]).put(Tensor([3, 0]), Tensor([8, 9])).tolist()\n[[9, 2], [3, 8]]'
+    @overload
+    def put_along_dim(self, indices: Tensor, values: Tensor | builtins.float, dim: builtins.int) -> Tensor: "A copy with values stored along an axis at indices that broadcast on the others (numpy's\n`put_along_axis`).\n\n>>> Tensor([[1, 2], [3, 4]]).put_along_dim(Tensor([[1], [0]]), 0, 1).tolist()\n[[1, 0], [0, 4]]"
+    @overload
+    def put_along_dim(self, indices: Tensor, values: Tensor | builtins.float, *, axis: builtins.int) -> Tensor: ...
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor: 'A copy in which the places where a mask holds take the elements of `source`, one after another.\n\nFewer elements than places raise IndexError when a result is read; under `CHECK_INDEX=0` they leave\nzeros.\n\n>>> Tensor([1, 2, 3]).masked_scatter(Tensor([True, False, True]), Tensor([7, 8])).tolist()\n[7, 2, 8]'
+    def _replaced(self, view: Callable[[Tensor], Tensor], src: Any, name: str) -> Tensor: ...
+    @overload
+    def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor: 'A copy with one slice of an axis replaced.\n\n>>> Tensor([[1, 2], [3, 4]]).select_scatter(Tensor([8, 9]), 1, 0).tolist()\n[[8, 2], [9, 4]]'
+    @overload
+    def select_scatter(self, src: Tensor, *, axis: builtins.int, index: builtins.int) -> Tensor: ...
+    def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, axis: builtins.int = 0) -> Tensor: 'A copy with the part `start:end:step` of an axis replaced.\n\n>>> Tensor([1, 2, 3]).slice_scatter(Tensor([8, 9]), 0, 1).tolist()\n[1, 8, 9]'
+    def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor: 'A copy with a diagonal replaced.\n\n>>> Tensor([[1, 2], [3, 4]]).diagonal_scatter(Tensor([8, 9])).tolist()\n[[8, 2], [3, 9]]'
+    def argwhere(self) -> Tensor: "`nonzero` by numpy's name: a row of indices for each element other than 0.\n\n>>> Tensor([0, 5]).argwhere().tolist()\n[[1]]"
+    def index_put_(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Any: "`index_put` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).index_put_((Tensor([1]),), 5).tolist()\n[1, 5]"
+    def fill_(self, value: ConstType) -> Any: "Write one value into all of this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).fill_(3).tolist()\n[3, 3]"
+    def zero_(self) -> Any: "Write zeros into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).zero_().tolist()\n[0, 0]"
+    def copy_(self, src: Tensor) -> Any: "Write the values of another tensor, which broadcasts and is cast, into this one's memory.\n\n>>> Tensor([1, 2]).copy_(Tensor([3.5])).tolist()\n[3, 3]"
+
+    # linalg.contractions
+    def _contracted(self, other: Tensor, axes: Sequence[builtins.int], dtype: DType | str | None = None) -> Tensor: ...
+    def matmul(self, other: Any, reverse: builtins.bool = False, dtype: DType | str | None = None) -> Tensor: 'The matrix product.\n\nLines are rows on the left and columns on the right, axes before the last two broadcast.\n\nself   (..., m, k) or (k,)    other  (..., k, n) or (k,)    dtype  what to accumulate in and return\n\n>>> Tensor([[1, 2]]).matmul(Tensor([[3], [4]])).tolist()\n[[11]]'
+    def dot(self, other: Any, dtype: DType | str | None = None) -> Tensor: '`matmul`; of two lines their inner product.\n\n>>> Tensor([1, 2]).dot(Tensor([3, 4])).item()\n11'
+    def _without(self, axes: Sequence[builtins.int]) -> Tensor: ...
+    def __matmul__(self, other: Any) -> Tensor: ...
+    def __rmatmul__(self, other: Any) -> Tensor: ...
+    def mm(self, mat2: Tensor) -> Tensor: 'The product of two matrices.\n\n>>> Tensor([[1, 2]]).mm(Tensor([[3], [4]])).tolist()\n[[11]]'
+    def bmm(self, mat2: Tensor) -> Tensor: 'The products of two batches of matrices.\n\n>>> Tensor.ones(2, 1, 3).bmm(Tensor.ones(2, 3, 1)).tolist()\n[[[3.0]], [[3.0]]]'
+    def mv(self, vec: Tensor) -> Tensor: 'A matrix times a line.\n\n>>> Tensor([[1, 2]]).mv(Tensor([3, 4])).tolist()\n[11]'
+    @staticmethod
+    def _need_axes(name: str, rank: builtins.int, *tensors: Tensor) -> None: ...
+    def outer(self, vec2: Tensor) -> Tensor: 'All products of the elements of two lines.\n\n>>> Tensor([1, 2]).outer(Tensor([3, 4])).tolist()\n[[3, 4], [6, 8]]'
+    def inner(self, other: Any) -> Tensor: 'The sum of products along the last axes.\n\n>>> Tensor([1, 2]).inner(Tensor([3, 4])).item()\n11'
+    def vdot(self, other: Tensor) -> Tensor: 'The inner product of two lines.\n\n>>> Tensor([1, 2]).vdot(Tensor([3, 4])).item()\n11'
+    def trace(self) -> Tensor: 'The sum of the diagonal of a matrix.\n\n>>> Tensor([[1, 2], [3, 4]]).trace().item()\n5'
+    def tensordot(self, other: Tensor, dims: builtins.int | tuple[Sequence[builtins.int], Sequence[builtins.int]] = 2) -> Tensor: 'The sum of products over the last `dims` axes of this tensor and the first of the other.\n\ndims  a number of axes, or (axes of this tensor, axes of the other), which meet in pairs\n\n>>> Tensor([1, 2]).tensordot(Tensor([3, 4]), 1).item()\n11'
+    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(mat1 @ mat2).\n\n>>> Tensor.ones(1, 1).addmm(Tensor([[2.0]]), Tensor([[3.0]])).tolist()\n[[7.0]]'
+    @staticmethod
+    def einsum(formula: str, *operands: Any, dtype: DType | str | None = None) -> Tensor: 'A sum of products written with letters: `einsum("ij,jk->ik", a, b)`.\n\nA letter that the result lacks is summed over; a letter twice in one operand takes its diagonal;\n`...` stands for axes that broadcast. Without `->` the result has the letters that occur once, in\nalphabetical order.\n\n>>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()\n[3, 7]'
+
+    # linalg.products
+    def _mixed(self, product: Any, beta: builtins.float, alpha: builtins.float) -> Tensor: ...
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(batch1 @ batch2), of two batches of matrices.\n\n>>> Tensor.ones(1, 1, 1).baddbmm(Tensor([[[2.0]]]), Tensor([[[3.0]]])).tolist()\n[[[7.0]]]'
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(the sum of the products of two batches of matrices).\n\n>>> Tensor.zeros(1, 1).addbmm(Tensor.ones(2, 1, 1), Tensor.ones(2, 1, 1)).tolist()\n[[2.0]]'
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(matrix @ line).\n\n>>> Tensor([1.0]).addmv(Tensor([[2.0, 3.0]]), Tensor([1.0, 1.0])).tolist()\n[6.0]'
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(all products of two lines).\n\n>>> Tensor.zeros(1, 2).addr(Tensor([2.0]), Tensor([3.0, 4.0])).tolist()\n[[6.0, 8.0]]'
+    def vecdot(self, other: Any, *, dim: builtins.int = -1, axis: builtins.int = -1) -> Tensor: 'The inner products along an axis; the other axes broadcast.\n\n>>> Tensor([[1, 2], [3, 4]]).vecdot(Tensor([1, 1])).tolist()\n[3, 7]'
+    def kron(self, other: Any) -> Tensor: 'The Kronecker product: every element of this tensor times all of the other, in blocks.\n\n>>> Tensor([1, 2]).kron(Tensor([1, 10])).tolist()\n[1, 10, 2, 20]'
+    def cross(self, other: Any, dim: builtins.int = -1, *, axis: builtins.int = -1) -> Tensor: 'The cross product of vectors of three elements along an axis; the other axes broadcast.\n\n>>> Tensor([1, 0, 0]).cross(Tensor([0, 1, 0])).tolist()\n[0, 0, 1]'
+    def chain_matmul(self, *others: Tensor) -> Tensor: 'The product of several matrices, in the order that takes the fewest multiplications.\n\n>>> Tensor([[2]]).chain_matmul(Tensor([[3]]), Tensor([[4]])).tolist()\n[[24]]'
+    def multi_dot(self, *others: Tensor) -> Tensor: '`chain_matmul` by its name in `linalg`.\n\n>>> Tensor([[2]]).multi_dot(Tensor([[3]])).tolist()\n[[6]]'
+    def vector_norm(self, ord: builtins.float | None = 2, dim: Axis = None, keepdim: builtins.bool = False, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The p-norm of all elements along axes; `norm` by its name in `linalg`.\n\n>>> Tensor([3.0, 4.0]).vector_norm().item()\n5.0'
+    def dist(self, other: Any, p: builtins.float = 2) -> Tensor: 'The p-norm of the difference.\n\n>>> Tensor([3.0, 0.0]).dist(Tensor([0.0, 4.0])).item()\n5.0'
+    def cdist(self, x2: Any, p: builtins.float = 2.0, compute_mode: str = 'donot_use_mm_for_euclid_dist') -> Tensor: "The distances (p-norms) between the rows of two matrices, or of batches of them.\n\nself  (..., m, k)      x2  (..., n, k)      result  (..., m, n); where it is 0, so is its slope\ncompute_mode  PyTorch's; each distance is that of a difference here, in every mode\n\n>>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0]])).tolist()\n[[5.0]]"
+    @overload
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor: 'Slices along an axis whose p-norm is above `maxnorm` scaled down to it.\n\n>>> Tensor([[3.0, 4.0], [0.0, 1.0]]).renorm(2, 0, 1.0).round(3).tolist()\n[[0.6, 0.8], [0.0, 1.0]]'
+    @overload
+    def renorm(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Tensor: ...
+    def _square(self, name: str) -> builtins.int: ...
+    def matrix_power(self, n: builtins.int) -> Tensor: 'A square matrix to a whole power, by repeated squaring; a negative one inverts it first.\n\n>>> Tensor([[1, 1], [0, 1]]).matrix_power(3).tolist()\n[[1, 3], [0, 1]]'
+    def matrix_exp(self) -> Tensor: "The exponential of square matrices: Taylor's series of A / 2^s, squared s times.\n\nIt runs, to choose s so that the norm of A / 2^s is at most 1/2.\n\n>>> Tensor([[0.0, 0.0], [0.0, 0.0]]).matrix_exp().tolist()\n[[1.0, 0.0], [0.0, 1.0]]"
+    def newton_schulz(self, steps: builtins.int = 5, params: Sequence[builtins.float] = (3.4445, -4.775, 2.0315), eps: builtins.float = 1e-07) -> Tensor: 'A matrix with singular values near 1 and the same singular vectors, by products alone.\n\nX becomes a·X + b·(XXᵀ)X + c·(XXᵀ)²X, `steps` times, from X divided by its norm. The parameters are\nthose of the Muon optimizer (Jordan et al. 2024): fast, and not exact. (2, -1.5, 0.5) converges.\n\n>>> Tensor([[2.0, 0.0], [0.0, 3.0]]).newton_schulz(20, (2.0, -1.5, 0.5)).round(4).tolist()\n[[1.0, 0.0], [0.0, 1.0]]'
+
+    # linalg.decompositions
+    def _matrices(self, name: str, square: builtins.bool = False) -> Tensor: ...
+    def inv(self) -> Tensor: 'The inverse of square matrices; ValueError where one is singular.\n\n>>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()\n[[0.5, 0.0], [0.0, 0.25]]'
+    def inverse(self) -> Tensor: '`inv` by its other name.\n\n>>> Tensor([[2.0]]).inverse().tolist()\n[[0.5]]'
+    def solve(self, B: Any, *, left: builtins.bool = True) -> Tensor: 'The X with self @ X = B (X @ self = B, where `left` is False).\n\nself  (..., n, n)      B  (..., n, k), or lines (..., n)\n\n>>> Tensor([[2.0, 0.0], [0.0, 4.0]]).solve(Tensor([2.0, 2.0])).tolist()\n[1.0, 0.5]'
+    def solve_triangular(self, B: Any, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False) -> Tensor: '`solve` with the upper or lower triangle of this tensor (and ones on its diagonal, where\n`unitriangular`).\n\n>>> Tensor([[2.0, 9.0], [1.0, 1.0]]).solve_triangular(Tensor([[2.0], [3.0]]), upper=False).tolist()\n[[1.0], [2.0]]'
+    def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> tuple[Tensor, Tensor]: "(the X with A @ X = self for a triangular A, A): PyTorch's older form of `solve_triangular`.\n\n>>> Tensor([[4.0]]).triangular_solve(Tensor([[2.0]]))[0].tolist()\n[[2.0]]"
+    def pinv(self, rtol: builtins.float | None = None) -> Tensor: 'The pseudoinverse (Moore and Penrose); singular values up to rtol times the greatest count as 0.\n\nrtol  max(m, n) · eps of the dtype, if not given\n\n>>> Tensor([[2.0], [0.0]]).pinv().round(5).tolist()\n[[0.5, 0.0]]'
+    def lstsq(self, B: Any, rcond: builtins.float | None = None) -> LeastSquares[Tensor]: 'The X that makes |self @ X - B| least (of several the shortest), by the pseudoinverse.\n\nsolution, residuals (the sums of squares of self @ X - B, empty where the rank is not full or m <= n),\nrank and singular values of self.\n\n>>> Tensor([[1.0], [1.0]]).lstsq(Tensor([[1.0], [3.0]])).solution.round(5).tolist()\n[[2.0]]'
+    def det(self) -> Tensor: 'The determinant of square matrices.\n\n>>> round(Tensor([[1.0, 2.0], [3.0, 4.0]]).det().item(), 5)\n-2.0'
+    def slogdet(self) -> SignLog[Tensor]: 'The sign of the determinant and the logarithm of its size, which neither overflows.\n\n>>> [round(t.item(), 5) for t in Tensor([[0.0, 1.0], [1.0, 0.0]]).slogdet()]\n[-1.0, 0.0]'
+    def logdet(self) -> Tensor: 'The logarithm of the determinant: NaN where it is negative.\n\n>>> Tensor([[1.0, 0.0], [0.0, 1.0]]).logdet().item()\n0.0'
+    def cholesky(self, *, upper: builtins.bool = False) -> Tensor: 'The lower triangle L with L @ Lᵀ = self, of a symmetric positive definite matrix, of which the\nlower triangle is read (with `upper`, the upper triangle Lᵀ).\n\nValueError where one is not positive definite.\n\n>>> Tensor([[4.0, 0.0], [2.0, 2.0]]).cholesky().tolist()\n[[2.0, 0.0], [1.0, 1.0]]'
+    def cholesky_solve(self, L: Tensor, upper: builtins.bool = False) -> Tensor: 'The X with A @ X = self, where L is the Cholesky factor of A.\n\n>>> Tensor([[8.0]]).cholesky_solve(Tensor([[2.0]])).tolist()\n[[2.0]]'
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor: 'The inverse of the matrix whose Cholesky factor this is.\n\n>>> Tensor([[2.0]]).cholesky_inverse().tolist()\n[[0.25]]'
+    def qr(self, mode: str = 'reduced') -> QR[Tensor]: 'Q @ R = self, Q with orthonormal columns and R upper triangular.\n\nmode  "reduced": Q (m, k) and R (k, n), k the less of both; "complete": Q (m, m) and R (m, n), which\n      has a gradient where m <= n; "r": R alone, Q empty\n\n>>> Tensor([[0.0, 2.0], [3.0, 0.0]]).qr().R.abs().tolist()\n[[3.0, 0.0], [0.0, 2.0]]'
+    def svd(self, full_matrices: builtins.bool = True) -> SVD[Tensor]: 'U @ diag(S) @ Vh = self, the singular values S from the greatest on.\n\nfull_matrices  U (m, m) and Vh (n, n); else U (m, k) and Vh (k, n), k the less of both. Nothing flows\n               through the columns of U and rows of Vh after the first k, which may be any basis.\n\nGradients of U and Vh need singular values that differ.\n\n>>> Tensor([[0.0, 2.0], [3.0, 0.0]]).svd().S.tolist()\n[3.0, 2.0]'
+    def svdvals(self) -> Tensor: 'The singular values, from the greatest on.\n\n>>> Tensor([[0.0, 2.0], [3.0, 0.0]]).svdvals().tolist()\n[3.0, 2.0]'
+    def eigh(self, UPLO: str = 'L') -> Eigh[Tensor]: 'Eigenvalues (from the least on) and eigenvectors (in columns) of symmetric matrices, of which the\nlower triangle is read ("L"), or the upper one ("U").\n\nGradients of eigenvectors need eigenvalues that differ.\n\n>>> Tensor([[2.0, 0.0], [0.0, 1.0]]).eigh().eigenvalues.tolist()\n[1.0, 2.0]'
+    def eigvalsh(self, UPLO: str = 'L') -> Tensor: 'The eigenvalues of symmetric matrices, from the least on.\n\n>>> Tensor([[2.0, 0.0], [0.0, 1.0]]).eigvalsh().tolist()\n[1.0, 2.0]'
+    def lu(self, *, pivot: builtins.bool = True) -> LU[Tensor]: 'P @ L @ U = self: a permutation, a lower triangle with ones on its diagonal, an upper triangle.\n\nColumns are pivoted by the greatest element; there is no form without.\n\n>>> [t.tolist() for t in Tensor([[0.0, 2.0], [3.0, 0.0]]).lu()][2]\n[[3.0, 0.0], [0.0, 2.0]]'
+    def matrix_rank(self, rtol: builtins.float | Tensor | None = None, *, atol: builtins.float | Tensor | None = None, hermitian: builtins.bool = False) -> Tensor: 'How many singular values are above max(atol, rtol · the greatest); rtol as in `pinv`.\n\nrtol, atol  numbers, or tensors of one for each matrix of a batch\n\n>>> Tensor([[1.0, 1.0], [1.0, 1.0]]).matrix_rank().item()\n1'
+    def matrix_norm(self, ord: Any = 'fro', dim: Sequence[builtins.int] = (-2, -1), keepdim: builtins.bool = False, *, axis: Sequence[builtins.int] = (-2, -1), keepdims: builtins.bool = False) -> Tensor: 'A norm of matrices: "fro" (Frobenius), "nuc" (the sum of singular values), ±2 (the greatest or\nleast singular value), ±1 (sums of columns), ±inf (sums of rows).\n\ndim  the axes of the rows and of the columns\n\n>>> Tensor([[3.0, 0.0], [0.0, 4.0]]).matrix_norm().item()\n5.0'
+    def cond(self, p: Any = None) -> Tensor: 'The condition of matrices: the greatest singular value by the least, or by another norm |A|·|A⁻¹|.\n\n>>> Tensor([[2.0, 0.0], [0.0, 1.0]]).cond().item()\n2.0'
+
+    # linalg.fourier
+    def fft(self, n: builtins.int | None = None, dim: builtins.int = -1, norm: str | None = None, *, axis: builtins.int = -1) -> Tensor: 'The transform of complex numbers along an axis: X[k] = Σ x[j]·e^(-2πijk/n).\n\nn     the size: the axis is cut, or zeros are added      norm  where to divide by n: "backward" (in\n`ifft`, the default), "forward" (here), or "ortho" (by its root, in both)\n\n>>> Tensor([[1.0, 0.0], [0.0, 0.0]]).fft().tolist()\n[[1.0, 0.0], [1.0, 0.0]]'
+    def ifft(self, n: builtins.int | None = None, dim: builtins.int = -1, norm: str | None = None, *, axis: builtins.int = -1) -> Tensor: 'The inverse of `fft`.\n\n>>> Tensor([[1.0, 0.0], [1.0, 0.0]]).ifft().tolist()\n[[1.0, 0.0], [0.0, 0.0]]'
+    def rfft(self, n: builtins.int | None = None, dim: builtins.int = -1, norm: str | None = None, *, axis: builtins.int = -1) -> Tensor: 'The first n // 2 + 1 numbers of the transform of real numbers; the others mirror them.\n\n>>> Tensor([1.0, 0.0]).rfft().tolist()\n[[1.0, 0.0], [1.0, 0.0]]'
+    def irfft(self, n: builtins.int | None = None, dim: builtins.int = -1, norm: str | None = None, *, axis: builtins.int = -1) -> Tensor: 'The inverse of `rfft`: n real numbers (2·(m - 1) of m, if not given).\n\n>>> Tensor([[1.0, 0.0], [1.0, 0.0]]).irfft().tolist()\n[1.0, 0.0]'
+    def fft2(self, s: Sequence[builtins.int] | None = None, dim: Sequence[builtins.int] = (-2, -1), norm: str | None = None, *, axis: Sequence[builtins.int] = (-2, -1)) -> Tensor: '`fft` along two axes.\n\n>>> Tensor([[[1.0, 0.0]]]).fft2().tolist()\n[[[1.0, 0.0]]]'
+    def ifft2(self, s: Sequence[builtins.int] | None = None, dim: Sequence[builtins.int] = (-2, -1), norm: str | None = None, *, axis: Sequence[builtins.int] = (-2, -1)) -> Tensor: 'The inverse of `fft2`.\n\n>>> Tensor([[[1.0, 0.0]]]).ifft2().tolist()\n[[[1.0, 0.0]]]'
+    def rfft2(self, s: Sequence[builtins.int] | None = None, dim: Sequence[builtins.int] = (-2, -1), norm: str | None = None, *, axis: Sequence[builtins.int] = (-2, -1)) -> Tensor: '`fft2` of real numbers: half of the last axis.\n\n>>> Tensor([[1.0]]).rfft2().tolist()\n[[[1.0, 0.0]]]'
+    def irfft2(self, s: Sequence[builtins.int] | None = None, dim: Sequence[builtins.int] = (-2, -1), norm: str | None = None, *, axis: Sequence[builtins.int] = (-2, -1)) -> Tensor: 'The inverse of `rfft2`.\n\n>>> Tensor([[[1.0, 0.0], [1.0, 0.0]]]).irfft2().tolist()\n[[1.0, 0.0]]'
+    def fftn(self, s: Sequence[builtins.int] | None = None, dim: Axis = None, norm: str | None = None, *, axis: Axis = None) -> Tensor: '`fft` along several axes (all, if none are named); s are the sizes.\n\n>>> Tensor([[[1.0, 0.0]]]).fftn().tolist()\n[[[1.0, 0.0]]]'
+    def ifftn(self, s: Sequence[builtins.int] | None = None, dim: Axis = None, norm: str | None = None, *, axis: Axis = None) -> Tensor: 'The inverse of `fftn`.\n\n>>> Tensor([[[1.0, 0.0]]]).ifftn().tolist()\n[[[1.0, 0.0]]]'
+    def rfftn(self, s: Sequence[builtins.int] | None = None, dim: Axis = None, norm: str | None = None, *, axis: Axis = None) -> Tensor: '`fftn` of real numbers: half of the last axis that is named.\n\n>>> Tensor([[1.0]]).rfftn().tolist()\n[[[1.0, 0.0]]]'
+    def irfftn(self, s: Sequence[builtins.int] | None = None, dim: Axis = None, norm: str | None = None, *, axis: Axis = None) -> Tensor: 'The inverse of `rfftn`.\n\n>>> Tensor([[[1.0, 0.0], [1.0, 0.0]]]).irfftn().tolist()\n[[1.0, 0.0]]'
+    def fftshift(self, dim: Axis = None, *, axis: Axis = None) -> Tensor: 'The second half of axes (all, if none are named) before the first: frequency 0 in the middle.\n\nThe axes are those of the tensor as it is.\n\n>>> Tensor([0, 1, 2, 3, 4]).fftshift().tolist()\n[3, 4, 0, 1, 2]'
+    def ifftshift(self, dim: Axis = None, *, axis: Axis = None) -> Tensor: 'The inverse of `fftshift`.\n\n>>> Tensor([3, 4, 0, 1, 2]).ifftshift().tolist()\n[0, 1, 2, 3, 4]'
+    @classmethod
+    def fftfreq(cls, n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | str | None = None, device: Devices | None = None) -> Tensor: 'The frequencies that the numbers of `fft` belong to, for samples d apart.\n\n>>> Tensor.fftfreq(4).tolist()\n[0.0, 0.25, -0.5, -0.25]'
+    @classmethod
+    def rfftfreq(cls, n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | str | None = None, device: Devices | None = None) -> Tensor: 'The frequencies that the numbers of `rfft` belong to, for samples d apart.\n\n>>> Tensor.rfftfreq(4).tolist()\n[0.0, 0.25, 0.5]'
+    def _complex_axis(self, name: str, dim: builtins.int) -> builtins.int: ...
+    def _named(self, name: str, s: Any, dim: Any, rank: builtins.int) -> list[tuple[builtins.int, builtins.int | None]]: ...
+    def _resized(self, axis: builtins.int, size: builtins.int) -> Tensor: ...
+    def _transformed(self, name: str, n: builtins.int | None, dim: builtins.int, norm: str | None, inverse: builtins.bool) -> Tensor: ...
+
+    # neural.convolution
+    def conv2d(self, weight: Tensor, bias: Tensor | None = None, groups: builtins.int = 1, stride: Several = 1, dilation: Several = 1, padding: Several | str = 0, dtype: DType | str | None = None) -> Tensor: 'A convolution over any number of axes.\n\nself    (batch, channels, *sizes)        weight  (out channels, channels / groups, *kernel)\nbias    (out channels,)\npadding zeros around: a number, one for each axis, "same" or "valid"\n\nA tensor without the batch axis is a batch of one.\n\n>>> Tensor.arange(5).float().reshape(1, 1, 5).conv2d(Tensor.ones(1, 1, 2)).tolist()\n[[[1.0, 3.0, 5.0, 7.0]]]'
+    def conv1d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor: 'A convolution over one axis; see `conv2d`.\n\n>>> Tensor.ones(1, 1, 4).conv1d(Tensor.ones(1, 1, 2), stride=2).tolist()\n[[[2.0, 2.0]]]'
+    def conv3d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor: 'A convolution over three axes; see `conv2d`.\n\n>>> Tensor.ones(1, 1, 2, 2, 2).conv3d(Tensor.ones(1, 1, 2, 2, 2)).tolist()\n[[[[[8.0]]]]]'
+    def _check_convolution(self, weight: Tensor, bias: Tensor | None, groups: builtins.int, out: sint, mul_groups: builtins.bool) -> None: ...
+    def conv_transpose2d(self, weight: Tensor, bias: Tensor | None = None, groups: builtins.int = 1, stride: Several = 1, dilation: Several = 1, padding: Several = 0, output_padding: Several = 0) -> Tensor: 'The transpose of a convolution (its gradient as an operation of its own), over any number of axes.\n\nself  (batch, channels, *sizes)      weight  (channels, out channels / groups, *kernel)\n\n>>> Tensor([[[1.0, 2.0]]]).conv_transpose2d(Tensor([[[1.0, 1.0]]]), stride=2).tolist()\n[[[1.0, 1.0, 2.0, 2.0]]]'
+    def conv_transpose1d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor: 'The transpose of a convolution over one axis; see `conv_transpose2d`.\n\n>>> Tensor([[[1.0, 2.0]]]).conv_transpose1d(Tensor([[[1.0, 3.0]]])).tolist()\n[[[1.0, 5.0, 6.0]]]'
+    def conv_transpose3d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor: 'The transpose of a convolution over three axes; see `conv_transpose2d`.\n\n>>> Tensor.ones(1, 1, 1, 1, 1).conv_transpose3d(Tensor.ones(1, 1, 1, 1, 2)).tolist()\n[[[[[1.0, 1.0]]]]]'
+    def _need_weights(self, name: str, axes: builtins.int, weight: Tensor) -> None: ...
+
+    # neural.pooling
+    def _pooled(self, kernel_size: Several, stride: Several | None, dilation: Several, padding: Several, ceil_mode: builtins.bool) -> tuple[tuple[builtins.int, ...], tuple[builtins.int, ...], tuple[builtins.int, ...], Pairs]: ...
+    def max_pool2d(self, kernel_size: Several = (2, 2), stride: Several | None = None, dilation: Several = 1, padding: Several = 0, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any: 'The greatest element of each window of the last axes (two, or as many as `kernel_size` has).\n\nWith `return_indices` also where it was: the place in the flattened last axes, of equals the first.\nIts gradient goes to the same place.\n\n>>> Tensor.arange(16).reshape(1, 1, 4, 4).max_pool2d().tolist()\n[[[[5, 7], [13, 15]]]]'
+    def _windows_of(self, kernel: Sequence[builtins.int], steps: Sequence[builtins.int], gaps: Sequence[builtins.int], amounts: Pairs, value: Any) -> Tensor: ...
+    def _flat_places(self, count: builtins.int) -> Tensor: ...
+    def max_pool1d(self, kernel_size: Several, stride: Several | None = None, **options: Any) -> Any: 'The greatest element of each window of the last axis; see `max_pool2d`.\n\n>>> Tensor([[1.0, 3.0, 2.0, 0.0]]).max_pool1d(2).tolist()\n[[3.0, 2.0]]'
+    def max_pool3d(self, kernel_size: Several, stride: Several | None = None, **options: Any) -> Any: 'The greatest element of each window of the last three axes; see `max_pool2d`.\n\n>>> Tensor.arange(8).reshape(1, 2, 2, 2).max_pool3d(2).tolist()\n[[[[7]]]]'
+    def avg_pool2d(self, kernel_size: Several = (2, 2), stride: Several | None = None, dilation: Several = 1, padding: Several = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor: 'The average of each window of the last axes.\n\nPadding counts as zeros unless `count_include_pad` is off. What `ceil_mode` adds behind the padding\nnever counts. `divisor_override` divides the sum instead of the count.\n\n>>> Tensor.arange(16).float().reshape(1, 1, 4, 4).avg_pool2d().tolist()\n[[[[2.5, 4.5], [10.5, 12.5]]]]'
+    def avg_pool1d(self, kernel_size: Several, stride: Several | None = None, **options: Any) -> Tensor: 'The average of each window of the last axis; see `avg_pool2d`.\n\n>>> Tensor([[1.0, 3.0, 2.0, 0.0]]).avg_pool1d(2).tolist()\n[[2.0, 1.0]]'
+    def avg_pool3d(self, kernel_size: Several, stride: Several | None = None, **options: Any) -> Tensor: 'The average of each window of the last three axes; see `avg_pool2d`.\n\n>>> Tensor.arange(8).float().reshape(1, 2, 2, 2).avg_pool3d(2).tolist()\n[[[[3.5]]]]'
+    def _lp_pool(self, norm_type: builtins.float, kernel_size: Several, stride: Several | None, ceil_mode: builtins.bool, count: builtins.int) -> Tensor: ...
+    def lp_pool1d(self, norm_type: builtins.float, kernel_size: Several, stride: Several | None = None, ceil_mode: builtins.bool = False) -> Tensor: 'The p-norm (Σx^p)^(1/p) of each window of the last axis.\n\n>>> Tensor([[3.0, 4.0, 0.0, 5.0]]).lp_pool1d(2, 2).tolist()\n[[5.0, 5.0]]'
+    def lp_pool2d(self, norm_type: builtins.float, kernel_size: Several, stride: Several | None = None, ceil_mode: builtins.bool = False) -> Tensor: 'The p-norm (Σx^p)^(1/p) of each window of the last two axes.\n\n>>> Tensor([[[3.0, 4.0], [0.0, 0.0]]]).lp_pool2d(2, 2).tolist()\n[[[5.0]]]'
+    def lp_pool3d(self, norm_type: builtins.float, kernel_size: Several, stride: Several | None = None, ceil_mode: builtins.bool = False) -> Tensor: 'The p-norm (Σx^p)^(1/p) of each window of the last three axes.\n\n>>> Tensor.ones(1, 2, 2, 1).lp_pool3d(2, (2, 2, 1)).tolist()\n[[[[2.0]]]]'
+
+    # neural.adaptive_pooling
+    def _adaptive(self, output_size: Adaptive, count: builtins.int, name: str) -> tuple[builtins.int, ...]: ...
+    def _adaptive_windows(self, sizes: Sequence[builtins.int], value: Any) -> Tensor: ...
+    def _adaptive_avg(self, output_size: Adaptive, count: builtins.int, name: str) -> Tensor: ...
+    def _adaptive_max(self, output_size: Adaptive, return_indices: builtins.bool, count: builtins.int, name: str) -> Any: ...
+    def adaptive_avg_pool1d(self, output_size: Adaptive) -> Tensor: 'The averages of `output_size` windows that cover the last axis.\n\n>>> Tensor([[1.0, 2.0, 3.0, 4.0, 5.0]]).adaptive_avg_pool1d(2).tolist()\n[[2.0, 4.0]]'
+    def adaptive_avg_pool2d(self, output_size: Adaptive) -> Tensor: 'The averages of windows that cover the last two axes; None keeps the size of an axis.\n\n>>> Tensor.arange(4).float().reshape(1, 2, 2).adaptive_avg_pool2d(1).tolist()\n[[[1.5]]]'
+    def adaptive_avg_pool3d(self, output_size: Adaptive) -> Tensor: 'The averages of windows that cover the last three axes; None keeps the size of an axis.\n\n>>> Tensor.arange(8).float().reshape(1, 2, 2, 2).adaptive_avg_pool3d((1, 1, None)).tolist()\n[[[[3.0, 4.0]]]]'
+    def adaptive_max_pool1d(self, output_size: Adaptive, return_indices: builtins.bool = False) -> Any: 'The maxima of `output_size` windows that cover the last axis, and where they were if asked.\n\n>>> Tensor([[1.0, 2.0, 3.0, 4.0, 5.0]]).adaptive_max_pool1d(2).tolist()\n[[3.0, 5.0]]'
+    def adaptive_max_pool2d(self, output_size: Adaptive, return_indices: builtins.bool = False) -> Any: 'The maxima of windows that cover the last two axes, and where they were if asked.\n\n>>> Tensor.arange(4).reshape(1, 2, 2).adaptive_max_pool2d((1, None)).tolist()\n[[[2, 3]]]'
+    def adaptive_max_pool3d(self, output_size: Adaptive, return_indices: builtins.bool = False) -> Any: 'The maxima of windows that cover the last three axes, and where they were if asked.\n\n>>> Tensor.arange(8).reshape(1, 2, 2, 2).adaptive_max_pool3d(1).tolist()\n[[[[7]]]]'
+
+    # shape.folding
+    def _max_unpool(self, indices: Tensor, kernel_size: Several, stride: Several | None, padding: Several, output_size: Sequence[builtins.int] | None, count: builtins.int) -> Tensor: ...
+    def max_unpool1d(self, indices: Tensor, kernel_size: Several, stride: Several | None = None, padding: Several = 0, output_size: Sequence[builtins.int] | None = None) -> Tensor: 'Maxima put back where `max_pool1d` found them, zeros elsewhere.\n\n>>> x, places = Tensor([[1.0, 3.0, 2.0, 0.0]]).max_pool1d(2, return_indices=True)\n>>> x.max_unpool1d(places, 2).tolist()\n[[0.0, 3.0, 2.0, 0.0]]'
+    def max_unpool2d(self, indices: Tensor, kernel_size: Several = (2, 2), stride: Several | None = None, padding: Several = 0, output_size: Sequence[builtins.int] | None = None) -> Tensor: 'Maxima put back where `max_pool2d` found them, zeros elsewhere.\n\n>>> Tensor([[[[5.0]]]]).max_unpool2d(Tensor([[[[2]]]])).tolist()\n[[[[0.0, 0.0], [5.0, 0.0]]]]'
+    def max_unpool3d(self, indices: Tensor, kernel_size: Several, stride: Several | None = None, padding: Several = 0, output_size: Sequence[builtins.int] | None = None) -> Tensor: 'Maxima put back where `max_pool3d` found them, zeros elsewhere.\n\n>>> Tensor([[[[5.0]]]]).max_unpool3d(Tensor([[[[1]]]]), (1, 1, 2)).tolist()\n[[[[0.0, 5.0]]]]'
+    def im2col(self, kernel_size: Several, dilation: Several = 1, padding: Several = 0, stride: Several = 1) -> Tensor: 'The windows of images as columns: `torch.nn.functional.unfold`.\n\nself  (batch, channels, height, width), or without batch → (batch, channels · window, places)\n\n>>> Tensor.arange(4).float().reshape(1, 1, 2, 2).im2col((1, 2)).tolist()\n[[[0.0, 2.0], [1.0, 3.0]]]'
+    def fold(self, output_size: Several, kernel_size: Several, dilation: Several = 1, padding: Several = 0, stride: Several = 1) -> Tensor: 'Columns summed into images, where windows overlap: the transpose of `im2col`.\n\nself  (batch, channels · window, places), or without batch → (batch, channels, *output_size)\n\n>>> Tensor.ones(1, 2, 2).fold((1, 3), (1, 2)).tolist()\n[[[[1.0, 2.0, 1.0]]]]'
+
+    # shape.resizing
+    def pixel_shuffle(self, upscale_factor: builtins.int) -> Tensor: 'Channels to pixels: (..., c·r², h, w) → (..., c, h·r, w·r) (Shi et al. 2016).\n\n>>> Tensor.arange(4).reshape(1, 4, 1, 1).pixel_shuffle(2).tolist()\n[[[[0, 1], [2, 3]]]]'
+    def pixel_unshuffle(self, downscale_factor: builtins.int) -> Tensor: 'Pixels to channels: the inverse of `pixel_shuffle`.\n\n>>> Tensor.arange(4).reshape(1, 1, 2, 2).pixel_unshuffle(2).tolist()\n[[[[0]], [[1]], [[2]], [[3]]]]'
+    def channel_shuffle(self, groups: builtins.int) -> Tensor: 'Channels (axis 1) dealt out anew: the first of each group, then the second of each, ...\n\n>>> Tensor.arange(4).reshape(1, 4, 1).channel_shuffle(2).flatten().tolist()\n[0, 2, 1, 3]'
+    def interpolate(self, size: builtins.int | Sequence[builtins.int] | None = None, scale_factor: builtins.float | Sequence[builtins.float] | None = None, mode: str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor: 'The last axes at another size: `torch.nn.functional.interpolate`.\n\nself  (batch, channels, *sizes)\nsize  the new sizes, or `scale_factor`, what to multiply them by\nmode  nearest, nearest-exact, linear (along any number of axes), bilinear, bicubic, trilinear or area\nantialias   bilinear and bicubic to a smaller size look at all old pixels that a new one covers\n\n>>> Tensor([[[1.0, 3.0]]]).interpolate(4).tolist()\n[[[1.0, 1.0, 3.0, 3.0]]]'
+    def _new_sizes(self, size: Any, scale_factor: Any, recompute: builtins.bool) -> tuple[tuple[builtins.int, ...], tuple[builtins.float, ...]]: ...
+    def upsample(self, size: builtins.int | Sequence[builtins.int] | None = None, scale_factor: builtins.float | Sequence[builtins.float] | None = None, mode: str = 'nearest', **more: Any) -> Tensor: '`interpolate` by its older name.\n\n>>> Tensor([[[1.0, 3.0]]]).upsample(scale_factor=2).tolist()\n[[[1.0, 1.0, 3.0, 3.0]]]'
+    @classmethod
+    def affine_grid(cls, theta: Tensor, size: Sequence[builtins.int], align_corners: builtins.bool = False) -> Tensor: 'Where each pixel of a result looks, in coordinates from -1 to 1: a grid for `grid_sample`.\n\ntheta  (batch, 2, 3) for images, (batch, 3, 4) for volumes: a matrix and a shift\nsize   (batch, channels, *sizes) of the result → (batch, *sizes, 2 or 3), x before y before z\n\n>>> Tensor.affine_grid(Tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2)).tolist()\n[[[[-0.5, 0.0], [0.5, 0.0]]]]'
+    def grid_sample(self, grid: Tensor, mode: str = 'bilinear', padding_mode: str = 'zeros', align_corners: builtins.bool | None = None) -> Tensor: 'The pixels at the places of a grid: `torch.nn.functional.grid_sample`.\n\nself          (batch, channels, height, width), or with a depth before the height\ngrid          (batch, *sizes, 2 or 3): x, y (and z) from -1 to 1 → (batch, channels, *sizes)\nmode          bilinear, nearest, or (images only) bicubic\npadding_mode  what lies outside: zeros, border, or reflection\n\n>>> image, grid = Tensor([[[[1.0, 3.0]]]]), Tensor([[[[0.0, 0.0]]]])\n>>> image.grid_sample(grid).tolist()\n[[[[2.0]]]]'
+
+    # neural.normalization
+    def batchnorm(self, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor, axis: builtins.int | Sequence[builtins.int] = 1, *, dim: builtins.int | Sequence[builtins.int] = 1) -> Tensor: '(self - mean) * invstd * weight + bias, where the four have the size of `axis` (the channels).\n\n>>> x, one = Tensor([[1.0, 3.0]]), Tensor.ones(2)\n>>> x.batchnorm(None, None, one, one).tolist()\n[[0.0, 2.0]]'
+    def layernorm(self, axis: builtins.int | Sequence[builtins.int] = -1, eps: builtins.float = 1e-05, *, dim: builtins.int | Sequence[builtins.int] = -1) -> Tensor: 'Mean 0 and variance 1 along axes (the last one); eps is added to the variance (Ba et al. 2016).\n\n>>> Tensor([1.0, 3.0]).layernorm(eps=0.0).tolist()\n[-1.0, 1.0]'
+    def rms_norm(self, axis: builtins.int | Sequence[builtins.int] = -1, eps: builtins.float = 1e-06, *, dim: builtins.int | Sequence[builtins.int] = -1) -> Tensor: 'Divided by the root of the mean square along axes, the last one (Zhang, Sennrich 2019).\n\n>>> Tensor([1.0, 7.0]).rms_norm(eps=0.0).tolist()\n[0.20000000298023224, 1.399999976158142]'
+    def group_norm(self, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-05) -> Tensor: "Mean 0 and variance 1 of each sample's groups of channels (axis 1), then weight and bias.\n\n(Wu, He 2018.)\n\n>>> Tensor([[1.0, 3.0, 10.0, 30.0]]).group_norm(2, eps=0.0).tolist()\n[[-1.0, 1.0, -1.0, 1.0]]"
+    def instance_norm(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-05) -> Tensor: 'Mean 0 and variance 1 of each channel of each sample, then weight and bias (Ulyanov et al. 2016).\n\nself  (batch, channels, ...)\n\n>>> Tensor([[[1.0, 3.0], [10.0, 30.0]]]).instance_norm(eps=0.0).tolist()\n[[[-1.0, 1.0], [-1.0, 1.0]]]'
+    def local_response_norm(self, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor: 'x / (k + alpha · mean of x² over `size` neighbouring channels)^beta (Krizhevsky et al. 2012).\n\nself  (batch, channels, ...)\n\n>>> Tensor([[[2.0], [4.0]]]).local_response_norm(1, alpha=1.0, beta=1.0, k=0.0).tolist()\n[[[0.5], [0.25]]]'
+    def normalize(self, p: builtins.float = 2.0, dim: builtins.int = 1, eps: builtins.float = 1e-12, *, axis: builtins.int = 1) -> Tensor: 'Divided by the p-norm along an axis, or by `eps` where that is greater.\n\n>>> Tensor([[3.0, 4.0]]).normalize().tolist()\n[[0.6000000238418579, 0.800000011920929]]'
+    def _safe_norm(self, p: builtins.float, dim: builtins.int | Sequence[builtins.int], keepdim: builtins.bool) -> Tensor: ...
+    def cosine_similarity(self, x2: Tensor, dim: builtins.int = 1, eps: builtins.float = 1e-08, *, axis: builtins.int = 1) -> Tensor: 'The cosine of the angle between lines along an axis; norms below `eps` count as eps.\n\n>>> Tensor([[3.0, 4.0]]).cosine_similarity(Tensor([[4.0, 3.0]])).tolist()\n[0.9600000381469727]'
+    def pairwise_distance(self, x2: Tensor, p: builtins.float = 2.0, eps: builtins.float = 1e-06, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False) -> Tensor: 'The p-norm of self - x2 + eps along the last axis.\n\n>>> Tensor([[3.0, 4.0]]).pairwise_distance(Tensor([[0.0, 0.0]]), eps=0.0).tolist()\n[5.0]'
+
+    # neural.attention
+    def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, enable_gqa: builtins.bool = False, scale: builtins.float | None = None) -> Tensor: 'softmax(self @ keyᵀ · scale + mask) @ value; self is the query.\n\nself        (..., m, d)     key  (..., n, d)     value  (..., n, e)\nattn_mask   bool (False is hidden), or numbers that are added to the scores\nis_causal   query i sees the keys up to i\nenable_gqa  several query heads (axis -3) share a key head\ndropout_p   the share of weights that training drops (`Tensor.training`)\n\n(Vaswani et al. 2017.) A query that sees no key gets zeros.\n\n>>> q, k, v = Tensor([[1.0]]), Tensor([[0.0], [0.0]]), Tensor([[2.0], [4.0]])\n>>> q.scaled_dot_product_attention(k, v).tolist()\n[[3.0]]'
+    def _masked_softmax(self) -> Tensor: ...
+    def rotary_embedding(self, cos: Tensor, sin: Tensor, interleaved: builtins.bool = False) -> Tensor: 'Pairs of the last axis turned by angles: RoPE (Su et al. 2021).\n\ncos, sin     (..., positions, depth / 2), of the angle of each pair\ninterleaved  pairs are neighbours (2i, 2i + 1); else the two halves of the axis\n\n>>> Tensor([[1.0, 0.0]]).rotary_embedding(Tensor([[0.0]]), Tensor([[1.0]])).tolist()\n[[0.0, 1.0]]'
+
+    # neural.layers
+    def sequential(self, layers: Sequence[Callable[[Any], Any]]) -> Any: 'The result of one layer after another: `x.sequential([layer, Tensor.relu, layer])`.\n\n>>> Tensor([-1.0, 2.0]).sequential([Tensor.relu, lambda x: x * 2]).tolist()\n[0.0, 4.0]'
+    def linear(self, weight: Tensor, bias: Tensor | None = None, dtype: DType | str | None = None) -> Tensor: 'self @ weight + bias; a weight with one axis scales. (Weights are (in, out).\n\n`nn.Linear` keeps (out, in).)\n\n>>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0], [1.0]]), Tensor([0.5])).tolist()\n[[3.5]]'
+    def embedding(self, weight: Tensor, padding_idx: builtins.int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0) -> Tensor: 'The line of `weight` that each integer of this tensor names.\n\nweight       (symbols, depth) → (..., depth)\npadding_idx  the symbol whose line is not trained\nmax_norm     lines with a greater `norm_type`-norm are scaled down to it (here; the weight stays)\n\nNegative symbols count from the end. One that is no line of the weight raises IndexError when a result\nis read (under `CHECK_INDEX=0` it gives zeros).\n\n>>> Tensor([1, 0]).embedding(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()\n[[3.0, 4.0], [1.0, 2.0]]'
+    def embedding_bag(self, weight: Tensor, offsets: Tensor | None = None, mode: str = 'mean', per_sample_weights: Tensor | None = None, padding_idx: builtins.int | None = None, include_last_offset: builtins.bool = False) -> Tensor: 'The sum, mean or maximum of the embeddings of each bag of symbols.\n\nself     (bags, symbols); or all symbols in one line, and `offsets` where each bag begins in it\nweight   (symbols, depth) → (bags, depth)\nper_sample_weights   what each symbol counts, for the sum\n\nAn empty bag gives zeros. A symbol that is no line of the weight raises IndexError when a result is\nread.\n\n>>> table = Tensor([[1.0, 2.0], [3.0, 4.0]])\n>>> Tensor([0, 1, 1]).embedding_bag(table, Tensor([0, 1]), "sum").tolist()\n[[1.0, 2.0], [6.0, 8.0]]'
+
+    # neural.class_losses
+    def one_hot(self, num_classes: builtins.int = -1) -> Tensor: 'Class numbers as lines with a 1 at the class, on a new last axis.\n\nA number that is no class raises IndexError when a result is read (under `CHECK_INDEX=0` it gives a\nline of zeros). Without `num_classes` it runs, to count.\n\n>>> Tensor([0, 2]).one_hot(3).tolist()\n[[1, 0, 0], [0, 0, 1]]'
+    def _class_checked(self, count: sint, unless: Any = None) -> Tensor: ...
+    def _classes(self, count: sint) -> Tensor: ...
+    def _reduced(self, reduction: str) -> Tensor: ...
+    def _distance(self, target: Any, name: str) -> tuple[Tensor, Tensor]: ...
+    def cross_entropy(self, Y: Tensor, reduction: str = 'mean', label_smoothing: builtins.float = 0.0, *, weight: Tensor | None = None, ignore_index: builtins.int = -100) -> Tensor: "The cross entropy of logits with classes on axis 1 (on axis 0 of a single line).\n\nY             class numbers of the shape without the class axis, or probabilities of the logits' shape\nweight        of each class         label_smoothing  the share that is spread over all classes\nignore_index  the class number that does not count\n\nA number that is no class (negative, or too great) raises IndexError when a result is read; under\n`CHECK_INDEX=0` it does not count, and its loss is 0 but for the share of `label_smoothing`.\n\n>>> Tensor([[0.0, 0.0]]).cross_entropy(Tensor([1])).item()\n0.6931471824645996"
+    def nll_loss(self, Y: Tensor, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor: 'Minus the log probability (axis 1; axis 0 of a single line) of the class that Y names.\n\nweight  of each class: losses are multiplied, and their mean divided by, the weights\n\nA number that is no class, nor `ignore_index`, raises IndexError when a result is read; under\n`CHECK_INDEX=0` it has a loss of 0, and does not count in the mean.\n\n>>> Tensor([[-1.0, -2.0]]).nll_loss(Tensor([1])).item()\n2.0'
+    def sparse_categorical_crossentropy(self, Y: Tensor, ignore_index: builtins.int = -1, label_smoothing: builtins.float = 0.0, reduction: str = 'mean') -> Tensor: 'The cross entropy of logits with classes on the last axis.\n\nY holds class numbers; `ignore_index` counts not. A number that is no class raises IndexError when a\nresult is read.\n\n>>> Tensor([[0.0, 0.0]]).sparse_categorical_crossentropy(Tensor([1])).item()\n0.6931471824645996'
+    def binary_crossentropy(self, Y: Any, reduction: str = 'mean') -> Tensor: 'The cross entropy of probabilities with probabilities Y.\n\nLogarithms are limited to -100, as in PyTorch.\n\n>>> Tensor([0.5]).binary_crossentropy(Tensor([1.0])).item()\n0.6931471824645996'
+    def binary_crossentropy_logits(self, Y: Any, reduction: str = 'mean', pos_weight: Any = None) -> Tensor: 'The cross entropy of logits with probabilities Y, without overflow.\n\npos_weight  what the wanted ones count, broadcast\n\n>>> Tensor([0.0]).binary_crossentropy_logits(Tensor([1.0])).item()\n0.6931471824645996'
+    def multi_margin_loss(self, target: Tensor, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Tensor | None = None, reduction: str = 'mean') -> Tensor: 'Σ max(0, margin - x[y] + x[i])^p over all classes i but y, divided by their number.\n\nself  (batch, classes) or (classes,)      target  (batch,) or ()\n\n>>> Tensor([[0.0, 1.0]]).multi_margin_loss(Tensor([0])).item()\n1.0'
+    def _class_numbers(self, target: Any, shape: tuple[sint, ...], name: str) -> Tensor: ...
+    def multilabel_margin_loss(self, target: Tensor, reduction: str = 'mean') -> Tensor: 'Σ max(0, 1 - (x[y] - x[i])) over wanted classes y and others i, divided by the number of classes.\n\ntarget  of the shape (batch, classes) or (classes,): class numbers, up to the first negative one\n\n>>> Tensor([[0.0, 1.0]]).multilabel_margin_loss(Tensor([[0, -1]])).item()\n1.0'
+    def multilabel_soft_margin_loss(self, target: Tensor, weight: Tensor | None = None, reduction: str = 'mean') -> Tensor: 'The mean over classes of the cross entropy of logits with 0 or 1, for each sample.\n\n>>> Tensor([[0.0, 0.0]]).multilabel_soft_margin_loss(Tensor([[0.0, 1.0]])).item()\n0.6931471824645996'
+    def ctc_loss(self, targets: Tensor, input_lengths: Tensor | Sequence[builtins.int], target_lengths: Tensor | Sequence[builtins.int], blank: builtins.int = 0, reduction: str = 'mean', zero_infinity: builtins.bool = False) -> Tensor: 'Minus the log probability of texts, summed over all their alignments (Graves et al. 2006).\n\nself            log probabilities (times, batch, classes), or (times, classes)\ntargets         (batch, longest), or all texts one after another in one line\ninput_lengths   how many times count, of each sample\ntarget_lengths  how many classes a text has, of each sample\nblank           the class that separates\nzero_infinity   texts that do not fit count 0 instead of infinity\n\n"mean" divides each loss by the length of its text first.\n\n>>> logs = Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()\n>>> print(round(logs.ctc_loss(Tensor([[1]]), [2], [1]).item(), 4))\n0.2877'
+    def _lengths(self, lengths: Any, batch: builtins.int) -> Tensor: ...
+    def _padded_texts(self, texts: Tensor, sizes: Tensor, batch: builtins.int) -> Tensor: ...
+
+    # neural.losses
+    def mse_loss(self, target: Any, reduction: str = 'mean') -> Tensor: 'The squared distance to the target.\n\n>>> Tensor([1.0, 4.0]).mse_loss(Tensor([1.0, 2.0])).item()\n2.0'
+    def l1_loss(self, target: Any, reduction: str = 'mean') -> Tensor: 'The distance to the target.\n\n>>> Tensor([1.0, 4.0]).l1_loss(Tensor([1.0, 2.0])).item()\n1.0'
+    def smooth_l1_loss(self, target: Any, reduction: str = 'mean', beta: builtins.float = 1.0) -> Tensor: 'Squared near the target, within `beta`, and linear beyond: d²/(2·beta), d - beta/2.\n\n>>> Tensor([0.5, 3.0]).smooth_l1_loss(Tensor([0.0, 0.0]), "none").tolist()\n[0.125, 2.5]'
+    def huber_loss(self, target: Any, reduction: str = 'mean', delta: builtins.float = 1.0) -> Tensor: 'Squared near the target, within `delta`, and linear beyond: d²/2, delta·(d - delta/2) (Huber 1964).\n\n>>> Tensor([0.5, 3.0]).huber_loss(Tensor([0.0, 0.0]), "none").tolist()\n[0.125, 2.5]'
+    def kl_div(self, target: Any, reduction: str = 'mean', log_target: builtins.bool = False) -> Tensor: 'target · (log target - self), where self holds log probabilities.\n\nreduction   also "batchmean": the sum divided by the size of the first axis\nlog_target  whether the target holds logarithms too\n\n>>> print(Tensor([[0.5, 0.5]]).log().kl_div(Tensor([[0.0, 1.0]]), "batchmean").numpy())\n0.6931472'
+    def poisson_nll_loss(self, target: Any, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-08, reduction: str = 'mean') -> Tensor: "Minus the log probability of counts by a Poisson distribution, without its constant.\n\nlog_input  whether self is the logarithm of the rate\nfull       add Stirling's approximation of log(target!), where target is greater than 1\n\n>>> Tensor([0.0]).poisson_nll_loss(Tensor([2.0])).item()\n1.0"
+    def gaussian_nll_loss(self, target: Any, var: Tensor | builtins.float, full: builtins.bool = False, eps: builtins.float = 1e-06, reduction: str = 'mean') -> Tensor: 'Minus the log probability by normal distributions of this mean and variance (Nix, Weigend 1994).\n\nvar   of the shape of self, or one for each line of the last axis, or a number; at least `eps`\nfull  add the constant log(2π)/2\n\n>>> Tensor([1.0]).gaussian_nll_loss(Tensor([3.0]), Tensor([1.0])).item()\n2.0'
+    def soft_margin_loss(self, target: Any, reduction: str = 'mean') -> Tensor: 'log(1 + e^(-target·self)), where the target is 1 or -1.\n\n>>> Tensor([0.0]).soft_margin_loss(Tensor([1.0])).item()\n0.6931471824645996'
+    def hinge_embedding_loss(self, target: Any, margin: builtins.float = 1.0, reduction: str = 'mean') -> Tensor: 'self where the target is 1, max(0, margin - self) where it is -1.\n\n>>> Tensor([0.25, 0.25]).hinge_embedding_loss(Tensor([1.0, -1.0]), reduction="none").tolist()\n[0.25, 0.75]'
+    def margin_ranking_loss(self, input2: Any, target: Any, margin: builtins.float = 0.0, reduction: str = 'mean') -> Tensor: 'max(0, margin - target·(self - input2)): 1 says that self ranks higher, -1 that input2 does.\n\n>>> Tensor([1.0]).margin_ranking_loss(Tensor([3.0]), Tensor([1.0])).item()\n2.0'
+    def cosine_embedding_loss(self, input2: Any, target: Any, margin: builtins.float = 0.0, reduction: str = 'mean') -> Tensor: '1 - cos where the target is 1, max(0, cos - margin) where it is -1.\n\nself, input2  (batch, n) or (n,)      target  (batch,) or ()\n\n>>> Tensor([3.0, 4.0]).cosine_embedding_loss(Tensor([3.0, 4.0]), Tensor(-1)).item()\n1.0'
+    def triplet_margin_loss(self, positive: Any, negative: Any, margin: builtins.float = 1.0, p: builtins.float = 2.0, eps: builtins.float = 1e-06, swap: builtins.bool = False, reduction: str = 'mean') -> Tensor: 'max(0, margin + |self - positive| - |self - negative|), distances along the last axis.\n\nswap  take |positive - negative| where that is smaller than |self - negative| (Balntas et al. 2016)\n\n>>> Tensor([[0.0]]).triplet_margin_loss(Tensor([[3.0]]), Tensor([[1.0]])).item()\n3.0'
+
+    # core, whose methods are in TensorCore: those with a second name of an argument
+    def size(self, dim: builtins.int | None = None, *, axis: builtins.int | None = None) -> Any: 'The shape, or one axis of it.\n\n>>> Tensor.zeros(2, 3).size()\n(2, 3)'
+
+    # names: other names
+    def absolute(self) -> Tensor: '|x|; |-0.0| is 0.0, and the slope at 0 is 0.\n\n>>> Tensor([-2, 3]).abs().tolist()\n[2, 3]'
+    def arccos(self) -> Tensor: 'The angle in [0, π] whose cosine is x.\n\n>>> Tensor([1.0]).acos().tolist()\n[0.0]'
+    def arccosh(self) -> Tensor: 'The number >= 0 whose hyperbolic cosine is x.\n\n>>> Tensor([1.0]).acosh().tolist()\n[0.0]'
+    def arcsin(self) -> Tensor: 'The angle in [-π/2, π/2] whose sine is x.\n\n>>> Tensor([0.0]).asin().tolist()\n[0.0]'
+    def arcsinh(self) -> Tensor: 'The number whose hyperbolic sine is x.\n\n>>> Tensor([0.0]).asinh().tolist()\n[0.0]'
+    def arctan(self) -> Tensor: 'The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series.\n\n>>> Tensor([0.0]).atan().tolist()\n[0.0]'
+    def arctan2(self, other: Any) -> Tensor: 'The angle of the point (other, self), in [-π, π], with the sign of self, also where that is -0.0.\n\n>>> Tensor([0.0]).atan2(Tensor([1.0])).tolist()\n[0.0]'
+    def arctanh(self) -> Tensor: 'The number whose hyperbolic tangent is x.\n\n>>> Tensor([0.0]).atanh().tolist()\n[0.0]'
+    def bitwise_left_shift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved up; by the width or more gives 0.\n\n>>> Tensor([1]).lshift(3).tolist()\n[8]'
+    def bitwise_right_shift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved down, the sign kept; by the width or more gives 0, or -1 for negative numbers.\n\n>>> Tensor([9]).rshift(1).tolist()\n[4]'
+    def concat(self, *args: Any, dim: builtins.int = 0, axis: builtins.int | None = None) -> Tensor: 'Tensors joined along an axis that exists.\n\n`a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.\n\nAll other sizes must be equal, except that a tensor of shape (0,) is left out. Dtypes are promoted to\na common one.\n\n>>> Tensor([1]).cat(Tensor([2, 3])).tolist()\n[1, 2, 3]'
+    def concatenate(self, *args: Any, dim: builtins.int = 0, axis: builtins.int | None = None) -> Tensor: 'Tensors joined along an axis that exists.\n\n`a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.\n\nAll other sizes must be equal, except that a tensor of shape (0,) is left out. Dtypes are promoted to\na common one.\n\n>>> Tensor([1]).cat(Tensor([2, 3])).tolist()\n[1, 2, 3]'
+    def divide(self, other: Any, reverse: builtins.bool = False, *, rounding_mode: str | None = None) -> Tensor: 'Elementwise quotient in floats.\n\n`rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers).\n\n>>> Tensor([7]).div(2, rounding_mode="floor").tolist()\n[3]'
+    def fix(self) -> Tensor: 'Rounded towards zero; integers stay.\n\n>>> Tensor([1.8, -1.8]).trunc().tolist()\n[1.0, -1.0]'
+    def ger(self, vec2: Tensor) -> Tensor: 'All products of the elements of two lines.\n\n>>> Tensor([1, 2]).outer(Tensor([3, 4])).tolist()\n[[3, 4], [6, 8]]'
+    def greater(self, other: Any) -> Tensor: 'self > other.\n\n>>> Tensor([1, 2]).gt(1).tolist()\n[False, True]'
+    def greater_equal(self, other: Any) -> Tensor: 'self >= other.\n\n>>> Tensor([1, 2]).ge(2).tolist()\n[False, True]'
+    def less(self, other: Any) -> Tensor: 'self < other.\n\n>>> Tensor([1, 2]).lt(2).tolist()\n[True, False]'
+    def less_equal(self, other: Any) -> Tensor: 'self <= other.\n\n>>> Tensor([1, 2]).le(1).tolist()\n[True, False]'
+    def multiply(self, other: Any) -> Tensor: 'Elementwise product; `and` on bools.\n\n>>> Tensor([1, 2]).mul(3).tolist()\n[3, 6]'
+    def ndimension(self) -> builtins.int: 'The number of axes.\n\n>>> Tensor([[1]]).dim()\n2'
+    def nelement(self) -> sint: 'The number of elements.\n\n>>> Tensor([[1, 2], [3, 4]]).numel()\n4'
+    def not_equal(self, other: Any) -> Tensor: 'self != other.\n\n>>> Tensor([1, 2]).ne(2).tolist()\n[True, False]'
+    def pinverse(self, rtol: builtins.float | None = None) -> Tensor: 'The pseudoinverse (Moore and Penrose); singular values up to rtol times the greatest count as 0.\n\nrtol  max(m, n) · eps of the dtype, if not given\n\n>>> Tensor([[2.0], [0.0]]).pinv().round(5).tolist()\n[[0.5, 0.0]]'
+    def sgn(self) -> Tensor: '-1, 0 or 1; 0 of NaN, as in PyTorch. The slope is 0 everywhere.\n\n>>> Tensor([-2.0, 0.0, 5.0]).sign().tolist()\n[-1.0, 0.0, 1.0]'
+    def split_with_sizes(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'Pieces of an axis: of this size (the last may be smaller), or of these sizes.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]\n[[1, 2], [3]]'
+    def subtract(self, other: Any, reverse: builtins.bool = False, *, alpha: ConstType = 1) -> Tensor: 'Elementwise difference `self - alpha * other`; TypeError on two bools.\n\n>>> Tensor([5]).sub(3).tolist()\n[2]'
+    def true_divide(self, other: Any, reverse: builtins.bool = False, *, rounding_mode: str | None = None) -> Tensor: 'Elementwise quotient in floats.\n\n`rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers).\n\n>>> Tensor([7]).div(2, rounding_mode="floor").tolist()\n[3]'
+    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'At most `chunks` equal pieces of an axis (the last may be smaller); so many of an empty one.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).chunk(2)]\n[[1, 2], [3]]'
+    def unsafe_split(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'Pieces of an axis: of this size (the last may be smaller), or of these sizes.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]\n[[1, 2], [3]]'
+    def unsafe_split_with_sizes(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'Pieces of an axis: of this size (the last may be smaller), or of these sizes.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]\n[[1, 2], [3]]'
+
+    # in_place
+    def abs_(self) -> Self: "`abs` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([-2, 3]).abs_().tolist()\n[2, 3]"
+    def absolute_(self) -> Self: "`absolute` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([-2, 3]).absolute_().tolist()\n[2, 3]"
+    def neg_(self) -> Self: "`neg` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, -2]).neg_().tolist()\n[-1, 2]"
+    def negative_(self) -> Self: "`negative` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, -2]).negative_().tolist()\n[-1, 2]"
+    def sign_(self) -> Self: "`sign` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([-2.0, 0.0, 5.0]).sign_().tolist()\n[-1.0, 0.0, 1.0]"
+    def sgn_(self) -> Self: "`sgn` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([-2.0, 0.0, 5.0]).sgn_().tolist()\n[-1.0, 0.0, 1.0]"
+    def square_(self) -> Self: "`square` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([3]).square_().tolist()\n[9]"
+    def sqrt_(self) -> Self: "`sqrt` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([4.0]).sqrt_().tolist()\n[2.0]"
+    def rsqrt_(self) -> Self: "`rsqrt` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([4.0]).rsqrt_().tolist()\n[0.5]"
+    def reciprocal_(self) -> Self: "`reciprocal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([4.0]).reciprocal_().tolist()\n[0.25]"
+    def exp_(self) -> Self: "`exp` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).exp_().tolist()\n[1.0]"
+    def exp2_(self) -> Self: "`exp2` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([3.0]).exp2_().tolist()\n[8.0]"
+    def expm1_(self) -> Self: "`expm1` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).expm1_().tolist()\n[0.0]"
+    def log_(self) -> Self: "`log` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.0, 0.0]).log_().tolist()\n[0.0, -inf]"
+    def log2_(self) -> Self: "`log2` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([8.0]).log2_().tolist()\n[3.0]"
+    def log10_(self) -> Self: "`log10` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.0]).log10_().tolist()\n[0.0]"
+    def log1p_(self) -> Self: "`log1p` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).log1p_().tolist()\n[0.0]"
+    def sigmoid_(self) -> Self: "`sigmoid` written into this tensor's memory; returns the tensor.\n\n>>> print(Tensor([0.0, 1.0]).sigmoid_().numpy())\n[0.5       0.7310586]"
+    def sin_(self) -> Self: "`sin` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).sin_().tolist()\n[0.0]"
+    def cos_(self) -> Self: "`cos` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).cos_().tolist()\n[1.0]"
+    def tan_(self) -> Self: "`tan` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).tan_().tolist()\n[0.0]"
+    def asin_(self) -> Self: "`asin` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).asin_().tolist()\n[0.0]"
+    def acos_(self) -> Self: "`acos` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.0]).acos_().tolist()\n[0.0]"
+    def atan_(self) -> Self: "`atan` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).atan_().tolist()\n[0.0]"
+    def sinh_(self) -> Self: "`sinh` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).sinh_().tolist()\n[0.0]"
+    def cosh_(self) -> Self: "`cosh` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).cosh_().tolist()\n[1.0]"
+    def tanh_(self) -> Self: "`tanh` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).tanh_().tolist()\n[0.0]"
+    def asinh_(self) -> Self: "`asinh` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).asinh_().tolist()\n[0.0]"
+    def acosh_(self) -> Self: "`acosh` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.0]).acosh_().tolist()\n[0.0]"
+    def atanh_(self) -> Self: "`atanh` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).atanh_().tolist()\n[0.0]"
+    def arcsin_(self) -> Self: "`arcsin` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).arcsin_().tolist()\n[0.0]"
+    def arccos_(self) -> Self: "`arccos` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.0]).arccos_().tolist()\n[0.0]"
+    def arctan_(self) -> Self: "`arctan` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).arctan_().tolist()\n[0.0]"
+    def arcsinh_(self) -> Self: "`arcsinh` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).arcsinh_().tolist()\n[0.0]"
+    def arccosh_(self) -> Self: "`arccosh` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.0]).arccosh_().tolist()\n[0.0]"
+    def arctanh_(self) -> Self: "`arctanh` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).arctanh_().tolist()\n[0.0]"
+    def erf_(self) -> Self: "`erf` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).erf_().tolist()\n[0.0]"
+    def erfc_(self) -> Self: '`erfc` written into this tensor\'s memory; returns the tensor.\n\n>>> 2.0e-45 < Tensor([10.0], dtype="float64").erfc_().item() < 2.1e-45\nTrue'
+    def erfinv_(self) -> Self: "`erfinv` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0, 1.0, -1.0]).erfinv_().tolist()\n[0.0, inf, -inf]"
+    def lgamma_(self) -> Self: "`lgamma` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.0, 2.0, 3.0, 0.0]).lgamma_().exp().tolist()\n[1.0, 1.0, 2.0, inf]"
+    def digamma_(self) -> Self: "`digamma` written into this tensor's memory; returns the tensor.\n\n>>> round(Tensor([1.0]).digamma_().item(), 6)\n-0.577216"
+    def logit_(self, eps: builtins.float | None = None) -> Self: "`logit` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.5, 1.0]).logit_().tolist()\n[0.0, inf]"
+    def relu_(self) -> Self: "`relu` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([-1.0, 2.0]).relu_().tolist()\n[0.0, 2.0]"
+    def deg2rad_(self) -> Self: "`deg2rad` written into this tensor's memory; returns the tensor.\n\n>>> round(Tensor([180.0]).deg2rad_().item(), 5)\n3.14159"
+    def rad2deg_(self) -> Self: "`rad2deg` written into this tensor's memory; returns the tensor.\n\n>>> round(Tensor([math.pi]).rad2deg_().item(), 4)\n180.0"
+    def floor_(self) -> Self: "`floor` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.8, -1.2]).floor_().tolist()\n[1.0, -2.0]"
+    def ceil_(self) -> Self: "`ceil` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.2, -1.2]).ceil_().tolist()\n[2.0, -1.0]"
+    def round_(self, decimals: builtins.int = 0) -> Self: "`round` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.5, 1.5, 1.6]).round_().tolist()\n[0.0, 2.0, 2.0]"
+    def trunc_(self) -> Self: "`trunc` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.8, -1.8]).trunc_().tolist()\n[1.0, -1.0]"
+    def fix_(self) -> Self: "`fix` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.8, -1.8]).fix_().tolist()\n[1.0, -1.0]"
+    def frac_(self) -> Self: "`frac` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.5, -1.5]).frac_().tolist()\n[0.5, -0.5]"
+    def nan_to_num_(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Self: "`nan_to_num` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([math.nan, 1.0, math.inf]).nan_to_num_(posinf=9.0).tolist()\n[0.0, 1.0, 9.0]"
+    def add_(self, other: Any, *, alpha: ConstType = 1) -> Self: "`add` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).add_(3).tolist()\n[4, 5]"
+    def sub_(self, other: Any, reverse: builtins.bool = False, *, alpha: ConstType = 1) -> Self: "`sub` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([5]).sub_(3).tolist()\n[2]"
+    def subtract_(self, other: Any, reverse: builtins.bool = False, *, alpha: ConstType = 1) -> Self: "`subtract` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([5]).subtract_(3).tolist()\n[2]"
+    def mul_(self, other: Any) -> Self: "`mul` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).mul_(3).tolist()\n[3, 6]"
+    def multiply_(self, other: Any) -> Self: "`multiply` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).multiply_(3).tolist()\n[3, 6]"
+    def div_(self, other: Any, reverse: builtins.bool = False, *, rounding_mode: str | None = None) -> Self: '`div` written into this tensor\'s memory; returns the tensor.\n\n>>> Tensor([7]).div_(2, rounding_mode="floor").tolist()\n[3]'
+    def divide_(self, other: Any, reverse: builtins.bool = False, *, rounding_mode: str | None = None) -> Self: '`divide` written into this tensor\'s memory; returns the tensor.\n\n>>> Tensor([7]).divide_(2, rounding_mode="floor").tolist()\n[3]'
+    def true_divide_(self, other: Any, reverse: builtins.bool = False, *, rounding_mode: str | None = None) -> Self: '`true_divide` written into this tensor\'s memory; returns the tensor.\n\n>>> Tensor([7]).true_divide_(2, rounding_mode="floor").tolist()\n[3]'
+    def floor_divide_(self, other: Any, reverse: builtins.bool = False) -> Self: "`floor_divide` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([7, -7]).floor_divide_(2).tolist()\n[3, -4]"
+    def remainder_(self, other: Any, reverse: builtins.bool = False) -> Self: "`remainder` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([-7]).remainder_(3).tolist()\n[2]"
+    def fmod_(self, other: Any) -> Self: "`fmod` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([7, -7]).fmod_(3).tolist()\n[1, -1]"
+    def pow_(self, exponent: Any, reverse: builtins.bool = False) -> Self: "`pow` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([2, 3]).pow_(2).tolist()\n[4, 9]"
+    def lerp_(self, end: Tensor, weight: Any) -> Self: "`lerp` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).lerp_(Tensor([4.0]), 0.25).tolist()\n[1.0]"
+    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Self: "`addcmul` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.0]).addcmul_(Tensor([2.0]), Tensor([3.0]), value=0.5).tolist()\n[4.0]"
+    def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Self: "`addcdiv` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.0]).addcdiv_(Tensor([3.0]), Tensor([2.0]), value=2).tolist()\n[4.0]"
+    def clamp_(self, min: Any = None, max: Any = None) -> Self: "`clamp` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([-3, 1, 9]).clamp_(0, 5).tolist()\n[0, 1, 5]"
+    def clamp_min_(self, min: Any) -> Self: "`clamp_min` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 5]).clamp_min_(3).tolist()\n[3, 5]"
+    def clamp_max_(self, max: Any) -> Self: "`clamp_max` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 5]).clamp_max_(3).tolist()\n[1, 3]"
+    def clip_(self, min: Any = None, max: Any = None) -> Self: "`clip` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([-3, 1, 9]).clip_(0, 5).tolist()\n[0, 1, 5]"
+    def copysign_(self, other: Any) -> Self: "`copysign` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.0, 2.0]).copysign_(Tensor([-0.0, 1.0])).tolist()\n[-1.0, 2.0]"
+    def hypot_(self, other: Any) -> Self: "`hypot` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([3.0, 3e30]).hypot_(Tensor([4.0, 4e30])).tolist()[0]\n5.0"
+    def atan2_(self, other: Any) -> Self: "`atan2` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).atan2_(Tensor([1.0])).tolist()\n[0.0]"
+    def arctan2_(self, other: Any) -> Self: "`arctan2` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).arctan2_(Tensor([1.0])).tolist()\n[0.0]"
+    def nextafter_(self, other: Any) -> Self: '`nextafter` written into this tensor\'s memory; returns the tensor.\n\n>>> Tensor([1.0, 0.0], dtype="float64").nextafter_(2.0).tolist()\n[1.0000000000000002, 5e-324]'
+    def ldexp_(self, other: Any) -> Self: "`ldexp` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.5, 3.0]).ldexp_(Tensor([4, -1])).tolist()\n[8.0, 1.5]"
+    def xlogy_(self, other: Any) -> Self: "`xlogy` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0, 1.0]).xlogy_(Tensor([0.0, 1.0])).tolist()\n[0.0, 0.0]"
+    def heaviside_(self, values: Any) -> Self: "`heaviside` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([-2.0, 0.0, 3.0]).heaviside_(0.5).tolist()\n[0.0, 0.5, 1.0]"
+    def gcd_(self, other: Any) -> Self: "`gcd` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([12, 0]).gcd_(Tensor([-18, 5])).tolist()\n[6, 5]"
+    def lcm_(self, other: Any) -> Self: "`lcm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([4, 0]).lcm_(Tensor([6, 5])).tolist()\n[12, 0]"
+    def bitwise_and_(self, other: Any) -> Self: "`bitwise_and` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([6]).bitwise_and_(3).tolist()\n[2]"
+    def bitwise_or_(self, other: Any) -> Self: "`bitwise_or` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([6]).bitwise_or_(3).tolist()\n[7]"
+    def bitwise_xor_(self, other: Any) -> Self: "`bitwise_xor` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([6]).bitwise_xor_(3).tolist()\n[5]"
+    def bitwise_not_(self) -> Self: "`bitwise_not` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0]).bitwise_not_().tolist()\n[-1]"
+    def bitwise_left_shift_(self, other: Any, reverse: builtins.bool = False) -> Self: "`bitwise_left_shift` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1]).bitwise_left_shift_(3).tolist()\n[8]"
+    def bitwise_right_shift_(self, other: Any, reverse: builtins.bool = False) -> Self: "`bitwise_right_shift` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([9]).bitwise_right_shift_(1).tolist()\n[4]"
+    def masked_fill_(self, mask: Tensor, value: Any) -> Self: "`masked_fill` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).masked_fill_(Tensor([True, False]), 9).tolist()\n[9, 2]"
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Self: "`masked_scatter` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).masked_scatter_(Tensor([True, False, True]), Tensor([7, 8])).tolist()\n[7, 2, 8]"
+    @overload
+    def index_add_(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: ConstType = 1) -> Self: "`index_add` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 1]).index_add_(0, Tensor([0, 0]), Tensor([2, 3])).tolist()\n[6, 1]"
+    @overload
+    def index_add_(self, *, axis: builtins.int, index: Tensor, source: Tensor, alpha: ConstType = 1) -> Self: ...
+    @overload
+    def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Self: "`index_copy` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).index_copy_(0, Tensor([2, 0]), Tensor([7, 8])).tolist()\n[8, 2, 7]"
+    @overload
+    def index_copy_(self, *, axis: builtins.int, index: Tensor, source: Tensor) -> Self: ...
+    @overload
+    def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Self: "`index_fill` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).index_fill_(0, Tensor([0, -1]), 9).tolist()\n[9, 2, 9]"
+    @overload
+    def index_fill_(self, *, axis: builtins.int, index: Tensor, value: Any) -> Self: ...
+    @overload
+    def index_reduce_(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Self: '`index_reduce` written into this tensor\'s memory; returns the tensor.\n\n>>> Tensor([1, 5]).index_reduce_(0, Tensor([0, 1]), Tensor([3, 3]), "amax").tolist()\n[3, 5]'
+    @overload
+    def index_reduce_(self, *, axis: builtins.int, index: Tensor, source: Tensor, reduce: str, include_self: builtins.bool = True) -> Self: ...
+    @overload
+    def scatter_(self, dim: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str | None = None) -> Self: "`scatter` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 0]).scatter_(0, Tensor([1]), Tensor([5])).tolist()\n[0, 5]"
+    @overload
+    def scatter_(self, *, axis: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str | None = None) -> Self: ...
+    @overload
+    def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor | builtins.float) -> Self: "`scatter_add` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 1]).scatter_add_(0, Tensor([1, 1]), Tensor([5, 6])).tolist()\n[0, 12]"
+    @overload
+    def scatter_add_(self, *, axis: builtins.int, index: Tensor, src: Tensor | builtins.float) -> Self: ...
+    @overload
+    def scatter_reduce_(self, dim: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str, *, include_self: builtins.bool = True) -> Self: '`scatter_reduce` written into this tensor\'s memory; returns the tensor.\n\n>>> Tensor([4, 1]).scatter_reduce_(0, Tensor([0, 1]), Tensor([3, 3]), "amax").tolist()\n[4, 3]'
+    @overload
+    def scatter_reduce_(self, *, axis: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str, include_self: builtins.bool = True) -> Self: ...
+    def put_(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Self: "`put` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).put_(Tensor([3, 0]), Tensor([8, 9])).tolist()\n[[9, 2], [3, 8]]"
+    def cumsum_(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Self: "`cumsum` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).cumsum_().tolist()\n[1, 3, 6]"
+    def cumprod_(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Self: "`cumprod` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).cumprod_().tolist()\n[1, 2, 6]"
+    def tril_(self, diagonal: builtins.int = 0) -> Self: "`tril` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).tril_().tolist()\n[[1, 0], [3, 4]]"
+    def triu_(self, diagonal: builtins.int = 0) -> Self: "`triu` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).triu_().tolist()\n[[1, 2], [0, 4]]"
+    def addmm_(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addmm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.ones(1, 1).addmm_(Tensor([[2.0]]), Tensor([[3.0]])).tolist()\n[[7.0]]"
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addmv` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1.0]).addmv_(Tensor([[2.0, 3.0]]), Tensor([1.0, 1.0])).tolist()\n[6.0]"
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addr` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(1, 2).addr_(Tensor([2.0]), Tensor([3.0, 4.0])).tolist()\n[[6.0, 8.0]]"
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addbmm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(1, 1).addbmm_(Tensor.ones(2, 1, 1), Tensor.ones(2, 1, 1)).tolist()\n[[2.0]]"
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`baddbmm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.ones(1, 1, 1).baddbmm_(Tensor([[[2.0]]]), Tensor([[[3.0]]])).tolist()\n[[[7.0]]]"

@@ -1,0 +1,74 @@
+"""Types in the signatures of methods: of axes and sizes, of subscripts, of several tensors as a result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from ..ir.index import sint
+
+Axis = int | Sequence[int] | None
+Several = int | Sequence[int]  #: of windows: one for all axes, or one for each
+Adaptive = int | Sequence[int | None]  #: of results: None leaves an axis as it is
+Pairs = tuple[tuple[int, int], ...]  #: (before, behind) for each axis
+T = TypeVar("T")  #: the class of the tensors in a tuple
+
+
+class Parsed(NamedTuple):
+    """An index taken apart.
+
+    Spans and steps of the axes, then new axes, dropped axes and tensors at axes of the rest.
+    """
+
+    spans: list[tuple[sint, sint]]
+    steps: list[int]
+    #: for each axis of the result before gathering: the axis of the source, or None for a new one
+    kept: list[int | None]
+    #: (place in `kept`, index tensor, whether the host has seen that it is in range)
+    tensors: list[tuple[int, Any, bool]]
+
+
+class QR(NamedTuple, Generic[T]):
+    """Q with orthonormal columns, R upper triangular."""
+
+    Q: T
+    R: T
+
+
+class SVD(NamedTuple, Generic[T]):
+    """Columns of U and rows of Vh are singular vectors, S the singular values from the greatest on."""
+
+    U: T
+    S: T
+    Vh: T
+
+
+class Eigh(NamedTuple, Generic[T]):
+    """Eigenvalues from the least on, and eigenvectors in columns."""
+
+    eigenvalues: T
+    eigenvectors: T
+
+
+class SignLog(NamedTuple, Generic[T]):
+    """The sign of a determinant, and the logarithm of its size."""
+
+    sign: T
+    logabsdet: T
+
+
+class LU(NamedTuple, Generic[T]):
+    """P·L·U: a permutation, a lower triangle with ones on its diagonal, an upper triangle."""
+
+    P: T
+    L: T
+    U: T
+
+
+class LeastSquares(NamedTuple, Generic[T]):
+    """What `lstsq` found: see there."""
+
+    solution: T
+    residuals: T
+    rank: T
+    singular_values: T

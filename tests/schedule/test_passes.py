@@ -1,0 +1,178 @@
+"""Each pass of planning on a tiny graph: what comes in, what goes out, as golden texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from lazygrad import Context, Tensor
+from lazygrad.ir import Ops, UOp
+from lazygrad.ir.rewrite import observe
+from lazygrad.ir.spec import PLAIN, SpecError, verify
+from lazygrad.schedule.graph import Asked
+from lazygrad.schedule.kernelize import clear_templates
+from lazygrad.schedule.plain import STEPS, plain
+from lazygrad.schedule.plan import PASSES, Pass, pass_observers
+from lazygrad.schedule.template import Template
+from lazygrad.schedule.text import asts_text, form_text
+from lazygrad.target import Memory, Target
+
+TARGET = Target("", vector_bytes=32, memory=Memory(caches=(48 << 10, 1 << 20)))
+
+
+def memory(*shape: int) -> Tensor:
+    return Tensor.empty(*shape, device="PYTHON").realize()
+
+
+# ---- passes: each with a tensor that is planned, perhaps beside others that are held
+
+
+def shared_by_two() -> Tensor:
+    return memory(4).shard(("PYTHON", "PYTHON:1"), axis=0) * 2
+
+
+def read_and_written() -> tuple[Tensor, ...]:
+    x = memory(4)
+    held = x + 1
+    return x.assign(memory(4)), held
+
+
+def another_number() -> Tensor:
+    first, second = ((memory(4) * number)[1:3] for number in (2.0, 3.0))
+    first.kernelize()
+    return second
+
+
+def shifted() -> Tensor:
+    x = memory(4)
+    return x[1:].assign(x[:-1])
+
+
+def written_out() -> Tensor:
+    x = memory(6, 4)
+    state = x[0]
+    for step in range(1, 6):
+        state = (state * 0.5 + x[step]).contiguous()
+    return state
+
+
+def exponentials_of_a_product() -> Tensor:
+    x = memory(64, 64)
+    return x.exp() @ x
+
+
+def mean_and_distance() -> Tensor:
+    x = memory(4, 8)
+    return x - x.mean(1, keepdim=True)
+
+
+PASSED: dict[str, Callable[[], Tensor | tuple[Tensor, ...]]] = {
+    "separate devices": shared_by_two,
+    "add readers": read_and_written,
+    "lift numbers": another_number,
+    "make plain": lambda: memory(4, 5, 6).detach().sum(2).sum(0),
+    "place": exponentials_of_a_product,
+    "choose memory": shifted,
+    "build kernels": mean_and_distance,
+    "share kernels": written_out,
+    "find inner memory": exponentials_of_a_product,
+}
+
+
+@contextmanager
+def observed() -> Iterator[dict[str, tuple[Pass, Any, Any]]]:
+    """The passes that run inside, by name, with what they were given and made last."""
+    seen: dict[str, tuple[Pass, Any, Any]] = {}
+
+    def see(step: Pass, before: Any, after: Any) -> None:
+        seen[step.name] = (step, before, after)
+
+    pass_observers.append(see)
+    try:
+        yield seen
+    finally:
+        pass_observers.remove(see)
+
+
+@pytest.mark.parametrize("name", PASSED)
+def test_pass(name, golden):
+    clear_templates()
+    with observed() as seen, Context(CHECK=1, FUSE=1, CHECK_INDEX=1):
+        asked = PASSED[name]()
+        (asked[0] if isinstance(asked, tuple) else asked).kernelize()
+    step, before, after = seen[name]
+    text = f"{step.name}: {step.promise}\n\n{form_text(before)}\n\nbecomes\n\n{form_text(after)}"
+    if name == "build kernels":
+        text += f"\n\n{asts_text(after)}"
+    assert golden(text)
+
+
+def test_every_pass_is_here():
+    assert list(PASSED) == [step.name for step in PASSES]
+    assert list(STEPPED) == [step.name for step in STEPS]
+
+
+# ---- what the walk of "make plain" does to nodes
+
+
+def joined() -> UOp:
+    parts = [memory(2).exp().uop, memory(2).exp().uop, memory(2).exp().uop]
+    return UOp(Ops.COPY, parts[0].dtype, (*parts, UOp(Ops.DEVICE, arg="PYTHON")))
+
+
+def gathered() -> UOp:
+    values, index = (memory(4) + 1).detach(), memory(3).cast("int")
+    return UOp(Ops.GATHER, values.uop.dtype, (values.uop, index.uop))
+
+
+STEPPED: dict[str, Callable[[], UOp]] = {
+    "sums of sums": lambda: memory(4, 5, 6).sum(2).T.sum(1).uop,
+    "joins": joined,
+    "memory": gathered,
+    "repeats": lambda: memory(3, 1).expand(3, 5).sum(1).uop,
+    "blocks": lambda: (memory(4, 1 << 17) @ memory(1 << 17, 4)).uop,
+    "parts": lambda: memory(1 << 22).sum().uop,
+}
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_step(name, golden):
+    asked = Asked.of([STEPPED[name]()])
+    places = []
+
+    def see(by: str, place: str, before: UOp, after: UOp) -> None:
+        places.append((by, place))
+
+    with observe(see):
+        made = plain(asked, TARGET)
+    verify(UOp.sink(*made.results), PLAIN)
+    promise = next(step.promise for step in STEPS if step.name == name)
+    assert name in [by for by, _ in places]
+    assert all("lazygrad/schedule/" in place.replace("\\", "/") for _, place in places)
+    assert golden(f"{name}: {promise}\n\n{form_text(asked)}\n\nbecomes\n\n{form_text(made)}")
+
+
+def test_check_refuses_what_is_not_plain():
+    with pytest.raises(SpecError, match="DETACH"):
+        verify(memory(4).exp().detach().uop, PLAIN)
+
+
+def test_passes_make_what_is_bound():
+    with observed() as seen:
+        value = memory(4) + 1
+        value.kernelize()
+    template = seen["find inner memory"][2]
+    assert isinstance(template, Template)
+    assert template.kernels[0].ast is value.uop.src[1].arg.ast
+
+
+def test_a_node_meets_a_table_once():
+    """A movement to the same shape is what is below it, which was rewritten when it was met."""
+    base, index = memory(4), memory(4).cast("int")
+    scatter = UOp(Ops.SCATTER, base.uop.dtype, (base.uop, index.uop, base.uop), Ops.ADD)
+    same = UOp(Ops.RESHAPE, scatter.dtype, (scatter,), (4,))
+    made = plain(Asked.of([same + same]), TARGET)
+    assert [node.op for node in made.order].count(Ops.CONTIGUOUS) == 1

@@ -206,6 +206,15 @@ def test_an_input_may_be_both_factors():
     assert "temp1[" in text
 
 
+def test_what_is_used_again_and_again_is_looked_at_once():
+    """Otherwise 40 squares of squares would be 2^40 looks."""
+    ast = product(64, 64, 64)
+    squares = ast.src[0].src[2].src[0]
+    for _ in range(40):
+        squares = squares * squares
+    assert chosen(sink(store(0, reduce(squares, Ops.ADD, 2)))) is not None
+
+
 def test_what_is_made_of_an_element_alone_is_done_while_packing():
     ast = product(64, 64, 64)
     half = const(0.5, (sums := ast.src[0].src[2].src[0]).src[1])

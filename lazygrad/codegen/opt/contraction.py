@@ -312,9 +312,13 @@ def _products(facts: Facts) -> int:
 def _masks(facts: Facts) -> list[frozenset[UOp]]:
     """For each condition that stays in the reduction, outside of what it loads, the loops it depends on."""
     found: dict[UOp, None] = {}
+    seen: set[UOp] = set()
     stack = [node.src[0] for node in facts.loops.sink.toposort() if node.op is Ops.REDUCE]
     while stack:
         node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
         if node.op is Ops.WHERE:
             found[node.src[0]] = None
         if node.op in ELEMENTWISE:

@@ -10,11 +10,11 @@ import functools
 import operator
 
 from ..dtype import DType, dtypes
+from ..ir.index import conjuncts
 from ..ir.ops import Ops
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.rewrite import graph_rewrite, same_value
 from ..ir.uop import UOp
-from ..simplify.validity import conjuncts
 
 
 def only_checked(condition: UOp, position: UOp) -> bool:

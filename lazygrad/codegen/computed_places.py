@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from ..dtype import DType, dtypes
 from ..ir import index
-from ..ir.index import FALSE, TRUE, sint
+from ..ir.index import FALSE, TRUE, conjuncts, sint
 from ..ir.ops import Ops
 from ..ir.rewrite import resolve
 from ..ir.uop import UOp
-from ..simplify.validity import conjuncts
 
 _INTEGER_OPS = frozenset((Ops.ADD, Ops.SUB, Ops.MUL))
 ZERO = index.const(0)

@@ -16,7 +16,7 @@ from typing import Any
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType, RangeArg
-from ..ir.index import FALSE, TRUE, sint
+from ..ir.index import FALSE, TRUE, conjuncts, sint
 from ..ir.nest import ranges_of
 from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import WORDS
@@ -24,7 +24,7 @@ from ..ir.rewrite import notify, resolve, watched
 from ..ir.uop import UOp
 from ..shape import Shape, shape_of, shape_text
 from ..simplify import fold
-from ..simplify.validity import beyond, conjuncts, simplified
+from ..simplify.validity import beyond, simplified
 from .axes import Store, arrange
 from .checks import only_checked
 from .computed_places import computed_place

@@ -258,7 +258,7 @@ def condition_text(valid: UOp, texts: dict[UOp, str]) -> str:
     low: dict[UOp, int] = {}
     high: dict[UOp, int] = {}
     others: list[UOp] = []
-    for condition in _conjuncts(valid):
+    for condition in index.conjuncts(valid):
         comparison, negated = condition, False
         if condition.op is Ops.CMPNE and condition.src[1] is index.TRUE:
             comparison, negated = condition.src[0], True
@@ -288,11 +288,12 @@ def condition_text(valid: UOp, texts: dict[UOp, str]) -> str:
 
 def is_condition(node: UOp) -> bool:
     """Whether a bool only compares addresses, or joins such comparisons."""
-    stack = [node]
+    stack, seen = [node], {node}
     while stack:
         condition = stack.pop()
         if condition.op in (Ops.AND, Ops.CMPNE) and condition.src[0].dtype is dtypes.bool:
-            stack.extend(condition.src)
+            stack.extend([source for source in condition.src if source not in seen])
+            seen.update(condition.src)
         elif condition.op is not Ops.CONST and not (condition.src and condition.src[0].dtype is dtypes.index):
             return False
     return True
@@ -304,16 +305,3 @@ def _tighten(x: UOp, low: dict[UOp, int], high: dict[UOp, int], limit: int, lowe
         low[x] = max(limit, low.get(x, limit))
     else:
         high[x] = min(limit, high.get(x, limit))
-
-
-def _conjuncts(valid: UOp) -> list[UOp]:
-    """The conditions that an AND of ANDs joins, in order."""
-    found: list[UOp] = []
-    stack = [valid]
-    while stack:
-        condition = stack.pop()
-        if condition.op is Ops.AND:
-            stack.extend(reversed(condition.src))
-        else:
-            found.append(condition)
-    return found

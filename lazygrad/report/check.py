@@ -302,8 +302,12 @@ def _conditions(index: UOp) -> list[tuple[UOp, UOp]]:
         return []
     found = []
     stack: list[tuple[UOp, tuple[UOp, ...]]] = [(index.src[0], ())]
+    seen: set[tuple[UOp, tuple[UOp, ...]]] = set()
     while stack:
-        node, views = stack.pop()
+        node, views = asked = stack.pop()
+        if asked in seen:
+            continue
+        seen.add(asked)
         if node.op is Ops.CHECK:
             stack.append((node.src[0], views))
         elif node.op is Ops.AND:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import AxisType, RangeArg
-from ..ir.index import FALSE, TRUE, Monomial, Terms
+from ..ir.index import FALSE, TRUE, Monomial, Terms, conjuncts
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
 
@@ -69,18 +69,6 @@ def _cost(valid: UOp, numbers: tuple[UOp, ...]) -> tuple[int, int]:
 
 
 # *** conjunctions
-
-
-def conjuncts(valid: UOp) -> list[UOp]:
-    """The conditions of a conjunction."""
-    conditions, stack = [], [valid]
-    while stack:
-        condition = stack.pop()
-        if condition.op is Ops.AND:
-            stack.extend(reversed(condition.src))
-        elif condition is not TRUE:
-            conditions.append(condition)
-    return conditions
 
 
 def without_implied(conditions: Iterable[UOp]) -> list[UOp]:

@@ -252,6 +252,17 @@ def test_the_order_of_terms_is_the_same_in_every_process():
     assert render(c * 3 + a + b * 84 + N + 5) == "(((((gidx1*84)+(gidx2*3))+gidx0)+n)+5)"
 
 
+def test_what_is_joined_with_itself_again_and_again_is_looked_at_once():
+    """Otherwise 60 times would be 2^60 looks."""
+    low, high = ix.const(1) < N, N < 4
+    joined = UOp(Ops.AND, dtypes.bool, (low, high))
+    for _ in range(60):
+        joined = UOp(Ops.AND, dtypes.bool, (joined, joined))
+    assert ix.conjuncts(joined) == [low, high]
+    assert ix.all_of([joined]) is ix.all_of([low, high])
+    assert ix.bounds_where(joined, N) == (1, 3)
+
+
 def test_all_of():
     p, q = a < 2, b < 3
     assert ix.all_of([]) is ix.TRUE

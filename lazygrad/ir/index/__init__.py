@@ -7,7 +7,7 @@ polynomial, so that equal sums are the same object, and `//` and `%` simplify by
 their bounds instead of by search.
 """
 
-from .atoms import FALSE, TRUE, as_index, as_sint, const, order_key, sint
+from .atoms import FALSE, TRUE, as_index, as_sint, conjuncts, const, order_key, sint
 from .bounds import bounds, bounds_where, note_bounds
 from .conditions import all_of, equal, less, less_equal, logical_not, maximum, minimum, not_equal, select
 from .division import add, floordiv, mod, sub
@@ -26,6 +26,7 @@ __all__ = [
     "bounds",
     "bounds_where",
     "build",
+    "conjuncts",
     "const",
     "equal",
     "evaluate",

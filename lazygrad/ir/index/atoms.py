@@ -33,6 +33,22 @@ def as_sint(value: UOp) -> sint:
     return value.arg if value.op is Ops.CONST else value
 
 
+def conjuncts(*conditions: UOp) -> list[UOp]:
+    """The conditions that ANDs of ANDs join, in order, each once, without TRUE."""
+    found: dict[UOp, None] = {}
+    seen: set[UOp] = set()  # an AND of one AND with itself, again and again, has few nodes and many paths
+    stack = list(conditions)[::-1]
+    while stack:
+        condition = stack.pop()
+        if condition.op is not Ops.AND:
+            found[condition] = None
+        elif condition not in seen:
+            seen.add(condition)
+            stack.extend(reversed(condition.src))
+    found.pop(TRUE, None)
+    return list(found)
+
+
 def order_key(node: UOp) -> str:
     """A text that orders atoms the same way everywhere: names first, a digest for anything deeper."""
     key = node.facts.get("order_key")

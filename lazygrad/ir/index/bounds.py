@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ...dtype import DType, dtypes
 from ..ops import Ops
 from ..uop import UOp
+from .atoms import conjuncts
 
 Bound = tuple[int, int]
 
@@ -71,12 +72,8 @@ def _bounds(node: UOp) -> tuple[int, int]:
 def bounds_where(condition: UOp, value: UOp) -> tuple[int, int]:
     """The bounds of an integer where a condition holds that compares it with constants."""
     low, high = least, most = bounds(value)
-    stack = [condition]
-    while stack:
-        node = stack.pop()
-        if node.op is Ops.AND:
-            stack.extend(node.src)
-        elif node.op in (Ops.CMPLT, Ops.CMPLE):
+    for node in conjuncts(condition):
+        if node.op in (Ops.CMPLT, Ops.CMPLE):
             strictly = node.op is Ops.CMPLT
             if node.src[0] is value and node.src[1].op is Ops.CONST:
                 high = min(high, bounds(node.src[1])[1] - strictly)

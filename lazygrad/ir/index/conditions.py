@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ...dtype import dtypes
 from ..ops import Ops
 from ..uop import UOp
-from .atoms import FALSE, TRUE, const, order_key
+from .atoms import FALSE, TRUE, conjuncts, const, order_key
 from .bounds import bounds
 from .division import add, sub, symbolic_bound
 from .polynomials import Terms, build, terms_of
@@ -87,17 +87,10 @@ def logical_not(condition: UOp) -> UOp:
 
 def all_of(conditions: Iterable[UOp]) -> UOp:
     """The conjunction, without repeats, in a fixed order; TRUE where it is empty."""
-    unique: dict[UOp, None] = {}
-    stack = list(conditions)[::-1]
-    while stack:
-        condition = stack.pop()
-        if condition.op is Ops.AND:
-            stack.extend(reversed(condition.src))
-        elif condition is FALSE:
-            return FALSE
-        elif condition is not TRUE:
-            unique[condition] = None
-    ordered = sorted(unique, key=order_key) if len(unique) > 1 else list(unique)
+    unique = conjuncts(*conditions)
+    if any(condition is FALSE for condition in unique):
+        return FALSE
+    ordered = sorted(unique, key=order_key) if len(unique) > 1 else unique
     result = TRUE
     for condition in ordered:
         result = condition if result is TRUE else UOp(Ops.AND, dtypes.bool, (result, condition))

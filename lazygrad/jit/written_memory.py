@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from ..device import Buffer
 from ..engine.realize import realize as realize_nodes
 from ..ir.ops import Ops
+from ..ir.rewrite import resolve
 from ..ir.uop import UOp
 from ..schedule.kernelize import planning
 from ..schedule.versions import buffer_of, effective, end_version
@@ -64,19 +65,11 @@ def readers_of(versions: set[UOp]) -> list[UOp]:
 
 
 def _reads(root: UOp, versions: set[UOp], known: dict[UOp, bool]) -> bool:
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        if node in known:
-            stack.pop()
-            continue
-        if node in versions or node.op is Ops.BUFFER:
-            known[node] = node in versions
-            continue
-        sources = [effective(source) for source in node.src]
-        waiting = [source for source in sources if source not in known]
-        if waiting:
-            stack.extend(waiting)
-        else:
-            known[node] = any(known[source] for source in sources)
-    return known[root]
+    def sources(node: UOp) -> list[UOp]:
+        ends = node in versions or node.op is Ops.BUFFER
+        return [] if ends else [effective(source) for source in node.src]
+
+    def reads(node: UOp) -> bool:
+        return node in versions or any(known[source] for source in sources(node))
+
+    return resolve(root, sources, reads, known)

@@ -10,6 +10,7 @@ from ..dtype import dtypes
 from ..ir.index import substitute
 from ..ir.ops import Ops
 from ..ir.reports import report_memory
+from ..ir.rewrite import resolve
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
@@ -102,28 +103,20 @@ class AstBuilder:
         return self._seen(source)
 
     def _fill(self, source: UOp) -> None:
-        """Build every inline node below, sources first; no recursion."""
-        stack = [below_movement(source)]
-        while stack:
-            node = stack[-1]
-            if node in self.values or not self._is_inline(node):
-                stack.pop()
-                continue
-            waiting = []
-            for below in node.src[1:] if node.op is Ops.ASSIGN else node.src:
-                under = below_movement(below)
-                if under not in self.values and self._is_inline(under):
-                    waiting.append(under)
-            if waiting:
-                waiting.reverse()
-                stack.extend(waiting)
-                continue
-            stack.pop()
-            self.values[node] = self._build(node)
-            if node in self.rows:
-                self.values[node] = UOp(Ops.STAGE, node.dtype, (self.values[node],), self.rows[node])
-            if "origin" in node.facts:
-                self.metadata[node.facts["origin"]] = None
+        """Build every inline node below, sources first."""
+        root = below_movement(source)
+        if self._is_inline(root):
+            resolve(root, self._inline_sources, self._built, self.values)
+
+    def _inline_sources(self, node: UOp) -> list[UOp]:
+        sources = node.src[1:] if node.op is Ops.ASSIGN else node.src
+        return [under for under in map(below_movement, sources) if self._is_inline(under)]
+
+    def _built(self, node: UOp) -> UOp:
+        made = self._build(node)
+        if "origin" in node.facts:
+            self.metadata[node.facts["origin"]] = None
+        return UOp(Ops.STAGE, node.dtype, (made,), self.rows[node]) if node in self.rows else made
 
     def _is_inline(self, node: UOp) -> bool:
         if node.op in (Ops.CONST, Ops.IOTA, Ops.DEVICE) or is_held(node) or node.dtype is dtypes.index:

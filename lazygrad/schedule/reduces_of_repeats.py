@@ -18,6 +18,7 @@ from ..gradient import filled
 from ..ir.args import ReduceArg
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.pattern import PatternMatcher, UPat
+from ..ir.rewrite import resolve
 from ..ir.uop import UOp, keep_origin
 from ..shape import base_and_tracker, shape_of, shrink
 
@@ -76,24 +77,17 @@ repeat_rules = PatternMatcher(
 def _once(node: UOp, axes: Sequence[int]) -> UOp:
     """The node with size 1 along axes: elementwise operations are done on what is left of their sources."""
     done: dict[UOp, UOp] = {}
-    stack = [node]
-    while stack:
-        top = stack[-1]
-        inner = top.op in ELEMENTWISE
-        waiting = [s for s in top.src if s not in done] if inner and top not in done else []
-        stack += waiting
-        if waiting:
-            continue
-        stack.pop()
-        if top in done:
-            continue
-        if inner:
-            done[top] = UOp(top.op, top.dtype, tuple([done[s] for s in top.src]), top.arg)
-            keep_origin(done[top], top)
-        else:
-            spans = [(0, 1) if axis in axes else (0, size) for axis, size in enumerate(shape_of(top))]
-            done[top] = shrink(top, spans)
-    return done[node]
+
+    def once(top: UOp) -> UOp:
+        if top.op not in ELEMENTWISE:
+            return shrink(
+                top, [(0, 1) if axis in axes else (0, size) for axis, size in enumerate(shape_of(top))]
+            )
+        made = UOp(top.op, top.dtype, tuple([done[s] for s in top.src]), top.arg)
+        keep_origin(made, top)
+        return made
+
+    return resolve(node, lambda top: top.src if top.op in ELEMENTWISE else (), once, done)
 
 
 def _is_exact(count: int, node: UOp) -> bool:

@@ -116,5 +116,6 @@ def test_random_kernels(device, monkeypatch):
         return made
 
     monkeypatch.setattr("lazygrad.codegen.vectorize.split_borders", counted)
-    assert check_random_kernels(device, range(2000, 2000 + {"CLANG": 4}.get(device, 40)))
+    split_ones = (2020, 2031, 2035)  # of the first forty; a C compiler takes its time
+    assert check_random_kernels(device, split_ones if device == "CLANG" else range(2000, 2040))
     assert not split or any(split)  # a processor with masks splits none

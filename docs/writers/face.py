@@ -21,6 +21,8 @@ from lazygrad import tensor
 from lazygrad.tensor import face, in_place, names
 from lazygrad.tensor.core import TensorCore
 
+from .signatures import parameter_list
+
 HEAD = '"""Written by `python docs/generate.py face` from the files of the families."""\n'
 Parameter = inspect.Parameter
 #: What stands in the stub itself.
@@ -106,15 +108,12 @@ def _signatures(signature: inspect.Signature, renamed: dict[str, str]) -> Iterat
 
 
 def _text(parameters: list[inspect.Parameter], result: str) -> str:
-    made, star = [], False
-    for p in parameters:
-        if p.kind is p.KEYWORD_ONLY and not star:
-            made.append("*")
-        star = star or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
-        text = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + p.name
-        text += "" if p.annotation is p.empty else f": {_qualified(p.annotation)}"
-        made.append(text if p.default is p.empty else f"{text} = {_default(p.default)}")
-    return f"({', '.join(made)}) -> {_qualified(result)}"
+    return f"({parameter_list(parameters, _after_name)}) -> {_qualified(result)}"
+
+
+def _after_name(p: inspect.Parameter) -> str:
+    kind = "" if p.annotation is p.empty else f": {_qualified(p.annotation)}"
+    return kind if p.default is p.empty else f"{kind} = {_default(p.default)}"
 
 
 def _qualified(annotation: str) -> str:

@@ -15,6 +15,7 @@ from lazygrad.tensor import in_place
 
 from .families import FAMILIES, Family
 from .methods import methods, methods_of
+from .signatures import parameter_list
 
 WRITTEN = "Written by `python docs/generate.py` from the docstrings, whose examples run as tests."
 
@@ -118,20 +119,9 @@ def _kind_of(name: str) -> str:
 def _signature(function: Any) -> str:
     found = inspect.signature(function)
     shown = [p for p in found.parameters.values() if p.name not in ("self", "cls")]
-    text = ", ".join(_parameters(shown))
+    text = parameter_list(shown, lambda p: "" if p.default is p.empty else f"={p.default!r}")
     result = str(found.return_annotation)
     return f"({text}) -> {result}" if result != "<class 'inspect._empty'>" else f"({text})"
-
-
-def _parameters(shown: list[inspect.Parameter]) -> list[str]:
-    made, star = [], False
-    for p in shown:
-        if p.kind is p.KEYWORD_ONLY and not star:
-            made.append("*")
-        star = star or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
-        text = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + p.name
-        made.append(text if p.default is p.empty else f"{text}={p.default!r}")
-    return made
 
 
 def _prose(text: str) -> list[str]:

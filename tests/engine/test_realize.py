@@ -114,26 +114,6 @@ def test_threads_have_flags_of_their_own():
 # ---- Ctrl-C
 
 
-@pytest.fixture
-def interrupted(monkeypatch):
-    """Ctrl-C once, in place of the n-th thing that runs."""
-
-    def interrupt(at: int) -> None:
-        run_item = realize.run_item
-        count = 0
-
-        def once(item) -> None:
-            nonlocal count
-            count += 1
-            if count == at:
-                raise KeyboardInterrupt
-            run_item(item)
-
-        monkeypatch.setattr(realize, "run_item", once)
-
-    return interrupt
-
-
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_an_interrupted_schedule_is_finished_later(interrupted, at):
     a = memory([1.0, 2.0])

@@ -25,6 +25,7 @@ def run_bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=PATIENCE)
 
 
+@pytest.mark.slow
 def test_every_case_runs():
     done = run_bench("compile", "--quick", "--json")
     assert done.returncode == 0, done.stderr
@@ -83,6 +84,7 @@ def test_predictions_beside_what_was_measured():
     assert "CPU_TARGET is native or one of aarch64" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes do not choose their cores here")
 def test_what_cores_are_worth():
     done = run_bench("cores", "--quick")
@@ -92,6 +94,7 @@ def test_what_cores_are_worth():
     assert done.stdout.count(" yes\n") == 6
 
 
+@pytest.mark.slow
 def test_speed_runs_beside_numpy_and_is_right(tmp_path):
     path = tmp_path / "speed.json"
     cases = ["--cases", "matmul 127", "gather", "--kernels"]

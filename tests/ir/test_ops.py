@@ -22,7 +22,7 @@ from lazygrad.ir.ops import (
     _round_fraction,
     execute,
 )
-from lazygrad.simplify.check import edge_values, fits
+from tests.simplify.sampling import edge_values, fits
 
 NUMPY = [d for d in ALL_DTYPES if d.fmt is not None]
 FLOATS = [d for d in NUMPY if dtypes.is_float(d)]

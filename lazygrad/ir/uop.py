@@ -11,7 +11,7 @@ import re
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any
 
 from ..dtype import ConstType, DType, cast_value, const_bits, dtypes
@@ -275,9 +275,17 @@ def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UO
     return node if _table.setdefault(key, ref) is ref else _settle(node, ref)
 
 
-def toposort(roots: Iterable[UOp]) -> list[UOp]:
-    """Every node below the roots, each after its sources; no recursion."""
-    done: set[UOp] = set()
+def toposort(
+    roots: Iterable[UOp],
+    below: Callable[[UOp], Sequence[UOp]] | None = None,
+    done: set[UOp] | None = None,
+) -> list[UOp]:
+    """Every node below the roots, each after its sources; no recursion.
+
+    below  what counts as a node's sources; None: all of them
+    done   nodes that were walked before: they and what is below them are left out; the walk adds to it
+    """
+    done = set() if done is None else done
     order: list[UOp] = []
     stack: list[UOp] = list(roots)[::-1]
     while stack:
@@ -285,7 +293,7 @@ def toposort(roots: Iterable[UOp]) -> list[UOp]:
         if node in done:
             stack.pop()
             continue
-        waiting = [s for s in node.src if s not in done]
+        waiting = [s for s in (node.src if below is None else below(node)) if s not in done]
         if waiting:
             waiting.reverse()
             stack.extend(waiting)

@@ -7,16 +7,17 @@ counts such a value once, and the kernel says so: its AST has a STAGE of the val
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from ..codegen.ranges import stride
 from ..ir.ops import ELEMENTWISE, OPS, Ops
 from ..ir.uop import UOp
-from ..shape.movement import base_and_tracker
+from ..ir.walks import reached
+from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
 from ..target import Target
-from .graph import below_movement, is_generated
+from .graph import is_generated
 from .in_memory import is_held
 from .indices import Indices, free_ranges, through
 
@@ -131,20 +132,25 @@ def work(node: UOp, at: Indices, r: UOp, stored: Container[UOp]) -> Work | None:
     """What depends on the loop along a row. None where something is read that is not neighbours in that loop:
     that is better brought in order by a kernel of its own.
     """
-    seen, stack, cost = {(node, at)}, [(node, at)], 0
-    while stack:
-        top, place = stack.pop()
-        cost += OPS[top.op].cost
+    scattered = False
+
+    def computed_from(item: tuple[UOp, Indices]) -> Iterator[tuple[UOp, Indices]]:
+        nonlocal scattered
+        top, place = item
         for source in top.src:
             base, tracker = base_and_tracker(source)
             if is_generated(base):
                 continue
             if base.op not in ELEMENTWISE or base in stored or is_held(base):
-                if stride(tracker.indexed(place)[0], r) not in (0, 1, -1):
-                    return None
+                scattered = scattered or stride(tracker.indexed(place)[0], r) not in (0, 1, -1)
                 continue
             below = place if source is base else through(tracker, place, shape_of(base))
-            if (base, below) not in seen and r in free_ranges(below):
-                seen.add((base, below))
-                stack.append((base, below))
-    return Work(cost, frozenset(base for base, _ in seen))
+            if r in free_ranges(below):
+                yield base, below
+
+    nodes: list[UOp] = []
+    for top, _ in reached([(node, at)], computed_from):
+        if scattered:
+            return None
+        nodes.append(top)
+    return None if scattered else Work(sum(OPS[top.op].cost for top in nodes), frozenset(nodes))

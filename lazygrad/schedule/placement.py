@@ -19,10 +19,10 @@ from ..ir.device import device_of
 from ..ir.index import as_index, const
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
-from ..shape.movement import base_and_tracker
+from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
 from ..target import Target
-from .graph import below_movement, is_generated
+from .graph import is_generated
 from .group import Group, most, numel
 from .in_memory import is_held
 from .indices import ANYWHERE, CONTINUES, Indices, free_ranges, size_of, through

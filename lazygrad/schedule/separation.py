@@ -7,13 +7,13 @@ needs of a source: how it lies, and its parts laid in another way.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
+from ..shape.movement import below_movement, moved
 from .collectives import each, fetch, is_multi, multi, on_each, part_of, spans_of, whole_spans
-from .graph import below_movement
 from .in_memory import is_held
 from .versions import effective, set_becomes
 
@@ -117,14 +117,7 @@ class Separation:
         lowest = chain[: expanded[-1] + 1]
         below = self.of(lowest[-1].src[0])
         value = on_each(below) if is_multi(below) else below
-        return each(value, functools.partial(_moved, moves=lowest)) if is_multi(value) else None
-
-
-def _moved(part: UOp, moves: Sequence[UOp]) -> UOp:
-    """Movements of a graph, the last one first, made on another node of the same shape."""
-    for move in reversed(moves):
-        part = move.replace(src=(part,))
-    return part
+        return each(value, functools.partial(moved, moves=lowest)) if is_multi(value) else None
 
 
 def _made_on_each(node: UOp) -> UOp:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..ir.ops import OPS, Kind, Ops
 from ..ir.uop import UOp
+from ..ir.walks import noted
 from .sizes import Shape, add, shape_text, sub
 
 #: (node, shapes of its sources) → its shape; None where this use of the op has none.
@@ -175,19 +176,8 @@ def shape_of(u: UOp) -> Shape:
 
 def shape_or_none(u: UOp) -> Shape | None:
     """The shape of a node's value, None for a node that has none."""
-    facts = u.facts
-    if "shape" in facts:
-        return facts["shape"]
-    stack = [u]
-    while stack:
-        node = stack[-1]
-        if "shape" in node.facts:
-            stack.pop()
-            continue
-        waiting = [s for s in node.src if "shape" not in s.facts]
-        if waiting:
-            stack.extend(waiting)
-        else:
-            stack.pop()
-            node.facts["shape"] = SHAPES[node.op](node, tuple(s.facts["shape"] for s in node.src))
-    return facts["shape"]
+    return u.facts["shape"] if "shape" in u.facts else noted(u, "shape", _shape)
+
+
+def _shape(u: UOp) -> Shape | None:
+    return SHAPES[u.op](u, tuple([s.facts["shape"] for s in u.src]))

@@ -25,7 +25,8 @@ from ..ir import index
 from ..ir.args import AxisType, RangeArg
 from ..ir.index import FALSE, TRUE, Monomial, Terms, conjuncts
 from ..ir.ops import COMPARISONS, Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, toposort
+from ..ir.walks import noted
 
 Interval = tuple[int, int]
 #: No limit. Sums of a few such numbers stay exact: Python's integers do not overflow.
@@ -106,10 +107,13 @@ def limits(valid: UOp, atoms: Sequence[UOp]) -> list[Interval] | None:
 def has_division(node: UOp) -> bool:
     """Whether the arithmetic of an index or a condition divides anywhere."""
     found = node.facts.get("has_division")
-    if found is None:
-        found = any(below.op in (Ops.IDIV, Ops.MOD) for below in _arithmetic((node,)))
-        node.facts["has_division"] = found
-    return found
+    return noted(node, "has_division", _divides_anywhere, _operands) if found is None else found
+
+
+def _divides_anywhere(node: UOp) -> bool:
+    if not _is_arithmetic(node):
+        return False
+    return node.op in (Ops.IDIV, Ops.MOD) or any(s.facts["has_division"] for s in node.src)
 
 
 def _length(condition: UOp) -> tuple[int, int]:
@@ -132,19 +136,13 @@ def _is_arithmetic(node: UOp) -> bool:
 _ARITHMETIC = frozenset((Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN, Ops.WHERE))
 
 
-def _arithmetic(roots: Iterable[UOp]) -> Iterator[UOp]:
+def _operands(node: UOp) -> tuple[UOp, ...]:
+    return node.src if _is_arithmetic(node) else ()
+
+
+def _arithmetic(roots: Iterable[UOp]) -> list[UOp]:
     """The nodes of index arithmetic at and below the roots, sources first, each once."""
-    seen: set[UOp] = set()
-    stack = [(root, False) for root in roots][::-1]
-    while stack:
-        node, ready = stack.pop()
-        if ready:
-            yield node
-        elif node not in seen:
-            seen.add(node)
-            if _is_arithmetic(node):
-                stack.append((node, True))
-                stack.extend((s, False) for s in reversed(node.src) if s not in seen)
+    return [node for node in toposort(roots, _operands) if _is_arithmetic(node)]
 
 
 def _substituted(roots: Sequence[UOp], mapping: dict[UOp, UOp]) -> list[UOp]:

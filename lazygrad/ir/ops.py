@@ -200,14 +200,6 @@ def _log_of_nonpositive(x: float) -> float:
     return -math.inf if x == 0 else math.nan
 
 
-def _nan(x: float) -> float:
-    return math.nan
-
-
-def _inf(x: float) -> float:
-    return math.inf
-
-
 def _fdiv(dtype: DType, a: float, b: float) -> float:
     if b == 0:
         return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
@@ -312,17 +304,13 @@ def _bool_or(operation: Callable[[Any, Any], Any], logical: Callable[[Any, Any],
     return lambda dtype, a, b: logical(a, b) if dtype.scalar_type is dtypes.bool else operation(a, b)
 
 
-def _erf(x: float) -> float:
-    return math.erf(x)
-
-
 def _plain(operation: Callable[[Any, Any], Any]) -> Meaning:
     return lambda dtype, a, b: operation(a, b)
 
 
 def _unary(
     function: Callable[[float], float],
-    at_error: Callable[[float], float] = _nan,
+    at_error: Callable[[float], float] = lambda x: math.nan,
     cost: int = 1,
     exact: bool = True,
 ) -> OpInfo:
@@ -347,14 +335,14 @@ OPS: dict[Ops, OpInfo] = {
     Ops.NEG: OpInfo(Kind.ELEMENTWISE, 1, _same, _neg),
     Ops.RECIP: _unary(lambda x: 1.0 / x, lambda x: math.copysign(math.inf, x), cost=4),
     Ops.SQRT: _unary(math.sqrt, cost=4),
-    Ops.EXP: _unary(math.exp, _inf, cost=12, exact=False),
+    Ops.EXP: _unary(math.exp, lambda x: math.inf, cost=12, exact=False),
     Ops.LOG: _unary(math.log, _log_of_nonpositive, cost=12, exact=False),
-    Ops.EXP2: _unary(lambda x: 2.0**x, _inf, cost=12, exact=False),
+    Ops.EXP2: _unary(lambda x: 2.0**x, lambda x: math.inf, cost=12, exact=False),
     Ops.LOG2: _unary(math.log2, _log_of_nonpositive, cost=12, exact=False),
     Ops.SIN: _unary(math.sin, cost=20, exact=False),
     Ops.COS: _unary(math.cos, cost=20, exact=False),
     Ops.TANH: _unary(math.tanh, cost=16, exact=False),
-    Ops.ERF: _unary(_erf, cost=20, exact=False),
+    Ops.ERF: _unary(math.erf, cost=20, exact=False),
     Ops.TRUNC: OpInfo(Kind.ELEMENTWISE, 1, _same, _trunc),
     Ops.ADD: _binary(
         _bool_or(operator.add, operator.or_), "+", identity=lambda d: cast_value(0, d), commutes=True
@@ -395,46 +383,12 @@ OPS: dict[Ops, OpInfo] = {
     Ops.GATHER: OpInfo(Kind.DATA, 2, _same),
     Ops.SCATTER: OpInfo(Kind.DATA, 3, _same),
     Ops.SORT: OpInfo(Kind.DATA, 1, _same),
-    **dict.fromkeys(
-        (
-            Ops.BUFFER,
-            Ops.BUFFER_VIEW,
-            Ops.MULTI,
-            Ops.BIND,
-            Ops.IOTA,
-            Ops.CONST,
-            Ops.VIEW,
-            Ops.LOAD,
-            Ops.STAGE,
-            Ops.DEFINE_VAR,
-            Ops.DEFINE_GLOBAL,
-            Ops.DEFINE_LOCAL,
-            Ops.DEFINE_ACC,
-            Ops.SPECIAL,
-            Ops.INDEX,
-            Ops.VECTORIZE,
-            Ops.GEP,
-            Ops.PACK,
-            Ops.DOT,
-        ),
-        _DATA,
-    ),
-    **dict.fromkeys(
-        (
-            Ops.SINK,
-            Ops.NOOP,
-            Ops.DEVICE,
-            Ops.UNIQUE,
-            Ops.KERNEL,
-            Ops.STORE,
-            Ops.RANGE,
-            Ops.ENDRANGE,
-            Ops.IF,
-            Ops.ENDIF,
-            Ops.BARRIER,
-        ),
-        _STRUCTURE,
-    ),
+    **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),
+    **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.INDEX, Ops.SPECIAL), _DATA),
+    **dict.fromkeys((Ops.DEFINE_VAR, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC), _DATA),
+    **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT), _DATA),
+    **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), _STRUCTURE),
+    **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER), _STRUCTURE),
 }
 
 

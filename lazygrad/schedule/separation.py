@@ -13,7 +13,7 @@ from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import below_movement, moved
-from .collectives import each, fetch, is_multi, multi, on_each, part_of, spans_of, whole_spans
+from .collectives import copies, each, fetch, is_multi, multi, on_each, part_of, spans_of, whole_spans
 from .in_memory import is_held
 from .versions import effective, set_becomes
 
@@ -88,7 +88,7 @@ class Separation:
         axis, devices = lead.arg
         value = self.of(source)
         if axis is None:
-            return list(on_each(value).src) if is_multi(value) else [value] * len(devices)
+            return list(copies(value, devices))
         spans = spans_of(lead)
         if is_multi(value) and value.arg.axis is not None:
             if value.arg.axis == axis and spans_of(value) == spans:
@@ -101,8 +101,8 @@ class Separation:
                     for span, device in zip(spans, devices, strict=True)
                 ]
             value = spread
-        copies = value.src if is_multi(value) else [value] * len(devices)
-        return [part_of(copy, axis, *span) for copy, span in zip(copies, spans, strict=True)]
+        each_whole = zip(copies(value, devices), spans, strict=True)
+        return [part_of(whole, axis, *span) for whole, span in each_whole]
 
     def _spread(self, source: UOp) -> UOp | None:
         """A value that was expanded, on each device: what was expanded is sent, and not what came of it."""

@@ -77,10 +77,10 @@ def arg_binds(node: UOp) -> tuple[UOp, ...]:
 
 def binds_of(arg: object) -> tuple[UOp, ...]:
     """The bound Variables in sizes, spans or a tracker."""
-    return tuple(dict.fromkeys(b for size in _sizes(arg) for b in size.toposort() if b.op is Ops.BIND))
+    return tuple(dict.fromkeys(b for size in sizes_in(arg) for b in size.toposort() if b.op is Ops.BIND))
 
 
-def _sizes(arg: object) -> Iterator[UOp]:
+def sizes_in(arg: object) -> Iterator[UOp]:
     """The symbolic sizes in an argument."""
     parts = [arg]
     while parts:

@@ -9,6 +9,7 @@ from ..device import Buffer
 from ..ir.ops import Ops
 from ..ir.uop import UOp, toposort
 from ..shape.movement import below_movement
+from .graph import sizes_in
 from .lifted_numbers import argument_name
 from .versions import below_looks, buffer_of, effective, memory_read
 
@@ -59,18 +60,10 @@ def variables_of(ast: UOp) -> list[UOp]:
     """The DEFINE_VARs of a kernel, by name: those of its sizes and views too."""
     found = ast.facts.get("variables")
     if found is None:
-        seen: dict[UOp, None] = {}
-        for node in ast.toposort():
-            if node.op is Ops.DEFINE_VAR:
-                seen[node] = None
-            elif node.op is Ops.VIEW:
-                for view in node.arg.views:
-                    parts = [*view.shape, *view.strides, view.offset]
-                    parts += [p for pair in view.mask or () for p in pair]
-                    for part in parts:
-                        if isinstance(part, UOp):
-                            seen.update((n, None) for n in part.toposort() if n.op is Ops.DEFINE_VAR)
-        found = ast.facts["variables"] = sorted(seen, key=lambda v: v.arg)
+        nodes = ast.toposort()
+        sizes = [size for node in nodes if node.op is Ops.VIEW for size in sizes_in(node.arg)]
+        variables = {node for node in (*nodes, *toposort(sizes)) if node.op is Ops.DEFINE_VAR}
+        found = ast.facts["variables"] = sorted(variables, key=lambda v: v.arg)
     return found
 
 

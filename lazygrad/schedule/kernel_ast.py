@@ -186,9 +186,7 @@ class AstBuilder:
     def _unbound(self, tracker: ShapeTracker) -> ShapeTracker:
         free, values = tracker.unbind()
         for variable, value in values.items():
-            self._variable(
-                UOp(Ops.BIND, variable.dtype, (variable, UOp.const(variable.dtype, value))), fixed=True
-            )
+            self._variable(variable.bind(value), fixed=True)
         return free
 
     def _variable(self, node: UOp, fixed: bool = False) -> UOp:

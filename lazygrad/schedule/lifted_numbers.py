@@ -158,15 +158,14 @@ def _lifted_constant(source: UOp, position: int) -> UOp:
 
 def _scalar(value: ConstType, dtype: DType, position: int) -> UOp:
     integer = dtype
-    number = value
+    number: Any = value
     if dtypes.is_float(dtype):
         integer = dtypes.int32 if dtype.itemsize == 4 else dtypes.int64
         bits = to_bits(value, dtype)
         number = bits - (1 << integer.itemsize * 8) if bits >> (integer.itemsize * 8 - 1) else bits
     low, high = int(dtypes.min(integer)), int(dtypes.max(integer))
     variable = UOp(Ops.DEFINE_VAR, dtypes.index, (), (f"{LIFTED}{position}", low, high))
-    bound = UOp(Ops.BIND, dtypes.index, (variable, UOp.const(dtypes.index, number)))
-    return UOp(Ops.CAST, integer, (bound,)).bitcast(dtype)
+    return UOp(Ops.CAST, integer, (variable.bind(number),)).bitcast(dtype)
 
 
 #: Names of lifted constants begin with this; in a kernel they are called const0, const1, ... as they are met.
@@ -240,4 +239,4 @@ def _lifted_offsets(node: UOp, position: int, lifted: frozenset[int]) -> Any:
 
 def _offset(value: int, position: int, greatest: int) -> UOp:
     variable = UOp(Ops.DEFINE_VAR, dtypes.index, (), (f"offset{position}", 0, greatest))
-    return UOp(Ops.BIND, dtypes.index, (variable, UOp.const(dtypes.index, value)))
+    return variable.bind(value)

@@ -100,7 +100,7 @@ def _with_arguments(ast: UOp, moving: list[int], places: tuple[int, ...]) -> tup
         reach = sum((n - 1) * max(s, 0) for n, s in sizes)
         variable = UOp(Ops.DEFINE_VAR, dtypes.index, (), (f"offset{len(binds)}", 0, size - 1 - reach))
         tracker = ShapeTracker((View.create(view.shape, view.strides, variable),))
-        binds.append(UOp(Ops.BIND, dtypes.index, (variable, UOp.const(dtypes.index, places[position]))))
+        binds.append(variable.bind(places[position]))
         return node.replace(src=(src[0], UOp(Ops.VIEW, dtypes.void, (), tracker), *src[2:]))
 
     made = transform(ast, moved, None)

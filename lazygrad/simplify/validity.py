@@ -90,7 +90,7 @@ def beyond(valid: UOp, known: UOp) -> UOp:
     if known is TRUE or valid is TRUE:
         return valid
     given = conjuncts(known)
-    facts = _Facts(f for c in given if (f := _fact_of(c)) is not None)
+    facts = _Facts(_facts_of(given))
     return index.all_of(
         c
         for c in conjuncts(valid)
@@ -100,7 +100,7 @@ def beyond(valid: UOp, known: UOp) -> UOp:
 
 def limits(valid: UOp, atoms: Sequence[UOp]) -> list[Interval] | None:
     """The least and greatest value of each atom where `valid` holds; None where it never does."""
-    facts = _Facts(f for c in conjuncts(valid) if (f := _fact_of(c)) is not None)
+    facts = _Facts(_facts_of(conjuncts(valid)))
     return None if valid is FALSE or facts.never else [facts.of_atom(atom) for atom in atoms]
 
 
@@ -187,6 +187,10 @@ def _fact_of(condition: UOp) -> Fact | None:
     if condition.op is Ops.CMPEQ:
         return Fact(terms, limit, limit)
     return Fact(terms, limit, FAR) if negated else Fact(terms, -FAR, limit - 1)
+
+
+def _facts_of(conditions: Iterable[UOp]) -> list[Fact]:
+    return [fact for condition in conditions if (fact := _fact_of(condition)) is not None]
 
 
 class _Facts:
@@ -312,8 +316,8 @@ class _Work:
     def run(self) -> bool:
         """Simplify as far as we can; False where the conditions never hold."""
         for _ in range(MAX_STEPS):
-            given = [f for c in self.conditions if (f := _fact_of(c)) is not None]
-            facts = _Facts((*given, *(self._lost(node, interval) for node, interval in self.known)))
+            lost = (self._lost(node, interval) for node, interval in self.known)
+            facts = _Facts((*_facts_of(self.conditions), *lost))
             if facts.never:
                 return False
             mapping = self._next(facts)

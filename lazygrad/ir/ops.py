@@ -13,12 +13,9 @@ import operator
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..dtype import ConstType, DType, cast_value, dtypes, truncate
-
-if TYPE_CHECKING:
-    from fractions import Fraction
 
 
 class Ops(enum.IntEnum):
@@ -263,9 +260,10 @@ def _mulacc(dtype: DType, a: Any, b: Any, c: Any) -> Any:
     from fractions import Fraction  # slow to import, and only float64 asks for it
 
     exact = Fraction(a) * Fraction(b) + Fraction(c)
-    if exact == 0:
-        return a * b + c  # for the sign of zero
-    return _round_fraction(exact, dtype)
+    try:
+        return float(exact) if exact else a * b + c  # which knows the sign of zero
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def _sum_to_odd(a: float, b: float) -> float:
@@ -279,20 +277,6 @@ def _sum_to_odd(a: float, b: float) -> float:
     if error and not struct.unpack("<q", struct.pack("<d", total))[0] & 1:
         return math.nextafter(total, math.copysign(math.inf, error))
     return total
-
-
-def _round_fraction(exact: Fraction, dtype: DType) -> float:
-    """The fraction rounded once, to nearest even, to a float type."""
-    info = dtypes.finfo(dtype)
-    magnitude, two = abs(exact), type(exact)(2)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    if two**exponent > magnitude:
-        exponent -= 1
-    exponent = max(exponent, 1 - info.bias)
-    step = two ** (exponent - info.mantissa_bits)
-    rounded = round(magnitude / step) * step
-    sign = -1.0 if exact < 0 else 1.0
-    return sign * (math.inf if rounded > info.max else float(rounded))
 
 
 def _neg(dtype: DType, x: Any) -> Any:
@@ -448,25 +432,21 @@ def bitcast_value(value: ConstType, source: DType, target: DType) -> ConstType:
     return from_bits(bits, target.scalar_type)
 
 
+#: Types whose bits are the first ones of a wider type's.
+_BEGINS = {dtypes.bfloat16: dtypes.float32, dtypes.fp8e5m2: dtypes.float16}
+
+
 def to_bits(value: ConstType, dtype: DType) -> int:
     """The bits of a value as an unsigned integer."""
     if dtype.fmt is not None:
         return int.from_bytes(struct.pack("<" + dtype.fmt, value), "little")
-    info = dtypes.finfo(dtype)
-    number = float(value)
-    sign = (1 << (info.bits - 1)) if math.copysign(1.0, number) < 0 else 0
-    if number != number:
-        return (1 << (info.bits - 1)) - 1 if dtype is dtypes.fp8e4m3 else sign | _nan_bits(info)
-    if math.isinf(number):
-        return sign | (((1 << info.exponent_bits) - 1) << info.mantissa_bits)
-    if number == 0:
-        return sign
-    exponent = max(math.frexp(number)[1] - 1, 1 - info.bias)
-    mantissa = int(abs(number) / 2.0 ** (exponent - info.mantissa_bits))
-    if mantissa >> info.mantissa_bits == 0:
-        return sign | mantissa  # subnormal
-    fraction = mantissa & ((1 << info.mantissa_bits) - 1)
-    return sign | ((exponent + info.bias) << info.mantissa_bits) | fraction
+    if dtype is dtypes.fp8e4m3:  # a half with one bit less for the exponent, and no infinity
+        if value != value:
+            return 0x7F
+        bits = to_bits(value / 256, dtypes.float16)
+        return bits >> 8 & 0x80 | bits >> 7 & 0x7F
+    wider = _BEGINS[dtype]
+    return to_bits(value, wider) >> (wider.itemsize - dtype.itemsize) * 8
 
 
 def from_bits(bits: int, dtype: DType) -> ConstType:
@@ -474,21 +454,9 @@ def from_bits(bits: int, dtype: DType) -> ConstType:
     if dtype.fmt is not None:
         value: ConstType = struct.unpack("<" + dtype.fmt, bits.to_bytes(dtype.itemsize, "little"))[0]
         return value
-    info = dtypes.finfo(dtype)
-    sign = -1.0 if bits >> (info.bits - 1) else 1.0
-    exponent = (bits >> info.mantissa_bits) & ((1 << info.exponent_bits) - 1)
-    mantissa = bits & ((1 << info.mantissa_bits) - 1)
-    if exponent == (1 << info.exponent_bits) - 1:
-        if dtype is dtypes.fp8e4m3:
-            if mantissa == (1 << info.mantissa_bits) - 1:
-                return math.nan
-        else:
-            return math.nan if mantissa else sign * math.inf
-    if exponent == 0:
-        return sign * mantissa * info.smallest_subnormal
-    return sign * (1.0 + mantissa * info.eps) * 2.0 ** (exponent - info.bias)
-
-
-def _nan_bits(info: Any) -> int:
-    bits: int = ((1 << info.exponent_bits) - 1) << info.mantissa_bits | 1 << (info.mantissa_bits - 1)
-    return bits
+    if dtype is dtypes.fp8e4m3:
+        if bits & 0x7F == 0x7F:
+            return math.nan
+        return from_bits((bits & 0x80) << 8 | (bits & 0x7F) << 7, dtypes.float16) * 256
+    wider = _BEGINS[dtype]
+    return from_bits(bits << (wider.itemsize - dtype.itemsize) * 8, wider)

@@ -49,19 +49,13 @@ class DType:
     ) -> None:
         if not (name.isidentifier() and name.isascii()):
             raise ValueError(f"the name of a dtype stands in generated text, and {name!r} is no identifier")
-        self._set("priority", priority)
-        self._set("itemsize", itemsize)
-        self._set("name", name)
-        self._set("fmt", fmt)
-        self._set("count", count)
-        self._set("scalar_type", scalar_type or self)
-        self._set("base", self)
-        self._set("_vecs", {})
-        self._set("_ptrs", {})
+        self._set(priority=priority, itemsize=itemsize, name=name, fmt=fmt, count=count)
+        self._set(scalar_type=scalar_type or self, base=self, _vecs={}, _ptrs={})
 
-    def _set(self, field: str, value: Any) -> None:
+    def _set(self, **fields: Any) -> None:
         """While it is made."""
-        object.__setattr__(self, field, value)
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)
 
     def __setattr__(self, field: str, value: Any) -> NoReturn:
         raise AttributeError(f"{self!r} is the same for all tensors: its {field} cannot be set")
@@ -122,10 +116,7 @@ class PtrDType(DType):
 
     def __init__(self, base: DType, size: int, local: bool, role: str) -> None:
         super().__init__(base.priority, base.itemsize, base.name, base.fmt, base.count, base.scalar_type)
-        self._set("base", base)
-        self._set("size", size)
-        self._set("local", local)
-        self._set("role", role)
+        self._set(base=base, size=size, local=local, role=role)
 
     def __repr__(self) -> str:
         more = ", local" if self.local else "" if self.role == "data" else f", {self.role}"
@@ -208,6 +199,7 @@ class dtypes(metaclass=_Defaults):
     double = float64
 
     fp8s = (fp8e4m3, fp8e5m2)
+    #: in the order in which they are tried as the type of a mix
     floats = (*fp8s, float16, bfloat16, float32, float64)
     uints = (uint8, uint16, uint32, uint64)
     sints = (int8, int16, int32, int64)
@@ -289,18 +281,14 @@ class dtypes(metaclass=_Defaults):
         raise TypeError(f"{value!r} is a {type(value).__name__}, not a number")
 
 
-_UNSIGNED = frozenset((dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64))
-_INTS = _UNSIGNED | {dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.index}
-_FLOATS = frozenset(
-    (dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
-)
+_UNSIGNED = frozenset(dtypes.uints)
+_INTS = frozenset((*dtypes.ints, dtypes.index))
+_FLOATS = frozenset(dtypes.floats)
 #: Every type a tensor may have, in promotion order.
-ALL_DTYPES: tuple[DType, ...] = tuple(
-    sorted(_FLOATS | (_INTS - {dtypes.index}) | {dtypes.bool}, key=lambda d: d.priority)
-)
+ALL_DTYPES: tuple[DType, ...] = tuple(sorted(dtypes.all, key=lambda d: d.priority))
 DTYPES_BY_NAME: dict[str, DType] = {
     **{d.name: d for d in (*ALL_DTYPES, dtypes.void, dtypes.index)},
-    **{n: d for n, d in vars(dtypes).items() if isinstance(d, DType)},
+    **dtypes.fields(),
 }
 
 
@@ -479,16 +467,12 @@ def least_upper_dtype(*found: DType) -> DType:
         return kinds.pop()
     floats = kinds & _FLOATS
     if floats:
-        return next(d for d in _WIDENING if all(d is f or d.itemsize > f.itemsize for f in floats))
+        return next(d for d in dtypes.floats if all(d is f or d.itemsize > f.itemsize for f in floats))
     signed, unsigned = kinds - _UNSIGNED - {dtypes.bool}, kinds & _UNSIGNED
     widest = max(kinds)
     if not signed or not unsigned or max(signed).itemsize > max(unsigned).itemsize:
         return max(signed) if signed else widest
     return {1: dtypes.int16, 2: dtypes.int32, 4: dtypes.int64, 8: dtypes.float32}[max(unsigned).itemsize]
-
-
-#: The float types in the order in which they are tried as the type of a mix.
-_WIDENING = (dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 
 
 def sum_acc_dtype(dtype: DType) -> DType:

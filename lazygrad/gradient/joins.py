@@ -49,9 +49,7 @@ def is_choice_of_two(node: UOp) -> bool:
     if any(source.op is not Ops.PAD for source in node.src) or condition.arg != first.arg:
         return False
     inner, size, other = (shape_of(source.src[0]) for source in node.src)
-    whole = condition.src[0]
-    while whole.op in MOVEMENT - {Ops.PAD}:
-        whole = whole.src[0]
+    whole = movement.below_movement(condition.src[0], MOVEMENT - {Ops.PAD})
     if whole.op is not Ops.CONST or whole.arg is not True or inner != size:
         return False
     axes = [i for i, amounts in enumerate(first.arg) if amounts != (0, 0)]

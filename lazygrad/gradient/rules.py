@@ -9,7 +9,7 @@ from typing import Final
 from ..dtype import dtypes
 from ..ir.device import device_of
 from ..ir.index import sint
-from ..ir.ops import Ops
+from ..ir.ops import COMPARISONS, Ops
 from ..ir.uop import UOp
 from ..shape import movement
 from ..shape.rules import shape_of
@@ -328,14 +328,9 @@ GRADIENTS: dict[Ops, Rule] = {
     # the first source is the value; its gradient is what the author of the Function says
     Ops.FUNCTION: lambda grad, node: node.arg.gradients(grad, node),
     # nothing flows through these
-    **dict.fromkeys(
-        (Ops.DETACH, Ops.BITCAST, Ops.IDIV, Ops.MOD, Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR), NO_GRADIENT
-    ),
-    Ops.SORT: NO_GRADIENT,
+    **dict.fromkeys((Ops.DETACH, Ops.BITCAST, Ops.IDIV, Ops.MOD, Ops.SORT), NO_GRADIENT),
+    **dict.fromkeys((Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, *COMPARISONS), NO_GRADIENT),
     Ops.CHECK: NO_GRADIENT,  # its values are indices, or whether they are good
-    **dict.fromkeys((Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE), NO_GRADIENT),
-    **dict.fromkeys(
-        (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.CONST, Ops.IOTA, Ops.BIND, Ops.DEFINE_VAR), NO_GRADIENT
-    ),
-    **dict.fromkeys((Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL), NO_GRADIENT),
+    **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL), NO_GRADIENT),
+    **dict.fromkeys((Ops.CONST, Ops.IOTA, Ops.BIND, Ops.DEFINE_VAR), NO_GRADIENT),
 }

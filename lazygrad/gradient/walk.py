@@ -87,9 +87,8 @@ def _must_cut(mask: _Mask | None, node: UOp, position: int) -> bool:
 
 
 def _is_finite_constant(node: UOp) -> bool:
-    while node.op in MOVEMENT:
-        node = node.src[0]
-    return node.op is Ops.CONST and math.isfinite(node.arg)
+    base = movement.below_movement(node)
+    return base.op is Ops.CONST and math.isfinite(base.arg)
 
 
 # *** the walk

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .args import Devices
 from .ops import Ops
 from .uop import UOp
+from .walks import noted
 
 
 def device_of(node: UOp) -> Devices | None:
@@ -12,34 +15,31 @@ def device_of(node: UOp) -> Devices | None:
 
     A tuple of devices for what is sharded over them, or copied on each.
     """
-    if "device" in node.facts:
-        return node.facts["device"]
-    stack = [node]
-    while stack:
-        top = stack[-1]
-        if "device" in top.facts:
-            stack.pop()
-        elif top.op is Ops.DEVICE:
-            top.facts["device"] = top.arg
-            stack.pop()
-        elif top.op is Ops.MULTI:
-            top.facts["device"] = top.arg.devices
-            stack.pop()
-        elif top.op is Ops.COPY:
-            top.facts["device"] = top.src[-1].arg
-            stack.pop()
-        else:
-            answer: Devices | None = None
-            for source in top.src:
-                if "device" not in source.facts:
-                    stack.append(source)
-                    break
-                answer = source.facts["device"]
-                if answer is not None:
-                    break
-            else:
-                answer = None
-            if stack[-1] is top:
-                top.facts["device"] = answer
-                stack.pop()
-    return node.facts["device"]
+    return node.facts["device"] if "device" in node.facts else noted(node, "device", _device, _asked)
+
+
+def _asked(node: UOp) -> tuple[UOp, ...]:
+    """The next source to ask; none where the op says the device, or a source that was asked has one."""
+    if node.op not in _SAY:
+        for source in node.src:
+            if "device" not in source.facts:
+                return (source,)
+            if source.facts["device"] is not None:
+                break
+    return ()
+
+
+def _device(node: UOp) -> Devices | None:
+    says = _SAY.get(node.op)
+    if says is not None:
+        return says(node)
+    found = (source.facts["device"] for source in node.src)
+    return next((device for device in found if device is not None), None)
+
+
+#: Ops whose nodes say where they are.
+_SAY: dict[Ops, Callable[[UOp], Devices]] = {
+    Ops.DEVICE: lambda node: node.arg,
+    Ops.MULTI: lambda node: node.arg.devices,
+    Ops.COPY: lambda node: node.src[-1].arg,
+}

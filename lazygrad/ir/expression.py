@@ -14,7 +14,9 @@ from ..dtype import ConstType, DType, dtypes, truncate
 from . import index
 from .args import AxisType
 from .ops import OPS, Ops
+from .rewrite import resolve
 from .uop import UOp
+from .walks import reached
 
 # *** constants and args
 
@@ -112,20 +114,13 @@ def _expressions(roots: Sequence[UOp], names: dict[UOp, str], loose: bool) -> di
 
 def write(roots: Sequence[UOp], texts: dict[UOp, str], binding: dict[UOp, int], loose: bool = True) -> None:
     """Add to `texts` the text of the roots and of all below them, to `binding` how tightly each one holds."""
-    stack = list(roots)
-    while stack:
-        node = stack[-1]
-        if node in texts:
-            stack.pop()
-            continue
-        waiting = [s for s in _written_sources(node) if s not in texts]
-        if waiting:
-            stack.extend(waiting)
-            continue
-        stack.pop()
-        text, strength = _expression(node, texts, binding, loose)
-        texts[node] = text if len(text) <= MAX_EXPRESSION else text[:MAX_EXPRESSION] + "…"
-        binding[node] = strength
+
+    def text_of(node: UOp) -> str:
+        text, binding[node] = _expression(node, texts, binding, loose)
+        return text if len(text) <= MAX_EXPRESSION else text[:MAX_EXPRESSION] + "…"
+
+    for root in roots:
+        resolve(root, _written_sources, text_of, texts)
 
 
 def _written_sources(node: UOp) -> tuple[UOp, ...]:
@@ -288,15 +283,16 @@ def condition_text(valid: UOp, texts: dict[UOp, str]) -> str:
 
 def is_condition(node: UOp) -> bool:
     """Whether a bool only compares addresses, or joins such comparisons."""
-    stack, seen = [node], {node}
-    while stack:
-        condition = stack.pop()
-        if condition.op in (Ops.AND, Ops.CMPNE) and condition.src[0].dtype is dtypes.bool:
-            stack.extend([source for source in condition.src if source not in seen])
-            seen.update(condition.src)
-        elif condition.op is not Ops.CONST and not (condition.src and condition.src[0].dtype is dtypes.index):
-            return False
-    return True
+    conditions = reached([node], lambda part: part.src if _joins_conditions(part) else ())
+    return all(
+        part.op is Ops.CONST or (bool(part.src) and part.src[0].dtype is dtypes.index)
+        for part in conditions
+        if not _joins_conditions(part)
+    )
+
+
+def _joins_conditions(node: UOp) -> bool:
+    return node.op in (Ops.AND, Ops.CMPNE) and node.src[0].dtype is dtypes.bool
 
 
 def _tighten(x: UOp, low: dict[UOp, int], high: dict[UOp, int], limit: int, lower: bool) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from .ops import Ops
 from .uop import UOp, toposort
+from .walks import noted, reached
 
 Ranges = frozenset[UOp]
 _NONE: Ranges = frozenset()
@@ -29,20 +30,12 @@ def ranges_of(node: UOp) -> Ranges:
     """The open ranges of a node: those below it, except what a REDUCE or STAGE below it has closed."""
     if node.op is Ops.RANGE:
         return _range_itself(node)
-    facts = node.facts
-    if "ranges" in facts:
-        return facts["ranges"]
-    stack = [node]
-    while stack:
-        below = stack[-1]
-        waiting = [s for s in below.src if "ranges" not in s.facts and s.op is not Ops.RANGE]
-        if waiting:
-            stack.extend(waiting)
-            continue
-        stack.pop()
-        if "ranges" not in below.facts:
-            below.facts["ranges"] = _ranges_of(below)
-    return facts["ranges"]
+    found = node.facts.get("ranges")
+    return noted(node, "ranges", _ranges_of, _asked) if found is None else found
+
+
+def _asked(node: UOp) -> list[UOp]:
+    return [source for source in node.src if source.op is not Ops.RANGE]
 
 
 def _range_itself(node: UOp) -> Ranges:
@@ -125,11 +118,7 @@ class Block:
 
     def walk(self) -> Iterable[Block]:
         """This Block and all inside it, outer before inner, in order."""
-        stack = [self]
-        while stack:
-            block = stack.pop()
-            yield block
-            stack.extend(item for item in reversed(block.items) if isinstance(item, Block))
+        return reached([self], lambda block: [item for item in block.items if isinstance(item, Block)])
 
 
 def output_ranges(nodes: Iterable[UOp]) -> list[UOp]:

@@ -13,12 +13,9 @@ import operator
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..dtype import ConstType, DType, cast_value, dtypes, truncate
-
-if TYPE_CHECKING:
-    from fractions import Fraction
 
 
 class Ops(enum.IntEnum):
@@ -200,14 +197,6 @@ def _log_of_nonpositive(x: float) -> float:
     return -math.inf if x == 0 else math.nan
 
 
-def _nan(x: float) -> float:
-    return math.nan
-
-
-def _inf(x: float) -> float:
-    return math.inf
-
-
 def _fdiv(dtype: DType, a: float, b: float) -> float:
     if b == 0:
         return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
@@ -271,9 +260,10 @@ def _mulacc(dtype: DType, a: Any, b: Any, c: Any) -> Any:
     from fractions import Fraction  # slow to import, and only float64 asks for it
 
     exact = Fraction(a) * Fraction(b) + Fraction(c)
-    if exact == 0:
-        return a * b + c  # for the sign of zero
-    return _round_fraction(exact, dtype)
+    try:
+        return float(exact) if exact else a * b + c  # which knows the sign of zero
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def _sum_to_odd(a: float, b: float) -> float:
@@ -289,20 +279,6 @@ def _sum_to_odd(a: float, b: float) -> float:
     return total
 
 
-def _round_fraction(exact: Fraction, dtype: DType) -> float:
-    """The fraction rounded once, to nearest even, to a float type."""
-    info = dtypes.finfo(dtype)
-    magnitude, two = abs(exact), type(exact)(2)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    if two**exponent > magnitude:
-        exponent -= 1
-    exponent = max(exponent, 1 - info.bias)
-    step = two ** (exponent - info.mantissa_bits)
-    rounded = round(magnitude / step) * step
-    sign = -1.0 if exact < 0 else 1.0
-    return sign * (math.inf if rounded > info.max else float(rounded))
-
-
 def _neg(dtype: DType, x: Any) -> Any:
     return (not x) if dtype.scalar_type is dtypes.bool else -x
 
@@ -312,17 +288,13 @@ def _bool_or(operation: Callable[[Any, Any], Any], logical: Callable[[Any, Any],
     return lambda dtype, a, b: logical(a, b) if dtype.scalar_type is dtypes.bool else operation(a, b)
 
 
-def _erf(x: float) -> float:
-    return math.erf(x)
-
-
 def _plain(operation: Callable[[Any, Any], Any]) -> Meaning:
     return lambda dtype, a, b: operation(a, b)
 
 
 def _unary(
     function: Callable[[float], float],
-    at_error: Callable[[float], float] = _nan,
+    at_error: Callable[[float], float] = lambda x: math.nan,
     cost: int = 1,
     exact: bool = True,
 ) -> OpInfo:
@@ -347,14 +319,14 @@ OPS: dict[Ops, OpInfo] = {
     Ops.NEG: OpInfo(Kind.ELEMENTWISE, 1, _same, _neg),
     Ops.RECIP: _unary(lambda x: 1.0 / x, lambda x: math.copysign(math.inf, x), cost=4),
     Ops.SQRT: _unary(math.sqrt, cost=4),
-    Ops.EXP: _unary(math.exp, _inf, cost=12, exact=False),
+    Ops.EXP: _unary(math.exp, lambda x: math.inf, cost=12, exact=False),
     Ops.LOG: _unary(math.log, _log_of_nonpositive, cost=12, exact=False),
-    Ops.EXP2: _unary(lambda x: 2.0**x, _inf, cost=12, exact=False),
+    Ops.EXP2: _unary(lambda x: 2.0**x, lambda x: math.inf, cost=12, exact=False),
     Ops.LOG2: _unary(math.log2, _log_of_nonpositive, cost=12, exact=False),
     Ops.SIN: _unary(math.sin, cost=20, exact=False),
     Ops.COS: _unary(math.cos, cost=20, exact=False),
     Ops.TANH: _unary(math.tanh, cost=16, exact=False),
-    Ops.ERF: _unary(_erf, cost=20, exact=False),
+    Ops.ERF: _unary(math.erf, cost=20, exact=False),
     Ops.TRUNC: OpInfo(Kind.ELEMENTWISE, 1, _same, _trunc),
     Ops.ADD: _binary(
         _bool_or(operator.add, operator.or_), "+", identity=lambda d: cast_value(0, d), commutes=True
@@ -395,46 +367,12 @@ OPS: dict[Ops, OpInfo] = {
     Ops.GATHER: OpInfo(Kind.DATA, 2, _same),
     Ops.SCATTER: OpInfo(Kind.DATA, 3, _same),
     Ops.SORT: OpInfo(Kind.DATA, 1, _same),
-    **dict.fromkeys(
-        (
-            Ops.BUFFER,
-            Ops.BUFFER_VIEW,
-            Ops.MULTI,
-            Ops.BIND,
-            Ops.IOTA,
-            Ops.CONST,
-            Ops.VIEW,
-            Ops.LOAD,
-            Ops.STAGE,
-            Ops.DEFINE_VAR,
-            Ops.DEFINE_GLOBAL,
-            Ops.DEFINE_LOCAL,
-            Ops.DEFINE_ACC,
-            Ops.SPECIAL,
-            Ops.INDEX,
-            Ops.VECTORIZE,
-            Ops.GEP,
-            Ops.PACK,
-            Ops.DOT,
-        ),
-        _DATA,
-    ),
-    **dict.fromkeys(
-        (
-            Ops.SINK,
-            Ops.NOOP,
-            Ops.DEVICE,
-            Ops.UNIQUE,
-            Ops.KERNEL,
-            Ops.STORE,
-            Ops.RANGE,
-            Ops.ENDRANGE,
-            Ops.IF,
-            Ops.ENDIF,
-            Ops.BARRIER,
-        ),
-        _STRUCTURE,
-    ),
+    **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),
+    **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.INDEX, Ops.SPECIAL), _DATA),
+    **dict.fromkeys((Ops.DEFINE_VAR, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC), _DATA),
+    **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT), _DATA),
+    **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), _STRUCTURE),
+    **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER), _STRUCTURE),
 }
 
 
@@ -494,25 +432,21 @@ def bitcast_value(value: ConstType, source: DType, target: DType) -> ConstType:
     return from_bits(bits, target.scalar_type)
 
 
+#: Types whose bits are the first ones of a wider type's.
+_BEGINS = {dtypes.bfloat16: dtypes.float32, dtypes.fp8e5m2: dtypes.float16}
+
+
 def to_bits(value: ConstType, dtype: DType) -> int:
     """The bits of a value as an unsigned integer."""
     if dtype.fmt is not None:
         return int.from_bytes(struct.pack("<" + dtype.fmt, value), "little")
-    info = dtypes.finfo(dtype)
-    number = float(value)
-    sign = (1 << (info.bits - 1)) if math.copysign(1.0, number) < 0 else 0
-    if number != number:
-        return (1 << (info.bits - 1)) - 1 if dtype is dtypes.fp8e4m3 else sign | _nan_bits(info)
-    if math.isinf(number):
-        return sign | (((1 << info.exponent_bits) - 1) << info.mantissa_bits)
-    if number == 0:
-        return sign
-    exponent = max(math.frexp(number)[1] - 1, 1 - info.bias)
-    mantissa = int(abs(number) / 2.0 ** (exponent - info.mantissa_bits))
-    if mantissa >> info.mantissa_bits == 0:
-        return sign | mantissa  # subnormal
-    fraction = mantissa & ((1 << info.mantissa_bits) - 1)
-    return sign | ((exponent + info.bias) << info.mantissa_bits) | fraction
+    if dtype is dtypes.fp8e4m3:  # a half with one bit less for the exponent, and no infinity
+        if value != value:
+            return 0x7F
+        bits = to_bits(value / 256, dtypes.float16)
+        return bits >> 8 & 0x80 | bits >> 7 & 0x7F
+    wider = _BEGINS[dtype]
+    return to_bits(value, wider) >> (wider.itemsize - dtype.itemsize) * 8
 
 
 def from_bits(bits: int, dtype: DType) -> ConstType:
@@ -520,21 +454,9 @@ def from_bits(bits: int, dtype: DType) -> ConstType:
     if dtype.fmt is not None:
         value: ConstType = struct.unpack("<" + dtype.fmt, bits.to_bytes(dtype.itemsize, "little"))[0]
         return value
-    info = dtypes.finfo(dtype)
-    sign = -1.0 if bits >> (info.bits - 1) else 1.0
-    exponent = (bits >> info.mantissa_bits) & ((1 << info.exponent_bits) - 1)
-    mantissa = bits & ((1 << info.mantissa_bits) - 1)
-    if exponent == (1 << info.exponent_bits) - 1:
-        if dtype is dtypes.fp8e4m3:
-            if mantissa == (1 << info.mantissa_bits) - 1:
-                return math.nan
-        else:
-            return math.nan if mantissa else sign * math.inf
-    if exponent == 0:
-        return sign * mantissa * info.smallest_subnormal
-    return sign * (1.0 + mantissa * info.eps) * 2.0 ** (exponent - info.bias)
-
-
-def _nan_bits(info: Any) -> int:
-    bits: int = ((1 << info.exponent_bits) - 1) << info.mantissa_bits | 1 << (info.mantissa_bits - 1)
-    return bits
+    if dtype is dtypes.fp8e4m3:
+        if bits & 0x7F == 0x7F:
+            return math.nan
+        return from_bits((bits & 0x80) << 8 | (bits & 0x7F) << 7, dtypes.float16) * 256
+    wider = _BEGINS[dtype]
+    return from_bits(bits << (wider.itemsize - dtype.itemsize) * 8, wider)

@@ -18,9 +18,11 @@ import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, Self
 
 from ..dtype import ConstType, DType, cast_value, const_bits, dtypes
+from . import arithmetic
+from .arithmetic import Arithmetic
 from .ops import COMMUTATIVE, OPS, Ops
 from .uop import UOp
 
@@ -37,7 +39,7 @@ def is_plain_const(node: UOp) -> bool:
     return all(view.mask is None for view in node.src[0].arg.views)
 
 
-class UPat:
+class UPat(Arithmetic):
     """A pattern: what a node must be like to match.
 
     op     an op, or a tuple of them; None = any
@@ -109,8 +111,11 @@ class UPat:
 
     # *** operators build patterns of operations
 
-    def alu(self, op: Ops, *others: Any) -> UPat:
-        return type(self)(op, src=(self, *map(_pattern, others)))
+    def alu(self, op: Ops, *others: Any) -> Self:
+        return type(self)(op, src=(self, *map(self._coerce, others)))
+
+    def _coerce(self, other: Any) -> Any:
+        return other if isinstance(other, UPat) else UPat.const(other)
 
     def cast(self, dtype: DType | Iterable[DType] | None = None, name: str | None = None) -> UPat:
         return type(self)(Ops.CAST, dtype, (self,), name=name)
@@ -120,78 +125,6 @@ class UPat:
 
     def where(self, yes: Any, no: Any) -> UPat:
         return self.alu(Ops.WHERE, yes, no)
-
-    def maximum(self, other: Any) -> UPat:
-        return self.alu(Ops.MAX, other)
-
-    def minimum(self, other: Any) -> UPat:
-        return self.alu(Ops.MIN, other)
-
-    def eq(self, other: Any) -> UPat:
-        return self.alu(Ops.CMPEQ, other)
-
-    def ne(self, other: Any) -> UPat:
-        return self.alu(Ops.CMPNE, other)
-
-    def __neg__(self) -> UPat:
-        return self.alu(Ops.NEG)
-
-    def __add__(self, other: Any) -> UPat:
-        return self.alu(Ops.ADD, other)
-
-    def __radd__(self, other: Any) -> UPat:
-        return _pattern(other).alu(Ops.ADD, self)
-
-    def __sub__(self, other: Any) -> UPat:
-        return self.alu(Ops.SUB, other)
-
-    def __rsub__(self, other: Any) -> UPat:
-        return _pattern(other).alu(Ops.SUB, self)
-
-    def __mul__(self, other: Any) -> UPat:
-        return self.alu(Ops.MUL, other)
-
-    def __rmul__(self, other: Any) -> UPat:
-        return _pattern(other).alu(Ops.MUL, self)
-
-    def __truediv__(self, other: Any) -> UPat:
-        return self.alu(Ops.FDIV, other)
-
-    def __rtruediv__(self, other: Any) -> UPat:
-        return _pattern(other).alu(Ops.FDIV, self)
-
-    def __floordiv__(self, other: Any) -> UPat:
-        return self.alu(Ops.IDIV, other)
-
-    def __mod__(self, other: Any) -> UPat:
-        return self.alu(Ops.MOD, other)
-
-    def __and__(self, other: Any) -> UPat:
-        return self.alu(Ops.AND, other)
-
-    def __or__(self, other: Any) -> UPat:
-        return self.alu(Ops.OR, other)
-
-    def __xor__(self, other: Any) -> UPat:
-        return self.alu(Ops.XOR, other)
-
-    def __lshift__(self, other: Any) -> UPat:
-        return self.alu(Ops.SHL, other)
-
-    def __rshift__(self, other: Any) -> UPat:
-        return self.alu(Ops.SHR, other)
-
-    def __lt__(self, other: Any) -> UPat:
-        return self.alu(Ops.CMPLT, other)
-
-    def __le__(self, other: Any) -> UPat:
-        return self.alu(Ops.CMPLE, other)
-
-    def __gt__(self, other: Any) -> UPat:
-        return _pattern(other).alu(Ops.CMPLT, self)
-
-    def __ge__(self, other: Any) -> UPat:
-        return _pattern(other).alu(Ops.CMPLE, self)
 
     # *** use
 
@@ -210,14 +143,10 @@ class UPat:
         return _pattern_text(self)
 
 
-def _pattern(value: Any) -> UPat:
-    return value if isinstance(value, UPat) else UPat.const(value)
-
-
 def _caller() -> tuple[str, int]:
-    """The file and line outside this module that is making a pattern."""
+    """The file and line that is making a pattern, outside of this module and of the operators."""
     frame = sys._getframe(2)
-    while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+    while frame.f_code.co_filename in (__file__, arithmetic.__file__) and frame.f_back is not None:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 

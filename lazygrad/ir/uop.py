@@ -11,11 +11,12 @@ import re
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any
 
 from ..dtype import ConstType, DType, cast_value, const_bits, dtypes
 from ..locks import table_lock
+from .arithmetic import Arithmetic
 from .facts import NodeFacts
 from .ops import OPS, Ops
 
@@ -74,7 +75,7 @@ class _Readers(threading.local):
 readers = _Readers()
 
 
-class UOp:
+class UOp(Arithmetic):
     """One operation. The same four fields give the same object.
 
     op     what is done, a row of the op table      src  the UOps it reads, in order
@@ -190,79 +191,6 @@ class UOp:
     def _coerce(self, other: UOp | ConstType) -> UOp:
         return other if isinstance(other, UOp) else self.const_like(other)
 
-    def __add__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.ADD, self._coerce(other))
-
-    def __radd__(self, other: UOp | ConstType) -> UOp:
-        return self._coerce(other).alu(Ops.ADD, self)
-
-    def __sub__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.SUB, self._coerce(other))
-
-    def __rsub__(self, other: UOp | ConstType) -> UOp:
-        return self._coerce(other).alu(Ops.SUB, self)
-
-    def __mul__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.MUL, self._coerce(other))
-
-    def __rmul__(self, other: UOp | ConstType) -> UOp:
-        return self._coerce(other).alu(Ops.MUL, self)
-
-    def __truediv__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.FDIV, self._coerce(other))
-
-    def __rtruediv__(self, other: UOp | ConstType) -> UOp:
-        return self._coerce(other).alu(Ops.FDIV, self)
-
-    def __floordiv__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.IDIV, self._coerce(other))
-
-    def __rfloordiv__(self, other: UOp | ConstType) -> UOp:
-        return self._coerce(other).alu(Ops.IDIV, self)
-
-    def __mod__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.MOD, self._coerce(other))
-
-    def __rmod__(self, other: UOp | ConstType) -> UOp:
-        return self._coerce(other).alu(Ops.MOD, self)
-
-    def __neg__(self) -> UOp:
-        return self.alu(Ops.NEG)
-
-    def __and__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.AND, self._coerce(other))
-
-    def __or__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.OR, self._coerce(other))
-
-    def __xor__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.XOR, self._coerce(other))
-
-    def __lshift__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.SHL, self._coerce(other))
-
-    def __rshift__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.SHR, self._coerce(other))
-
-    def __lt__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.CMPLT, self._coerce(other))
-
-    def __gt__(self, other: UOp | ConstType) -> UOp:
-        return self._coerce(other).alu(Ops.CMPLT, self)
-
-    def __le__(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.CMPLE, self._coerce(other))
-
-    def __ge__(self, other: UOp | ConstType) -> UOp:
-        return self._coerce(other).alu(Ops.CMPLE, self)
-
-    # `==` is identity (hash-consing); elementwise equality is spelled out.
-    def eq(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.CMPEQ, self._coerce(other))
-
-    def ne(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.CMPNE, self._coerce(other))
-
     def where(self, yes: UOp | ConstType, no: UOp | ConstType) -> UOp:
         """Elementwise `yes if self else no`; one of the two must be a UOp."""
         if not isinstance(yes, UOp):
@@ -270,21 +198,6 @@ class UOp:
                 raise TypeError("where needs a UOp for at least one of its two values")
             yes = no.const_like(yes)
         return self.alu(Ops.WHERE, yes, yes._coerce(no))
-
-    def maximum(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.MAX, self._coerce(other))
-
-    def minimum(self, other: UOp | ConstType) -> UOp:
-        return self.alu(Ops.MIN, self._coerce(other))
-
-    def reciprocal(self) -> UOp:
-        return self.alu(Ops.RECIP)
-
-    def sqrt(self) -> UOp:
-        return self.alu(Ops.SQRT)
-
-    def trunc(self) -> UOp:
-        return self.alu(Ops.TRUNC)
 
     def bind(self, value: int) -> UOp:
         """This Variable with its value for now; a value outside its bounds raises ValueError."""
@@ -362,9 +275,17 @@ def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UO
     return node if _table.setdefault(key, ref) is ref else _settle(node, ref)
 
 
-def toposort(roots: Iterable[UOp]) -> list[UOp]:
-    """Every node below the roots, each after its sources; no recursion."""
-    done: set[UOp] = set()
+def toposort(
+    roots: Iterable[UOp],
+    below: Callable[[UOp], Sequence[UOp]] | None = None,
+    done: set[UOp] | None = None,
+) -> list[UOp]:
+    """Every node below the roots, each after its sources; no recursion.
+
+    below  what counts as a node's sources; None: all of them
+    done   nodes that were walked before: they and what is below them are left out; the walk adds to it
+    """
+    done = set() if done is None else done
     order: list[UOp] = []
     stack: list[UOp] = list(roots)[::-1]
     while stack:
@@ -372,7 +293,7 @@ def toposort(roots: Iterable[UOp]) -> list[UOp]:
         if node in done:
             stack.pop()
             continue
-        waiting = [s for s in node.src if s not in done]
+        waiting = [s for s in (node.src if below is None else below(node)) if s not in done]
         if waiting:
             waiting.reverse()
             stack.extend(waiting)

@@ -11,9 +11,10 @@ from ..dtype import dtypes
 from ..ir.device import device_of
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
-from .graph import below_movement, binds_in_args, binds_of
+from .graph import binds_in_args, binds_of
 from .group import Group, numel
 from .in_memory import is_held
 from .kernel_ast import AstBuilder

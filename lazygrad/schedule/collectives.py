@@ -34,6 +34,11 @@ def is_multi(node: UOp) -> bool:
     return node.op is Ops.MULTI
 
 
+def by_rows(node: UOp, columns: Iterable[Sequence[UOp]], axis: int | None, devices: tuple[str, ...]) -> UOp:
+    """A node for each device, of that device's part of each source."""
+    return multi([node.replace(src=row) for row in zip(*columns, strict=True)], axis, devices)
+
+
 def each(value: UOp, function: Callable[[UOp], UOp], axis: int | None = None) -> UOp:
     """A function of each part; `axis` is the one that the results are parts along."""
     return multi([function(part) for part in value.src], axis, value.arg.devices)
@@ -120,6 +125,11 @@ def _one_after_another(pieces: Sequence[UOp], axis: int, device: str) -> UOp:
 def _stored(node: UOp) -> UOp:
     """What a COPY of several takes without a kernel on the device that it goes to."""
     return node if is_copied_as_it_is(node) else UOp(Ops.CONTIGUOUS, node.dtype, (node,))
+
+
+def copies(value: UOp, devices: Sequence[str]) -> Sequence[UOp]:
+    """All of a value for each device: of one that is plain, the value itself."""
+    return on_each(value).src if is_multi(value) else [value] * len(devices)
 
 
 def on_each(value: UOp) -> UOp:

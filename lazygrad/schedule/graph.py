@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..dtype import dtypes
 from ..ir.ops import MOVEMENT, Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, toposort
 from ..shape.movement import base_and_tracker
 from ..shape.tracker import ShapeTracker, unbound
 from .in_memory import HELD
@@ -25,27 +25,13 @@ def toposort_effective(roots: Iterable[UOp], done: set[UOp] | None = None, follo
     done    nodes that were walked before: they and what is below them are left out; the walk adds to it
     follow  False in a plain graph, whose nodes may be equal to nodes that have become something
     """
-    done = set() if done is None else done
-    order: list[UOp] = []
-    stack = [effective(root) if follow else root for root in roots]
-    stack.reverse()
-    while stack:
-        node = stack[-1]
-        if node not in done:
-            op = node.op
-            if op not in _LEAVES and not (op is Ops.ASSIGN and node.src[1].op is Ops.KERNEL):
-                waiting = len(stack)
-                for source in reversed(node.src):
-                    if follow and "becomes" in source.facts:
-                        source = effective(source)
-                    if source not in done:
-                        stack.append(source)
-                if len(stack) > waiting:
-                    continue
-            done.add(node)
-            order.append(node)
-        stack.pop()
-    return order
+
+    def sources(node: UOp) -> Sequence[UOp]:
+        if node.op in _LEAVES or (node.op is Ops.ASSIGN and node.src[1].op is Ops.KERNEL):
+            return ()
+        return [effective(s) if "becomes" in s.facts else s for s in node.src] if follow else node.src
+
+    return toposort([effective(root) if follow else root for root in roots], sources, done)
 
 
 @dataclass
@@ -91,10 +77,10 @@ def arg_binds(node: UOp) -> tuple[UOp, ...]:
 
 def binds_of(arg: object) -> tuple[UOp, ...]:
     """The bound Variables in sizes, spans or a tracker."""
-    return tuple(dict.fromkeys(b for size in _sizes(arg) for b in size.toposort() if b.op is Ops.BIND))
+    return tuple(dict.fromkeys(b for size in sizes_in(arg) for b in size.toposort() if b.op is Ops.BIND))
 
 
-def _sizes(arg: object) -> Iterator[UOp]:
+def sizes_in(arg: object) -> Iterator[UOp]:
     """The symbolic sizes in an argument."""
     parts = [arg]
     while parts:
@@ -129,13 +115,6 @@ def _unbound(arg: object) -> object:
     if isinstance(arg, ShapeTracker):
         return arg.unbind()[0]
     return unbound(arg, {}) if isinstance(arg, UOp) else arg
-
-
-def below_movement(node: UOp) -> UOp:
-    """The first node below that is no movement."""
-    while node.op in MOVEMENT:
-        node = node.src[0]
-    return node
 
 
 def is_generated(node: UOp) -> bool:

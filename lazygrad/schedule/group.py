@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from ..ir.args import AxisType, RangeArg
-from ..ir.index import as_index, bounds, const, sint
+from ..ir.index import as_index, const, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
+from ..shape.sizes import vmax
+from ..target import Target
 from .indices import Indices
 from .kept_rows import Rows
 
@@ -31,7 +35,9 @@ class Group:
         "stores",
     )
 
-    def __init__(self, number: int, shape: tuple[sint, ...], kind: str, device: str | None) -> None:
+    def __init__(
+        self, number: int, shape: tuple[sint, ...], kind: str, device: str | None, target: Target
+    ) -> None:
         self.id = number
         #: where it stores; None: of numbers alone, that no kernel of a device reads
         self.device = device
@@ -52,7 +58,7 @@ class Group:
         #: the loop that SCANs of this kernel run along, inside of all others
         self.scanned: UOp | None = None
         self.heavy = 0
-        self.rows = Rows(self.ranges)
+        self.rows = Rows(self.ranges, target)
         #: how many operations, and which memory, what it stores asks for
         self.ops, self.reads = 0, frozenset[UOp]()
         self.downstream = 1 << number
@@ -64,20 +70,10 @@ class Group:
         return all(size is whole or size == whole for size, whole in zip(shape, self.shape, strict=True))
 
     def points(self) -> int:
-        total = 1
-        for size in self.shape:
-            total *= most(size)
-        return total
-
-
-def most(size: sint) -> int:
-    """A size as a number: the greatest, where it is symbolic."""
-    return bounds(size)[1] if isinstance(size, UOp) else size
+        """How many turns its loops have."""
+        return math.prod(map(vmax, self.shape))
 
 
 def numel(node: UOp) -> int:
     """The (greatest) number of elements."""
-    total = 1
-    for size in shape_of(node):
-        total *= most(size)
-    return total
+    return math.prod(map(vmax, shape_of(node)))

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from ..device import Buffer
 from ..ir.ops import Ops
-from ..ir.uop import UOp
-from .graph import below_movement
+from ..ir.uop import UOp, toposort
+from ..shape.movement import below_movement
+from .graph import sizes_in
 from .lifted_numbers import argument_name
 from .versions import below_looks, buffer_of, effective, memory_read
 
@@ -59,51 +60,32 @@ def variables_of(ast: UOp) -> list[UOp]:
     """The DEFINE_VARs of a kernel, by name: those of its sizes and views too."""
     found = ast.facts.get("variables")
     if found is None:
-        seen: dict[UOp, None] = {}
-        for node in ast.toposort():
-            if node.op is Ops.DEFINE_VAR:
-                seen[node] = None
-            elif node.op is Ops.VIEW:
-                for view in node.arg.views:
-                    parts = [*view.shape, *view.strides, view.offset]
-                    parts += [p for pair in view.mask or () for p in pair]
-                    for part in parts:
-                        if isinstance(part, UOp):
-                            seen.update((n, None) for n in part.toposort() if n.op is Ops.DEFINE_VAR)
-        found = ast.facts["variables"] = sorted(seen, key=lambda v: v.arg)
+        nodes = ast.toposort()
+        sizes = [size for node in nodes if node.op is Ops.VIEW for size in sizes_in(node.arg)]
+        variables = {node for node in (*nodes, *toposort(sizes)) if node.op is Ops.DEFINE_VAR}
+        found = ast.facts["variables"] = sorted(variables, key=lambda v: v.arg)
     return found
 
 
 def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
     """The kernels below planned roots that have not run yet, each after what it needs."""
-    done: set[UOp] = set()
-    items: list[ScheduleItem] = []
-    stack: list[UOp] = []
-    for root in reversed(roots):
+    wanted: list[UOp] = []
+    for root in roots:
         root = effective(below_looks(root))
-        if root.op is Ops.MULTI:
-            stack.extend(effective(below_movement(part)) for part in reversed(root.src))
-        else:
-            stack.append(root)
-    while stack:
-        node = stack[-1]
-        if node in done or node.op not in (Ops.ASSIGN, Ops.KERNEL):
-            stack.pop()
-            continue
-        waiting = []
-        for source in node.src:
-            source = memory_read(source)  # a part is there when the whole is
-            if source.op in (Ops.ASSIGN, Ops.KERNEL) and source not in done:
-                waiting.append(source)
-        if waiting:
-            waiting.reverse()
-            stack.extend(waiting)
-            continue
-        stack.pop()
-        done.add(node)
-        if node.op is Ops.KERNEL:
-            items.append(item_of(node))
-    return items
+        several = root.op is Ops.MULTI
+        wanted += [effective(below_movement(part)) for part in root.src] if several else [root]
+    return [item_of(node) for node in toposort(wanted, _waits_for) if node.op is Ops.KERNEL]
+
+
+def _waits_for(node: UOp) -> list[UOp]:
+    """The kernels, and ASSIGNs of kernels, that have to run before one."""
+    if node.op not in _OPEN:
+        return []
+    memory = [memory_read(source) for source in node.src]  # a part is there when the whole is
+    return [source for source in memory if source.op in _OPEN]
+
+
+_OPEN = (Ops.ASSIGN, Ops.KERNEL)
 
 
 def item_of(kernel: UOp) -> ScheduleItem:

@@ -41,11 +41,7 @@ def joined(copy: UOp) -> UOp:
     return UOp(Ops.CONTIGUOUS, made.dtype, (made,))
 
 
-join_rules = PatternMatcher(
-    [
-        (UPat(Ops.COPY, src=(UPat(), UPat(), UPat(), ...), name="copy"), joined),
-    ]
-)
+join_rules = PatternMatcher([(UPat(Ops.COPY, src=(UPat(), UPat(), UPat(), ...), name="copy"), joined)])
 
 
 class _Alike:

@@ -7,21 +7,19 @@ counts such a value once, and the kernel says so: its AST has a STAGE of the val
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from ..codegen.ranges import stride
 from ..ir.ops import ELEMENTWISE, OPS, Ops
 from ..ir.uop import UOp
-from ..shape.movement import base_and_tracker
+from ..ir.walks import reached
+from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
 from ..target import Target
-from .graph import below_movement, is_generated
+from .graph import is_generated
 from .in_memory import is_held
 from .indices import Indices, free_ranges, through
-
-#: Operations from which on a value that two loops along a row need is kept: writing and reading it cost less.
-EXPENSIVE = 8
 
 
 class Row(NamedTuple):
@@ -35,11 +33,16 @@ class Row(NamedTuple):
 
 
 class Rows:
-    """What one kernel keeps: `kept` by value. `ranges`: the loops of its results."""
+    """What one kernel keeps: `kept` by value. `ranges`: the loops of its results.
 
-    __slots__ = ("fillings", "found", "kept", "outer", "own")
+    expensive  operations from which on a value that two loops along a row need is kept: those of writing it
+               and of reading it again
+    """
 
-    def __init__(self, ranges: Indices) -> None:
+    __slots__ = ("expensive", "fillings", "found", "kept", "outer", "own", "target")
+
+    def __init__(self, ranges: Indices, target: Target) -> None:
+        self.target, self.expensive = target, 2 * target.memory.hit
         loops = [r for r in ranges if r.op is Ops.RANGE]
         self.own = loops[-1] if loops else None
         self.outer = frozenset(loops[:-1])
@@ -47,9 +50,7 @@ class Rows:
         self.found: dict[UOp, Work | None] = {}
         self.fillings: set[UOp] = set()  # the loops that fill rows
 
-    def axis(
-        self, node: UOp, tuples: Mapping[Indices, int], target: Target, stored: Container[UOp]
-    ) -> int | None:
+    def axis(self, node: UOp, tuples: Mapping[Indices, int], stored: Container[UOp]) -> int | None:
         """The axis of a value along which the kernel's last loop, and others like it, need it, at the same
         place of all other axes; None where no row of it would be kept.
         """
@@ -57,9 +58,9 @@ class Rows:
         if len(tuples) < 2 or own is None or own.src[0].op is not Ops.CONST or node.op not in ELEMENTWISE:
             return None
         nbytes = own.src[0].arg * node.dtype.itemsize
-        if nbytes > target.row_bytes - sum(row.nbytes for row in self.kept.values()):
+        if nbytes > self.target.row_bytes - sum(row.nbytes for row in self.kept.values()):
             return None
-        if nbytes % target.vector_bytes and not target.has_masks:
+        if nbytes % self.target.vector_bytes and not self.target.has_masks:
             return None  # the last lanes would need another loop
         first, walks = next(iter(tuples)), {own, *self.fillings}
         found = {axis for at in tuples for axis, index in enumerate(at) if index in walks}
@@ -75,10 +76,10 @@ class Rows:
             at[axis] in self.outer for at in tuples
         ):
             return None
-        if not _may_be_expensive(node, stored):
+        if not _may_cost(self.expensive, node, stored):
             return None
         needed = self.found[node] = work(node, first, first[axis], stored)
-        return axis if needed is not None and needed.cost >= EXPENSIVE else None
+        return axis if needed is not None and needed.cost >= self.expensive else None
 
     def keep(self, node: UOp, at: Indices, axis: int, filling: UOp) -> Indices:
         """Keep rows of a value; returns where the loop `filling` computes it."""
@@ -100,24 +101,24 @@ class Rows:
         if row.nodes.isdisjoint(stored):
             return True  # all is computed that was said to be
         found = work(node, row.place, row.filling, stored)
-        return node not in stored and found is not None and found.cost >= EXPENSIVE
+        return node not in stored and found is not None and found.cost >= self.expensive
 
 
 def _without(indices: Indices, axis: int) -> Indices:
     return (*indices[:axis], *indices[axis + 1 :])
 
 
-def _may_be_expensive(node: UOp, stored: Container[UOp]) -> bool:
+def _may_cost(operations: int, node: UOp, stored: Container[UOp]) -> bool:
     """Whether a value could take so much work: a few steps, without the places at which it is computed."""
     cost, stack = 0, [node]
-    while stack and cost < EXPENSIVE:
+    while stack and cost < operations:
         top = stack.pop()
         cost += max(OPS[top.op].cost, 1)
         for source in top.src:
             base = below_movement(source)
             if base.op in ELEMENTWISE and base not in stored and not is_generated(base):
                 stack.append(base)
-    return cost >= EXPENSIVE
+    return cost >= operations
 
 
 class Work(NamedTuple):
@@ -131,20 +132,25 @@ def work(node: UOp, at: Indices, r: UOp, stored: Container[UOp]) -> Work | None:
     """What depends on the loop along a row. None where something is read that is not neighbours in that loop:
     that is better brought in order by a kernel of its own.
     """
-    seen, stack, cost = {(node, at)}, [(node, at)], 0
-    while stack:
-        top, place = stack.pop()
-        cost += OPS[top.op].cost
+    scattered = False
+
+    def computed_from(item: tuple[UOp, Indices]) -> Iterator[tuple[UOp, Indices]]:
+        nonlocal scattered
+        top, place = item
         for source in top.src:
             base, tracker = base_and_tracker(source)
             if is_generated(base):
                 continue
             if base.op not in ELEMENTWISE or base in stored or is_held(base):
-                if stride(tracker.indexed(place)[0], r) not in (0, 1, -1):
-                    return None
+                scattered = scattered or stride(tracker.indexed(place)[0], r) not in (0, 1, -1)
                 continue
             below = place if source is base else through(tracker, place, shape_of(base))
-            if (base, below) not in seen and r in free_ranges(below):
-                seen.add((base, below))
-                stack.append((base, below))
-    return Work(cost, frozenset(base for base, _ in seen))
+            if r in free_ranges(below):
+                yield base, below
+
+    nodes: list[UOp] = []
+    for top, _ in reached([(node, at)], computed_from):
+        if scattered:
+            return None
+        nodes.append(top)
+    return None if scattered else Work(sum(OPS[top.op].cost for top in nodes), frozenset(nodes))

@@ -10,12 +10,12 @@ from ..dtype import dtypes
 from ..ir.index import substitute
 from ..ir.ops import Ops
 from ..ir.reports import report_memory
-from ..ir.rewrite import resolve
+from ..ir.rewrite import resolve, transform
 from ..ir.uop import UOp
-from ..shape.movement import base_and_tracker
+from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
-from .graph import below_movement, binds_of
+from .graph import binds_of
 from .group import Group
 from .in_memory import is_held
 from .lifted_numbers import argument_name, with_constants
@@ -148,13 +148,11 @@ class AstBuilder:
         if not self.sites:
             return sink
         memory = report_memory(self.outputs + len(self.inputs), len(self.sites))
-        made: dict[UOp, UOp] = {}
-        for node in sink.toposort():
-            src = tuple([made[s] for s in node.src])
-            if node.op is Ops.CHECK:
-                src = (*src[:3], memory)
-            made[node] = node if src == node.src else node.replace(src=src)
-        return made[sink]
+
+        def reporting(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+            return node.replace(src=(*src[:3], memory)) if node.op is Ops.CHECK else None
+
+        return transform(sink, reporting, None)
 
     def _seen(self, source: UOp) -> UOp:
         if source.dtype is dtypes.index:
@@ -188,9 +186,7 @@ class AstBuilder:
     def _unbound(self, tracker: ShapeTracker) -> ShapeTracker:
         free, values = tracker.unbind()
         for variable, value in values.items():
-            self._variable(
-                UOp(Ops.BIND, variable.dtype, (variable, UOp.const(variable.dtype, value))), fixed=True
-            )
+            self._variable(variable.bind(value), fixed=True)
         return free
 
     def _variable(self, node: UOp, fixed: bool = False) -> UOp:

@@ -20,8 +20,9 @@ from ..ir.ops import MOVEMENT, Ops
 from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp, keep_origin
 from ..locks import uninterrupted
+from ..shape.movement import below_movement
 from ..shape.rules import shape_of
-from .graph import Asked, below_movement, binds_in_args, open_arg
+from .graph import Asked, binds_in_args, open_arg
 from .in_memory import is_held
 from .kernel_ast import Kernel
 from .lifted_numbers import (

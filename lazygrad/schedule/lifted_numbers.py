@@ -16,9 +16,10 @@ from typing import Any
 from ..device import Device
 from ..dtype import ConstType, DType, const_bits, dtypes
 from ..ir.device import device_of
-from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops, execute, to_bits
+from ..ir.ops import ELEMENTWISE, Ops, execute, to_bits
+from ..ir.rewrite import transform
 from ..ir.uop import UOp, keep_origin
-from ..shape.movement import base_and_tracker
+from ..shape.movement import base_and_tracker, below_movement, movements_on
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View
@@ -36,9 +37,8 @@ _FLOAT_USERS = (ELEMENTWISE - {Ops.CAST, Ops.BITCAST, Ops.POW}) | {Ops.ASSIGN}
 
 def constant_below(node: UOp) -> UOp | None:
     """The constant that a node is movements of; None where it is something else."""
-    while node.op in MOVEMENT:
-        node = node.src[0]
-    return node if node.op is Ops.CONST else None
+    base = below_movement(node)
+    return base if base.op is Ops.CONST else None
 
 
 def nameable(order: Iterable[UOp]) -> list[UOp]:
@@ -104,11 +104,8 @@ def constant_key(source: UOp) -> tuple[Any, ...]:
     """
     base, tracker = base_and_tracker(source)
     symbolic = any(isinstance(size, UOp) for size in tracker.shape)
-    movements = 0
-    while source.op in MOVEMENT:
-        source = source.src[0]
-        movements += 1
-    return base, base.dtype, tracker.unbind()[0] if symbolic else tracker, base.src, movements
+    moves, _ = movements_on(source)
+    return base, base.dtype, tracker.unbind()[0] if symbolic else tracker, base.src, len(moves)
 
 
 def open_value(node: UOp, place: int) -> Any:
@@ -161,15 +158,14 @@ def _lifted_constant(source: UOp, position: int) -> UOp:
 
 def _scalar(value: ConstType, dtype: DType, position: int) -> UOp:
     integer = dtype
-    number = value
+    number: Any = value
     if dtypes.is_float(dtype):
         integer = dtypes.int32 if dtype.itemsize == 4 else dtypes.int64
         bits = to_bits(value, dtype)
         number = bits - (1 << integer.itemsize * 8) if bits >> (integer.itemsize * 8 - 1) else bits
     low, high = int(dtypes.min(integer)), int(dtypes.max(integer))
     variable = UOp(Ops.DEFINE_VAR, dtypes.index, (), (f"{LIFTED}{position}", low, high))
-    bound = UOp(Ops.BIND, dtypes.index, (variable, UOp.const(dtypes.index, number)))
-    return UOp(Ops.CAST, integer, (bound,)).bitcast(dtype)
+    return UOp(Ops.CAST, integer, (variable.bind(number),)).bitcast(dtype)
 
 
 #: Names of lifted constants begin with this; in a kernel they are called const0, const1, ... as they are met.
@@ -203,22 +199,21 @@ def lifted_values(binds: Iterable[UOp]) -> tuple[tuple[str, int], ...]:
 
 def with_constants(ast: UOp, numbers: dict[str, int]) -> UOp:
     """A kernel's AST with lifted constants written in again."""
-    made: dict[UOp, UOp] = {}
     scalars: dict[UOp, ConstType] = {}
-    for node in ast.toposort():
-        below = scalars.get(node.src[0]) if node.src else None
+
+    def written(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         if node.op is Ops.DEFINE_VAR and node.arg[0] in numbers:
             scalars[node] = numbers[node.arg[0]]
-        elif below is None:
-            made[node] = node.replace(src=tuple(made[s] for s in node.src)) if node.src else node
-        elif node.op is Ops.VIEW:
-            made[node] = UOp(Ops.CONST, node.dtype, (UOp(Ops.VIEW, arg=node.arg),), below)
-        else:  # the bits of a float, or an integer of the right dtype
-            scalars[node] = execute(node.op, node.dtype, (below,), node.src[0].dtype)
-            made[node] = UOp(
-                Ops.CONST, node.dtype, (UOp(Ops.VIEW, arg=ShapeTracker.from_shape(())),), scalars[node]
-            )
-    return made[ast]
+        below = scalars.get(node.src[0]) if src else None
+        if below is None:
+            return None
+        if node.op is Ops.VIEW:
+            return UOp(Ops.CONST, node.dtype, (UOp(Ops.VIEW, arg=node.arg),), below)
+        # the bits of a float, or an integer of the right dtype
+        value = scalars[node] = execute(node.op, node.dtype, (below,), node.src[0].dtype)
+        return UOp(Ops.CONST, node.dtype, (UOp(Ops.VIEW, arg=ShapeTracker.from_shape(())),), value)
+
+    return transform(ast, written, None)
 
 
 def _lifted_offsets(node: UOp, position: int, lifted: frozenset[int]) -> Any:
@@ -244,4 +239,4 @@ def _lifted_offsets(node: UOp, position: int, lifted: frozenset[int]) -> Any:
 
 def _offset(value: int, position: int, greatest: int) -> UOp:
     variable = UOp(Ops.DEFINE_VAR, dtypes.index, (), (f"offset{position}", 0, greatest))
-    return UOp(Ops.BIND, dtypes.index, (variable, UOp.const(dtypes.index, value)))
+    return variable.bind(value)

@@ -15,10 +15,11 @@ from ..dtype import DType
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 from .collectives import even_spans, in_memory_of_its_own, is_multi, multi, part_of, spans_of
-from .graph import Asked, below_movement, toposort_effective
+from .graph import Asked, toposort_effective
 from .in_memory import is_held
 from .multi_rules import RULES
 from .separation import Separation, own

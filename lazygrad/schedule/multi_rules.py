@@ -23,7 +23,9 @@ from ..shape.rules import shape_of
 from ..shape.sizes import add, prod, sub
 from .collectives import (
     Span,
+    by_rows,
     combined,
+    copies,
     each,
     even_spans,
     fetch,
@@ -52,9 +54,12 @@ def _lead(sources: Iterable[UOp]) -> UOp:
 
 
 def _elementwise(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
-    lead = _lead(sources)
-    columns = [walk.parts_like(source, lead) for source in node.src]
-    return multi([node.replace(src=row) for row in zip(*columns, strict=True)], *lead.arg)
+    return _laid_like(walk, node, _lead(sources))
+
+
+def _laid_like(walk: Separation, node: UOp, lead: UOp) -> UOp:
+    """A node of parts that lie as those of the lead."""
+    return by_rows(node, [walk.parts_like(source, lead) for source in node.src], *lead.arg)
 
 
 def _unary(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
@@ -79,8 +84,7 @@ def _along_one_axis(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UO
     lead = _lead(sources)
     if lead.arg.axis in node.arg.axes:
         lead = on_each(lead)
-    columns = [walk.parts_like(source, lead) for source in node.src]
-    return multi([node.replace(src=row) for row in zip(*columns, strict=True)], *lead.arg)
+    return _laid_like(walk, node, lead)
 
 
 def _sort(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
@@ -210,10 +214,8 @@ def _gather(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     """Each device reads from all of the memory at its part of the places."""
     memory, index = sources
     devices = _lead(sources).arg.devices
-    copies = on_each(memory).src if is_multi(memory) else [memory] * len(devices)
-    places = index.src if is_multi(index) else [index] * len(devices)
-    parts = [node.replace(src=pair) for pair in zip(copies, places, strict=True)]
-    return multi(parts, index.arg.axis if is_multi(index) else None, devices)
+    places, axis = (index.src, index.arg.axis) if is_multi(index) else ([index] * len(devices), None)
+    return by_rows(node, [copies(memory, devices), places], axis, devices)
 
 
 def _scatter(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
@@ -225,13 +227,12 @@ def _scatter(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     devices = lead.arg.devices
     within = [source for source in (index, values) if is_multi(source) and source.arg.axis is not None]
     if node.arg is not Ops.ADD or not within:
-        whole = [list(on_each(s).src) if is_multi(s) else [s] * len(devices) for s in sources]
-        return multi([node.replace(src=row) for row in zip(*whole, strict=True)], None, devices)
+        return by_rows(node, [copies(source, devices) for source in sources], None, devices)
     places, amounts = (walk.parts_like(source, within[0]) for source in node.src[1:])
     zeros = filled(shape_of(node), node.dtype, 0)
     parts = [scatter(zeros, place, amount, Ops.ADD) for place, amount in zip(places, amounts, strict=True)]
     total = combined(parts, Ops.ADD, devices)
-    begun = on_each(base).src if is_multi(base) else [base] * len(devices)
+    begun = copies(base, devices)
     return multi([a.alu(Ops.ADD, b) for a, b in zip(begun, total.src, strict=True)], None, devices)
 
 
@@ -244,8 +245,8 @@ def _copy(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
         if is_multi(value):
             return multi([_fetched(walk, node, name) for name in target.arg], None, target.arg)
         first = in_memory_of_its_own(value, target.arg[0])
-        copies = [first, *(in_memory_of_its_own(first, name) for name in target.arg[1:])]
-        return multi(copies, None, target.arg)
+        others = [in_memory_of_its_own(first, name) for name in target.arg[1:]]
+        return multi([first, *others], None, target.arg)
     return _fetched(walk, node, target.arg)
 
 
@@ -273,9 +274,8 @@ def _join(walk: Separation, node: UOp, values: Sequence[UOp], target: UOp) -> UO
             f"values of {', '.join(lead.arg.devices)} joined in memory of {target.arg}: gather each first"
         )
     columns = [walk.parts_like(source, lead) for source in node.src[:-1]]
-    rows = zip(zip(*columns, strict=True), lead.arg.devices, strict=True)
-    parts = [node.replace(src=(*row, UOp(Ops.DEVICE, arg=name))) for row, name in rows]
-    return multi(parts, *lead.arg)
+    targets = [UOp(Ops.DEVICE, arg=name) for name in lead.arg.devices]
+    return by_rows(node, [*columns, targets], *lead.arg)
 
 
 def _assign(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:

@@ -7,12 +7,14 @@ places that differ become arguments, and the plan has one kernel that is called 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from ..dtype import dtypes
 from ..ir.ops import Ops
+from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View
@@ -85,23 +87,21 @@ def _without_places(ast: UOp) -> tuple[Any, tuple[int, ...]]:
 
 def _with_arguments(ast: UOp, moving: list[int], places: tuple[int, ...]) -> tuple[UOp, tuple[UOp, ...]]:
     """A kernel whose moving places are Variables, and these bound to what the places were."""
-    made: dict[UOp, UOp] = {}
     binds: list[UOp] = []
-    position = 0
-    for node in ast.toposort():
-        src = [made.get(source, source) for source in node.src]
+    positions = itertools.count()
+
+    def moved(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         view = _place(node)
-        if view is not None:
-            if position in moving:
-                name = f"offset{len(binds)}"
-                size = node.src[0].dtype.size  # type: ignore[attr-defined]
-                sizes: Any = zip(view.shape, view.strides, strict=True)
-                reach = sum((n - 1) * max(s, 0) for n, s in sizes)
-                variable = UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, 0, size - 1 - reach))
-                tracker = ShapeTracker((View.create(view.shape, view.strides, variable),))
-                src[1] = UOp(Ops.VIEW, dtypes.void, (), tracker)
-                value = UOp.const(dtypes.index, places[position])
-                binds.append(UOp(Ops.BIND, dtypes.index, (variable, value)))
-            position += 1
-        made[node] = node.replace(src=tuple(src)) if node.src else node
-    return made[ast], tuple(binds)
+        position = None if view is None else next(positions)
+        if view is None or position not in moving:
+            return None
+        size = node.src[0].dtype.size  # type: ignore[attr-defined]
+        sizes: Any = zip(view.shape, view.strides, strict=True)
+        reach = sum((n - 1) * max(s, 0) for n, s in sizes)
+        variable = UOp(Ops.DEFINE_VAR, dtypes.index, (), (f"offset{len(binds)}", 0, size - 1 - reach))
+        tracker = ShapeTracker((View.create(view.shape, view.strides, variable),))
+        binds.append(variable.bind(places[position]))
+        return node.replace(src=(src[0], UOp(Ops.VIEW, dtypes.void, (), tracker), *src[2:]))
+
+    made = transform(ast, moved, None)
+    return made, tuple(binds)

@@ -10,6 +10,7 @@ value a kernel computes anyway, once per point of its loops, becomes one more ou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -19,11 +20,12 @@ from ..ir.device import device_of
 from ..ir.index import as_index, const
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
-from ..shape.movement import base_and_tracker
+from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
+from ..shape.sizes import vmax
 from ..target import Target
-from .graph import below_movement, is_generated
-from .group import Group, most, numel
+from .graph import is_generated
+from .group import Group, numel
 from .in_memory import is_held
 from .indices import ANYWHERE, CONTINUES, Indices, free_ranges, size_of, through
 from .plain import PlainGraph
@@ -153,10 +155,8 @@ class Placement:
         if not free.isdisjoint(group.rows.fillings):
             return "a row is kept of what is made of this reduce"
         outputs = frozenset(r for r in group.ranges if r.op is Ops.RANGE)
-        work = count * (numel_of_source(node) // max(count, 1))
-        points = 1
-        for r in free:
-            points *= most(size_of(r))
+        work = count * (numel(node.src[0]) // max(count, 1))
+        points = math.prod(vmax(size_of(r)) for r in free)
         computed = points if free <= outputs else times  # loops that only some values need go inside
         if computed > count:
             return f"this reduce would be computed {computed / max(count, 1):.3g} times per element"
@@ -213,7 +213,7 @@ class Placement:
         found: dict[Group, int] = {}
         for group, tuples in self.uses[node].items():
             if len(tuples) > 1 and group.kind == "kernel" and group.scanned is None:
-                axis = group.rows.axis(node, tuples, self.target, self.must)
+                axis = group.rows.axis(node, tuples, self.must)
                 if axis is not None:
                     found[group] = axis
         return found
@@ -237,10 +237,7 @@ class Placement:
         ranges = sorted(
             (r for r in group.order if r in group.ranges), key=lambda r: (r not in outer, r.arg.id)
         )
-        times = 1
-        for r in ranges:
-            times *= most(size_of(r))
-            group.order[r] = times
+        _nest(group, ranges)
 
     # *** storing
 
@@ -263,12 +260,8 @@ class Placement:
         device = (
             next((group.device for group in uses), None) if device_of(node) is None else device_name(node)
         )
-        group = Group(len(self.groups), shape, kind, device)
-        times = 1
-        for r in group.ranges:
-            if r.op is Ops.RANGE:
-                times *= most(size_of(r))
-                group.order[r] = times
+        group = Group(len(self.groups), shape, kind, device, self.target)
+        _nest(group, [r for r in group.ranges if r.op is Ops.RANGE])
         self.groups.append(group)
         self._take(node, group)
         for consumer in uses:  # nothing comes before a new group yet
@@ -351,14 +344,11 @@ class Placement:
             return
         if op is Ops.SCAN:
             self._claim(group, indices[node.arg.axes[0]])
-        if op is Ops.GATHER:
-            self._use(node.src[0], group, None, times)
-            self._use(node.src[1], group, indices, times)
-            return
-        if op is Ops.SCATTER:
-            self._use(node.src[0], group, None, times)
-            self._use(node.src[1], group, indices, times)
-            self._use(node.src[2], group, indices, times)
+        if op in (Ops.GATHER, Ops.SCATTER):
+            memory, *values = node.src
+            self._use(memory, group, None, times)
+            for value in values:
+                self._use(value, group, indices, times)
             return
         if op is Ops.ASSIGN:
             self._use(node.src[1], group, indices, times)
@@ -409,14 +399,18 @@ class Placement:
                 continue
             self.counter += 1
             r = UOp(Ops.RANGE, const(0).dtype, (as_index(size),), RangeArg(-self.counter, AxisType.REDUCE))
-            outer *= most(size)
+            outer *= vmax(size)
             group.order[r] = outer
             inside[axis] = r
         return tuple(inside), outer
 
 
-def numel_of_source(node: UOp) -> int:
-    return numel(node.src[0])
+def _nest(group: Group, ranges: Iterable[UOp]) -> None:
+    """Note how often each loop runs, one inside the other."""
+    times = 1
+    for r in ranges:
+        times *= vmax(size_of(r))
+        group.order[r] = times
 
 
 def _widens_memory(node: UOp) -> bool:

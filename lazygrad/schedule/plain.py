@@ -15,9 +15,9 @@ from ..ir.ops import MOVEMENT, Ops
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.rewrite import rewrite_node
 from ..ir.uop import UOp, keep_origin
-from ..shape.movement import base_and_tracker, reshape
+from ..shape.movement import base_and_tracker, below_movement, reshape
 from ..target import Target
-from .graph import Asked, below_movement, is_generated, toposort_effective
+from .graph import Asked, is_generated, toposort_effective
 from .in_memory import in_order, is_held, is_whole
 from .joins import join_rules
 from .reduces import LINKS, Chain, Chains, sum_rules

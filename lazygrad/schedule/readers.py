@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..ir.ops import Ops
 from ..ir.uop import UOp
-from .graph import Asked, below_movement, toposort_effective
+from ..ir.walks import reached
+from ..shape.movement import below_movement
+from .graph import Asked, toposort_effective
 from .in_memory import is_held
 from .multi import on_several, separated
 from .versions import below_looks, effective, latest, memory_read
@@ -58,19 +60,11 @@ def _readers_of_ended(
     everything = order + toposort_effective(others, set(order))
     reads: dict[UOp, bool] = {}
     waiting: dict[UOp, list[UOp]] = {}
-    stack: list[UOp] = [n for n in everything if is_held(n) and n.op is Ops.ASSIGN]
-    seen: set[UOp] = set()
-    while stack:  # kernels that are planned already
-        assign = stack.pop()
-        if assign in seen:
-            continue
-        seen.add(assign)
-        for source in assign.src[1].src:
-            below = memory_read(source)
-            if below in ended:
-                waiting.setdefault(below, []).append(assign)
-            if below.op is Ops.ASSIGN:
-                stack.append(below)
+    planned = [node for node in everything if is_held(node) and node.op is Ops.ASSIGN]
+    for assign in reached(planned, lambda node: [m for m in _reads(node) if m.op is Ops.ASSIGN]):
+        for memory in _reads(assign):
+            if memory in ended:
+                waiting.setdefault(memory, []).append(assign)
     for node in everything:
         touched = node in ended
         if not touched and not is_held(node):
@@ -81,6 +75,11 @@ def _readers_of_ended(
     asked = set(wanted)
     readers = dict.fromkeys(p for p in others if reads[p] and p not in asked and not is_held(p))
     return list(readers), waiting
+
+
+def _reads(assign: UOp) -> list[UOp]:
+    """The memory that the kernel of a planned ASSIGN reads."""
+    return [memory_read(source) for source in assign.src[1].src]
 
 
 def _open_or_planned(node: UOp) -> list[UOp]:

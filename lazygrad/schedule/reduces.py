@@ -89,11 +89,7 @@ def as_one(top: UOp, ctx: Chain) -> UOp | None:
 
 
 #: Of the node in which a Chain ends, as it is asked for: who reads a link is not known of plain nodes.
-sum_rules = PatternMatcher(
-    [
-        (UPat(tuple(LINKS), name="top"), as_one),
-    ]
-)
+sum_rules = PatternMatcher([(UPat(tuple(LINKS), name="top"), as_one)])
 
 
 def _one_reduction(links: Sequence[UOp], source: UOp) -> UOp | None:

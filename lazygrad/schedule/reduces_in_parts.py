@@ -67,11 +67,7 @@ def in_parts(node: UOp, target: Target) -> UOp:
 
 
 #: For what runs on a Target.
-part_rules = PatternMatcher(
-    [
-        (UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_parts(node, ctx)),
-    ]
-)
+part_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_parts(node, ctx))])
 
 
 def _beside(sizes: Sequence[int], axes: Sequence[int]) -> int:

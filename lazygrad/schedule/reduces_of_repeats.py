@@ -20,6 +20,7 @@ from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.rewrite import resolve
 from ..ir.uop import UOp, keep_origin
+from ..ir.walks import noted
 from ..shape import base_and_tracker, shape_of, shrink
 
 #: Combined with itself, a value stays what it is.
@@ -87,7 +88,7 @@ def _once(node: UOp, axes: Sequence[int]) -> UOp:
         keep_origin(made, top)
         return made
 
-    return resolve(node, lambda top: top.src if top.op in ELEMENTWISE else (), once, done)
+    return resolve(node, _computed_from, once, done)
 
 
 def _is_exact(count: int, node: UOp) -> bool:
@@ -112,16 +113,12 @@ def _power(value: UOp, count: int) -> UOp:
 
 def axes_of_repeats(node: UOp) -> frozenset[int]:
     """The axes of known size along which all elements of a node are certainly the same, cached on it."""
-    waiting = [node]
-    while "repeated_axes" not in node.facts:
-        top = waiting[-1]
-        below = [s for s in top.src if "repeated_axes" not in s.facts] if top.op in ELEMENTWISE else []
-        if below:
-            waiting += below
-        else:
-            waiting.pop()
-            top.facts["repeated_axes"] = _axes_of_repeats(top)
-    return node.facts["repeated_axes"]
+    found = node.facts.get("repeated_axes")
+    return noted(node, "repeated_axes", _axes_of_repeats, _computed_from) if found is None else found
+
+
+def _computed_from(node: UOp) -> tuple[UOp, ...]:
+    return node.src if node.op in ELEMENTWISE else ()
 
 
 def _axes_of_repeats(node: UOp) -> frozenset[int]:

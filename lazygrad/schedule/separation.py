@@ -7,13 +7,13 @@ needs of a source: how it lies, and its parts laid in another way.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from ..ir.device import device_of
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp, keep_origin
-from .collectives import each, fetch, is_multi, multi, on_each, part_of, spans_of, whole_spans
-from .graph import below_movement
+from ..shape.movement import below_movement, moved
+from .collectives import copies, each, fetch, is_multi, multi, on_each, part_of, spans_of, whole_spans
 from .in_memory import is_held
 from .versions import effective, set_becomes
 
@@ -88,7 +88,7 @@ class Separation:
         axis, devices = lead.arg
         value = self.of(source)
         if axis is None:
-            return list(on_each(value).src) if is_multi(value) else [value] * len(devices)
+            return list(copies(value, devices))
         spans = spans_of(lead)
         if is_multi(value) and value.arg.axis is not None:
             if value.arg.axis == axis and spans_of(value) == spans:
@@ -101,8 +101,8 @@ class Separation:
                     for span, device in zip(spans, devices, strict=True)
                 ]
             value = spread
-        copies = value.src if is_multi(value) else [value] * len(devices)
-        return [part_of(copy, axis, *span) for copy, span in zip(copies, spans, strict=True)]
+        each_whole = zip(copies(value, devices), spans, strict=True)
+        return [part_of(whole, axis, *span) for whole, span in each_whole]
 
     def _spread(self, source: UOp) -> UOp | None:
         """A value that was expanded, on each device: what was expanded is sent, and not what came of it."""
@@ -117,14 +117,7 @@ class Separation:
         lowest = chain[: expanded[-1] + 1]
         below = self.of(lowest[-1].src[0])
         value = on_each(below) if is_multi(below) else below
-        return each(value, functools.partial(_moved, moves=lowest)) if is_multi(value) else None
-
-
-def _moved(part: UOp, moves: Sequence[UOp]) -> UOp:
-    """Movements of a graph, the last one first, made on another node of the same shape."""
-    for move in reversed(moves):
-        part = move.replace(src=(part,))
-    return part
+        return each(value, functools.partial(moved, moves=lowest)) if is_multi(value) else None
 
 
 def _made_on_each(node: UOp) -> UOp:

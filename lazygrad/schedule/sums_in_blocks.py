@@ -65,11 +65,7 @@ def in_blocks(node: UOp, target: Target) -> UOp:
 
 
 #: For what runs on a Target.
-block_rules = PatternMatcher(
-    [
-        (UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_blocks(node, ctx)),
-    ]
-)
+block_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: in_blocks(node, ctx))])
 
 
 def _read_for_products(source: UOp, axes: Sequence[int]) -> int:

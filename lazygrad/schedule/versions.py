@@ -13,9 +13,10 @@ from ..ir.args import MultiArg
 from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import MOVEMENT, Ops
+from ..ir.rewrite import transform
 from ..ir.uop import UOp, new_node
 from ..locks import table_lock, uninterrupted
-from ..shape.movement import reshape, shrink
+from ..shape.movement import below_movement, moved, movements_on, reshape, shrink
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
 
@@ -87,13 +88,7 @@ def next_version(assign: UOp) -> UOp:
 
 def rebased(node: UOp, base: UOp) -> UOp:
     """The same movements on another base."""
-    chain = []
-    while node.op in MOVEMENT:
-        chain.append(node)
-        node = node.src[0]
-    for move in reversed(chain):
-        base = move.replace(src=(base,))
-    return base
+    return moved(base, movements_on(node)[0])
 
 
 def buffer_of(node: UOp) -> Buffer:
@@ -141,16 +136,14 @@ def placed(node: UOp, device: Devices) -> UOp:
     """A value that is on no device, being made of numbers alone, as one that is on this device."""
     if device_of(node) is not None:
         return node
-    made: dict[UOp, UOp] = {}
     place = UOp(Ops.DEVICE, arg=device)
-    for below in node.toposort():
-        if below.op in (Ops.CONST, Ops.IOTA) and not below.src:
-            made[below] = below.replace(src=(place,))
-        elif below.op in _NUMBERS:
-            made[below] = below
-        else:
-            made[below] = below.replace(src=tuple([made[source] for source in below.src]))
-    return made[node]
+
+    def on_device(below: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if below.op in (Ops.CONST, Ops.IOTA) and not src:
+            return below.replace(src=(place,))
+        return below if below.op in _NUMBERS else None
+
+    return transform(node, on_device, None)
 
 
 #: Their sources are no values: a bound Variable, and what it is bound to.
@@ -159,9 +152,7 @@ _NUMBERS = frozenset((Ops.BIND, Ops.DEFINE_VAR))
 
 def set_becomes(node: UOp, replacement: UOp) -> None:
     """Record where a node's value is held from now on."""
-    base = replacement
-    while base.op in MOVEMENT:
-        base = base.src[0]
+    base = below_movement(replacement)
     with table_lock:
         node.facts["becomes"] = replacement
         alive = [ref for ref in base.facts.get("values", ()) if ref() is not None]
@@ -196,19 +187,13 @@ def memory_read(source: UOp) -> UOp:
 def latest(node: UOp) -> UOp:
     """A node, perhaps movements on a base, with the base replaced by what it has become."""
     while True:
-        chain = []
-        base = node
-        while base.op in MOVEMENT or base.op is Ops.DETACH:
-            chain.append(base)
-            base = base.src[0]
+        moves, base = movements_on(node, LOOKS)
         replacement = base.facts.get("becomes")
         if replacement is None and base.op is Ops.MULTI:
             replacement = renewed(base)
         if replacement is None:
             return node
-        node = replacement
-        for move in reversed(chain):
-            node = move.replace(src=(node,))
+        node = moved(replacement, moves)
 
 
 def renewed(multi: UOp) -> UOp | None:
@@ -232,9 +217,11 @@ def has_become(base: UOp) -> bool:
 
 def below_looks(node: UOp) -> UOp:
     """The first node below that has elements of its own: neither a movement nor a DETACH."""
-    while node.op in MOVEMENT or node.op is Ops.DETACH:
-        node = node.src[0]
-    return node
+    return below_movement(node, LOOKS)
+
+
+#: What gives a value no elements of its own.
+LOOKS = MOVEMENT | {Ops.DETACH}
 
 
 def in_shape(memory: UOp, shape: tuple[sint, ...]) -> UOp:
@@ -251,17 +238,6 @@ def in_shape(memory: UOp, shape: tuple[sint, ...]) -> UOp:
 
 def peel(node: UOp) -> UOp:
     """The same movements without the DETACH nodes between them."""
-    chain = []
-    base = node
-    found = False
-    while base.op in MOVEMENT or base.op is Ops.DETACH:
-        if base.op is Ops.DETACH:
-            found = True
-        else:
-            chain.append(base)
-        base = base.src[0]
-    if not found:
-        return node
-    for move in reversed(chain):
-        base = move.replace(src=(base,))
-    return base
+    looks, base = movements_on(node, LOOKS)
+    moves = [look for look in looks if look.op is not Ops.DETACH]
+    return node if len(moves) == len(looks) else moved(base, moves)

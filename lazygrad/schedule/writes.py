@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..ir.walks import reached
+from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
-from .graph import below_movement
 from .group import Group
 from .indices import CONTINUES, Indices
 from .placement import Placed
@@ -184,16 +185,7 @@ class Writes:
         self.before[writer].add(copier)
 
     def _comes_before(self, first: int, then: int) -> bool:
-        stack, seen = [then], {then}
-        while stack:
-            top = stack.pop()
-            if top == first:
-                return True
-            for earlier in self.before[top]:
-                if earlier not in seen:
-                    seen.add(earlier)
-                    stack.append(earlier)
-        return False
+        return first in reached([then], self.before.__getitem__)
 
     def _new_kernel(self) -> int:
         number = len(self.before)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..ir.index import sint
-from ..ir.ops import Ops
+from ..ir.ops import MOVEMENT, Ops
 from ..ir.uop import UOp
 from .rules import shape_of
 from .sizes import (
@@ -167,7 +167,30 @@ def broadcast_to(u: UOp, shape: Sequence[sint]) -> UOp:
     return expand(reshape(u, (1,) * missing + old), new)
 
 
-# *** where a chain of movements ends
+# *** chains of movements
+
+
+def below_movement(node: UOp, through: frozenset[Ops] = MOVEMENT) -> UOp:
+    """The first node below that is no movement."""
+    while node.op in through:
+        node = node.src[0]
+    return node
+
+
+def movements_on(node: UOp, through: frozenset[Ops] = MOVEMENT) -> tuple[list[UOp], UOp]:
+    """The movements that a node consists of, the last one first, and the first node below that is none."""
+    moves = []
+    while node.op in through:
+        moves.append(node)
+        node = node.src[0]
+    return moves, node
+
+
+def moved(base: UOp, moves: Sequence[UOp]) -> UOp:
+    """The same movements, the last one first, on another base."""
+    for move in reversed(moves):
+        base = move.replace(src=(base,))
+    return base
 
 
 def base_and_tracker(u: UOp) -> tuple[UOp, ShapeTracker]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..ir.ops import OPS, Kind, Ops
 from ..ir.uop import UOp
+from ..ir.walks import noted
 from .sizes import Shape, add, shape_text, sub
 
 #: (node, shapes of its sources) → its shape; None where this use of the op has none.
@@ -106,12 +107,7 @@ def _shrink(u: UOp, shapes: tuple[Any, ...]) -> Shape:
 
 
 SHAPES: dict[Ops, ShapeRule] = {
-    # structure
-    Ops.SINK: NO_SHAPE,
-    Ops.NOOP: NO_SHAPE,
     # where data is
-    Ops.DEVICE: NO_SHAPE,
-    Ops.UNIQUE: NO_SHAPE,
     Ops.BUFFER: lambda u, shapes: (u.arg,),
     Ops.BUFFER_VIEW: lambda u, shapes: (u.arg[0],),
     Ops.COPY: _one_after_another,
@@ -120,7 +116,6 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.FUNCTION: _first,
     Ops.MULTI: _of_parts,
     Ops.ASSIGN: _first,
-    Ops.KERNEL: NO_SHAPE,
     Ops.BIND: _scalar,
     # movement
     Ops.RESHAPE: _arg,
@@ -138,27 +133,16 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.IOTA: _iota,
     # kernels
     Ops.VIEW: lambda u, shapes: u.arg.shape,
-    Ops.DEFINE_GLOBAL: NO_SHAPE,
     Ops.DEFINE_VAR: _scalar,
     Ops.LOAD: _load,
-    Ops.STORE: NO_SHAPE,
     Ops.STAGE: _first,
     Ops.CONST: _const,
+    # what is no value
+    **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), NO_SHAPE),
+    **dict.fromkeys((Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC, Ops.INDEX, Ops.SPECIAL), NO_SHAPE),
+    **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER), NO_SHAPE),
     # loops and vectors: every value is one element (or its lanes), and shapes are gone
-    Ops.DEFINE_LOCAL: NO_SHAPE,
-    Ops.DEFINE_ACC: NO_SHAPE,
-    Ops.SPECIAL: NO_SHAPE,
-    Ops.RANGE: NO_SHAPE,
-    Ops.ENDRANGE: NO_SHAPE,
-    Ops.IF: NO_SHAPE,
-    Ops.ENDIF: NO_SHAPE,
-    Ops.BARRIER: NO_SHAPE,
-    Ops.INDEX: NO_SHAPE,
-    Ops.REDUCE: NO_SHAPE,
-    Ops.VECTORIZE: NO_SHAPE,
-    Ops.GEP: NO_SHAPE,
-    Ops.PACK: NO_SHAPE,
-    Ops.DOT: NO_SHAPE,
+    **dict.fromkeys((Ops.REDUCE, Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT), NO_SHAPE),
     # elementwise: the one shape of the sources
     **{op: _elementwise for op, info in OPS.items() if info.kind is Kind.ELEMENTWISE},
     Ops.CHECK: lambda u, shapes: _elementwise(u, shapes[:3]),  # in kernels, memory follows
@@ -175,19 +159,8 @@ def shape_of(u: UOp) -> Shape:
 
 def shape_or_none(u: UOp) -> Shape | None:
     """The shape of a node's value, None for a node that has none."""
-    facts = u.facts
-    if "shape" in facts:
-        return facts["shape"]
-    stack = [u]
-    while stack:
-        node = stack[-1]
-        if "shape" in node.facts:
-            stack.pop()
-            continue
-        waiting = [s for s in node.src if "shape" not in s.facts]
-        if waiting:
-            stack.extend(waiting)
-        else:
-            stack.pop()
-            node.facts["shape"] = SHAPES[node.op](node, tuple(s.facts["shape"] for s in node.src))
-    return facts["shape"]
+    return u.facts["shape"] if "shape" in u.facts else noted(u, "shape", _shape)
+
+
+def _shape(u: UOp) -> Shape | None:
+    return SHAPES[u.op](u, tuple([s.facts["shape"] for s in u.src]))

@@ -31,7 +31,7 @@ from .sizes import (
     vmax,
     vmin,
 )
-from .view import CACHED, Mask, View, hidden, ranges_over
+from .view import CACHED, Mask, View, conditions_within, hidden, number_at, ranges_over
 
 Span = tuple[sint, sint]
 
@@ -202,19 +202,11 @@ def _through(view: View, number: UOp) -> tuple[UOp, list[UOp]]:
     if view.contiguous:
         return number, []
     runs, offset = view.runs()
-    places = [index.as_index(p) for p in _places(index.as_sint(number), [run.size for run in runs])]
-    steps = [
-        index.mul(p, index.as_index(run.stride))
-        for p, run in zip(places, runs, strict=True)
-        if run.stride != 0
-    ]
-    conditions = []
-    for place, run in zip(places, runs, strict=True):
-        if not resolve_equal(run.begin, 0):
-            conditions.append(index.logical_not(index.less(place, index.as_index(run.begin))))
-        if not resolve_equal(run.end, run.size):
-            conditions.append(index.less(place, index.as_index(run.end)))
-    return index.add(*steps, index.as_index(offset)), conditions
+    sizes = [run.size for run in runs]
+    places = [index.as_index(p) for p in _places(index.as_sint(number), sizes)]
+    spans = tuple([(run.begin, run.end) for run in runs])
+    moved = number_at(places, [run.stride for run in runs], offset)
+    return moved, conditions_within(places, spans, sizes)
 
 
 # *** two views as one
@@ -408,11 +400,8 @@ def _unbind(tracker: ShapeTracker) -> tuple[ShapeTracker, dict[UOp, int]]:
     values: dict[UOp, int] = {}
     views = []
     for view in tracker.views:
-        mask = (
-            None
-            if view.mask is None
-            else tuple((unbound(b, values), unbound(e, values)) for b, e in view.mask)
-        )
+        spans = view.mask or ()
+        mask = tuple((unbound(begin, values), unbound(end, values)) for begin, end in spans) or None
         shape = tuple(unbound(size, values) for size in view.shape)
         strides = tuple(unbound(stride, values) for stride in view.strides)
         views.append(View.create(shape, strides, unbound(view.offset, values), mask))

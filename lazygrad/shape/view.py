@@ -116,24 +116,13 @@ class View:
 
     def index_of(self, indices: Sequence[UOp]) -> UOp:
         """The number of the element at these indices."""
-        steps = [
-            index.mul(i, index.as_index(stride))
-            for i, size, stride in zip(indices, self.shape, self.strides, strict=True)
-            if stride != 0 and size != 1
-        ]
-        return index.add(*steps, index.as_index(self.offset))
+        return number_at(indices, self.strides, self.offset)
 
     def validity_of(self, indices: Sequence[UOp]) -> list[UOp]:
         """The conditions under which these indices (inside of the shape) have an element."""
         if self.mask is None:
             return []
-        conditions = []
-        for i, size, (begin, end) in zip(indices, self.shape, self.mask, strict=True):
-            if not resolve_equal(begin, 0):
-                conditions.append(index.logical_not(index.less(i, index.as_index(begin))))
-            if not resolve_equal(end, size):
-                conditions.append(index.less(i, index.as_index(end)))
-        return conditions
+        return conditions_within(indices, self.mask, self.shape)
 
     def to_indexed_uops(self, indices: Sequence[UOp] | None = None) -> tuple[UOp, UOp]:
         """(the element's number, whether there is one) at these indices, or at fresh ranges."""
@@ -221,6 +210,23 @@ class View:
     def runs(self) -> tuple[tuple[Run, ...], sint]:
         """The axes, joined with neighbours where they are walked as one; the offset that goes with these."""
         return _runs(self)
+
+
+def number_at(places: Sequence[UOp], strides: Sequence[sint], offset: sint) -> UOp:
+    """The number of an element: a step along each axis for each place, from the offset on."""
+    steps = [index.mul(p, index.as_index(step)) for p, step in zip(places, strides, strict=True) if step != 0]
+    return index.add(*steps, index.as_index(offset))
+
+
+def conditions_within(places: Sequence[UOp], spans: Mask, sizes: Sequence[sint]) -> list[UOp]:
+    """The conditions under which places, inside of the sizes, are in the intervals."""
+    conditions = []
+    for place, (begin, end), size in zip(places, spans, sizes, strict=True):
+        if not resolve_equal(begin, 0):
+            conditions.append(index.logical_not(index.less(place, index.as_index(begin))))
+        if not resolve_equal(end, size):
+            conditions.append(index.less(place, index.as_index(end)))
+    return conditions
 
 
 def ranges_over(shape: Sequence[sint]) -> list[UOp]:

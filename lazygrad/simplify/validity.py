@@ -25,7 +25,8 @@ from ..ir import index
 from ..ir.args import AxisType, RangeArg
 from ..ir.index import FALSE, TRUE, Monomial, Terms, conjuncts
 from ..ir.ops import COMPARISONS, Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, toposort
+from ..ir.walks import noted
 
 Interval = tuple[int, int]
 #: No limit. Sums of a few such numbers stay exact: Python's integers do not overflow.
@@ -89,7 +90,7 @@ def beyond(valid: UOp, known: UOp) -> UOp:
     if known is TRUE or valid is TRUE:
         return valid
     given = conjuncts(known)
-    facts = _Facts(f for c in given if (f := _fact_of(c)) is not None)
+    facts = _Facts(_facts_of(given))
     return index.all_of(
         c
         for c in conjuncts(valid)
@@ -99,17 +100,20 @@ def beyond(valid: UOp, known: UOp) -> UOp:
 
 def limits(valid: UOp, atoms: Sequence[UOp]) -> list[Interval] | None:
     """The least and greatest value of each atom where `valid` holds; None where it never does."""
-    facts = _Facts(f for c in conjuncts(valid) if (f := _fact_of(c)) is not None)
+    facts = _Facts(_facts_of(conjuncts(valid)))
     return None if valid is FALSE or facts.never else [facts.of_atom(atom) for atom in atoms]
 
 
 def has_division(node: UOp) -> bool:
     """Whether the arithmetic of an index or a condition divides anywhere."""
     found = node.facts.get("has_division")
-    if found is None:
-        found = any(below.op in (Ops.IDIV, Ops.MOD) for below in _arithmetic((node,)))
-        node.facts["has_division"] = found
-    return found
+    return noted(node, "has_division", _divides_anywhere, _operands) if found is None else found
+
+
+def _divides_anywhere(node: UOp) -> bool:
+    if not _is_arithmetic(node):
+        return False
+    return node.op in (Ops.IDIV, Ops.MOD) or any(s.facts["has_division"] for s in node.src)
 
 
 def _length(condition: UOp) -> tuple[int, int]:
@@ -132,19 +136,13 @@ def _is_arithmetic(node: UOp) -> bool:
 _ARITHMETIC = frozenset((Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN, Ops.WHERE))
 
 
-def _arithmetic(roots: Iterable[UOp]) -> Iterator[UOp]:
+def _operands(node: UOp) -> tuple[UOp, ...]:
+    return node.src if _is_arithmetic(node) else ()
+
+
+def _arithmetic(roots: Iterable[UOp]) -> list[UOp]:
     """The nodes of index arithmetic at and below the roots, sources first, each once."""
-    seen: set[UOp] = set()
-    stack = [(root, False) for root in roots][::-1]
-    while stack:
-        node, ready = stack.pop()
-        if ready:
-            yield node
-        elif node not in seen:
-            seen.add(node)
-            if _is_arithmetic(node):
-                stack.append((node, True))
-                stack.extend((s, False) for s in reversed(node.src) if s not in seen)
+    return [node for node in toposort(roots, _operands) if _is_arithmetic(node)]
 
 
 def _substituted(roots: Sequence[UOp], mapping: dict[UOp, UOp]) -> list[UOp]:
@@ -189,6 +187,10 @@ def _fact_of(condition: UOp) -> Fact | None:
     if condition.op is Ops.CMPEQ:
         return Fact(terms, limit, limit)
     return Fact(terms, limit, FAR) if negated else Fact(terms, -FAR, limit - 1)
+
+
+def _facts_of(conditions: Iterable[UOp]) -> list[Fact]:
+    return [fact for condition in conditions if (fact := _fact_of(condition)) is not None]
 
 
 class _Facts:
@@ -314,8 +316,8 @@ class _Work:
     def run(self) -> bool:
         """Simplify as far as we can; False where the conditions never hold."""
         for _ in range(MAX_STEPS):
-            given = [f for c in self.conditions if (f := _fact_of(c)) is not None]
-            facts = _Facts((*given, *(self._lost(node, interval) for node, interval in self.known)))
+            lost = (self._lost(node, interval) for node, interval in self.known)
+            facts = _Facts((*_facts_of(self.conditions), *lost))
             if facts.never:
                 return False
             mapping = self._next(facts)

@@ -56,10 +56,12 @@ def declarations(source: str) -> dict[str, Declaration]:
 
 
 def uses(source: str) -> Iterator[Use]:
-    """Every use of `x.facts` as a dict, and of a local name that was given it."""
+    """Every use of `x.facts` as a dict, and of a local name that was given it; every call of `noted`."""
     tree = ast.parse(source)
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "noted":
+            yield _keyed(node.args[1], True)
         if isinstance(node, ast.Attribute) and node.attr == "facts":
             yield from _uses_of(node, parents)
             above = parents[node]
@@ -110,11 +112,11 @@ def declared() -> dict[str, Declaration]:
 
 @pytest.fixture(scope="module")
 def used() -> list[tuple[str, Use]]:
-    """Every use in the package, with the module that it stands in."""
+    """Every use in the package, with the module that it stands in; `noted` itself is told the key."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
-        if ".facts" in source:
+        if ".facts" in source and "def noted(" not in source:
             module = path.relative_to(PACKAGE).with_suffix("").as_posix()
             found += [(module, use) for use in uses(source)]
     return found
@@ -154,6 +156,8 @@ def test_owners_write_their_keys_and_who_else_does_is_named(declared, used):
         ("node.facts.setdefault('a', 1)", {("a", True)}),
         ("node.facts.setdefault('a', []).append(1)", {("a", True), ("a", False)}),
         ("node.facts = {} if x else {'a': x}", {("a", True)}),
+        ("noted(node, 'a', work)", {("a", True)}),
+        ("noted(node, name, work)", {(None, True)}),
         ("node.facts[name]", {(None, False)}),
         ("node.facts.update(x)", {(None, True)}),
         ("def f(node):\n    known = node.facts\n    return known['a']", {("a", False)}),

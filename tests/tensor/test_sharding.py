@@ -14,9 +14,9 @@ import pytest
 
 from lazygrad import Tensor, TinyJit, jvp, memory, vmap
 from lazygrad.device import Device
-from lazygrad.schedule.graph import below_movement
 from lazygrad.schedule.multi import value_of
 from lazygrad.schedule.versions import buffer_of
+from lazygrad.shape.movement import below_movement
 from tests.helpers import needs
 
 TWO, THREE = ("CPU", "CPU:1"), ("CPU:1", "CPU:2", "CPU:3")

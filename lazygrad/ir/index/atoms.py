@@ -8,6 +8,7 @@ import hashlib
 from ...dtype import dtypes
 from ..ops import Ops
 from ..uop import UOp
+from ..walks import noted, reached
 
 #: So many constants are found without asking the table of all nodes.
 CACHED = 4096
@@ -35,29 +36,14 @@ def as_sint(value: UOp) -> sint:
 
 def conjuncts(*conditions: UOp) -> list[UOp]:
     """The conditions that ANDs of ANDs join, in order, each once, without TRUE."""
-    found: dict[UOp, None] = {}
-    seen: set[UOp] = set()  # an AND of one AND with itself, again and again, has few nodes and many paths
-    stack = list(conditions)[::-1]
-    while stack:
-        condition = stack.pop()
-        if condition.op is not Ops.AND:
-            found[condition] = None
-        elif condition not in seen:
-            seen.add(condition)
-            stack.extend(reversed(condition.src))
-    found.pop(TRUE, None)
-    return list(found)
+    every = reached(conditions, lambda node: node.src if node.op is Ops.AND else ())
+    return [node for node in every if node.op is not Ops.AND and node is not TRUE]
 
 
 def order_key(node: UOp) -> str:
     """A text that orders atoms the same way everywhere: names first, a digest for anything deeper."""
     key = node.facts.get("order_key")
-    if key is None:
-        for below in node.toposort():
-            if "order_key" not in below.facts:
-                below.facts["order_key"] = _order_key(below)
-        key = node.facts["order_key"]
-    return key
+    return noted(node, "order_key", _order_key) if key is None else key
 
 
 def _order_key(node: UOp) -> str:

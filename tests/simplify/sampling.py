@@ -11,11 +11,11 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..dtype import ALL_DTYPES, ConstType, DType, cast_value, const_bits, dtypes
-from ..ir.ops import COMPARISONS, Ops, execute
-from ..ir.pattern import Rule, UPat
-from ..ir.text import expression
-from ..ir.uop import UOp
+from lazygrad.dtype import ALL_DTYPES, ConstType, DType, cast_value, const_bits, dtypes
+from lazygrad.ir.ops import COMPARISONS, Ops, execute
+from lazygrad.ir.pattern import Rule, UPat
+from lazygrad.ir.text import expression
+from lazygrad.ir.uop import UOp
 
 INTEGER_ONLY = frozenset((Ops.IDIV, Ops.MOD, Ops.SHL, Ops.SHR))
 FLOAT_ONLY = frozenset((Ops.RECIP, Ops.SQRT, Ops.FDIV, Ops.FMOD, Ops.TRUNC))

@@ -362,9 +362,12 @@ def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UO
     return node if _table.setdefault(key, ref) is ref else _settle(node, ref)
 
 
-def toposort(roots: Iterable[UOp]) -> list[UOp]:
-    """Every node below the roots, each after its sources; no recursion."""
-    done: set[UOp] = set()
+def toposort(roots: Iterable[UOp], done: set[UOp] | None = None) -> list[UOp]:
+    """Every node below the roots, each after its sources; no recursion.
+
+    Nodes that are `done` are not entered; those that are found are added to them.
+    """
+    done = set() if done is None else done
     order: list[UOp] = []
     stack: list[UOp] = list(roots)[::-1]
     while stack:

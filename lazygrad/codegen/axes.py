@@ -19,6 +19,7 @@ from ..ir import index
 from ..ir.args import AxisType, KernelInfo, RangeArg
 from ..ir.nest import closed_ranges, ranges_of, scan_ranges, scan_values
 from ..ir.ops import COMPARISONS, Ops
+from ..ir.rewrite import transform
 from ..ir.uop import UOp, toposort
 from ..shape import size_text
 
@@ -302,15 +303,14 @@ def _substitute(
 ) -> list[UOp]:
     if all(r is place for r, place in places.items()):
         return list(roots)
+
+    def in_final_loops(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if node.op is not Ops.REDUCE:
+            return None
+        return UOp(node.op, node.dtype, (src[0], *final[node.src[1:]]), node.arg)
+
     done: Mapping = dict(places)
-    for node in order:
-        if node in done:
-            continue
-        if node.op is Ops.REDUCE:
-            done[node] = UOp(node.op, node.dtype, (done[node.src[0]], *final[node.src[1:]]), node.arg)
-            continue
-        src = tuple([done[s] for s in node.src])
-        done[node] = node if src == node.src else index.rebuild(node, src)
+    transform(roots[0], in_final_loops, None, rebuild=index.rebuild, order=order, done=done)
     return [done[root] for root in roots]
 
 

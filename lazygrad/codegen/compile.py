@@ -11,6 +11,7 @@ from ..ir.ops import Ops
 from ..ir.spec import KERNEL, SPECS, verify
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
+from ..target import Target
 from .axes import kernel_axes
 from .estimate import estimate
 from .grid import assign_grid
@@ -32,6 +33,10 @@ class Job(NamedTuple):
     applied: list[Opt]
     buffers: tuple[UOp, ...]
 
+    @property
+    def target(self) -> Target:
+        return self.renderer.target
+
 
 class Pass(NamedTuple):
     """One step. `promise` says what is true after it; `form` is the number of the form it makes."""
@@ -42,54 +47,37 @@ class Pass(NamedTuple):
     promise: str
 
 
-def _lower(ast: UOp, job: Job) -> UOp:
-    return lower(ast)
-
-
 def _apply_opts(sink: UOp, job: Job) -> UOp:
-    target = job.renderer.target
     if job.opts is not None and not job.opts:
         return sink
     loops = Loops.of(sink)
-    opts = choose(loops, target) if job.opts is None else job.opts
+    opts = choose(loops, job.target) if job.opts is None else job.opts
     job.applied.extend(opts)
-    return apply_opts(loops, opts, target) if opts else sink
-
-
-def _vectorize(sink: UOp, job: Job) -> UOp:
-    return vectorize(sink, job.renderer.target)
+    return apply_opts(loops, opts, job.target) if opts else sink
 
 
 def _assign_grid(sink: UOp, job: Job) -> UOp:
-    return assign_grid(sink, job.renderer.target) if job.renderer.target.grid else sink
+    return assign_grid(sink, job.target) if job.target.grid else sink
 
 
-def _nest_sums(sink: UOp, job: Job) -> UOp:
-    return nest_sums(sink, job.renderer.target)
-
-
-def _legalize(sink: UOp, job: Job) -> UOp:
-    return legalize(sink, job.renderer)
-
-
-def _separate_loops(sink: UOp, job: Job) -> UOp:
-    return separate_loops(sink)
-
-
-def _linearize(sink: UOp, job: Job) -> list[UOp]:
-    return linearize(sink, job.renderer, job.buffers)
-
-
+# fmt: off
 PASSES = [
-    Pass("lower", _lower, 3, "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
+    Pass("lower", lambda ast, job: lower(ast), 3,
+         "no VIEW is left; every access is an INDEX, with a validity where it needs one"),
     Pass("apply opts", _apply_opts, 4, "ranges are split and typed as the Opts say"),
-    Pass("vectorize", _vectorize, 5, "no UPCAST or UNROLL range is left; lanes are as wide as the target's"),
+    Pass("vectorize", lambda sink, job: vectorize(sink, job.target), 5,
+         "no UPCAST or UNROLL range is left; lanes are as wide as the target's"),
     Pass("assign grid", _assign_grid, 5, "on a grid, SPECIALs stand for GLOBAL, LOCAL and GROUP ranges"),
-    Pass("nest sums", _nest_sums, 5, "no float sum adds many times in a row to one accumulator"),
-    Pass("legalize", _legalize, 6, "only ops and dtypes that the target has"),
-    Pass("separate loops", _separate_loops, 6, "REDUCEs that share a loop stand in the same loops"),
-    Pass("linearize", _linearize, 7, "a list in the order of writing; every loop is closed"),
+    Pass("nest sums", lambda sink, job: nest_sums(sink, job.target), 5,
+         "no float sum adds many times in a row to one accumulator"),
+    Pass("legalize", lambda sink, job: legalize(sink, job.renderer), 6,
+         "only ops and dtypes that the target has"),
+    Pass("separate loops", lambda sink, job: separate_loops(sink), 6,
+         "REDUCEs that share a loop stand in the same loops"),
+    Pass("linearize", lambda sink, job: linearize(sink, job.renderer, job.buffers), 7,
+         "a list in the order of writing; every loop is closed"),
 ]
+# fmt: on
 
 #: A kernel that sorts is no computation on elements: it is written at once.
 SORT_PASSES = [

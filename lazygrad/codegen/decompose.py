@@ -9,7 +9,6 @@ Whether a division, a shift or a CAST is legal as it stands depends on the numbe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
 
 from ..dtype import DType, dtypes
 from ..ir.index import bounds, note_bounds
@@ -17,23 +16,16 @@ from ..ir.ops import ELEMENTWISE, OPS, Ops
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.rewrite import graph_rewrite, same_value
 from ..ir.uop import UOp
+from ..renderer import Renderer
 from ..simplify.algebra import BOOLS, FLOATS, INTS, NUMBERS, WHOLE
 from .constants import fold, gathered, lane_of, lane_values
 from .transcendental import DECOMPOSITIONS
 
 
-class Capabilities(Protocol):
-    """What `legalize` needs of a renderer."""
-
-    @property
-    def target(self) -> Any: ...
-    def supports(self, op: Ops, dtype: DType) -> bool: ...
-
-
 class Abilities:
     """What a renderer supports, asked once for each op and type: the `ctx` of the rules."""
 
-    def __init__(self, renderer: Capabilities) -> None:
+    def __init__(self, renderer: Renderer) -> None:
         self.renderer = renderer
         self.known: dict[tuple[Ops, DType], bool] = {}
 
@@ -45,14 +37,14 @@ class Abilities:
         return found
 
 
-def decompose(sink: UOp, renderer: Capabilities) -> UOp:
+def decompose(sink: UOp, renderer: Renderer) -> UOp:
     """Every elementwise op in a form that the target has, constants folded on the way."""
     if not renderer.supports(Ops.ADD, dtypes.float64):  # the one type that nothing else stands in for
         _refuse_doubles(sink)
     return decomposed(sink, renderer)
 
 
-def decomposed(root: UOp, renderer: Capabilities, kept: Iterable[UOp] = ()) -> UOp:
+def decomposed(root: UOp, renderer: Renderer, kept: Iterable[UOp] = ()) -> UOp:
     """The same for one value; what is `kept` is legal already, and not entered."""
     return graph_rewrite(
         root, decompositions, Abilities(renderer), "decompose", rebuild=same_value, kept=kept

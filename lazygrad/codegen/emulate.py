@@ -10,18 +10,11 @@ arithmetic on bits: no branches, no tables.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
 
 from ..dtype import DType, PtrDType, dtypes
 from ..ir.ops import ALU, COMPARISONS, Ops
 from ..ir.uop import UOp
-
-
-class _Supports(Protocol):
-    @property
-    def target(self) -> Any: ...
-    def supports(self, op: Ops, dtype: DType) -> bool: ...
-
+from ..renderer import Renderer
 
 NARROW = (dtypes.float16, dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2)
 #: Ops whose result is one of their sources, or exact: nothing to round.
@@ -31,7 +24,7 @@ _EXACT = frozenset((Ops.NEG, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.TRUNC, Ops.FMOD))
 class Emulation:
     """`emulated`: types whose arithmetic is done in float32; `stored`: types the target loads and casts."""
 
-    def __init__(self, present: Iterable[DType], renderer: _Supports) -> None:
+    def __init__(self, present: Iterable[DType], renderer: Renderer) -> None:
         self.emulated = {d for d in present if not renderer.supports(Ops.ADD, d)}
         self.stored = {d for d in present if renderer.supports(Ops.LOAD, d)}
         self.loaded: dict[tuple[UOp, DType], UOp] = {}  #: a loaded number, and its type → its bits

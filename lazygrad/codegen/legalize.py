@@ -25,15 +25,16 @@ from __future__ import annotations
 from ..ir.ops import Ops
 from ..ir.rewrite import graph_rewrite, transform
 from ..ir.uop import UOp
+from ..renderer import Renderer
 from .checks import short_conditions
-from .decompose import Capabilities, decompose
+from .decompose import decompose
 from .emulate import NARROW, Emulation
 from .products import form_multiply_add, packs
 from .split_lanes import split_lanes
 from .widths import choose_width
 
 
-def legalize(sink: UOp, renderer: Capabilities, *, multiply_add: bool = True) -> UOp:
+def legalize(sink: UOp, renderer: Renderer, *, multiply_add: bool = True) -> UOp:
     """The same computation in the ops and dtypes of the renderer's target.
 
     Each step is one walk, left out where nothing in the graph asks for it. `multiply_add=False` keeps

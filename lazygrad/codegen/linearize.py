@@ -24,7 +24,7 @@ from ..ir.index import bounds
 from ..ir.nest import Block, loop_nest, scan_ranges, scan_values
 from ..ir.ops import ELEMENTWISE, Ops, start_value
 from ..ir.reports import FAILED, FOUND, WORDS, report_memory
-from ..ir.uop import UOp
+from ..ir.uop import UOp, toposort
 from .constants import lane_of
 from .first_thread import Guard, guard_first_thread
 from .late_sums import Chain, late_sums
@@ -126,36 +126,32 @@ class _Writer:
         return found
 
     def block(self, body: Block) -> None:
-        """Write the items of the kernel's body, and of all loops in it."""
-        stack: list[tuple[Block, int]] = [(body, 0)]
-        checks: dict[Block, list[UOp]] = {}
-        while stack:
-            block, position = stack.pop()
-            items = block.items
-            while position < len(items):
-                item = items[position]
-                position += 1
-                if isinstance(item, Block):
-                    self.open(item)
-                    stack.append((block, position))
-                    block, position, items = item, 0, item.items
-                elif item.op is Ops.STORE:
-                    position = self.stores(items, position - 1)
-                elif item.op is Ops.INDEX and item not in self.loaded:
-                    continue  # written with its STORE
-                elif item.op is Ops.CHECK:
-                    self.made[item] = self.read(item.src[0])
-                    checks.setdefault(block, []).append(item)
-                elif item in self.running:
-                    self.made[item] = self.read_sum(item)
-                elif item.op not in (Ops.REDUCE, Ops.SCAN) and item not in self.fused:
-                    self.node(item)
-            for check in checks.pop(block, ()):
-                self.report(check)
-            if block.range is not None:
-                self.close(block)
-            elif isinstance(block, Guard):
-                self.emit(UOp(Ops.ENDIF, dtypes.void, (self.guards.pop(),)))
+        """Write the items of the kernel's body, or of a loop, and of all loops in it."""
+        items, position = body.items, 0
+        checks: list[UOp] = []
+        while position < len(items):
+            item = items[position]
+            position += 1
+            if isinstance(item, Block):
+                self.open(item)
+                self.block(item)
+            elif item.op is Ops.STORE:
+                position = self.stores(items, position - 1)
+            elif item.op is Ops.INDEX and item not in self.loaded:
+                continue  # written with its STORE
+            elif item.op is Ops.CHECK:
+                self.made[item] = self.read(item.src[0])
+                checks.append(item)
+            elif item in self.running:
+                self.made[item] = self.read_sum(item)
+            elif item.op not in (Ops.REDUCE, Ops.SCAN) and item not in self.fused:
+                self.node(item)
+        for check in checks:
+            self.report(check)
+        if body.range is not None:
+            self.close(body)
+        elif isinstance(body, Guard):
+            self.emit(UOp(Ops.ENDIF, dtypes.void, (self.guards.pop(),)))
 
     def node(self, node: UOp) -> None:
         read = self.read
@@ -203,22 +199,10 @@ class _Writer:
 
     def inside(self, root: UOp) -> None:
         """Append what only a branch needs. It does not count as written: what follows writes its own."""
-        inner: set[UOp] = set()
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            known = node in inner or node in self.visible
-            waiting = [] if known else [s for s in node.src if s.op not in _HEAD]
-            waiting = [s for s in waiting if s not in inner and s not in self.visible]
-            if waiting:
-                stack.extend(reversed(waiting))
-                continue
-            stack.pop()
-            if not known:
-                inner.add(node)
-                for source in node.src:
-                    if source.op in _HEAD:
-                        self.declare(source)
+        for node in toposort((root,), done=set(self.visible)):
+            if node.op in _HEAD:
+                self.declare(node)
+            else:
                 self.body.append(node)
 
     def is_shared(self, item: UOp | Block) -> bool:
@@ -373,16 +357,8 @@ class _Writer:
 
     def emit_new(self, root: UOp, written: set[UOp]) -> None:
         """Append what a new expression is made of, down to what is `written`."""
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            waiting = [s for s in node.src if s not in written and s.op not in _HEAD]
-            if waiting and node not in written:
-                stack.extend(reversed(waiting))
-                continue
-            stack.pop()
-            if node not in written:
-                written.add(node)
+        for node in toposort((root,), done=written):
+            if node.op not in _HEAD:
                 self.emit(node)
 
     def products_to_fuse(self, nodes: list[UOp]) -> set[UOp]:

@@ -29,6 +29,7 @@ from ..dtype import dtypes
 from ..ir import index
 from ..ir.args import RangeArg
 from ..ir.ops import Ops
+from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
 from .emulate import NARROW
@@ -130,19 +131,14 @@ class _Nest:
 
     def rebuilt(self, nodes: Sequence[UOp]) -> UOp:
         """The kernel with the loops in the places of the ranges, and a REDUCE for each level."""
-        done: dict[UOp, UOp] = dict(self.places)
-        for node in nodes:
-            if node in done:
-                continue
-            src = tuple([done[s] for s in node.src])
-            if node.op is Ops.REDUCE and not self.pieces.keys().isdisjoint(node.src[1:]):
-                done[node] = self.reduce(node, src[0])
-            else:
-                done[node] = node if src == node.src else index.rebuild(node, src)
-        return done[nodes[-1]]
+        done = dict(self.places)
+        return transform(nodes[-1], self.reduce, "nest sums", rebuild=index.rebuild, order=nodes, done=done)
 
-    def reduce(self, node: UOp, value: UOp) -> UOp:
+    def reduce(self, node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         """A REDUCE level by level. Between them narrow floats are as wide as in accumulators."""
+        if node.op is not Ops.REDUCE or self.pieces.keys().isdisjoint(node.src[1:]):
+            return None
+        value = src[0]
         pieces = [piece for r in node.src[1:] for piece in self.pieces.get(r, [Piece(r, False)])]
         if value.dtype.scalar_type in NARROW and any(piece.apart for piece in pieces):
             value = value.cast(dtypes.float32.vec(value.dtype.count))

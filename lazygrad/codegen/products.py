@@ -12,11 +12,12 @@ from ..ir.ops import Ops
 from ..ir.pattern import PatternMatcher, UPat
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
+from ..renderer import Renderer
 from .constants import fold, lane_values
-from .decompose import Capabilities, decomposed
+from .decompose import decomposed
 
 
-def form_multiply_add(sink: UOp, renderer: Capabilities) -> UOp:
+def form_multiply_add(sink: UOp, renderer: Renderer) -> UOp:
     """`a*b + c` becomes MULACC where the target has it, if that sum is the product's only use.
 
     Of two products the left one is taken; `a*b - c` and `c - a*b` take a negation, which is exact. Within
@@ -45,13 +46,11 @@ def form_multiply_add(sink: UOp, renderer: Capabilities) -> UOp:
 
 def _terms_of_reductions(order: Sequence[UOp], uses: Counter[UOp]) -> set[UOp]:
     """The sums that only a REDUCE adds up: of a zero in them the sign does not matter."""
-    stack = [node.src[0] for node in order if node.op is Ops.REDUCE and node.arg is Ops.ADD]
     found: set[UOp] = set()
-    while stack:
-        node = stack.pop()
-        if node.op is Ops.ADD and uses[node] == 1 and node not in found:
-            found.add(node)
-            stack.extend(node.src)
+    for node in reversed(order):
+        if node in found or (node.op is Ops.REDUCE and node.arg is Ops.ADD):
+            terms = node.src[:1] if node.op is Ops.REDUCE else node.src
+            found.update([term for term in terms if term.op is Ops.ADD and uses[term] == 1])
     return found
 
 
@@ -112,7 +111,7 @@ def is_first_dot(value: UOp) -> bool:
     return not any(lane_values(value.src[2]))
 
 
-def accumulate(op: Ops, accumulator: UOp, value: UOp, renderer: Capabilities, *, shared: bool = False) -> UOp:
+def accumulate(op: Ops, accumulator: UOp, value: UOp, renderer: Renderer, *, shared: bool = False) -> UOp:
     """`accumulator op value`, for who turns a REDUCE into its loop: an unshared product is fused in.
 
     A product that counts where a condition holds is fused there: elsewhere the accumulator stays as it is.

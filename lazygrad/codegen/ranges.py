@@ -14,6 +14,7 @@ from ..ir.args import AxisType, RangeArg
 from ..ir.index import as_index, sint
 from ..ir.nest import ranges_of, scan_ranges, scan_values, stage_stores
 from ..ir.ops import COMPARISONS, Ops, start_value
+from ..ir.rewrite import transform
 from ..ir.uop import UOp, toposort
 
 #: The kinds of range that `vectorize` turns into lanes and registers.
@@ -33,30 +34,26 @@ def substitute_ranges(sink: UOp, mapping: dict[UOp, UOp]) -> UOp:
 
     A SCAN runs along them, the slowest first; in a single turn nothing came before.
     """
-    done = dict(mapping)
-    for node in sink.toposort():
-        if node in done:
-            continue
-        src = tuple([done[s] for s in node.src])
-        if src == node.src:
-            done[node] = node
-        elif node.op is Ops.REDUCE:
-            closed = [r for s in src[1:] for r in toposort((s,)) if r.op is Ops.RANGE]
-            done[node] = UOp(node.op, node.dtype, (src[0], *closed), node.arg) if closed else src[0]
-        elif node.op is Ops.STAGE:
-            kept = 1 + len(stage_stores(node))
-            closed = [r for s in src[kept:] for r in toposort((s,)) if r.op is Ops.RANGE]
-            done[node] = UOp(node.op, node.dtype, (*src[:kept], *closed), node.arg)
-        elif node.op is Ops.SCAN:
-            values = len(scan_values(node))
-            along = [r for s in src[values:] for r in _slowest_first(s)]
-            again = UOp(node.op, node.dtype, (*src[:values], *along), node.arg)
-            done[node] = again if along else neutral(node)
-        elif node.op is Ops.INDEX and src[2:] == (index.TRUE,):
-            done[node] = UOp(node.op, node.dtype, src[:2])
-        else:
-            done[node] = index.rebuild(node, src)
-    return done[sink]
+    return transform(sink, _in_ranges, None, rebuild=index.rebuild, done=dict(mapping))
+
+
+#: The ops that say more of ranges than their dependence.
+_OF_RANGES = frozenset((Ops.REDUCE, Ops.STAGE, Ops.SCAN, Ops.INDEX))
+
+
+def _in_ranges(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+    if node.op not in _OF_RANGES or src == node.src:
+        return None
+    if node.op is Ops.REDUCE or node.op is Ops.STAGE:
+        kept = 1 if node.op is Ops.REDUCE else 1 + len(stage_stores(node))
+        closed = [r for s in src[kept:] for r in toposort((s,)) if r.op is Ops.RANGE]
+        single = node.op is Ops.REDUCE and not closed
+        return src[0] if single else UOp(node.op, node.dtype, (*src[:kept], *closed), node.arg)
+    if node.op is Ops.SCAN:
+        values = len(scan_values(node))
+        along = [r for s in src[values:] for r in _slowest_first(s)]
+        return UOp(node.op, node.dtype, (*src[:values], *along), node.arg) if along else neutral(node)
+    return UOp(node.op, node.dtype, src[:2]) if src[2:] == (index.TRUE,) else None
 
 
 def _slowest_first(place: UOp) -> list[UOp]:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from ..dtype import DType, dtypes
 from ..ir.args import AxisType, RangeArg
 from ..ir.ops import Ops
+from ..ir.rewrite import resolve
 from ..ir.uop import UOp
 from ..renderer import Estimates
 from ..shape import shape_of
@@ -111,8 +112,7 @@ class _Program:
 
     def __init__(self, order: UOp, working: UOp, keys: UOp, plan: SortPlan) -> None:
         self.order, self.working, self.keys, self.plan = order, working, keys, plan
-        self.head: dict[UOp, None] = dict.fromkeys((order, working, keys))
-        self.body: dict[UOp, None] = {}
+        self.list: dict[UOp, UOp] = {node: node for node in (order, working, keys)}
         self.ranges = 0
         self.mask = (1 << plan.digit) - 1
 
@@ -127,7 +127,7 @@ class _Program:
         for number in range(plan.passes):
             self.move(number, first)
         self.close(row)
-        return [*self.head, *self.body]
+        return sorted(self.list, key=lambda node: node.op not in (Ops.CONST, Ops.DEFINE_GLOBAL))
 
     # *** the steps
 
@@ -201,19 +201,7 @@ class _Program:
 
     def emit(self, root: UOp) -> UOp:
         """Write a node, after those of its sources that are not written yet."""
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            known = self.head if node.op in (Ops.CONST, Ops.DEFINE_GLOBAL) else self.body
-            waiting = [s for s in node.src if s not in self.head and s not in self.body]
-            if node.op is Ops.DEFINE_ACC:  # its loop comes after it
-                waiting = [s for s in waiting if s.op is not Ops.RANGE]
-            if waiting and node not in known:
-                stack.extend(reversed(waiting))
-                continue
-            stack.pop()
-            known[node] = None
-        return root
+        return resolve(root, _read_by, lambda node: node, self.list)
 
     def range(self, size: int) -> UOp:
         """A loop that is not opened yet."""
@@ -236,3 +224,8 @@ class _Program:
     def store(self, memory: UOp, place: UOp, value: UOp) -> None:
         index = UOp(Ops.INDEX, memory.dtype, (memory, place))
         self.emit(UOp(Ops.STORE, dtypes.void, (index, value)))
+
+
+def _read_by(node: UOp) -> tuple[UOp, ...]:
+    """What is written before a node: of an accumulator its start, but not its loop."""
+    return node.src[:1] if node.op is Ops.DEFINE_ACC else node.src

@@ -8,11 +8,11 @@ from ..ir.nest import scan_values
 from ..ir.ops import LANEWISE, Ops
 from ..ir.rewrite import as_it_is, transform
 from ..ir.uop import UOp
+from ..renderer import Renderer
 from .constants import fold, gathered, lane_of
-from .decompose import Capabilities
 
 
-def split_lanes(sink: UOp, renderer: Capabilities) -> UOp:
+def split_lanes(sink: UOp, renderer: Renderer) -> UOp:
     """Arithmetic on vectors lane by lane, gathered by VECTORIZE: where vectors only load and store.
 
     Loads and stores of vectors that the target has not, or only some of whose lanes are valid, are split too.
@@ -37,7 +37,7 @@ def split_lanes(sink: UOp, renderer: Capabilities) -> UOp:
     return transform(sink, split, "split lanes")
 
 
-def _widest_access(access: UOp, dtype: DType, renderer: Capabilities) -> int:
+def _widest_access(access: UOp, dtype: DType, renderer: Renderer) -> int:
     """How many lanes of an access to a vector are loaded or stored at once."""
     count = dtype.count
     if len(access.src) > 2 and access.src[2].dtype.count > 1:
@@ -67,7 +67,7 @@ def _lanes_from(value: UOp, lane: int, count: int) -> UOp:
     return gathered([lane_of(value, lane + i) for i in range(count)])
 
 
-def _split_load(load: UOp, renderer: Capabilities) -> UOp:
+def _split_load(load: UOp, renderer: Renderer) -> UOp:
     access, dtype = load.src[0], load.dtype
     count = _widest_access(access, dtype, renderer)
     if count == dtype.count:
@@ -80,7 +80,7 @@ def _split_load(load: UOp, renderer: Capabilities) -> UOp:
     return UOp(Ops.VECTORIZE, dtype, tuple(lanes))
 
 
-def _split_store(store: UOp, renderer: Capabilities) -> list[UOp]:
+def _split_store(store: UOp, renderer: Renderer) -> list[UOp]:
     access, value, *rest = store.src
     count = _widest_access(access, value.dtype, renderer)
     if count == value.dtype.count:

@@ -8,7 +8,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..dtype import dtypes
 from ..ir import index
@@ -17,7 +17,7 @@ from ..ir.index import as_sint
 from ..ir.nest import closed_ranges, output_ranges, ranges_of
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.rewrite import transform
-from ..ir.uop import UOp
+from ..ir.uop import UOp, toposort
 from .ranges import IN_REGISTERS, make_range, scanned_ranges, substitute_ranges
 
 #: A kernel's tails are cut at most so often: each cut writes the loop's body once more.
@@ -65,16 +65,10 @@ def _cuttable(sink: UOp) -> UOp | None:
     return None
 
 
-def inside_reductions(nodes: Iterable[UOp]) -> set[UOp]:
+def inside_reductions(nodes: Sequence[UOp]) -> set[UOp]:
     """All that is done in each step of some REDUCE: what is below it, but for what a STAGE there holds."""
-    found: set[UOp] = set()
-    stack = [node.src[0] for node in nodes if node.op is Ops.REDUCE]
-    while stack:
-        node = stack.pop()
-        if node not in found and node.op is not Ops.STAGE:
-            found.add(node)
-            stack.extend(node.src)
-    return found
+    stages = {node for node in nodes if node.op is Ops.STAGE}
+    return set(toposort([node.src[0] for node in nodes if node.op is Ops.REDUCE], done=stages))
 
 
 def _only_where(store: UOp, condition: UOp) -> UOp:

@@ -139,22 +139,19 @@ class _Expander:
 
     def values_below(self, node: UOp) -> tuple[UOp, ...]:
         """The values that a node is made of: its sources, and those inside of their index arithmetic."""
-        found = self._values.get(node)
-        if found is None:
-            values: dict[UOp, None] = {}
-            stack = list(reversed(node.src))
-            seen: set[UOp] = set()
-            while stack:
-                source = stack.pop()
-                if source in seen:
-                    continue
-                seen.add(source)
-                if source.op is Ops.INDEX or source in self.is_index:
-                    stack.extend(reversed(source.src))
-                elif source.op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
-                    values[source] = None
-            found = self._values[node] = tuple(values)
-        return found
+        return resolve(node, self._places_below, self._values_of, self._values)
+
+    def _places_below(self, node: UOp) -> list[UOp]:
+        return [source for source in node.src if source.op is Ops.INDEX or source in self.is_index]
+
+    def _values_of(self, node: UOp) -> tuple[UOp, ...]:
+        found: dict[UOp, None] = {}
+        for source in node.src:
+            if source.op is Ops.INDEX or source in self.is_index:
+                found |= dict.fromkeys(self._values[source])
+            elif source.op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
+                found[source] = None
+        return tuple(found)
 
     def narrow(self, node: UOp, place: Place, below: UOp) -> Place:
         """The place of a node below, from that of the node."""

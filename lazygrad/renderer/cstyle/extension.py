@@ -126,9 +126,6 @@ def branch_of_any(ctx: Text, node: UOp) -> str:
     return open_branch(ctx, node, "|".join(lanes))
 
 
-# *** other vectors
-
-
 # *** halves: computed as floats
 
 

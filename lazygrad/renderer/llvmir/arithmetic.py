@@ -53,9 +53,14 @@ def through_float(name: str) -> Row:
 
 
 def divided(ctx: Text, divisor: UOp, first: str, second: str) -> str:
-    """A quotient; `second` is the divisor, or its size."""
+    """A quotient; `second` is the divisor, or its size.
+
+    LLVM (seen in 22) takes 0/0 for 0 in lanes of an `fdiv` whose divisor it knows to be zero, and drops the
+    `select` that keeps its NaN away. Of a division that names its rounding it makes no such assumption; the
+    code is the same.
+    """
     kind = type_text(divisor.dtype)
-    if not _has_zero_lanes(divisor):
+    if divisor not in ctx.zero_lanes:
         return ctx.let("alu", f"fdiv {kind} {first}, {second}")
     rules = [("metadata", '!"round.tonearest"'), ("metadata", '!"fpexcept.ignore"')]
     name = f"llvm.experimental.constrained.fdiv.{mangled(divisor.dtype)}"
@@ -101,61 +106,16 @@ def shift(instruction: str) -> Row:
 
 def where(ctx: Text, node: UOp) -> str:
     condition, yes, no = node.src
-    if not ctx.target.has_masks and _is_place(condition):  # LLVM makes it a jump, where it blends vectors
-        condition = condition.src[0]
+    if not ctx.target.has_masks and _is_place(ctx, condition):
+        condition = condition.src[0]  # LLVM makes it a jump, where it blends vectors
     lanes = condition.dtype.count > 1
     return ctx.let("alu", ctx.select(ctx.of(condition), node.dtype, ctx.of(yes), ctx.of(no), lanes))
 
 
-#: Operations of which a condition on places is made: no data has part in it.
-_OF_PLACES = {Ops.CONST, Ops.RANGE, Ops.ADD, Ops.SUB, Ops.MUL, Ops.SHL, Ops.CMPLT, Ops.CMPNE, Ops.AND, Ops.OR}
-#: Conditions of more of them are not looked at.
-_FEW = 40
-
-
-def _is_place(condition: UOp) -> bool:
+def _is_place(ctx: Text, condition: UOp) -> bool:
     """Whether all lanes share one condition, which only the places in loops decide."""
-    if condition.op is not Ops.VECTORIZE or any(lane is not condition.src[0] for lane in condition.src):
-        return False
-    todo = [condition.src[0]]
-    for _ in range(_FEW):
-        if not todo:
-            return True
-        node = todo.pop()
-        if node.op not in _OF_PLACES:
-            return False
-        todo += node.src
-    return False
-
-
-#: Behind more vectors than this a lane of zero is taken for possible.
-_LOOKED_AT = 100
-
-
-def _has_zero_lanes(divisor: UOp) -> bool:
-    """Whether LLVM may know lanes of a divisor to be zero: those that a mask or padding left out.
-
-    LLVM (seen in 22) then takes 0/0 for 0 in such lanes of an `fdiv`, and drops the `select` that keeps
-    its NaN away. Of a division that names its rounding it makes no such assumption; the code is the same.
-    """
-    todo, seen = [divisor], {divisor}
-    while todo and len(seen) <= _LOOKED_AT:
-        node = todo.pop()
-        if node.op is Ops.CONST:
-            lanes = node.arg if isinstance(node.arg, tuple) else (node.arg,)
-            if node.dtype.count > 1 and dtypes.is_float(node.dtype) and not all(lanes):
-                return True
-        elif node.op is Ops.VECTORIZE:
-            if any(lane.op is Ops.CONST and not lane.arg for lane in node.src):
-                return True
-        elif node.op is Ops.LOAD:
-            if node.dtype.count > 1 and (len(node.src) > 1 or len(node.src[0].src) > 2):
-                return True
-        else:
-            below = [s for s in node.src if s.dtype.count > 1 and s not in seen]
-            todo += below
-            seen.update(below)
-    return len(seen) > _LOOKED_AT
+    lanes = condition.src if condition.op is Ops.VECTORIZE else ()
+    return len(set(lanes)) == 1 and lanes[0] in ctx.of_places
 
 
 _FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from .. import parameters
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
 from ..nontemporal import nontemporal_stores
 from ..texts import Writer
-from .places import only_in_addresses
+from .places import of_places, only_in_addresses, zero_lanes
 from .types import type_text
 
 
@@ -69,6 +70,14 @@ class Text(Writer):
         buffers, variables = parameters(uops)
         self.parameters = buffers + variables
         self.threaded = any(u.op is Ops.RANGE and kind_of(u) is AxisType.THREAD for u in uops)
+
+    @functools.cached_property
+    def of_places(self) -> dict[UOp, int]:
+        return of_places(self.uops)
+
+    @functools.cached_property
+    def zero_lanes(self) -> set[UOp]:
+        return zero_lanes(self.uops)
 
     def filled(self, template: str, node: UOp) -> str:
         """An instruction; `{kind}` is the type of the operands `{0}`, `{1}`, ..."""

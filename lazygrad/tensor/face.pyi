@@ -396,6 +396,7 @@ class Tensor(TensorCore):
     def sin(self) -> Tensor: 'Sine of radians.\n\n>>> Tensor([0.0]).sin().tolist()\n[0.0]'
     def cos(self) -> Tensor: 'Cosine of radians.\n\n>>> Tensor([0.0]).cos().tolist()\n[1.0]'
     def tan(self) -> Tensor: 'Tangent of radians.\n\n>>> Tensor([0.0]).tan().tolist()\n[0.0]'
+    def _asin_slope(self) -> Tensor: ...
     def asin(self) -> Tensor: 'The angle in [-π/2, π/2] whose sine is x.\n\n>>> Tensor([0.0]).asin().tolist()\n[0.0]'
     def acos(self) -> Tensor: 'The angle in [0, π] whose cosine is x.\n\n>>> Tensor([1.0]).acos().tolist()\n[0.0]'
     def atan(self) -> Tensor: 'The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series.\n\n>>> Tensor([0.0]).atan().tolist()\n[0.0]'
@@ -404,6 +405,7 @@ class Tensor(TensorCore):
     def cosh(self) -> Tensor: 'Hyperbolic cosine.\n\n>>> Tensor([0.0]).cosh().tolist()\n[1.0]'
     def tanh(self) -> Tensor: 'Hyperbolic tangent.\n\n>>> Tensor([0.0]).tanh().tolist()\n[0.0]'
     def asinh(self) -> Tensor: 'The number whose hyperbolic sine is x.\n\n>>> Tensor([0.0]).asinh().tolist()\n[0.0]'
+    def _acosh_slope(self) -> Tensor: ...
     def acosh(self) -> Tensor: 'The number >= 0 whose hyperbolic cosine is x.\n\n>>> Tensor([1.0]).acosh().tolist()\n[0.0]'
     def atanh(self) -> Tensor: 'The number whose hyperbolic tangent is x.\n\n>>> Tensor([0.0]).atanh().tolist()\n[0.0]'
     def erf(self) -> Tensor: 'The error function.\n\n>>> Tensor([0.0]).erf().tolist()\n[0.0]'

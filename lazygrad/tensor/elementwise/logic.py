@@ -8,6 +8,7 @@ from ...dtype import dtypes
 from ...gradient import filled
 from ...ir.ops import Ops
 from ..face import Tensor
+from .formulas import formula
 
 
 class Logic(Tensor):
@@ -51,29 +52,15 @@ class Logic(Tensor):
             raise TypeError(f"bits of {self.dtype} and {right.dtype} are not combined; cast to integers")
         return self._binary(op, right, reverse)
 
-    def bitwise_and(self, other: Any) -> Tensor:
-        """Bits that both have; logic on bools.
-
-        >>> Tensor([6]).bitwise_and(3).tolist()
-        [2]
-        """
-        return self._bits(Ops.AND, other)
-
-    def bitwise_or(self, other: Any) -> Tensor:
-        """Bits that one has; logic on bools.
-
-        >>> Tensor([6]).bitwise_or(3).tolist()
-        [7]
-        """
-        return self._bits(Ops.OR, other)
-
-    def bitwise_xor(self, other: Any) -> Tensor:
-        """Bits that exactly one has; logic on bools.
-
-        >>> Tensor([6]).bitwise_xor(3).tolist()
-        [5]
-        """
-        return self._bits(Ops.XOR, other)
+    bitwise_and = formula(
+        "Bits that both have; logic on bools.", lambda x, other: x._bits(Ops.AND, other), [6], [2], 3
+    )
+    bitwise_or = formula(
+        "Bits that one has; logic on bools.", lambda x, other: x._bits(Ops.OR, other), [6], [7], 3
+    )
+    bitwise_xor = formula(
+        "Bits that exactly one has; logic on bools.", lambda x, other: x._bits(Ops.XOR, other), [6], [5], 3
+    )
 
     def xor(self, other: Any) -> Tensor:
         """`bitwise_xor` by its other name.

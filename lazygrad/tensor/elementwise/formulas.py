@@ -1,0 +1,87 @@
+"""Methods that are formulas: rows in the class of a family, and functions with their slopes beside them.
+
+    sqrt = formula("Square root; NaN below 0.", lambda x: x._function(Ops.SQRT), [4.0], [2.0])
+
+is the method `sqrt`: what it says, what it computes, an example and its result. Where a slope is shorter than
+that of the formula, or right at the ends where that is not, it decorates the formula:
+
+    @sloped(lambda x, y: y + 1.0)
+    def expm1(x: Tensor) -> Tensor: ...
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..face import Tensor
+from ..transforms.function import Function
+
+
+def formula(
+    says: str, compute: Callable[..., Any], given: Any, found: Any, other: Any = None, reads: str = "tolist()"
+) -> Callable[..., Tensor]:
+    """A method that computes one expression of a tensor, or of it and an operand.
+
+    given, found  the example: the data of a tensor, and what is read of the result (or the text of either)
+    other         its operand
+    reads         `tolist()` or `dtype`
+    """
+    row: Any = _Row(says, compute, given, found, "" if other is None else repr(other), reads)
+    return row  # type: ignore[no-any-return]
+
+
+class _Row(NamedTuple):
+    """A formula until its class is made, which tells it its name."""
+
+    says: str
+    compute: Any
+    given: Any
+    found: Any
+    other: str
+    reads: str
+
+    def __set_name__(self, family: type, name: str) -> None:
+        made = self.compute
+        made.__name__, made.__qualname__ = name, f"{family.__qualname__}.{name}"
+        example = f">>> Tensor({self.given}).{name}({self.other}).{self.reads}\n{self.found}"
+        made.__doc__ = f"{self.says}\n\n{example}"
+        others = [p.name for p in inspect.signature(made).parameters.values()][1:]
+        made.__annotations__ = {**dict.fromkeys(others, "Any"), "return": "Tensor"}
+        setattr(family, name, _as_method(made))
+
+
+def _as_method(function: Any) -> Any:
+    """The function, whose first parameter is `self` to all who ask, and x in its formula."""
+    known = inspect.signature(function)
+    own, *others = known.parameters.values()
+    first = own.replace(name="self", annotation=inspect.Parameter.empty)
+    function.__signature__ = known.replace(parameters=[first, *others])
+    return function
+
+
+def sloped(slope: Callable[[Any, Any], Any]) -> Callable[[Callable[[Any], Tensor]], Callable[[Any], Tensor]]:
+    """A method of one variable: its value at x (in a float dtype of 32 bits at least), and its slope there,
+    where it is y."""
+
+    def method_of(value: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
+        class Made(Function):
+            def forward(self, x: Tensor) -> Tensor:
+                y = value(x)
+                self.save_for_backward(x, y)
+                return y
+
+            def backward(self, grad: Tensor) -> Any:
+                return grad * slope(*self.saved_tensors)
+
+        Made.__name__ = value.__name__
+
+        @functools.wraps(_as_method(value))
+        def method(self: Any) -> Tensor:
+            return self._sloped(Made.apply)  # type: ignore[no-any-return]
+
+        return method
+
+    return method_of

@@ -111,14 +111,6 @@ class Arithmetic(Tensor):
             raise TypeError("a bool tensor has no negative; use ~ or logical_not")
         return self._unary(self.uop.alu(Ops.NEG))
 
-    def negative(self) -> Tensor:
-        """-x.
-
-        >>> Tensor([1, -2]).negative().tolist()
-        [-1, 2]
-        """
-        return self.neg()
-
     def reciprocal(self) -> Tensor:
         """1 / x, in floats.
 

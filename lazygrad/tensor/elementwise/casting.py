@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...dtype import DType, dtypes
+from ...dtype import dtypes
 from ..face import Tensor
 from .formulas import formula
 
@@ -24,14 +24,6 @@ class Casting(Tensor):
     char = formula("Cast to int8.", lambda x: x.cast(dtypes.int8), [1], "dtypes.char", reads="dtype")
     byte = formula("Cast to uint8.", lambda x: x.cast(dtypes.uint8), [1], "dtypes.uchar", reads="dtype")
     bool = formula("Whether elements are other than 0.", lambda x: x.cast(dtypes.bool), [0, 2], [False, True])
-
-    def type(self, dtype: DType | str) -> Tensor:
-        """Cast to a dtype.
-
-        >>> Tensor([1]).type("float32").tolist()
-        [1.0]
-        """
-        return self.cast(dtype)
 
     def type_as(self, other: Tensor) -> Tensor:
         """Cast to the dtype of another tensor.

@@ -82,14 +82,6 @@ class Division(Tensor):
         rest = a._binary(Ops.FMOD, b)
         return _beyond(rest, b).where(rest + b, rest)
 
-    def mod(self, other: Any) -> Tensor:
-        """`remainder` by its other name.
-
-        >>> Tensor([-7]).mod(3).tolist()
-        [2]
-        """
-        return self.remainder(other)
-
     def fmod(self, other: Any) -> Tensor:
         """Elementwise remainder with the sign of the dividend, that of zeros too, as C's.
 

@@ -99,14 +99,6 @@ class Gamma(Tensor):
         halves = self.arange(p, dtype=x.dtype, device=x.device) * 0.5
         return (x.unsqueeze(-1) - halves).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
-    def mvlgamma(self, p: int) -> Tensor:
-        """`multigammaln` by PyTorch's older name.
-
-        >>> round(Tensor([3.0]).mvlgamma(1).item(), 6)
-        0.693147
-        """
-        return self.multigammaln(p)
-
 
 def _lgamma_positive(x: Tensor) -> Tensor:
     """lgamma for x >= 1/2."""

@@ -62,14 +62,6 @@ class Logic(Tensor):
         "Bits that exactly one has; logic on bools.", lambda x, other: x._bits(Ops.XOR, other), [6], [5], 3
     )
 
-    def xor(self, other: Any) -> Tensor:
-        """`bitwise_xor` by its other name.
-
-        >>> Tensor([6]).xor(3).tolist()
-        [5]
-        """
-        return self.bitwise_xor(other)
-
     def bitwise_not(self) -> Tensor:
         """All bits inverted; `not` on bools.
 

@@ -76,9 +76,7 @@ class Sorting(Tensor):
         values = movement.permute(gather(movement.reshape(self.uop, (self.numel(),)), places), back)
         return self._make(values, self), self._make(movement.permute(order, back)).cast(default_int())
 
-    def sort(
-        self, dim: int = -1, descending: bool = False, *, stable: bool = True, axis: int | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def sort(self, dim: int = -1, descending: bool = False, *, stable: bool = True) -> tuple[Tensor, Tensor]:
         """The values along an axis in order, and where they were.
 
         NaN counts as the greatest; equal values stay in order, whether `stable` is asked for or not.
@@ -89,17 +87,15 @@ class Sorting(Tensor):
         if self.ndim == 0:
             self._axes(dim)
             return self.cast(self.dtype), self._filled(0, default_int())
-        return self._in_order(*self._order(dim if axis is None else axis, descending))
+        return self._in_order(*self._order(dim, descending))
 
-    def argsort(
-        self, dim: int = -1, descending: bool = False, *, stable: bool = True, axis: int | None = None
-    ) -> Tensor:
+    def argsort(self, dim: int = -1, descending: bool = False, *, stable: bool = True) -> Tensor:
         """The places along an axis in the order of their values: `sort` without the values.
 
         >>> Tensor([3, 1, 2]).argsort().tolist()
         [1, 2, 0]
         """
-        return self.sort(dim, descending, axis=axis)[1]
+        return self.sort(dim, descending)[1]
 
     def topk(
         self,
@@ -109,7 +105,6 @@ class Sorting(Tensor):
         sorted_: bool = True,
         *,
         sorted: bool | None = None,
-        axis: int | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The k greatest values along an axis (or the least ones) in order, and where they were.
 
@@ -118,7 +113,6 @@ class Sorting(Tensor):
         >>> [t.tolist() for t in Tensor([3, 1, 2]).topk(2)]
         [[3, 2], [0, 2]]
         """
-        dim = dim if axis is None else axis
         size = 1 if self.ndim == 0 else self.shape[self._axis(dim)]
         if not isinstance(k, int) or isinstance(k, bool) or not 0 <= k <= vmax(size):
             raise ValueError(f"topk takes from 0 to {size} values along axis {dim}, not {k}")

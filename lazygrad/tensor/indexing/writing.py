@@ -217,14 +217,6 @@ class Writing(Tensor):
         """
         return self._replaced(lambda x: x.diagonal(offset, dim1, dim2), src, "diagonal_scatter")
 
-    def argwhere(self) -> Tensor:
-        """`nonzero` by numpy's name: a row of indices for each element other than 0.
-
-        >>> Tensor([0, 5]).argwhere().tolist()
-        [[1]]
-        """
-        return self.nonzero()
-
     # *** in place
 
     def index_put_(self, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:

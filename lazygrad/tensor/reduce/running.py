@@ -30,23 +30,23 @@ class Running(Tensor):
         result = self.cast(wide)._running(op, axis)
         return result.cast(self.dtype) if dtypes.is_float(self.dtype) else result
 
-    def cumsum(self, axis: int = 0, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
+    def cumsum(self, axis: int = 0, dtype: DType | str | None = None) -> Tensor:
         """The running sum along an axis.
 
         >>> Tensor([1, 2, 3]).cumsum().tolist()
         [1, 3, 6]
         """
-        return self._accumulated_along(Ops.ADD, axis if dim is None else dim, dtype)
+        return self._accumulated_along(Ops.ADD, axis, dtype)
 
-    def cumprod(self, axis: int = 0, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
+    def cumprod(self, axis: int = 0, dtype: DType | str | None = None) -> Tensor:
         """The running product along an axis.
 
         >>> Tensor([1, 2, 3]).cumprod().tolist()
         [1, 2, 6]
         """
-        return self._accumulated_along(Ops.MUL, axis if dim is None else dim, dtype)
+        return self._accumulated_along(Ops.MUL, axis, dtype)
 
-    def cummax(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    def cummax(self, axis: int = 0) -> Tensor:
         """The running maximum along an axis: NaN wins, the last of equals takes the gradient.
 
         `cummax_indices` says where each was.
@@ -54,9 +54,9 @@ class Running(Tensor):
         >>> Tensor([1, 3, 2]).cummax().tolist()
         [1, 3, 3]
         """
-        return self._running(Ops.MAX, axis if dim is None else dim)
+        return self._running(Ops.MAX, axis)
 
-    def cummin(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    def cummin(self, axis: int = 0) -> Tensor:
         """The running minimum along an axis: NaN wins, the last of equals takes the gradient.
 
         `cummin_indices` says where each was.
@@ -64,23 +64,23 @@ class Running(Tensor):
         >>> Tensor([3, 1, 2]).cummin().tolist()
         [3, 1, 1]
         """
-        return self._running(Ops.MIN, axis if dim is None else dim)
+        return self._running(Ops.MIN, axis)
 
-    def cummax_indices(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    def cummax_indices(self, axis: int = 0) -> Tensor:
         """Where the running maximum along an axis was: the last of equals, the last NaN.
 
         >>> Tensor([1, 3, 2]).cummax_indices().tolist()
         [0, 1, 1]
         """
-        return self._winner(Ops.MAX, axis if dim is None else dim)
+        return self._winner(Ops.MAX, axis)
 
-    def cummin_indices(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    def cummin_indices(self, axis: int = 0) -> Tensor:
         """Where the running minimum along an axis was: the last of equals, the last NaN.
 
         >>> Tensor([3, 1, 2]).cummin_indices().tolist()
         [0, 1, 1]
         """
-        return self._winner(Ops.MIN, axis if dim is None else dim)
+        return self._winner(Ops.MIN, axis)
 
     def _winner(self, op: Ops, axis: int) -> Tensor:
         place = self._axes(axis)
@@ -91,7 +91,7 @@ class Running(Tensor):
         counter = counter.reshape((-1,) + (1,) * (self.ndim - place[0] - 1)).expand(self.shape)
         return self._make(scan_winner(scan(self.detach().uop, op, place[0]), counter.uop))
 
-    def logcumsumexp(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    def logcumsumexp(self, axis: int = 0) -> Tensor:
         """log of the running sum of e^x along an axis, without overflow.
 
         What was summed shrinks by e^(old maximum - new maximum) where the running maximum grows.
@@ -99,7 +99,7 @@ class Running(Tensor):
         >>> Tensor([0.0, -math.inf]).logcumsumexp().tolist()
         [0.0, 0.0]
         """
-        axes = self._axes(axis if dim is None else dim)
+        axes = self._axes(axis)
         x = self._float()
         if not axes or resolve_equal(self.shape[axes[0]], 0):
             return x

@@ -50,13 +50,17 @@ def place_dtype(count: sint) -> DType:
     return default_int() if vmax(count) <= dtypes.max(default_int()) else counting_dtype(count)
 
 
+def with_grad(made: Tensor, requires_grad: bool | None) -> Tensor:
+    """A tensor that was made, after what its maker said of gradients; None says nothing."""
+    return made if requires_grad is None else made.requires_grad_(requires_grad)
+
+
 class Creation(Tensor):
     """Ways to make a tensor. All take `dtype`, `device` and `requires_grad`."""
 
     @classmethod
     def _created(cls, node: UOp, requires_grad: bool | None) -> Tensor:
-        made = cls._make(node)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad(cls._make(node), requires_grad)
 
     @classmethod
     def full(
@@ -249,8 +253,7 @@ class Creation(Tensor):
         counting = chosen if dtypes.is_int(chosen) else place_dtype(count)
         counted = cls._created(iota(count, counting, device), None)
         shifted = counted if begin == 0 else counted + begin
-        made = shifted.cast(chosen)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad(shifted.cast(chosen), requires_grad)
 
     @classmethod
     def linspace(
@@ -280,8 +283,7 @@ class Creation(Tensor):
         # counted from the nearer end, so that both ends are exact
         from_start = count.cast(work) * step + start
         from_stop = stop - (steps - 1 - count).cast(work) * step
-        made = (count < steps / 2).where(from_start, from_stop).cast(chosen)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad((count < steps / 2).where(from_start, from_stop).cast(chosen), requires_grad)
 
     @classmethod
     def logspace(
@@ -305,7 +307,7 @@ class Creation(Tensor):
         chosen = default_float() if dtype is None else to_dtype(dtype)
         exponents = cls.linspace(start, stop, steps, dtype=wide_float(chosen), device=device)
         made = (exponents.exp2() if base == 2 else exponents._filled(base).pow(exponents)).cast(chosen)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad(made, requires_grad)
 
     @classmethod
     def eye(
@@ -327,8 +329,7 @@ class Creation(Tensor):
         counting = counting_dtype(max(vmax(rows), vmax(columns)))
         row = cls._make(iota(rows, counting, place)).unsqueeze(1)
         column = cls._make(iota(columns, counting, place))
-        made = (row == column).cast(default_float() if dtype is None else dtype)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad((row == column).cast(default_float() if dtype is None else dtype), requires_grad)
 
     def _at_or_below(self, diagonal: int) -> Tensor:
         """Whether a place of the last two axes is on or below a diagonal.
@@ -371,16 +372,7 @@ class Creation(Tensor):
             return self.diagonal(diagonal)
         if self.ndim != 1:
             raise ValueError(f"diag takes one or two axes, not shape {shape_text(self.shape)}")
-        size = self.shape[0]
-        if not isinstance(size, int):
-            raise NotImplementedError(f"diag of symbolic size, {shape_text(self.shape)}")
-        whole = size + abs(diagonal)
-        above, left = max(-diagonal, 0), max(diagonal, 0)
-        line = self.pad((above, whole - size - above)).unsqueeze(1).expand(whole, whole)
-        counting = counting_dtype(whole + left)
-        row = self._make(iota(whole, counting, self.device)).unsqueeze(1)
-        column = self._make(iota(whole, counting, self.device))
-        return (column == row + left - above).where(line, line._filled(0))
+        return self.diag_embed(diagonal)
 
 
 def _progression(count: int, start: ConstType, step: ConstType, dtype: DType, device: Devices) -> UOp:

@@ -9,7 +9,7 @@ from ...dtype import cast_value, dtypes
 from ...ir.ops import Ops
 from ..face import Tensor
 from ..sources import plain_number
-from .formulas import formula
+from .formulas import formula, operator
 
 
 class Comparison(Tensor):
@@ -95,23 +95,12 @@ class Comparison(Tensor):
 
     __hash__ = Tensor.__hash__
 
-    def __eq__(self, other: Any) -> Tensor:
-        return NotImplemented if _is_no_operand(other) else self.eq(other)
-
-    def __ne__(self, other: Any) -> Tensor:
-        return NotImplemented if _is_no_operand(other) else self.ne(other)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return self.lt(other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return self.le(other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return self.gt(other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return self.ge(other)
+    __eq__ = operator(lambda x, other: NotImplemented if _is_no_operand(other) else x.eq(other))
+    __ne__ = operator(lambda x, other: NotImplemented if _is_no_operand(other) else x.ne(other))
+    __lt__ = operator(lambda x, other: x.lt(other))
+    __le__ = operator(lambda x, other: x.le(other))
+    __gt__ = operator(lambda x, other: x.gt(other))
+    __ge__ = operator(lambda x, other: x.ge(other))
 
 
 def _is_no_operand(value: Any) -> bool:

@@ -29,25 +29,27 @@ def formula(
     other         its operand
     reads         `tolist()` or `dtype`
     """
-    row: Any = _Row(says, compute, given, found, "" if other is None else repr(other), reads)
+    example = f">>> Tensor({given}).{{name}}({'' if other is None else repr(other)}).{reads}\n{found}"
+    row: Any = _Row(compute, f"{says}\n\n{example}")
+    return row  # type: ignore[no-any-return]
+
+
+def operator(compute: Callable[..., Any]) -> Callable[..., Tensor]:
+    """An operator that computes one expression."""
+    row: Any = _Row(compute, None)
     return row  # type: ignore[no-any-return]
 
 
 class _Row(NamedTuple):
     """A formula until its class is made, which tells it its name."""
 
-    says: str
     compute: Any
-    given: Any
-    found: Any
-    other: str
-    reads: str
+    doc: str | None
 
     def __set_name__(self, family: type, name: str) -> None:
         made = self.compute
         made.__name__, made.__qualname__ = name, f"{family.__qualname__}.{name}"
-        example = f">>> Tensor({self.given}).{name}({self.other}).{self.reads}\n{self.found}"
-        made.__doc__ = f"{self.says}\n\n{example}"
+        made.__doc__ = self.doc and self.doc.replace("{name}", name)
         others = [p.name for p in inspect.signature(made).parameters.values()][1:]
         made.__annotations__ = {**dict.fromkeys(others, "Any"), "return": "Tensor"}
         setattr(family, name, _as_method(made))

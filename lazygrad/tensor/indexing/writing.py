@@ -219,14 +219,6 @@ class Writing(Tensor):
 
     # *** in place
 
-    def index_put_(self, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-        """`index_put` written into this tensor's memory; returns the tensor.
-
-        >>> Tensor([1, 2]).index_put_((Tensor([1]),), 5).tolist()
-        [1, 5]
-        """
-        return self.assign(self.index_put(indices, values, accumulate))
-
     def fill_(self, value: ConstType) -> Any:
         """Write one value into all of this tensor's memory; returns the tensor.
 

@@ -12,6 +12,7 @@ from typing import Any
 from ...dtype import DType, dtypes, least_upper_dtype, sum_acc_dtype, to_dtype
 from ...ir.ops import Ops
 from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
+from ..elementwise.formulas import operator
 from ..face import Tensor
 
 
@@ -81,11 +82,8 @@ class Contractions(Tensor):
         """Without these axes, which have size 1."""
         return self.reshape(tuple(size for i, size in enumerate(self.shape) if i not in axes))
 
-    def __matmul__(self, other: Any) -> Tensor:
-        return self.matmul(other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return self.matmul(other, reverse=True)
+    __matmul__ = operator(lambda x, other: x.matmul(other))
+    __rmatmul__ = operator(lambda x, other: x.matmul(other, reverse=True))
 
     def mm(self, mat2: Tensor) -> Tensor:
         """The product of two matrices.

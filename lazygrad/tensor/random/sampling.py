@@ -22,7 +22,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp, Variable
 from ...locks import lock_across_fork
 from ...shape import prod, shape_of, shape_text, vmax
-from ..creation import checked_shape, iota, place_dtype, sizes_of
+from ..creation import checked_shape, iota, place_dtype, sizes_of, with_grad
 from ..face import Tensor
 from ..modes import mode
 from ..observer import observing
@@ -221,7 +221,7 @@ class Sampling(Tensor):
         """
         sizes, chosen = checked_shape(sizes_of(shape)), _float_dtype("rand", dtype)
         flat = cls._created(_uniform(prod(sizes), chosen, Device.canonicalize(device)), None)
-        return _marked(flat.reshape(sizes), requires_grad)
+        return with_grad(flat.reshape(sizes), requires_grad)
 
     @classmethod
     def randn(
@@ -243,7 +243,7 @@ class Sampling(Tensor):
         # 1 - u is in (0, 1]: its logarithm is finite
         radius = (cls._make(first) * -1.0 + 1.0).log() * -2.0
         angle = (cls._make(second) - 0.5) * (2.0 * math.pi)
-        return _marked((radius.sqrt() * angle.sin()).cast(chosen).reshape(sizes), requires_grad)
+        return with_grad((radius.sqrt() * angle.sin()).cast(chosen).reshape(sizes), requires_grad)
 
     @classmethod
     def randint(
@@ -276,7 +276,7 @@ class Sampling(Tensor):
         sizes = checked_shape(sizes_of(shape))
         word = cls._make(words(prod(sizes), Device.canonicalize(device))[0])
         scaled = (word.cast(dtypes.uint64) * (high - low)) >> 32
-        return _marked((scaled.cast(dtypes.int64) + low).cast(chosen).reshape(sizes), requires_grad)
+        return with_grad((scaled.cast(dtypes.int64) + low).cast(chosen).reshape(sizes), requires_grad)
 
     @classmethod
     def uniform(
@@ -287,7 +287,7 @@ class Sampling(Tensor):
         >>> Tensor.uniform(2, low=3.0, high=3.0).tolist()
         [3.0, 3.0]
         """
-        return _marked(cls.rand(*shape, **more) * (high - low) + low, requires_grad)
+        return with_grad(cls.rand(*shape, **more) * (high - low) + low, requires_grad)
 
     @classmethod
     def normal(
@@ -300,7 +300,7 @@ class Sampling(Tensor):
         """
         if isinstance(std, (int, float)) and std < 0:
             raise ValueError(f"normal needs a standard deviation that is not negative, not {std}")
-        return _marked(cls.randn(*shape, **more) * std + mean, requires_grad)
+        return with_grad(cls.randn(*shape, **more) * std + mean, requires_grad)
 
     @classmethod
     def scaled_uniform(cls, *shape: Any, requires_grad: bool | None = None, **more: Any) -> Tensor:
@@ -431,10 +431,6 @@ class Sampling(Tensor):
             return cls.zeros(0, dtype=wanted, device=device, **more)
         key, _ = words(n, Device.canonicalize(device))
         return cls._created(UOp(Ops.SORT, dtypes.int32, (key,)).cast(wanted), more.get("requires_grad"))
-
-
-def _marked(made: Tensor, requires_grad: bool | None) -> Tensor:
-    return made if requires_grad is None else made.requires_grad_(requires_grad)
 
 
 def _float_dtype(name: str, dtype: DType | str | None) -> DType:

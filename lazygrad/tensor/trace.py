@@ -36,9 +36,6 @@ class Metadata(NamedTuple):
         shown = self.line and (TRACEMETA.value >= 2 or CHECK.value)
         return f"{self.name} - {self.line}" if shown else self.name
 
-    def __str__(self) -> str:
-        return repr(self)
-
 
 class _Block(Metadata):
     """What the nodes remember that are made in a block: there the user's code calls methods, too."""

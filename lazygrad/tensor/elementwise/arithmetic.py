@@ -7,9 +7,9 @@ from typing import Any
 from ...dtype import ConstType, default_int, dtypes
 from ...ir.ops import Ops
 from ..face import Tensor
+from ..formulas import formula, operator
 from ..sources import plain_number
 from ..transforms.constant import Flat
-from .formulas import formula, operator
 
 #: Powers up to this are products; above, POW.
 MAX_PRODUCT_POWER = 16

@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 
 from ..face import Tensor
+from ..formulas import sloped
 from ..transforms.function import Function
 from .chebyshev import I0_FAR, I0_NEAR, I1_FAR, I1_NEAR
-from .formulas import sloped
 from .special import chebyshev_series
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dtype import dtypes
 from ..face import Tensor
-from .formulas import formula
+from ..formulas import formula
 
 
 class Casting(Tensor):

@@ -8,8 +8,8 @@ from typing import Any
 from ...dtype import cast_value, dtypes
 from ...ir.ops import Ops
 from ..face import Tensor
+from ..formulas import formula, operator
 from ..sources import plain_number
-from .formulas import formula, operator
 
 
 class Comparison(Tensor):

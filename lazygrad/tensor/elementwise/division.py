@@ -7,8 +7,8 @@ from typing import Any
 from ...dtype import default_float, default_int, dtypes, least_upper_dtype
 from ...ir.ops import Ops
 from ..face import Tensor
+from ..formulas import operator
 from ..transforms.function import Function
-from .formulas import operator
 
 
 class Division(Tensor):

@@ -8,8 +8,8 @@ from typing import Any
 from ...dtype import dtypes
 from ...ir.ops import Ops
 from ..face import Tensor
+from ..formulas import formula, sloped
 from ..transforms.function import Function
-from .formulas import formula, sloped
 
 
 class Functions(Tensor):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 from ..face import Tensor
+from ..formulas import sloped
 from ..transforms.function import Function
 from .chebyshev import LGAMMA
-from .formulas import sloped
 from .special import chebyshev_series
 
 #: The greatest order of `polygamma`: its factor 170! is the last factorial that a float64 holds.

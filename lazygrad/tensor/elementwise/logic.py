@@ -8,7 +8,7 @@ from ...dtype import dtypes
 from ...gradient import filled
 from ...ir.ops import Ops
 from ..face import Tensor
-from .formulas import formula, operator
+from ..formulas import formula, operator
 
 
 class Logic(Tensor):

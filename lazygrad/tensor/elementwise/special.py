@@ -18,9 +18,9 @@ from typing import Any
 
 from ...dtype import dtypes
 from ..face import Tensor
+from ..formulas import sloped
 from ..transforms.function import Function
 from .chebyshev import ERFCX, ERFINV, terms_of
-from .formulas import sloped
 from .functions import odd
 
 TWO_BY_SQRT_PI = 2.0 / math.sqrt(math.pi)

@@ -12,8 +12,8 @@ from typing import Any
 from ...dtype import DType, dtypes, least_upper_dtype, sum_acc_dtype, to_dtype
 from ...ir.ops import Ops
 from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
-from ..elementwise.formulas import operator
 from ..face import Tensor
+from ..formulas import operator
 
 
 class Contractions(Tensor):

@@ -266,7 +266,7 @@ class Movement(Tensor):
         return (
             self.reshape(single)
             .expand(tiled)
-            .reshape(tuple(_mul(r, s) for r, s in zip(times, shape, strict=True)))
+            .reshape(tuple(prod(pair) for pair in zip(times, shape, strict=True)))
         )
 
     def tile(self, *repeats: Any) -> Tensor:
@@ -431,7 +431,3 @@ class Movement(Tensor):
         x = movement.pad(movement.reshape(x, (*lead, size * size)), [(0, 0)] * len(lead) + [(0, size)])
         x = movement.shrink(movement.reshape(x, (*lead, size, size + 1)), [*kept, (0, size), (0, 1)])
         return self._unary(movement.reshape(x, (*lead, size)))
-
-
-def _mul(a: Any, b: Any) -> Any:
-    return prod((a, b))

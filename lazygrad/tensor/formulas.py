@@ -16,8 +16,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..face import Tensor
-from ..transforms.function import Function
+from .face import Tensor
+from .transforms.function import Function
 
 
 def formula(
@@ -29,38 +29,42 @@ def formula(
     other         its operand
     reads         `tolist()` or `dtype`
     """
-    example = f">>> Tensor({given}).{{name}}({'' if other is None else repr(other)}).{reads}\n{found}"
-    row: Any = _Row(compute, f"{says}\n\n{example}")
-    return row  # type: ignore[no-any-return]
+    call = f"Tensor({given}).{{name}}({'' if other is None else repr(other)})"
+    return _row(_as_method(compute), f"{says}\n\n>>> {call}.{reads}\n{found}")
 
 
 def operator(compute: Callable[..., Any]) -> Callable[..., Tensor]:
     """An operator that computes one expression."""
-    row: Any = _Row(compute, None)
-    return row  # type: ignore[no-any-return]
+    return _row(_as_method(compute), None)
 
 
 class _Row(NamedTuple):
-    """A formula until its class is made, which tells it its name."""
+    """A method until its class is made, which tells it its name."""
 
-    compute: Any
+    function: Any
     doc: str | None
 
     def __set_name__(self, family: type, name: str) -> None:
-        made = self.compute
+        made, doc = self
         made.__name__, made.__qualname__ = name, f"{family.__qualname__}.{name}"
-        made.__doc__ = self.doc and self.doc.replace("{name}", name)
-        others = [p.name for p in inspect.signature(made).parameters.values()][1:]
-        made.__annotations__ = {**dict.fromkeys(others, "Any"), "return": "Tensor"}
-        setattr(family, name, _as_method(made))
+        made.__doc__ = doc and doc.replace("{name}", name)
+        setattr(family, name, made)
+
+
+def _row(function: Any, doc: str | None) -> Callable[..., Tensor]:
+    row: Any = _Row(function, doc)
+    return row  # type: ignore[no-any-return]
 
 
 def _as_method(function: Any) -> Any:
     """The function, whose first parameter is `self` to all who ask, and x in its formula."""
+    if not function.__annotations__:  # a lambda
+        others = list(inspect.signature(function).parameters)[1:]
+        function.__annotations__ = {**dict.fromkeys(others, "Any"), "return": "Tensor"}
     known = inspect.signature(function)
-    own, *others = known.parameters.values()
+    own, *more = known.parameters.values()
     first = own.replace(name="self", annotation=inspect.Parameter.empty)
-    function.__signature__ = known.replace(parameters=[first, *others])
+    function.__signature__ = known.replace(parameters=[first, *more])
     return function
 
 

@@ -17,6 +17,7 @@ from ..schedule.versions import empty_buffer
 from ..shape import movement, shape_text, vmax, vmin
 from ..shape.sizes import as_size, countable, prod
 from .face import Tensor
+from .signatures import DTypeLike
 from .sources import constant, real_number
 
 
@@ -68,7 +69,7 @@ class Creation(Tensor):
         shape: Any,
         fill_value: ConstType,
         *,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -86,7 +87,7 @@ class Creation(Tensor):
         return cls._created(expanded(scalar, sizes), requires_grad)
 
     @classmethod
-    def zeros(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor:
+    def zeros(cls, *shape: Any, dtype: DTypeLike = None, **more: Any) -> Tensor:
         """Zeros: `Tensor.zeros(2, 3)`.
 
         >>> Tensor.zeros(2).tolist()
@@ -95,7 +96,7 @@ class Creation(Tensor):
         return cls.full(sizes_of(shape), 0.0, dtype=default_float() if dtype is None else dtype, **more)
 
     @classmethod
-    def ones(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor:
+    def ones(cls, *shape: Any, dtype: DTypeLike = None, **more: Any) -> Tensor:
         """Ones: `Tensor.ones(2, 3)`.
 
         >>> Tensor.ones(2).tolist()
@@ -107,7 +108,7 @@ class Creation(Tensor):
     def empty(
         cls,
         *shape: Any,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -128,16 +129,11 @@ class Creation(Tensor):
             node = movement.shrink(node, ((0, whole),))
         return cls._created(movement.reshape(node, sizes), requires_grad)
 
-    def _like(self, dtype: DType | str | None, device: Devices | None) -> dict[str, Any]:
+    def _like(self, dtype: DTypeLike, device: Devices | None) -> dict[str, Any]:
         return {"dtype": self.dtype if dtype is None else dtype, "device": device or self.device}
 
     def full_like(
-        self,
-        fill_value: ConstType,
-        *,
-        dtype: DType | str | None = None,
-        device: Devices | None = None,
-        **more: Any,
+        self, fill_value: ConstType, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any
     ) -> Tensor:
         """One value, in the shape, dtype and place of this tensor.
 
@@ -146,9 +142,7 @@ class Creation(Tensor):
         """
         return self.full(self.shape, fill_value, **self._like(dtype, device), **more)
 
-    def zeros_like(
-        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
-    ) -> Tensor:
+    def zeros_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
         """Zeros in the shape, dtype and place of this tensor.
 
         >>> Tensor([5, 6]).zeros_like().tolist()
@@ -156,9 +150,7 @@ class Creation(Tensor):
         """
         return self.full(self.shape, 0, **self._like(dtype, device), **more)
 
-    def ones_like(
-        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
-    ) -> Tensor:
+    def ones_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
         """Ones in the shape, dtype and place of this tensor.
 
         >>> Tensor([5, 6]).ones_like().tolist()
@@ -166,9 +158,7 @@ class Creation(Tensor):
         """
         return self.full(self.shape, 1, **self._like(dtype, device), **more)
 
-    def empty_like(
-        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
-    ) -> Tensor:
+    def empty_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
         """Memory of its own in the shape, dtype and place of this tensor; it reads zeros.
 
         >>> Tensor([1, 2]).empty_like().shape
@@ -187,7 +177,7 @@ class Creation(Tensor):
         step: ConstType = 1,
         *,
         end: Any = None,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -237,13 +227,7 @@ class Creation(Tensor):
 
     @classmethod
     def _symbolic_arange(
-        cls,
-        start: Any,
-        stop: Any,
-        step: Any,
-        dtype: DType | str | None,
-        device: Devices,
-        requires_grad: bool | None,
+        cls, start: Any, stop: Any, step: Any, dtype: DTypeLike, device: Devices, requires_grad: bool | None
     ) -> Tensor:
         if step != 1:
             raise NotImplementedError("arange with symbolic ends takes steps of 1")
@@ -262,7 +246,7 @@ class Creation(Tensor):
         stop: float,
         steps: int,
         *,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -293,7 +277,7 @@ class Creation(Tensor):
         steps: int,
         base: float = 10.0,
         *,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -315,7 +299,7 @@ class Creation(Tensor):
         n: int,
         m: int | None = None,
         *,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:

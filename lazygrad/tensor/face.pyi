@@ -12,7 +12,7 @@ from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.schedule.items import ScheduleItem
 from lazygrad.tensor.core import TensorCore
-from lazygrad.tensor.signatures import Adaptive, Axis, Eigh, LU, LeastSquares, Pairs, Parsed, QR, SVD, Several, SignLog
+from lazygrad.tensor.signatures import Adaptive, Axis, DTypeLike, Eigh, LU, LeastSquares, Pairs, Parsed, QR, SVD, Several, SignLog
 from lazygrad.tensor.storage import Storage
 from typing import Any, Literal, Self, overload
 
@@ -46,7 +46,7 @@ class Tensor(TensorCore):
     def _scalar_dtype(self, value: ConstType) -> DType: ...
 
     # sharding
-    def to(self, device: Devices | DType | Tensor | None = None, dtype: DType | str | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor: 'A copy on another device, or in another dtype; the tensor itself if it is there already.\n\nOf a sharded tensor the parts are gathered; several devices take a copy each (`shard`).\n\ndevice        a device or several, a dtype instead, or a tensor that is there and has the dtype\nnon_blocking  PyTorch\'s; every copy is computed when it is asked for\ncopy          a copy in memory of its own in any case\n\n>>> Tensor([1]).to("CPU").device\n\'CPU\'\n>>> Tensor([1]).to(dtype="float16").tolist()\n[1.0]'
+    def to(self, device: Devices | DType | Tensor | None = None, dtype: DTypeLike = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor: 'A copy on another device, or in another dtype; the tensor itself if it is there already.\n\nOf a sharded tensor the parts are gathered; several devices take a copy each (`shard`).\n\ndevice        a device or several, a dtype instead, or a tensor that is there and has the dtype\nnon_blocking  PyTorch\'s; every copy is computed when it is asked for\ncopy          a copy in memory of its own in any case\n\n>>> Tensor([1]).to("CPU").device\n\'CPU\'\n>>> Tensor([1]).to(dtype="float16").tolist()\n[1.0]'
     def _on(self, name: Devices) -> Tensor: ...
     def shard(self, devices: Sequence[str] | Devices, axis: builtins.int | None = None, *, dim: builtins.int | None = None) -> Tensor: 'One tensor on several devices: in parts along `axis`, or a copy on each where it is None.\n\nThe first parts are larger by one element where the axis does not divide; an axis has at least one\nelement for each device. On one device it is `to`.\n\n>>> Tensor([1, 2, 3]).shard(("CPU", "CPU:1"), axis=0).mul(2).tolist()\n[2, 4, 6]'
     def _shard_place(self, axis: Any) -> builtins.int: ...
@@ -110,28 +110,28 @@ class Tensor(TensorCore):
     @classmethod
     def _created(cls, node: UOp, requires_grad: builtins.bool | None) -> Tensor: ...
     @classmethod
-    def full(cls, shape: Any, fill_value: ConstType, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'A tensor of one value; its dtype is that of the number if not given.\n\n>>> Tensor.full((2,), 7).tolist()\n[7, 7]'
+    def full(cls, shape: Any, fill_value: ConstType, *, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'A tensor of one value; its dtype is that of the number if not given.\n\n>>> Tensor.full((2,), 7).tolist()\n[7, 7]'
     @classmethod
-    def zeros(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor: 'Zeros: `Tensor.zeros(2, 3)`.\n\n>>> Tensor.zeros(2).tolist()\n[0.0, 0.0]'
+    def zeros(cls, *shape: Any, dtype: DTypeLike = None, **more: Any) -> Tensor: 'Zeros: `Tensor.zeros(2, 3)`.\n\n>>> Tensor.zeros(2).tolist()\n[0.0, 0.0]'
     @classmethod
-    def ones(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor: 'Ones: `Tensor.ones(2, 3)`.\n\n>>> Tensor.ones(2).tolist()\n[1.0, 1.0]'
+    def ones(cls, *shape: Any, dtype: DTypeLike = None, **more: Any) -> Tensor: 'Ones: `Tensor.ones(2, 3)`.\n\n>>> Tensor.ones(2).tolist()\n[1.0, 1.0]'
     @classmethod
-    def empty(cls, *shape: Any, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Memory of its own. It reads zeros until it is written.\n\n>>> Tensor.empty(2).shape\n(2,)'
-    def _like(self, dtype: DType | str | None, device: Devices | None) -> dict[str, Any]: ...
-    def full_like(self, fill_value: ConstType, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'One value, in the shape, dtype and place of this tensor.\n\n>>> Tensor([1, 2]).full_like(7).tolist()\n[7, 7]'
-    def zeros_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Zeros in the shape, dtype and place of this tensor.\n\n>>> Tensor([5, 6]).zeros_like().tolist()\n[0, 0]'
-    def ones_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Ones in the shape, dtype and place of this tensor.\n\n>>> Tensor([5, 6]).ones_like().tolist()\n[1, 1]'
-    def empty_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Memory of its own in the shape, dtype and place of this tensor; it reads zeros.\n\n>>> Tensor([1, 2]).empty_like().shape\n(2,)'
+    def empty(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Memory of its own. It reads zeros until it is written.\n\n>>> Tensor.empty(2).shape\n(2,)'
+    def _like(self, dtype: DTypeLike, device: Devices | None) -> dict[str, Any]: ...
+    def full_like(self, fill_value: ConstType, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'One value, in the shape, dtype and place of this tensor.\n\n>>> Tensor([1, 2]).full_like(7).tolist()\n[7, 7]'
+    def zeros_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Zeros in the shape, dtype and place of this tensor.\n\n>>> Tensor([5, 6]).zeros_like().tolist()\n[0, 0]'
+    def ones_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Ones in the shape, dtype and place of this tensor.\n\n>>> Tensor([5, 6]).ones_like().tolist()\n[1, 1]'
+    def empty_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Memory of its own in the shape, dtype and place of this tensor; it reads zeros.\n\n>>> Tensor([1, 2]).empty_like().shape\n(2,)'
     @classmethod
-    def arange(cls, start: Any, stop: Any = None, step: ConstType = 1, *, end: Any = None, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: "start, start + step, ... up to stop, which is not included; `arange(n)` counts from 0.\n\n`end` is PyTorch's name of `stop`.\n\nIntegers give the default int (int64 where they do not fit), floats the default float.\n\n>>> Tensor.arange(2, 8, 2).tolist()\n[2, 4, 6]"
+    def arange(cls, start: Any, stop: Any = None, step: ConstType = 1, *, end: Any = None, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: "start, start + step, ... up to stop, which is not included; `arange(n)` counts from 0.\n\n`end` is PyTorch's name of `stop`.\n\nIntegers give the default int (int64 where they do not fit), floats the default float.\n\n>>> Tensor.arange(2, 8, 2).tolist()\n[2, 4, 6]"
     @classmethod
-    def _symbolic_arange(cls, start: Any, stop: Any, step: Any, dtype: DType | str | None, device: Devices, requires_grad: builtins.bool | None) -> Tensor: ...
+    def _symbolic_arange(cls, start: Any, stop: Any, step: Any, dtype: DTypeLike, device: Devices, requires_grad: builtins.bool | None) -> Tensor: ...
     @classmethod
-    def linspace(cls, start: builtins.float, stop: builtins.float, steps: builtins.int, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: '`steps` numbers from start to stop, both included, equally far apart.\n\n>>> Tensor.linspace(0, 1, 3).tolist()\n[0.0, 0.5, 1.0]'
+    def linspace(cls, start: builtins.float, stop: builtins.float, steps: builtins.int, *, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: '`steps` numbers from start to stop, both included, equally far apart.\n\n>>> Tensor.linspace(0, 1, 3).tolist()\n[0.0, 0.5, 1.0]'
     @classmethod
-    def logspace(cls, start: builtins.float, stop: builtins.float, steps: builtins.int, base: builtins.float = 10.0, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: '`steps` numbers from base^start to base^stop, with equal ratios.\n\n>>> Tensor.logspace(0, 2, 3, base=2.0).tolist()\n[1.0, 2.0, 4.0]'
+    def logspace(cls, start: builtins.float, stop: builtins.float, steps: builtins.int, base: builtins.float = 10.0, *, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: '`steps` numbers from base^start to base^stop, with equal ratios.\n\n>>> Tensor.logspace(0, 2, 3, base=2.0).tolist()\n[1.0, 2.0, 4.0]'
     @classmethod
-    def eye(cls, n: builtins.int, m: builtins.int | None = None, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Ones on the diagonal of an n×m (n×n) matrix.\n\n>>> Tensor.eye(2).tolist()\n[[1.0, 0.0], [0.0, 1.0]]'
+    def eye(cls, n: builtins.int, m: builtins.int | None = None, *, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Ones on the diagonal of an n×m (n×n) matrix.\n\n>>> Tensor.eye(2).tolist()\n[[1.0, 0.0], [0.0, 1.0]]'
     def _at_or_below(self, diagonal: builtins.int) -> Tensor: ...
     def tril(self, diagonal: builtins.int = 0) -> Tensor: 'Zeros above a diagonal of the last two axes (0 is the main one).\n\n>>> Tensor([[1, 2], [3, 4]]).tril().tolist()\n[[1, 0], [3, 4]]'
     def triu(self, diagonal: builtins.int = 0) -> Tensor: 'Zeros below a diagonal of the last two axes (0 is the main one).\n\n>>> Tensor([[1, 2], [3, 4]]).triu().tolist()\n[[1, 2], [0, 4]]'
@@ -143,18 +143,18 @@ class Tensor(TensorCore):
     def new_zeros(self, *size: Any, **more: Any) -> Tensor: 'Zeros in the dtype and on the device of this tensor.\n\n>>> Tensor([1]).new_zeros(2).tolist()\n[0, 0]'
     def new_ones(self, *size: Any, **more: Any) -> Tensor: 'Ones in the dtype and on the device of this tensor.\n\n>>> Tensor([1]).new_ones(2).tolist()\n[1, 1]'
     def new_empty(self, *size: Any, **more: Any) -> Tensor: 'Memory in the dtype and on the device of this tensor; it reads zeros.\n\n>>> Tensor([1]).new_empty(2).shape\n(2,)'
-    def new_tensor(self, data: Any, *, dtype: DType | str | None = None, device: Devices | None = None) -> Tensor: 'Data as a tensor in the dtype and on the device of this one.\n\n>>> Tensor([1.0]).new_tensor([2, 3]).tolist()\n[2.0, 3.0]'
+    def new_tensor(self, data: Any, *, dtype: DTypeLike = None, device: Devices | None = None) -> Tensor: 'Data as a tensor in the dtype and on the device of this one.\n\n>>> Tensor([1.0]).new_tensor([2, 3]).tolist()\n[2.0, 3.0]'
     def cpu(self) -> Tensor: "The tensor on device CPU.\n\n>>> Tensor([1]).cpu().device\n'CPU'"
 
     # random.sampling
     @staticmethod
     def manual_seed(seed: builtins.int = 0) -> None: 'Begin the stream of random numbers that belongs to a seed.\n\n>>> Tensor.manual_seed(0)'
     @classmethod
-    def rand(cls, *shape: Any, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Uniform numbers in [0, 1).\n\n>>> Tensor.rand(2, 3).shape\n(2, 3)'
+    def rand(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Uniform numbers in [0, 1).\n\n>>> Tensor.rand(2, 3).shape\n(2, 3)'
     @classmethod
-    def randn(cls, *shape: Any, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).\n\n>>> Tensor.randn(2, 3).shape\n(2, 3)'
+    def randn(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).\n\n>>> Tensor.randn(2, 3).shape\n(2, 3)'
     @classmethod
-    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
+    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
     @classmethod
     def uniform(cls, *shape: Any, low: builtins.float = 0.0, high: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform numbers in [low, high).\n\n>>> Tensor.uniform(2, low=3.0, high=3.0).tolist()\n[3.0, 3.0]'
     @classmethod
@@ -167,12 +167,12 @@ class Tensor(TensorCore):
     def kaiming_uniform(cls, *shape: Any, a: builtins.float = 0.01, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.\n\n2015).\n\n>>> Tensor.kaiming_uniform(2, 3).shape\n(2, 3)'
     @classmethod
     def kaiming_normal(cls, *shape: Any, a: builtins.float = 0.01, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Normal weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.\n\n2015).\n\n>>> Tensor.kaiming_normal(2, 3).shape\n(2, 3)'
-    def rand_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Uniform numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).rand_like().shape\n(2,)'
-    def randn_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Normally distributed numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).randn_like().shape\n(2,)'
+    def rand_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Uniform numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).rand_like().shape\n(2,)'
+    def randn_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Normally distributed numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).randn_like().shape\n(2,)'
     def bernoulli(self) -> Tensor: '1 with the probability that an element gives, else 0.\n\n>>> Tensor([0.0, 1.0]).bernoulli().tolist()\n[0.0, 1.0]'
     def multinomial(self, num_samples: builtins.int = 1, replacement: builtins.bool = False) -> Tensor: 'Indices drawn by weight: of a line, or of each row of a matrix.\n\n>>> Tensor([0.0, 1.0]).multinomial().tolist()\n[1]'
     @classmethod
-    def randperm(cls, n: builtins.int, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'A random order of 0 ... n - 1: the order of as many random keys.\n\n>>> sorted(Tensor.randperm(3).tolist())\n[0, 1, 2]'
+    def randperm(cls, n: builtins.int, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'A random order of 0 ... n - 1: the order of as many random keys.\n\n>>> sorted(Tensor.randperm(3).tolist())\n[0, 1, 2]'
 
     # random.distributions
     @classmethod
@@ -567,10 +567,10 @@ class Tensor(TensorCore):
 
     # reduce.reductions
     def _reduce(self, op: Ops, axis: Axis, keepdim: builtins.bool, identity: ConstType | None = None) -> Tensor: ...
-    def _accumulated(self, op: Ops, axis: Axis, keepdim: builtins.bool, dtype: DType | str | None, identity: ConstType) -> Tensor: ...
+    def _accumulated(self, op: Ops, axis: Axis, keepdim: builtins.bool, dtype: DTypeLike, identity: ConstType) -> Tensor: ...
     def _count(self, axes: tuple[builtins.int, ...]) -> sint: ...
-    def sum(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DType | str | None = None, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The sum along axes; 0 over no elements.\n\n>>> Tensor([[1, 2], [3, 4]]).sum(0).tolist()\n[4, 6]'
-    def prod(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DType | str | None = None, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The product along axes; 1 over no elements.\n\n>>> Tensor([2, 3]).prod().item()\n6'
+    def sum(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DTypeLike = None, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The sum along axes; 0 over no elements.\n\n>>> Tensor([[1, 2], [3, 4]]).sum(0).tolist()\n[4, 6]'
+    def prod(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DTypeLike = None, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The product along axes; 1 over no elements.\n\n>>> Tensor([2, 3]).prod().item()\n6'
     def max(self, axis: Axis | Tensor = None, keepdim: builtins.bool = False, *, dim: Axis | Tensor = None, keepdims: builtins.bool = False) -> Tensor: 'The greatest element along axes; NaN wins, equals share the gradient.\n\nWith a tensor in the place of the axis it is `maximum`, as in PyTorch.\n\n>>> Tensor([1, 3, 2]).max().item()\n3'
     def min(self, axis: Axis | Tensor = None, keepdim: builtins.bool = False, *, dim: Axis | Tensor = None, keepdims: builtins.bool = False) -> Tensor: 'The least element along axes; NaN wins, equals share the gradient.\n\nWith a tensor in the place of the axis it is `minimum`, as in PyTorch.\n\n>>> Tensor([1, 3, 2]).min().item()\n1'
     def amax(self, dim: Axis = None, keepdim: builtins.bool = False, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: "`max` by PyTorch's name for several axes.\n\n>>> Tensor([[1, 2], [3, 0]]).amax(1).tolist()\n[2, 3]"
@@ -578,7 +578,7 @@ class Tensor(TensorCore):
     def any(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'Whether one element along axes is other than 0.\n\n>>> Tensor([True, False]).any().item()\nTrue'
     def all(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'Whether all elements along axes are other than 0.\n\n>>> Tensor([True, False]).all().item()\nFalse'
     def allclose(self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool: 'Whether all elements are close to those of `other` (see `isclose`). Runs now.\n\n>>> Tensor([1.0]).allclose(Tensor([1.0 + 1e-7]))\nTrue'
-    def mean(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DType | str | None = None, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The average along axes, in floats; NaN over no elements.\n\n>>> Tensor([1.0, 2.0]).mean().item()\n1.5'
+    def mean(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DTypeLike = None, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The average along axes, in floats; NaN over no elements.\n\n>>> Tensor([1.0, 2.0]).mean().item()\n1.5'
     def var(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, unbiased: builtins.bool | None = None, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The variance along axes.\n\nSquared distances from the mean, their sum divided by `count - correction`.\n\nunbiased  instead of a correction: 1 for True, 0 for False; `var(False)` says it of all elements\n\n>>> Tensor([1.0, 3.0]).var().item()\n2.0'
     def std(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, unbiased: builtins.bool | None = None, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The square root of the variance (`var`, which says what the arguments are).\n\n>>> Tensor([1.0, 3.0]).std(correction=0).item()\n1.0'
     def var_mean(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, unbiased: builtins.bool | None = None, dim: Axis = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The variance and the mean.\n\n>>> [t.item() for t in Tensor([1.0, 3.0]).var_mean()]\n[2.0, 2.0]'
@@ -589,16 +589,16 @@ class Tensor(TensorCore):
     def argmin(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The place of the least element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([4, 1, 1]).argmin().item()\n1'
     def _place_of(self, op: Ops, axis: builtins.int | None, keepdim: builtins.bool) -> Tensor: ...
     def _shift(self, axis: Axis) -> Tensor: ...
-    def softmax(self, axis: builtins.int = -1, dtype: DType | str | None = None, *, dim: builtins.int = -1) -> Tensor: 'e^x divided by the sum of e^x along an axis.\n\n>>> Tensor([0.0, 0.0]).softmax().tolist()\n[0.5, 0.5]'
-    def softmin(self, axis: builtins.int = -1, dtype: DType | str | None = None, *, dim: builtins.int = -1) -> Tensor: 'The softmax of -x.\n\n>>> Tensor([0.0, 0.0]).softmin().tolist()\n[0.5, 0.5]'
-    def log_softmax(self, axis: builtins.int = -1, dtype: DType | str | None = None, *, dim: builtins.int = -1) -> Tensor: 'The logarithm of the softmax, without overflow.\n\n>>> Tensor([0.0]).log_softmax().tolist()\n[0.0]'
+    def softmax(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'e^x divided by the sum of e^x along an axis.\n\n>>> Tensor([0.0, 0.0]).softmax().tolist()\n[0.5, 0.5]'
+    def softmin(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'The softmax of -x.\n\n>>> Tensor([0.0, 0.0]).softmin().tolist()\n[0.5, 0.5]'
+    def log_softmax(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'The logarithm of the softmax, without overflow.\n\n>>> Tensor([0.0]).log_softmax().tolist()\n[0.0]'
     def logsumexp(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'log(Σe^x) along axes, without overflow.\n\n>>> Tensor([0.0, -math.inf]).logsumexp().item()\n0.0'
 
     # reduce.running
     def _running(self, op: Ops, axis: builtins.int) -> Tensor: ...
-    def _accumulated_along(self, op: Ops, axis: builtins.int, dtype: DType | str | None) -> Tensor: ...
-    def cumsum(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int = 0) -> Tensor: 'The running sum along an axis.\n\n>>> Tensor([1, 2, 3]).cumsum().tolist()\n[1, 3, 6]'
-    def cumprod(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int = 0) -> Tensor: 'The running product along an axis.\n\n>>> Tensor([1, 2, 3]).cumprod().tolist()\n[1, 2, 6]'
+    def _accumulated_along(self, op: Ops, axis: builtins.int, dtype: DTypeLike) -> Tensor: ...
+    def cumsum(self, axis: builtins.int = 0, dtype: DTypeLike = None, *, dim: builtins.int = 0) -> Tensor: 'The running sum along an axis.\n\n>>> Tensor([1, 2, 3]).cumsum().tolist()\n[1, 3, 6]'
+    def cumprod(self, axis: builtins.int = 0, dtype: DTypeLike = None, *, dim: builtins.int = 0) -> Tensor: 'The running product along an axis.\n\n>>> Tensor([1, 2, 3]).cumprod().tolist()\n[1, 2, 6]'
     def cummax(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'The running maximum along an axis: NaN wins, the last of equals takes the gradient.\n\n`cummax_indices` says where each was.\n\n>>> Tensor([1, 3, 2]).cummax().tolist()\n[1, 3, 3]'
     def cummin(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'The running minimum along an axis: NaN wins, the last of equals takes the gradient.\n\n`cummin_indices` says where each was.\n\n>>> Tensor([3, 1, 2]).cummin().tolist()\n[3, 1, 1]'
     def cummax_indices(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'Where the running maximum along an axis was: the last of equals, the last NaN.\n\n>>> Tensor([1, 3, 2]).cummax_indices().tolist()\n[0, 1, 1]'
@@ -738,9 +738,9 @@ class Tensor(TensorCore):
     def copy_(self, src: Tensor) -> Any: "Write the values of another tensor, which broadcasts and is cast, into this one's memory.\n\n>>> Tensor([1, 2]).copy_(Tensor([3.5])).tolist()\n[3, 3]"
 
     # linalg.contractions
-    def _contracted(self, other: Tensor, axes: Sequence[builtins.int], dtype: DType | str | None = None) -> Tensor: ...
-    def matmul(self, other: Any, reverse: builtins.bool = False, dtype: DType | str | None = None) -> Tensor: 'The matrix product.\n\nLines are rows on the left and columns on the right, axes before the last two broadcast.\n\nself   (..., m, k) or (k,)    other  (..., k, n) or (k,)    dtype  what to accumulate in and return\n\n>>> Tensor([[1, 2]]).matmul(Tensor([[3], [4]])).tolist()\n[[11]]'
-    def dot(self, other: Any, dtype: DType | str | None = None) -> Tensor: '`matmul`; of two lines their inner product.\n\n>>> Tensor([1, 2]).dot(Tensor([3, 4])).item()\n11'
+    def _contracted(self, other: Tensor, axes: Sequence[builtins.int], dtype: DTypeLike = None) -> Tensor: ...
+    def matmul(self, other: Any, reverse: builtins.bool = False, dtype: DTypeLike = None) -> Tensor: 'The matrix product.\n\nLines are rows on the left and columns on the right, axes before the last two broadcast.\n\nself   (..., m, k) or (k,)    other  (..., k, n) or (k,)    dtype  what to accumulate in and return\n\n>>> Tensor([[1, 2]]).matmul(Tensor([[3], [4]])).tolist()\n[[11]]'
+    def dot(self, other: Any, dtype: DTypeLike = None) -> Tensor: '`matmul`; of two lines their inner product.\n\n>>> Tensor([1, 2]).dot(Tensor([3, 4])).item()\n11'
     def _without(self, axes: Sequence[builtins.int]) -> Tensor: ...
     def __matmul__(self, other: Any) -> Tensor: ...
     def __rmatmul__(self, other: Any) -> Tensor: ...
@@ -756,7 +756,7 @@ class Tensor(TensorCore):
     def tensordot(self, other: Tensor, dims: builtins.int | tuple[Sequence[builtins.int], Sequence[builtins.int]] = 2) -> Tensor: 'The sum of products over the last `dims` axes of this tensor and the first of the other.\n\ndims  a number of axes, or (axes of this tensor, axes of the other), which meet in pairs\n\n>>> Tensor([1, 2]).tensordot(Tensor([3, 4]), 1).item()\n11'
     def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(mat1 @ mat2).\n\n>>> Tensor.ones(1, 1).addmm(Tensor([[2.0]]), Tensor([[3.0]])).tolist()\n[[7.0]]'
     @staticmethod
-    def einsum(formula: str, *operands: Any, dtype: DType | str | None = None) -> Tensor: 'A sum of products written with letters: `einsum("ij,jk->ik", a, b)`.\n\nA letter that the result lacks is summed over; a letter twice in one operand takes its diagonal;\n`...` stands for axes that broadcast. Without `->` the result has the letters that occur once, in\nalphabetical order.\n\n>>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()\n[3, 7]'
+    def einsum(formula: str, *operands: Any, dtype: DTypeLike = None) -> Tensor: 'A sum of products written with letters: `einsum("ij,jk->ik", a, b)`.\n\nA letter that the result lacks is summed over; a letter twice in one operand takes its diagonal;\n`...` stands for axes that broadcast. Without `->` the result has the letters that occur once, in\nalphabetical order.\n\n>>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()\n[3, 7]'
 
     # linalg.products
     def _mixed(self, product: Any, beta: builtins.float, alpha: builtins.float) -> Tensor: ...
@@ -820,16 +820,16 @@ class Tensor(TensorCore):
     def fftshift(self, dim: Axis = None, *, axis: Axis = None) -> Tensor: 'The second half of axes (all, if none are named) before the first: frequency 0 in the middle.\n\nThe axes are those of the tensor as it is.\n\n>>> Tensor([0, 1, 2, 3, 4]).fftshift().tolist()\n[3, 4, 0, 1, 2]'
     def ifftshift(self, dim: Axis = None, *, axis: Axis = None) -> Tensor: 'The inverse of `fftshift`.\n\n>>> Tensor([3, 4, 0, 1, 2]).ifftshift().tolist()\n[0, 1, 2, 3, 4]'
     @classmethod
-    def fftfreq(cls, n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | str | None = None, device: Devices | None = None) -> Tensor: 'The frequencies that the numbers of `fft` belong to, for samples d apart.\n\n>>> Tensor.fftfreq(4).tolist()\n[0.0, 0.25, -0.5, -0.25]'
+    def fftfreq(cls, n: builtins.int, d: builtins.float = 1.0, *, dtype: DTypeLike = None, device: Devices | None = None) -> Tensor: 'The frequencies that the numbers of `fft` belong to, for samples d apart.\n\n>>> Tensor.fftfreq(4).tolist()\n[0.0, 0.25, -0.5, -0.25]'
     @classmethod
-    def rfftfreq(cls, n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | str | None = None, device: Devices | None = None) -> Tensor: 'The frequencies that the numbers of `rfft` belong to, for samples d apart.\n\n>>> Tensor.rfftfreq(4).tolist()\n[0.0, 0.25, 0.5]'
+    def rfftfreq(cls, n: builtins.int, d: builtins.float = 1.0, *, dtype: DTypeLike = None, device: Devices | None = None) -> Tensor: 'The frequencies that the numbers of `rfft` belong to, for samples d apart.\n\n>>> Tensor.rfftfreq(4).tolist()\n[0.0, 0.25, 0.5]'
     def _complex_axis(self, name: str, dim: builtins.int) -> builtins.int: ...
     def _named(self, name: str, s: Any, dim: Any, rank: builtins.int) -> list[tuple[builtins.int, builtins.int | None]]: ...
     def _resized(self, axis: builtins.int, size: builtins.int) -> Tensor: ...
     def _transformed(self, name: str, n: builtins.int | None, dim: builtins.int, norm: str | None, inverse: builtins.bool) -> Tensor: ...
 
     # neural.convolution
-    def conv2d(self, weight: Tensor, bias: Tensor | None = None, groups: builtins.int = 1, stride: Several = 1, dilation: Several = 1, padding: Several | str = 0, dtype: DType | str | None = None) -> Tensor: 'A convolution over any number of axes.\n\nself    (batch, channels, *sizes)        weight  (out channels, channels / groups, *kernel)\nbias    (out channels,)\npadding zeros around: a number, one for each axis, "same" or "valid"\n\nA tensor without the batch axis is a batch of one.\n\n>>> Tensor.arange(5).float().reshape(1, 1, 5).conv2d(Tensor.ones(1, 1, 2)).tolist()\n[[[1.0, 3.0, 5.0, 7.0]]]'
+    def conv2d(self, weight: Tensor, bias: Tensor | None = None, groups: builtins.int = 1, stride: Several = 1, dilation: Several = 1, padding: Several | str = 0, dtype: DTypeLike = None) -> Tensor: 'A convolution over any number of axes.\n\nself    (batch, channels, *sizes)        weight  (out channels, channels / groups, *kernel)\nbias    (out channels,)\npadding zeros around: a number, one for each axis, "same" or "valid"\n\nA tensor without the batch axis is a batch of one.\n\n>>> Tensor.arange(5).float().reshape(1, 1, 5).conv2d(Tensor.ones(1, 1, 2)).tolist()\n[[[1.0, 3.0, 5.0, 7.0]]]'
     def conv1d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor: 'A convolution over one axis; see `conv2d`.\n\n>>> Tensor.ones(1, 1, 4).conv1d(Tensor.ones(1, 1, 2), stride=2).tolist()\n[[[2.0, 2.0]]]'
     def conv3d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor: 'A convolution over three axes; see `conv2d`.\n\n>>> Tensor.ones(1, 1, 2, 2, 2).conv3d(Tensor.ones(1, 1, 2, 2, 2)).tolist()\n[[[[[8.0]]]]]'
     def _check_convolution(self, weight: Tensor, bias: Tensor | None, groups: builtins.int, out: sint, mul_groups: builtins.bool) -> None: ...
@@ -902,7 +902,7 @@ class Tensor(TensorCore):
 
     # neural.layers
     def sequential(self, layers: Sequence[Callable[[Any], Any]]) -> Any: 'The result of one layer after another: `x.sequential([layer, Tensor.relu, layer])`.\n\n>>> Tensor([-1.0, 2.0]).sequential([Tensor.relu, lambda x: x * 2]).tolist()\n[0.0, 4.0]'
-    def linear(self, weight: Tensor, bias: Tensor | None = None, dtype: DType | str | None = None) -> Tensor: 'self @ weight + bias; a weight with one axis scales. (Weights are (in, out).\n\n`nn.Linear` keeps (out, in).)\n\n>>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0], [1.0]]), Tensor([0.5])).tolist()\n[[3.5]]'
+    def linear(self, weight: Tensor, bias: Tensor | None = None, dtype: DTypeLike = None) -> Tensor: 'self @ weight + bias; a weight with one axis scales. (Weights are (in, out).\n\n`nn.Linear` keeps (out, in).)\n\n>>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0], [1.0]]), Tensor([0.5])).tolist()\n[[3.5]]'
     def embedding(self, weight: Tensor, padding_idx: builtins.int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0) -> Tensor: 'The line of `weight` that each integer of this tensor names.\n\nweight       (symbols, depth) → (..., depth)\npadding_idx  the symbol whose line is not trained\nmax_norm     lines with a greater `norm_type`-norm are scaled down to it (here; the weight stays)\n\nNegative symbols count from the end. One that is no line of the weight raises IndexError when a result\nis read (under `CHECK_INDEX=0` it gives zeros).\n\n>>> Tensor([1, 0]).embedding(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()\n[[3.0, 4.0], [1.0, 2.0]]'
     def embedding_bag(self, weight: Tensor, offsets: Tensor | None = None, mode: str = 'mean', per_sample_weights: Tensor | None = None, padding_idx: builtins.int | None = None, include_last_offset: builtins.bool = False) -> Tensor: 'The sum, mean or maximum of the embeddings of each bag of symbols.\n\nself     (bags, symbols); or all symbols in one line, and `offsets` where each bag begins in it\nweight   (symbols, depth) → (bags, depth)\nper_sample_weights   what each symbol counts, for the sum\n\nAn empty bag gives zeros. A symbol that is no line of the weight raises IndexError when a result is\nread.\n\n>>> table = Tensor([[1.0, 2.0], [3.0, 4.0]])\n>>> Tensor([0, 1, 1]).embedding_bag(table, Tensor([0, 1]), "sum").tolist()\n[[1.0, 2.0], [6.0, 8.0]]'
 
@@ -1117,8 +1117,8 @@ class Tensor(TensorCore):
     @overload
     def scatter_reduce_(self, *, axis: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str, include_self: builtins.bool = True) -> Self: ...
     def put_(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Self: "`put` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).put_(Tensor([3, 0]), Tensor([8, 9])).tolist()\n[[9, 2], [3, 8]]"
-    def cumsum_(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int = 0) -> Self: "`cumsum` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).cumsum_().tolist()\n[1, 3, 6]"
-    def cumprod_(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int = 0) -> Self: "`cumprod` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).cumprod_().tolist()\n[1, 2, 6]"
+    def cumsum_(self, axis: builtins.int = 0, dtype: DTypeLike = None, *, dim: builtins.int = 0) -> Self: "`cumsum` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).cumsum_().tolist()\n[1, 3, 6]"
+    def cumprod_(self, axis: builtins.int = 0, dtype: DTypeLike = None, *, dim: builtins.int = 0) -> Self: "`cumprod` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).cumprod_().tolist()\n[1, 2, 6]"
     def tril_(self, diagonal: builtins.int = 0) -> Self: "`tril` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).tril_().tolist()\n[[1, 0], [3, 4]]"
     def triu_(self, diagonal: builtins.int = 0) -> Self: "`triu` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).triu_().tolist()\n[[1, 2], [0, 4]]"
     def addmm_(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addmm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.ones(1, 1).addmm_(Tensor([[2.0]]), Tensor([[3.0]])).tolist()\n[[7.0]]"

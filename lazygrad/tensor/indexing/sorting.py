@@ -96,13 +96,7 @@ class Sorting(Tensor):
         return self.sort(dim, descending)[1]
 
     def topk(
-        self,
-        k: int,
-        dim: int = -1,
-        largest: bool = True,
-        sorted_: bool = True,
-        *,
-        sorted: bool | None = None,
+        self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True, *, sorted: bool | None = None
     ) -> tuple[Tensor, Tensor]:
         """The k greatest values along an axis (or the least ones) in order, and where they were.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtype import DType
 from ...ir.index import sint
 from ...shape import prod, resolve_equal, shape_text
 from ..face import Tensor
-from ..signatures import Several
+from ..signatures import DTypeLike, Several
 
 
 def each(value: Several, count: int, name: str) -> tuple[int, ...]:
@@ -46,7 +45,7 @@ class Convolution(Tensor):
         stride: Several = 1,
         dilation: Several = 1,
         padding: Several | str = 0,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
     ) -> Tensor:
         """A convolution over any number of axes.
 

@@ -40,12 +40,7 @@ class Distributions(Tensor):
 
     @classmethod
     def laplace(
-        cls,
-        *shape: Any,
-        loc: float = 0.0,
-        scale: float = 1.0,
-        requires_grad: bool | None = None,
-        **more: Any,
+        cls, *shape: Any, loc: float = 0.0, scale: float = 1.0, requires_grad: bool | None = None, **more: Any
     ) -> Tensor:
         """Numbers of Laplace's distribution: two exponentials back to back.
 
@@ -76,12 +71,7 @@ class Distributions(Tensor):
 
     @classmethod
     def log_normal(
-        cls,
-        *shape: Any,
-        mean: float = 1.0,
-        std: float = 2.0,
-        requires_grad: bool | None = None,
-        **more: Any,
+        cls, *shape: Any, mean: float = 1.0, std: float = 2.0, requires_grad: bool | None = None, **more: Any
     ) -> Tensor:
         """e to the power of normally distributed numbers of this mean and standard deviation.
 

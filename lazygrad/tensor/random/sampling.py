@@ -26,6 +26,7 @@ from ..creation import checked_shape, iota, place_dtype, sizes_of, with_grad
 from ..face import Tensor
 from ..modes import mode
 from ..observer import observing
+from ..signatures import DTypeLike
 from ..transforms.constant import Flat
 
 Word = TypeVar("Word")
@@ -210,7 +211,7 @@ class Sampling(Tensor):
     def rand(
         cls,
         *shape: Any,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -227,7 +228,7 @@ class Sampling(Tensor):
     def randn(
         cls,
         *shape: Any,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -251,7 +252,7 @@ class Sampling(Tensor):
         *shape: Any,
         low: int = 0,
         high: int = 10,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -354,9 +355,7 @@ class Sampling(Tensor):
         std = math.sqrt(2.0 / ((1.0 + a * a) * math.prod(sizes[1:])))
         return cls.normal(*sizes, std=std, requires_grad=requires_grad, **more)
 
-    def rand_like(
-        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
-    ) -> Tensor:
+    def rand_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
         """Uniform numbers in the shape, dtype and place of this tensor.
 
         >>> Tensor([1.0, 2.0]).rand_like().shape
@@ -364,9 +363,7 @@ class Sampling(Tensor):
         """
         return self.rand(*self.shape, **self._like(dtype, device), **more)
 
-    def randn_like(
-        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
-    ) -> Tensor:
+    def randn_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
         """Normally distributed numbers in the shape, dtype and place of this tensor.
 
         >>> Tensor([1.0, 2.0]).randn_like().shape
@@ -415,7 +412,7 @@ class Sampling(Tensor):
 
     @classmethod
     def randperm(
-        cls, n: int, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
+        cls, n: int, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any
     ) -> Tensor:
         """A random order of 0 ... n - 1: the order of as many random keys.
 
@@ -433,7 +430,7 @@ class Sampling(Tensor):
         return cls._created(UOp(Ops.SORT, dtypes.int32, (key,)).cast(wanted), more.get("requires_grad"))
 
 
-def _float_dtype(name: str, dtype: DType | str | None) -> DType:
+def _float_dtype(name: str, dtype: DTypeLike) -> DType:
     chosen = default_float() if dtype is None else to_dtype(dtype)
     if not dtypes.is_float(chosen):
         raise TypeError(f"{name} makes floats, not {chosen}")

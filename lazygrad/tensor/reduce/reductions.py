@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...dtype import ConstType, DType, default_int, dtypes, sum_acc_dtype, to_dtype
+from ...dtype import ConstType, default_int, dtypes, sum_acc_dtype, to_dtype
 from ...gradient import filled, reduce_axes
 from ...ir.index import sint
 from ...ir.ops import Ops
@@ -18,7 +18,7 @@ from ...ir.uop import UOp
 from ...shape import movement, prod, resolve_equal, shape_of, shape_text
 from ..creation import counting_dtype, iota, place_dtype
 from ..face import Tensor
-from ..signatures import Axis
+from ..signatures import Axis, DTypeLike
 
 
 class Reductions(Tensor):
@@ -48,7 +48,7 @@ class Reductions(Tensor):
         return self._make(node, self, view=False)  # also where every reduced axis has size 1
 
     def _accumulated(
-        self, op: Ops, axis: Axis, keepdim: bool, dtype: DType | str | None, identity: ConstType
+        self, op: Ops, axis: Axis, keepdim: bool, dtype: DTypeLike, identity: ConstType
     ) -> Tensor:
         if dtype is not None:
             return self.cast(to_dtype(dtype))._reduce(op, axis, keepdim, identity)
@@ -63,7 +63,7 @@ class Reductions(Tensor):
 
     # *** sums and extremes
 
-    def sum(self, axis: Axis = None, keepdim: bool = False, dtype: DType | str | None = None) -> Tensor:
+    def sum(self, axis: Axis = None, keepdim: bool = False, dtype: DTypeLike = None) -> Tensor:
         """The sum along axes; 0 over no elements.
 
         >>> Tensor([[1, 2], [3, 4]]).sum(0).tolist()
@@ -71,7 +71,7 @@ class Reductions(Tensor):
         """
         return self._accumulated(Ops.ADD, axis, keepdim, dtype, 0)
 
-    def prod(self, axis: Axis = None, keepdim: bool = False, dtype: DType | str | None = None) -> Tensor:
+    def prod(self, axis: Axis = None, keepdim: bool = False, dtype: DTypeLike = None) -> Tensor:
         """The product along axes; 1 over no elements.
 
         >>> Tensor([2, 3]).prod().item()
@@ -145,7 +145,7 @@ class Reductions(Tensor):
 
     # *** statistics
 
-    def mean(self, axis: Axis = None, keepdim: bool = False, dtype: DType | str | None = None) -> Tensor:
+    def mean(self, axis: Axis = None, keepdim: bool = False, dtype: DTypeLike = None) -> Tensor:
         """The average along axes, in floats; NaN over no elements.
 
         >>> Tensor([1.0, 2.0]).mean().item()
@@ -330,7 +330,7 @@ class Reductions(Tensor):
             return x.sum(axis, keepdim=True)
         return x.max(axis, keepdim=True)
 
-    def softmax(self, axis: int = -1, dtype: DType | str | None = None) -> Tensor:
+    def softmax(self, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
         """e^x divided by the sum of e^x along an axis.
 
         >>> Tensor([0.0, 0.0]).softmax().tolist()
@@ -340,7 +340,7 @@ class Reductions(Tensor):
         e = (x - x._shift(axis)).exp()
         return e / e.sum(axis, keepdim=True)
 
-    def softmin(self, axis: int = -1, dtype: DType | str | None = None) -> Tensor:
+    def softmin(self, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
         """The softmax of -x.
 
         >>> Tensor([0.0, 0.0]).softmin().tolist()
@@ -348,7 +348,7 @@ class Reductions(Tensor):
         """
         return (-self._float()).softmax(axis, dtype)
 
-    def log_softmax(self, axis: int = -1, dtype: DType | str | None = None) -> Tensor:
+    def log_softmax(self, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
         """The logarithm of the softmax, without overflow.
 
         >>> Tensor([0.0]).log_softmax().tolist()

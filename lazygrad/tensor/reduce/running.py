@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
-from ...dtype import DType, default_int, dtypes, sum_acc_dtype, to_dtype
+from ...dtype import default_int, dtypes, sum_acc_dtype, to_dtype
 from ...gradient import scan, scan_winner
 from ...ir.ops import Ops
 from ...shape import prod, resolve_equal
 from ..creation import counting_dtype, iota, place_dtype
 from ..face import Tensor
+from ..signatures import DTypeLike
 
 
 class Running(Tensor):
@@ -21,7 +22,7 @@ class Running(Tensor):
         node = scan(self.uop, op, place[0]) if place else self.uop
         return self._make(node, self, view=False)
 
-    def _accumulated_along(self, op: Ops, axis: int, dtype: DType | str | None) -> Tensor:
+    def _accumulated_along(self, op: Ops, axis: int, dtype: DTypeLike) -> Tensor:
         if dtype is not None:
             return self.cast(to_dtype(dtype))._running(op, axis)
         wide = sum_acc_dtype(self.dtype)
@@ -30,7 +31,7 @@ class Running(Tensor):
         result = self.cast(wide)._running(op, axis)
         return result.cast(self.dtype) if dtypes.is_float(self.dtype) else result
 
-    def cumsum(self, axis: int = 0, dtype: DType | str | None = None) -> Tensor:
+    def cumsum(self, axis: int = 0, dtype: DTypeLike = None) -> Tensor:
         """The running sum along an axis.
 
         >>> Tensor([1, 2, 3]).cumsum().tolist()
@@ -38,7 +39,7 @@ class Running(Tensor):
         """
         return self._accumulated_along(Ops.ADD, axis, dtype)
 
-    def cumprod(self, axis: int = 0, dtype: DType | str | None = None) -> Tensor:
+    def cumprod(self, axis: int = 0, dtype: DTypeLike = None) -> Tensor:
         """The running product along an axis.
 
         >>> Tensor([1, 2, 3]).cumprod().tolist()

@@ -47,8 +47,8 @@ def face_stub(families: Iterable[type] = tensor.FAMILIES) -> str:
     for name in names.OTHER_NAMES:
         body += _function(name, _plain(name))
     body += ["", "    # in_place"]
-    for name in in_place.IN_PLACE.split():
-        body += _function(f"{name}_", _plain(f"{name}_"))
+    for name in in_place.names_in_place():
+        body += _function(name, _plain(name))
     shown = textwrap.indent(inspect.getdoc(tensor.Tensor) or "", "    ").strip()
     own = ["class Tensor(TensorCore):", f'    """{shown}', '    """']
     return "\n".join([HEAD, *_imports(body), "", *own, *body]) + "\n"

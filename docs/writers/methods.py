@@ -20,7 +20,7 @@ def function_of(name: str) -> Any:
 
 @functools.cache
 def methods() -> dict[str, tuple[Any, list[str]]]:
-    """Name → (function, its other names), in order of the families and of the lines in a file.
+    """Name → (function, its other names), in the order of the families and of their classes.
 
     Those that write in place are left out: they are other methods with an underscore.
     """
@@ -33,13 +33,8 @@ def methods() -> dict[str, tuple[Any, list[str]]]:
     for function, names in groups.items():
         own = function.__name__ if function.__name__ in names else names[0]
         rows[own] = (function, sorted(n for n in names if n != own))
-    modules = [c.__module__ for c in (TensorCore, *FAMILIES)]
-
-    def place(item: tuple[str, tuple[Any, list[str]]]) -> tuple[int, int]:
-        function = item[1][0]
-        return modules.index(function.__module__), function.__code__.co_firstlineno
-
-    return dict(sorted(rows.items(), key=place))
+    order = [name for family in (TensorCore, *FAMILIES) for name in vars(family) if name in rows]
+    return {name: rows[name] for name in order}
 
 
 def methods_of(module: str) -> dict[str, tuple[Any, list[str]]]:

@@ -48,11 +48,11 @@ def explained(
     also = getattr(function, "also_named", {})
     unknown = _UNKNOWN.search(str(error))
     if unknown is not None and unknown[2] in kwargs:
-        return _unknown_argument(contract, args, unknown[1], unknown[2])
+        return _unknown_argument(contract, args, also, unknown[1], unknown[2])
     try:
         bound = signature.bind(*args, **{also.get(key, key): value for key, value in kwargs.items()})
     except TypeError:
-        return _wrong_number(contract, args, kwargs)
+        return _wrong_number(contract, args, kwargs, also)
     given = {key: value for key, value in bound.arguments.items() if key not in ("self", "cls")}
     more = next((key for key, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD), "")
     given |= given.pop(more, {})
@@ -91,7 +91,9 @@ def _names(signature: inspect.Signature, *kinds: Any) -> list[str]:
     return [name for name, p in found if p.kind in kinds and name not in ("self", "cls")]
 
 
-def _unknown_argument(contract: Contract, args: tuple[Any, ...], refused_by: str, key: str) -> TypeError:
+def _unknown_argument(
+    contract: Contract, args: tuple[Any, ...], also: Mapping[str, str], refused_by: str, key: str
+) -> TypeError:
     """`sum has no argument 'keepdm'; did you mean keepdim?`
 
     The names are those of the function, and of the one that it hands the rest to.
@@ -111,13 +113,15 @@ def _unknown_argument(contract: Contract, args: tuple[Any, ...], refused_by: str
                 if signature.parameters[n].default is not parameter.empty
             ]
             known += [name for name in optional if name not in known]
-    near = difflib.get_close_matches(key, known, 2, 0.6)
+    near = difflib.get_close_matches(key, [*known, *also], 2, 0.6)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     takes = f"; it takes {', '.join(known)}" if known and not near else ""
     return TypeError(f"{contract.name} has no argument {key!r}{hint}{takes}")
 
 
-def _wrong_number(contract: Contract, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TypeError:
+def _wrong_number(
+    contract: Contract, args: tuple[Any, ...], kwargs: Mapping[str, Any], also: Mapping[str, str]
+) -> TypeError:
     """What is missing, or how many there are too many, or what is given twice."""
     parameter, signature = inspect.Parameter, contract.signature
     in_order = _names(signature, parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
@@ -129,6 +133,9 @@ def _wrong_number(contract: Contract, args: tuple[Any, ...], kwargs: Mapping[str
         takes += [f"{', '.join(by_name)} by name"] if by_name else []
         given = "1 was given" if count == 1 else f"{count} were given"
         return TypeError(f"{contract.name} takes {' and '.join(takes) or 'no arguments'}; {given} in order")
+    for name in kwargs:
+        if also.get(name) in in_order[:count]:
+            return TypeError(f"{contract.name}: give {also[name]} or {name}, which are the same, not both")
     twice = [name for name in in_order[:count] if name in kwargs]
     if twice:
         return TypeError(f"{contract.name}: {twice[0]} is given twice, by its place and by its name")
@@ -138,7 +145,7 @@ def _wrong_number(contract: Contract, args: tuple[Any, ...], kwargs: Mapping[str
         if p.default is parameter.empty
         and p.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         and place >= len(args)
-        and name not in kwargs
+        and name not in {also.get(key, key) for key in kwargs}
     ]
     needed = ["a Tensor" if name == "self" else name for name in missing]
     return TypeError(f"{contract.name} needs {' and '.join(needed)}")

@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterable
 
 from .in_place import add_in_place
-from .names import add_other_names, take_either_name
+from .names import add_other_names
 from .trace import trace_methods
 
 #: What a family may define.
@@ -25,5 +25,4 @@ def assemble(tensor: type, families: Iterable[type]) -> None:
                 setattr(tensor, name, member)
     add_other_names(tensor)
     add_in_place(tensor)
-    take_either_name(tensor)
     trace_methods(tensor)

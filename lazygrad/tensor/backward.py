@@ -70,11 +70,8 @@ class Backward(Tensor):
             raise ValueError(f"backward() of a tensor of shape {self.shape} needs gradient=, of that shape")
         if gradient is not None and gradient.shape != self.shape and gradient.numel() != 1:
             raise ValueError(f"gradient= has shape {gradient.shape}, this tensor {self.shape}")
-        seed = (
-            broadcast_to(constant(1.0, self.dtype, self.device), self.shape)
-            if gradient is None
-            else broadcast_to(gradient.uop.cast(self.dtype), self.shape)
-        )
+        one = constant(1.0, self.dtype, self.device) if gradient is None else gradient.uop.cast(self.dtype)
+        seed = broadcast_to(one, self.shape)
         places = Places(self.uop.toposort())
         leaves: list[tuple[Tensor, list[UOp]]] = []
         for tensor in live_tensors():

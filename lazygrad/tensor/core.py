@@ -20,6 +20,7 @@ from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
 from .live import register
 from .modes import TestMode, TrainingFlag, TrainingMode, inference_mode, mode, no_grad
+from .signatures import DTypeLike
 from .sources import node_of
 from .storage import Storage, base_of, is_marked, is_padded, is_view, marked, overlaps
 from .trace import note_line
@@ -43,7 +44,7 @@ class TensorCore(metaclass=TrainingFlag):
         self,
         data: Any = None,
         device: Devices | None = None,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         requires_grad: bool | None = None,
     ) -> None:
         wanted = None if dtype is None else to_dtype(dtype)

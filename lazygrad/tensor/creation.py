@@ -17,6 +17,7 @@ from ..schedule.versions import empty_buffer
 from ..shape import movement, shape_text, vmax, vmin
 from ..shape.sizes import as_size, countable, prod
 from .face import Tensor
+from .signatures import DTypeLike
 from .sources import constant, real_number
 
 
@@ -50,13 +51,17 @@ def place_dtype(count: sint) -> DType:
     return default_int() if vmax(count) <= dtypes.max(default_int()) else counting_dtype(count)
 
 
+def with_grad(made: Tensor, requires_grad: bool | None) -> Tensor:
+    """A tensor that was made, after what its maker said of gradients; None says nothing."""
+    return made if requires_grad is None else made.requires_grad_(requires_grad)
+
+
 class Creation(Tensor):
     """Ways to make a tensor. All take `dtype`, `device` and `requires_grad`."""
 
     @classmethod
     def _created(cls, node: UOp, requires_grad: bool | None) -> Tensor:
-        made = cls._make(node)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad(cls._make(node), requires_grad)
 
     @classmethod
     def full(
@@ -64,7 +69,7 @@ class Creation(Tensor):
         shape: Any,
         fill_value: ConstType,
         *,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -82,7 +87,7 @@ class Creation(Tensor):
         return cls._created(expanded(scalar, sizes), requires_grad)
 
     @classmethod
-    def zeros(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor:
+    def zeros(cls, *shape: Any, dtype: DTypeLike = None, **more: Any) -> Tensor:
         """Zeros: `Tensor.zeros(2, 3)`.
 
         >>> Tensor.zeros(2).tolist()
@@ -91,7 +96,7 @@ class Creation(Tensor):
         return cls.full(sizes_of(shape), 0.0, dtype=default_float() if dtype is None else dtype, **more)
 
     @classmethod
-    def ones(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor:
+    def ones(cls, *shape: Any, dtype: DTypeLike = None, **more: Any) -> Tensor:
         """Ones: `Tensor.ones(2, 3)`.
 
         >>> Tensor.ones(2).tolist()
@@ -103,7 +108,7 @@ class Creation(Tensor):
     def empty(
         cls,
         *shape: Any,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -124,16 +129,11 @@ class Creation(Tensor):
             node = movement.shrink(node, ((0, whole),))
         return cls._created(movement.reshape(node, sizes), requires_grad)
 
-    def _like(self, dtype: DType | str | None, device: Devices | None) -> dict[str, Any]:
+    def _like(self, dtype: DTypeLike, device: Devices | None) -> dict[str, Any]:
         return {"dtype": self.dtype if dtype is None else dtype, "device": device or self.device}
 
     def full_like(
-        self,
-        fill_value: ConstType,
-        *,
-        dtype: DType | str | None = None,
-        device: Devices | None = None,
-        **more: Any,
+        self, fill_value: ConstType, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any
     ) -> Tensor:
         """One value, in the shape, dtype and place of this tensor.
 
@@ -142,9 +142,7 @@ class Creation(Tensor):
         """
         return self.full(self.shape, fill_value, **self._like(dtype, device), **more)
 
-    def zeros_like(
-        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
-    ) -> Tensor:
+    def zeros_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
         """Zeros in the shape, dtype and place of this tensor.
 
         >>> Tensor([5, 6]).zeros_like().tolist()
@@ -152,9 +150,7 @@ class Creation(Tensor):
         """
         return self.full(self.shape, 0, **self._like(dtype, device), **more)
 
-    def ones_like(
-        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
-    ) -> Tensor:
+    def ones_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
         """Ones in the shape, dtype and place of this tensor.
 
         >>> Tensor([5, 6]).ones_like().tolist()
@@ -162,9 +158,7 @@ class Creation(Tensor):
         """
         return self.full(self.shape, 1, **self._like(dtype, device), **more)
 
-    def empty_like(
-        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
-    ) -> Tensor:
+    def empty_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
         """Memory of its own in the shape, dtype and place of this tensor; it reads zeros.
 
         >>> Tensor([1, 2]).empty_like().shape
@@ -183,7 +177,7 @@ class Creation(Tensor):
         step: ConstType = 1,
         *,
         end: Any = None,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -233,13 +227,7 @@ class Creation(Tensor):
 
     @classmethod
     def _symbolic_arange(
-        cls,
-        start: Any,
-        stop: Any,
-        step: Any,
-        dtype: DType | str | None,
-        device: Devices,
-        requires_grad: bool | None,
+        cls, start: Any, stop: Any, step: Any, dtype: DTypeLike, device: Devices, requires_grad: bool | None
     ) -> Tensor:
         if step != 1:
             raise NotImplementedError("arange with symbolic ends takes steps of 1")
@@ -249,8 +237,7 @@ class Creation(Tensor):
         counting = chosen if dtypes.is_int(chosen) else place_dtype(count)
         counted = cls._created(iota(count, counting, device), None)
         shifted = counted if begin == 0 else counted + begin
-        made = shifted.cast(chosen)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad(shifted.cast(chosen), requires_grad)
 
     @classmethod
     def linspace(
@@ -259,7 +246,7 @@ class Creation(Tensor):
         stop: float,
         steps: int,
         *,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -280,8 +267,7 @@ class Creation(Tensor):
         # counted from the nearer end, so that both ends are exact
         from_start = count.cast(work) * step + start
         from_stop = stop - (steps - 1 - count).cast(work) * step
-        made = (count < steps / 2).where(from_start, from_stop).cast(chosen)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad((count < steps / 2).where(from_start, from_stop).cast(chosen), requires_grad)
 
     @classmethod
     def logspace(
@@ -291,7 +277,7 @@ class Creation(Tensor):
         steps: int,
         base: float = 10.0,
         *,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -305,7 +291,7 @@ class Creation(Tensor):
         chosen = default_float() if dtype is None else to_dtype(dtype)
         exponents = cls.linspace(start, stop, steps, dtype=wide_float(chosen), device=device)
         made = (exponents.exp2() if base == 2 else exponents._filled(base).pow(exponents)).cast(chosen)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad(made, requires_grad)
 
     @classmethod
     def eye(
@@ -313,7 +299,7 @@ class Creation(Tensor):
         n: int,
         m: int | None = None,
         *,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -327,8 +313,7 @@ class Creation(Tensor):
         counting = counting_dtype(max(vmax(rows), vmax(columns)))
         row = cls._make(iota(rows, counting, place)).unsqueeze(1)
         column = cls._make(iota(columns, counting, place))
-        made = (row == column).cast(default_float() if dtype is None else dtype)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad((row == column).cast(default_float() if dtype is None else dtype), requires_grad)
 
     def _at_or_below(self, diagonal: int) -> Tensor:
         """Whether a place of the last two axes is on or below a diagonal.
@@ -371,16 +356,7 @@ class Creation(Tensor):
             return self.diagonal(diagonal)
         if self.ndim != 1:
             raise ValueError(f"diag takes one or two axes, not shape {shape_text(self.shape)}")
-        size = self.shape[0]
-        if not isinstance(size, int):
-            raise NotImplementedError(f"diag of symbolic size, {shape_text(self.shape)}")
-        whole = size + abs(diagonal)
-        above, left = max(-diagonal, 0), max(diagonal, 0)
-        line = self.pad((above, whole - size - above)).unsqueeze(1).expand(whole, whole)
-        counting = counting_dtype(whole + left)
-        row = self._make(iota(whole, counting, self.device)).unsqueeze(1)
-        column = self._make(iota(whole, counting, self.device))
-        return (column == row + left - above).where(line, line._filled(0))
+        return self.diag_embed(diagonal)
 
 
 def _progression(count: int, start: ConstType, step: ConstType, dtype: DType, device: Devices) -> UOp:

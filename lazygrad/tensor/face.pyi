@@ -12,7 +12,7 @@ from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.schedule.items import ScheduleItem
 from lazygrad.tensor.core import TensorCore
-from lazygrad.tensor.signatures import Adaptive, Axis, Eigh, LU, LeastSquares, Pairs, Parsed, QR, SVD, Several, SignLog
+from lazygrad.tensor.signatures import Adaptive, Axis, DTypeLike, Eigh, LU, LeastSquares, Pairs, Parsed, QR, SVD, Several, SignLog
 from lazygrad.tensor.storage import Storage
 from typing import Any, Literal, Self, overload
 
@@ -46,7 +46,7 @@ class Tensor(TensorCore):
     def _scalar_dtype(self, value: ConstType) -> DType: ...
 
     # sharding
-    def to(self, device: Devices | DType | Tensor | None = None, dtype: DType | str | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor: 'A copy on another device, or in another dtype; the tensor itself if it is there already.\n\nOf a sharded tensor the parts are gathered; several devices take a copy each (`shard`).\n\ndevice        a device or several, a dtype instead, or a tensor that is there and has the dtype\nnon_blocking  PyTorch\'s; every copy is computed when it is asked for\ncopy          a copy in memory of its own in any case\n\n>>> Tensor([1]).to("CPU").device\n\'CPU\'\n>>> Tensor([1]).to(dtype="float16").tolist()\n[1.0]'
+    def to(self, device: Devices | DType | Tensor | None = None, dtype: DTypeLike = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor: 'A copy on another device, or in another dtype; the tensor itself if it is there already.\n\nOf a sharded tensor the parts are gathered; several devices take a copy each (`shard`).\n\ndevice        a device or several, a dtype instead, or a tensor that is there and has the dtype\nnon_blocking  PyTorch\'s; every copy is computed when it is asked for\ncopy          a copy in memory of its own in any case\n\n>>> Tensor([1]).to("CPU").device\n\'CPU\'\n>>> Tensor([1]).to(dtype="float16").tolist()\n[1.0]'
     def _on(self, name: Devices) -> Tensor: ...
     def shard(self, devices: Sequence[str] | Devices, axis: builtins.int | None = None, *, dim: builtins.int | None = None) -> Tensor: 'One tensor on several devices: in parts along `axis`, or a copy on each where it is None.\n\nThe first parts are larger by one element where the axis does not divide; an axis has at least one\nelement for each device. On one device it is `to`.\n\n>>> Tensor([1, 2, 3]).shard(("CPU", "CPU:1"), axis=0).mul(2).tolist()\n[2, 4, 6]'
     def _shard_place(self, axis: Any) -> builtins.int: ...
@@ -110,28 +110,28 @@ class Tensor(TensorCore):
     @classmethod
     def _created(cls, node: UOp, requires_grad: builtins.bool | None) -> Tensor: ...
     @classmethod
-    def full(cls, shape: Any, fill_value: ConstType, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'A tensor of one value; its dtype is that of the number if not given.\n\n>>> Tensor.full((2,), 7).tolist()\n[7, 7]'
+    def full(cls, shape: Any, fill_value: ConstType, *, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'A tensor of one value; its dtype is that of the number if not given.\n\n>>> Tensor.full((2,), 7).tolist()\n[7, 7]'
     @classmethod
-    def zeros(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor: 'Zeros: `Tensor.zeros(2, 3)`.\n\n>>> Tensor.zeros(2).tolist()\n[0.0, 0.0]'
+    def zeros(cls, *shape: Any, dtype: DTypeLike = None, **more: Any) -> Tensor: 'Zeros: `Tensor.zeros(2, 3)`.\n\n>>> Tensor.zeros(2).tolist()\n[0.0, 0.0]'
     @classmethod
-    def ones(cls, *shape: Any, dtype: DType | str | None = None, **more: Any) -> Tensor: 'Ones: `Tensor.ones(2, 3)`.\n\n>>> Tensor.ones(2).tolist()\n[1.0, 1.0]'
+    def ones(cls, *shape: Any, dtype: DTypeLike = None, **more: Any) -> Tensor: 'Ones: `Tensor.ones(2, 3)`.\n\n>>> Tensor.ones(2).tolist()\n[1.0, 1.0]'
     @classmethod
-    def empty(cls, *shape: Any, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Memory of its own. It reads zeros until it is written.\n\n>>> Tensor.empty(2).shape\n(2,)'
-    def _like(self, dtype: DType | str | None, device: Devices | None) -> dict[str, Any]: ...
-    def full_like(self, fill_value: ConstType, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'One value, in the shape, dtype and place of this tensor.\n\n>>> Tensor([1, 2]).full_like(7).tolist()\n[7, 7]'
-    def zeros_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Zeros in the shape, dtype and place of this tensor.\n\n>>> Tensor([5, 6]).zeros_like().tolist()\n[0, 0]'
-    def ones_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Ones in the shape, dtype and place of this tensor.\n\n>>> Tensor([5, 6]).ones_like().tolist()\n[1, 1]'
-    def empty_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Memory of its own in the shape, dtype and place of this tensor; it reads zeros.\n\n>>> Tensor([1, 2]).empty_like().shape\n(2,)'
+    def empty(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Memory of its own. It reads zeros until it is written.\n\n>>> Tensor.empty(2).shape\n(2,)'
+    def _like(self, dtype: DTypeLike, device: Devices | None) -> dict[str, Any]: ...
+    def full_like(self, fill_value: ConstType, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'One value, in the shape, dtype and place of this tensor.\n\n>>> Tensor([1, 2]).full_like(7).tolist()\n[7, 7]'
+    def zeros_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Zeros in the shape, dtype and place of this tensor.\n\n>>> Tensor([5, 6]).zeros_like().tolist()\n[0, 0]'
+    def ones_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Ones in the shape, dtype and place of this tensor.\n\n>>> Tensor([5, 6]).ones_like().tolist()\n[1, 1]'
+    def empty_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Memory of its own in the shape, dtype and place of this tensor; it reads zeros.\n\n>>> Tensor([1, 2]).empty_like().shape\n(2,)'
     @classmethod
-    def arange(cls, start: Any, stop: Any = None, step: ConstType = 1, *, end: Any = None, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: "start, start + step, ... up to stop, which is not included; `arange(n)` counts from 0.\n\n`end` is PyTorch's name of `stop`.\n\nIntegers give the default int (int64 where they do not fit), floats the default float.\n\n>>> Tensor.arange(2, 8, 2).tolist()\n[2, 4, 6]"
+    def arange(cls, start: Any, stop: Any = None, step: ConstType = 1, *, end: Any = None, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: "start, start + step, ... up to stop, which is not included; `arange(n)` counts from 0.\n\n`end` is PyTorch's name of `stop`.\n\nIntegers give the default int (int64 where they do not fit), floats the default float.\n\n>>> Tensor.arange(2, 8, 2).tolist()\n[2, 4, 6]"
     @classmethod
-    def _symbolic_arange(cls, start: Any, stop: Any, step: Any, dtype: DType | str | None, device: Devices, requires_grad: builtins.bool | None) -> Tensor: ...
+    def _symbolic_arange(cls, start: Any, stop: Any, step: Any, dtype: DTypeLike, device: Devices, requires_grad: builtins.bool | None) -> Tensor: ...
     @classmethod
-    def linspace(cls, start: builtins.float, stop: builtins.float, steps: builtins.int, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: '`steps` numbers from start to stop, both included, equally far apart.\n\n>>> Tensor.linspace(0, 1, 3).tolist()\n[0.0, 0.5, 1.0]'
+    def linspace(cls, start: builtins.float, stop: builtins.float, steps: builtins.int, *, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: '`steps` numbers from start to stop, both included, equally far apart.\n\n>>> Tensor.linspace(0, 1, 3).tolist()\n[0.0, 0.5, 1.0]'
     @classmethod
-    def logspace(cls, start: builtins.float, stop: builtins.float, steps: builtins.int, base: builtins.float = 10.0, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: '`steps` numbers from base^start to base^stop, with equal ratios.\n\n>>> Tensor.logspace(0, 2, 3, base=2.0).tolist()\n[1.0, 2.0, 4.0]'
+    def logspace(cls, start: builtins.float, stop: builtins.float, steps: builtins.int, base: builtins.float = 10.0, *, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: '`steps` numbers from base^start to base^stop, with equal ratios.\n\n>>> Tensor.logspace(0, 2, 3, base=2.0).tolist()\n[1.0, 2.0, 4.0]'
     @classmethod
-    def eye(cls, n: builtins.int, m: builtins.int | None = None, *, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Ones on the diagonal of an n×m (n×n) matrix.\n\n>>> Tensor.eye(2).tolist()\n[[1.0, 0.0], [0.0, 1.0]]'
+    def eye(cls, n: builtins.int, m: builtins.int | None = None, *, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Ones on the diagonal of an n×m (n×n) matrix.\n\n>>> Tensor.eye(2).tolist()\n[[1.0, 0.0], [0.0, 1.0]]'
     def _at_or_below(self, diagonal: builtins.int) -> Tensor: ...
     def tril(self, diagonal: builtins.int = 0) -> Tensor: 'Zeros above a diagonal of the last two axes (0 is the main one).\n\n>>> Tensor([[1, 2], [3, 4]]).tril().tolist()\n[[1, 0], [3, 4]]'
     def triu(self, diagonal: builtins.int = 0) -> Tensor: 'Zeros below a diagonal of the last two axes (0 is the main one).\n\n>>> Tensor([[1, 2], [3, 4]]).triu().tolist()\n[[1, 2], [0, 4]]'
@@ -143,18 +143,18 @@ class Tensor(TensorCore):
     def new_zeros(self, *size: Any, **more: Any) -> Tensor: 'Zeros in the dtype and on the device of this tensor.\n\n>>> Tensor([1]).new_zeros(2).tolist()\n[0, 0]'
     def new_ones(self, *size: Any, **more: Any) -> Tensor: 'Ones in the dtype and on the device of this tensor.\n\n>>> Tensor([1]).new_ones(2).tolist()\n[1, 1]'
     def new_empty(self, *size: Any, **more: Any) -> Tensor: 'Memory in the dtype and on the device of this tensor; it reads zeros.\n\n>>> Tensor([1]).new_empty(2).shape\n(2,)'
-    def new_tensor(self, data: Any, *, dtype: DType | str | None = None, device: Devices | None = None) -> Tensor: 'Data as a tensor in the dtype and on the device of this one.\n\n>>> Tensor([1.0]).new_tensor([2, 3]).tolist()\n[2.0, 3.0]'
+    def new_tensor(self, data: Any, *, dtype: DTypeLike = None, device: Devices | None = None) -> Tensor: 'Data as a tensor in the dtype and on the device of this one.\n\n>>> Tensor([1.0]).new_tensor([2, 3]).tolist()\n[2.0, 3.0]'
     def cpu(self) -> Tensor: "The tensor on device CPU.\n\n>>> Tensor([1]).cpu().device\n'CPU'"
 
     # random.sampling
     @staticmethod
     def manual_seed(seed: builtins.int = 0) -> None: 'Begin the stream of random numbers that belongs to a seed.\n\n>>> Tensor.manual_seed(0)'
     @classmethod
-    def rand(cls, *shape: Any, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Uniform numbers in [0, 1).\n\n>>> Tensor.rand(2, 3).shape\n(2, 3)'
+    def rand(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Uniform numbers in [0, 1).\n\n>>> Tensor.rand(2, 3).shape\n(2, 3)'
     @classmethod
-    def randn(cls, *shape: Any, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).\n\n>>> Tensor.randn(2, 3).shape\n(2, 3)'
+    def randn(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).\n\n>>> Tensor.randn(2, 3).shape\n(2, 3)'
     @classmethod
-    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DType | str | None = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
+    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
     @classmethod
     def uniform(cls, *shape: Any, low: builtins.float = 0.0, high: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform numbers in [low, high).\n\n>>> Tensor.uniform(2, low=3.0, high=3.0).tolist()\n[3.0, 3.0]'
     @classmethod
@@ -167,12 +167,12 @@ class Tensor(TensorCore):
     def kaiming_uniform(cls, *shape: Any, a: builtins.float = 0.01, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.\n\n2015).\n\n>>> Tensor.kaiming_uniform(2, 3).shape\n(2, 3)'
     @classmethod
     def kaiming_normal(cls, *shape: Any, a: builtins.float = 0.01, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Normal weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.\n\n2015).\n\n>>> Tensor.kaiming_normal(2, 3).shape\n(2, 3)'
-    def rand_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Uniform numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).rand_like().shape\n(2,)'
-    def randn_like(self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'Normally distributed numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).randn_like().shape\n(2,)'
+    def rand_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Uniform numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).rand_like().shape\n(2,)'
+    def randn_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Normally distributed numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).randn_like().shape\n(2,)'
     def bernoulli(self) -> Tensor: '1 with the probability that an element gives, else 0.\n\n>>> Tensor([0.0, 1.0]).bernoulli().tolist()\n[0.0, 1.0]'
     def multinomial(self, num_samples: builtins.int = 1, replacement: builtins.bool = False) -> Tensor: 'Indices drawn by weight: of a line, or of each row of a matrix.\n\n>>> Tensor([0.0, 1.0]).multinomial().tolist()\n[1]'
     @classmethod
-    def randperm(cls, n: builtins.int, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any) -> Tensor: 'A random order of 0 ... n - 1: the order of as many random keys.\n\n>>> sorted(Tensor.randperm(3).tolist())\n[0, 1, 2]'
+    def randperm(cls, n: builtins.int, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'A random order of 0 ... n - 1: the order of as many random keys.\n\n>>> sorted(Tensor.randperm(3).tolist())\n[0, 1, 2]'
 
     # random.distributions
     @classmethod
@@ -212,7 +212,6 @@ class Tensor(TensorCore):
     def char(self) -> Tensor: 'Cast to int8.\n\n>>> Tensor([1]).char().dtype\ndtypes.char'
     def byte(self) -> Tensor: 'Cast to uint8.\n\n>>> Tensor([1]).byte().dtype\ndtypes.uchar'
     def bool(self) -> Tensor: 'Whether elements are other than 0.\n\n>>> Tensor([0, 2]).bool().tolist()\n[False, True]'
-    def type(self, dtype: DType | str) -> Tensor: 'Cast to a dtype.\n\n>>> Tensor([1]).type("float32").tolist()\n[1.0]'
     def type_as(self, other: Tensor) -> Tensor: 'Cast to the dtype of another tensor.\n\n>>> Tensor([1]).type_as(Tensor([0.5])).tolist()\n[1.0]'
 
     # elementwise.operands
@@ -239,7 +238,6 @@ class Tensor(TensorCore):
     def _known_power(self, exponent: ConstType) -> Tensor | None: ...
     def square(self) -> Tensor: 'x·x.\n\n>>> Tensor([3]).square().tolist()\n[9]'
     def neg(self) -> Tensor: '-x; TypeError on bools.\n\n>>> Tensor([1, -2]).neg().tolist()\n[-1, 2]'
-    def negative(self) -> Tensor: '-x.\n\n>>> Tensor([1, -2]).negative().tolist()\n[-1, 2]'
     def reciprocal(self) -> Tensor: '1 / x, in floats.\n\n>>> Tensor([4.0]).reciprocal().tolist()\n[0.25]'
     def abs(self) -> Tensor: '|x|; |-0.0| is 0.0, and the slope at 0 is 0.\n\n>>> Tensor([-2, 3]).abs().tolist()\n[2, 3]'
     def sign(self) -> Tensor: '-1, 0 or 1; 0 of NaN, as in PyTorch. The slope is 0 everywhere.\n\n>>> Tensor([-2.0, 0.0, 5.0]).sign().tolist()\n[-1.0, 0.0, 1.0]'
@@ -255,10 +253,6 @@ class Tensor(TensorCore):
     def __neg__(self) -> Tensor: ...
     def __pos__(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
-    def __iadd__(self, other: Any) -> Self: ...
-    def __isub__(self, other: Any) -> Self: ...
-    def __imul__(self, other: Any) -> Self: ...
-    def __ipow__(self, other: Any) -> Self: ...
 
     # elementwise.division
     def div(self, other: Any, reverse: builtins.bool = False, *, rounding_mode: str | None = None) -> Tensor: 'Elementwise quotient in floats.\n\n`rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers).\n\n>>> Tensor([7]).div(2, rounding_mode="floor").tolist()\n[3]'
@@ -267,7 +261,6 @@ class Tensor(TensorCore):
     def floor_divide(self, other: Any, reverse: builtins.bool = False) -> Tensor: "Elementwise quotient rounded down; integers divided by 0 give 0.\n\nOf floats it is the whole number that belongs to `remainder`, as Python's, rounded to the dtype:\n1.0 // 0.1 is 9, because 0.1 is a little more than a tenth, and an infinity has none (NaN). Its slope\nis 0.\n\n>>> Tensor([7, -7]).floor_divide(2).tolist()\n[3, -4]"
     def idiv(self, other: Any) -> Tensor: 'Integer quotient rounded towards zero.\n\n>>> Tensor([7, -7]).idiv(2).tolist()\n[3, -3]'
     def remainder(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Elementwise remainder with the sign of the divisor; integers by 0 give 0, floats NaN.\n\nOf floats it is `fmod`, plus the divisor where that has another sign: exact but for this one sum. A\nfloat that is a multiple gives a zero of its own sign (as in PyTorch).\n\n>>> Tensor([-7]).remainder(3).tolist()\n[2]'
-    def mod(self, other: Any) -> Tensor: '`remainder` by its other name.\n\n>>> Tensor([-7]).mod(3).tolist()\n[2]'
     def fmod(self, other: Any) -> Tensor: "Elementwise remainder with the sign of the dividend, that of zeros too, as C's.\n\nFloats by 0 give NaN. Of floats it is exact for all numbers, however large the quotient is. Its slope\nin the divisor is the quotient, rounded towards zero, times -1.\n\n>>> Tensor([7, -7]).fmod(3).tolist()\n[1, -1]"
     def __truediv__(self, other: Any) -> Tensor: ...
     def __rtruediv__(self, other: Any) -> Tensor: ...
@@ -277,9 +270,6 @@ class Tensor(TensorCore):
     def __rmod__(self, other: Any) -> Tensor: ...
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]: ...
     def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]: ...
-    def __itruediv__(self, other: Any) -> Self: ...
-    def __ifloordiv__(self, other: Any) -> Self: ...
-    def __imod__(self, other: Any) -> Self: ...
 
     # elementwise.rounding
     def trunc(self) -> Tensor: 'Rounded towards zero; integers stay.\n\n>>> Tensor([1.8, -1.8]).trunc().tolist()\n[1.0, -1.0]'
@@ -319,7 +309,6 @@ class Tensor(TensorCore):
     def maximum(self, other: Any) -> Tensor: 'The greater of two; NaN wins; equals share the gradient.\n\n>>> Tensor([1, 5]).maximum(3).tolist()\n[3, 5]'
     def minimum(self, other: Any) -> Tensor: 'The smaller of two; NaN wins; equals share the gradient.\n\n>>> Tensor([1, 5]).minimum(3).tolist()\n[1, 3]'
     def clamp(self, min: Any = None, max: Any = None) -> Tensor: 'Limited to [min, max], either of which may be a tensor or missing; NaN in any of them wins.\n\n>>> Tensor([-3, 1, 9]).clamp(0, 5).tolist()\n[0, 1, 5]'
-    def clip(self, min: Any = None, max: Any = None) -> Tensor: "`clamp` by numpy's name.\n\n>>> Tensor([-3, 1, 9]).clip(0, 5).tolist()\n[0, 1, 5]"
     def lerp(self, end: Tensor, weight: Any) -> Tensor: 'self + (end - self) * weight.\n\n>>> Tensor([0.0]).lerp(Tensor([4.0]), 0.25).tolist()\n[1.0]'
 
     # elementwise.logic
@@ -331,7 +320,6 @@ class Tensor(TensorCore):
     def bitwise_and(self, other: Any) -> Tensor: 'Bits that both have; logic on bools.\n\n>>> Tensor([6]).bitwise_and(3).tolist()\n[2]'
     def bitwise_or(self, other: Any) -> Tensor: 'Bits that one has; logic on bools.\n\n>>> Tensor([6]).bitwise_or(3).tolist()\n[7]'
     def bitwise_xor(self, other: Any) -> Tensor: 'Bits that exactly one has; logic on bools.\n\n>>> Tensor([6]).bitwise_xor(3).tolist()\n[5]'
-    def xor(self, other: Any) -> Tensor: '`bitwise_xor` by its other name.\n\n>>> Tensor([6]).xor(3).tolist()\n[5]'
     def bitwise_not(self) -> Tensor: 'All bits inverted; `not` on bools.\n\n>>> Tensor([0]).bitwise_not().tolist()\n[-1]'
     def lshift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved up; by the width or more gives 0.\n\n>>> Tensor([1]).lshift(3).tolist()\n[8]'
     def rshift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved down, the sign kept; by the width or more gives 0, or -1 for negative numbers.\n\n>>> Tensor([9]).rshift(1).tolist()\n[4]'
@@ -346,11 +334,6 @@ class Tensor(TensorCore):
     def __rshift__(self, other: Any) -> Tensor: ...
     def __rrshift__(self, other: Any) -> Tensor: ...
     def __invert__(self) -> Tensor: ...
-    def __iand__(self, other: Any) -> Self: ...
-    def __ior__(self, other: Any) -> Self: ...
-    def __ixor__(self, other: Any) -> Self: ...
-    def __ilshift__(self, other: Any) -> Self: ...
-    def __irshift__(self, other: Any) -> Self: ...
 
     # elementwise.floats
     def signbit(self) -> Tensor: 'Whether the sign is minus, that of -0.0 and of NaN included.\n\n>>> Tensor([-1.0, -0.0, 0.0]).signbit().tolist()\n[True, True, False]'
@@ -396,6 +379,7 @@ class Tensor(TensorCore):
     def sin(self) -> Tensor: 'Sine of radians.\n\n>>> Tensor([0.0]).sin().tolist()\n[0.0]'
     def cos(self) -> Tensor: 'Cosine of radians.\n\n>>> Tensor([0.0]).cos().tolist()\n[1.0]'
     def tan(self) -> Tensor: 'Tangent of radians.\n\n>>> Tensor([0.0]).tan().tolist()\n[0.0]'
+    def _asin_slope(self) -> Tensor: ...
     def asin(self) -> Tensor: 'The angle in [-π/2, π/2] whose sine is x.\n\n>>> Tensor([0.0]).asin().tolist()\n[0.0]'
     def acos(self) -> Tensor: 'The angle in [0, π] whose cosine is x.\n\n>>> Tensor([1.0]).acos().tolist()\n[0.0]'
     def atan(self) -> Tensor: 'The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series.\n\n>>> Tensor([0.0]).atan().tolist()\n[0.0]'
@@ -404,6 +388,7 @@ class Tensor(TensorCore):
     def cosh(self) -> Tensor: 'Hyperbolic cosine.\n\n>>> Tensor([0.0]).cosh().tolist()\n[1.0]'
     def tanh(self) -> Tensor: 'Hyperbolic tangent.\n\n>>> Tensor([0.0]).tanh().tolist()\n[0.0]'
     def asinh(self) -> Tensor: 'The number whose hyperbolic sine is x.\n\n>>> Tensor([0.0]).asinh().tolist()\n[0.0]'
+    def _acosh_slope(self) -> Tensor: ...
     def acosh(self) -> Tensor: 'The number >= 0 whose hyperbolic cosine is x.\n\n>>> Tensor([1.0]).acosh().tolist()\n[0.0]'
     def atanh(self) -> Tensor: 'The number whose hyperbolic tangent is x.\n\n>>> Tensor([0.0]).atanh().tolist()\n[0.0]'
     def erf(self) -> Tensor: 'The error function.\n\n>>> Tensor([0.0]).erf().tolist()\n[0.0]'
@@ -429,7 +414,6 @@ class Tensor(TensorCore):
     def digamma(self) -> Tensor: 'The slope of `lgamma`: ψ(x); NaN at the negative integers, -inf at 0.\n\n>>> round(Tensor([1.0]).digamma().item(), 6)\n-0.577216'
     def polygamma(self, n: builtins.int) -> Tensor: 'The n-th derivative of `digamma`; called as `x.polygamma(n)`.\n\nFor n > 20 and x below 0 it is NaN. NotImplementedError for n > 170, whose factorial no float holds.\n\n>>> round(Tensor([1.0]).polygamma(1).item(), 6)\n1.644934'
     def multigammaln(self, p: builtins.int) -> Tensor: 'The logarithm of the multivariate gamma function of p dimensions, for x > (p - 1) / 2.\n\n>>> round(Tensor([3.0]).multigammaln(1).item(), 6)\n0.693147'
-    def mvlgamma(self, p: builtins.int) -> Tensor: "`multigammaln` by PyTorch's older name.\n\n>>> round(Tensor([3.0]).mvlgamma(1).item(), 6)\n0.693147"
 
     # elementwise.bessel
     def i0(self) -> Tensor: 'The modified Bessel function of the first kind of order 0.\n\n>>> Tensor([0.0]).i0().tolist()\n[1.0]'
@@ -446,7 +430,6 @@ class Tensor(TensorCore):
     def hardtanh(self, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor: 'Limited to [min_val, max_val].\n\n>>> Tensor([-4.0, 0.5, 4.0]).hardtanh().tolist()\n[-1.0, 0.5, 1.0]'
     def hardswish(self) -> Tensor: 'x · hardsigmoid(x).\n\n>>> Tensor([0.0, 1.5, 4.0]).hardswish().tolist()\n[0.0, 1.125, 4.0]'
     def silu(self) -> Tensor: 'x · sigmoid(x).\n\n>>> print(Tensor([-1.0, 0.0, 1.0]).silu().numpy())\n[-0.26894143  0.          0.7310586 ]'
-    def swish(self) -> Tensor: '`silu` by its other name.\n\n>>> print(Tensor([1.0]).swish().numpy())\n[0.7310586]'
     def gelu(self, approximate: str = 'tanh') -> Tensor: 'x · Φ(x), Φ the normal distribution: by tanh, or exactly (by erf) with `approximate="none"`.\n\n>>> print(Tensor([-1.0, 0.0, 1.0]).gelu("none").numpy())\n[-0.15865526  0.          0.8413447 ]'
     def quick_gelu(self) -> Tensor: 'x · sigmoid(1.702·x).\n\n>>> print(Tensor([0.0, 1.0]).quick_gelu().numpy())\n[0.        0.8457958]'
     def softplus(self, beta: builtins.float = 1.0, threshold: builtins.float | None = None) -> Tensor: 'log(1 + e^(beta·x)) / beta, without overflow.\n\n>>> print(Tensor([0.0, 1.0]).softplus().numpy())\n[0.6931472 1.3132617]'
@@ -479,11 +462,8 @@ class Tensor(TensorCore):
     def _axis(self, axis: Any) -> builtins.int: ...
     def _axes(self, axis: Axis) -> tuple[builtins.int, ...]: ...
     def reshape(self, *shape: Any) -> Tensor: 'The same elements in row-major order in another shape.\n\nOne size may be -1, and None keeps a size.\n\n>>> Tensor([1, 2, 3, 4]).reshape(2, -1).tolist()\n[[1, 2], [3, 4]]'
-    def view(self, *shape: Any) -> Tensor: "`reshape` by PyTorch's other name.\n\n>>> Tensor([1, 2]).view(2, 1).tolist()\n[[1], [2]]"
     def reshape_as(self, other: Tensor) -> Tensor: 'This tensor in the shape of another.\n\n>>> Tensor([1, 2]).reshape_as(Tensor([[0], [0]])).tolist()\n[[1], [2]]'
-    def view_as(self, other: Tensor) -> Tensor: 'This tensor in the shape of another.\n\n>>> Tensor([1, 2]).view_as(Tensor([[0], [0]])).tolist()\n[[1], [2]]'
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor: 'The axes from `start_dim` to `end_dim`, both included, become one.\n\n>>> Tensor([[1, 2], [3, 4]]).flatten().tolist()\n[1, 2, 3, 4]'
-    def ravel(self) -> Tensor: 'All elements in one axis.\n\n>>> Tensor([[1, 2], [3, 4]]).ravel().tolist()\n[1, 2, 3, 4]'
     @overload
     def unflatten(self, dim: builtins.int, sizes: Sequence[sint]) -> Tensor: 'One axis becomes several, of these sizes (one may be -1).\n\n>>> Tensor.zeros(6).unflatten(0, (2, 3)).shape\n(2, 3)'
     @overload
@@ -496,9 +476,7 @@ class Tensor(TensorCore):
     def permute(self, *order: Any, dims: Sequence[builtins.int] | None = None) -> Tensor: 'Axis i of the result is axis `order[i]` of this tensor.\n\n>>> Tensor.zeros(2, 3, 4).permute(2, 0, 1).shape\n(4, 2, 3)'
     def transpose(self, dim0: builtins.int = 1, dim1: builtins.int = 0) -> Tensor: 'Two axes exchanged; the first two if none are named.\n\n>>> Tensor([[1, 2], [3, 4]]).transpose().tolist()\n[[1, 3], [2, 4]]'
     def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor: 'Two axes exchanged.\n\n>>> Tensor.zeros(2, 3).swapaxes(0, 1).shape\n(3, 2)'
-    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor: 'Two axes exchanged.\n\n>>> Tensor.zeros(2, 3).swapdims(0, 1).shape\n(3, 2)'
     def movedim(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor: 'The axes `source` at the places `destination`; the others keep their order.\n\n>>> Tensor.zeros(2, 3, 4).movedim(0, -1).shape\n(3, 4, 2)'
-    def moveaxis(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor: "`movedim` by numpy's name.\n\n>>> Tensor.zeros(2, 3, 4).moveaxis(0, -1).shape\n(3, 4, 2)"
     @property
     def T(self) -> Tensor: 'All axes in reverse order: the transpose of a matrix.'
     @property
@@ -508,7 +486,6 @@ class Tensor(TensorCore):
     def expand(self, *shape: Any) -> Tensor: 'Axes of size 1 repeated to these sizes without memory; -1 keeps a size, new axes stand in front.\n\n>>> Tensor([[1], [2]]).expand(2, 2).tolist()\n[[1, 1], [2, 2]]'
     def expand_as(self, other: Tensor) -> Tensor: 'Broadcast to the shape of another tensor.\n\n>>> Tensor([1]).expand_as(Tensor([5, 6])).tolist()\n[1, 1]'
     def is_same_size(self, other: Tensor) -> builtins.bool: 'Whether another tensor has this shape.\n\n>>> Tensor([1]).is_same_size(Tensor([2]))\nTrue'
-    def broadcast_to(self, *shape: Any) -> Tensor: "`expand` by numpy's name.\n\n>>> Tensor([1, 2]).broadcast_to(2, 2).tolist()\n[[1, 2], [1, 2]]"
     def repeat(self, *repeats: Any) -> Tensor: 'The whole tensor tiled: `repeats[i]` times along axis i (new axes stand in front).\n\n>>> Tensor([1, 2]).repeat(2).tolist()\n[1, 2, 1, 2]'
     def tile(self, *repeats: Any) -> Tensor: "`repeat` as numpy's tile: missing numbers are 1.\n\n>>> Tensor([1, 2]).tile(2).tolist()\n[1, 2, 1, 2]"
     def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: builtins.int | None = None) -> Tensor: 'Each element (along one axis; of the flattened tensor without) `repeats` times in a row.\n\nrepeats      a number for all, or a line of integers, one for each element: then it runs, for the sum\noutput_size  the sum, where it is known: ValueError where it is another\n\n>>> Tensor([1, 2]).repeat_interleave(2).tolist()\n[1, 1, 2, 2]'
@@ -565,12 +542,12 @@ class Tensor(TensorCore):
     @classmethod
     def triu_indices(cls, row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, device: Devices | None = None) -> Tensor: 'The places of the upper triangle of a matrix: a row of rows and a row of columns.\n\n>>> Tensor.triu_indices(2, 2).tolist()\n[[0, 0, 1], [0, 1, 1]]'
     @classmethod
-    def _places(cls, found: list[tuple[builtins.int, builtins.int]], device: Devices | None) -> Tensor: ...
+    def _places(cls, name: str, row: builtins.int, col: builtins.int, device: Devices | None, wanted: Callable[[builtins.int, builtins.int], builtins.bool]) -> Tensor: ...
 
     # shape.joining
     def _joined(self, others: Iterable[Any], method: str) -> list[Tensor]: ...
-    def cat(self, *args: Any, dim: builtins.int = 0, axis: builtins.int | None = None) -> Tensor: 'Tensors joined along an axis that exists.\n\n`a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.\n\nAll other sizes must be equal, except that a tensor of shape (0,) is left out. Dtypes are promoted to\na common one.\n\n>>> Tensor([1]).cat(Tensor([2, 3])).tolist()\n[1, 2, 3]'
-    def stack(self, *args: Any, dim: builtins.int = 0, axis: builtins.int | None = None) -> Tensor: 'Tensors of one shape joined along a new axis.\n\n`a.stack(b, dim=0)` or `Tensor.stack(a, b)`, also of a list.\n\n>>> Tensor([1, 2]).stack(Tensor([3, 4])).tolist()\n[[1, 2], [3, 4]]'
+    def cat(self, *args: Any, dim: builtins.int = 0, axis: builtins.int = 0) -> Tensor: 'Tensors joined along an axis that exists.\n\n`a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.\n\nAll other sizes must be equal, except that a tensor of shape (0,) is left out. Dtypes are promoted to\na common one.\n\n>>> Tensor([1]).cat(Tensor([2, 3])).tolist()\n[1, 2, 3]'
+    def stack(self, *args: Any, dim: builtins.int = 0, axis: builtins.int = 0) -> Tensor: 'Tensors of one shape joined along a new axis.\n\n`a.stack(b, dim=0)` or `Tensor.stack(a, b)`, also of a list.\n\n>>> Tensor([1, 2]).stack(Tensor([3, 4])).tolist()\n[[1, 2], [3, 4]]'
     def meshgrid(self, *args: Tensor | Sequence[Tensor], indexing: str = 'ij') -> tuple[Tensor, ...]: 'Coordinate grids of some lines (1-d tensors): grid i varies along axis i.\n\n>>> [t.tolist() for t in Tensor([1, 2]).meshgrid(Tensor([3]))]\n[[[1], [2]], [[3], [3]]]'
 
     # shape.stacking
@@ -579,7 +556,6 @@ class Tensor(TensorCore):
     def atleast_3d(self) -> Tensor: 'A line of n as (1, n, 1), a matrix as (m, n, 1).\n\n>>> Tensor([1, 2]).atleast_3d().shape\n(1, 2, 1)'
     def hstack(self, *args: Any) -> Tensor: 'Tensors beside each other: lines end to end, others along the second axis.\n\n>>> Tensor.hstack(Tensor([1]), Tensor([2, 3])).tolist()\n[1, 2, 3]'
     def vstack(self, *args: Any) -> Tensor: 'Tensors on top of each other: lines are rows.\n\n>>> Tensor.vstack(Tensor([1, 2]), Tensor([3, 4])).tolist()\n[[1, 2], [3, 4]]'
-    def row_stack(self, *args: Any) -> Tensor: '`vstack` by its other name.\n\n>>> Tensor.row_stack(Tensor([1, 2]), Tensor([3, 4])).shape\n(2, 2)'
     def dstack(self, *args: Any) -> Tensor: 'Tensors behind each other, along the third axis.\n\n>>> Tensor.dstack(Tensor([1, 2]), Tensor([3, 4])).tolist()\n[[[1, 3], [2, 4]]]'
     def column_stack(self, *args: Any) -> Tensor: 'Lines as the columns of a matrix; matrices beside each other.\n\n>>> Tensor.column_stack(Tensor([1, 2]), Tensor([3, 4])).tolist()\n[[1, 3], [2, 4]]'
     def block_diag(self, *args: Any) -> Tensor: 'Matrices (lines are rows) along the diagonal of a matrix of zeros.\n\n>>> Tensor.block_diag(Tensor([[1, 2]]), Tensor([3])).tolist()\n[[1, 2, 0], [0, 0, 3]]'
@@ -591,44 +567,44 @@ class Tensor(TensorCore):
 
     # reduce.reductions
     def _reduce(self, op: Ops, axis: Axis, keepdim: builtins.bool, identity: ConstType | None = None) -> Tensor: ...
-    def _accumulated(self, op: Ops, axis: Axis, keepdim: builtins.bool, dtype: DType | str | None, identity: ConstType) -> Tensor: ...
+    def _accumulated(self, op: Ops, axis: Axis, keepdim: builtins.bool, dtype: DTypeLike, identity: ConstType) -> Tensor: ...
     def _count(self, axes: tuple[builtins.int, ...]) -> sint: ...
-    def sum(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DType | str | None = None, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'The sum along axes; 0 over no elements.\n\n>>> Tensor([[1, 2], [3, 4]]).sum(0).tolist()\n[4, 6]'
-    def prod(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DType | str | None = None, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'The product along axes; 1 over no elements.\n\n>>> Tensor([2, 3]).prod().item()\n6'
-    def max(self, axis: Axis | Tensor = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'The greatest element along axes; NaN wins, equals share the gradient.\n\nWith a tensor in the place of the axis it is `maximum`, as in PyTorch.\n\n>>> Tensor([1, 3, 2]).max().item()\n3'
-    def min(self, axis: Axis | Tensor = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'The least element along axes; NaN wins, equals share the gradient.\n\nWith a tensor in the place of the axis it is `minimum`, as in PyTorch.\n\n>>> Tensor([1, 3, 2]).min().item()\n1'
+    def sum(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DTypeLike = None, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The sum along axes; 0 over no elements.\n\n>>> Tensor([[1, 2], [3, 4]]).sum(0).tolist()\n[4, 6]'
+    def prod(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DTypeLike = None, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The product along axes; 1 over no elements.\n\n>>> Tensor([2, 3]).prod().item()\n6'
+    def max(self, axis: Axis | Tensor = None, keepdim: builtins.bool = False, *, dim: Axis | Tensor = None, keepdims: builtins.bool = False) -> Tensor: 'The greatest element along axes; NaN wins, equals share the gradient.\n\nWith a tensor in the place of the axis it is `maximum`, as in PyTorch.\n\n>>> Tensor([1, 3, 2]).max().item()\n3'
+    def min(self, axis: Axis | Tensor = None, keepdim: builtins.bool = False, *, dim: Axis | Tensor = None, keepdims: builtins.bool = False) -> Tensor: 'The least element along axes; NaN wins, equals share the gradient.\n\nWith a tensor in the place of the axis it is `minimum`, as in PyTorch.\n\n>>> Tensor([1, 3, 2]).min().item()\n1'
     def amax(self, dim: Axis = None, keepdim: builtins.bool = False, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: "`max` by PyTorch's name for several axes.\n\n>>> Tensor([[1, 2], [3, 0]]).amax(1).tolist()\n[2, 3]"
     def amin(self, dim: Axis = None, keepdim: builtins.bool = False, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: "`min` by PyTorch's name for several axes.\n\n>>> Tensor([[1, 2], [3, 0]]).amin(1).tolist()\n[1, 0]"
-    def any(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'Whether one element along axes is other than 0.\n\n>>> Tensor([True, False]).any().item()\nTrue'
-    def all(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'Whether all elements along axes are other than 0.\n\n>>> Tensor([True, False]).all().item()\nFalse'
+    def any(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'Whether one element along axes is other than 0.\n\n>>> Tensor([True, False]).any().item()\nTrue'
+    def all(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'Whether all elements along axes are other than 0.\n\n>>> Tensor([True, False]).all().item()\nFalse'
     def allclose(self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool: 'Whether all elements are close to those of `other` (see `isclose`). Runs now.\n\n>>> Tensor([1.0]).allclose(Tensor([1.0 + 1e-7]))\nTrue'
-    def mean(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DType | str | None = None, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'The average along axes, in floats; NaN over no elements.\n\n>>> Tensor([1.0, 2.0]).mean().item()\n1.5'
-    def var(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, dim: Axis = None, keepdims: builtins.bool | None = None, unbiased: builtins.bool | None = None) -> Tensor: 'The variance along axes.\n\nSquared distances from the mean, their sum divided by `count - correction`.\n\nunbiased  instead of a correction: 1 for True, 0 for False; `var(False)` says it of all elements\n\n>>> Tensor([1.0, 3.0]).var().item()\n2.0'
-    def std(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, dim: Axis = None, keepdims: builtins.bool | None = None, unbiased: builtins.bool | None = None) -> Tensor: 'The square root of the variance (`var`, which says what the arguments are).\n\n>>> Tensor([1.0, 3.0]).std(correction=0).item()\n1.0'
-    def var_mean(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, dim: Axis = None, unbiased: builtins.bool | None = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The variance and the mean.\n\n>>> [t.item() for t in Tensor([1.0, 3.0]).var_mean()]\n[2.0, 2.0]'
-    def std_mean(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, dim: Axis = None, unbiased: builtins.bool | None = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The standard deviation and the mean.\n\n>>> [t.item() for t in Tensor([1.0, 3.0]).std_mean(correction=0)]\n[1.0, 2.0]'
+    def mean(self, axis: Axis = None, keepdim: builtins.bool = False, dtype: DTypeLike = None, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The average along axes, in floats; NaN over no elements.\n\n>>> Tensor([1.0, 2.0]).mean().item()\n1.5'
+    def var(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, unbiased: builtins.bool | None = None, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The variance along axes.\n\nSquared distances from the mean, their sum divided by `count - correction`.\n\nunbiased  instead of a correction: 1 for True, 0 for False; `var(False)` says it of all elements\n\n>>> Tensor([1.0, 3.0]).var().item()\n2.0'
+    def std(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, unbiased: builtins.bool | None = None, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The square root of the variance (`var`, which says what the arguments are).\n\n>>> Tensor([1.0, 3.0]).std(correction=0).item()\n1.0'
+    def var_mean(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, unbiased: builtins.bool | None = None, dim: Axis = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The variance and the mean.\n\n>>> [t.item() for t in Tensor([1.0, 3.0]).var_mean()]\n[2.0, 2.0]'
+    def std_mean(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, unbiased: builtins.bool | None = None, dim: Axis = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The standard deviation and the mean.\n\n>>> [t.item() for t in Tensor([1.0, 3.0]).std_mean(correction=0)]\n[1.0, 2.0]'
     def norm(self, p: builtins.float | str | None = 2, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The p-norm of the elements along axes: (Σ|x|^p)^(1/p).\n\n`inf` is the greatest, 0 counts what is not 0, "nuc" is that of matrices (`matrix_norm`).\n\n>>> Tensor([3.0, 4.0]).norm().item()\n5.0'
     def _root(self, p: builtins.float) -> Tensor: ...
-    def argmax(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool | None = None) -> Tensor: 'The place of the greatest element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([1, 5, 5]).argmax().item()\n1'
-    def argmin(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool | None = None) -> Tensor: 'The place of the least element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([4, 1, 1]).argmin().item()\n1'
+    def argmax(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The place of the greatest element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([1, 5, 5]).argmax().item()\n1'
+    def argmin(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The place of the least element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([4, 1, 1]).argmin().item()\n1'
     def _place_of(self, op: Ops, axis: builtins.int | None, keepdim: builtins.bool) -> Tensor: ...
     def _shift(self, axis: Axis) -> Tensor: ...
-    def softmax(self, axis: builtins.int = -1, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Tensor: 'e^x divided by the sum of e^x along an axis.\n\n>>> Tensor([0.0, 0.0]).softmax().tolist()\n[0.5, 0.5]'
-    def softmin(self, axis: builtins.int = -1, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Tensor: 'The softmax of -x.\n\n>>> Tensor([0.0, 0.0]).softmin().tolist()\n[0.5, 0.5]'
-    def log_softmax(self, axis: builtins.int = -1, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Tensor: 'The logarithm of the softmax, without overflow.\n\n>>> Tensor([0.0]).log_softmax().tolist()\n[0.0]'
-    def logsumexp(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool | None = None) -> Tensor: 'log(Σe^x) along axes, without overflow.\n\n>>> Tensor([0.0, -math.inf]).logsumexp().item()\n0.0'
+    def softmax(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'e^x divided by the sum of e^x along an axis.\n\n>>> Tensor([0.0, 0.0]).softmax().tolist()\n[0.5, 0.5]'
+    def softmin(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'The softmax of -x.\n\n>>> Tensor([0.0, 0.0]).softmin().tolist()\n[0.5, 0.5]'
+    def log_softmax(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'The logarithm of the softmax, without overflow.\n\n>>> Tensor([0.0]).log_softmax().tolist()\n[0.0]'
+    def logsumexp(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'log(Σe^x) along axes, without overflow.\n\n>>> Tensor([0.0, -math.inf]).logsumexp().item()\n0.0'
 
     # reduce.running
     def _running(self, op: Ops, axis: builtins.int) -> Tensor: ...
-    def _accumulated_along(self, op: Ops, axis: builtins.int, dtype: DType | str | None) -> Tensor: ...
-    def cumsum(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Tensor: 'The running sum along an axis.\n\n>>> Tensor([1, 2, 3]).cumsum().tolist()\n[1, 3, 6]'
-    def cumprod(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Tensor: 'The running product along an axis.\n\n>>> Tensor([1, 2, 3]).cumprod().tolist()\n[1, 2, 6]'
-    def cummax(self, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> Tensor: 'The running maximum along an axis: NaN wins, the last of equals takes the gradient.\n\n`cummax_indices` says where each was.\n\n>>> Tensor([1, 3, 2]).cummax().tolist()\n[1, 3, 3]'
-    def cummin(self, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> Tensor: 'The running minimum along an axis: NaN wins, the last of equals takes the gradient.\n\n`cummin_indices` says where each was.\n\n>>> Tensor([3, 1, 2]).cummin().tolist()\n[3, 1, 1]'
-    def cummax_indices(self, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> Tensor: 'Where the running maximum along an axis was: the last of equals, the last NaN.\n\n>>> Tensor([1, 3, 2]).cummax_indices().tolist()\n[0, 1, 1]'
-    def cummin_indices(self, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> Tensor: 'Where the running minimum along an axis was: the last of equals, the last NaN.\n\n>>> Tensor([3, 1, 2]).cummin_indices().tolist()\n[0, 1, 1]'
+    def _accumulated_along(self, op: Ops, axis: builtins.int, dtype: DTypeLike) -> Tensor: ...
+    def cumsum(self, axis: builtins.int = 0, dtype: DTypeLike = None, *, dim: builtins.int = 0) -> Tensor: 'The running sum along an axis.\n\n>>> Tensor([1, 2, 3]).cumsum().tolist()\n[1, 3, 6]'
+    def cumprod(self, axis: builtins.int = 0, dtype: DTypeLike = None, *, dim: builtins.int = 0) -> Tensor: 'The running product along an axis.\n\n>>> Tensor([1, 2, 3]).cumprod().tolist()\n[1, 2, 6]'
+    def cummax(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'The running maximum along an axis: NaN wins, the last of equals takes the gradient.\n\n`cummax_indices` says where each was.\n\n>>> Tensor([1, 3, 2]).cummax().tolist()\n[1, 3, 3]'
+    def cummin(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'The running minimum along an axis: NaN wins, the last of equals takes the gradient.\n\n`cummin_indices` says where each was.\n\n>>> Tensor([3, 1, 2]).cummin().tolist()\n[3, 1, 1]'
+    def cummax_indices(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'Where the running maximum along an axis was: the last of equals, the last NaN.\n\n>>> Tensor([1, 3, 2]).cummax_indices().tolist()\n[0, 1, 1]'
+    def cummin_indices(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'Where the running minimum along an axis was: the last of equals, the last NaN.\n\n>>> Tensor([3, 1, 2]).cummin_indices().tolist()\n[0, 1, 1]'
     def _winner(self, op: Ops, axis: builtins.int) -> Tensor: ...
-    def logcumsumexp(self, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> Tensor: 'log of the running sum of e^x along an axis, without overflow.\n\nWhat was summed shrinks by e^(old maximum - new maximum) where the running maximum grows.\n\n>>> Tensor([0.0, -math.inf]).logcumsumexp().tolist()\n[0.0, 0.0]'
+    def logcumsumexp(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'log of the running sum of e^x along an axis, without overflow.\n\nWhat was summed shrinks by e^(old maximum - new maximum) where the running maximum grows.\n\n>>> Tensor([0.0, -math.inf]).logcumsumexp().tolist()\n[0.0, 0.0]'
 
     # reduce.statistics
     def _no_nan(self, value: builtins.float) -> Tensor: ...
@@ -644,7 +620,6 @@ class Tensor(TensorCore):
     def _quantile(self, q: Any, dim: builtins.int | None, keepdim: builtins.bool, interpolation: str, name: str) -> Tensor: ...
     def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, axis: builtins.int = -1) -> Tensor: 'The n-th differences of neighbours along an axis; of bools whether they differ.\n\nprepend, append  tensors that the axis is lengthened by first\n\n>>> Tensor([1, 4, 9]).diff().tolist()\n[3, 5]'
     def trapezoid(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1, axis: builtins.int = -1) -> Tensor: 'The area below points along an axis, by the trapezoidal rule.\n\nx   where the points are: a line, or a tensor that broadcasts      dx  else their distance\n\n>>> Tensor([1.0, 3.0]).trapezoid().item()\n2.0'
-    def trapz(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1, axis: builtins.int = -1) -> Tensor: '`trapezoid` by its older name.\n\n>>> Tensor([1.0, 3.0]).trapz().item()\n2.0'
     def cumulative_trapezoid(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1, axis: builtins.int = -1) -> Tensor: 'The running area below points along an axis.\n\n>>> Tensor([1.0, 3.0, 5.0]).cumulative_trapezoid().tolist()\n[2.0, 6.0]'
     def _trapezoids(self, x: Any, dx: builtins.float, dim: builtins.int) -> Tensor: ...
     def cov(self, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor: 'The covariances of variables: a row for each, a column for each observation; of one its variance.\n\nfweights  how often each observation counts (integers)      aweights  how much each weighs\n\n>>> Tensor([[0.0, 2.0], [1.0, 5.0]]).cov().tolist()\n[[2.0, 4.0], [4.0, 8.0]]'
@@ -655,9 +630,9 @@ class Tensor(TensorCore):
     # indexing.sorting
     def _order(self, dim: builtins.int, descending: builtins.bool) -> tuple[UOp, builtins.int]: ...
     def _in_order(self, order: UOp, axis: builtins.int) -> tuple[Tensor, Tensor]: ...
-    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = True, axis: builtins.int | None = None) -> tuple[Tensor, Tensor]: 'The values along an axis in order, and where they were.\n\nNaN counts as the greatest; equal values stay in order, whether `stable` is asked for or not.\n\n>>> [t.tolist() for t in Tensor([3, 1, 2]).sort()]\n[[1, 2, 3], [1, 2, 0]]'
-    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = True, axis: builtins.int | None = None) -> Tensor: 'The places along an axis in the order of their values: `sort` without the values.\n\n>>> Tensor([3, 1, 2]).argsort().tolist()\n[1, 2, 0]'
-    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted_: builtins.bool = True, *, sorted: builtins.bool | None = None, axis: builtins.int | None = None) -> tuple[Tensor, Tensor]: 'The k greatest values along an axis (or the least ones) in order, and where they were.\n\nOf equal values those that come first. `sorted=False` changes nothing.\n\n>>> [t.tolist() for t in Tensor([3, 1, 2]).topk(2)]\n[[3, 2], [0, 2]]'
+    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = True, axis: builtins.int = -1) -> tuple[Tensor, Tensor]: 'The values along an axis in order, and where they were.\n\nNaN counts as the greatest; equal values stay in order, whether `stable` is asked for or not.\n\n>>> [t.tolist() for t in Tensor([3, 1, 2]).sort()]\n[[1, 2, 3], [1, 2, 0]]'
+    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = True, axis: builtins.int = -1) -> Tensor: 'The places along an axis in the order of their values: `sort` without the values.\n\n>>> Tensor([3, 1, 2]).argsort().tolist()\n[1, 2, 0]'
+    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted_: builtins.bool = True, *, sorted: builtins.bool | None = None, axis: builtins.int = -1) -> tuple[Tensor, Tensor]: 'The k greatest values along an axis (or the least ones) in order, and where they were.\n\nOf equal values those that come first. `sorted=False` changes nothing.\n\n>>> [t.tolist() for t in Tensor([3, 1, 2]).topk(2)]\n[[3, 2], [0, 2]]'
     def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: builtins.int = -1, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The k-th least value along an axis, counted from 1, and where it was.\n\n>>> [t.item() for t in Tensor([3, 1, 2]).kthvalue(2)]\n[2, 2]'
     def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Any: 'The value in the middle along an axis (the lower one of two), and where it was.\n\nNaN if there is one. Without an axis the middle of all elements, alone; equals share its gradient, and\nof no elements it is NaN.\n\n>>> Tensor([3, 1, 2]).median().item()\n2'
     def msort(self) -> Tensor: 'The values along the first axis in order.\n\n>>> Tensor([3, 1, 2]).msort().tolist()\n[1, 2, 3]'
@@ -758,16 +733,14 @@ class Tensor(TensorCore):
     def select_scatter(self, src: Tensor, *, axis: builtins.int, index: builtins.int) -> Tensor: ...
     def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, axis: builtins.int = 0) -> Tensor: 'A copy with the part `start:end:step` of an axis replaced.\n\n>>> Tensor([1, 2, 3]).slice_scatter(Tensor([8, 9]), 0, 1).tolist()\n[1, 8, 9]'
     def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor: 'A copy with a diagonal replaced.\n\n>>> Tensor([[1, 2], [3, 4]]).diagonal_scatter(Tensor([8, 9])).tolist()\n[[8, 2], [3, 9]]'
-    def argwhere(self) -> Tensor: "`nonzero` by numpy's name: a row of indices for each element other than 0.\n\n>>> Tensor([0, 5]).argwhere().tolist()\n[[1]]"
-    def index_put_(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Any: "`index_put` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).index_put_((Tensor([1]),), 5).tolist()\n[1, 5]"
     def fill_(self, value: ConstType) -> Any: "Write one value into all of this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).fill_(3).tolist()\n[3, 3]"
     def zero_(self) -> Any: "Write zeros into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).zero_().tolist()\n[0, 0]"
     def copy_(self, src: Tensor) -> Any: "Write the values of another tensor, which broadcasts and is cast, into this one's memory.\n\n>>> Tensor([1, 2]).copy_(Tensor([3.5])).tolist()\n[3, 3]"
 
     # linalg.contractions
-    def _contracted(self, other: Tensor, axes: Sequence[builtins.int], dtype: DType | str | None = None) -> Tensor: ...
-    def matmul(self, other: Any, reverse: builtins.bool = False, dtype: DType | str | None = None) -> Tensor: 'The matrix product.\n\nLines are rows on the left and columns on the right, axes before the last two broadcast.\n\nself   (..., m, k) or (k,)    other  (..., k, n) or (k,)    dtype  what to accumulate in and return\n\n>>> Tensor([[1, 2]]).matmul(Tensor([[3], [4]])).tolist()\n[[11]]'
-    def dot(self, other: Any, dtype: DType | str | None = None) -> Tensor: '`matmul`; of two lines their inner product.\n\n>>> Tensor([1, 2]).dot(Tensor([3, 4])).item()\n11'
+    def _contracted(self, other: Tensor, axes: Sequence[builtins.int], dtype: DTypeLike = None) -> Tensor: ...
+    def matmul(self, other: Any, reverse: builtins.bool = False, dtype: DTypeLike = None) -> Tensor: 'The matrix product.\n\nLines are rows on the left and columns on the right, axes before the last two broadcast.\n\nself   (..., m, k) or (k,)    other  (..., k, n) or (k,)    dtype  what to accumulate in and return\n\n>>> Tensor([[1, 2]]).matmul(Tensor([[3], [4]])).tolist()\n[[11]]'
+    def dot(self, other: Any, dtype: DTypeLike = None) -> Tensor: '`matmul`; of two lines their inner product.\n\n>>> Tensor([1, 2]).dot(Tensor([3, 4])).item()\n11'
     def _without(self, axes: Sequence[builtins.int]) -> Tensor: ...
     def __matmul__(self, other: Any) -> Tensor: ...
     def __rmatmul__(self, other: Any) -> Tensor: ...
@@ -783,7 +756,7 @@ class Tensor(TensorCore):
     def tensordot(self, other: Tensor, dims: builtins.int | tuple[Sequence[builtins.int], Sequence[builtins.int]] = 2) -> Tensor: 'The sum of products over the last `dims` axes of this tensor and the first of the other.\n\ndims  a number of axes, or (axes of this tensor, axes of the other), which meet in pairs\n\n>>> Tensor([1, 2]).tensordot(Tensor([3, 4]), 1).item()\n11'
     def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(mat1 @ mat2).\n\n>>> Tensor.ones(1, 1).addmm(Tensor([[2.0]]), Tensor([[3.0]])).tolist()\n[[7.0]]'
     @staticmethod
-    def einsum(formula: str, *operands: Any, dtype: DType | str | None = None) -> Tensor: 'A sum of products written with letters: `einsum("ij,jk->ik", a, b)`.\n\nA letter that the result lacks is summed over; a letter twice in one operand takes its diagonal;\n`...` stands for axes that broadcast. Without `->` the result has the letters that occur once, in\nalphabetical order.\n\n>>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()\n[3, 7]'
+    def einsum(formula: str, *operands: Any, dtype: DTypeLike = None) -> Tensor: 'A sum of products written with letters: `einsum("ij,jk->ik", a, b)`.\n\nA letter that the result lacks is summed over; a letter twice in one operand takes its diagonal;\n`...` stands for axes that broadcast. Without `->` the result has the letters that occur once, in\nalphabetical order.\n\n>>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()\n[3, 7]'
 
     # linalg.products
     def _mixed(self, product: Any, beta: builtins.float, alpha: builtins.float) -> Tensor: ...
@@ -795,7 +768,6 @@ class Tensor(TensorCore):
     def kron(self, other: Any) -> Tensor: 'The Kronecker product: every element of this tensor times all of the other, in blocks.\n\n>>> Tensor([1, 2]).kron(Tensor([1, 10])).tolist()\n[1, 10, 2, 20]'
     def cross(self, other: Any, dim: builtins.int = -1, *, axis: builtins.int = -1) -> Tensor: 'The cross product of vectors of three elements along an axis; the other axes broadcast.\n\n>>> Tensor([1, 0, 0]).cross(Tensor([0, 1, 0])).tolist()\n[0, 0, 1]'
     def chain_matmul(self, *others: Tensor) -> Tensor: 'The product of several matrices, in the order that takes the fewest multiplications.\n\n>>> Tensor([[2]]).chain_matmul(Tensor([[3]]), Tensor([[4]])).tolist()\n[[24]]'
-    def multi_dot(self, *others: Tensor) -> Tensor: '`chain_matmul` by its name in `linalg`.\n\n>>> Tensor([[2]]).multi_dot(Tensor([[3]])).tolist()\n[[6]]'
     def vector_norm(self, ord: builtins.float | None = 2, dim: Axis = None, keepdim: builtins.bool = False, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The p-norm of all elements along axes; `norm` by its name in `linalg`.\n\n>>> Tensor([3.0, 4.0]).vector_norm().item()\n5.0'
     def dist(self, other: Any, p: builtins.float = 2) -> Tensor: 'The p-norm of the difference.\n\n>>> Tensor([3.0, 0.0]).dist(Tensor([0.0, 4.0])).item()\n5.0'
     def cdist(self, x2: Any, p: builtins.float = 2.0, compute_mode: str = 'donot_use_mm_for_euclid_dist') -> Tensor: "The distances (p-norms) between the rows of two matrices, or of batches of them.\n\nself  (..., m, k)      x2  (..., n, k)      result  (..., m, n); where it is 0, so is its slope\ncompute_mode  PyTorch's; each distance is that of a difference here, in every mode\n\n>>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0]])).tolist()\n[[5.0]]"
@@ -811,7 +783,6 @@ class Tensor(TensorCore):
     # linalg.decompositions
     def _matrices(self, name: str, square: builtins.bool = False) -> Tensor: ...
     def inv(self) -> Tensor: 'The inverse of square matrices; ValueError where one is singular.\n\n>>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()\n[[0.5, 0.0], [0.0, 0.25]]'
-    def inverse(self) -> Tensor: '`inv` by its other name.\n\n>>> Tensor([[2.0]]).inverse().tolist()\n[[0.5]]'
     def solve(self, B: Any, *, left: builtins.bool = True) -> Tensor: 'The X with self @ X = B (X @ self = B, where `left` is False).\n\nself  (..., n, n)      B  (..., n, k), or lines (..., n)\n\n>>> Tensor([[2.0, 0.0], [0.0, 4.0]]).solve(Tensor([2.0, 2.0])).tolist()\n[1.0, 0.5]'
     def solve_triangular(self, B: Any, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False) -> Tensor: '`solve` with the upper or lower triangle of this tensor (and ones on its diagonal, where\n`unitriangular`).\n\n>>> Tensor([[2.0, 9.0], [1.0, 1.0]]).solve_triangular(Tensor([[2.0], [3.0]]), upper=False).tolist()\n[[1.0], [2.0]]'
     def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> tuple[Tensor, Tensor]: "(the X with A @ X = self for a triangular A, A): PyTorch's older form of `solve_triangular`.\n\n>>> Tensor([[4.0]]).triangular_solve(Tensor([[2.0]]))[0].tolist()\n[[2.0]]"
@@ -849,16 +820,16 @@ class Tensor(TensorCore):
     def fftshift(self, dim: Axis = None, *, axis: Axis = None) -> Tensor: 'The second half of axes (all, if none are named) before the first: frequency 0 in the middle.\n\nThe axes are those of the tensor as it is.\n\n>>> Tensor([0, 1, 2, 3, 4]).fftshift().tolist()\n[3, 4, 0, 1, 2]'
     def ifftshift(self, dim: Axis = None, *, axis: Axis = None) -> Tensor: 'The inverse of `fftshift`.\n\n>>> Tensor([3, 4, 0, 1, 2]).ifftshift().tolist()\n[0, 1, 2, 3, 4]'
     @classmethod
-    def fftfreq(cls, n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | str | None = None, device: Devices | None = None) -> Tensor: 'The frequencies that the numbers of `fft` belong to, for samples d apart.\n\n>>> Tensor.fftfreq(4).tolist()\n[0.0, 0.25, -0.5, -0.25]'
+    def fftfreq(cls, n: builtins.int, d: builtins.float = 1.0, *, dtype: DTypeLike = None, device: Devices | None = None) -> Tensor: 'The frequencies that the numbers of `fft` belong to, for samples d apart.\n\n>>> Tensor.fftfreq(4).tolist()\n[0.0, 0.25, -0.5, -0.25]'
     @classmethod
-    def rfftfreq(cls, n: builtins.int, d: builtins.float = 1.0, *, dtype: DType | str | None = None, device: Devices | None = None) -> Tensor: 'The frequencies that the numbers of `rfft` belong to, for samples d apart.\n\n>>> Tensor.rfftfreq(4).tolist()\n[0.0, 0.25, 0.5]'
+    def rfftfreq(cls, n: builtins.int, d: builtins.float = 1.0, *, dtype: DTypeLike = None, device: Devices | None = None) -> Tensor: 'The frequencies that the numbers of `rfft` belong to, for samples d apart.\n\n>>> Tensor.rfftfreq(4).tolist()\n[0.0, 0.25, 0.5]'
     def _complex_axis(self, name: str, dim: builtins.int) -> builtins.int: ...
     def _named(self, name: str, s: Any, dim: Any, rank: builtins.int) -> list[tuple[builtins.int, builtins.int | None]]: ...
     def _resized(self, axis: builtins.int, size: builtins.int) -> Tensor: ...
     def _transformed(self, name: str, n: builtins.int | None, dim: builtins.int, norm: str | None, inverse: builtins.bool) -> Tensor: ...
 
     # neural.convolution
-    def conv2d(self, weight: Tensor, bias: Tensor | None = None, groups: builtins.int = 1, stride: Several = 1, dilation: Several = 1, padding: Several | str = 0, dtype: DType | str | None = None) -> Tensor: 'A convolution over any number of axes.\n\nself    (batch, channels, *sizes)        weight  (out channels, channels / groups, *kernel)\nbias    (out channels,)\npadding zeros around: a number, one for each axis, "same" or "valid"\n\nA tensor without the batch axis is a batch of one.\n\n>>> Tensor.arange(5).float().reshape(1, 1, 5).conv2d(Tensor.ones(1, 1, 2)).tolist()\n[[[1.0, 3.0, 5.0, 7.0]]]'
+    def conv2d(self, weight: Tensor, bias: Tensor | None = None, groups: builtins.int = 1, stride: Several = 1, dilation: Several = 1, padding: Several | str = 0, dtype: DTypeLike = None) -> Tensor: 'A convolution over any number of axes.\n\nself    (batch, channels, *sizes)        weight  (out channels, channels / groups, *kernel)\nbias    (out channels,)\npadding zeros around: a number, one for each axis, "same" or "valid"\n\nA tensor without the batch axis is a batch of one.\n\n>>> Tensor.arange(5).float().reshape(1, 1, 5).conv2d(Tensor.ones(1, 1, 2)).tolist()\n[[[1.0, 3.0, 5.0, 7.0]]]'
     def conv1d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor: 'A convolution over one axis; see `conv2d`.\n\n>>> Tensor.ones(1, 1, 4).conv1d(Tensor.ones(1, 1, 2), stride=2).tolist()\n[[[2.0, 2.0]]]'
     def conv3d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor: 'A convolution over three axes; see `conv2d`.\n\n>>> Tensor.ones(1, 1, 2, 2, 2).conv3d(Tensor.ones(1, 1, 2, 2, 2)).tolist()\n[[[[[8.0]]]]]'
     def _check_convolution(self, weight: Tensor, bias: Tensor | None, groups: builtins.int, out: sint, mul_groups: builtins.bool) -> None: ...
@@ -908,7 +879,6 @@ class Tensor(TensorCore):
     def channel_shuffle(self, groups: builtins.int) -> Tensor: 'Channels (axis 1) dealt out anew: the first of each group, then the second of each, ...\n\n>>> Tensor.arange(4).reshape(1, 4, 1).channel_shuffle(2).flatten().tolist()\n[0, 2, 1, 3]'
     def interpolate(self, size: builtins.int | Sequence[builtins.int] | None = None, scale_factor: builtins.float | Sequence[builtins.float] | None = None, mode: str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor: 'The last axes at another size: `torch.nn.functional.interpolate`.\n\nself  (batch, channels, *sizes)\nsize  the new sizes, or `scale_factor`, what to multiply them by\nmode  nearest, nearest-exact, linear (along any number of axes), bilinear, bicubic, trilinear or area\nantialias   bilinear and bicubic to a smaller size look at all old pixels that a new one covers\n\n>>> Tensor([[[1.0, 3.0]]]).interpolate(4).tolist()\n[[[1.0, 1.0, 3.0, 3.0]]]'
     def _new_sizes(self, size: Any, scale_factor: Any, recompute: builtins.bool) -> tuple[tuple[builtins.int, ...], tuple[builtins.float, ...]]: ...
-    def upsample(self, size: builtins.int | Sequence[builtins.int] | None = None, scale_factor: builtins.float | Sequence[builtins.float] | None = None, mode: str = 'nearest', **more: Any) -> Tensor: '`interpolate` by its older name.\n\n>>> Tensor([[[1.0, 3.0]]]).upsample(scale_factor=2).tolist()\n[[[1.0, 1.0, 3.0, 3.0]]]'
     @classmethod
     def affine_grid(cls, theta: Tensor, size: Sequence[builtins.int], align_corners: builtins.bool = False) -> Tensor: 'Where each pixel of a result looks, in coordinates from -1 to 1: a grid for `grid_sample`.\n\ntheta  (batch, 2, 3) for images, (batch, 3, 4) for volumes: a matrix and a shift\nsize   (batch, channels, *sizes) of the result → (batch, *sizes, 2 or 3), x before y before z\n\n>>> Tensor.affine_grid(Tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2)).tolist()\n[[[[-0.5, 0.0], [0.5, 0.0]]]]'
     def grid_sample(self, grid: Tensor, mode: str = 'bilinear', padding_mode: str = 'zeros', align_corners: builtins.bool | None = None) -> Tensor: 'The pixels at the places of a grid: `torch.nn.functional.grid_sample`.\n\nself          (batch, channels, height, width), or with a depth before the height\ngrid          (batch, *sizes, 2 or 3): x, y (and z) from -1 to 1 → (batch, channels, *sizes)\nmode          bilinear, nearest, or (images only) bicubic\npadding_mode  what lies outside: zeros, border, or reflection\n\n>>> image, grid = Tensor([[[[1.0, 3.0]]]]), Tensor([[[[0.0, 0.0]]]])\n>>> image.grid_sample(grid).tolist()\n[[[[2.0]]]]'
@@ -932,7 +902,7 @@ class Tensor(TensorCore):
 
     # neural.layers
     def sequential(self, layers: Sequence[Callable[[Any], Any]]) -> Any: 'The result of one layer after another: `x.sequential([layer, Tensor.relu, layer])`.\n\n>>> Tensor([-1.0, 2.0]).sequential([Tensor.relu, lambda x: x * 2]).tolist()\n[0.0, 4.0]'
-    def linear(self, weight: Tensor, bias: Tensor | None = None, dtype: DType | str | None = None) -> Tensor: 'self @ weight + bias; a weight with one axis scales. (Weights are (in, out).\n\n`nn.Linear` keeps (out, in).)\n\n>>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0], [1.0]]), Tensor([0.5])).tolist()\n[[3.5]]'
+    def linear(self, weight: Tensor, bias: Tensor | None = None, dtype: DTypeLike = None) -> Tensor: 'self @ weight + bias; a weight with one axis scales. (Weights are (in, out).\n\n`nn.Linear` keeps (out, in).)\n\n>>> Tensor([[1.0, 2.0]]).linear(Tensor([[1.0], [1.0]]), Tensor([0.5])).tolist()\n[[3.5]]'
     def embedding(self, weight: Tensor, padding_idx: builtins.int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0) -> Tensor: 'The line of `weight` that each integer of this tensor names.\n\nweight       (symbols, depth) → (..., depth)\npadding_idx  the symbol whose line is not trained\nmax_norm     lines with a greater `norm_type`-norm are scaled down to it (here; the weight stays)\n\nNegative symbols count from the end. One that is no line of the weight raises IndexError when a result\nis read (under `CHECK_INDEX=0` it gives zeros).\n\n>>> Tensor([1, 0]).embedding(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()\n[[3.0, 4.0], [1.0, 2.0]]'
     def embedding_bag(self, weight: Tensor, offsets: Tensor | None = None, mode: str = 'mean', per_sample_weights: Tensor | None = None, padding_idx: builtins.int | None = None, include_last_offset: builtins.bool = False) -> Tensor: 'The sum, mean or maximum of the embeddings of each bag of symbols.\n\nself     (bags, symbols); or all symbols in one line, and `offsets` where each bag begins in it\nweight   (symbols, depth) → (bags, depth)\nper_sample_weights   what each symbol counts, for the sum\n\nAn empty bag gives zeros. A symbol that is no line of the weight raises IndexError when a result is\nread.\n\n>>> table = Tensor([[1.0, 2.0], [3.0, 4.0]])\n>>> Tensor([0, 1, 1]).embedding_bag(table, Tensor([0, 1]), "sum").tolist()\n[[1.0, 2.0], [6.0, 8.0]]'
 
@@ -981,29 +951,51 @@ class Tensor(TensorCore):
     def arctan(self) -> Tensor: 'The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series.\n\n>>> Tensor([0.0]).atan().tolist()\n[0.0]'
     def arctan2(self, other: Any) -> Tensor: 'The angle of the point (other, self), in [-π, π], with the sign of self, also where that is -0.0.\n\n>>> Tensor([0.0]).atan2(Tensor([1.0])).tolist()\n[0.0]'
     def arctanh(self) -> Tensor: 'The number whose hyperbolic tangent is x.\n\n>>> Tensor([0.0]).atanh().tolist()\n[0.0]'
+    @overload
+    def argwhere(self, *, as_tuple: Literal[False] = False) -> Tensor: 'The indices of the elements other than 0, a row for each. It runs, to know how many there are.\n\nas_tuple  a line of indices for each axis instead: what `x[...]` takes\n\n>>> Tensor([0, 7, 8]).nonzero().tolist()\n[[1], [2]]'
+    @overload
+    def argwhere(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
     def bitwise_left_shift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved up; by the width or more gives 0.\n\n>>> Tensor([1]).lshift(3).tolist()\n[8]'
     def bitwise_right_shift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved down, the sign kept; by the width or more gives 0, or -1 for negative numbers.\n\n>>> Tensor([9]).rshift(1).tolist()\n[4]'
-    def concat(self, *args: Any, dim: builtins.int = 0, axis: builtins.int | None = None) -> Tensor: 'Tensors joined along an axis that exists.\n\n`a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.\n\nAll other sizes must be equal, except that a tensor of shape (0,) is left out. Dtypes are promoted to\na common one.\n\n>>> Tensor([1]).cat(Tensor([2, 3])).tolist()\n[1, 2, 3]'
-    def concatenate(self, *args: Any, dim: builtins.int = 0, axis: builtins.int | None = None) -> Tensor: 'Tensors joined along an axis that exists.\n\n`a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.\n\nAll other sizes must be equal, except that a tensor of shape (0,) is left out. Dtypes are promoted to\na common one.\n\n>>> Tensor([1]).cat(Tensor([2, 3])).tolist()\n[1, 2, 3]'
+    def broadcast_to(self, *shape: Any) -> Tensor: 'Axes of size 1 repeated to these sizes without memory; -1 keeps a size, new axes stand in front.\n\n>>> Tensor([[1], [2]]).expand(2, 2).tolist()\n[[1, 1], [2, 2]]'
+    def clip(self, min: Any = None, max: Any = None) -> Tensor: 'Limited to [min, max], either of which may be a tensor or missing; NaN in any of them wins.\n\n>>> Tensor([-3, 1, 9]).clamp(0, 5).tolist()\n[0, 1, 5]'
+    def concat(self, *args: Any, dim: builtins.int = 0, axis: builtins.int = 0) -> Tensor: 'Tensors joined along an axis that exists.\n\n`a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.\n\nAll other sizes must be equal, except that a tensor of shape (0,) is left out. Dtypes are promoted to\na common one.\n\n>>> Tensor([1]).cat(Tensor([2, 3])).tolist()\n[1, 2, 3]'
+    def concatenate(self, *args: Any, dim: builtins.int = 0, axis: builtins.int = 0) -> Tensor: 'Tensors joined along an axis that exists.\n\n`a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.\n\nAll other sizes must be equal, except that a tensor of shape (0,) is left out. Dtypes are promoted to\na common one.\n\n>>> Tensor([1]).cat(Tensor([2, 3])).tolist()\n[1, 2, 3]'
     def divide(self, other: Any, reverse: builtins.bool = False, *, rounding_mode: str | None = None) -> Tensor: 'Elementwise quotient in floats.\n\n`rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers).\n\n>>> Tensor([7]).div(2, rounding_mode="floor").tolist()\n[3]'
     def fix(self) -> Tensor: 'Rounded towards zero; integers stay.\n\n>>> Tensor([1.8, -1.8]).trunc().tolist()\n[1.0, -1.0]'
     def ger(self, vec2: Tensor) -> Tensor: 'All products of the elements of two lines.\n\n>>> Tensor([1, 2]).outer(Tensor([3, 4])).tolist()\n[[3, 4], [6, 8]]'
     def greater(self, other: Any) -> Tensor: 'self > other.\n\n>>> Tensor([1, 2]).gt(1).tolist()\n[False, True]'
     def greater_equal(self, other: Any) -> Tensor: 'self >= other.\n\n>>> Tensor([1, 2]).ge(2).tolist()\n[False, True]'
+    def inverse(self) -> Tensor: 'The inverse of square matrices; ValueError where one is singular.\n\n>>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()\n[[0.5, 0.0], [0.0, 0.25]]'
     def less(self, other: Any) -> Tensor: 'self < other.\n\n>>> Tensor([1, 2]).lt(2).tolist()\n[True, False]'
     def less_equal(self, other: Any) -> Tensor: 'self <= other.\n\n>>> Tensor([1, 2]).le(1).tolist()\n[True, False]'
+    def mod(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Elementwise remainder with the sign of the divisor; integers by 0 give 0, floats NaN.\n\nOf floats it is `fmod`, plus the divisor where that has another sign: exact but for this one sum. A\nfloat that is a multiple gives a zero of its own sign (as in PyTorch).\n\n>>> Tensor([-7]).remainder(3).tolist()\n[2]'
+    def moveaxis(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor: 'The axes `source` at the places `destination`; the others keep their order.\n\n>>> Tensor.zeros(2, 3, 4).movedim(0, -1).shape\n(3, 4, 2)'
+    def multi_dot(self, *others: Tensor) -> Tensor: 'The product of several matrices, in the order that takes the fewest multiplications.\n\n>>> Tensor([[2]]).chain_matmul(Tensor([[3]]), Tensor([[4]])).tolist()\n[[24]]'
     def multiply(self, other: Any) -> Tensor: 'Elementwise product; `and` on bools.\n\n>>> Tensor([1, 2]).mul(3).tolist()\n[3, 6]'
+    def mvlgamma(self, p: builtins.int) -> Tensor: 'The logarithm of the multivariate gamma function of p dimensions, for x > (p - 1) / 2.\n\n>>> round(Tensor([3.0]).multigammaln(1).item(), 6)\n0.693147'
     def ndimension(self) -> builtins.int: 'The number of axes.\n\n>>> Tensor([[1]]).dim()\n2'
+    def negative(self) -> Tensor: '-x; TypeError on bools.\n\n>>> Tensor([1, -2]).neg().tolist()\n[-1, 2]'
     def nelement(self) -> sint: 'The number of elements.\n\n>>> Tensor([[1, 2], [3, 4]]).numel()\n4'
     def not_equal(self, other: Any) -> Tensor: 'self != other.\n\n>>> Tensor([1, 2]).ne(2).tolist()\n[True, False]'
     def pinverse(self, rtol: builtins.float | None = None) -> Tensor: 'The pseudoinverse (Moore and Penrose); singular values up to rtol times the greatest count as 0.\n\nrtol  max(m, n) · eps of the dtype, if not given\n\n>>> Tensor([[2.0], [0.0]]).pinv().round(5).tolist()\n[[0.5, 0.0]]'
+    def ravel(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor: 'The axes from `start_dim` to `end_dim`, both included, become one.\n\n>>> Tensor([[1, 2], [3, 4]]).flatten().tolist()\n[1, 2, 3, 4]'
+    def row_stack(self, *args: Any) -> Tensor: 'Tensors on top of each other: lines are rows.\n\n>>> Tensor.vstack(Tensor([1, 2]), Tensor([3, 4])).tolist()\n[[1, 2], [3, 4]]'
     def sgn(self) -> Tensor: '-1, 0 or 1; 0 of NaN, as in PyTorch. The slope is 0 everywhere.\n\n>>> Tensor([-2.0, 0.0, 5.0]).sign().tolist()\n[-1.0, 0.0, 1.0]'
     def split_with_sizes(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'Pieces of an axis: of this size (the last may be smaller), or of these sizes.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]\n[[1, 2], [3]]'
     def subtract(self, other: Any, reverse: builtins.bool = False, *, alpha: ConstType = 1) -> Tensor: 'Elementwise difference `self - alpha * other`; TypeError on two bools.\n\n>>> Tensor([5]).sub(3).tolist()\n[2]'
+    def swapdims(self, dim0: builtins.int = 1, dim1: builtins.int = 0) -> Tensor: 'Two axes exchanged; the first two if none are named.\n\n>>> Tensor([[1, 2], [3, 4]]).transpose().tolist()\n[[1, 3], [2, 4]]'
+    def swish(self) -> Tensor: 'x · sigmoid(x).\n\n>>> print(Tensor([-1.0, 0.0, 1.0]).silu().numpy())\n[-0.26894143  0.          0.7310586 ]'
+    def trapz(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1, axis: builtins.int = -1) -> Tensor: 'The area below points along an axis, by the trapezoidal rule.\n\nx   where the points are: a line, or a tensor that broadcasts      dx  else their distance\n\n>>> Tensor([1.0, 3.0]).trapezoid().item()\n2.0'
     def true_divide(self, other: Any, reverse: builtins.bool = False, *, rounding_mode: str | None = None) -> Tensor: 'Elementwise quotient in floats.\n\n`rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers).\n\n>>> Tensor([7]).div(2, rounding_mode="floor").tolist()\n[3]'
+    def type(self, dtype: DType | str) -> Tensor: 'The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.\n\n>>> Tensor([1.7, -1.7]).cast("int32").tolist()\n[1, -1]'
     def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'At most `chunks` equal pieces of an axis (the last may be smaller); so many of an empty one.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).chunk(2)]\n[[1, 2], [3]]'
     def unsafe_split(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'Pieces of an axis: of this size (the last may be smaller), or of these sizes.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]\n[[1, 2], [3]]'
     def unsafe_split_with_sizes(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'Pieces of an axis: of this size (the last may be smaller), or of these sizes.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]\n[[1, 2], [3]]'
+    def upsample(self, size: builtins.int | Sequence[builtins.int] | None = None, scale_factor: builtins.float | Sequence[builtins.float] | None = None, mode: str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor: 'The last axes at another size: `torch.nn.functional.interpolate`.\n\nself  (batch, channels, *sizes)\nsize  the new sizes, or `scale_factor`, what to multiply them by\nmode  nearest, nearest-exact, linear (along any number of axes), bilinear, bicubic, trilinear or area\nantialias   bilinear and bicubic to a smaller size look at all old pixels that a new one covers\n\n>>> Tensor([[[1.0, 3.0]]]).interpolate(4).tolist()\n[[[1.0, 1.0, 3.0, 3.0]]]'
+    def view(self, *shape: Any) -> Tensor: 'The same elements in row-major order in another shape.\n\nOne size may be -1, and None keeps a size.\n\n>>> Tensor([1, 2, 3, 4]).reshape(2, -1).tolist()\n[[1, 2], [3, 4]]'
+    def view_as(self, other: Tensor) -> Tensor: 'This tensor in the shape of another.\n\n>>> Tensor([1, 2]).reshape_as(Tensor([[0], [0]])).tolist()\n[[1], [2]]'
+    def xor(self, other: Any) -> Tensor: 'Bits that exactly one has; logic on bools.\n\n>>> Tensor([6]).bitwise_xor(3).tolist()\n[5]'
 
     # in_place
     def abs_(self) -> Self: "`abs` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([-2, 3]).abs_().tolist()\n[2, 3]"
@@ -1111,6 +1103,7 @@ class Tensor(TensorCore):
     def index_reduce_(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Self: '`index_reduce` written into this tensor\'s memory; returns the tensor.\n\n>>> Tensor([1, 5]).index_reduce_(0, Tensor([0, 1]), Tensor([3, 3]), "amax").tolist()\n[3, 5]'
     @overload
     def index_reduce_(self, *, axis: builtins.int, index: Tensor, source: Tensor, reduce: str, include_self: builtins.bool = True) -> Self: ...
+    def index_put_(self, indices: Sequence[Any], values: Any, accumulate: builtins.bool = False) -> Self: "`index_put` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 1]).index_put_((Tensor([0, 0]),), Tensor([2, 3]), accumulate=True).tolist()\n[6, 1]"
     @overload
     def scatter_(self, dim: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str | None = None) -> Self: "`scatter` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 0]).scatter_(0, Tensor([1]), Tensor([5])).tolist()\n[0, 5]"
     @overload
@@ -1124,8 +1117,8 @@ class Tensor(TensorCore):
     @overload
     def scatter_reduce_(self, *, axis: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str, include_self: builtins.bool = True) -> Self: ...
     def put_(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Self: "`put` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).put_(Tensor([3, 0]), Tensor([8, 9])).tolist()\n[[9, 2], [3, 8]]"
-    def cumsum_(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Self: "`cumsum` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).cumsum_().tolist()\n[1, 3, 6]"
-    def cumprod_(self, axis: builtins.int = 0, dtype: DType | str | None = None, *, dim: builtins.int | None = None) -> Self: "`cumprod` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).cumprod_().tolist()\n[1, 2, 6]"
+    def cumsum_(self, axis: builtins.int = 0, dtype: DTypeLike = None, *, dim: builtins.int = 0) -> Self: "`cumsum` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).cumsum_().tolist()\n[1, 3, 6]"
+    def cumprod_(self, axis: builtins.int = 0, dtype: DTypeLike = None, *, dim: builtins.int = 0) -> Self: "`cumprod` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2, 3]).cumprod_().tolist()\n[1, 2, 6]"
     def tril_(self, diagonal: builtins.int = 0) -> Self: "`tril` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).tril_().tolist()\n[[1, 0], [3, 4]]"
     def triu_(self, diagonal: builtins.int = 0) -> Self: "`triu` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).triu_().tolist()\n[[1, 2], [0, 4]]"
     def addmm_(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addmm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.ones(1, 1).addmm_(Tensor([[2.0]]), Tensor([[3.0]])).tolist()\n[[7.0]]"
@@ -1133,3 +1126,15 @@ class Tensor(TensorCore):
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addr` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(1, 2).addr_(Tensor([2.0]), Tensor([3.0, 4.0])).tolist()\n[[6.0, 8.0]]"
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addbmm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(1, 1).addbmm_(Tensor.ones(2, 1, 1), Tensor.ones(2, 1, 1)).tolist()\n[[2.0]]"
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`baddbmm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.ones(1, 1, 1).baddbmm_(Tensor([[[2.0]]]), Tensor([[[3.0]]])).tolist()\n[[[7.0]]]"
+    def __iadd__(self, other: Any) -> Self: ...
+    def __isub__(self, other: Any) -> Self: ...
+    def __imul__(self, other: Any) -> Self: ...
+    def __itruediv__(self, other: Any) -> Self: ...
+    def __ifloordiv__(self, other: Any) -> Self: ...
+    def __imod__(self, other: Any) -> Self: ...
+    def __ipow__(self, other: Any) -> Self: ...
+    def __iand__(self, other: Any) -> Self: ...
+    def __ior__(self, other: Any) -> Self: ...
+    def __ixor__(self, other: Any) -> Self: ...
+    def __ilshift__(self, other: Any) -> Self: ...
+    def __irshift__(self, other: Any) -> Self: ...

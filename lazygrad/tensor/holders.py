@@ -79,9 +79,6 @@ class MemoryReport(NamedTuple):
     def __repr__(self) -> str:
         return self.text()
 
-    def __str__(self) -> str:
-        return self.text()
-
 
 def memory() -> MemoryReport:
     """What holds memory now; it prints as a table of the live tensors, largest first."""

@@ -1,4 +1,4 @@
-"""Methods that write into the tensor's own memory, by PyTorch's names: `x.add_(y)` is `x += y`.
+"""What writes into the tensor's own memory: methods by PyTorch's names, `x.add_(y)`, and operators, `x += y`.
 
 The result broadcasts to the shape of the tensor and takes its dtype, which may not be of a lower kind
 (TypeError). Views of the same memory see it; values computed before keep what they read. Each takes what the
@@ -20,26 +20,34 @@ IN_PLACE = """
     nan_to_num add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow lerp
     addcmul addcdiv clamp clamp_min clamp_max clip copysign hypot atan2 arctan2 nextafter ldexp xlogy
     heaviside gcd lcm bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift
-    masked_fill masked_scatter index_add index_copy index_fill index_reduce scatter scatter_add
+    masked_fill masked_scatter index_add index_copy index_fill index_reduce index_put scatter scatter_add
     scatter_reduce put cumsum cumprod tril triu addmm addmv addr addbmm baddbmm
 """
+#: The operators that have one, `__iadd__` of `__add__`.
+OPERATORS = "add sub mul truediv floordiv mod pow and or xor lshift rshift"
+
+
+def names_in_place() -> dict[str, str]:
+    """What writes → what computes that."""
+    methods = {f"{name}_": name for name in IN_PLACE.split()}
+    return methods | {f"__i{name}__": f"__{name}__" for name in OPERATORS.split()}
 
 
 def add_in_place(cls: type) -> None:
-    """Add the methods whose names end with an underscore: one for each of IN_PLACE."""
-    for name in IN_PLACE.split():
-        setattr(cls, f"{name}_", _writing(getattr(cls, name), name))
+    """Add the methods whose names end with an underscore, and the operators that end with `=`."""
+    for name, known in names_in_place().items():
+        setattr(cls, name, _writing(getattr(cls, known), name, known))
 
 
-def _writing(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _writing(method: Callable[..., Any], name: str, known: str) -> Callable[..., Any]:
     def write(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self._write_back(method(self, *args, **kwargs))
 
-    write.__name__ = f"{name}_"
-    write.__qualname__ = f"Tensor.{name}_"
+    write.__name__ = name
+    write.__qualname__ = f"Tensor.{name}"
     write.__signature__ = inspect.signature(method).replace(return_annotation="Self")  # type: ignore[attr-defined]
     write.__annotations__ = {**inspect.get_annotations(method), "return": "Self"}
     example = re.search(r"^ *>>> .*", method.__doc__ or "", re.S | re.M)
-    shown = re.sub(rf"\.{method.__name__}\(", f".{name}_(", example.group(0) if example else "")
-    write.__doc__ = f"`{name}` written into this tensor's memory; returns the tensor.\n\n{shown}"
+    shown = re.sub(rf"\.{method.__name__}\(", f".{name}(", example.group(0) if example else "")
+    write.__doc__ = f"`{known}` written into this tensor's memory; returns the tensor.\n\n{shown}"
     return write

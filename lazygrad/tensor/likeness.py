@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..device import Device, Devices
-from ..dtype import ConstType, DType, dtypes, to_dtype
+from ..dtype import ConstType, dtypes, to_dtype
 from .creation import sizes_of
 from .face import Tensor
+from .signatures import DTypeLike
 
 
 class Likeness(Tensor):
@@ -57,9 +58,7 @@ class Likeness(Tensor):
         """
         return self.empty(*sizes_of(size), **{"dtype": self.dtype, "device": self.device, **more})
 
-    def new_tensor(
-        self, data: Any, *, dtype: DType | str | None = None, device: Devices | None = None
-    ) -> Tensor:
+    def new_tensor(self, data: Any, *, dtype: DTypeLike = None, device: Devices | None = None) -> Tensor:
         """Data as a tensor in the dtype and on the device of this one.
 
         >>> Tensor([1.0]).new_tensor([2, 3]).tolist()

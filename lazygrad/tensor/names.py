@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -20,8 +18,11 @@ OTHER_NAMES = {
     "arctan": "atan",
     "arctan2": "atan2",
     "arctanh": "atanh",
+    "argwhere": "nonzero",
     "bitwise_left_shift": "lshift",
     "bitwise_right_shift": "rshift",
+    "broadcast_to": "expand",
+    "clip": "clamp",
     "concat": "cat",
     "concatenate": "cat",
     "divide": "div",
@@ -29,20 +30,36 @@ OTHER_NAMES = {
     "ger": "outer",
     "greater": "gt",
     "greater_equal": "ge",
+    "inverse": "inv",
     "less": "lt",
     "less_equal": "le",
+    "mod": "remainder",
+    "moveaxis": "movedim",
+    "multi_dot": "chain_matmul",
     "multiply": "mul",
+    "mvlgamma": "multigammaln",
     "ndimension": "dim",
+    "negative": "neg",
     "nelement": "numel",
     "not_equal": "ne",
     "pinverse": "pinv",
+    "ravel": "flatten",
+    "row_stack": "vstack",
     "sgn": "sign",
     "split_with_sizes": "split",
     "subtract": "sub",
+    "swapdims": "transpose",
+    "swish": "silu",
+    "trapz": "trapezoid",
     "true_divide": "div",
+    "type": "cast",
     "unsafe_chunk": "chunk",
     "unsafe_split": "split",
     "unsafe_split_with_sizes": "split",
+    "upsample": "interpolate",
+    "view": "reshape",
+    "view_as": "reshape_as",
+    "xor": "bitwise_xor",
 }
 
 
@@ -50,25 +67,6 @@ def add_other_names(cls: type) -> None:
     """Let the methods be there under their other names, too."""
     for name, known in OTHER_NAMES.items():
         setattr(cls, name, getattr(cls, known))
-
-
-def take_either_name(cls: type) -> None:
-    """Let every method that has an argument `dim` be called with `axis`, and so on, where it does not say so
-    itself."""
-    for base in cls.__mro__:
-        if not base.__module__.startswith(__package__ or "lazygrad.tensor"):
-            continue
-        for name, member in list(vars(base).items()):
-            if name.startswith("_"):
-                continue
-            found = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
-            if not isinstance(found, types.FunctionType):
-                continue
-            renamed = renamed_arguments(found)
-            if renamed:
-                made: Any = _with_names(found, renamed)
-                kind = type(member)
-                setattr(base, name, kind(made) if kind in (classmethod, staticmethod) else made)
 
 
 def renamed_arguments(function: Callable[..., Any]) -> dict[str, str]:
@@ -83,15 +81,12 @@ def renamed_arguments(function: Callable[..., Any]) -> dict[str, str]:
     }
 
 
-def _with_names(function: Callable[..., Any], renamed: dict[str, str]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        for new in kwargs.keys() & renamed.keys():
-            old = renamed[new]
-            if old in kwargs:
-                raise TypeError(f"{function.__name__}: give {old} or {new}, which are the same, not both")
-            kwargs[old] = kwargs.pop(new)
-        return function(*args, **kwargs)
-
-    wrapper.also_named = renamed  # type: ignore[attr-defined]
-    return wrapper
+def own_names(kwargs: dict[str, Any], renamed: dict[str, str], name: str) -> dict[str, Any]:
+    """Arguments by name, under the names that the function has for them."""
+    made = dict(kwargs)
+    for new in kwargs.keys() & renamed.keys():
+        old = renamed[new]
+        if old in kwargs:
+            raise TypeError(f"{name}: give {old} or {new}, which are the same, not both")
+        made[old] = made.pop(new)
+    return made

@@ -45,23 +45,20 @@ OPERATORS: dict[str, tuple[str, str]] = {
     "greater": ("__gt__", "__lt__"),
     "greater_equal": ("__ge__", "__le__"),
 }
+#: Functions of numpy on elements that are methods by the same name.
+_BY_THE_SAME_NAME = """
+    exp exp2 expm1 log log2 log10 log1p sqrt square reciprocal sin cos tan sinh cosh tanh floor ceil
+    trunc isnan isinf isfinite signbit logical_not negative maximum minimum fmax fmin hypot logaddexp
+    logaddexp2 copysign logical_and logical_or logical_xor fmod float_power gcd lcm heaviside nextafter
+    deg2rad rad2deg arcsin arccos arctan arcsinh arccosh arctanh arctan2 absolute
+"""
 #: A function of numpy on elements → the method that computes the same.
 ELEMENTWISE: dict[str, str] = {
-    **{name: name for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "square")},
-    **{name: name for name in ("reciprocal", "sin", "cos", "tan", "sinh", "cosh", "tanh", "floor", "ceil")},
-    **{name: name for name in ("trunc", "isnan", "isinf", "isfinite", "signbit", "logical_not", "negative")},
-    **{name: name for name in ("maximum", "minimum", "fmax", "fmin", "hypot", "logaddexp", "logaddexp2")},
-    **{
-        name: name for name in ("copysign", "logical_and", "logical_or", "logical_xor", "fmod", "float_power")
-    },
-    **{name: name for name in ("gcd", "lcm", "heaviside", "nextafter", "deg2rad", "rad2deg")},
-    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    "absolute": "abs",
+    **{name: name for name in _BY_THE_SAME_NAME.split()},
     "fabs": "abs",
     "positive": "__pos__",
     "invert": "bitwise_not",
     "rint": "round",
-    "arctan2": "atan2",
     "degrees": "rad2deg",
     "radians": "deg2rad",
 }
@@ -202,9 +199,14 @@ def _spread(method: str) -> Callable[..., Any]:
     return reduced
 
 
+def _line(a: Any, axis: int | None) -> Any:
+    """The tensor, or all its elements in a line where no axis is given."""
+    return a.flatten() if axis is None else a
+
+
 def _running(method: str) -> Callable[..., Any]:
     def summed(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-        return getattr(a.flatten() if axis is None else a, method)(axis or 0, _dtype(dtype))
+        return getattr(_line(a, axis), method)(axis or 0, _dtype(dtype))
 
     return summed
 
@@ -275,63 +277,6 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: None = None, **more
     return near._operand(a).clamp(*(plain_number(v) for v in limits))
 
 
-def _along(method: str) -> Callable[..., Any]:
-    """argmax and argmin: of all elements unless an axis is given."""
-
-    def found(a: Any, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
-        return getattr(a, method)(axis, bool(keepdims))
-
-    return found
-
-
-def _sorted(a: Any, axis: int | None = -1, kind: Any = None) -> Any:
-    return a.flatten().sort(0)[0] if axis is None else a.sort(axis)[0]
-
-
-def _argsorted(a: Any, axis: int | None = -1, kind: Any = None) -> Any:
-    return a.flatten().argsort(0) if axis is None else a.argsort(axis)
-
-
-def _transpose(a: Any, axes: Any = None) -> Any:
-    return a.permute(*(range(a.ndim)[::-1] if axes is None else axes))
-
-
-def _reshape(a: Any, shape: Any) -> Any:
-    return a.reshape(shape)
-
-
-def _ravel(a: Any) -> Any:
-    return a.flatten()
-
-
-def _expand_dims(a: Any, axis: int) -> Any:
-    return a.unsqueeze(axis)
-
-
-def _squeeze(a: Any, axis: Any = None) -> Any:
-    return a.squeeze(axis)
-
-
-def _flip(m: Any, axis: Any = None) -> Any:
-    return m.flip(tuple(range(m.ndim)) if axis is None else axis)
-
-
-def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    return a.roll(shift, axis)
-
-
-def _repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
-    return a.repeat_interleave(repeats, axis)
-
-
-def _tile(A: Any, reps: Any) -> Any:
-    return A.tile(reps)
-
-
-def _round(a: Any, decimals: int = 0, out: None = None) -> Any:
-    return a.round(decimals)
-
-
 def _einsum(formula: Any, *operands: Any) -> Any:
     if not isinstance(formula, str):
         raise TypeError("np.einsum of Tensors takes its formula as a string")
@@ -360,10 +305,6 @@ def _dot(a: Any, b: Any, out: None = None) -> Any:
     )
 
 
-def _broadcast_to(array: Any, shape: Any) -> Any:
-    return array.expand(shape)
-
-
 def _filled(method: str) -> Callable[..., Any]:
     def made(a: Any, dtype: Any = None) -> Any:
         return getattr(a, method)(dtype=_dtype(dtype))
@@ -390,28 +331,26 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
 #: Tensor of one tensor, the first argument.
 OF_ONE: dict[str, Callable[..., Any]] = {
     **{f"np.{name}": _reduction(name) for name in ("sum", "mean", "prod")},
-    **{f"np.{name}": _choice(name) for name in ("max", "min", "any", "all")},
+    **{f"np.{name}": _choice(name) for name in ("max", "min", "any", "all", "argmax", "argmin")},
     "np.amax": _choice("max"),
     "np.amin": _choice("min"),
     **{f"np.{name}": _spread(name) for name in ("var", "std")},
     **{f"np.{name}": _running(name) for name in ("cumsum", "cumprod")},
-    **{f"np.{name}": _along(name) for name in ("argmax", "argmin")},
     **{f"np.{name}": _plain(name) for name in ("swapaxes", "moveaxis", "fliplr", "flipud", "tril", "triu")},
     **{f"np.{name}": _filled(name) for name in ("zeros_like", "ones_like", "empty_like")},
-    "np.sort": _sorted,
-    "np.argsort": _argsorted,
-    "np.transpose": _transpose,
-    "np.reshape": _reshape,
-    "np.ravel": _ravel,
-    "np.expand_dims": _expand_dims,
-    "np.squeeze": _squeeze,
-    "np.flip": _flip,
-    "np.roll": _roll,
-    "np.repeat": _repeat,
-    "np.tile": _tile,
-    "np.round": _round,
-    "np.around": _round,
-    "np.broadcast_to": _broadcast_to,
+    "np.sort": lambda a, axis=-1, kind=None: _line(a, axis).sort(axis or 0)[0],
+    "np.argsort": lambda a, axis=-1, kind=None: _line(a, axis).argsort(axis or 0),
+    "np.transpose": lambda a, axes=None: a.permute(*(range(a.ndim)[::-1] if axes is None else axes)),
+    "np.reshape": lambda a, shape: a.reshape(shape),
+    "np.ravel": lambda a: a.flatten(),
+    "np.expand_dims": lambda a, axis: a.unsqueeze(axis),
+    "np.squeeze": lambda a, axis=None: a.squeeze(axis),
+    "np.flip": lambda m, axis=None: m.flip(tuple(range(m.ndim)) if axis is None else axis),
+    "np.roll": lambda a, shift, axis=None: a.roll(shift, axis),
+    "np.repeat": lambda a, repeats, axis=None: a.repeat_interleave(repeats, axis),
+    "np.tile": lambda A, reps: A.tile(reps),
+    **dict.fromkeys(("np.round", "np.around"), lambda a, decimals=0, out=None: a.round(decimals)),
+    "np.broadcast_to": lambda array, shape: array.expand(shape),
     "np.linalg.norm": _norm,
     "np.full_like": _full_like,
     "np.shape": lambda a: a.shape,

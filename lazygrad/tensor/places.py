@@ -22,7 +22,6 @@ ANYWHERE = {
     "schedule_with_vars": "others",
     "shard_like": "other",
     "type_as": "other",
-    "view_as": "other",
 }
 
 

@@ -11,6 +11,7 @@ from ..ir.uop import UOp
 from ..schedule.multi import sharded, value_of
 from ..shape.sizes import shape_text
 from .face import Tensor
+from .signatures import DTypeLike
 from .sources import copied, read_from
 
 
@@ -20,7 +21,7 @@ class Sharding(Tensor):
     def to(
         self,
         device: Devices | DType | Tensor | None = None,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         non_blocking: bool = False,
         copy: bool = False,
     ) -> Tensor:
@@ -37,7 +38,7 @@ class Sharding(Tensor):
         >>> Tensor([1]).to(dtype="float16").tolist()
         [1.0]
         """
-        wanted: DType | str | None = dtype
+        wanted: DTypeLike = dtype
         if isinstance(device, Tensor):
             place, wanted = device.device, dtype or device.dtype
         elif isinstance(device, DType):

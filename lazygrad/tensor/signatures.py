@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from ..dtype import DType
 from ..ir.index import sint
 
 Axis = int | Sequence[int] | None
+DTypeLike = DType | str | None  #: None: what the method takes without one
 Several = int | Sequence[int]  #: of windows: one for all axes, or one for each
 Adaptive = int | Sequence[int | None]  #: of results: None leaves an axis as it is
 Pairs = tuple[tuple[int, int], ...]  #: (before, behind) for each axis

@@ -18,6 +18,7 @@ from ..config import CHECK, DEBUG, TRACEMETA
 from ..ir.uop import UOp, origin
 from .arguments import FAILURES, explained
 from .kinds import Contract
+from .names import own_names, renamed_arguments
 from .views import as_new, gives_views
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -34,9 +35,6 @@ class Metadata(NamedTuple):
     def __repr__(self) -> str:
         shown = self.line and (TRACEMETA.value >= 2 or CHECK.value)
         return f"{self.name} - {self.line}" if shown else self.name
-
-    def __str__(self) -> str:
-        return repr(self)
 
 
 class _Block(Metadata):
@@ -64,11 +62,14 @@ def traced(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
     plain = Metadata(function.__name__)
     check = checked(function)
     makes_new = not gives_views(function.__name__)
+    renamed: dict[str, str] = getattr(function, "also_named", {})
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         current = origin.current
         if current is not None:
+            if kwargs and not renamed.keys().isdisjoint(kwargs):
+                kwargs = own_names(kwargs, renamed, function.__name__)
             result = function(*args, **kwargs)
             if type(current) is not _Block:
                 return result
@@ -90,6 +91,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, made to say of a wrong argument what `traced` ones say; nodes remember what it calls."""
     contract: Contract | None = None
     unchecked = 1  #: of so many arguments in order none is looked at, if the first is a tensor
+    renamed: dict[str, str] = getattr(function, "also_named", {})
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -100,6 +102,8 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
                     contract = Contract(function)
                     unchecked = contract.unchecked
                 contract.check(args, kwargs)
+            if kwargs and not renamed.keys().isdisjoint(kwargs):
+                return function(*args, **own_names(kwargs, renamed, function.__name__))
             return function(*args, **kwargs)
         except FAILURES as error:
             better = explained(function, args, kwargs, error)
@@ -131,71 +135,31 @@ def note_line(node: UOp, name: str) -> None:
 
 
 #: Methods that make no nodes, or whose nodes belong to what they call.
-_UNTRACED = frozenset(
-    (
-        "__init__",
-        "__new__",
-        "__repr__",
-        "__hash__",
-        "__len__",
-        "__init_subclass__",
-        "__class_getitem__",
-        "__del__",
-    )
-    + (
-        "numpy",
-        "tolist",
-        "item",
-        "data",
-        "realize",
-        "kernelize",
-        "schedule",
-        "schedule_with_vars",
-        "kernels",
-    )
-    + (
-        "numel",
-        "size",
-        "dim",
-        "element_size",
-        "nbytes",
-        "requires_grad_",
-        "__bool__",
-        "__float__",
-        "__int__",
-    )
-    + (
-        "__format__",
-        "__array__",
-        "__array_ufunc__",
-        "__array_function__",
-        "__dlpack__",
-        "__dlpack_device__",
-        "__iter__",
-        "sequential",
-        "__index__",
-    )
-)
+_NO_ORIGIN = """
+    __init__ __new__ __repr__ __hash__ __len__ __init_subclass__ __class_getitem__ __del__ __bool__ __float__
+    __int__ __index__ __iter__ __format__ __array__ __array_ufunc__ __array_function__ __dlpack__
+    __dlpack_device__ numpy tolist item data realize kernelize schedule schedule_with_vars kernels numel size
+    dim element_size nbytes requires_grad_ sequential
+"""
+_UNTRACED = frozenset(_NO_ORIGIN.split())
 
 
 def trace_methods(cls: type) -> None:
-    """Wrap every public function and operator that the class and its bases define."""
+    """Wrap every public function and operator that the class and its bases define; a public one may be given
+    its arguments by their second names (names.py)."""
     for base in reversed(cls.__mro__):
         if not base.__module__.startswith(__package__ or "lazygrad.tensor"):
             continue
         for name, member in list(vars(base).items()):
-            if (
-                name.startswith("_")
-                and (name in _UNTRACED or not name.startswith("__"))
-                and name != "__init__"
-            ):
+            public, operator = not name.startswith("_"), name.startswith("__") and name not in _UNTRACED
+            kind, function = type(member), getattr(member, "__func__", member)
+            if not (public or operator or name == "__init__") or not isinstance(function, types.FunctionType):
                 continue
-            if isinstance(member, types.FunctionType):
-                setattr(cls, name, checked(member) if name in _UNTRACED else traced(member, cls))
-            elif isinstance(member, staticmethod):
-                setattr(cls, name, staticmethod(traced(member.__func__, cls)))
-            elif isinstance(member, classmethod):
-                setattr(cls, name, classmethod(traced(member.__func__, cls)))
+            second = renamed_arguments(function) if public else {}
+            if second:
+                function.also_named = second  # type: ignore[attr-defined]
+            wrapped: Any = checked(function) if name in _UNTRACED else traced(function, cls)
+            setattr(cls, name, kind(wrapped) if kind in (classmethod, staticmethod) else wrapped)
 
 
 def check_functions(names: dict[str, Any]) -> None:

@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from typing import Any
 
 _LOOKS = """
-    adjoint as_strided atleast_1d atleast_2d atleast_3d broadcast_to chunk detach diagonal dsplit expand
-    expand_as flatten hsplit meshgrid moveaxis movedim narrow permute positive ravel rearrange reshape
-    reshape_as select shrink split squeeze sum_to_size swapaxes swapdims t tensor_split transpose unbind
-    unflatten unfold unsqueeze view view_as vsplit __getitem__ __pos__
+    adjoint as_strided atleast_1d atleast_2d atleast_3d chunk detach diagonal dsplit expand expand_as
+    flatten hsplit meshgrid movedim narrow permute positive rearrange reshape reshape_as select shrink
+    split squeeze sum_to_size swapaxes t tensor_split transpose unbind unflatten unfold unsqueeze vsplit
+    __getitem__ __pos__
 """
 #: The tensor itself where it is so already.
 _ITSELF = """
     bfloat16 bitcast bool byte cast char contiguous contiguous_backward cpu double float half int long shard
-    shard_like short to type type_as
+    shard_like short to type_as
 """
 #: Give the tensor back that they change, as all do whose name ends with an underscore.
 _CHANGING = "assign backward replace __init__ __setitem__ __copy__"

@@ -91,14 +91,6 @@ class Activation(Tensor):
         """
         return self * self.sigmoid()
 
-    def swish(self) -> Tensor:
-        """`silu` by its other name.
-
-        >>> print(Tensor([1.0]).swish().numpy())
-        [0.7310586]
-        """
-        return self.silu()
-
     def gelu(self, approximate: str = "tanh") -> Tensor:
         """x · Φ(x), Φ the normal distribution: by tanh, or exactly (by erf) with `approximate="none"`.
 

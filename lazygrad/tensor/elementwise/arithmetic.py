@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from ...dtype import ConstType, default_int, dtypes
 from ...ir.ops import Ops
 from ..face import Tensor
+from ..formulas import formula, operator
 from ..sources import plain_number
 from ..transforms.constant import Flat
 
@@ -36,13 +37,9 @@ class Arithmetic(Tensor):
             raise TypeError("bools are not subtracted; use ^ or logical_xor")
         return self._binary(Ops.SUB, right, reverse)
 
-    def mul(self, other: Any) -> Tensor:
-        """Elementwise product; `and` on bools.
-
-        >>> Tensor([1, 2]).mul(3).tolist()
-        [3, 6]
-        """
-        return self._binary(Ops.MUL, other)
+    mul = formula(
+        "Elementwise product; `and` on bools.", lambda x, other: x._binary(Ops.MUL, other), [1, 2], [3, 6], 3
+    )
 
     def pow(self, exponent: Any, reverse: bool = False) -> Tensor:
         """Elementwise power.
@@ -93,13 +90,7 @@ class Arithmetic(Tensor):
             raise RuntimeError("a positive power has a factor")
         return result.reciprocal() if exponent < 0 else result
 
-    def square(self) -> Tensor:
-        """x·x.
-
-        >>> Tensor([3]).square().tolist()
-        [9]
-        """
-        return self.pow(2)
+    square = formula("x·x.", lambda x: x.pow(2), [3], [9])
 
     def neg(self) -> Tensor:
         """-x; TypeError on bools.
@@ -110,14 +101,6 @@ class Arithmetic(Tensor):
         if dtypes.is_bool(self.dtype):
             raise TypeError("a bool tensor has no negative; use ~ or logical_not")
         return self._unary(self.uop.alu(Ops.NEG))
-
-    def negative(self) -> Tensor:
-        """-x.
-
-        >>> Tensor([1, -2]).negative().tolist()
-        [-1, 2]
-        """
-        return self.neg()
 
     def reciprocal(self) -> Tensor:
         """1 / x, in floats.
@@ -158,47 +141,14 @@ class Arithmetic(Tensor):
 
     # *** operators
 
-    def __add__(self, other: Any) -> Tensor:
-        return self._binary(Ops.ADD, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return self._binary(Ops.ADD, other, reverse=True)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return self.sub(other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return self.sub(other, reverse=True)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return self._binary(Ops.MUL, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return self._binary(Ops.MUL, other, reverse=True)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return self.pow(other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return self.pow(other, reverse=True)
-
-    def __neg__(self) -> Tensor:
-        return self.neg()
-
-    def __pos__(self) -> Tensor:
-        return self.cast(self.dtype)
-
-    def __abs__(self) -> Tensor:
-        return self.abs()
-
-    def __iadd__(self, other: Any) -> Self:
-        return self._write_back(self + other)
-
-    def __isub__(self, other: Any) -> Self:
-        return self._write_back(self - other)
-
-    def __imul__(self, other: Any) -> Self:
-        return self._write_back(self * other)
-
-    def __ipow__(self, other: Any) -> Self:
-        return self._write_back(self**other)
+    __add__ = operator(lambda x, other: x._binary(Ops.ADD, other))
+    __radd__ = operator(lambda x, other: x._binary(Ops.ADD, other, reverse=True))
+    __sub__ = operator(lambda x, other: x.sub(other))
+    __rsub__ = operator(lambda x, other: x.sub(other, reverse=True))
+    __mul__ = operator(lambda x, other: x._binary(Ops.MUL, other))
+    __rmul__ = operator(lambda x, other: x._binary(Ops.MUL, other, reverse=True))
+    __pow__ = operator(lambda x, other: x.pow(other))
+    __rpow__ = operator(lambda x, other: x.pow(other, reverse=True))
+    __neg__ = operator(lambda x: x.neg())
+    __pos__ = operator(lambda x: x.cast(x.dtype))
+    __abs__ = operator(lambda x: x.abs())

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from ..face import Tensor
+from ..formulas import sloped
 from ..transforms.function import Function
 from .chebyshev import I0_FAR, I0_NEAR, I1_FAR, I1_NEAR
 from .special import chebyshev_series
@@ -17,37 +18,43 @@ from .special import chebyshev_series
 class Bessel(Tensor):
     """Bessel functions and sinc, element by element."""
 
-    def i0(self) -> Tensor:
+    @sloped(lambda x, y: x.i1())
+    def i0(x: Tensor) -> Tensor:
         """The modified Bessel function of the first kind of order 0.
 
         >>> Tensor([0.0]).i0().tolist()
         [1.0]
         """
-        return self._sloped(_I0.apply)
+        return x.i0e() * x.abs().exp()
 
-    def i0e(self) -> Tensor:
+    @sloped(lambda x, y: x.i1e() - x.sign() * y)
+    def i0e(x: Tensor) -> Tensor:
         """exp(-|x|)·i0(x).
 
         >>> Tensor([0.0]).i0e().tolist()
         [1.0]
         """
-        return self._sloped(_I0e.apply)
+        return _bessel(x, I0_NEAR, I0_FAR)
 
-    def i1(self) -> Tensor:
+    @sloped(lambda x, y: _scaled_slope_of_i1(x, x.i1e()) * x.abs().exp())
+    def i1(x: Tensor) -> Tensor:
         """The modified Bessel function of the first kind of order 1.
 
         >>> Tensor([0.0]).i1().tolist()
         [0.0]
         """
-        return self._sloped(_I1.apply)
+        return x.i1e() * x.abs().exp()
 
-    def i1e(self) -> Tensor:
+    @sloped(lambda x, y: _scaled_slope_of_i1(x, y) - x.sign() * y)
+    def i1e(x: Tensor) -> Tensor:
         """exp(-|x|)·i1(x).
 
         >>> Tensor([0.0]).i1e().tolist()
         [0.0]
         """
-        return self._sloped(_I1e.apply)
+        size = x.abs()
+        value = (size <= 8.0).where(size, 1.0) * _bessel(x, I1_NEAR, I1_FAR)
+        return (x < 0).where(-value, value)
 
     def sinc(self) -> Tensor:
         """sin(πx) / (πx), 1 at 0.
@@ -56,50 +63,6 @@ class Bessel(Tensor):
         [1.0, 0.0]
         """
         return self._sloped(_Sinc.apply, 0)
-
-
-class _I0(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        self.save_for_backward(x)
-        return x.i0e() * x.abs().exp()
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (x,) = self.saved_tensors
-        return grad * x.i1()  # type: ignore[no-any-return]
-
-
-class _I0e(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        result = _bessel(x, I0_NEAR, I0_FAR)
-        self.save_for_backward(x, result)
-        return result
-
-    def backward(self, grad: Tensor) -> Tensor:
-        x, result = self.saved_tensors
-        return grad * (x.i1e() - x.sign() * result)  # type: ignore[no-any-return]
-
-
-class _I1(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        self.save_for_backward(x)
-        return x.i1e() * x.abs().exp()
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (x,) = self.saved_tensors
-        return grad * (_scaled_slope_of_i1(x, x.i1e()) * x.abs().exp())  # type: ignore[no-any-return]
-
-
-class _I1e(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        size = x.abs()
-        value = (size <= 8.0).where(size, 1.0) * _bessel(x, I1_NEAR, I1_FAR)
-        result = (x < 0).where(-value, value)
-        self.save_for_backward(x, result)
-        return result
-
-    def backward(self, grad: Tensor) -> Tensor:
-        x, result = self.saved_tensors
-        return grad * (_scaled_slope_of_i1(x, result) - x.sign() * result)  # type: ignore[no-any-return]
 
 
 def _scaled_slope_of_i1(x: Tensor, scaled: Tensor) -> Tensor:

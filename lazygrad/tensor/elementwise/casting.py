@@ -2,100 +2,28 @@
 
 from __future__ import annotations
 
-from ...dtype import DType, dtypes
+from ...dtype import dtypes
 from ..face import Tensor
+from ..formulas import formula
 
 
 class Casting(Tensor):
     """Casts. (A class of its own, because here `int` is a method and no type.)"""
 
-    def float(self) -> Tensor:
-        """Cast to float32.
-
-        >>> Tensor([1]).float().tolist()
-        [1.0]
-        """
-        return self.cast(dtypes.float32)
-
-    def half(self) -> Tensor:
-        """Cast to float16.
-
-        >>> Tensor([1]).half().dtype
-        dtypes.half
-        """
-        return self.cast(dtypes.float16)
-
-    def bfloat16(self) -> Tensor:
-        """Cast to bfloat16.
-
-        >>> Tensor([1]).bfloat16().dtype
-        dtypes.bfloat16
-        """
-        return self.cast(dtypes.bfloat16)
-
-    def double(self) -> Tensor:
-        """Cast to float64.
-
-        >>> Tensor([1]).double().dtype
-        dtypes.double
-        """
-        return self.cast(dtypes.float64)
-
-    def int(self) -> Tensor:
-        """Cast to int32.
-
-        >>> Tensor([1.5]).int().tolist()
-        [1]
-        """
-        return self.cast(dtypes.int32)
-
-    def long(self) -> Tensor:
-        """Cast to int64.
-
-        >>> Tensor([1]).long().dtype
-        dtypes.long
-        """
-        return self.cast(dtypes.int64)
-
-    def short(self) -> Tensor:
-        """Cast to int16.
-
-        >>> Tensor([1]).short().dtype
-        dtypes.short
-        """
-        return self.cast(dtypes.int16)
-
-    def char(self) -> Tensor:
-        """Cast to int8.
-
-        >>> Tensor([1]).char().dtype
-        dtypes.char
-        """
-        return self.cast(dtypes.int8)
-
-    def byte(self) -> Tensor:
-        """Cast to uint8.
-
-        >>> Tensor([1]).byte().dtype
-        dtypes.uchar
-        """
-        return self.cast(dtypes.uint8)
-
-    def bool(self) -> Tensor:
-        """Whether elements are other than 0.
-
-        >>> Tensor([0, 2]).bool().tolist()
-        [False, True]
-        """
-        return self.cast(dtypes.bool)
-
-    def type(self, dtype: DType | str) -> Tensor:
-        """Cast to a dtype.
-
-        >>> Tensor([1]).type("float32").tolist()
-        [1.0]
-        """
-        return self.cast(dtype)
+    float = formula("Cast to float32.", lambda x: x.cast(dtypes.float32), [1], [1.0])
+    half = formula("Cast to float16.", lambda x: x.cast(dtypes.float16), [1], "dtypes.half", reads="dtype")
+    bfloat16 = formula(
+        "Cast to bfloat16.", lambda x: x.cast(dtypes.bfloat16), [1], "dtypes.bfloat16", reads="dtype"
+    )
+    double = formula(
+        "Cast to float64.", lambda x: x.cast(dtypes.float64), [1], "dtypes.double", reads="dtype"
+    )
+    int = formula("Cast to int32.", lambda x: x.cast(dtypes.int32), [1.5], [1])
+    long = formula("Cast to int64.", lambda x: x.cast(dtypes.int64), [1], "dtypes.long", reads="dtype")
+    short = formula("Cast to int16.", lambda x: x.cast(dtypes.int16), [1], "dtypes.short", reads="dtype")
+    char = formula("Cast to int8.", lambda x: x.cast(dtypes.int8), [1], "dtypes.char", reads="dtype")
+    byte = formula("Cast to uint8.", lambda x: x.cast(dtypes.uint8), [1], "dtypes.uchar", reads="dtype")
+    bool = formula("Whether elements are other than 0.", lambda x: x.cast(dtypes.bool), [0, 2], [False, True])
 
     def type_as(self, other: Tensor) -> Tensor:
         """Cast to the dtype of another tensor.

@@ -8,6 +8,7 @@ from typing import Any
 from ...dtype import cast_value, dtypes
 from ...ir.ops import Ops
 from ..face import Tensor
+from ..formulas import formula, operator
 from ..sources import plain_number
 
 
@@ -24,61 +25,17 @@ class Comparison(Tensor):
                 return self.cast(dtypes.float32)._binary(op, far, reverse)
         return self._binary(op, other, reverse)
 
-    def eq(self, other: Any) -> Tensor:
-        """self == other.
-
-        >>> Tensor([1, 2]).eq(2).tolist()
-        [False, True]
-        """
-        return self._compare(Ops.CMPEQ, other)
-
-    def ne(self, other: Any) -> Tensor:
-        """self != other.
-
-        >>> Tensor([1, 2]).ne(2).tolist()
-        [True, False]
-        """
-        return self._compare(Ops.CMPNE, other)
-
-    def lt(self, other: Any) -> Tensor:
-        """self < other.
-
-        >>> Tensor([1, 2]).lt(2).tolist()
-        [True, False]
-        """
-        return self._compare(Ops.CMPLT, other)
-
-    def le(self, other: Any) -> Tensor:
-        """self <= other.
-
-        >>> Tensor([1, 2]).le(1).tolist()
-        [True, False]
-        """
-        return self._compare(Ops.CMPLE, other)
-
-    def gt(self, other: Any) -> Tensor:
-        """self > other.
-
-        >>> Tensor([1, 2]).gt(1).tolist()
-        [False, True]
-        """
-        return self._compare(Ops.CMPLT, other, reverse=True)
-
-    def ge(self, other: Any) -> Tensor:
-        """self >= other.
-
-        >>> Tensor([1, 2]).ge(2).tolist()
-        [False, True]
-        """
-        return self._compare(Ops.CMPLE, other, reverse=True)
-
-    def isnan(self) -> Tensor:
-        """Whether an element is NaN.
-
-        >>> Tensor([1.0, math.nan]).isnan().tolist()
-        [False, True]
-        """
-        return self != self
+    eq = formula("self == other.", lambda x, other: x._compare(Ops.CMPEQ, other), [1, 2], [False, True], 2)
+    ne = formula("self != other.", lambda x, other: x._compare(Ops.CMPNE, other), [1, 2], [True, False], 2)
+    lt = formula("self < other.", lambda x, other: x._compare(Ops.CMPLT, other), [1, 2], [True, False], 2)
+    le = formula("self <= other.", lambda x, other: x._compare(Ops.CMPLE, other), [1, 2], [True, False], 1)
+    gt = formula(
+        "self > other.", lambda x, other: x._compare(Ops.CMPLT, other, True), [1, 2], [False, True], 1
+    )
+    ge = formula(
+        "self >= other.", lambda x, other: x._compare(Ops.CMPLE, other, True), [1, 2], [False, True], 2
+    )
+    isnan = formula("Whether an element is NaN.", lambda x: x != x, "[1.0, math.nan]", [False, True])
 
     def isinf(self, detect_positive: bool = True, detect_negative: bool = True) -> Tensor:
         """Whether an element is infinite.
@@ -138,23 +95,12 @@ class Comparison(Tensor):
 
     __hash__ = Tensor.__hash__
 
-    def __eq__(self, other: Any) -> Tensor:
-        return NotImplemented if _is_no_operand(other) else self.eq(other)
-
-    def __ne__(self, other: Any) -> Tensor:
-        return NotImplemented if _is_no_operand(other) else self.ne(other)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return self.lt(other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return self.le(other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return self.gt(other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return self.ge(other)
+    __eq__ = operator(lambda x, other: NotImplemented if _is_no_operand(other) else x.eq(other))
+    __ne__ = operator(lambda x, other: NotImplemented if _is_no_operand(other) else x.ne(other))
+    __lt__ = operator(lambda x, other: x.lt(other))
+    __le__ = operator(lambda x, other: x.le(other))
+    __gt__ = operator(lambda x, other: x.gt(other))
+    __ge__ = operator(lambda x, other: x.ge(other))
 
 
 def _is_no_operand(value: Any) -> bool:

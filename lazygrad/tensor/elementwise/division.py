@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from ...dtype import default_float, default_int, dtypes, least_upper_dtype
 from ...ir.ops import Ops
 from ..face import Tensor
+from ..formulas import operator
 from ..transforms.function import Function
 
 
@@ -82,14 +83,6 @@ class Division(Tensor):
         rest = a._binary(Ops.FMOD, b)
         return _beyond(rest, b).where(rest + b, rest)
 
-    def mod(self, other: Any) -> Tensor:
-        """`remainder` by its other name.
-
-        >>> Tensor([-7]).mod(3).tolist()
-        [2]
-        """
-        return self.remainder(other)
-
     def fmod(self, other: Any) -> Tensor:
         """Elementwise remainder with the sign of the dividend, that of zeros too, as C's.
 
@@ -106,38 +99,18 @@ class Division(Tensor):
 
     # *** operators
 
-    def __truediv__(self, other: Any) -> Tensor:
-        return self._true_division(other, False)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return self._true_division(other, True)
-
-    def __floordiv__(self, other: Any) -> Tensor:
-        return self.floor_divide(other)
-
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return self.floor_divide(other, reverse=True)
-
-    def __mod__(self, other: Any) -> Tensor:
-        return self.remainder(other)
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return self.remainder(other, reverse=True)
+    __truediv__ = operator(lambda x, other: x._true_division(other, False))
+    __rtruediv__ = operator(lambda x, other: x._true_division(other, True))
+    __floordiv__ = operator(lambda x, other: x.floor_divide(other))
+    __rfloordiv__ = operator(lambda x, other: x.floor_divide(other, reverse=True))
+    __mod__ = operator(lambda x, other: x.remainder(other))
+    __rmod__ = operator(lambda x, other: x.remainder(other, reverse=True))
 
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return self.floor_divide(other), self.remainder(other)
 
     def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return self.floor_divide(other, reverse=True), self.remainder(other, reverse=True)
-
-    def __itruediv__(self, other: Any) -> Self:
-        return self._write_back(self / other)
-
-    def __ifloordiv__(self, other: Any) -> Self:
-        return self._write_back(self // other)
-
-    def __imod__(self, other: Any) -> Self:
-        return self._write_back(self % other)
 
 
 def _beyond(rest: Tensor, b: Tensor) -> Tensor:

@@ -8,59 +8,21 @@ from typing import Any
 from ...dtype import dtypes
 from ...ir.ops import Ops
 from ..face import Tensor
+from ..formulas import formula, sloped
 from ..transforms.function import Function
 
 
 class Functions(Tensor):
     """Mathematical functions, element by element."""
 
-    def sqrt(self) -> Tensor:
-        """Square root; NaN below 0.
-
-        >>> Tensor([4.0]).sqrt().tolist()
-        [2.0]
-        """
-        return self._function(Ops.SQRT)
-
-    def rsqrt(self) -> Tensor:
-        """1 / sqrt(x).
-
-        >>> Tensor([4.0]).rsqrt().tolist()
-        [0.5]
-        """
-        return self._function(Ops.SQRT).reciprocal()
-
-    def exp(self) -> Tensor:
-        """e to the x.
-
-        >>> Tensor([0.0]).exp().tolist()
-        [1.0]
-        """
-        return self._function(Ops.EXP)
-
-    def exp2(self) -> Tensor:
-        """2 to the x.
-
-        >>> Tensor([3.0]).exp2().tolist()
-        [8.0]
-        """
-        return self._function(Ops.EXP2)
-
-    def log(self) -> Tensor:
-        """Natural logarithm; -inf at 0, NaN below.
-
-        >>> Tensor([1.0, 0.0]).log().tolist()
-        [0.0, -inf]
-        """
-        return self._function(Ops.LOG)
-
-    def log2(self) -> Tensor:
-        """Logarithm to base 2.
-
-        >>> Tensor([8.0]).log2().tolist()
-        [3.0]
-        """
-        return self._function(Ops.LOG2)
+    sqrt = formula("Square root; NaN below 0.", lambda x: x._function(Ops.SQRT), [4.0], [2.0])
+    rsqrt = formula("1 / sqrt(x).", lambda x: x._function(Ops.SQRT).reciprocal(), [4.0], [0.5])
+    exp = formula("e to the x.", lambda x: x._function(Ops.EXP), [0.0], [1.0])
+    exp2 = formula("2 to the x.", lambda x: x._function(Ops.EXP2), [3.0], [8.0])
+    log = formula(
+        "Natural logarithm; -inf at 0, NaN below.", lambda x: x._function(Ops.LOG), [1.0, 0.0], "[0.0, -inf]"
+    )
+    log2 = formula("Logarithm to base 2.", lambda x: x._function(Ops.LOG2), [8.0], [3.0])
 
     def log10(self) -> Tensor:
         """Logarithm to base 10.
@@ -70,37 +32,30 @@ class Functions(Tensor):
         """
         return (self._wide().log() * (1.0 / math.log(10.0))).cast(self._float().dtype)
 
-    def log1p(self) -> Tensor:
+    @sloped(lambda x, y: (x + 1.0).reciprocal())
+    def log1p(x: Tensor) -> Tensor:
         """log(1 + x), accurate near 0: the error of 1 + x is divided out.
 
         >>> Tensor([0.0]).log1p().tolist()
         [0.0]
         """
-        return self._sloped(_Log1p.apply)
+        u = x + 1.0
+        return ((u == 1.0) | (u == math.inf)).where((u == 1.0).where(x, u), u.log() * (x / (u - 1.0)))
 
-    def expm1(self) -> Tensor:
+    @sloped(lambda x, y: y + 1.0)
+    def expm1(x: Tensor) -> Tensor:
         """exp(x) - 1, accurate near 0.
 
         >>> Tensor([0.0]).expm1().tolist()
         [0.0]
         """
-        return self._sloped(_Expm1.apply)
+        half = (x * 0.5).tanh()
+        # exp(x) - 1 = 2t / (1 - t) with t = tanh(x/2); far out the plain form is accurate
+        near = (x > -1.0) & (x < 1.0)
+        return near.where(half * 2.0 / (1.0 - half), x.exp() - 1.0)
 
-    def sin(self) -> Tensor:
-        """Sine of radians.
-
-        >>> Tensor([0.0]).sin().tolist()
-        [0.0]
-        """
-        return self._function(Ops.SIN)
-
-    def cos(self) -> Tensor:
-        """Cosine of radians.
-
-        >>> Tensor([0.0]).cos().tolist()
-        [1.0]
-        """
-        return self._function(Ops.COS)
+    sin = formula("Sine of radians.", lambda x: x._function(Ops.SIN), [0.0], [0.0])
+    cos = formula("Cosine of radians.", lambda x: x._function(Ops.COS), [0.0], [1.0])
 
     def tan(self) -> Tensor:
         """Tangent of radians.
@@ -111,29 +66,39 @@ class Functions(Tensor):
         x = self._wide()
         return (x.sin() / x.cos()).cast(self._float().dtype)
 
-    def asin(self) -> Tensor:
+    @sloped(lambda x, y: x * (y * y * y))
+    def _asin_slope(x: Tensor) -> Tensor:
+        """1 / sqrt(1 - x²), whose slope at 1 is infinite; the product rule would find inf · 0 in it."""
+        return ((1.0 - x) * (1.0 + x)).rsqrt()
+
+    @sloped(lambda x, y: x._asin_slope())
+    def asin(x: Tensor) -> Tensor:
         """The angle in [-π/2, π/2] whose sine is x.
 
         >>> Tensor([0.0]).asin().tolist()
         [0.0]
         """
-        return self._sloped(_Asin.apply)
+        # sin φ = x  ⇒  tan φ = x / sqrt((1 - x)(1 + x))
+        return (x / ((1.0 - x) * (1.0 + x)).sqrt()).atan()
 
-    def acos(self) -> Tensor:
+    @sloped(lambda x, y: -x._asin_slope())
+    def acos(x: Tensor) -> Tensor:
         """The angle in [0, π] whose cosine is x.
 
         >>> Tensor([1.0]).acos().tolist()
         [0.0]
         """
-        return self._sloped(_Acos.apply)
+        # tan(φ/2) = sqrt((1 - x) / (1 + x))
+        return ((1.0 - x) / (1.0 + x)).sqrt().atan() * 2.0
 
-    def atan(self) -> Tensor:
+    @sloped(lambda x, y: (x * x + 1.0).reciprocal())
+    def atan(x: Tensor) -> Tensor:
         """The angle in [-π/2, π/2] whose tangent is x: reduced to |x| <= tan(π/12), then a series.
 
         >>> Tensor([0.0]).atan().tolist()
         [0.0]
         """
-        return self._sloped(_Atan.apply)
+        return _arctangent(x)
 
     def atan2(self, other: Any) -> Tensor:
         """The angle of the point (other, self), in [-π, π], with the sign of self, also where that is -0.0.
@@ -143,61 +108,73 @@ class Functions(Tensor):
         """
         return self._sloped_pair(_Atan2.apply, other)
 
-    def sinh(self) -> Tensor:
+    @sloped(lambda x, y: x.cosh())
+    def sinh(x: Tensor) -> Tensor:
         """Hyperbolic sine.
 
         >>> Tensor([0.0]).sinh().tolist()
         [0.0]
         """
-        return self._sloped(_Sinh.apply)
+        size = x.abs()
+        e, root = size.expm1(), (size * 0.5).exp()  # e^|x| overflows before sinh does
+        # (e^x - e^-x) / 2 without cancellation: with m = e^x - 1 it is (m + m/(m+1)) / 2
+        near = (e + e / (e + 1.0)) * 0.5
+        return odd(x, (size < 1.0).where(near, root * 0.5 * root - (-size).exp() * 0.5))
 
-    def cosh(self) -> Tensor:
+    @sloped(lambda x, y: x.sinh())
+    def cosh(x: Tensor) -> Tensor:
         """Hyperbolic cosine.
 
         >>> Tensor([0.0]).cosh().tolist()
         [1.0]
         """
-        return self._sloped(_Cosh.apply)
+        size = x.abs()
+        root = (size * 0.5).exp()  # e^|x| overflows before cosh does
+        return root * 0.5 * root + (-size).exp() * 0.5
 
-    def tanh(self) -> Tensor:
-        """Hyperbolic tangent.
+    tanh = formula("Hyperbolic tangent.", lambda x: x._function(Ops.TANH), [0.0], [0.0])
 
-        >>> Tensor([0.0]).tanh().tolist()
-        [0.0]
-        """
-        return self._function(Ops.TANH)
-
-    def asinh(self) -> Tensor:
+    @sloped(lambda x, y: (x * x + 1.0).rsqrt())
+    def asinh(x: Tensor) -> Tensor:
         """The number whose hyperbolic sine is x.
 
         >>> Tensor([0.0]).asinh().tolist()
         [0.0]
         """
-        return self._sloped(_Asinh.apply)
+        size = (x < 0).where(-x, x)
+        root = (size * size + 1.0).sqrt()
+        # log(|x| + sqrt(x² + 1)) as log1p, accurate near 0; for huge |x| it is log(2|x|)
+        far = size > 1e9
+        value = far.where(size.log() + math.log(2.0), (size + size * size / (root + 1.0)).log1p())
+        return odd(x, value)
 
-    def acosh(self) -> Tensor:
+    @sloped(lambda x, y: -x * (y * y * y))
+    def _acosh_slope(x: Tensor) -> Tensor:
+        """1 / sqrt(x² - 1); see `_asin_slope`."""
+        return ((x - 1.0) * (1.0 + x)).rsqrt()
+
+    @sloped(lambda x, y: x._acosh_slope())
+    def acosh(x: Tensor) -> Tensor:
         """The number >= 0 whose hyperbolic cosine is x.
 
         >>> Tensor([1.0]).acosh().tolist()
         [0.0]
         """
-        return self._sloped(_Acosh.apply)
+        far = x > 1e9
+        rest = x - 1.0
+        near = (rest + (rest * (x + 1.0)).sqrt()).log1p()
+        return (x < 1.0).where(math.nan, far.where(x.log() + math.log(2.0), near))
 
-    def atanh(self) -> Tensor:
+    @sloped(lambda x, y: ((1.0 - x) * (1.0 + x)).reciprocal())
+    def atanh(x: Tensor) -> Tensor:
         """The number whose hyperbolic tangent is x.
 
         >>> Tensor([0.0]).atanh().tolist()
         [0.0]
         """
-        return self._sloped(_Atanh.apply)
+        return (x.log1p() - (-x).log1p()) * 0.5
 
-    def erf(self) -> Tensor:
-        """The error function.
-
-        >>> Tensor([0.0]).erf().tolist()
-        [0.0]
-        """
-        return self._function(Ops.ERF)
+    erf = formula("The error function.", lambda x: x._function(Ops.ERF), [0.0], [0.0])
 
     def logaddexp(self, other: Any) -> Tensor:
         """log(e^self + e^other), without overflow.
@@ -216,86 +193,9 @@ class Functions(Tensor):
         return self._sloped_pair(_LogAddExp.apply, other, math.log(2.0))
 
 
-# *** functions whose slopes are written down: shorter than those of their formulas, and right at the ends
-
-
-class _Sloped(Function):
-    """A function of one variable: `value` and the slope at x, where it is y."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        result = self.value(x)
-        self.save_for_backward(x, result)
-        return result
-
-    def backward(self, grad: Tensor) -> Tensor:
-        return grad * self.slope(*self.saved_tensors)
-
-    def value(self, x: Tensor) -> Tensor:
-        raise NotImplementedError(f"{type(self).__name__} has no value")
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        raise NotImplementedError(f"{type(self).__name__} has no slope")
-
-
 def odd(x: Tensor, value: Tensor) -> Tensor:
     """An odd function of x, from its value at |x| (which is 0 at 0): with the sign of x, that of -0.0 too."""
     return (x > 0).where(value, (x < 0).where(-value, x))
-
-
-class _Log1p(_Sloped):
-    def value(self, x: Tensor) -> Tensor:
-        u = x + 1.0
-        return ((u == 1.0) | (u == math.inf)).where((u == 1.0).where(x, u), u.log() * (x / (u - 1.0)))
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return (x + 1.0).reciprocal()
-
-
-class _Expm1(_Sloped):
-    def value(self, x: Tensor) -> Tensor:
-        half = (x * 0.5).tanh()
-        # exp(x) - 1 = 2t / (1 - t) with t = tanh(x/2); far out the plain form is accurate
-        near = (x > -1.0) & (x < 1.0)
-        return near.where(half * 2.0 / (1.0 - half), x.exp() - 1.0)
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return y + 1.0
-
-
-class _AsinSlope(_Sloped):
-    """1 / sqrt(1 - x²), whose slope at 1 is infinite; the product rule would find inf · 0 in it."""
-
-    sign = 1.0
-
-    def value(self, x: Tensor) -> Tensor:
-        return ((self.sign - self.sign * x) * (1.0 + x)).rsqrt()
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.sign * x * (y * y * y)
-
-
-class _AcoshSlope(_AsinSlope):
-    """1 / sqrt(x² - 1)."""
-
-    sign = -1.0
-
-
-class _Asin(_Sloped):
-    def value(self, x: Tensor) -> Tensor:
-        # sin φ = x  ⇒  tan φ = x / sqrt((1 - x)(1 + x))
-        return (x / ((1.0 - x) * (1.0 + x)).sqrt()).atan()
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return x._sloped(_AsinSlope.apply)
-
-
-class _Acos(_Sloped):
-    def value(self, x: Tensor) -> Tensor:
-        # tan(φ/2) = sqrt((1 - x) / (1 + x))
-        return ((1.0 - x) / (1.0 + x)).sqrt().atan() * 2.0
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return -x._sloped(_AsinSlope.apply)
 
 
 def _arctangent(x: Tensor) -> Tensor:
@@ -317,68 +217,6 @@ def _arctangent(x: Tensor) -> Tensor:
     angle = middle.where(angle + math.pi / 6, angle)
     angle = large.where(math.pi / 2 - angle, angle)
     return negative.where(-angle, angle)
-
-
-class _Atan(_Sloped):
-    def value(self, x: Tensor) -> Tensor:
-        return _arctangent(x)
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return (x * x + 1.0).reciprocal()
-
-
-class _Sinh(_Sloped):
-    def value(self, x: Tensor) -> Tensor:
-        size = x.abs()
-        e, root = size.expm1(), (size * 0.5).exp()  # e^|x| overflows before sinh does
-        # (e^x - e^-x) / 2 without cancellation: with m = e^x - 1 it is (m + m/(m+1)) / 2
-        near = (e + e / (e + 1.0)) * 0.5
-        return odd(x, (size < 1.0).where(near, root * 0.5 * root - (-size).exp() * 0.5))
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return x.cosh()
-
-
-class _Cosh(_Sloped):
-    def value(self, x: Tensor) -> Tensor:
-        size = x.abs()
-        root = (size * 0.5).exp()  # e^|x| overflows before cosh does
-        return root * 0.5 * root + (-size).exp() * 0.5
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return x.sinh()
-
-
-class _Asinh(_Sloped):
-    def value(self, x: Tensor) -> Tensor:
-        size = (x < 0).where(-x, x)
-        root = (size * size + 1.0).sqrt()
-        # log(|x| + sqrt(x² + 1)) as log1p, accurate near 0; for huge |x| it is log(2|x|)
-        far = size > 1e9
-        value = far.where(size.log() + math.log(2.0), (size + size * size / (root + 1.0)).log1p())
-        return odd(x, value)
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return (x * x + 1.0).rsqrt()
-
-
-class _Acosh(_Sloped):
-    def value(self, x: Tensor) -> Tensor:
-        far = x > 1e9
-        rest = x - 1.0
-        near = (rest + (rest * (x + 1.0)).sqrt()).log1p()
-        return (x < 1.0).where(math.nan, far.where(x.log() + math.log(2.0), near))
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return x._sloped(_AcoshSlope.apply)
-
-
-class _Atanh(_Sloped):
-    def value(self, x: Tensor) -> Tensor:
-        return (x.log1p() - (-x).log1p()) * 0.5
-
-    def slope(self, x: Tensor, y: Tensor) -> Tensor:
-        return ((1.0 - x) * (1.0 + x)).reciprocal()
 
 
 class _Atan2(Function):

@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 
 from ..face import Tensor
+from ..formulas import sloped
 from ..transforms.function import Function
 from .chebyshev import LGAMMA
 from .special import chebyshev_series
 
+#: The greatest order of `polygamma`: its factor 170! is the last factorial that a float64 holds.
 MAX_POLYGAMMA = 170
 #: Below 0 up to this order: the slopes of the cotangent that mirror it there grow as the factorial does.
 MAX_MIRRORED = 20
@@ -22,7 +24,8 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 class Gamma(Tensor):
     """The gamma family, element by element."""
 
-    def lgamma(self) -> Tensor:
+    @sloped(lambda x, y: x.digamma())
+    def lgamma(x: Tensor) -> Tensor:
         """log |Γ(x)|: infinite at 0 and the negative integers.
 
         On [1, 2] a fit of lgamma(x) / ((x - 1)(x - 2)), whose zeros stay exact; up to 8 by Γ(x + 1) = x·Γ(x);
@@ -31,15 +34,42 @@ class Gamma(Tensor):
         >>> Tensor([1.0, 2.0, 3.0, 0.0]).lgamma().exp().tolist()
         [1.0, 1.0, 2.0, inf]
         """
-        return self._sloped(_Lgamma.apply)
+        below = x < 0.5
+        positive = below.where(1.0 - x, x)  # from 1/2 on
+        value = _lgamma_positive(positive)
+        small = x.abs() < 0.25
+        # around 0 the reflection loses digits: there Γ(x) = Γ(x + 1) / x
+        above = _lgamma_positive(small.where(x + 1.0, 1.0)) - small.where(x.abs(), 1.0).log()
+        sine = x._sin_pi().abs()
+        mirrored = (math.pi / sine).log() - value
+        whole = (x <= 0) & ((x == x.trunc()) | (x == -math.inf))
+        return whole.where(math.inf, small.where(above, below.where(mirrored, value)))
 
-    def digamma(self) -> Tensor:
+    @sloped(lambda x, y: x.polygamma(1))
+    def digamma(x: Tensor) -> Tensor:
         """The slope of `lgamma`: ψ(x); NaN at the negative integers, -inf at 0.
 
         >>> round(Tensor([1.0]).digamma().item(), 6)
         -0.577216
         """
-        return self._sloped(_Digamma.apply)
+        below = x < 0
+        positive = below.where(1.0 - x, x)
+        # ψ(x) = ψ(x + 1) - 1/x, until the asymptotic series holds
+        y, total = positive, positive._filled(0.0)
+        for _ in range(10):
+            small = y < 10.0
+            total = total - small.where(small.where(y, 1.0).reciprocal(), 0.0)
+            y = small.where(y + 1.0, y)
+        inverse = y.reciprocal()
+        square = inverse * inverse
+        series = square._filled(0.0)
+        for k in range(len(BERNOULLI) - 1, -1, -1):
+            series = (series + BERNOULLI[k] / (2 * k + 2)) * square
+        value = y.log() - inverse * 0.5 - series + total
+        fraction = x - x.round()  # the tangent has period 1, and is accurate near its zeros alone
+        cotangent = math.pi / (below.where(fraction, 0.25) * math.pi).tan()
+        mirrored = (fraction == 0.0).where(math.nan, value - cotangent)
+        return (x == 0).where(-(x.reciprocal()), below.where(mirrored, value))
 
     def polygamma(self, n: int) -> Tensor:
         """The n-th derivative of `digamma`; called as `x.polygamma(n)`.
@@ -69,33 +99,6 @@ class Gamma(Tensor):
         halves = self.arange(p, dtype=x.dtype, device=x.device) * 0.5
         return (x.unsqueeze(-1) - halves).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
-    def mvlgamma(self, p: int) -> Tensor:
-        """`multigammaln` by PyTorch's older name.
-
-        >>> round(Tensor([3.0]).mvlgamma(1).item(), 6)
-        0.693147
-        """
-        return self.multigammaln(p)
-
-
-class _Lgamma(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        self.save_for_backward(x)
-        below = x < 0.5
-        positive = below.where(1.0 - x, x)  # from 1/2 on
-        value = _lgamma_positive(positive)
-        small = x.abs() < 0.25
-        # around 0 the reflection loses digits: there Γ(x) = Γ(x + 1) / x
-        above = _lgamma_positive(small.where(x + 1.0, 1.0)) - small.where(x.abs(), 1.0).log()
-        sine = x._sin_pi().abs()
-        mirrored = (math.pi / sine).log() - value
-        whole = (x <= 0) & ((x == x.trunc()) | (x == -math.inf))
-        return whole.where(math.inf, small.where(above, below.where(mirrored, value)))
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (x,) = self.saved_tensors
-        return grad * x.digamma()  # type: ignore[no-any-return]
-
 
 def _lgamma_positive(x: Tensor) -> Tensor:
     """lgamma for x >= 1/2."""
@@ -121,33 +124,6 @@ def _lgamma_positive(x: Tensor) -> Tensor:
     stirling = (large_x - 0.5) * (large_x.log() - 1.0) + (0.5 * math.log(2.0 * math.pi) - 0.5)
     stirling = (large_x == math.inf).where(math.inf, stirling + series * inverse)
     return far.where(stirling, value)
-
-
-class _Digamma(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        self.save_for_backward(x)
-        below = x < 0
-        positive = below.where(1.0 - x, x)
-        # ψ(x) = ψ(x + 1) - 1/x, until the asymptotic series holds
-        y, total = positive, positive._filled(0.0)
-        for _ in range(10):
-            small = y < 10.0
-            total = total - small.where(small.where(y, 1.0).reciprocal(), 0.0)
-            y = small.where(y + 1.0, y)
-        inverse = y.reciprocal()
-        square = inverse * inverse
-        series = square._filled(0.0)
-        for k in range(len(BERNOULLI) - 1, -1, -1):
-            series = (series + BERNOULLI[k] / (2 * k + 2)) * square
-        value = y.log() - inverse * 0.5 - series + total
-        fraction = x - x.round()  # the tangent has period 1, and is accurate near its zeros alone
-        cotangent = math.pi / (below.where(fraction, 0.25) * math.pi).tan()
-        mirrored = (fraction == 0.0).where(math.nan, value - cotangent)
-        return (x == 0).where(-(x.reciprocal()), below.where(mirrored, value))
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (x,) = self.saved_tensors
-        return grad * x.polygamma(1)  # type: ignore[no-any-return]
 
 
 class _Polygamma(Function):

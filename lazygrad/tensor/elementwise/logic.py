@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from ...dtype import dtypes
 from ...gradient import filled
 from ...ir.ops import Ops
 from ..face import Tensor
+from ..formulas import formula, operator
 
 
 class Logic(Tensor):
@@ -51,37 +52,15 @@ class Logic(Tensor):
             raise TypeError(f"bits of {self.dtype} and {right.dtype} are not combined; cast to integers")
         return self._binary(op, right, reverse)
 
-    def bitwise_and(self, other: Any) -> Tensor:
-        """Bits that both have; logic on bools.
-
-        >>> Tensor([6]).bitwise_and(3).tolist()
-        [2]
-        """
-        return self._bits(Ops.AND, other)
-
-    def bitwise_or(self, other: Any) -> Tensor:
-        """Bits that one has; logic on bools.
-
-        >>> Tensor([6]).bitwise_or(3).tolist()
-        [7]
-        """
-        return self._bits(Ops.OR, other)
-
-    def bitwise_xor(self, other: Any) -> Tensor:
-        """Bits that exactly one has; logic on bools.
-
-        >>> Tensor([6]).bitwise_xor(3).tolist()
-        [5]
-        """
-        return self._bits(Ops.XOR, other)
-
-    def xor(self, other: Any) -> Tensor:
-        """`bitwise_xor` by its other name.
-
-        >>> Tensor([6]).xor(3).tolist()
-        [5]
-        """
-        return self.bitwise_xor(other)
+    bitwise_and = formula(
+        "Bits that both have; logic on bools.", lambda x, other: x._bits(Ops.AND, other), [6], [2], 3
+    )
+    bitwise_or = formula(
+        "Bits that one has; logic on bools.", lambda x, other: x._bits(Ops.OR, other), [6], [7], 3
+    )
+    bitwise_xor = formula(
+        "Bits that exactly one has; logic on bools.", lambda x, other: x._bits(Ops.XOR, other), [6], [5], 3
+    )
 
     def bitwise_not(self) -> Tensor:
         """All bits inverted; `not` on bools.
@@ -113,53 +92,17 @@ class Logic(Tensor):
 
     # *** operators
 
-    def __and__(self, other: Any) -> Tensor:
-        return self.bitwise_and(other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return self._bits(Ops.AND, other, reverse=True)
-
-    def __or__(self, other: Any) -> Tensor:
-        return self.bitwise_or(other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return self._bits(Ops.OR, other, reverse=True)
-
-    def __xor__(self, other: Any) -> Tensor:
-        return self.bitwise_xor(other)
-
-    def __rxor__(self, other: Any) -> Tensor:
-        return self._bits(Ops.XOR, other, reverse=True)
-
-    def __lshift__(self, other: Any) -> Tensor:
-        return self.lshift(other)
-
-    def __rlshift__(self, other: Any) -> Tensor:
-        return self.lshift(other, reverse=True)
-
-    def __rshift__(self, other: Any) -> Tensor:
-        return self.rshift(other)
-
-    def __rrshift__(self, other: Any) -> Tensor:
-        return self.rshift(other, reverse=True)
-
-    def __invert__(self) -> Tensor:
-        return self.bitwise_not()
-
-    def __iand__(self, other: Any) -> Self:
-        return self._write_back(self & other)
-
-    def __ior__(self, other: Any) -> Self:
-        return self._write_back(self | other)
-
-    def __ixor__(self, other: Any) -> Self:
-        return self._write_back(self ^ other)
-
-    def __ilshift__(self, other: Any) -> Self:
-        return self._write_back(self << other)
-
-    def __irshift__(self, other: Any) -> Self:
-        return self._write_back(self >> other)
+    __and__ = operator(lambda x, other: x.bitwise_and(other))
+    __rand__ = operator(lambda x, other: x._bits(Ops.AND, other, reverse=True))
+    __or__ = operator(lambda x, other: x.bitwise_or(other))
+    __ror__ = operator(lambda x, other: x._bits(Ops.OR, other, reverse=True))
+    __xor__ = operator(lambda x, other: x.bitwise_xor(other))
+    __rxor__ = operator(lambda x, other: x._bits(Ops.XOR, other, reverse=True))
+    __lshift__ = operator(lambda x, other: x.lshift(other))
+    __rlshift__ = operator(lambda x, other: x.lshift(other, reverse=True))
+    __rshift__ = operator(lambda x, other: x.rshift(other))
+    __rrshift__ = operator(lambda x, other: x.rshift(other, reverse=True))
+    __invert__ = operator(lambda x: x.bitwise_not())
 
 
 def _as_bool(near: Tensor, value: Any) -> Tensor:

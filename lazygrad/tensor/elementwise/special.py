@@ -18,14 +18,11 @@ from typing import Any
 
 from ...dtype import dtypes
 from ..face import Tensor
+from ..formulas import sloped
 from ..transforms.function import Function
 from .chebyshev import ERFCX, ERFINV, terms_of
 from .functions import odd
 
-#: The greatest order of `polygamma`: its factor 170! is the last factorial that a float64 holds.
-MAX_POLYGAMMA = 170
-#: The Bernoulli numbers B2, B4, ...
-BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798)
 TWO_BY_SQRT_PI = 2.0 / math.sqrt(math.pi)
 
 
@@ -68,13 +65,14 @@ class Special(Tensor):
         empty = (x == 0) & ((y <= -1) | (y == math.inf))
         return empty.where(0.0, x * empty.where(0.0, y).log1p())
 
-    def entr(self) -> Tensor:
+    @sloped(lambda x, y: -1.0 - x.log())
+    def entr(x: Tensor) -> Tensor:
         """-x·log(x): 0 at 0, -inf below.
 
         >>> Tensor([0.0, 1.0, -1.0]).entr().tolist()
         [0.0, -0.0, -inf]
         """
-        return self._sloped(_Entr.apply)
+        return (x < 0).where(-math.inf, (x == 0).where(0.0, -(x * (x > 0).where(x, 1.0).log())))
 
     def hypot(self, other: Any) -> Tensor:
         """sqrt(self² + other²), without overflow; infinite where one is, and its slope at 0 is 0.
@@ -86,29 +84,52 @@ class Special(Tensor):
 
     # *** the error function
 
-    def erfc(self) -> Tensor:
+    @sloped(lambda x, y: (-(x * x)).exp() * -TWO_BY_SQRT_PI)
+    def erfc(x: Tensor) -> Tensor:
         """1 - erf(x), accurate where it is small (relative error below 8 units in the last place).
 
         >>> 2.0e-45 < Tensor([10.0], dtype="float64").erfc().item() < 2.1e-45
         True
         """
-        return self._sloped(_Erfc.apply)
+        size = x.abs()
+        # beyond 30 it is 0 in float64: no square overflows
+        bounded = size.clamp(max=30.0)
+        tail = _exp_minus_square(bounded) * _erfcx_positive(bounded)
+        return (size < 0.5).where(1.0 - x.erf(), (x < 0).where(2.0 - tail, tail))
 
-    def erfcx(self) -> Tensor:
+    @sloped(lambda x, y: x * y * 2.0 - TWO_BY_SQRT_PI)
+    def erfcx(x: Tensor) -> Tensor:
         """exp(x²)·erfc(x), which neither underflows nor cancels for large x.
 
         >>> round(Tensor([1000.0]).erfcx().item() * 1000 * math.pi**0.5, 5)
         1.0
         """
-        return self._sloped(_Erfcx.apply)
+        positive = _erfcx_positive(x.abs())
+        below = x < 0
+        left = below.where(x, 0.0)
+        return below.where((left * left).exp() * 2.0 - positive, positive)
 
-    def erfinv(self) -> Tensor:
+    @sloped(lambda x, y: (y * y).exp() / TWO_BY_SQRT_PI)
+    def erfinv(x: Tensor) -> Tensor:
         """The number whose error function is x: infinite at ±1, NaN outside.
 
         >>> Tensor([0.0, 1.0, -1.0]).erfinv().tolist()
         [0.0, inf, -inf]
         """
-        return self._sloped(_Erfinv.apply)
+        size = x.abs()
+        inside = size < 1.0
+        bounded = inside.where(size, 0.0)
+        rest = 1.0 - bounded  # exact from 1/2 on
+        # a fit of erfinv(x) / x in sqrt(1 - log(1 - x²)), then a step of Halley's method
+        root = (1.0 - (rest * (bounded + 1.0)).log()).sqrt()
+        guess = bounded * chebyshev_series((root - 1.0) * (2.0 / 5.15) - 1.0, ERFINV)
+        far = bounded > 0.5
+        error = far.where(rest - guess.erfc(), guess.erf() - bounded)
+        step = error * (guess * guess).exp() / TWO_BY_SQRT_PI
+        found = guess - step / (guess * step + 1.0)
+        result = odd(x, found)
+        edge = (size == 1.0).where(x * math.inf, math.nan)
+        return inside.where(result, edge)
 
     def ndtr(self) -> Tensor:
         """The distribution function of the standard normal distribution.
@@ -131,13 +152,32 @@ class Special(Tensor):
         near = left.where(0.0, x)
         return left.where(tail, ((near * math.sqrt(0.5)).erfc() * -0.5).log1p())
 
-    def ndtri(self) -> Tensor:
+    @sloped(lambda x, y: (y * y * 0.5).exp() * math.sqrt(2.0 * math.pi))
+    def ndtri(p: Tensor) -> Tensor:
         """The inverse of `ndtr`: the quantiles of the standard normal distribution; NaN outside of [0, 1].
 
         >>> Tensor([0.5, 0.0]).ndtri().tolist()
         [0.0, -inf]
         """
-        return self._sloped(_Ndtri.apply)
+        # in the middle by `erfinv`; in the tails a rational start (Abramowitz and Stegun 26.2.23, off by less
+        # than 4.5e-4 down to 1e-9), then Newton's method on log Φ, whose slope is √(2/π) / erfcx(-x/√2).
+        middle = (p - 0.5).abs() <= 0.25
+        upper = p > 0.5
+        tail = upper.where(1.0 - p, p)  # exact
+        inside = (tail > 0) & (tail < 0.5)
+        tail = inside.where(tail, 0.25)
+        goal = tail.log()
+        t = (goal * -2.0).sqrt()
+        above = (t * 0.010328 + 0.802853) * t + 2.515517
+        below = ((t * 0.001308 + 0.189269) * t + 1.432788) * t + 1.0
+        size = t - above / below
+        for _ in range(3 if p.dtype is dtypes.float64 else 2):
+            scaled = (size * math.sqrt(0.5)).erfcx()
+            found = (scaled * 0.5).log() - size * size * 0.5
+            size = size + (found - goal) * scaled * math.sqrt(0.5 * math.pi)
+        edge = (p == 0).where(-math.inf, (p == 1).where(math.inf, math.nan))
+        far = inside.where(upper.where(size, -size), edge)
+        return middle.where((middle.where(p, 0.5) * 2.0 - 1.0).erfinv() * math.sqrt(2.0), far)
 
     def _sin_pi(self) -> Tensor:
         """sin(πx), exactly 0 at whole numbers: the whole part is taken off before π comes in."""
@@ -155,16 +195,6 @@ def chebyshev_series(t: Tensor, coefficients: Sequence[float]) -> Tensor:
     for coefficient in reversed(terms[1:-1]):
         after, last = last, double * last - after + coefficient
     return t * last - after + terms[0]
-
-
-class _Entr(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        self.save_for_backward(x)
-        return (x < 0).where(-math.inf, (x == 0).where(0.0, -(x * (x > 0).where(x, 1.0).log())))
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (x,) = self.saved_tensors
-        return grad * (-1.0 - x.log())  # type: ignore[no-any-return]
 
 
 class _Hypot(Function):
@@ -196,85 +226,3 @@ def _exp_minus_square(x: Tensor) -> Tensor:
     high = (x.bitcast(bits) & -(1 << low_bits)).bitcast(x.dtype)
     low = (x - high) * (x + high)
     return (-(high * high)).exp() * (-low).exp()
-
-
-class _Erfc(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        self.save_for_backward(x)
-        size = x.abs()
-        # beyond 30 it is 0 in float64: no square overflows
-        bounded = size.clamp(max=30.0)
-        tail = _exp_minus_square(bounded) * _erfcx_positive(bounded)
-        return (size < 0.5).where(1.0 - x.erf(), (x < 0).where(2.0 - tail, tail))
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (x,) = self.saved_tensors
-        return grad * (-(x * x)).exp() * -TWO_BY_SQRT_PI  # type: ignore[no-any-return]
-
-
-class _Erfcx(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        positive = _erfcx_positive(x.abs())
-        below = x < 0
-        left = below.where(x, 0.0)
-        result = below.where((left * left).exp() * 2.0 - positive, positive)
-        self.save_for_backward(x, result)
-        return result
-
-    def backward(self, grad: Tensor) -> Tensor:
-        x, result = self.saved_tensors
-        return grad * (x * result * 2.0 - TWO_BY_SQRT_PI)  # type: ignore[no-any-return]
-
-
-class _Erfinv(Function):
-    def forward(self, x: Tensor) -> Tensor:
-        size = x.abs()
-        inside = size < 1.0
-        bounded = inside.where(size, 0.0)
-        rest = 1.0 - bounded  # exact from 1/2 on
-        # a fit of erfinv(x) / x in sqrt(1 - log(1 - x²)), then a step of Halley's method
-        root = (1.0 - (rest * (bounded + 1.0)).log()).sqrt()
-        guess = bounded * chebyshev_series((root - 1.0) * (2.0 / 5.15) - 1.0, ERFINV)
-        far = bounded > 0.5
-        error = far.where(rest - guess.erfc(), guess.erf() - bounded)
-        step = error * (guess * guess).exp() / TWO_BY_SQRT_PI
-        found = guess - step / (guess * step + 1.0)
-        result = odd(x, found)
-        edge = (size == 1.0).where(x * math.inf, math.nan)
-        result = inside.where(result, edge)
-        self.save_for_backward(result)
-        return result
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (result,) = self.saved_tensors
-        return grad * (result * result).exp() / TWO_BY_SQRT_PI  # type: ignore[no-any-return]
-
-
-class _Ndtri(Function):
-    """In the middle by `erfinv`; in the tails a rational start (Abramowitz and Stegun 26.2.23, off by less
-    than 4.5e-4 down to 1e-9), then Newton's method on log Φ, whose slope is √(2/π) / erfcx(-x/√2)."""
-
-    def forward(self, p: Tensor) -> Tensor:
-        middle = (p - 0.5).abs() <= 0.25
-        upper = p > 0.5
-        tail = upper.where(1.0 - p, p)  # exact
-        inside = (tail > 0) & (tail < 0.5)
-        tail = inside.where(tail, 0.25)
-        goal = tail.log()
-        t = (goal * -2.0).sqrt()
-        above = (t * 0.010328 + 0.802853) * t + 2.515517
-        below = ((t * 0.001308 + 0.189269) * t + 1.432788) * t + 1.0
-        size = t - above / below
-        for _ in range(3 if p.dtype is dtypes.float64 else 2):
-            scaled = (size * math.sqrt(0.5)).erfcx()
-            found = (scaled * 0.5).log() - size * size * 0.5
-            size = size + (found - goal) * scaled * math.sqrt(0.5 * math.pi)
-        edge = (p == 0).where(-math.inf, (p == 1).where(math.inf, math.nan))
-        far = inside.where(upper.where(size, -size), edge)
-        result = middle.where((middle.where(p, 0.5) * 2.0 - 1.0).erfinv() * math.sqrt(2.0), far)
-        self.save_for_backward(result)
-        return result
-
-    def backward(self, grad: Tensor) -> Tensor:
-        (result,) = self.saved_tensors
-        return grad * (result * result * 0.5).exp() * math.sqrt(2.0 * math.pi)  # type: ignore[no-any-return]

@@ -134,6 +134,13 @@ def aligned(node: UOp, before: int, rank: int, behind: int) -> UOp:
     return movement.reshape(node, (1,) * (before + rank - len(shape)) + shape + (1,) * behind)
 
 
+def part(node: UOp, axis: int, begin: sint, end: sint) -> UOp:
+    """The part [begin, end) of one axis."""
+    return movement.shrink(
+        node, tuple((begin, end) if i == axis else (0, s) for i, s in enumerate(shape_of(node)))
+    )
+
+
 def every(node: UOp, axis: int, step: int) -> UOp:
     """Every step-th place of an axis: as rows of `step` places, of which the first is kept."""
     shape = shape_of(node)
@@ -142,7 +149,7 @@ def every(node: UOp, axis: int, step: int) -> UOp:
         raise NotImplementedError(f"a slice with step {step} along an axis of symbolic size")
     count = -(-size // step)
     if count <= 1:
-        return movement.shrink(node, tuple((0, count) if i == axis else (0, s) for i, s in enumerate(shape)))
+        return part(node, axis, 0, count)
     missing = count * step - size
     if missing and node.op is Ops.SHRINK:
         # rather than padding, take the places that follow in the source
@@ -157,7 +164,4 @@ def every(node: UOp, axis: int, step: int) -> UOp:
     if missing:
         node = movement.pad(node, tuple((0, missing) if i == axis else (0, 0) for i in range(len(shape))))
     rows = movement.reshape(node, shape[:axis] + (count, step) + shape[axis + 1 :])
-    first = movement.shrink(
-        rows, tuple((0, 1) if i == axis + 1 else (0, s) for i, s in enumerate(shape_of(rows)))
-    )
-    return movement.reshape(first, shape[:axis] + (count,) + shape[axis + 1 :])
+    return movement.reshape(part(rows, axis + 1, 0, 1), shape[:axis] + (count,) + shape[axis + 1 :])

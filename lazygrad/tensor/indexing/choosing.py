@@ -97,14 +97,6 @@ class Choosing(Tensor):
             result = _or_nan(result > max, max).where(max, result)
         return result
 
-    def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        """`clamp` by numpy's name.
-
-        >>> Tensor([-3, 1, 9]).clip(0, 5).tolist()
-        [0, 1, 5]
-        """
-        return self.clamp(min, max)
-
     def lerp(self, end: Tensor, weight: Any) -> Tensor:
         """self + (end - self) * weight.
 

@@ -17,7 +17,7 @@ from ...ir.uop import UOp
 from ...shape import broadcast_to, movement, prod, shape_of, shape_text, vmax
 from ..face import Tensor
 from ..transforms.function import Function
-from .addresses import places_in
+from .addresses import part, places_in
 
 #: The unsigned type of each size in bytes.
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
@@ -65,10 +65,8 @@ class Sorting(Tensor):
         whole = places_in(shape, self.device)
         back = tuple(sorted(range(self.ndim), key=_last(self.ndim, axis).__getitem__))
         rows = movement.permute(whole, _last(self.ndim, axis))
-        first = tuple((0, 1) if i == self.ndim - 1 else (0, s) for i, s in enumerate(shape_of(rows)))
-        if shape[axis] == 0:
-            first = tuple((0, s) for s in shape_of(rows))
-        begin = broadcast_to(movement.shrink(rows, first), shape_of(order))
+        first = part(rows, self.ndim - 1, 0, 1) if shape[axis] != 0 else rows
+        begin = broadcast_to(first, shape_of(order))
         along, step = order.cast(whole.dtype), prod(shape[axis + 1 :])
         if isinstance(step, int) and step != 1:
             along = along * filled(shape_of(order), along.dtype, step)
@@ -76,9 +74,7 @@ class Sorting(Tensor):
         values = movement.permute(gather(movement.reshape(self.uop, (self.numel(),)), places), back)
         return self._make(values, self), self._make(movement.permute(order, back)).cast(default_int())
 
-    def sort(
-        self, dim: int = -1, descending: bool = False, *, stable: bool = True, axis: int | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def sort(self, dim: int = -1, descending: bool = False, *, stable: bool = True) -> tuple[Tensor, Tensor]:
         """The values along an axis in order, and where they were.
 
         NaN counts as the greatest; equal values stay in order, whether `stable` is asked for or not.
@@ -89,27 +85,18 @@ class Sorting(Tensor):
         if self.ndim == 0:
             self._axes(dim)
             return self.cast(self.dtype), self._filled(0, default_int())
-        return self._in_order(*self._order(dim if axis is None else axis, descending))
+        return self._in_order(*self._order(dim, descending))
 
-    def argsort(
-        self, dim: int = -1, descending: bool = False, *, stable: bool = True, axis: int | None = None
-    ) -> Tensor:
+    def argsort(self, dim: int = -1, descending: bool = False, *, stable: bool = True) -> Tensor:
         """The places along an axis in the order of their values: `sort` without the values.
 
         >>> Tensor([3, 1, 2]).argsort().tolist()
         [1, 2, 0]
         """
-        return self.sort(dim, descending, axis=axis)[1]
+        return self.sort(dim, descending)[1]
 
     def topk(
-        self,
-        k: int,
-        dim: int = -1,
-        largest: bool = True,
-        sorted_: bool = True,
-        *,
-        sorted: bool | None = None,
-        axis: int | None = None,
+        self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True, *, sorted: bool | None = None
     ) -> tuple[Tensor, Tensor]:
         """The k greatest values along an axis (or the least ones) in order, and where they were.
 
@@ -118,15 +105,13 @@ class Sorting(Tensor):
         >>> [t.tolist() for t in Tensor([3, 1, 2]).topk(2)]
         [[3, 2], [0, 2]]
         """
-        dim = dim if axis is None else axis
         size = 1 if self.ndim == 0 else self.shape[self._axis(dim)]
         if not isinstance(k, int) or isinstance(k, bool) or not 0 <= k <= vmax(size):
             raise ValueError(f"topk takes from 0 to {size} values along axis {dim}, not {k}")
         if self.ndim == 0:
             return self.reshape(1).topk(k, 0, largest) if k == 0 else self.sort(0)
         order, place = self._order(dim, largest)
-        kept = tuple((0, k) if i == self.ndim - 1 else (0, s) for i, s in enumerate(shape_of(order)))
-        return self._in_order(movement.shrink(order, kept), place)
+        return self._in_order(part(order, self.ndim - 1, 0, k), place)
 
     def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         """The k-th least value along an axis, counted from 1, and where it was.
@@ -140,8 +125,7 @@ class Sorting(Tensor):
         if self.ndim == 0:
             return self.sort(0)
         order, axis = self._order(dim, False)
-        picked = tuple((k - 1, k) if i == self.ndim - 1 else (0, s) for i, s in enumerate(shape_of(order)))
-        found = self._in_order(movement.shrink(order, picked), axis)
+        found = self._in_order(part(order, self.ndim - 1, k - 1, k), axis)
         return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
 
     def median(self, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -165,13 +149,7 @@ class Sorting(Tensor):
                 f"median over no elements: axis {axis} of shape {shape_text(self.shape)} has size 0"
             )
         order, _ = self._order(axis, False)
-        middle, greatest = (
-            movement.shrink(
-                order,
-                tuple((k, k + 1) if i == self.ndim - 1 else (0, s) for i, s in enumerate(shape_of(order))),
-            )
-            for k in ((size - 1) // 2, size - 1)
-        )
+        middle, greatest = (part(order, self.ndim - 1, k, k + 1) for k in ((size - 1) // 2, size - 1))
         values, places = self._in_order(middle, axis)
         if dtypes.is_float(self.dtype):
             last, _ = self._in_order(greatest, axis)

@@ -217,23 +217,7 @@ class Writing(Tensor):
         """
         return self._replaced(lambda x: x.diagonal(offset, dim1, dim2), src, "diagonal_scatter")
 
-    def argwhere(self) -> Tensor:
-        """`nonzero` by numpy's name: a row of indices for each element other than 0.
-
-        >>> Tensor([0, 5]).argwhere().tolist()
-        [[1]]
-        """
-        return self.nonzero()
-
     # *** in place
-
-    def index_put_(self, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-        """`index_put` written into this tensor's memory; returns the tensor.
-
-        >>> Tensor([1, 2]).index_put_((Tensor([1]),), 5).tolist()
-        [1, 5]
-        """
-        return self.assign(self.index_put(indices, values, accumulate))
 
     def fill_(self, value: ConstType) -> Any:
         """Write one value into all of this tensor's memory; returns the tensor.

@@ -9,16 +9,18 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtype import DType, dtypes, least_upper_dtype, sum_acc_dtype, to_dtype
+from ...dtype import dtypes, least_upper_dtype, sum_acc_dtype, to_dtype
 from ...ir.ops import Ops
 from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
 from ..face import Tensor
+from ..formulas import operator
+from ..signatures import DTypeLike
 
 
 class Contractions(Tensor):
     """Contractions."""
 
-    def _contracted(self, other: Tensor, axes: Sequence[int], dtype: DType | str | None = None) -> Tensor:
+    def _contracted(self, other: Tensor, axes: Sequence[int], dtype: DTypeLike = None) -> Tensor:
         """The sum of the product along axes (which keep size 1), accumulated in a dtype wide enough.
 
         16-bit factors are widened before the product, whose rounding would else be lost.
@@ -28,7 +30,7 @@ class Contractions(Tensor):
         total = (self.cast(wide) * other.cast(wide))._reduce(Ops.ADD, tuple(axes), True, 0)
         return total.cast(common) if dtype is None and dtypes.is_float(common) else total
 
-    def matmul(self, other: Any, reverse: bool = False, dtype: DType | str | None = None) -> Tensor:
+    def matmul(self, other: Any, reverse: bool = False, dtype: DTypeLike = None) -> Tensor:
         """The matrix product.
 
         Lines are rows on the left and columns on the right, axes before the last two broadcast.
@@ -41,7 +43,7 @@ class Contractions(Tensor):
         right = self._operand(other)
         return right.dot(self, dtype) if reverse else self.dot(right, dtype)
 
-    def dot(self, other: Any, dtype: DType | str | None = None) -> Tensor:
+    def dot(self, other: Any, dtype: DTypeLike = None) -> Tensor:
         """`matmul`; of two lines their inner product.
 
         >>> Tensor([1, 2]).dot(Tensor([3, 4])).item()
@@ -81,11 +83,8 @@ class Contractions(Tensor):
         """Without these axes, which have size 1."""
         return self.reshape(tuple(size for i, size in enumerate(self.shape) if i not in axes))
 
-    def __matmul__(self, other: Any) -> Tensor:
-        return self.matmul(other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return self.matmul(other, reverse=True)
+    __matmul__ = operator(lambda x, other: x.matmul(other))
+    __rmatmul__ = operator(lambda x, other: x.matmul(other, reverse=True))
 
     def mm(self, mat2: Tensor) -> Tensor:
         """The product of two matrices.
@@ -205,7 +204,7 @@ class Contractions(Tensor):
         return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)
 
     @staticmethod
-    def einsum(formula: str, *operands: Any, dtype: DType | str | None = None) -> Tensor:
+    def einsum(formula: str, *operands: Any, dtype: DTypeLike = None) -> Tensor:
         """A sum of products written with letters: `einsum("ij,jk->ik", a, b)`.
 
         A letter that the result lacks is summed over; a letter twice in one operand takes its diagonal;

@@ -43,14 +43,6 @@ class Decompositions(Tensor):
         made: Tensor = functions.Inverse.apply(self._matrices("inv", True))
         return made.cast(self._float().dtype)
 
-    def inverse(self) -> Tensor:
-        """`inv` by its other name.
-
-        >>> Tensor([[2.0]]).inverse().tolist()
-        [[0.5]]
-        """
-        return self.inv()
-
     def solve(self, B: Any, *, left: bool = True) -> Tensor:
         """The X with self @ X = B (X @ self = B, where `left` is False).
 

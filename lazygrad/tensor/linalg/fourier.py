@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...device import Devices
-from ...dtype import DType, default_float, dtypes, numpy_name, to_dtype
+from ...dtype import default_float, dtypes, numpy_name, to_dtype
 from ...shape import shape_text, vmax
 from ..arguments import at_most
 from ..face import Tensor
 from ..shape.movement import checked_axis
-from ..signatures import Axis
+from ..signatures import Axis, DTypeLike
 
 if TYPE_CHECKING:
     import numpy as np
@@ -213,7 +213,7 @@ class Fourier(Tensor):
 
     @classmethod
     def fftfreq(
-        cls, n: int, d: float = 1.0, *, dtype: DType | str | None = None, device: Devices | None = None
+        cls, n: int, d: float = 1.0, *, dtype: DTypeLike = None, device: Devices | None = None
     ) -> Tensor:
         """The frequencies that the numbers of `fft` belong to, for samples d apart.
 
@@ -228,7 +228,7 @@ class Fourier(Tensor):
 
     @classmethod
     def rfftfreq(
-        cls, n: int, d: float = 1.0, *, dtype: DType | str | None = None, device: Devices | None = None
+        cls, n: int, d: float = 1.0, *, dtype: DTypeLike = None, device: Devices | None = None
     ) -> Tensor:
         """The frequencies that the numbers of `rfft` belong to, for samples d apart.
 

@@ -121,14 +121,6 @@ class Products(Tensor):
 
         return product(0, len(matrices) - 1)  # type: ignore[no-any-return]
 
-    def multi_dot(self, *others: Tensor) -> Tensor:
-        """`chain_matmul` by its name in `linalg`.
-
-        >>> Tensor([[2]]).multi_dot(Tensor([[3]])).tolist()
-        [[6]]
-        """
-        return Products.chain_matmul(self, *others)
-
     # *** norms and distances
 
     def vector_norm(self, ord: float | None = 2, dim: Axis = None, keepdim: bool = False) -> Tensor:

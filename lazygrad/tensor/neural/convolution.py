@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtype import DType
 from ...ir.index import sint
 from ...shape import prod, resolve_equal, shape_text
 from ..face import Tensor
-from ..signatures import Several
+from ..signatures import DTypeLike, Several
 
 
 def each(value: Several, count: int, name: str) -> tuple[int, ...]:
@@ -46,7 +45,7 @@ class Convolution(Tensor):
         stride: Several = 1,
         dilation: Several = 1,
         padding: Several | str = 0,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
     ) -> Tensor:
         """A convolution over any number of axes.
 
@@ -72,7 +71,7 @@ class Convolution(Tensor):
         windows = padded._pool(kernel, steps, gaps)
         batch, places = self.shape[0], windows.shape[2 : 2 + count]
         out, inner = w.shape[0], w.shape[1]
-        out_each = _quotient(out, groups)
+        out_each = out // groups
         # (batch, groups, 1, *places, inner, *kernel) · (1, groups, out / groups, 1..., inner, *kernel)
         grouped = windows.reshape((batch, groups, inner, *places, *kernel)).unsqueeze(2)
         order = (0, 1, 2, *range(4, 4 + count), 3, *range(4 + count, 4 + 2 * count))
@@ -170,9 +169,9 @@ class Convolution(Tensor):
                 whole = gapped.flatten(axis, axis + 1)
                 x = whole._window(axis, 0, prod((size, step)) - (step - 1))
         channels = w.shape[0]
-        turned = w.reshape((groups, _quotient(channels, groups), *w.shape[1:])).transpose(1, 2)
+        turned = w.reshape((groups, channels // groups, *w.shape[1:])).transpose(1, 2)
         turned = turned.flip([3 + i for i in range(count)])
-        turned = turned.reshape((out, _quotient(channels, groups), *kernel))
+        turned = turned.reshape((out, channels // groups, *kernel))
         around = []
         for k, d, (before, after), extra in zip(kernel, gaps, amounts, more, strict=True):
             around.append((d * (k - 1) - before, d * (k - 1) - after + extra))
@@ -203,10 +202,6 @@ class Convolution(Tensor):
                 f"{name} needs weights with {axes + 2} axes, and a tensor with as many, or one less without "
                 f"batch, not shapes {shape_text(weight.shape)} and {shape_text(self.shape)}"
             )
-
-
-def _quotient(size: sint, by: int) -> sint:
-    return size // by
 
 
 def _kernel_of(sizes: Sequence[sint]) -> tuple[int, ...]:

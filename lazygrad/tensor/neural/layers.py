@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...dtype import DType, default_int, dtypes
+from ...dtype import default_int, dtypes
 from ...shape import shape_text
 from ..creation import iota
 from ..face import Tensor
 from ..indexing.addresses import trusted
+from ..signatures import DTypeLike
 
 
 class Layers(Tensor):
@@ -29,7 +30,7 @@ class Layers(Tensor):
             x = layer(x)
         return x
 
-    def linear(self, weight: Tensor, bias: Tensor | None = None, dtype: DType | str | None = None) -> Tensor:
+    def linear(self, weight: Tensor, bias: Tensor | None = None, dtype: DTypeLike = None) -> Tensor:
         """self @ weight + bias; a weight with one axis scales. (Weights are (in, out).
 
         `nn.Linear` keeps (out, in).)

@@ -105,12 +105,7 @@ class Losses(Tensor):
         return losses._reduced(reduction)
 
     def gaussian_nll_loss(
-        self,
-        target: Any,
-        var: Tensor | float,
-        full: bool = False,
-        eps: float = 1e-6,
-        reduction: str = "mean",
+        self, target: Any, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
     ) -> Tensor:
         """Minus the log probability by normal distributions of this mean and variance (Nix, Weigend 1994).
 

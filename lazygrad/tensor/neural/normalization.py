@@ -64,11 +64,7 @@ class Normalization(Tensor):
         return (wide * ((wide * wide).mean(axis, keepdim=True) + eps).rsqrt()).cast(x.dtype)
 
     def group_norm(
-        self,
-        num_groups: int,
-        weight: Tensor | None = None,
-        bias: Tensor | None = None,
-        eps: float = 1e-5,
+        self, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
     ) -> Tensor:
         """Mean 0 and variance 1 of each sample's groups of channels (axis 1), then weight and bias.
 

@@ -14,7 +14,7 @@ import math
 from typing import Any
 
 from ...dtype import dtypes
-from ..creation import sizes_of
+from ..creation import sizes_of, with_grad
 from ..face import Tensor
 from ..indexing.addresses import trusted
 
@@ -36,17 +36,11 @@ class Distributions(Tensor):
         True
         """
         _need_positive("exponential", "lambd", lambd)
-        made = (1.0 - cls.rand(*shape, **more)).log() * (-1.0 / lambd)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad((1.0 - cls.rand(*shape, **more)).log() * (-1.0 / lambd), requires_grad)
 
     @classmethod
     def laplace(
-        cls,
-        *shape: Any,
-        loc: float = 0.0,
-        scale: float = 1.0,
-        requires_grad: bool | None = None,
-        **more: Any,
+        cls, *shape: Any, loc: float = 0.0, scale: float = 1.0, requires_grad: bool | None = None, **more: Any
     ) -> Tensor:
         """Numbers of Laplace's distribution: two exponentials back to back.
 
@@ -56,8 +50,7 @@ class Distributions(Tensor):
         _need_positive("laplace", "scale", scale)
         u = cls.rand(*shape, **more) - 0.5
         size = (1.0 - u.abs() * 2.0).clamp(min=dtypes.finfo(u.dtype).eps * 0.25)
-        made = (u < 0).where(size.log(), -size.log()) * scale + loc
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad((u < 0).where(size.log(), -size.log()) * scale + loc, requires_grad)
 
     @classmethod
     def cauchy(
@@ -74,25 +67,18 @@ class Distributions(Tensor):
         (3,)
         """
         _need_positive("cauchy", "sigma", sigma)
-        made = ((cls.rand(*shape, **more) - 0.5) * math.pi).tan() * sigma + median
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad(((cls.rand(*shape, **more) - 0.5) * math.pi).tan() * sigma + median, requires_grad)
 
     @classmethod
     def log_normal(
-        cls,
-        *shape: Any,
-        mean: float = 1.0,
-        std: float = 2.0,
-        requires_grad: bool | None = None,
-        **more: Any,
+        cls, *shape: Any, mean: float = 1.0, std: float = 2.0, requires_grad: bool | None = None, **more: Any
     ) -> Tensor:
         """e to the power of normally distributed numbers of this mean and standard deviation.
 
         >>> bool((Tensor.log_normal(10) > 0).all())
         True
         """
-        made = cls.normal(*shape, mean=mean, std=std, **more).exp()
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad(cls.normal(*shape, mean=mean, std=std, **more).exp(), requires_grad)
 
     @classmethod
     def geometric(cls, *shape: Any, p: float = 0.5, requires_grad: bool | None = None, **more: Any) -> Tensor:
@@ -104,7 +90,7 @@ class Distributions(Tensor):
         if not 0 < p < 1:
             raise ValueError(f"geometric needs p in (0, 1), not {p}")
         made = ((1.0 - cls.rand(*shape, **more)).log() * (1.0 / math.log1p(-p))).ceil().clamp(min=1.0)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)
+        return with_grad(made, requires_grad)
 
     @classmethod
     def truncated_normal(
@@ -129,8 +115,7 @@ class Distributions(Tensor):
         _need_positive("truncated_normal", "std", std)
         low, high = (math.erf((x - mean) / (std * math.sqrt(2.0))) for x in (a, b))
         u: Any = cls.rand(*shape, **more) * (high - low) + low
-        made = (u.erfinv() * (std * math.sqrt(2.0)) + mean).clamp(a, b)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)  # type: ignore[no-any-return]
+        return with_grad((u.erfinv() * (std * math.sqrt(2.0)) + mean).clamp(a, b), requires_grad)
 
     @classmethod
     def gamma(
@@ -149,8 +134,7 @@ class Distributions(Tensor):
         _need_positive("gamma", "concentration", concentration)
         _need_positive("gamma", "rate", rate)
         like: Any = cls.full(sizes_of(shape), concentration, **{"dtype": dtypes.float32, **more})
-        made = like.standard_gamma() * (1.0 / rate)
-        return made if requires_grad is None else made.requires_grad_(requires_grad)  # type: ignore[no-any-return]
+        return with_grad(like.standard_gamma() * (1.0 / rate), requires_grad)
 
     def standard_gamma(self) -> Tensor:
         """A number of the gamma distribution of rate 1 for each concentration in this tensor.

@@ -22,10 +22,11 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp, Variable
 from ...locks import lock_across_fork
 from ...shape import prod, shape_of, shape_text, vmax
-from ..creation import checked_shape, iota, place_dtype, sizes_of
+from ..creation import checked_shape, iota, place_dtype, sizes_of, with_grad
 from ..face import Tensor
 from ..modes import mode
 from ..observer import observing
+from ..signatures import DTypeLike
 from ..transforms.constant import Flat
 
 Word = TypeVar("Word")
@@ -210,7 +211,7 @@ class Sampling(Tensor):
     def rand(
         cls,
         *shape: Any,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -221,13 +222,13 @@ class Sampling(Tensor):
         """
         sizes, chosen = checked_shape(sizes_of(shape)), _float_dtype("rand", dtype)
         flat = cls._created(_uniform(prod(sizes), chosen, Device.canonicalize(device)), None)
-        return _marked(flat.reshape(sizes), requires_grad)
+        return with_grad(flat.reshape(sizes), requires_grad)
 
     @classmethod
     def randn(
         cls,
         *shape: Any,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -243,7 +244,7 @@ class Sampling(Tensor):
         # 1 - u is in (0, 1]: its logarithm is finite
         radius = (cls._make(first) * -1.0 + 1.0).log() * -2.0
         angle = (cls._make(second) - 0.5) * (2.0 * math.pi)
-        return _marked((radius.sqrt() * angle.sin()).cast(chosen).reshape(sizes), requires_grad)
+        return with_grad((radius.sqrt() * angle.sin()).cast(chosen).reshape(sizes), requires_grad)
 
     @classmethod
     def randint(
@@ -251,7 +252,7 @@ class Sampling(Tensor):
         *shape: Any,
         low: int = 0,
         high: int = 10,
-        dtype: DType | str | None = None,
+        dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
@@ -276,7 +277,7 @@ class Sampling(Tensor):
         sizes = checked_shape(sizes_of(shape))
         word = cls._make(words(prod(sizes), Device.canonicalize(device))[0])
         scaled = (word.cast(dtypes.uint64) * (high - low)) >> 32
-        return _marked((scaled.cast(dtypes.int64) + low).cast(chosen).reshape(sizes), requires_grad)
+        return with_grad((scaled.cast(dtypes.int64) + low).cast(chosen).reshape(sizes), requires_grad)
 
     @classmethod
     def uniform(
@@ -287,7 +288,7 @@ class Sampling(Tensor):
         >>> Tensor.uniform(2, low=3.0, high=3.0).tolist()
         [3.0, 3.0]
         """
-        return _marked(cls.rand(*shape, **more) * (high - low) + low, requires_grad)
+        return with_grad(cls.rand(*shape, **more) * (high - low) + low, requires_grad)
 
     @classmethod
     def normal(
@@ -300,7 +301,7 @@ class Sampling(Tensor):
         """
         if isinstance(std, (int, float)) and std < 0:
             raise ValueError(f"normal needs a standard deviation that is not negative, not {std}")
-        return _marked(cls.randn(*shape, **more) * std + mean, requires_grad)
+        return with_grad(cls.randn(*shape, **more) * std + mean, requires_grad)
 
     @classmethod
     def scaled_uniform(cls, *shape: Any, requires_grad: bool | None = None, **more: Any) -> Tensor:
@@ -354,9 +355,7 @@ class Sampling(Tensor):
         std = math.sqrt(2.0 / ((1.0 + a * a) * math.prod(sizes[1:])))
         return cls.normal(*sizes, std=std, requires_grad=requires_grad, **more)
 
-    def rand_like(
-        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
-    ) -> Tensor:
+    def rand_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
         """Uniform numbers in the shape, dtype and place of this tensor.
 
         >>> Tensor([1.0, 2.0]).rand_like().shape
@@ -364,9 +363,7 @@ class Sampling(Tensor):
         """
         return self.rand(*self.shape, **self._like(dtype, device), **more)
 
-    def randn_like(
-        self, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
-    ) -> Tensor:
+    def randn_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
         """Normally distributed numbers in the shape, dtype and place of this tensor.
 
         >>> Tensor([1.0, 2.0]).randn_like().shape
@@ -415,7 +412,7 @@ class Sampling(Tensor):
 
     @classmethod
     def randperm(
-        cls, n: int, *, dtype: DType | str | None = None, device: Devices | None = None, **more: Any
+        cls, n: int, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any
     ) -> Tensor:
         """A random order of 0 ... n - 1: the order of as many random keys.
 
@@ -433,11 +430,7 @@ class Sampling(Tensor):
         return cls._created(UOp(Ops.SORT, dtypes.int32, (key,)).cast(wanted), more.get("requires_grad"))
 
 
-def _marked(made: Tensor, requires_grad: bool | None) -> Tensor:
-    return made if requires_grad is None else made.requires_grad_(requires_grad)
-
-
-def _float_dtype(name: str, dtype: DType | str | None) -> DType:
+def _float_dtype(name: str, dtype: DTypeLike) -> DType:
     chosen = default_float() if dtype is None else to_dtype(dtype)
     if not dtypes.is_float(chosen):
         raise TypeError(f"{name} makes floats, not {chosen}")

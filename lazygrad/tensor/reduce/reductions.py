@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...dtype import ConstType, DType, default_int, dtypes, sum_acc_dtype, to_dtype
+from ...dtype import ConstType, default_int, dtypes, sum_acc_dtype, to_dtype
 from ...gradient import filled, reduce_axes
 from ...ir.index import sint
 from ...ir.ops import Ops
@@ -18,7 +18,7 @@ from ...ir.uop import UOp
 from ...shape import movement, prod, resolve_equal, shape_of, shape_text
 from ..creation import counting_dtype, iota, place_dtype
 from ..face import Tensor
-from ..signatures import Axis
+from ..signatures import Axis, DTypeLike
 
 
 class Reductions(Tensor):
@@ -48,7 +48,7 @@ class Reductions(Tensor):
         return self._make(node, self, view=False)  # also where every reduced axis has size 1
 
     def _accumulated(
-        self, op: Ops, axis: Axis, keepdim: bool, dtype: DType | str | None, identity: ConstType
+        self, op: Ops, axis: Axis, keepdim: bool, dtype: DTypeLike, identity: ConstType
     ) -> Tensor:
         if dtype is not None:
             return self.cast(to_dtype(dtype))._reduce(op, axis, keepdim, identity)
@@ -63,46 +63,23 @@ class Reductions(Tensor):
 
     # *** sums and extremes
 
-    def sum(
-        self,
-        axis: Axis = None,
-        keepdim: bool = False,
-        dtype: DType | str | None = None,
-        *,
-        dim: Axis = None,
-        keepdims: bool | None = None,
-    ) -> Tensor:
+    def sum(self, axis: Axis = None, keepdim: bool = False, dtype: DTypeLike = None) -> Tensor:
         """The sum along axes; 0 over no elements.
 
         >>> Tensor([[1, 2], [3, 4]]).sum(0).tolist()
         [4, 6]
         """
-        return self._accumulated(Ops.ADD, _axis(axis, dim), _keep(keepdim, keepdims), dtype, 0)
+        return self._accumulated(Ops.ADD, axis, keepdim, dtype, 0)
 
-    def prod(
-        self,
-        axis: Axis = None,
-        keepdim: bool = False,
-        dtype: DType | str | None = None,
-        *,
-        dim: Axis = None,
-        keepdims: bool | None = None,
-    ) -> Tensor:
+    def prod(self, axis: Axis = None, keepdim: bool = False, dtype: DTypeLike = None) -> Tensor:
         """The product along axes; 1 over no elements.
 
         >>> Tensor([2, 3]).prod().item()
         6
         """
-        return self._accumulated(Ops.MUL, _axis(axis, dim), _keep(keepdim, keepdims), dtype, 1)
+        return self._accumulated(Ops.MUL, axis, keepdim, dtype, 1)
 
-    def max(
-        self,
-        axis: Axis | Tensor = None,
-        keepdim: bool = False,
-        *,
-        dim: Axis = None,
-        keepdims: bool | None = None,
-    ) -> Tensor:
+    def max(self, axis: Axis | Tensor = None, keepdim: bool = False) -> Tensor:
         """The greatest element along axes; NaN wins, equals share the gradient.
 
         With a tensor in the place of the axis it is `maximum`, as in PyTorch.
@@ -112,16 +89,9 @@ class Reductions(Tensor):
         """
         if isinstance(axis, Tensor):
             return self.maximum(axis)
-        return self._reduce(Ops.MAX, _axis(axis, dim), _keep(keepdim, keepdims))
+        return self._reduce(Ops.MAX, axis, keepdim)
 
-    def min(
-        self,
-        axis: Axis | Tensor = None,
-        keepdim: bool = False,
-        *,
-        dim: Axis = None,
-        keepdims: bool | None = None,
-    ) -> Tensor:
+    def min(self, axis: Axis | Tensor = None, keepdim: bool = False) -> Tensor:
         """The least element along axes; NaN wins, equals share the gradient.
 
         With a tensor in the place of the axis it is `minimum`, as in PyTorch.
@@ -131,7 +101,7 @@ class Reductions(Tensor):
         """
         if isinstance(axis, Tensor):
             return self.minimum(axis)
-        return self._reduce(Ops.MIN, _axis(axis, dim), _keep(keepdim, keepdims))
+        return self._reduce(Ops.MIN, axis, keepdim)
 
     def amax(self, dim: Axis = None, keepdim: bool = False) -> Tensor:
         """`max` by PyTorch's name for several axes.
@@ -149,25 +119,21 @@ class Reductions(Tensor):
         """
         return self.min(dim, keepdim)
 
-    def any(
-        self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
-    ) -> Tensor:
+    def any(self, axis: Axis = None, keepdim: bool = False) -> Tensor:
         """Whether one element along axes is other than 0.
 
         >>> Tensor([True, False]).any().item()
         True
         """
-        return self._bool()._reduce(Ops.MAX, _axis(axis, dim), _keep(keepdim, keepdims), False)
+        return self._bool()._reduce(Ops.MAX, axis, keepdim, False)
 
-    def all(
-        self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
-    ) -> Tensor:
+    def all(self, axis: Axis = None, keepdim: bool = False) -> Tensor:
         """Whether all elements along axes are other than 0.
 
         >>> Tensor([True, False]).all().item()
         False
         """
-        return self._bool()._reduce(Ops.MIN, _axis(axis, dim), _keep(keepdim, keepdims), True)
+        return self._bool()._reduce(Ops.MIN, axis, keepdim, True)
 
     def allclose(self, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
         """Whether all elements are close to those of `other` (see `isclose`). Runs now.
@@ -179,26 +145,18 @@ class Reductions(Tensor):
 
     # *** statistics
 
-    def mean(
-        self,
-        axis: Axis = None,
-        keepdim: bool = False,
-        dtype: DType | str | None = None,
-        *,
-        dim: Axis = None,
-        keepdims: bool | None = None,
-    ) -> Tensor:
+    def mean(self, axis: Axis = None, keepdim: bool = False, dtype: DTypeLike = None) -> Tensor:
         """The average along axes, in floats; NaN over no elements.
 
         >>> Tensor([1.0, 2.0]).mean().item()
         1.5
         """
-        axes = self._axes(_axis(axis, dim))
+        axes = self._axes(axis)
         x = self._float() if dtype is None else self.cast(dtype)
         if not dtypes.is_float(x.dtype):
             raise TypeError(f"a mean is a float, not {x.dtype}")
         wide = x.cast(sum_acc_dtype(x.dtype))
-        total = wide._reduce(Ops.ADD, axes, _keep(keepdim, keepdims), 0)
+        total = wide._reduce(Ops.ADD, axes, keepdim, 0)
         return (total / self._count(axes)).cast(x.dtype)
 
     def var(
@@ -207,8 +165,6 @@ class Reductions(Tensor):
         keepdim: bool = False,
         correction: float | None = 1,
         *,
-        dim: Axis = None,
-        keepdims: bool | None = None,
         unbiased: bool | None = None,
     ) -> Tensor:
         """The variance along axes.
@@ -223,11 +179,11 @@ class Reductions(Tensor):
         axis, unbiased = _not_a_truth(axis, unbiased)
         if correction is None or unbiased is not None:
             correction = 0 if unbiased is False else 1
-        axes = self._axes(_axis(axis, dim))
+        axes = self._axes(axis)
         x = self._float()
         wide = x.cast(sum_acc_dtype(x.dtype))
         away = wide - wide.mean(axes, keepdim=True)
-        total = (away * away)._reduce(Ops.ADD, axes, _keep(keepdim, keepdims), 0)
+        total = (away * away)._reduce(Ops.ADD, axes, keepdim, 0)
         count = self._count(axes)
         if isinstance(count, int):
             return (total / max(float(count) - correction, 0.0)).cast(x.dtype)
@@ -240,8 +196,6 @@ class Reductions(Tensor):
         keepdim: bool = False,
         correction: float | None = 1,
         *,
-        dim: Axis = None,
-        keepdims: bool | None = None,
         unbiased: bool | None = None,
     ) -> Tensor:
         """The square root of the variance (`var`, which says what the arguments are).
@@ -249,7 +203,7 @@ class Reductions(Tensor):
         >>> Tensor([1.0, 3.0]).std(correction=0).item()
         1.0
         """
-        return self.var(axis, keepdim, correction, dim=dim, keepdims=keepdims, unbiased=unbiased)._root(2)
+        return self.var(axis, keepdim, correction, unbiased=unbiased)._root(2)
 
     def var_mean(
         self,
@@ -257,7 +211,6 @@ class Reductions(Tensor):
         keepdim: bool = False,
         correction: float | None = 1,
         *,
-        dim: Axis = None,
         unbiased: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The variance and the mean.
@@ -266,8 +219,8 @@ class Reductions(Tensor):
         [2.0, 2.0]
         """
         axis, unbiased = _not_a_truth(axis, unbiased)
-        spread = self.var(axis, keepdim, correction, dim=dim, unbiased=unbiased)
-        return spread, self.mean(axis, keepdim, dim=dim)
+        spread = self.var(axis, keepdim, correction, unbiased=unbiased)
+        return spread, self.mean(axis, keepdim)
 
     def std_mean(
         self,
@@ -275,7 +228,6 @@ class Reductions(Tensor):
         keepdim: bool = False,
         correction: float | None = 1,
         *,
-        dim: Axis = None,
         unbiased: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The standard deviation and the mean.
@@ -284,12 +236,10 @@ class Reductions(Tensor):
         [1.0, 2.0]
         """
         axis, unbiased = _not_a_truth(axis, unbiased)
-        spread = self.std(axis, keepdim, correction, dim=dim, unbiased=unbiased)
-        return spread, self.mean(axis, keepdim, dim=dim)
+        spread = self.std(axis, keepdim, correction, unbiased=unbiased)
+        return spread, self.mean(axis, keepdim)
 
-    def norm(
-        self, p: float | str | None = 2, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None
-    ) -> Tensor:
+    def norm(self, p: float | str | None = 2, axis: Axis = None, keepdim: bool = False) -> Tensor:
         """The p-norm of the elements along axes: (Σ|x|^p)^(1/p).
 
         `inf` is the greatest, 0 counts what is not 0, "nuc" is that of matrices (`matrix_norm`).
@@ -297,31 +247,30 @@ class Reductions(Tensor):
         >>> Tensor([3.0, 4.0]).norm().item()
         5.0
         """
-        axes = _axis(axis, dim)
         x = self._float()
         wide = x.cast(sum_acc_dtype(x.dtype))
         if wide is not x:  # squares leave the numbers of float16 from 256 on
-            return wide.norm(p, axes, keepdim).cast(x.dtype)
+            return wide.norm(p, axis, keepdim).cast(x.dtype)
         if p == "nuc":
             matrices: Any = self
-            return matrices.matrix_norm(p, (-2, -1) if axes is None else axes, keepdim)  # type: ignore[no-any-return]
+            return matrices.matrix_norm(p, (-2, -1) if axis is None else axis, keepdim)  # type: ignore[no-any-return]
         if p in ("fro", 2, None):
-            return (x * x).sum(axes, keepdim)._root(2)
+            return (x * x).sum(axis, keepdim)._root(2)
         if isinstance(p, str):
             raise ValueError(f"norm takes a number, 'fro' or 'nuc', not {p!r}")
         if p == math.inf:
-            return x.abs().max(axes, keepdim)
+            return x.abs().max(axis, keepdim)
         if p == -math.inf:
-            return x.abs().min(axes, keepdim)
+            return x.abs().min(axis, keepdim)
         if p == 0:
-            return (x != 0).cast(x.dtype).sum(axes, keepdim)
+            return (x != 0).cast(x.dtype).sum(axis, keepdim)
         if p == 1:
-            return x.abs().sum(axes, keepdim)
+            return x.abs().sum(axis, keepdim)
         if p < 0:
-            return x.abs().pow(p).sum(axes, keepdim).pow(1.0 / p)
+            return x.abs().pow(p).sum(axis, keepdim).pow(1.0 / p)
         zero = x == 0  # where the slope of a small power is infinite
         power = zero.where(0.0, zero.where(1.0, x).abs().pow(p))
-        return power.sum(axes, keepdim)._root(p)
+        return power.sum(axis, keepdim)._root(p)
 
     def _root(self, p: float) -> Tensor:
         """The p-th root of sums that are not negative; its slope at 0 is 0."""
@@ -331,14 +280,7 @@ class Reductions(Tensor):
 
     # *** where the extremes are
 
-    def argmax(
-        self,
-        axis: int | None = None,
-        keepdim: bool = False,
-        *,
-        dim: int | None = None,
-        keepdims: bool | None = None,
-    ) -> Tensor:
+    def argmax(self, axis: int | None = None, keepdim: bool = False) -> Tensor:
         """The place of the greatest element along an axis (of the flattened tensor): the first of equals.
 
         NaN wins.
@@ -346,16 +288,9 @@ class Reductions(Tensor):
         >>> Tensor([1, 5, 5]).argmax().item()
         1
         """
-        return self._place_of(Ops.MAX, axis if dim is None else dim, _keep(keepdim, keepdims))
+        return self._place_of(Ops.MAX, axis, keepdim)
 
-    def argmin(
-        self,
-        axis: int | None = None,
-        keepdim: bool = False,
-        *,
-        dim: int | None = None,
-        keepdims: bool | None = None,
-    ) -> Tensor:
+    def argmin(self, axis: int | None = None, keepdim: bool = False) -> Tensor:
         """The place of the least element along an axis (of the flattened tensor): the first of equals.
 
         NaN wins.
@@ -363,7 +298,7 @@ class Reductions(Tensor):
         >>> Tensor([4, 1, 1]).argmin().item()
         1
         """
-        return self._place_of(Ops.MIN, axis if dim is None else dim, _keep(keepdim, keepdims))
+        return self._place_of(Ops.MIN, axis, keepdim)
 
     def _place_of(self, op: Ops, axis: int | None, keepdim: bool) -> Tensor:
         if axis is None:
@@ -395,71 +330,55 @@ class Reductions(Tensor):
             return x.sum(axis, keepdim=True)
         return x.max(axis, keepdim=True)
 
-    def softmax(self, axis: int = -1, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
+    def softmax(self, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
         """e^x divided by the sum of e^x along an axis.
 
         >>> Tensor([0.0, 0.0]).softmax().tolist()
         [0.5, 0.5]
         """
-        place = axis if dim is None else dim
         x = self._float() if dtype is None else self.cast(dtype)
-        e = (x - x._shift(place)).exp()
-        return e / e.sum(place, keepdim=True)
+        e = (x - x._shift(axis)).exp()
+        return e / e.sum(axis, keepdim=True)
 
-    def softmin(self, axis: int = -1, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
+    def softmin(self, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
         """The softmax of -x.
 
         >>> Tensor([0.0, 0.0]).softmin().tolist()
         [0.5, 0.5]
         """
-        return (-self._float()).softmax(axis, dtype, dim=dim)
+        return (-self._float()).softmax(axis, dtype)
 
-    def log_softmax(
-        self, axis: int = -1, dtype: DType | str | None = None, *, dim: int | None = None
-    ) -> Tensor:
+    def log_softmax(self, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
         """The logarithm of the softmax, without overflow.
 
         >>> Tensor([0.0]).log_softmax().tolist()
         [0.0]
         """
-        place = axis if dim is None else dim
         x = self._float() if dtype is None else self.cast(dtype)
-        shifted = x - x._shift(place)
-        return shifted - shifted.exp().sum(place, keepdim=True).log()
+        shifted = x - x._shift(axis)
+        return shifted - shifted.exp().sum(axis, keepdim=True).log()
 
-    def logsumexp(
-        self, axis: Axis = None, keepdim: bool = False, *, dim: Axis = None, keepdims: bool | None = None
-    ) -> Tensor:
+    def logsumexp(self, axis: Axis = None, keepdim: bool = False) -> Tensor:
         """log(Σe^x) along axes, without overflow.
 
         >>> Tensor([0.0, -math.inf]).logsumexp().item()
         0.0
         """
-        axes = self._axes(_axis(axis, dim))
+        axes = self._axes(axis)
         x = self._float()
         if any(resolve_equal(x.shape[i], 0) for i in axes):  # log 0
-            return x.sum(axes, _keep(keepdim, keepdims)) - math.inf
+            return x.sum(axes, keepdim) - math.inf
         greatest = x._shift(axes)
         finite = greatest.isfinite().where(greatest, 0.0)  # -inf - -inf would be NaN
         total = (x - finite).exp().sum(axes, keepdim=True).log() + finite
-        if _keep(keepdim, keepdims):
+        if keepdim:
             return total
         return total.reshape(tuple(size for i, size in enumerate(self.shape) if i not in axes))
-
-
-def _axis(axis: Any, dim: Any) -> Any:
-    if axis is not None and dim is not None:
-        raise TypeError("give axis or dim, which are the same, not both")
-    return axis if dim is None else dim
 
 
 def _not_a_truth(axis: Any, unbiased: bool | None) -> tuple[Any, bool | None]:
     """(axis, unbiased), where True or False in the place of the axis says whether it is unbiased."""
     return (None, axis) if isinstance(axis, bool) else (axis, unbiased)
-
-
-def _keep(keepdim: bool, keepdims: bool | None) -> bool:
-    return keepdim if keepdims is None else keepdims
 
 
 def _first_of_nothing(node: UOp, axes: tuple[int, ...]) -> UOp:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
-from ...dtype import DType, default_int, dtypes, sum_acc_dtype, to_dtype
+from ...dtype import default_int, dtypes, sum_acc_dtype, to_dtype
 from ...gradient import scan, scan_winner
 from ...ir.ops import Ops
 from ...shape import prod, resolve_equal
 from ..creation import counting_dtype, iota, place_dtype
 from ..face import Tensor
+from ..signatures import DTypeLike
 
 
 class Running(Tensor):
@@ -21,7 +22,7 @@ class Running(Tensor):
         node = scan(self.uop, op, place[0]) if place else self.uop
         return self._make(node, self, view=False)
 
-    def _accumulated_along(self, op: Ops, axis: int, dtype: DType | str | None) -> Tensor:
+    def _accumulated_along(self, op: Ops, axis: int, dtype: DTypeLike) -> Tensor:
         if dtype is not None:
             return self.cast(to_dtype(dtype))._running(op, axis)
         wide = sum_acc_dtype(self.dtype)
@@ -30,23 +31,23 @@ class Running(Tensor):
         result = self.cast(wide)._running(op, axis)
         return result.cast(self.dtype) if dtypes.is_float(self.dtype) else result
 
-    def cumsum(self, axis: int = 0, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
+    def cumsum(self, axis: int = 0, dtype: DTypeLike = None) -> Tensor:
         """The running sum along an axis.
 
         >>> Tensor([1, 2, 3]).cumsum().tolist()
         [1, 3, 6]
         """
-        return self._accumulated_along(Ops.ADD, axis if dim is None else dim, dtype)
+        return self._accumulated_along(Ops.ADD, axis, dtype)
 
-    def cumprod(self, axis: int = 0, dtype: DType | str | None = None, *, dim: int | None = None) -> Tensor:
+    def cumprod(self, axis: int = 0, dtype: DTypeLike = None) -> Tensor:
         """The running product along an axis.
 
         >>> Tensor([1, 2, 3]).cumprod().tolist()
         [1, 2, 6]
         """
-        return self._accumulated_along(Ops.MUL, axis if dim is None else dim, dtype)
+        return self._accumulated_along(Ops.MUL, axis, dtype)
 
-    def cummax(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    def cummax(self, axis: int = 0) -> Tensor:
         """The running maximum along an axis: NaN wins, the last of equals takes the gradient.
 
         `cummax_indices` says where each was.
@@ -54,9 +55,9 @@ class Running(Tensor):
         >>> Tensor([1, 3, 2]).cummax().tolist()
         [1, 3, 3]
         """
-        return self._running(Ops.MAX, axis if dim is None else dim)
+        return self._running(Ops.MAX, axis)
 
-    def cummin(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    def cummin(self, axis: int = 0) -> Tensor:
         """The running minimum along an axis: NaN wins, the last of equals takes the gradient.
 
         `cummin_indices` says where each was.
@@ -64,23 +65,23 @@ class Running(Tensor):
         >>> Tensor([3, 1, 2]).cummin().tolist()
         [3, 1, 1]
         """
-        return self._running(Ops.MIN, axis if dim is None else dim)
+        return self._running(Ops.MIN, axis)
 
-    def cummax_indices(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    def cummax_indices(self, axis: int = 0) -> Tensor:
         """Where the running maximum along an axis was: the last of equals, the last NaN.
 
         >>> Tensor([1, 3, 2]).cummax_indices().tolist()
         [0, 1, 1]
         """
-        return self._winner(Ops.MAX, axis if dim is None else dim)
+        return self._winner(Ops.MAX, axis)
 
-    def cummin_indices(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    def cummin_indices(self, axis: int = 0) -> Tensor:
         """Where the running minimum along an axis was: the last of equals, the last NaN.
 
         >>> Tensor([3, 1, 2]).cummin_indices().tolist()
         [0, 1, 1]
         """
-        return self._winner(Ops.MIN, axis if dim is None else dim)
+        return self._winner(Ops.MIN, axis)
 
     def _winner(self, op: Ops, axis: int) -> Tensor:
         place = self._axes(axis)
@@ -91,7 +92,7 @@ class Running(Tensor):
         counter = counter.reshape((-1,) + (1,) * (self.ndim - place[0] - 1)).expand(self.shape)
         return self._make(scan_winner(scan(self.detach().uop, op, place[0]), counter.uop))
 
-    def logcumsumexp(self, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    def logcumsumexp(self, axis: int = 0) -> Tensor:
         """log of the running sum of e^x along an axis, without overflow.
 
         What was summed shrinks by e^(old maximum - new maximum) where the running maximum grows.
@@ -99,7 +100,7 @@ class Running(Tensor):
         >>> Tensor([0.0, -math.inf]).logcumsumexp().tolist()
         [0.0, 0.0]
         """
-        axes = self._axes(axis if dim is None else dim)
+        axes = self._axes(axis)
         x = self._float()
         if not axes or resolve_equal(self.shape[axes[0]], 0):
             return x

@@ -232,14 +232,6 @@ class Statistics(Tensor):
         """
         return self._trapezoids(x, dx, dim).sum(dim)
 
-    def trapz(self, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-        """`trapezoid` by its older name.
-
-        >>> Tensor([1.0, 3.0]).trapz().item()
-        2.0
-        """
-        return self.trapezoid(x, dx=dx, dim=dim)
-
     def cumulative_trapezoid(self, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
         """The running area below points along an axis.
 

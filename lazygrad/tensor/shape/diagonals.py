@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...device import Devices
@@ -52,9 +53,7 @@ class Diagonals(Tensor):
         >>> Tensor.tril_indices(2, 2).tolist()
         [[0, 1, 1], [0, 0, 1]]
         """
-        _check_sizes("tril_indices", row, col)
-        found = [(i, j) for i in range(row) for j in range(col) if j <= i + offset]
-        return cls._places(found, device)
+        return cls._places("tril_indices", row, col, device, lambda i, j: j <= i + offset)
 
     @classmethod
     def triu_indices(cls, row: int, col: int, offset: int = 0, *, device: Devices | None = None) -> Tensor:
@@ -63,19 +62,17 @@ class Diagonals(Tensor):
         >>> Tensor.triu_indices(2, 2).tolist()
         [[0, 0, 1], [0, 1, 1]]
         """
-        _check_sizes("triu_indices", row, col)
-        found = [(i, j) for i in range(row) for j in range(col) if j >= i + offset]
-        return cls._places(found, device)
+        return cls._places("triu_indices", row, col, device, lambda i, j: j >= i + offset)
 
     @classmethod
-    def _places(cls, found: list[tuple[int, int]], device: Devices | None) -> Tensor:
+    def _places(
+        cls, name: str, row: int, col: int, device: Devices | None, wanted: Callable[[int, int], bool]
+    ) -> Tensor:
+        at_most(name, "places of a matrix", row * col, MOST_PLACES)
+        if row < 0 or col < 0:
+            raise ValueError(f"{name} needs sizes that are not negative, not {row!r} and {col!r}")
+        found = [(i, j) for i in range(row) for j in range(col) if wanted(i, j)]
         if not found:
             return cls.zeros(2, 0, dtype=default_int(), device=device)
         made: Any = cls([[i for i, _ in found], [j for _, j in found]], device=device, dtype=default_int())
         return made  # type: ignore[no-any-return]
-
-
-def _check_sizes(name: str, row: int, col: int) -> None:
-    at_most(name, "places of a matrix", row * col, MOST_PLACES)
-    if row < 0 or col < 0:
-        raise ValueError(f"{name} needs sizes that are not negative, not {row!r} and {col!r}")

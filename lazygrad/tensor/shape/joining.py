@@ -37,7 +37,7 @@ class Joining(Tensor):
         dtype = least_upper_dtype(*[t.dtype for t in tensors])
         return [t.cast(dtype) for t in tensors]
 
-    def cat(self, *args: Any, dim: int = 0, axis: int | None = None) -> Tensor:
+    def cat(self, *args: Any, dim: int = 0) -> Tensor:
         """Tensors joined along an axis that exists.
 
         `a.cat(b, c, dim=0)` or `Tensor.cat(a, b, c)`, also of a list.
@@ -58,7 +58,7 @@ class Joining(Tensor):
         rank = len(shapes[0])
         if rank == 0:
             raise ValueError("cat needs tensors with at least one axis; stack joins 0-d tensors")
-        place = checked_axis(dim if axis is None else axis, rank, shapes[0])
+        place = checked_axis(dim, rank, shapes[0])
         for shape in shapes:
             same = len(shape) == rank and all(
                 i == place or resolve_equal(a, b)
@@ -69,7 +69,7 @@ class Joining(Tensor):
                 raise ValueError(f"cat along axis {place} needs equal sizes on all other axes, not {texts}")
         return _joined_nodes(tensors, [t.uop for t in tensors], place)
 
-    def stack(self, *args: Any, dim: int = 0, axis: int | None = None) -> Tensor:
+    def stack(self, *args: Any, dim: int = 0) -> Tensor:
         """Tensors of one shape joined along a new axis.
 
         `a.stack(b, dim=0)` or `Tensor.stack(a, b)`, also of a list.
@@ -86,7 +86,7 @@ class Joining(Tensor):
                 raise ValueError(
                     f"stack needs equal shapes, not {shape_text(shape)} and {shape_text(t.shape)}"
                 )
-        place = checked_axis(dim if axis is None else axis, len(shape) + 1, (*shape, len(tensors)))
+        place = checked_axis(dim, len(shape) + 1, (*shape, len(tensors)))
         unit = shape[:place] + (1,) + shape[place:]
         return _joined_nodes(tensors, [movement.reshape(t.uop, unit) for t in tensors], place)
 

@@ -66,26 +66,10 @@ class Movement(Tensor):
             new = tuple(self.shape[i] if size is None else size for i, size in enumerate(new))
         return self._unary(movement.reshape(self.uop, movement.resolve_minus_one(self.shape, new)))
 
-    def view(self, *shape: Any) -> Tensor:
-        """`reshape` by PyTorch's other name.
-
-        >>> Tensor([1, 2]).view(2, 1).tolist()
-        [[1], [2]]
-        """
-        return self.reshape(*shape)
-
     def reshape_as(self, other: Tensor) -> Tensor:
         """This tensor in the shape of another.
 
         >>> Tensor([1, 2]).reshape_as(Tensor([[0], [0]])).tolist()
-        [[1], [2]]
-        """
-        return self.reshape(other.shape)
-
-    def view_as(self, other: Tensor) -> Tensor:
-        """This tensor in the shape of another.
-
-        >>> Tensor([1, 2]).view_as(Tensor([[0], [0]])).tolist()
         [[1], [2]]
         """
         return self.reshape(other.shape)
@@ -103,14 +87,6 @@ class Movement(Tensor):
             raise ValueError(f"flatten needs start_dim <= end_dim, not {start_dim} and {end_dim}")
         return self.reshape(self.shape[:start] + (prod(self.shape[start : end + 1]),) + self.shape[end + 1 :])
 
-    def ravel(self) -> Tensor:
-        """All elements in one axis.
-
-        >>> Tensor([[1, 2], [3, 4]]).ravel().tolist()
-        [1, 2, 3, 4]
-        """
-        return self.flatten()
-
     def unflatten(self, dim: int, sizes: Sequence[sint]) -> Tensor:
         """One axis becomes several, of these sizes (one may be -1).
 
@@ -121,13 +97,13 @@ class Movement(Tensor):
         inner = movement.resolve_minus_one((self.shape[axis],), tuple(sizes))
         return self.reshape(self.shape[:axis] + inner + self.shape[axis + 1 :])
 
-    def squeeze(self, dim: Axis = None, *, axis: Axis = None) -> Tensor:
+    def squeeze(self, dim: Axis = None) -> Tensor:
         """Without the axes of size 1: all of them, or those named (others that are named stay).
 
         >>> Tensor.zeros(1, 2, 1).squeeze().shape
         (2,)
         """
-        named = self._axes(dim if axis is None else axis)
+        named = self._axes(dim)
         return self.reshape(
             tuple(s for i, s in enumerate(self.shape) if i not in named or not resolve_equal(s, 1))
         )
@@ -173,14 +149,6 @@ class Movement(Tensor):
         """
         return self.transpose(axis0, axis1)
 
-    def swapdims(self, dim0: int, dim1: int) -> Tensor:
-        """Two axes exchanged.
-
-        >>> Tensor.zeros(2, 3).swapdims(0, 1).shape
-        (3, 2)
-        """
-        return self.transpose(dim0, dim1)
-
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
         """The axes `source` at the places `destination`; the others keep their order.
 
@@ -193,14 +161,6 @@ class Movement(Tensor):
         rest = iter(a for a in range(self.ndim) if a not in moved)
         at = dict(zip(places, moved, strict=True))
         return self.permute([at[i] if i in at else next(rest) for i in range(self.ndim)])
-
-    def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-        """`movedim` by numpy's name.
-
-        >>> Tensor.zeros(2, 3, 4).moveaxis(0, -1).shape
-        (3, 4, 2)
-        """
-        return self.movedim(source, destination)
 
     @property
     def T(self) -> Tensor:
@@ -289,14 +249,6 @@ class Movement(Tensor):
         """
         return self.shape == other.shape
 
-    def broadcast_to(self, *shape: Any) -> Tensor:
-        """`expand` by numpy's name.
-
-        >>> Tensor([1, 2]).broadcast_to(2, 2).tolist()
-        [[1, 2], [1, 2]]
-        """
-        return self.expand(*shape)
-
     def repeat(self, *repeats: Any) -> Tensor:
         """The whole tensor tiled: `repeats[i]` times along axis i (new axes stand in front).
 
@@ -314,7 +266,7 @@ class Movement(Tensor):
         return (
             self.reshape(single)
             .expand(tiled)
-            .reshape(tuple(_mul(r, s) for r, s in zip(times, shape, strict=True)))
+            .reshape(tuple(prod(pair) for pair in zip(times, shape, strict=True)))
         )
 
     def tile(self, *repeats: Any) -> Tensor:
@@ -479,7 +431,3 @@ class Movement(Tensor):
         x = movement.pad(movement.reshape(x, (*lead, size * size)), [(0, 0)] * len(lead) + [(0, size)])
         x = movement.shrink(movement.reshape(x, (*lead, size, size + 1)), [*kept, (0, size), (0, 1)])
         return self._unary(movement.reshape(x, (*lead, size)))
-
-
-def _mul(a: Any, b: Any) -> Any:
-    return prod((a, b))

@@ -12,6 +12,7 @@ from ...ir.index import sint
 from ...ir.uop import UOp
 from ...shape import movement, shape_of, shape_text
 from ..face import Tensor
+from ..indexing.addresses import part
 from ..sources import check_fits, real_number
 
 
@@ -156,24 +157,19 @@ def _windows(x: UOp, axis: int, k: int, n: int, s: int, d: int) -> UOp:
     before, after = shape_of(x)[:axis], shape_of(x)[axis + 1 :]
     if k == 1 or (s == k and d == 1):  # windows that do not overlap are a plain split
         if places * s <= n:
-            x = _part(x, axis, 0, places * s)
+            x = part(x, axis, 0, places * s)
         else:
             missing = places * s - n
             x = movement.pad(x, [(0, missing if i == axis else 0) for i in range(len(shape_of(x)))])
-        return _part(movement.reshape(x, before + (places, s) + after), axis + 1, 0, k)
+        return part(movement.reshape(x, before + (places, s) + after), axis + 1, 0, k)
     f = max(1, -(-(places * s - d) // n))
     row = n * f + d
     times = -(-k * row // n)
     x = movement.expand(movement.reshape(x, before + (1, n) + after), before + (times, n) + after)
-    x = _part(movement.reshape(x, before + (times * n,) + after), axis, 0, k * row)
-    x = _part(movement.reshape(x, before + (k, row) + after), axis + 1, 0, places * s)
-    x = _part(movement.reshape(x, before + (k, places, s) + after), axis + 2, 0, 1)
+    x = part(movement.reshape(x, before + (times * n,) + after), axis, 0, k * row)
+    x = part(movement.reshape(x, before + (k, row) + after), axis + 1, 0, places * s)
+    x = part(movement.reshape(x, before + (k, places, s) + after), axis + 2, 0, 1)
     x = movement.reshape(x, before + (k, places) + after)
     order = list(range(len(shape_of(x))))
     order[axis], order[axis + 1] = axis + 1, axis
     return movement.permute(x, order)
-
-
-def _part(x: UOp, axis: int, begin: int, end: int) -> UOp:
-    """The part [begin, end) of one axis."""
-    return movement.shrink(x, [(begin, end) if i == axis else (0, s) for i, s in enumerate(shape_of(x))])

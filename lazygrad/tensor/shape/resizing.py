@@ -148,20 +148,6 @@ class Resizing(Tensor):
             return sizes, tuple(n / new for n, new in zip(old, sizes, strict=True))
         return sizes, tuple(1.0 / v for v in values)
 
-    def upsample(
-        self,
-        size: int | Sequence[int] | None = None,
-        scale_factor: float | Sequence[float] | None = None,
-        mode: str = "nearest",
-        **more: Any,
-    ) -> Tensor:
-        """`interpolate` by its older name.
-
-        >>> Tensor([[[1.0, 3.0]]]).upsample(scale_factor=2).tolist()
-        [[[1.0, 1.0, 3.0, 3.0]]]
-        """
-        return self.interpolate(size, scale_factor, mode, **more)
-
     # *** sampling
 
     @classmethod

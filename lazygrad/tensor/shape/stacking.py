@@ -69,14 +69,6 @@ class Stacking(Tensor):
         tensors: list[Any] = [t.atleast_2d() for t in Tensor._joined(self, args, "vstack")]
         return tensors[0].cat(*tensors[1:], dim=0)  # type: ignore[no-any-return]
 
-    def row_stack(self, *args: Any) -> Tensor:
-        """`vstack` by its other name.
-
-        >>> Tensor.row_stack(Tensor([1, 2]), Tensor([3, 4])).shape
-        (2, 2)
-        """
-        return Stacking.vstack(self, *args)
-
     def dstack(self, *args: Any) -> Tensor:
         """Tensors behind each other, along the third axis.
 

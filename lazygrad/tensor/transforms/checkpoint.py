@@ -17,6 +17,7 @@ from ..backward import Places
 from ..computing import live_tensors
 from ..face import Tensor
 from ..modes import enable_grad, mode
+from .function import outputs_of
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -47,11 +48,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         raise TypeError("checkpoint: no argument is a Tensor")
     with enable_grad():
         result = function(*given, **options)
-    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
-    for output in outputs:
-        if not isinstance(output, Tensor):
-            raise TypeError(f"checkpoint: the function gives a Tensor or several, not {output!r}")
-    made = [_kept(output, begins) for output in outputs]
+    made = [_kept(output, begins) for output in outputs_of(result, "checkpoint")]
     return type(result)(made) if isinstance(result, (tuple, list)) else made[0]
 
 

@@ -21,7 +21,7 @@ from ..modes import Examples, enable_grad, mode
 from ..places import devices_text, meeting
 from ..storage import base_of, versions_of
 from .batching import batched
-from .function import Function
+from .function import Function, outputs_of
 
 Function_ = Callable[..., Any]
 
@@ -49,14 +49,6 @@ def _argument(x: Any, name: str, number: int) -> Tensor:
         x = inner
     made: Tensor = _Same.apply(x)
     return made
-
-
-def _outputs(result: Any, name: str) -> list[Tensor]:
-    found = list(result) if isinstance(result, (tuple, list)) else [result]
-    for output in found:
-        if not isinstance(output, Tensor):
-            raise TypeError(f"{name}: the function gives a Tensor or several, not {output!r}")
-    return found
 
 
 def _pulled(outputs: Sequence[Tensor], seeds: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
@@ -106,7 +98,7 @@ def value_and_grad(function: Function_, argnums: int | Sequence[int] = 0, has_au
         with enable_grad():
             result, xs = _called(function, args, _numbers(argnums, args, "grad"), "grad")
             value, aux = result if has_aux else (result, None)
-            (output,) = _outputs(value, "grad")
+            (output,) = outputs_of(value, "grad")
             if output.numel() != 1:
                 raise ValueError(
                     f"grad: the function gives one number, not shape {shape_text(output.shape)} "
@@ -149,7 +141,7 @@ def vjp(function: Function_, *primals: Tensor) -> tuple[Any, Function_]:
     [6.0, 80.0]
     """
     result, xs = _called(function, primals, range(len(primals)), "vjp")
-    outputs = _outputs(result, "vjp")
+    outputs = outputs_of(result, "vjp")
 
     def pull(*cotangents: Tensor) -> tuple[Tensor, ...]:
         if len(cotangents) == 1 and isinstance(cotangents[0], (tuple, list)):
@@ -192,7 +184,7 @@ def jvp(function: Function_, primals: Sequence[Tensor], tangents: Sequence[Tenso
         raise TypeError("jvp takes a tuple of arguments and one of tangents")
     result, xs = _called(function, primals, range(len(primals)), "jvp")
     _check_alike(primals, tangents, "jvp", "argument")
-    outputs = _outputs(result, "jvp")
+    outputs = outputs_of(result, "jvp")
     moved = []
     with enable_grad():
         for output in outputs:
@@ -283,7 +275,7 @@ def vmap(
             result = function(*given)
         finally:
             mode.examples = outer
-        outputs = _outputs(result, "vmap")
+        outputs = outputs_of(result, "vmap")
         stand_ins = [one.uop for one in made]
         for drawn in level.numbers.values():
             examples[drawn] = UOp(Ops.IOTA, drawn.dtype, (), size)
@@ -328,7 +320,7 @@ def jacobian(function: Function_, argnums: int | Sequence[int] = 0) -> Function_
         with enable_grad():
             result, xs = _called(function, args, _numbers(argnums, args, "jacobian"), "jacobian")
             answers = []
-            for output in _outputs(result, "jacobian"):
+            for output in outputs_of(result, "jacobian"):
                 count = prod(output.shape)
                 if not isinstance(count, int):
                     raise NotImplementedError(f"jacobian of symbolic size, {shape_text(output.shape)}")
@@ -395,7 +387,7 @@ def gradcheck(
                 moved.reshape(-1)[place] += sign * eps
                 again = list(given)
                 again[i] = type(given[i])(moved, device=given[i].device)
-                sides.append([o.numpy() for o in _outputs(function(*again), "gradcheck")])
+                sides.append([o.numpy() for o in outputs_of(function(*again), "gradcheck")])
             for number, (high, low) in enumerate(zip(*sides, strict=True)):
                 slope = (high - low) / (2 * eps)
                 line = exact[number][at].reshape((*slope.shape, -1))[..., place]

@@ -107,6 +107,15 @@ def _method(cls: type[Function], name: str) -> Callable[..., Any]:
     return method
 
 
+def outputs_of(result: Any, name: str) -> list[Tensor]:
+    """What a user's function gave, a tensor or several, as a list; TypeError where it is another thing."""
+    found = list(result) if isinstance(result, (tuple, list)) else [result]
+    for output in found:
+        if not isinstance(output, Tensor):
+            raise TypeError(f"{name}: the function gives a Tensor or several, not {output!r}")
+    return found
+
+
 def _value_of(tensor: Tensor) -> Tensor:
     """What forward gets for an argument: its value, of which writes to the tensor later change nothing."""
     made: Any = object.__new__(type(tensor))

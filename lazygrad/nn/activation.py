@@ -6,11 +6,9 @@ in stays as it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..tensor import Tensor
 from . import functional
-from .function_layer import FunctionOfOne
+from .function_layer import FunctionOfOne, InPlace
 from .parameters import parameter
 
 
@@ -31,8 +29,7 @@ class PReLU:
         return x.prelu(self.weight)
 
 
-@dataclass(eq=False)
-class ReLU(FunctionOfOne):
+class ReLU(InPlace):
     """max(x, 0).
 
     >>> nn.ReLU()(Tensor([-1.0, 2.0])).tolist()
@@ -41,11 +38,8 @@ class ReLU(FunctionOfOne):
 
     function = Tensor.relu
 
-    inplace: bool = False
 
-
-@dataclass(eq=False)
-class ReLU6(FunctionOfOne):
+class ReLU6(InPlace):
     """min(max(x, 0), 6).
 
     >>> nn.ReLU6()(Tensor([-1.0, 9.0])).tolist()
@@ -53,8 +47,6 @@ class ReLU6(FunctionOfOne):
     """
 
     function = Tensor.relu6
-
-    inplace: bool = False
 
 
 class Sigmoid(FunctionOfOne):
@@ -67,8 +59,7 @@ class Sigmoid(FunctionOfOne):
     function = Tensor.sigmoid
 
 
-@dataclass(eq=False)
-class Hardsigmoid(FunctionOfOne):
+class Hardsigmoid(InPlace):
     """min(max(x/6 + 1/2, 0), 1).
 
     >>> nn.Hardsigmoid()(Tensor([0.0])).tolist()
@@ -76,8 +67,6 @@ class Hardsigmoid(FunctionOfOne):
     """
 
     function = Tensor.hardsigmoid
-
-    inplace: bool = False
 
 
 class LogSigmoid(FunctionOfOne):
@@ -100,7 +89,6 @@ class Tanh(FunctionOfOne):
     function = Tensor.tanh
 
 
-@dataclass(eq=False)
 class Hardtanh(FunctionOfOne):
     """Limited to [min_val, max_val].
 
@@ -125,8 +113,7 @@ class Tanhshrink(FunctionOfOne):
     function = Tensor.tanhshrink
 
 
-@dataclass(eq=False)
-class Hardswish(FunctionOfOne):
+class Hardswish(InPlace):
     """x · hardsigmoid(x).
 
     >>> nn.Hardswish()(Tensor([0.0, 4.0])).tolist()
@@ -135,11 +122,8 @@ class Hardswish(FunctionOfOne):
 
     function = Tensor.hardswish
 
-    inplace: bool = False
 
-
-@dataclass(eq=False)
-class SiLU(FunctionOfOne):
+class SiLU(InPlace):
     """x · sigmoid(x).
 
     >>> nn.SiLU()(Tensor([0.0])).tolist()
@@ -148,11 +132,8 @@ class SiLU(FunctionOfOne):
 
     function = Tensor.silu
 
-    inplace: bool = False
 
-
-@dataclass(eq=False)
-class Mish(FunctionOfOne):
+class Mish(InPlace):
     """x · tanh(softplus(x)).
 
     >>> nn.Mish()(Tensor([0.0])).tolist()
@@ -161,10 +142,7 @@ class Mish(FunctionOfOne):
 
     function = Tensor.mish
 
-    inplace: bool = False
 
-
-@dataclass(eq=False)
 class GELU(FunctionOfOne):
     """x · Φ(x), exactly or by tanh.
 
@@ -177,7 +155,6 @@ class GELU(FunctionOfOne):
     approximate: str = "none"
 
 
-@dataclass(eq=False)
 class ELU(FunctionOfOne):
     """x, and alpha·(e^x - 1) where x is negative.
 
@@ -191,7 +168,6 @@ class ELU(FunctionOfOne):
     inplace: bool = False
 
 
-@dataclass(eq=False)
 class CELU(FunctionOfOne):
     """x, and alpha·(e^(x/alpha) - 1) where x is negative.
 
@@ -205,8 +181,7 @@ class CELU(FunctionOfOne):
     inplace: bool = False
 
 
-@dataclass(eq=False)
-class SELU(FunctionOfOne):
+class SELU(InPlace):
     """The scaled elu of self-normalizing networks.
 
     >>> nn.SELU()(Tensor([0.0])).tolist()
@@ -215,10 +190,7 @@ class SELU(FunctionOfOne):
 
     function = Tensor.selu
 
-    inplace: bool = False
 
-
-@dataclass(eq=False)
 class LeakyReLU(FunctionOfOne):
     """x, and negative_slope·x where x is negative.
 
@@ -232,7 +204,6 @@ class LeakyReLU(FunctionOfOne):
     inplace: bool = False
 
 
-@dataclass(eq=False)
 class RReLU(FunctionOfOne):
     """x, and a·x where x is negative: a is random in training.
 
@@ -247,7 +218,6 @@ class RReLU(FunctionOfOne):
     inplace: bool = False
 
 
-@dataclass(eq=False)
 class GLU(FunctionOfOne):
     """The first half of an axis, times the sigmoid of the second.
 
@@ -260,7 +230,6 @@ class GLU(FunctionOfOne):
     dim: int = -1
 
 
-@dataclass(eq=False)
 class Hardshrink(FunctionOfOne):
     """0 within [-lambd, lambd], x elsewhere.
 
@@ -273,7 +242,6 @@ class Hardshrink(FunctionOfOne):
     lambd: float = 0.5
 
 
-@dataclass(eq=False)
 class Softshrink(FunctionOfOne):
     """x moved towards 0 by `lambd`.
 
@@ -286,7 +254,6 @@ class Softshrink(FunctionOfOne):
     lambd: float = 0.5
 
 
-@dataclass(eq=False)
 class Threshold(FunctionOfOne):
     """x where it is greater than `threshold`, `value` elsewhere.
 
@@ -301,7 +268,6 @@ class Threshold(FunctionOfOne):
     inplace: bool = False
 
 
-@dataclass(eq=False)
 class Softplus(FunctionOfOne):
     """log(1 + e^(beta·x)) / beta, and x itself where beta·x is above the threshold.
 
@@ -325,7 +291,6 @@ class Softsign(FunctionOfOne):
     function = Tensor.softsign
 
 
-@dataclass(eq=False)
 class Softmax(FunctionOfOne):
     """e^x divided by the sum of e^x along an axis.
 
@@ -338,7 +303,6 @@ class Softmax(FunctionOfOne):
     dim: int = -1
 
 
-@dataclass(eq=False)
 class Softmin(FunctionOfOne):
     """The softmax of -x.
 
@@ -351,7 +315,6 @@ class Softmin(FunctionOfOne):
     dim: int = -1
 
 
-@dataclass(eq=False)
 class LogSoftmax(FunctionOfOne):
     """The logarithm of the softmax.
 

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..tensor import Tensor
+from .axes import OverAxes
 from .function_layer import FunctionOfOne
 from .parameters import probability
 
 
-@dataclass(eq=False)
 class _Dropout(FunctionOfOne):
     p: float = 0.5
     inplace: bool = False
@@ -31,33 +29,23 @@ class Dropout(_Dropout):
     function = Tensor.dropout
 
 
-class Dropout1d(_Dropout):
+class _ChannelDropout(OverAxes, _Dropout):
     """`Dropout` of whole channels.
 
-    >>> nn.Dropout1d()(Tensor.ones(2, 3, 1)).sum().item()
+    >>> nn.Dropout{n}d()(Tensor.ones(2, 3{ones})).sum().item()
     6.0
     """
 
+
+class Dropout1d(_ChannelDropout, axes=1):
     function = Tensor.dropout1d
 
 
-class Dropout2d(_Dropout):
-    """`Dropout` of whole channels.
-
-    >>> nn.Dropout2d()(Tensor.ones(2, 3, 1, 1)).sum().item()
-    6.0
-    """
-
+class Dropout2d(_ChannelDropout, axes=2):
     function = Tensor.dropout2d
 
 
-class Dropout3d(_Dropout):
-    """`Dropout` of whole channels.
-
-    >>> nn.Dropout3d()(Tensor.ones(2, 3, 1, 1, 1)).sum().item()
-    6.0
-    """
-
+class Dropout3d(_ChannelDropout, axes=3):
     function = Tensor.dropout3d
 
 

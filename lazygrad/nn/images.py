@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..tensor import Tensor
 from .function_layer import FunctionOfOne
 from .parameters import Sizes
 
 
-@dataclass(eq=False)
 class Unfold(FunctionOfOne):
     """The windows of images as columns; see `Tensor.im2col`.
 
@@ -26,7 +24,6 @@ class Unfold(FunctionOfOne):
     stride: Sizes = 1
 
 
-@dataclass(eq=False)
 class Fold(FunctionOfOne):
     """Columns summed into images; see `Tensor.fold`.
 
@@ -43,7 +40,6 @@ class Fold(FunctionOfOne):
     stride: Sizes = 1
 
 
-@dataclass(eq=False)
 class PixelShuffle(FunctionOfOne):
     """Channels to pixels; see `Tensor.pixel_shuffle`.
 
@@ -56,7 +52,6 @@ class PixelShuffle(FunctionOfOne):
     upscale_factor: int
 
 
-@dataclass(eq=False)
 class PixelUnshuffle(FunctionOfOne):
     """Pixels to channels; see `Tensor.pixel_unshuffle`.
 
@@ -69,7 +64,6 @@ class PixelUnshuffle(FunctionOfOne):
     downscale_factor: int
 
 
-@dataclass(eq=False)
 class ChannelShuffle(FunctionOfOne):
     """Channels dealt out anew; see `Tensor.channel_shuffle`.
 
@@ -82,7 +76,6 @@ class ChannelShuffle(FunctionOfOne):
     groups: int
 
 
-@dataclass(eq=False)
 class Upsample(FunctionOfOne):
     """The last axes at another size; see `Tensor.interpolate`.
 

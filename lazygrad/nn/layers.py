@@ -75,7 +75,6 @@ class Identity:
         return x
 
 
-@dataclass(eq=False)
 class Flatten(FunctionOfOne):
     """The axes from `start_dim` to `end_dim` become one; all but the batch, if not given.
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ..tensor import Tensor
@@ -17,14 +16,14 @@ Lengths = Tensor | Sequence[int]
 
 
 class _Reduced(FunctionLayer):
-    """A loss of which the mean or the sum is taken, or neither."""
+    """A loss of which the mean or the sum is taken, or neither: one of its options is the `reduction`."""
 
     reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
-    reduction: str
 
     def __post_init__(self) -> None:
-        if self.reduction not in self.reductions:
-            raise ValueError(f"reduction is one of {', '.join(self.reductions)}, not {self.reduction!r}")
+        reduction = vars(self)["reduction"]
+        if reduction not in self.reductions:
+            raise ValueError(f"reduction is one of {', '.join(self.reductions)}, not {reduction!r}")
 
 
 class _Loss(_Reduced):
@@ -34,8 +33,27 @@ class _Loss(_Reduced):
         return self._called(x, target)
 
 
-@dataclass(eq=False)
-class MSELoss(_Loss):
+class _PlainLoss(_Loss):
+    """A loss whose first option is the reduction."""
+
+    reduction: str = "mean"
+
+
+class _PairLoss(_Reduced):
+    """What is lost by two tensors where they should be near, or far, or in order."""
+
+    def __call__(self, x1: Tensor, x2: Tensor, target: Tensor) -> Tensor:
+        return self._called(x1, x2, target)
+
+
+class _TripletLoss(_Reduced):
+    """What is lost where an anchor is not nearer to one tensor than to another."""
+
+    def __call__(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        return self._called(anchor, positive, negative)
+
+
+class MSELoss(_PlainLoss):
     """The squared distance to the target.
 
     >>> nn.MSELoss()(Tensor([1.0]), Tensor([3.0])).item()
@@ -44,11 +62,8 @@ class MSELoss(_Loss):
 
     function = Tensor.mse_loss
 
-    reduction: str = "mean"
 
-
-@dataclass(eq=False)
-class L1Loss(_Loss):
+class L1Loss(_PlainLoss):
     """The distance to the target.
 
     >>> nn.L1Loss()(Tensor([1.0]), Tensor([3.0])).item()
@@ -57,11 +72,8 @@ class L1Loss(_Loss):
 
     function = Tensor.l1_loss
 
-    reduction: str = "mean"
 
-
-@dataclass(eq=False)
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(_PlainLoss):
     """Squared within `beta` of the target, linear beyond.
 
     >>> nn.SmoothL1Loss()(Tensor([1.0]), Tensor([3.0])).item()
@@ -70,12 +82,10 @@ class SmoothL1Loss(_Loss):
 
     function = Tensor.smooth_l1_loss
 
-    reduction: str = "mean"
     beta: float = 1.0
 
 
-@dataclass(eq=False)
-class HuberLoss(_Loss):
+class HuberLoss(_PlainLoss):
     """Squared within `delta` of the target, linear beyond.
 
     >>> nn.HuberLoss()(Tensor([1.0]), Tensor([3.0])).item()
@@ -84,11 +94,9 @@ class HuberLoss(_Loss):
 
     function = Tensor.huber_loss
 
-    reduction: str = "mean"
     delta: float = 1.0
 
 
-@dataclass(eq=False)
 class CrossEntropyLoss(_Loss):
     """The cross entropy of logits with class numbers or probabilities; see `Tensor.cross_entropy`.
 
@@ -104,7 +112,6 @@ class CrossEntropyLoss(_Loss):
     label_smoothing: float = 0.0
 
 
-@dataclass(eq=False)
 class NLLLoss(_Loss):
     """Minus the log probability of the class that the target names.
 
@@ -119,7 +126,6 @@ class NLLLoss(_Loss):
     reduction: str = "mean"
 
 
-@dataclass(eq=False)
 class BCELoss(_Loss):
     """The cross entropy of probabilities with probabilities.
 
@@ -133,7 +139,6 @@ class BCELoss(_Loss):
     reduction: str = "mean"
 
 
-@dataclass(eq=False)
 class BCEWithLogitsLoss(_Loss):
     """The cross entropy of logits with probabilities, without overflow.
 
@@ -148,7 +153,6 @@ class BCEWithLogitsLoss(_Loss):
     pos_weight: Tensor | None = None
 
 
-@dataclass(eq=False)
 class KLDivLoss(_Loss):
     """target · (log target - x), where x holds log probabilities.
 
@@ -163,7 +167,6 @@ class KLDivLoss(_Loss):
     log_target: bool = False
 
 
-@dataclass(eq=False)
 class PoissonNLLLoss(_Loss):
     """Minus the log probability of counts by a Poisson distribution.
 
@@ -179,7 +182,6 @@ class PoissonNLLLoss(_Loss):
     reduction: str = "mean"
 
 
-@dataclass(eq=False)
 class GaussianNLLLoss(_Reduced):
     """Minus the log probability by normal distributions.
 
@@ -197,8 +199,7 @@ class GaussianNLLLoss(_Reduced):
         return self._called(x, target, var)
 
 
-@dataclass(eq=False)
-class SoftMarginLoss(_Loss):
+class SoftMarginLoss(_PlainLoss):
     """log(1 + e^(-target·x)), where the target is 1 or -1.
 
     >>> nn.SoftMarginLoss()(Tensor([0.0]), Tensor([1.0])).item()
@@ -207,10 +208,7 @@ class SoftMarginLoss(_Loss):
 
     function = Tensor.soft_margin_loss
 
-    reduction: str = "mean"
 
-
-@dataclass(eq=False)
 class HingeEmbeddingLoss(_Loss):
     """x where the target is 1, max(0, margin - x) where it is -1.
 
@@ -224,8 +222,7 @@ class HingeEmbeddingLoss(_Loss):
     reduction: str = "mean"
 
 
-@dataclass(eq=False)
-class MarginRankingLoss(_Reduced):
+class MarginRankingLoss(_PairLoss):
     """max(0, margin - target·(x1 - x2)).
 
     >>> nn.MarginRankingLoss()(Tensor([1.0]), Tensor([3.0]), Tensor([1.0])).item()
@@ -237,12 +234,8 @@ class MarginRankingLoss(_Reduced):
     margin: float = 0.0
     reduction: str = "mean"
 
-    def __call__(self, x1: Tensor, x2: Tensor, target: Tensor) -> Tensor:
-        return self._called(x1, x2, target)
 
-
-@dataclass(eq=False)
-class CosineEmbeddingLoss(_Reduced):
+class CosineEmbeddingLoss(_PairLoss):
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1.
 
     >>> nn.CosineEmbeddingLoss()(Tensor([1.0]), Tensor([3.0]), Tensor(-1)).item()
@@ -254,12 +247,8 @@ class CosineEmbeddingLoss(_Reduced):
     margin: float = 0.0
     reduction: str = "mean"
 
-    def __call__(self, x1: Tensor, x2: Tensor, target: Tensor) -> Tensor:
-        return self._called(x1, x2, target)
 
-
-@dataclass(eq=False)
-class TripletMarginLoss(_Reduced):
+class TripletMarginLoss(_TripletLoss):
     """max(0, margin + |anchor - positive| - |anchor - negative|).
 
     >>> nn.TripletMarginLoss()(Tensor([[0.0]]), Tensor([[3.0]]), Tensor([[1.0]])).item()
@@ -274,12 +263,8 @@ class TripletMarginLoss(_Reduced):
     swap: bool = False
     reduction: str = "mean"
 
-    def __call__(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return self._called(anchor, positive, negative)
 
-
-@dataclass(eq=False)
-class TripletMarginWithDistanceLoss(_Reduced):
+class TripletMarginWithDistanceLoss(_TripletLoss):
     """max(0, margin + d(anchor, positive) - d(anchor, negative)) by any distance d.
 
     >>> nn.TripletMarginWithDistanceLoss()(Tensor([[0.0]]), Tensor([[3.0]]), Tensor([[1.0]])).item()
@@ -293,11 +278,7 @@ class TripletMarginWithDistanceLoss(_Reduced):
     swap: bool = False
     reduction: str = "mean"
 
-    def __call__(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return self._called(anchor, positive, negative)
 
-
-@dataclass(eq=False)
 class MultiMarginLoss(_Loss):
     """Σ max(0, margin - x[y] + x[i])^p over all classes i but y, divided by their number.
 
@@ -313,8 +294,7 @@ class MultiMarginLoss(_Loss):
     reduction: str = "mean"
 
 
-@dataclass(eq=False)
-class MultiLabelMarginLoss(_Loss):
+class MultiLabelMarginLoss(_PlainLoss):
     """Hinges between all wanted classes and all others; see `Tensor.multilabel_margin_loss`.
 
     >>> nn.MultiLabelMarginLoss()(Tensor([[0.0, 1.0]]), Tensor([[0, -1]])).item()
@@ -323,10 +303,7 @@ class MultiLabelMarginLoss(_Loss):
 
     function = Tensor.multilabel_margin_loss
 
-    reduction: str = "mean"
 
-
-@dataclass(eq=False)
 class MultiLabelSoftMarginLoss(_Loss):
     """The mean over classes of the cross entropy of logits with 0 or 1.
 
@@ -340,7 +317,6 @@ class MultiLabelSoftMarginLoss(_Loss):
     reduction: str = "mean"
 
 
-@dataclass(eq=False)
 class CTCLoss(_Reduced):
     """Minus the log probability of texts, over all their alignments; see `Tensor.ctc_loss`.
 
@@ -358,8 +334,14 @@ class CTCLoss(_Reduced):
         return self._called(x, targets, input_lengths, target_lengths)
 
 
-@dataclass(eq=False)
-class CosineSimilarity(FunctionLayer):
+class _OfTwo(FunctionLayer):
+    """What two tensors have in common."""
+
+    def __call__(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return self._called(x1, x2)
+
+
+class CosineSimilarity(_OfTwo):
     """The cosine of the angle between lines along an axis.
 
     >>> nn.CosineSimilarity()(Tensor([[1.0, 0.0]]), Tensor([[0.0, 1.0]])).tolist()
@@ -371,12 +353,8 @@ class CosineSimilarity(FunctionLayer):
     dim: int = 1
     eps: float = 1e-8
 
-    def __call__(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return self._called(x1, x2)
 
-
-@dataclass(eq=False)
-class PairwiseDistance(FunctionLayer):
+class PairwiseDistance(_OfTwo):
     """The p-norm of x1 - x2 + eps along the last axis.
 
     >>> nn.PairwiseDistance(eps=0.0)(Tensor([[3.0, 4.0]]), Tensor([[0.0, 0.0]])).tolist()
@@ -388,6 +366,3 @@ class PairwiseDistance(FunctionLayer):
     p: float = 2.0
     eps: float = 1e-6
     keepdim: bool = False
-
-    def __call__(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return self._called(x1, x2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..dtype import dtypes
@@ -183,7 +182,6 @@ class InstanceNorm(BatchNorm):
 InstanceNorm1d = InstanceNorm2d = InstanceNorm3d = InstanceNorm
 
 
-@dataclass(eq=False)
 class LocalResponseNorm(FunctionOfOne):
     """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta.
 

@@ -19,14 +19,12 @@ class _Dropout(FunctionOfOne):
         probability("p", self.p)
 
 
-class Dropout(_Dropout):
+class Dropout(_Dropout, function=Tensor.dropout):
     """While training, elements are 0 with probability p and the others divided by 1 - p; else all stay.
 
     >>> nn.Dropout()(Tensor.ones(2, 3)).sum().item()
     6.0
     """
-
-    function = Tensor.dropout
 
 
 class _ChannelDropout(OverAxes, _Dropout):
@@ -37,33 +35,26 @@ class _ChannelDropout(OverAxes, _Dropout):
     """
 
 
-class Dropout1d(_ChannelDropout, axes=1):
-    function = Tensor.dropout1d
+class Dropout1d(_ChannelDropout, axes=1, function=Tensor.dropout1d): ...
 
 
-class Dropout2d(_ChannelDropout, axes=2):
-    function = Tensor.dropout2d
+class Dropout2d(_ChannelDropout, axes=2, function=Tensor.dropout2d): ...
 
 
-class Dropout3d(_ChannelDropout, axes=3):
-    function = Tensor.dropout3d
+class Dropout3d(_ChannelDropout, axes=3, function=Tensor.dropout3d): ...
 
 
-class AlphaDropout(_Dropout):
+class AlphaDropout(_Dropout, function=Tensor.alpha_dropout):
     """Dropout that keeps mean 0 and variance 1, for networks with SELU.
 
     >>> nn.AlphaDropout()(Tensor.ones(2, 3)).sum().item()
     6.0
     """
 
-    function = Tensor.alpha_dropout
 
-
-class FeatureAlphaDropout(_Dropout):
+class FeatureAlphaDropout(_Dropout, function=Tensor.feature_alpha_dropout):
     """`AlphaDropout` of whole channels.
 
     >>> nn.FeatureAlphaDropout()(Tensor.ones(2, 3)).sum().item()
     6.0
     """
-
-    function = Tensor.feature_alpha_dropout

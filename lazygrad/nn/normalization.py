@@ -182,14 +182,12 @@ class InstanceNorm(BatchNorm):
 InstanceNorm1d = InstanceNorm2d = InstanceNorm3d = InstanceNorm
 
 
-class LocalResponseNorm(FunctionOfOne):
+class LocalResponseNorm(FunctionOfOne, function=Tensor.local_response_norm):
     """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta.
 
     >>> nn.LocalResponseNorm(2)(Tensor.ones(1, 3, 4)).shape
     (1, 3, 4)
     """
-
-    function = Tensor.local_response_norm
 
     size: int
     alpha: float = 1e-4

@@ -32,16 +32,13 @@ class _MaxPool(OverAxes, FunctionLayer):
         return self._called(x)
 
 
-class MaxPool1d(_MaxPool, axes=1):
-    function = functional.max_pool1d
+class MaxPool1d(_MaxPool, axes=1, function=functional.max_pool1d): ...
 
 
-class MaxPool2d(_MaxPool, axes=2):
-    function = functional.max_pool2d
+class MaxPool2d(_MaxPool, axes=2, function=functional.max_pool2d): ...
 
 
-class MaxPool3d(_MaxPool, axes=3):
-    function = functional.max_pool3d
+class MaxPool3d(_MaxPool, axes=3, function=functional.max_pool3d): ...
 
 
 class _AvgPool(OverAxes, FunctionOfOne):
@@ -62,16 +59,13 @@ class _AvgPoolOfImages(_AvgPool):
     divisor_override: int | None = None
 
 
-class AvgPool1d(_AvgPool, axes=1):
-    function = functional.avg_pool1d
+class AvgPool1d(_AvgPool, axes=1, function=functional.avg_pool1d): ...
 
 
-class AvgPool2d(_AvgPoolOfImages, axes=2):
-    function = functional.avg_pool2d
+class AvgPool2d(_AvgPoolOfImages, axes=2, function=functional.avg_pool2d): ...
 
 
-class AvgPool3d(_AvgPoolOfImages, axes=3):
-    function = functional.avg_pool3d
+class AvgPool3d(_AvgPoolOfImages, axes=3, function=functional.avg_pool3d): ...
 
 
 class _LPPool(OverAxes, FunctionOfOne):
@@ -87,16 +81,13 @@ class _LPPool(OverAxes, FunctionOfOne):
     ceil_mode: bool = False
 
 
-class LPPool1d(_LPPool, axes=1):
-    function = functional.lp_pool1d
+class LPPool1d(_LPPool, axes=1, function=functional.lp_pool1d): ...
 
 
-class LPPool2d(_LPPool, axes=2):
-    function = functional.lp_pool2d
+class LPPool2d(_LPPool, axes=2, function=functional.lp_pool2d): ...
 
 
-class LPPool3d(_LPPool, axes=3):
-    function = functional.lp_pool3d
+class LPPool3d(_LPPool, axes=3, function=functional.lp_pool3d): ...
 
 
 class _AdaptiveAvgPool(OverAxes, FunctionOfOne):
@@ -109,16 +100,13 @@ class _AdaptiveAvgPool(OverAxes, FunctionOfOne):
     output_size: Adaptive
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool, axes=1):
-    function = functional.adaptive_avg_pool1d
+class AdaptiveAvgPool1d(_AdaptiveAvgPool, axes=1, function=functional.adaptive_avg_pool1d): ...
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool, axes=2):
-    function = functional.adaptive_avg_pool2d
+class AdaptiveAvgPool2d(_AdaptiveAvgPool, axes=2, function=functional.adaptive_avg_pool2d): ...
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool, axes=3):
-    function = functional.adaptive_avg_pool3d
+class AdaptiveAvgPool3d(_AdaptiveAvgPool, axes=3, function=functional.adaptive_avg_pool3d): ...
 
 
 class _AdaptiveMaxPool(OverAxes, FunctionLayer):
@@ -135,16 +123,13 @@ class _AdaptiveMaxPool(OverAxes, FunctionLayer):
         return self._called(x)
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool, axes=1):
-    function = functional.adaptive_max_pool1d
+class AdaptiveMaxPool1d(_AdaptiveMaxPool, axes=1, function=functional.adaptive_max_pool1d): ...
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool, axes=2):
-    function = functional.adaptive_max_pool2d
+class AdaptiveMaxPool2d(_AdaptiveMaxPool, axes=2, function=functional.adaptive_max_pool2d): ...
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool, axes=3):
-    function = functional.adaptive_max_pool3d
+class AdaptiveMaxPool3d(_AdaptiveMaxPool, axes=3, function=functional.adaptive_max_pool3d): ...
 
 
 class _MaxUnpool(OverAxes, FunctionLayer):
@@ -162,13 +147,10 @@ class _MaxUnpool(OverAxes, FunctionLayer):
         return type(self).function(x, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class MaxUnpool1d(_MaxUnpool, axes=1):
-    function = functional.max_unpool1d
+class MaxUnpool1d(_MaxUnpool, axes=1, function=functional.max_unpool1d): ...
 
 
-class MaxUnpool2d(_MaxUnpool, axes=2):
-    function = functional.max_unpool2d
+class MaxUnpool2d(_MaxUnpool, axes=2, function=functional.max_unpool2d): ...
 
 
-class MaxUnpool3d(_MaxUnpool, axes=3):
-    function = functional.max_unpool3d
+class MaxUnpool3d(_MaxUnpool, axes=3, function=functional.max_unpool3d): ...

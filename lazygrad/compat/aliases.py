@@ -98,6 +98,11 @@ def _public(module: types_module.ModuleType) -> Names:
     return {name: value for name, value in vars(module).items() if not name.startswith("_")}
 
 
+def _named(*objects: Any) -> Names:
+    """What is called there as it is here."""
+    return {each.__name__: each for each in objects}
+
+
 def _functions(module: types_module.ModuleType) -> Names:
     """What a module of compat defines, without what it imports."""
     own = _public(module).items()
@@ -105,46 +110,25 @@ def _functions(module: types_module.ModuleType) -> Names:
 
 
 _GRAPH: Names = {
-    "UOp": UOp,
-    "Ops": Ops,
-    "UPat": patterns.UPat,
-    "PatternMatcher": PatternMatcher,
-    "graph_rewrite": graph_rewrite,
-    "Variable": Variable,
-    "sint": sint,
-    "KernelInfo": KernelInfo,
-    "AxisType": AxisType,
+    **_named(UOp, Ops, patterns.UPat, PatternMatcher, graph_rewrite, Variable, KernelInfo, AxisType),
+    **_named(classic_text.MemBuffer, classic_text.ConstBuffer, classic_text.print_tree),
+    **_named(ScheduledKernel, Estimates, Metadata, dtypes),
     **_functions(graph),
+    "sint": sint,
     "python_alu": {op: functools.partial(graph.exec_alu, op) for op in graph.GroupOp.ALU},
     "identity_element": start_value,
-    "MemBuffer": classic_text.MemBuffer,
-    "ConstBuffer": classic_text.ConstBuffer,
-    "print_tree": classic_text.print_tree,
     **{name: value for name, value in vars(enums).items() if isinstance(value, enums.Family)},
-    "Kernel": ScheduledKernel,
-    "Estimates": Estimates,
-    "Metadata": Metadata,
     "ConstType": ConstType,
-    "dtypes": dtypes,
 }
 _TYPES: Names = {
-    "dtypes": dtypes,
-    "DType": DType,
-    "PtrDType": PtrDType,
-    "ImageDType": ImageDType,
-    "AddrSpace": types.AddrSpace,
+    **_named(dtypes, DType, PtrDType, ImageDType, least_upper_dtype, sum_acc_dtype, to_dtype),
+    **_named(types.AddrSpace, types.least_upper_float, types.can_lossless_cast, types.is_dtype_supported),
     "ConstType": ConstType,
     "DTypeLike": DType | str,
     "DTYPES_DICT": dtypes.fields(),
     "INVERSE_DTYPES_DICT": {dtype: dtype.name for dtype in dtypes.fields().values()},
-    "least_upper_dtype": least_upper_dtype,
-    "least_upper_float": types.least_upper_float,
-    "can_lossless_cast": types.can_lossless_cast,
     "can_safe_cast": types.can_lossless_cast,
     "promo_lattice": types.promotions(),
-    "is_dtype_supported": types.is_dtype_supported,
-    "sum_acc_dtype": sum_acc_dtype,
-    "to_dtype": to_dtype,
     "truncate": {dtype: functools.partial(truncate, dtype=dtype) for dtype in dtypes.all},
     "truncate_fp16": functools.partial(truncate, dtype=dtypes.float16),
     "truncate_bf16": functools.partial(truncate, dtype=dtypes.bfloat16),
@@ -155,16 +139,11 @@ _TYPES: Names = {
     "_to_torch_dtype": types.to_torch_dtype,
 }
 _DEVICE: Names = {
+    **_named(Buffer, BufferSpec, Allocator, Compiler, CompileError, types.is_dtype_supported),
     "Device": Device,
-    "Buffer": Buffer,
-    "BufferSpec": BufferSpec,
     "BufferOptions": BufferSpec,
     "Compiled": CompiledDevice,
-    "Allocator": Allocator,
     "LRUAllocator": Allocator,
-    "Compiler": Compiler,
-    "CompileError": CompileError,
-    "is_dtype_supported": types.is_dtype_supported,
 }
 _HELPERS: Names = {
     **ContextVar.all,
@@ -175,52 +154,28 @@ _HELPERS: Names = {
     "OSX": sys.platform == "darwin",
     "WIN": sys.platform == "win32",
     "CI": bool(os.environ.get("CI")),
-    "DType": DType,
-    "dtypes": dtypes,
-    "ImageDType": ImageDType,
-    "Metadata": Metadata,
+    **_named(DType, dtypes, ImageDType, Metadata),
 }
-_OPTIMIZER: Names = {
-    "Kernel": kernel.Kernel,
-    "Opt": kernel.Opt,
-    "OptOps": optimizer.OptOps,
-    "KernelOptError": optimizer.KernelOptError,
-    "AxisType": AxisType,
-}
-_RENDERER: Names = {
-    "Renderer": Renderer,
-    "ProgramSpec": ProgramSpec,
-    "Program": ProgramSpec,
-    "Estimates": Estimates,
-}
+_OPTIMIZER = _named(kernel.Kernel, kernel.Opt, optimizer.OptOps, optimizer.KernelOptError, AxisType)
+_RENDERER: Names = {**_named(Renderer, ProgramSpec, Estimates), "Program": ProgramSpec}
 _CSTYLE: Names = {
-    "MetalRenderer": MetalRenderer,
+    **_named(MetalRenderer, CUDARenderer, OpenCLRenderer),
     "MetalLanguage": MetalRenderer,
-    "CUDARenderer": CUDARenderer,
-    "OpenCLRenderer": OpenCLRenderer,
     "ClangRenderer": clang_renderer,
     "CStyleLanguage": CStyleRenderer,
 }
-_JIT: Names = {"TinyJit": TinyJit, "JitError": JitError, "CapturedJit": Captured, "GraphRunner": Replay}
+_JIT: Names = {**_named(TinyJit, JitError), "CapturedJit": Captured, "GraphRunner": Replay}
 _REALIZE: Names = {
-    "get_runner": get_runner,
+    **_named(get_runner, run_schedule),
     "method_cache": method_cache,
-    "run_schedule": run_schedule,
     "Runner": running.CompiledRunner,
     **_functions(running),
 }
-_SCHEDULE: Names = {
-    "ScheduleItem": ScheduleItem,
-    "create_schedule": running.create_schedule,
-    "create_schedule_with_vars": running.create_schedule_with_vars,
-}
-_TRACKER: Names = {"ShapeTracker": tracker.ShapeTracker, "View": view.View}
+_SCHEDULE = _named(ScheduleItem, running.create_schedule, running.create_schedule_with_vars)
+_TRACKER = _named(tracker.ShapeTracker, view.View)
 _TENSOR: Names = {
-    "Tensor": Tensor,
-    "Function": Function,
-    "dtypes": dtypes,
+    **_named(Tensor, Function, dtypes, Variable),
     "Device": Device,
-    "Variable": Variable,
     "_to_np_dtype": types.to_numpy_dtype,
     "_from_np_dtype": types.from_numpy_dtype,
 }
@@ -228,17 +183,9 @@ _TENSOR: Names = {
 #: Below `tinygrad`: the path of a module, and what is in it.
 MODULES: dict[str, Names] = {
     "": {
-        "Tensor": Tensor,
-        "TinyJit": TinyJit,
-        "Variable": Variable,
-        "dtypes": dtypes,
+        **_named(Tensor, TinyJit, Variable, dtypes, Context, helpers.fetch, getenv, UOp, Function),
         "Device": Device,
         "GlobalCounters": GlobalCounters,
-        "Context": Context,
-        "fetch": helpers.fetch,
-        "getenv": getenv,
-        "UOp": UOp,
-        "Function": Function,
     },
     "tensor": _TENSOR,
     "lazy": {"LazyBuffer": UOp},
@@ -253,19 +200,17 @@ MODULES: dict[str, Names] = {
     "renderer": _RENDERER,
     "renderer.cstyle": {**_RENDERER, **_CSTYLE},
     "runtime": {},
-    "runtime.ops_clang": {"ClangDevice": ClangDevice},
-    "runtime.ops_cpu": {"CPUDevice": CPUDevice},
-    "runtime.ops_disk": {"DiskDevice": DiskDevice},
-    "runtime.ops_null": {"NullDevice": NullDevice},
-    "runtime.ops_python": {"PythonDevice": PythonDevice, "PythonRenderer": PythonRenderer},
-    "renderer.llvmir": {**_RENDERER, "LLVMRenderer": LLVMRenderer},
+    "runtime.ops_clang": _named(ClangDevice),
+    "runtime.ops_cpu": _named(CPUDevice),
+    "runtime.ops_disk": _named(DiskDevice),
+    "runtime.ops_null": _named(NullDevice),
+    "runtime.ops_python": _named(PythonDevice, PythonRenderer),
+    "renderer.llvmir": {**_RENDERER, **_named(LLVMRenderer)},
     "shape": {},
     "shape.view": {
-        "View": view.View,
+        **_named(view.View, view.merge_dims, older.get_contraction),
         "_merge_dims": view.merge_dims,
-        "merge_dims": view.merge_dims,
         "strides_for_shape": view.strides_of,
-        "get_contraction": older.get_contraction,
     },
     "shape.shapetracker": {**_TRACKER, "sint": sint},
     "shape.symbolic": {"Variable": Variable, "sint": sint},
@@ -285,11 +230,11 @@ MODULES: dict[str, Names] = {
     "jit": _JIT,
     "realize": _REALIZE,
     "scheduler": _SCHEDULE,
-    "nn": {**_public(nn), "RMSNorm": training.RMSNorm, "Tensor": Tensor},
-    "nn.optim": {**_public(optim), "OptimizerGroup": training.OptimizerGroup},
+    "nn": {**_public(nn), **_named(training.RMSNorm, Tensor)},
+    "nn.optim": {**_public(optim), **_named(training.OptimizerGroup)},
     "nn.state": {
         **_public(state),
-        "get_parameters": training.get_parameters,
+        **_named(training.get_parameters),
         **{name: getattr(files, name) for name in files.__all__},
     },
     "nn.datasets": _public(datasets),

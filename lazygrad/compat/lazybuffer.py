@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..device import Buffer, Devices
+from ..device import Buffer
 from ..dtype import DType, dtypes
 from ..ir.args import AxisType, RangeArg
 from ..ir.device import device_of
 from ..ir.expression import render
-from ..ir.index import as_index, as_sint, bounds, sint, substitute
+from ..ir.index import as_index, as_sint, bounds, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
 from ..ir.uop import toposort as sorted_nodes
@@ -51,34 +51,6 @@ def realized(node: UOp) -> Buffer | None:
     return buffer if buffer.is_allocated else None
 
 
-def shape(node: UOp) -> tuple[sint, ...]:
-    return shape_of(node)
-
-
-def size(node: UOp) -> sint:
-    """The number of elements."""
-    return prod(shape_of(node))
-
-
-def device(node: UOp) -> Devices | None:
-    return device_of(node)
-
-
-def forced_realize(node: UOp) -> bool:
-    """Whether the user asked that it be stored."""
-    return base(node).op is Ops.CONTIGUOUS
-
-
-def metadata(node: UOp) -> Any:
-    """The method that made it."""
-    return node.facts.get("origin")
-
-
-def key(node: UOp) -> int:
-    """A number that is the node's own: nodes that are equal are one object."""
-    return hash(node)
-
-
 def _is_counted(node: UOp) -> bool:
     return dtypes.is_int(node.dtype) or dtypes.is_bool(node.dtype)
 
@@ -100,37 +72,7 @@ class Nodes(list[UOp]):
         return self
 
 
-def toposort(node: UOp) -> Nodes:
-    """Every node below, each after its sources."""
-    return Nodes(sorted_nodes((node,)))
-
-
-def is_realized(node: UOp) -> bool:
-    return realized(node) is not None
-
-
-def buffer(node: UOp) -> Buffer:
-    """The Buffer of a node that is one, with memory or without yet."""
-    return buffer_of(base(latest(node)))
-
-
-def expr(node: UOp) -> str:
-    """The name of a Variable."""
-    name: str = node.arg[0]
-    return name
-
-
 # *** what was done with nodes
-
-
-def simplify(node: UOp) -> UOp:
-    """The node with the arithmetic done."""
-    return fold(node)
-
-
-def ssimplify(node: UOp) -> sint:
-    """The same, as a number where it is one."""
-    return graph.ssimplify(node)
 
 
 def text(node: UOp, simplify: bool = True) -> str:
@@ -148,24 +90,9 @@ def variables(node: UOp) -> list[UOp]:
     return sorted((n for n in node.toposort() if n.op is Ops.DEFINE_VAR), key=lambda n: str(n.arg[0]))
 
 
-def gep(node: UOp, lane: int) -> UOp:
-    """One lane of a vector."""
-    return UOp(Ops.GEP, node.dtype.scalar(), (node,), (lane,))
-
-
-def index(node: UOp, place: UOp, *valid: UOp) -> UOp:
-    """The address of an element."""
-    return UOp(Ops.INDEX, node.dtype, (node, place, *valid))
-
-
 def load(node: UOp, *more: UOp, dtype: DType | None = None) -> UOp:
     """What lies at an address."""
     return UOp(Ops.LOAD, dtype or node.dtype.base, (node, *more))
-
-
-def store(node: UOp, *values: UOp) -> UOp:
-    """A value written to an address."""
-    return UOp(Ops.STORE, dtypes.void, (node, *values))
 
 
 def variable(name: str, min_val: int, max_val: int, dtype: DType = dtypes.index) -> UOp:
@@ -192,20 +119,36 @@ def loop(*given: Any) -> UOp:
 
 
 #: The attributes that nodes get,
-ATTRIBUTES: tuple[Any, ...] = (base, st, srcs, realized, is_realized, buffer, shape, size, device)
-ATTRIBUTES += (forced_realize, metadata, key, expr, vmin, vmax, toposort)
+ATTRIBUTES: dict[str, Any] = {
+    "base": base,
+    "st": st,
+    "srcs": srcs,
+    "realized": realized,
+    "is_realized": lambda node: realized(node) is not None,
+    "forced_realize": lambda node: base(node).op is Ops.CONTIGUOUS,  # the user asked that it be stored
+    "buffer": lambda node: buffer_of(base(latest(node))),  # with memory or without yet
+    "shape": shape_of,
+    "size": lambda node: prod(shape_of(node)),
+    "device": device_of,
+    "metadata": lambda node: node.facts.get("origin"),  # the method that made it
+    "key": hash,  # nodes that are equal are one object
+    "expr": lambda variable: variable.arg[0],  # the name of a Variable
+    "vmin": vmin,
+    "vmax": vmax,
+    "toposort": lambda node: Nodes(sorted_nodes((node,))),
+}
 #: and the methods, by their names there.
 METHODS: dict[str, Any] = {
-    "simplify": simplify,
-    "ssimplify": ssimplify,
+    "simplify": fold,
+    "ssimplify": graph.ssimplify,
     "render": text,
     "substitute": replaced,
     "vars": variables,
     "variables": variables,
-    "gep": gep,
-    "index": index,
+    "gep": lambda vector, lane: UOp(Ops.GEP, vector.dtype.scalar(), (vector,), (lane,)),
+    "index": lambda node, place, *valid: UOp(Ops.INDEX, node.dtype, (node, place, *valid)),
     "load": load,
-    "store": store,
+    "store": lambda address, *values: UOp(Ops.STORE, dtypes.void, (address, *values)),
     "vectorize": vectorize,
     "broadcast": broadcast,
     "variable": staticmethod(variable),

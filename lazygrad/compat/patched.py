@@ -142,7 +142,7 @@ ADDED: dict[type, dict[str, Any]] = {
     PtrDType: {"addrspace": property(lambda pointer: pointer.local)},
     dtypes: {"imageh": staticmethod(ImageDType), "imagef": staticmethod(ImageDType)},
     UOp: {
-        **{attribute.__name__: property(attribute) for attribute in lazybuffer.ATTRIBUTES},
+        **{name: property(asked) for name, asked in lazybuffer.ATTRIBUTES.items()},
         **lazybuffer.METHODS,
     },
     Optimizer: {"__init__": training.init_optimizer},

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..device import Buffer
+from ..ir.device import device_of
 from ..ir.index import as_sint, sint, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, new_node
@@ -15,7 +16,7 @@ from ..shape.movement import base_and_tracker
 from ..tensor import Tensor
 from ..tensor.storage import Storage
 from .specs import binds_in
-from .tensor_memory import Moves, tensor_on
+from .tensor_memory import Moves, tensors_on
 
 #: So many results of earlier calls are kept, to be handed out again when nobody holds them any more.
 KEPT_RESULTS = 2
@@ -49,18 +50,23 @@ class Output:
         """Memory that nobody holds, and the tensors on it; with a number for the Variable `numbers`."""
         if self.symbolic:
             made = self._fresh(self._views_for(binds, numbers))
-            return made.buffer, made.tensors()
+            return made.buffer, tensors_on(made.storage, made.parts)
         if self.rest:
             self.rest -= 1
             made = self._fresh(self.views)
-            return made.buffer, made.tensors()
+            return made.buffer, tensors_on(made.storage, made.parts)
         for kept in self.kept:
-            if kept.is_let_go():
+            storage = kept.storage
+            for tensor in storage.tensors.values():
+                if tensor() is not None:
+                    break
+            else:  # the tensors on it are gone
                 self.longest = 0
                 if kept.is_unseen():
                     if kept is not self.kept[-1]:
                         self.kept.reverse()  # the next call finds the other one first
-                    return kept.buffer, kept.tensors()
+                    storage.tensors.clear()
+                    return kept.buffer, tensors_on(storage, kept.parts)
                 self.kept.remove(kept)  # whoever else sees it has it alone now
                 break
         if len(self.kept) >= KEPT_RESULTS:
@@ -68,7 +74,7 @@ class Output:
             self.rest = self.longest = min(self.longest + 1, LONGEST_REST)
         made = self._fresh(self.views)
         self.kept.append(made)
-        return made.buffer, made.tensors()
+        return made.buffer, tensors_on(made.storage, made.parts)
 
     def _views_for(self, binds: dict[str, int], numbers: str | None) -> list[View]:
         """The movements for what the Variables are in this call, and with a number for one of them."""
@@ -97,10 +103,10 @@ class Output:
 class View:
     """The movements of one result, for one version after the other: what is known of one holds for all."""
 
-    __slots__ = ("kind", "shape", "steps", "tracker")
+    __slots__ = ("device", "kind", "shape", "steps", "tracker")
 
     def __init__(self, version: UOp, kind: type[Tensor], moves: Moves) -> None:
-        self.kind, self.shape = kind, shape_of(version)
+        self.kind, self.shape, self.device = kind, shape_of(version), device_of(version)
         self.steps = []
         node = version
         for op, argument in moves:
@@ -109,11 +115,13 @@ class View:
         self.tracker = base_and_tracker(node)[1]
 
     def of(self, version: UOp) -> UOp:
-        node = version
-        node.facts["shape"] = self.shape
+        node, device = version, self.device
+        facts = node.facts
+        facts["shape"], facts["device"] = self.shape, device
         for op, dtype, argument, shape in self.steps:
             node = new_node(op, dtype, (node,), argument)
-            node.facts["shape"] = shape
+            facts = node.facts
+            facts["shape"], facts["device"] = shape, device
         if node is not version:
             node.facts["base_and_tracker"] = version, self.tracker
         return node
@@ -122,32 +130,17 @@ class View:
 class Kept:
     """The memory of a result, to be handed out again when the tensors on it are gone."""
 
-    __slots__ = ("_parts", "_version", "buffer", "storage")
+    __slots__ = ("_version", "buffer", "parts", "storage")
 
     def __init__(self, buffer: Buffer, storage: Storage, views: list[View]) -> None:
         self.buffer, self.storage = buffer, storage
         self._version = version = storage.version
-        self._parts = [(view.kind, view.of(version)) for view in views]
-
-    def is_let_go(self) -> bool:
-        """Whether the tensors on the memory are gone."""
-        for tensor in self.storage.tensors.values():  # noqa: SIM110  a third of the time of all()
-            if tensor() is not None:
-                return False
-        return True
+        self.parts = [(view.kind, view.of(version)) for view in views]
 
     def is_unseen(self) -> bool:
-        """Whether nobody else sees the memory either: neither a graph, nor numpy."""
+        """Whether nobody but tensors sees the memory: neither a graph, nor numpy."""
         storage = self.storage
         return not storage.known and storage.version is self._version and not self.buffer.exported
-
-    def tensors(self) -> list[Tensor]:
-        """New tensors on the memory."""
-        storage, made = self.storage, []
-        storage.tensors.clear()
-        for kind, node in self._parts:
-            made.append(tensor_on(kind, storage, node))
-        return made
 
 
 def numbered(moves: Moves, shape: tuple[sint, ...], name: str, size: int) -> Moves:

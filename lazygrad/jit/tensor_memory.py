@@ -47,11 +47,19 @@ def version_in(buffer: Buffer) -> UOp:
 
 def tensor_on(kind: type[Tensor], storage: Storage, node: UOp) -> Tensor:
     """A tensor that looks at a storage's memory."""
-    made = object.__new__(kind)
-    made._setup(node, False, leaf=True)
-    made._storage = storage
-    storage.add(made)
-    return made
+    return tensors_on(storage, ((kind, node),))[0]
+
+
+def tensors_on(storage: Storage, parts: Sequence[tuple[type[Tensor], UOp]]) -> list[Tensor]:
+    """Tensors that look at a storage's memory, each by a node."""
+    found = []
+    for kind, node in parts:
+        made = object.__new__(kind)
+        made._setup(node, False, leaf=True)
+        made._storage = storage
+        storage.add(made)
+        found.append(made)
+    return found
 
 
 # *** where a tensor is

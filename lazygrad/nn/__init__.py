@@ -1,305 +1,153 @@
 """What networks are built with and trained by: layers, `functional`, `init`, `optim`, `state`, `datasets`."""
 
-from typing import TYPE_CHECKING, Any
+import typing
 
-from . import datasets, functional, init, optim, state
-from .activation import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    RReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmin,
-    Softplus,
-    Softshrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-    Threshold,
-)
-from .attention import MultiheadAttention, causal_mask
-from .convolution import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-)
-from .dropout import (
-    AlphaDropout,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-)
-from .embedding import Embedding, EmbeddingBag
-from .images import (
-    ChannelShuffle,
-    Fold,
-    PixelShuffle,
-    PixelUnshuffle,
-    Unfold,
-    Upsample,
-)
-from .layers import Bilinear, Flatten, Identity, Linear, Unflatten
-from .losses import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CosineEmbeddingLoss,
-    CosineSimilarity,
-    CrossEntropyLoss,
-    CTCLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    MarginRankingLoss,
-    MSELoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    NLLLoss,
-    PairwiseDistance,
-    PoissonNLLLoss,
-    SmoothL1Loss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
-from .normalization import (
-    BatchNorm,
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    GroupNorm,
-    InstanceNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    LayerNorm,
-    LayerNorm2d,
-    LocalResponseNorm,
-    RMSNorm,
-)
-from .padding import (
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
-)
-from .pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-)
-from .recurrent import (
-    GRU,
-    LSTM,
-    RNN,
-    GRUCell,
-    LSTMCell,
-    RNNCell,
-)
-from .rotary import RotaryEmbedding
-from .sequential import Sequential
-from .transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-)
-from .unknown import unknown_layer
+from . import datasets as datasets
+from . import functional as functional
+from . import init as init
+from . import optim as optim
+from . import state as state
+from .activation import CELU as CELU
+from .activation import ELU as ELU
+from .activation import GELU as GELU
+from .activation import GLU as GLU
+from .activation import SELU as SELU
+from .activation import Hardshrink as Hardshrink
+from .activation import Hardsigmoid as Hardsigmoid
+from .activation import Hardswish as Hardswish
+from .activation import Hardtanh as Hardtanh
+from .activation import LeakyReLU as LeakyReLU
+from .activation import LogSigmoid as LogSigmoid
+from .activation import LogSoftmax as LogSoftmax
+from .activation import Mish as Mish
+from .activation import PReLU as PReLU
+from .activation import ReLU as ReLU
+from .activation import ReLU6 as ReLU6
+from .activation import RReLU as RReLU
+from .activation import Sigmoid as Sigmoid
+from .activation import SiLU as SiLU
+from .activation import Softmax as Softmax
+from .activation import Softmin as Softmin
+from .activation import Softplus as Softplus
+from .activation import Softshrink as Softshrink
+from .activation import Softsign as Softsign
+from .activation import Tanh as Tanh
+from .activation import Tanhshrink as Tanhshrink
+from .activation import Threshold as Threshold
+from .attention import MultiheadAttention as MultiheadAttention
+from .attention import causal_mask as causal_mask
+from .convolution import Conv1d as Conv1d
+from .convolution import Conv2d as Conv2d
+from .convolution import Conv3d as Conv3d
+from .convolution import ConvTranspose1d as ConvTranspose1d
+from .convolution import ConvTranspose2d as ConvTranspose2d
+from .convolution import ConvTranspose3d as ConvTranspose3d
+from .dropout import AlphaDropout as AlphaDropout
+from .dropout import Dropout as Dropout
+from .dropout import Dropout1d as Dropout1d
+from .dropout import Dropout2d as Dropout2d
+from .dropout import Dropout3d as Dropout3d
+from .dropout import FeatureAlphaDropout as FeatureAlphaDropout
+from .embedding import Embedding as Embedding
+from .embedding import EmbeddingBag as EmbeddingBag
+from .images import ChannelShuffle as ChannelShuffle
+from .images import Fold as Fold
+from .images import PixelShuffle as PixelShuffle
+from .images import PixelUnshuffle as PixelUnshuffle
+from .images import Unfold as Unfold
+from .images import Upsample as Upsample
+from .layers import Bilinear as Bilinear
+from .layers import Flatten as Flatten
+from .layers import Identity as Identity
+from .layers import Linear as Linear
+from .layers import Unflatten as Unflatten
+from .losses import BCELoss as BCELoss
+from .losses import BCEWithLogitsLoss as BCEWithLogitsLoss
+from .losses import CosineEmbeddingLoss as CosineEmbeddingLoss
+from .losses import CosineSimilarity as CosineSimilarity
+from .losses import CrossEntropyLoss as CrossEntropyLoss
+from .losses import CTCLoss as CTCLoss
+from .losses import GaussianNLLLoss as GaussianNLLLoss
+from .losses import HingeEmbeddingLoss as HingeEmbeddingLoss
+from .losses import HuberLoss as HuberLoss
+from .losses import KLDivLoss as KLDivLoss
+from .losses import L1Loss as L1Loss
+from .losses import MarginRankingLoss as MarginRankingLoss
+from .losses import MSELoss as MSELoss
+from .losses import MultiLabelMarginLoss as MultiLabelMarginLoss
+from .losses import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
+from .losses import MultiMarginLoss as MultiMarginLoss
+from .losses import NLLLoss as NLLLoss
+from .losses import PairwiseDistance as PairwiseDistance
+from .losses import PoissonNLLLoss as PoissonNLLLoss
+from .losses import SmoothL1Loss as SmoothL1Loss
+from .losses import SoftMarginLoss as SoftMarginLoss
+from .losses import TripletMarginLoss as TripletMarginLoss
+from .losses import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
+from .normalization import BatchNorm as BatchNorm
+from .normalization import BatchNorm1d as BatchNorm1d
+from .normalization import BatchNorm2d as BatchNorm2d
+from .normalization import BatchNorm3d as BatchNorm3d
+from .normalization import GroupNorm as GroupNorm
+from .normalization import InstanceNorm as InstanceNorm
+from .normalization import InstanceNorm1d as InstanceNorm1d
+from .normalization import InstanceNorm2d as InstanceNorm2d
+from .normalization import InstanceNorm3d as InstanceNorm3d
+from .normalization import LayerNorm as LayerNorm
+from .normalization import LayerNorm2d as LayerNorm2d
+from .normalization import LocalResponseNorm as LocalResponseNorm
+from .normalization import RMSNorm as RMSNorm
+from .padding import CircularPad1d as CircularPad1d
+from .padding import CircularPad2d as CircularPad2d
+from .padding import CircularPad3d as CircularPad3d
+from .padding import ConstantPad1d as ConstantPad1d
+from .padding import ConstantPad2d as ConstantPad2d
+from .padding import ConstantPad3d as ConstantPad3d
+from .padding import ReflectionPad1d as ReflectionPad1d
+from .padding import ReflectionPad2d as ReflectionPad2d
+from .padding import ReflectionPad3d as ReflectionPad3d
+from .padding import ReplicationPad1d as ReplicationPad1d
+from .padding import ReplicationPad2d as ReplicationPad2d
+from .padding import ReplicationPad3d as ReplicationPad3d
+from .padding import ZeroPad1d as ZeroPad1d
+from .padding import ZeroPad2d as ZeroPad2d
+from .padding import ZeroPad3d as ZeroPad3d
+from .pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d
+from .pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from .pooling import AdaptiveAvgPool3d as AdaptiveAvgPool3d
+from .pooling import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from .pooling import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from .pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from .pooling import AvgPool1d as AvgPool1d
+from .pooling import AvgPool2d as AvgPool2d
+from .pooling import AvgPool3d as AvgPool3d
+from .pooling import LPPool1d as LPPool1d
+from .pooling import LPPool2d as LPPool2d
+from .pooling import LPPool3d as LPPool3d
+from .pooling import MaxPool1d as MaxPool1d
+from .pooling import MaxPool2d as MaxPool2d
+from .pooling import MaxPool3d as MaxPool3d
+from .pooling import MaxUnpool1d as MaxUnpool1d
+from .pooling import MaxUnpool2d as MaxUnpool2d
+from .pooling import MaxUnpool3d as MaxUnpool3d
+from .recurrent import GRU as GRU
+from .recurrent import LSTM as LSTM
+from .recurrent import RNN as RNN
+from .recurrent import GRUCell as GRUCell
+from .recurrent import LSTMCell as LSTMCell
+from .recurrent import RNNCell as RNNCell
+from .rotary import RotaryEmbedding as RotaryEmbedding
+from .sequential import Sequential as Sequential
+from .transformer import Transformer as Transformer
+from .transformer import TransformerDecoder as TransformerDecoder
+from .transformer import TransformerDecoderLayer as TransformerDecoderLayer
+from .transformer import TransformerEncoder as TransformerEncoder
+from .transformer import TransformerEncoderLayer as TransformerEncoderLayer
+from .unknown import unknown_layer as _unknown_layer
 
-__all__ = [
-    "CELU",
-    "ELU",
-    "GELU",
-    "GLU",
-    "GRU",
-    "LSTM",
-    "RNN",
-    "SELU",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
-    "AlphaDropout",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "BatchNorm",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "Bilinear",
-    "CTCLoss",
-    "ChannelShuffle",
-    "CircularPad1d",
-    "CircularPad2d",
-    "CircularPad3d",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "ConstantPad3d",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "CosineEmbeddingLoss",
-    "CosineSimilarity",
-    "CrossEntropyLoss",
-    "Dropout",
-    "Dropout1d",
-    "Dropout2d",
-    "Dropout3d",
-    "Embedding",
-    "EmbeddingBag",
-    "FeatureAlphaDropout",
-    "Flatten",
-    "Fold",
-    "GRUCell",
-    "GaussianNLLLoss",
-    "GroupNorm",
-    "Hardshrink",
-    "Hardsigmoid",
-    "Hardswish",
-    "Hardtanh",
-    "HingeEmbeddingLoss",
-    "HuberLoss",
-    "Identity",
-    "InstanceNorm",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "InstanceNorm3d",
-    "KLDivLoss",
-    "L1Loss",
-    "LPPool1d",
-    "LPPool2d",
-    "LPPool3d",
-    "LSTMCell",
-    "LayerNorm",
-    "LayerNorm2d",
-    "LeakyReLU",
-    "Linear",
-    "LocalResponseNorm",
-    "LogSigmoid",
-    "LogSoftmax",
-    "MSELoss",
-    "MarginRankingLoss",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "MaxUnpool1d",
-    "MaxUnpool2d",
-    "MaxUnpool3d",
-    "Mish",
-    "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss",
-    "MultiMarginLoss",
-    "MultiheadAttention",
-    "NLLLoss",
-    "PReLU",
-    "PairwiseDistance",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "PoissonNLLLoss",
-    "RMSNorm",
-    "RNNCell",
-    "RReLU",
-    "ReLU",
-    "ReLU6",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReflectionPad3d",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "ReplicationPad3d",
-    "RotaryEmbedding",
-    "Sequential",
-    "SiLU",
-    "Sigmoid",
-    "SmoothL1Loss",
-    "SoftMarginLoss",
-    "Softmax",
-    "Softmin",
-    "Softplus",
-    "Softshrink",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
-    "Threshold",
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerDecoderLayer",
-    "TransformerEncoder",
-    "TransformerEncoderLayer",
-    "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss",
-    "Unflatten",
-    "Unfold",
-    "Upsample",
-    "ZeroPad1d",
-    "ZeroPad2d",
-    "ZeroPad3d",
-    "causal_mask",
-    "datasets",
-    "functional",
-    "init",
-    "optim",
-    "state",
-]
+if not typing.TYPE_CHECKING:  # which takes each name above as exported, and should go on refusing all others
+    __all__ = ["datasets", "functional", "init", "optim", "state"]
+    __all__ += [name for name, value in globals().items() if callable(value) and not name.startswith("_")]
 
-if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
-
-    def __getattr__(name: str) -> Any:
-        raise AttributeError(unknown_layer(name, __all__))
+    def __getattr__(name: str) -> object:
+        raise AttributeError(_unknown_layer(name, __all__))

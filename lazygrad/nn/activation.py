@@ -6,11 +6,9 @@ in stays as it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..tensor import Tensor
 from . import functional
-from .function_layer import FunctionOfOne
+from .function_layer import FunctionOfOne, InPlace
 from .parameters import parameter
 
 
@@ -31,334 +29,247 @@ class PReLU:
         return x.prelu(self.weight)
 
 
-@dataclass(eq=False)
-class ReLU(FunctionOfOne):
+class ReLU(InPlace, function=Tensor.relu):
     """max(x, 0).
 
     >>> nn.ReLU()(Tensor([-1.0, 2.0])).tolist()
     [0.0, 2.0]
     """
 
-    function = Tensor.relu
 
-    inplace: bool = False
-
-
-@dataclass(eq=False)
-class ReLU6(FunctionOfOne):
+class ReLU6(InPlace, function=Tensor.relu6):
     """min(max(x, 0), 6).
 
     >>> nn.ReLU6()(Tensor([-1.0, 9.0])).tolist()
     [0.0, 6.0]
     """
 
-    function = Tensor.relu6
 
-    inplace: bool = False
-
-
-class Sigmoid(FunctionOfOne):
+class Sigmoid(FunctionOfOne, function=Tensor.sigmoid):
     """1 / (1 + e^-x).
 
     >>> nn.Sigmoid()(Tensor([0.0])).tolist()
     [0.5]
     """
 
-    function = Tensor.sigmoid
 
-
-@dataclass(eq=False)
-class Hardsigmoid(FunctionOfOne):
+class Hardsigmoid(InPlace, function=Tensor.hardsigmoid):
     """min(max(x/6 + 1/2, 0), 1).
 
     >>> nn.Hardsigmoid()(Tensor([0.0])).tolist()
     [0.5]
     """
 
-    function = Tensor.hardsigmoid
 
-    inplace: bool = False
-
-
-class LogSigmoid(FunctionOfOne):
+class LogSigmoid(FunctionOfOne, function=Tensor.logsigmoid):
     """log(sigmoid(x)).
 
     >>> nn.LogSigmoid()(Tensor([90.0])).round().tolist()
     [-0.0]
     """
 
-    function = Tensor.logsigmoid
 
-
-class Tanh(FunctionOfOne):
+class Tanh(FunctionOfOne, function=Tensor.tanh):
     """Hyperbolic tangent.
 
     >>> nn.Tanh()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    function = Tensor.tanh
 
-
-@dataclass(eq=False)
-class Hardtanh(FunctionOfOne):
+class Hardtanh(FunctionOfOne, function=Tensor.hardtanh):
     """Limited to [min_val, max_val].
 
     >>> nn.Hardtanh()(Tensor([-4.0, 0.5])).tolist()
     [-1.0, 0.5]
     """
 
-    function = Tensor.hardtanh
-
     min_val: float = -1.0
     max_val: float = 1.0
     inplace: bool = False
 
 
-class Tanhshrink(FunctionOfOne):
+class Tanhshrink(FunctionOfOne, function=Tensor.tanhshrink):
     """x - tanh(x).
 
     >>> nn.Tanhshrink()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    function = Tensor.tanhshrink
 
-
-@dataclass(eq=False)
-class Hardswish(FunctionOfOne):
+class Hardswish(InPlace, function=Tensor.hardswish):
     """x · hardsigmoid(x).
 
     >>> nn.Hardswish()(Tensor([0.0, 4.0])).tolist()
     [0.0, 4.0]
     """
 
-    function = Tensor.hardswish
 
-    inplace: bool = False
-
-
-@dataclass(eq=False)
-class SiLU(FunctionOfOne):
+class SiLU(InPlace, function=Tensor.silu):
     """x · sigmoid(x).
 
     >>> nn.SiLU()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    function = Tensor.silu
 
-    inplace: bool = False
-
-
-@dataclass(eq=False)
-class Mish(FunctionOfOne):
+class Mish(InPlace, function=Tensor.mish):
     """x · tanh(softplus(x)).
 
     >>> nn.Mish()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    function = Tensor.mish
 
-    inplace: bool = False
-
-
-@dataclass(eq=False)
-class GELU(FunctionOfOne):
+class GELU(FunctionOfOne, function=functional.gelu):
     """x · Φ(x), exactly or by tanh.
 
     >>> nn.GELU()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    function = functional.gelu
-
     approximate: str = "none"
 
 
-@dataclass(eq=False)
-class ELU(FunctionOfOne):
+class ELU(FunctionOfOne, function=Tensor.elu):
     """x, and alpha·(e^x - 1) where x is negative.
 
     >>> nn.ELU()(Tensor([2.0])).tolist()
     [2.0]
     """
 
-    function = Tensor.elu
-
     alpha: float = 1.0
     inplace: bool = False
 
 
-@dataclass(eq=False)
-class CELU(FunctionOfOne):
+class CELU(FunctionOfOne, function=Tensor.celu):
     """x, and alpha·(e^(x/alpha) - 1) where x is negative.
 
     >>> nn.CELU()(Tensor([2.0])).tolist()
     [2.0]
     """
 
-    function = Tensor.celu
-
     alpha: float = 1.0
     inplace: bool = False
 
 
-@dataclass(eq=False)
-class SELU(FunctionOfOne):
+class SELU(InPlace, function=Tensor.selu):
     """The scaled elu of self-normalizing networks.
 
     >>> nn.SELU()(Tensor([0.0])).tolist()
     [0.0]
     """
 
-    function = Tensor.selu
 
-    inplace: bool = False
-
-
-@dataclass(eq=False)
-class LeakyReLU(FunctionOfOne):
+class LeakyReLU(FunctionOfOne, function=Tensor.leaky_relu):
     """x, and negative_slope·x where x is negative.
 
     >>> nn.LeakyReLU(0.25)(Tensor([-8.0, 2.0])).tolist()
     [-2.0, 2.0]
     """
 
-    function = Tensor.leaky_relu
-
     negative_slope: float = 0.01
     inplace: bool = False
 
 
-@dataclass(eq=False)
-class RReLU(FunctionOfOne):
+class RReLU(FunctionOfOne, function=Tensor.rrelu):
     """x, and a·x where x is negative: a is random in training.
 
     >>> nn.RReLU(0.25, 0.75)(Tensor([-8.0, 2.0])).tolist()
     [-4.0, 2.0]
     """
 
-    function = Tensor.rrelu
-
     lower: float = 1.0 / 8
     upper: float = 1.0 / 3
     inplace: bool = False
 
 
-@dataclass(eq=False)
-class GLU(FunctionOfOne):
+class GLU(FunctionOfOne, function=Tensor.glu):
     """The first half of an axis, times the sigmoid of the second.
 
     >>> nn.GLU()(Tensor([3.0, 0.0])).tolist()
     [1.5]
     """
 
-    function = Tensor.glu
-
     dim: int = -1
 
 
-@dataclass(eq=False)
-class Hardshrink(FunctionOfOne):
+class Hardshrink(FunctionOfOne, function=Tensor.hardshrink):
     """0 within [-lambd, lambd], x elsewhere.
 
     >>> nn.Hardshrink()(Tensor([0.25, 2.0])).tolist()
     [0.0, 2.0]
     """
 
-    function = Tensor.hardshrink
-
     lambd: float = 0.5
 
 
-@dataclass(eq=False)
-class Softshrink(FunctionOfOne):
+class Softshrink(FunctionOfOne, function=Tensor.softshrink):
     """x moved towards 0 by `lambd`.
 
     >>> nn.Softshrink()(Tensor([0.25, 2.0])).tolist()
     [0.0, 1.5]
     """
 
-    function = Tensor.softshrink
-
     lambd: float = 0.5
 
 
-@dataclass(eq=False)
-class Threshold(FunctionOfOne):
+class Threshold(FunctionOfOne, function=Tensor.threshold):
     """x where it is greater than `threshold`, `value` elsewhere.
 
     >>> nn.Threshold(1.5, -1.0)(Tensor([1.0, 2.0])).tolist()
     [-1.0, 2.0]
     """
 
-    function = Tensor.threshold
-
     threshold: float
     value: float
     inplace: bool = False
 
 
-@dataclass(eq=False)
-class Softplus(FunctionOfOne):
+class Softplus(FunctionOfOne, function=functional.softplus):
     """log(1 + e^(beta·x)) / beta, and x itself where beta·x is above the threshold.
 
     >>> nn.Softplus()(Tensor([30.0])).tolist()
     [30.0]
     """
 
-    function = functional.softplus
-
     beta: float = 1.0
     threshold: float = 20.0
 
 
-class Softsign(FunctionOfOne):
+class Softsign(FunctionOfOne, function=Tensor.softsign):
     """x / (1 + |x|).
 
     >>> nn.Softsign()(Tensor([3.0])).tolist()
     [0.75]
     """
 
-    function = Tensor.softsign
 
-
-@dataclass(eq=False)
-class Softmax(FunctionOfOne):
+class Softmax(FunctionOfOne, function=Tensor.softmax):
     """e^x divided by the sum of e^x along an axis.
 
     >>> nn.Softmax()(Tensor([1.0, 1.0])).tolist()
     [0.5, 0.5]
     """
 
-    function = Tensor.softmax
-
     dim: int = -1
 
 
-@dataclass(eq=False)
-class Softmin(FunctionOfOne):
+class Softmin(FunctionOfOne, function=Tensor.softmin):
     """The softmax of -x.
 
     >>> nn.Softmin()(Tensor([1.0, 1.0])).tolist()
     [0.5, 0.5]
     """
 
-    function = Tensor.softmin
-
     dim: int = -1
 
 
-@dataclass(eq=False)
-class LogSoftmax(FunctionOfOne):
+class LogSoftmax(FunctionOfOne, function=Tensor.log_softmax):
     """The logarithm of the softmax.
 
     >>> nn.LogSoftmax()(Tensor([7.0])).tolist()
     [0.0]
     """
-
-    function = Tensor.log_softmax
 
     dim: int = -1

@@ -9,18 +9,16 @@ from typing import Any
 from ..shape import shape_text
 from ..tensor import Tensor
 from ..tensor.neural.convolution import named_padding
+from .axes import SIZES, OverAxes
 from .parameters import Sizes, count, counts, need_tensors, uniform
 
 #: What may stand around a sample.
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
-#: The axes of a sample, by how many there are.
-_AXES = ("", "length", "height, width", "depth, height, width")
 
 
-class _Windows:
+class _Windows(OverAxes):
     """What a convolution and its transpose have in common: sizes and weights, over `axes` axes."""
 
-    axes = 0
     transposed = False
 
     def __init__(
@@ -53,12 +51,18 @@ class _Windows:
         if x.ndim not in (self.axes + 1, self.axes + 2) or x.shape[-self.axes - 1] != self.in_channels:
             raise ValueError(
                 f"{type(self).__name__}({self.in_channels}, {self.out_channels}, ...) needs shape "
-                f"(batch, {self.in_channels}, {_AXES[self.axes]}), not {shape_text(x.shape)}"
+                f"(batch, {self.in_channels}, {SIZES[self.axes]}), not {shape_text(x.shape)}"
             )
 
 
 class _Convolution(_Windows):
-    """A convolution over as many axes as `axes` says."""
+    """A convolution over {axes}: (batch, in_channels, {sizes}) → (batch, out_channels, ...).
+
+    weight  (out_channels, in_channels / groups, {sizes})      bias  (out_channels,), or None
+
+    >>> nn.Conv{n}d(2, 4, 3, padding=1)(Tensor.ones(1, 2{fours})).shape
+    (1, 4{fours})
+    """
 
     def __init__(
         self,
@@ -93,44 +97,23 @@ class _Convolution(_Windows):
         return tuple(n for pair in reversed(pairs) for n in pair)
 
 
-class Conv1d(_Convolution):
-    """A convolution over one axis: (batch, in_channels, length) → (batch, out_channels, ...).
-
-    weight  (out_channels, in_channels / groups, size)      bias  (out_channels,), or None
-
-    >>> nn.Conv1d(2, 4, 3)(Tensor.ones(1, 2, 8)).shape
-    (1, 4, 6)
-    """
-
-    axes = 1
+class Conv1d(_Convolution, axes=1): ...
 
 
-class Conv2d(_Convolution):
-    """A convolution over two axes: (batch, in_channels, height, width) → (batch, out_channels, ..., ...).
-
-    weight  (out_channels, in_channels / groups, height, width)      bias  (out_channels,), or None
-
-    >>> nn.Conv2d(3, 8, 3, stride=2, padding=1)(Tensor.ones(1, 3, 8, 8)).shape
-    (1, 8, 4, 4)
-    """
-
-    axes = 2
+class Conv2d(_Convolution, axes=2): ...
 
 
-class Conv3d(_Convolution):
-    """A convolution over three axes: (batch, in_channels, depth, height, width).
-
-    weight  (out_channels, in_channels / groups, depth, height, width)      bias  (out_channels,), or None
-
-    >>> nn.Conv3d(1, 2, 3)(Tensor.ones(1, 1, 5, 5, 5)).shape
-    (1, 2, 3, 3, 3)
-    """
-
-    axes = 3
+class Conv3d(_Convolution, axes=3): ...
 
 
 class _Transposed(_Windows):
-    """The transpose of a convolution over as many axes as `axes` says."""
+    """The transpose of a convolution over {axes}: (batch, in_channels, {sizes}).
+
+    weight  (in_channels, out_channels / groups, {sizes})      bias  (out_channels,), or None
+
+    >>> nn.ConvTranspose{n}d(2, 4, 2, stride=2)(Tensor.ones(1, 2{twos})).shape
+    (1, 4{fours})
+    """
 
     transposed = True
 
@@ -172,37 +155,10 @@ class _Transposed(_Windows):
         return tuple(more)
 
 
-class ConvTranspose1d(_Transposed):
-    """The transpose of a convolution over one axis: (batch, in_channels, length).
-
-    weight  (in_channels, out_channels / groups, size)      bias  (out_channels,), or None
-
-    >>> nn.ConvTranspose1d(2, 4, 2, stride=2)(Tensor.ones(1, 2, 5)).shape
-    (1, 4, 10)
-    """
-
-    axes = 1
+class ConvTranspose1d(_Transposed, axes=1): ...
 
 
-class ConvTranspose2d(_Transposed):
-    """The transpose of a convolution over two axes: (batch, in_channels, height, width).
-
-    weight  (in_channels, out_channels / groups, height, width)      bias  (out_channels,), or None
-
-    >>> nn.ConvTranspose2d(2, 4, 2, stride=2)(Tensor.ones(1, 2, 5, 3)).shape
-    (1, 4, 10, 6)
-    """
-
-    axes = 2
+class ConvTranspose2d(_Transposed, axes=2): ...
 
 
-class ConvTranspose3d(_Transposed):
-    """The transpose of a convolution over three axes: (batch, in_channels, depth, height, width).
-
-    weight  (in_channels, out_channels / groups, depth, height, width)      bias  (out_channels,), or None
-
-    >>> nn.ConvTranspose3d(1, 2, 2)(Tensor.ones(1, 1, 2, 2, 2)).shape
-    (1, 2, 3, 3, 3)
-    """
-
-    axes = 3
+class ConvTranspose3d(_Transposed, axes=3): ...

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..tensor import Tensor
 from .function_layer import FunctionOfOne
 from .parameters import Sizes
 
 
-@dataclass(eq=False)
-class Unfold(FunctionOfOne):
+class Unfold(FunctionOfOne, function=Tensor.im2col):
     """The windows of images as columns; see `Tensor.im2col`.
 
     >>> nn.Unfold(2)(Tensor.ones(1, 1, 3, 3)).shape
     (1, 4, 4)
     """
-
-    function = Tensor.im2col
 
     kernel_size: Sizes
     dilation: Sizes = 1
@@ -26,15 +22,12 @@ class Unfold(FunctionOfOne):
     stride: Sizes = 1
 
 
-@dataclass(eq=False)
-class Fold(FunctionOfOne):
+class Fold(FunctionOfOne, function=Tensor.fold):
     """Columns summed into images; see `Tensor.fold`.
 
     >>> nn.Fold(3, 2)(Tensor.ones(1, 4, 4)).shape
     (1, 1, 3, 3)
     """
-
-    function = Tensor.fold
 
     output_size: Sizes
     kernel_size: Sizes
@@ -43,54 +36,42 @@ class Fold(FunctionOfOne):
     stride: Sizes = 1
 
 
-@dataclass(eq=False)
-class PixelShuffle(FunctionOfOne):
+class PixelShuffle(FunctionOfOne, function=Tensor.pixel_shuffle):
     """Channels to pixels; see `Tensor.pixel_shuffle`.
 
     >>> nn.PixelShuffle(2)(Tensor.ones(1, 4, 1, 1)).shape
     (1, 1, 2, 2)
     """
 
-    function = Tensor.pixel_shuffle
-
     upscale_factor: int
 
 
-@dataclass(eq=False)
-class PixelUnshuffle(FunctionOfOne):
+class PixelUnshuffle(FunctionOfOne, function=Tensor.pixel_unshuffle):
     """Pixels to channels; see `Tensor.pixel_unshuffle`.
 
     >>> nn.PixelUnshuffle(2)(Tensor.ones(1, 1, 2, 2)).shape
     (1, 4, 1, 1)
     """
 
-    function = Tensor.pixel_unshuffle
-
     downscale_factor: int
 
 
-@dataclass(eq=False)
-class ChannelShuffle(FunctionOfOne):
+class ChannelShuffle(FunctionOfOne, function=Tensor.channel_shuffle):
     """Channels dealt out anew; see `Tensor.channel_shuffle`.
 
     >>> nn.ChannelShuffle(2)(Tensor.ones(1, 4, 1)).shape
     (1, 4, 1)
     """
 
-    function = Tensor.channel_shuffle
-
     groups: int
 
 
-@dataclass(eq=False)
-class Upsample(FunctionOfOne):
+class Upsample(FunctionOfOne, function=Tensor.interpolate):
     """The last axes at another size; see `Tensor.interpolate`.
 
     >>> nn.Upsample(scale_factor=2)(Tensor.ones(1, 1, 2)).shape
     (1, 1, 4)
     """
-
-    function = Tensor.interpolate
 
     size: Sizes | None = None
     scale_factor: float | Sequence[float] | None = None

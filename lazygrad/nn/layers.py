@@ -75,15 +75,12 @@ class Identity:
         return x
 
 
-@dataclass(eq=False)
-class Flatten(FunctionOfOne):
+class Flatten(FunctionOfOne, function=Tensor.flatten):
     """The axes from `start_dim` to `end_dim` become one; all but the batch, if not given.
 
     >>> nn.Flatten()(Tensor.ones(2, 3, 4)).shape
     (2, 12)
     """
-
-    function = Tensor.flatten
 
     start_dim: int = 1
     end_dim: int = -1

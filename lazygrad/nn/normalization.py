@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..dtype import dtypes
@@ -183,15 +182,12 @@ class InstanceNorm(BatchNorm):
 InstanceNorm1d = InstanceNorm2d = InstanceNorm3d = InstanceNorm
 
 
-@dataclass(eq=False)
-class LocalResponseNorm(FunctionOfOne):
+class LocalResponseNorm(FunctionOfOne, function=Tensor.local_response_norm):
     """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta.
 
     >>> nn.LocalResponseNorm(2)(Tensor.ones(1, 3, 4)).shape
     (1, 3, 4)
     """
-
-    function = Tensor.local_response_norm
 
     size: int
     alpha: float = 1e-4

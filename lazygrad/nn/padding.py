@@ -6,19 +6,18 @@ padding  one number for all ends, or one for each: before and behind the last ax
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ..tensor import Tensor
+from .axes import OverAxes
+from .function_layer import FunctionLayer
 from .parameters import Sizes
 
 
-@dataclass(eq=False)
-class _Pad:
+class _Pad(OverAxes, FunctionLayer):
     """More of the last `axes` axes."""
 
-    axes: ClassVar[int]
-    mode: ClassVar[str]
+    mode: ClassVar[str] = "constant"
 
     padding: Sizes
 
@@ -34,9 +33,29 @@ class _Pad:
         return 0.0
 
 
-@dataclass(eq=False)
+class _ZeroPad(_Pad):
+    """Zeros around {axes}.
+
+    >>> nn.ZeroPad{n}d((1, 1{zeros}))(Tensor([1.0, 2.0]).reshape(1{ones}, 2)).flatten().tolist()
+    [0.0, 1.0, 2.0, 0.0]
+    """
+
+
+class ZeroPad1d(_ZeroPad, axes=1): ...
+
+
+class ZeroPad2d(_ZeroPad, axes=2): ...
+
+
+class ZeroPad3d(_ZeroPad, axes=3): ...
+
+
 class _ConstantPad(_Pad):
-    mode = "constant"
+    """`value` around {axes}.
+
+    >>> nn.ConstantPad{n}d((1, 1{zeros}), 7.0)(Tensor([1.0, 2.0]).reshape(1{ones}, 2)).flatten().tolist()
+    [7.0, 1.0, 2.0, 7.0]
+    """
 
     value: float
 
@@ -44,163 +63,67 @@ class _ConstantPad(_Pad):
         return self.value
 
 
-class ZeroPad1d(_Pad):
-    """Zeros around one axis.
-
-    >>> nn.ZeroPad1d(1)(Tensor([[[1.0, 2.0]]])).flatten().tolist()
-    [0.0, 1.0, 2.0, 0.0]
-    """
-
-    axes = 1
-    mode = "constant"
+class ConstantPad1d(_ConstantPad, axes=1): ...
 
 
-class ZeroPad2d(_Pad):
-    """Zeros around two axes.
-
-    >>> nn.ZeroPad2d((1, 1, 0, 0))(Tensor([[[[1.0, 2.0]]]])).flatten().tolist()
-    [0.0, 1.0, 2.0, 0.0]
-    """
-
-    axes = 2
-    mode = "constant"
+class ConstantPad2d(_ConstantPad, axes=2): ...
 
 
-class ZeroPad3d(_Pad):
-    """Zeros around three axes.
-
-    >>> nn.ZeroPad3d((1, 1, 0, 0, 0, 0))(Tensor([[[[[1.0, 2.0]]]]])).flatten().tolist()
-    [0.0, 1.0, 2.0, 0.0]
-    """
-
-    axes = 3
-    mode = "constant"
+class ConstantPad3d(_ConstantPad, axes=3): ...
 
 
-class ConstantPad1d(_ConstantPad):
-    """`value` around one axis.
+class _ReflectionPad(_Pad):
+    """The tensor mirrored at its ends around {axes}.
 
-    >>> nn.ConstantPad1d(1, 7.0)(Tensor([[[1.0, 2.0]]])).flatten().tolist()
-    [7.0, 1.0, 2.0, 7.0]
-    """
-
-    axes = 1
-
-
-class ConstantPad2d(_ConstantPad):
-    """`value` around two axes.
-
-    >>> nn.ConstantPad2d((1, 1, 0, 0), 7.0)(Tensor([[[[1.0, 2.0]]]])).flatten().tolist()
-    [7.0, 1.0, 2.0, 7.0]
-    """
-
-    axes = 2
-
-
-class ConstantPad3d(_ConstantPad):
-    """`value` around three axes.
-
-    >>> nn.ConstantPad3d((1, 1, 0, 0, 0, 0), 7.0)(Tensor([[[[[1.0, 2.0]]]]])).flatten().tolist()
-    [7.0, 1.0, 2.0, 7.0]
-    """
-
-    axes = 3
-
-
-class ReflectionPad1d(_Pad):
-    """The tensor mirrored at its ends around one axis.
-
-    >>> nn.ReflectionPad1d(1)(Tensor([[[1.0, 2.0]]])).flatten().tolist()
+    >>> nn.ReflectionPad{n}d((1, 1{zeros}))(Tensor([1.0, 2.0]).reshape(1{ones}, 2)).flatten().tolist()
     [2.0, 1.0, 2.0, 1.0]
     """
 
-    axes = 1
     mode = "reflect"
 
 
-class ReflectionPad2d(_Pad):
-    """The tensor mirrored at its ends around two axes.
-
-    >>> nn.ReflectionPad2d((1, 1, 0, 0))(Tensor([[[[1.0, 2.0]]]])).flatten().tolist()
-    [2.0, 1.0, 2.0, 1.0]
-    """
-
-    axes = 2
-    mode = "reflect"
+class ReflectionPad1d(_ReflectionPad, axes=1): ...
 
 
-class ReflectionPad3d(_Pad):
-    """The tensor mirrored at its ends around three axes.
-
-    >>> nn.ReflectionPad3d((1, 1, 0, 0, 0, 0))(Tensor([[[[[1.0, 2.0]]]]])).flatten().tolist()
-    [2.0, 1.0, 2.0, 1.0]
-    """
-
-    axes = 3
-    mode = "reflect"
+class ReflectionPad2d(_ReflectionPad, axes=2): ...
 
 
-class ReplicationPad1d(_Pad):
-    """The last elements around one axis.
+class ReflectionPad3d(_ReflectionPad, axes=3): ...
 
-    >>> nn.ReplicationPad1d(1)(Tensor([[[1.0, 2.0]]])).flatten().tolist()
+
+class _ReplicationPad(_Pad):
+    """The last elements around {axes}.
+
+    >>> nn.ReplicationPad{n}d((1, 1{zeros}))(Tensor([1.0, 2.0]).reshape(1{ones}, 2)).flatten().tolist()
     [1.0, 1.0, 2.0, 2.0]
     """
 
-    axes = 1
     mode = "replicate"
 
 
-class ReplicationPad2d(_Pad):
-    """The last elements around two axes.
-
-    >>> nn.ReplicationPad2d((1, 1, 0, 0))(Tensor([[[[1.0, 2.0]]]])).flatten().tolist()
-    [1.0, 1.0, 2.0, 2.0]
-    """
-
-    axes = 2
-    mode = "replicate"
+class ReplicationPad1d(_ReplicationPad, axes=1): ...
 
 
-class ReplicationPad3d(_Pad):
-    """The last elements around three axes.
-
-    >>> nn.ReplicationPad3d((1, 1, 0, 0, 0, 0))(Tensor([[[[[1.0, 2.0]]]]])).flatten().tolist()
-    [1.0, 1.0, 2.0, 2.0]
-    """
-
-    axes = 3
-    mode = "replicate"
+class ReplicationPad2d(_ReplicationPad, axes=2): ...
 
 
-class CircularPad1d(_Pad):
-    """The elements of the other end around one axis.
+class ReplicationPad3d(_ReplicationPad, axes=3): ...
 
-    >>> nn.CircularPad1d(1)(Tensor([[[1.0, 2.0]]])).flatten().tolist()
+
+class _CircularPad(_Pad):
+    """The elements of the other end around {axes}.
+
+    >>> nn.CircularPad{n}d((1, 1{zeros}))(Tensor([1.0, 2.0]).reshape(1{ones}, 2)).flatten().tolist()
     [2.0, 1.0, 2.0, 1.0]
     """
 
-    axes = 1
     mode = "circular"
 
 
-class CircularPad2d(_Pad):
-    """The elements of the other end around two axes.
-
-    >>> nn.CircularPad2d((1, 1, 0, 0))(Tensor([[[[1.0, 2.0]]]])).flatten().tolist()
-    [2.0, 1.0, 2.0, 1.0]
-    """
-
-    axes = 2
-    mode = "circular"
+class CircularPad1d(_CircularPad, axes=1): ...
 
 
-class CircularPad3d(_Pad):
-    """The elements of the other end around three axes.
+class CircularPad2d(_CircularPad, axes=2): ...
 
-    >>> nn.CircularPad3d((1, 1, 0, 0, 0, 0))(Tensor([[[[[1.0, 2.0]]]]])).flatten().tolist()
-    [2.0, 1.0, 2.0, 1.0]
-    """
 
-    axes = 3
-    mode = "circular"
+class CircularPad3d(_CircularPad, axes=3): ...

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lazygrad import Context, Tensor, TinyJit
+from lazygrad.nn.optim import Optimizer
 
 
 def arrays(value: Any) -> Any:
@@ -58,6 +59,19 @@ def as_eager(
 def numbers(*shape: int, seed: int = 0) -> Tensor:
     """A realized tensor of random numbers."""
     return Tensor(np.random.default_rng(seed).normal(size=shape).astype(np.float32)).realize()
+
+
+def training_step(optimizer: Optimizer, loss_of: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A step of training by the loss of its arguments; gives the loss."""
+
+    def step(*batch: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = loss_of(*batch)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
 
 
 def captures(fxn: Any) -> int:

@@ -9,7 +9,7 @@ from lazygrad import Context, Tensor, TinyJit, nn
 from lazygrad.jit.tinyjit import MAX_SIGNATURES
 from lazygrad.nn.optim import SGD
 from lazygrad.nn.state import get_parameters
-from tests.jit.jit_support import arrays, captures, check_equal, numbers, runs
+from tests.jit.jit_support import arrays, captures, check_equal, numbers, runs, training_step
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -58,15 +58,7 @@ def test_the_last_smaller_batch_of_an_epoch():
         Tensor.manual_seed(1)
         net = nn.Linear(4, 2)
         opt = SGD(get_parameters(net), lr=0.1)
-
-        def step(x, y):
-            opt.zero_grad()
-            loss = ((net(x) - y) ** 2).mean()
-            loss.backward()
-            opt.step()
-            return loss
-
-        step, found = wrap(step), []
+        step, found = wrap(training_step(opt, lambda x, y: ((net(x) - y) ** 2).mean())), []
         with Tensor.train():
             for call in range(12):
                 size = 3 if call % 4 == 3 else 5

@@ -13,7 +13,7 @@ from lazygrad import Context, JitError, Tensor, TinyJit, Variable, nn
 from lazygrad.nn.optim import SGD, AdamW
 from lazygrad.nn.state import get_parameters
 from lazygrad.tensor.random import sampling
-from tests.jit.jit_support import arrays, as_eager, captures, check_equal, numbers
+from tests.jit.jit_support import arrays, as_eager, captures, check_equal, numbers, training_step
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -273,15 +273,7 @@ def test_training_is_equal_to_the_bit(optimizer):
         Tensor.manual_seed(1)
         net = Net()
         opt = optimizer(get_parameters(net))
-
-        def step(x, y):
-            opt.zero_grad()
-            loss = ((net(x) - y) ** 2).mean()
-            loss.backward()
-            opt.step()
-            return loss
-
-        step = wrap(step)
+        step = wrap(training_step(opt, lambda x, y: ((net(x) - y) ** 2).mean()))
         found: list[Any] = []
         with Tensor.train():
             for n in range(8):
@@ -358,15 +350,8 @@ def test_an_evaluation_between_training_steps():
         Tensor.manual_seed(1)
         net = Net()
         opt = SGD(get_parameters(net), lr=0.1)
-
-        def step(x):
-            opt.zero_grad()
-            loss = net(x).square().mean()
-            loss.backward()
-            opt.step()
-            return loss
-
-        step, evaluate = wrap(step), wrap(lambda x: net(x).sum())
+        step = wrap(training_step(opt, lambda x: net(x).square().mean()))
+        evaluate = wrap(lambda x: net(x).sum())
         found = []
         for n in range(8):
             with Tensor.train():

@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ...tensor import Tensor
 from ...tensor.neural.convolution import each
+from ..axes import text_for_axes
 from ..parameters import Sizes
 
 Arguments = ParamSpec("Arguments")
@@ -21,8 +22,7 @@ def over_axes(
 ) -> tuple[Function[Arguments, Result], Function[Arguments, Result], Function[Arguments, Result]]:
     """A decorator: three functions, for one, two and three axes, from one whose first argument says how many.
 
-    In its docstring {n} stands for that number, {last} for "the last axis", "the last two axes", ..., and
-    {ones} for as many ones, each behind a comma.
+    Their docstrings are made from its own, by `text_for_axes`.
     """
     return _over(function, 1), _over(function, 2), _over(function, 3)
 
@@ -33,8 +33,7 @@ def _over(function: Callable[Concatenate[int, Arguments], Result], n: int) -> Ca
 
     made: Any = functools.update_wrapper(over, function)
     made.__name__ = made.__qualname__ = f"{function.__name__.removeprefix('_')}{n}d"
-    last = f"the last {('axis', 'two axes', 'three axes')[n - 1]}"
-    made.__doc__ = (function.__doc__ or "").format(n=n, last=last, ones=", 1" * n)
+    made.__doc__ = text_for_axes(function.__doc__, n)
     known = inspect.signature(function)
     made.__signature__ = known.replace(parameters=list(known.parameters.values())[1:])
     return over

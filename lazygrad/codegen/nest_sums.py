@@ -38,7 +38,7 @@ from .products import is_masked_product
 #: How many turns of a loop add to one accumulator, and how many of its totals to the next one.
 BLOCK, BLOCKS = 16, 8
 #: The same where products are added to so many accumulators that their totals are in memory (`late_sums.py`):
-#: a block is a quarter of the sum within these limits.
+#: a block is a quarter of the sum within these limits, and a sum within the upper one a whole block.
 CROWDED_BLOCK, CROWDED_BLOCKS = (36, 72), 16
 
 
@@ -92,7 +92,10 @@ class _Nest:
         room, many = float(BLOCK), BLOCKS
         if crowded:
             turns = math.prod(index.bounds(r.src[0])[1] for r in loops)
-            room, many = float(min(max(turns // 4, CROWDED_BLOCK[0]), CROWDED_BLOCK[1])), CROWDED_BLOCKS
+            shortest, longest = CROWDED_BLOCK
+            whole = turns <= longest
+            room = float(turns if whole else min(max(turns // 4, shortest), longest))
+            many = CROWDED_BLOCKS
         halved, apart = crowded, False
         for r in reversed(loops):
             if r in self.pieces:  # cut with another sum

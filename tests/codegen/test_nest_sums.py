@@ -127,7 +127,8 @@ def test_half_of_a_full_tile_ends_its_blocks_late():
     assert sum(node.op is Ops.DEFINE_ACC for node in program) == 12 * 3
 
 
-def test_a_short_tile_has_no_blocks():
-    program = tile_program(36)
-    assert not any(node.op is Ops.IF for node in program)
-    assert sum(node.op is Ops.DEFINE_ACC for node in program) == 12
+@pytest.mark.parametrize(("size", "levels"), [(36, 1), (64, 1), (72, 1), (80, 2)])
+def test_a_tile_of_no_more_turns_than_a_block_may_have_has_no_blocks(size, levels):
+    program = tile_program(size)
+    assert any(node.op is Ops.IF for node in program) is (levels > 1)
+    assert sum(node.op is Ops.DEFINE_ACC for node in program) == 12 * levels

@@ -15,26 +15,18 @@ def device_of(node: UOp) -> Devices | None:
 
     A tuple of devices for what is sharded over them, or copied on each.
     """
-    return node.facts["device"] if "device" in node.facts else noted(node, "device", _device, _asked)
-
-
-def _asked(node: UOp) -> tuple[UOp, ...]:
-    """The next source to ask; none where the op says the device, or a source that was asked has one."""
-    if node.op not in _SAY:
-        for source in node.src:
-            if "device" not in source.facts:
-                return (source,)
-            if source.facts["device"] is not None:
-                break
-    return ()
+    return node.facts["device"] if "device" in node.facts else noted(node, "device", _device)
 
 
 def _device(node: UOp) -> Devices | None:
     says = _SAY.get(node.op)
     if says is not None:
         return says(node)
-    found = (source.facts["device"] for source in node.src)
-    return next((device for device in found if device is not None), None)
+    for source in node.src:
+        device = source.facts["device"]
+        if device is not None:
+            return device
+    return None
 
 
 #: Ops whose nodes say where they are.

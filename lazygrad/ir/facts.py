@@ -36,7 +36,9 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """shape/rules (jit/outputs): the shape of its value; None where it has none."""
 
     device: Devices | None
-    """ir/device: the name of the device that its value lives on, or of several; None for bare numbers."""
+    """ir/device (jit/outputs): the name of the device that its value lives on, or of several; None for bare
+    numbers.
+    """
 
     base_and_tracker: tuple[Node, Any]
     """shape/movement (jit/outputs): on a movement, the first node below that is none, and the
@@ -57,8 +59,8 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     """ir/index/atoms: a text that orders the atoms of a polynomial alike in every process."""
 
     ranges: frozenset[Node]
-    """ir/nest: the RANGEs that it depends on and that nothing below it has closed; never on a RANGE itself.
-    """
+    """ir/nest: the RANGEs that it depends on and that nothing below it has closed; of a RANGE, those of its
+    size: one that held itself would never be freed."""
 
     has_division: bool
     """simplify/validity: whether its arithmetic divides anywhere."""

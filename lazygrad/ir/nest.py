@@ -28,26 +28,18 @@ LEAVES = frozenset(
 
 def ranges_of(node: UOp) -> Ranges:
     """The open ranges of a node: those below it, except what a REDUCE or STAGE below it has closed."""
-    if node.op is Ops.RANGE:
-        return _range_itself(node)
     found = node.facts.get("ranges")
-    return noted(node, "ranges", _ranges_of, _asked) if found is None else found
-
-
-def _asked(node: UOp) -> list[UOp]:
-    return [source for source in node.src if source.op is not Ops.RANGE]
-
-
-def _range_itself(node: UOp) -> Ranges:
-    # Not cached on the node: a RANGE that holds itself would never be freed.
-    size = node.src[0]
-    return frozenset((node,)) if size.op is Ops.CONST else ranges_of(size) | {node}
+    if found is None:
+        found = noted(node, "ranges", _ranges_of)
+    return found | {node} if node.op is Ops.RANGE else found
 
 
 def _ranges_of(node: UOp) -> Ranges:
     result = _NONE
     for source in node.src:
-        more = _range_itself(source) if source.op is Ops.RANGE else source.facts["ranges"]
+        more = source.facts["ranges"]
+        if source.op is Ops.RANGE:
+            more |= {source}
         if more is not result and more:
             if not result or result < more:
                 result = more

@@ -108,10 +108,6 @@ def _size(values: Any) -> tuple[int, ...]:
     return values  # type: ignore[no-any-return]
 
 
-def _ordered_dict() -> OrderedDict[Any, Any]:
-    return OrderedDict()
-
-
 def _encoded(text: Any, encoding: Any) -> bytes:
     """Bytes, as protocol 2 writes them."""
     if type(text) is not str or encoding != "latin1":
@@ -121,7 +117,7 @@ def _encoded(text: Any, encoding: Any) -> bytes:
 
 #: What a file may name, and what comes of calling it.
 _CALLS: Calls = {
-    Name("collections", "OrderedDict"): _ordered_dict,
+    Name("collections", "OrderedDict"): lambda: OrderedDict(),  # of no arguments
     Name("torch._utils", "_rebuild_tensor_v2"): _tensor,
     Name("torch._utils", "_rebuild_parameter"): _parameter,
     Name("torch", "Size"): _size,

@@ -1,4 +1,4 @@
-"""What a function returns: tensors nested in containers, built anew for every replay."""
+"""What a function returns, or takes: tensors nested in containers, built anew with others."""
 
 from __future__ import annotations
 
@@ -14,19 +14,23 @@ Build = Callable[[Sequence[Tensor]], Any]
 
 
 class Nest:
-    """A returned value: its `tensors`, and `build`, which puts others in their places.
+    """A value: its `tensors`, each once, and `build`, which puts others in their places.
 
-    existed  whether a tensor is older than the call: an object that holds only such is returned as it is
+    existed      whether a tensor is older than the call: an object that holds only such stays as it is
+    has_objects  whether there are tensors inside of objects that are no containers
     """
 
     def __init__(self, value: Any, existed: Callable[[Tensor], bool]) -> None:
         self.tensors: list[Tensor] = []
+        self.has_objects = False
+        self._met = 0  # tensors, as often as they were met
         self._existed = existed
         self._open: set[int] = set()
         self.build: Build = self._part(value)
 
     def _part(self, value: Any) -> Build:
         if isinstance(value, Tensor):
+            self._met += 1
             number = next((n for n, t in enumerate(self.tensors) if t is value), len(self.tensors))
             if number == len(self.tensors):
                 self.tensors.append(value)
@@ -54,8 +58,9 @@ class Nest:
         if isinstance(value, set):
             return lambda found: set(value)
         if is_instance(value):
-            before = len(self.tensors)
+            before, met = len(self.tensors), self._met
             fields = [(name, self._part(part)) for name, part in fields_of(value)]
+            self.has_objects |= self._met > met
             if not all(map(self._existed, self.tensors[before:])):
                 return lambda found: _with_fields(value, {name: part(found) for name, part in fields})
         return lambda found: value

@@ -157,34 +157,18 @@ def is_closed_module(name: str) -> bool:
 def how_to_ask(value: Any) -> Callable[[Any], Any] | None:
     """What says what an object that is the same holds now; None where nothing needs to be asked."""
     if isinstance(value, weakref.ref):
-        return _target
+        return lambda reference: reference()
     if isinstance(value, contextvars.ContextVar):
-        return _value_of_context
+        return lambda variable: variable.get(MISSING)
     if isinstance(value, (functools.partial, functools.partialmethod)):
-        return _parts_of_partial
+        return lambda partial: (partial.func, partial.args, partial.keywords)
     if isinstance(value, types.BuiltinMethodType):
         owner = value.__self__
         held = owner is not None and not isinstance(owner, (types.ModuleType, type))
-        return _owner if held else None
+        return (lambda method: method.__self__) if held else None
     if type(value) in (weakref.ProxyType, weakref.CallableProxyType):
         return _behind_proxy
-    return _bytes if _has_bytes(value) else None
-
-
-def _target(reference: Any) -> Any:
-    return reference()
-
-
-def _value_of_context(variable: Any) -> Any:
-    return variable.get(MISSING)
-
-
-def _parts_of_partial(value: Any) -> Any:
-    return value.func, value.args, value.keywords
-
-
-def _owner(method: Any) -> Any:
-    return method.__self__
+    return (lambda memory: memoryview(memory).tobytes()) if _has_bytes(value) else None
 
 
 def _behind_proxy(proxy: Any) -> Any:
@@ -192,10 +176,6 @@ def _behind_proxy(proxy: Any) -> Any:
         return proxy.__repr__.__self__  # a method of the object itself
     except ReferenceError:
         return MISSING
-
-
-def _bytes(value: Any) -> bytes:
-    return memoryview(value).tobytes()
 
 
 def _has_bytes(value: Any) -> bool:

@@ -101,13 +101,14 @@ class Families:
         """The capture of a family and its results, where one is of this call; `plain` runs the function."""
         if not self._families:
             return None
-        arguments = _tensors_in((args, kwargs))
+        nest = Nest((args, kwargs), _always)
+        if nest.has_objects:
+            return None
         for family in self._families[:]:
-            size = family.size_of(arguments)
+            size = family.size_of(nest.tensors)
             if size is None or (size in family.seen and not family.trusted):
                 continue
-            sized = family.sized(arguments, size)
-            given, named = _with((args, kwargs), arguments, sized)
+            given, named = nest.build(family.sized(nest.tensors, size))
             for captured in family.captures:
                 call = Call()
                 try:
@@ -165,8 +166,8 @@ class Families:
         """
         if not captured.is_sizeable() or any(spec.symbolic for spec in captured.specs):
             return
-        arguments = _tensors_in((args, kwargs))
-        if len(arguments) != len(captured.specs):  # some are in objects
+        nest = Nest((args, kwargs), _always)
+        if nest.has_objects or len(nest.tensors) != len(captured.specs):
             return
         found: dict[Places, set[int]] = {}
         for other in others:
@@ -180,13 +181,14 @@ class Families:
             if len(sizes) < 2 or size < LEAST or key in self._refused:
                 continue
             family = next(
-                (f for f in self._families if f.places == places and f.size_of(arguments) is not None), None
+                (f for f in self._families if f.places == places and f.size_of(nest.tensors) is not None),
+                None,
             )
             if family is None:
                 most = 1 << (max(size, *sizes) - 1).bit_length()
                 family = Family(captured.signature, places, most)
             if len(family.captures) < MAX_CAPTURES:
-                self._capture_family(family, args, kwargs, arguments, captured, size, result, capture)
+                self._capture_family(family, args, kwargs, nest, captured, size, result, capture)
             return
 
     def _capture_family(
@@ -194,7 +196,7 @@ class Families:
         family: Family,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        arguments: list[Tensor],
+        nest: Nest,
         captured: Captured,
         size: int,
         result: Any,
@@ -206,7 +208,7 @@ class Families:
             return
         instead: list[tuple[Tensor, weakref.ref[Tensor]]] = []
         try:
-            got, made = _captured(family, args, kwargs, arguments, size, instead, capture)
+            got, made = _captured(family, nest, size, instead, capture)
             results = [with_number_size(tensor, NAME, size) for tensor in Nest(got, _never).tensors]
         except Exception as error:  # whatever the function cannot do with a symbolic size
             self._drop(family, str(error) or type(error).__name__)
@@ -236,22 +238,24 @@ class Families:
 
 def _captured(
     family: Family,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    arguments: list[Tensor],
+    nest: Nest,
     size: int,
     instead: list[tuple[Tensor, weakref.ref[Tensor]]],
     capture: Callable[..., Any],
 ) -> tuple[Any, Captured | None]:
     """The results and the capture of a family; `instead` gets what stood for the tensors of the call."""
-    sized = family.sized(arguments, size)
-    pairs = zip(arguments, sized, strict=True)
+    sized = family.sized(nest.tensors, size)
+    pairs = zip(nest.tensors, sized, strict=True)
     instead += [(tensor, weakref.ref(other)) for tensor, other in pairs if other is not tensor]
-    return capture(*_with((args, kwargs), arguments, sized))  # type: ignore[no-any-return]
+    return capture(*nest.build(sized))  # type: ignore[no-any-return]
 
 
 def _never(tensor: Tensor) -> bool:
     return False
+
+
+def _always(tensor: Tensor) -> bool:
+    return True
 
 
 def _agree(made: list[Tensor], result: Any) -> bool:
@@ -284,40 +288,3 @@ def _fixed(signature: Signature, places: Places) -> Any:
         (tuple(None if (number, axis) in places else size for axis, size in enumerate(shape)), dtype, device)
         for number, (shape, dtype, device) in enumerate(signature)
     )
-
-
-# *** tensors among the arguments
-
-
-def _tensors_in(value: Any) -> list[Tensor]:
-    """The tensors in lists, tuples and dicts, each once, in the order in which a capture describes them."""
-    found: dict[int, Tensor] = {}
-    _gather(value, found)
-    return list(found.values())
-
-
-def _gather(value: Any, found: dict[int, Tensor]) -> None:
-    if isinstance(value, Tensor):
-        found.setdefault(id(value), value)
-    elif type(value) in (list, tuple):
-        for part in value:
-            _gather(part, found)
-    elif type(value) is dict:
-        for part in value.values():
-            _gather(part, found)
-
-
-def _with(value: Any, arguments: list[Tensor], others: list[Tensor]) -> Any:
-    """The same containers with other tensors."""
-    instead = {id(tensor): other for tensor, other in zip(arguments, others, strict=True)}
-
-    def replaced(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return instead[id(value)]
-        if type(value) in (list, tuple):
-            return type(value)(map(replaced, value))
-        if type(value) is dict:
-            return {key: replaced(part) for key, part in value.items()}
-        return value
-
-    return replaced(value)

@@ -91,16 +91,10 @@ def agree(got: Tensor, expected: Tensor) -> bool:
     import numpy as np
 
     with np.errstate(all="ignore"):
-        if got.dtype.fmt is None:  # numpy has no such floats
-            mine, its = _array(got.cast(dtypes.float32)), _array(expected.cast(dtypes.float32))
-        else:
-            mine, its = _array(got), _array(expected)
+        floats = got.dtype.fmt is None  # that numpy has not
+        mine, its = [(t.cast(dtypes.float32) if floats else t).numpy() for t in (got, expected)]
         if not dtypes.is_float(got.dtype):
             return bool((mine == its).all())
         mine, its = mine.astype(np.float64), its.astype(np.float64)
     allowed = min(ROUNDINGS, AT_MOST / dtypes.finfo(got.dtype).eps)
     return not differing(mine, its, got.dtype, allowed).any()
-
-
-def _array(tensor: Tensor) -> Any:
-    return tensor.numpy()

@@ -9,7 +9,7 @@ from typing import Any
 from ..shape import shape_text
 from ..tensor import Tensor
 from ..tensor.neural.convolution import named_padding
-from .axes import SIZES, OverAxes
+from .over_axes import SIZES, OverAxes
 from .parameters import Sizes, count, counts, need_tensors, uniform
 
 #: What may stand around a sample.

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from ..tensor import Tensor
-from .axes import OverAxes
 from .function_layer import FunctionOfOne
+from .over_axes import OverAxes
 from .parameters import probability
 
 

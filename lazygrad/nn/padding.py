@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ..tensor import Tensor
-from .axes import OverAxes
 from .function_layer import FunctionLayer
+from .over_axes import OverAxes
 from .parameters import Sizes
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..tensor import Tensor
 from . import functional
-from .axes import OverAxes
 from .function_layer import FunctionLayer, FunctionOfOne
+from .over_axes import OverAxes
 from .parameters import Sizes
 
 Adaptive = int | Sequence[int | None]

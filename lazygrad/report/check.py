@@ -9,6 +9,7 @@ very element is computed (`codegen/intervals.py`), and only a value outside of i
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -159,6 +160,7 @@ class Checker:
             most = np.abs(got[wrong].astype(np.float64) - expected[wrong].astype(np.float64)).max()
         renderer = Device[buffer.device].renderer
         forms = dict(stages(item.ast, renderer, spec.applied_opts))
+        loops = loops_text(forms["apply opts"]) if "apply opts" in forms else ""
         text = (
             f"kernel {spec.function_name} on {buffer.device} computes {here!r} "
             f"where the interpreter computes {there!r}\n"
@@ -166,7 +168,7 @@ class Checker:
             f"by {most:.6g} at most\n"
             f"  from {_lines(item)}\n"
             f"  opts {list(spec.applied_opts)}\n"
-            f"{_indented(loops_text(forms['apply opts']) if 'apply opts' in forms else '')}"
+            f"{textwrap.indent(loops, '    ')}"
         )
         raise CheckError(text, spec.function_name, item.metadata, number, at, here, there)
 
@@ -325,7 +327,3 @@ def _conditions(index: UOp) -> list[tuple[UOp, UOp]]:
 def _lines(item: ScheduleItem) -> str:
     """The user calls that a kernel comes from."""
     return ", ".join(map(str, item.metadata)) or "no recorded call"
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.splitlines())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -87,6 +89,32 @@ def test_the_size_at_several_places():
     assert families(f) == [(8, True)]
     with pytest.raises(ValueError, match="inner sizes 5 and 6 differ"):
         f(numbers(6, 3), [numbers(2, 5)])
+
+
+class Pair(NamedTuple):
+    """A container, whose items are found and built anew."""
+
+    x: Tensor
+    y: Tensor
+
+
+@dataclass
+class Batch:
+    """An object: what is in it is another in each call, and stays where it is."""
+
+    x: Tensor
+
+
+def test_containers_and_objects():
+    def make(size, call):
+        return (Pair(numbers(size, 4, seed=call), numbers(4, 2, seed=call + 50)),)
+
+    assert families(check(lambda pair: pair.x @ pair.y, *SIZES, make=make)) == [(8, True)]
+    f = check(
+        lambda batch: batch.x * 2, *SIZES, make=lambda size, call: (Batch(numbers(size, 4, seed=call)),)
+    )
+    assert families(f) == []
+    assert captures(f) == 7
 
 
 def test_a_model():

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ...tensor import Tensor
 from ...tensor.neural.convolution import each
-from ..axes import text_for_axes
+from ..over_axes import text_for_axes
 from ..parameters import Sizes
 
 Arguments = ParamSpec("Arguments")

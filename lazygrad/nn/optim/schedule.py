@@ -74,7 +74,23 @@ class GroupsLR(LRScheduler):
         raise NotImplementedError(f"{type(self).__name__} does not say what its rates are")
 
 
-class LambdaLR(GroupsLR):
+class _FunctionsLR(GroupsLR):
+    """A schedule by a function of the step; one for all groups, or one for each."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+    ) -> None:
+        count = len(optimizer.param_groups)
+        self.lambdas = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
+        if len(self.lambdas) != count:
+            name = type(self).__name__
+            raise ValueError(f"{name} takes one function or {count} of them, not {len(self.lambdas)}")
+        super().__init__(optimizer)
+
+
+class LambdaLR(_FunctionsLR):
     """base · lr_lambda(step); one function for all groups, or one for each.
 
     >>> optimizer = nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
@@ -84,19 +100,11 @@ class LambdaLR(GroupsLR):
     0.25
     """
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
-    ) -> None:
-        self.lambdas = _for_each_group(optimizer, lr_lambda, "LambdaLR")
-        super().__init__(optimizer)
-
     def rates(self, bases: Sequence[float], step: int) -> list[float]:
         return [base * function(step) for base, function in zip(bases, self.lambdas, strict=True)]
 
 
-class MultiplicativeLR(GroupsLR):
+class MultiplicativeLR(_FunctionsLR):
     """Multiplied by lr_lambda(1), then by lr_lambda(2), ...; one function for all groups, or one for each.
 
     >>> optimizer = nn.optim.SGD([Tensor([1.0], requires_grad=True)], lr=0.5)
@@ -104,27 +112,11 @@ class MultiplicativeLR(GroupsLR):
     [0.125]
     """
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
-    ) -> None:
-        self.lambdas = _for_each_group(optimizer, lr_lambda, "MultiplicativeLR")
-        super().__init__(optimizer)
-
     def rates(self, bases: Sequence[float], step: int) -> list[float]:
         return [
             base * math.prod(function(n) for n in range(1, step + 1))
             for base, function in zip(bases, self.lambdas, strict=True)
         ]
-
-
-def _for_each_group(optimizer: Optimizer, given: Any, name: str) -> list[Callable[[int], float]]:
-    count = len(optimizer.param_groups)
-    functions = [given] * count if callable(given) else list(given)
-    if len(functions) != count:
-        raise ValueError(f"{name} takes one function or {count} of them, not {len(functions)}")
-    return functions
 
 
 class StepLR(LRScheduler):

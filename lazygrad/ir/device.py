@@ -19,22 +19,17 @@ def device_of(node: UOp) -> Devices | None:
 
 
 def _asked(node: UOp) -> tuple[UOp, ...]:
-    """The next source to ask; none where the op says the device, or a source that was asked has one."""
-    if node.op not in _SAY:
-        for source in node.src:
-            if "device" not in source.facts:
-                return (source,)
-            if source.facts["device"] is not None:
-                break
-    return ()
+    return () if node.op in _SAY else node.src
 
 
 def _device(node: UOp) -> Devices | None:
     says = _SAY.get(node.op)
     if says is not None:
         return says(node)
-    found = (source.facts["device"] for source in node.src)
-    return next((device for device in found if device is not None), None)
+    for source in node.src:
+        if source.facts["device"] is not None:
+            return source.facts["device"]
+    return None
 
 
 #: Ops whose nodes say where they are.

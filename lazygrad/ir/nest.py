@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from .ops import Ops
 from .uop import UOp, toposort
-from .walks import noted, reached
+from .walks import reached
 
 Ranges = frozenset[UOp]
 _NONE: Ranges = frozenset()
@@ -30,12 +30,20 @@ def ranges_of(node: UOp) -> Ranges:
     """The open ranges of a node: those below it, except what a REDUCE or STAGE below it has closed."""
     if node.op is Ops.RANGE:
         return _range_itself(node)
-    found = node.facts.get("ranges")
-    return noted(node, "ranges", _ranges_of, _asked) if found is None else found
-
-
-def _asked(node: UOp) -> list[UOp]:
-    return [source for source in node.src if source.op is not Ops.RANGE]
+    facts = node.facts
+    if "ranges" in facts:
+        return facts["ranges"]
+    stack = [node]
+    while stack:  # as `noted` does, in half the time: every form of every kernel asks this of all its nodes
+        below = stack[-1]
+        waiting = [s for s in below.src if "ranges" not in s.facts and s.op is not Ops.RANGE]
+        if waiting:
+            stack.extend(waiting)
+            continue
+        stack.pop()
+        if "ranges" not in below.facts:
+            below.facts["ranges"] = _ranges_of(below)
+    return facts["ranges"]
 
 
 def _range_itself(node: UOp) -> Ranges:

@@ -36,6 +36,8 @@ def as_sint(value: UOp) -> sint:
 
 def conjuncts(*conditions: UOp) -> list[UOp]:
     """The conditions that ANDs of ANDs join, in order, each once, without TRUE."""
+    if len(conditions) == 1 and conditions[0].op is not Ops.AND:
+        return [] if conditions[0] is TRUE else [*conditions]
     every = reached(conditions, lambda node: node.src if node.op is Ops.AND else ())
     return [node for node in every if node.op is not Ops.AND and node is not TRUE]
 

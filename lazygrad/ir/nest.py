@@ -34,7 +34,7 @@ def ranges_of(node: UOp) -> Ranges:
     if "ranges" in facts:
         return facts["ranges"]
     stack = [node]
-    while stack:  # as `noted` does, in half the time: every form of every kernel asks this of all its nodes
+    while stack:  # as `noted` does, in less time: every form of every kernel asks this of all its nodes
         below = stack[-1]
         waiting = [s for s in below.src if "ranges" not in s.facts and s.op is not Ops.RANGE]
         if waiting:

@@ -286,6 +286,7 @@ def toposort(
     done   nodes that were walked before: they and what is below them are left out; the walk adds to it
     """
     done = set() if done is None else done
+    entered: set[UOp] = set()  # whose sources were put on the stack
     order: list[UOp] = []
     stack: list[UOp] = list(roots)[::-1]
     while stack:
@@ -293,14 +294,16 @@ def toposort(
         if node in done:
             stack.pop()
             continue
-        waiting = [s for s in (node.src if below is None else below(node)) if s not in done]
-        if waiting:
-            waiting.reverse()
-            stack.extend(waiting)
-        else:
-            stack.pop()
-            done.add(node)
-            order.append(node)
+        if node not in entered:
+            waiting = [s for s in (node.src if below is None else below(node)) if s not in done]
+            if waiting:
+                entered.add(node)
+                waiting.reverse()
+                stack += waiting
+                continue
+        stack.pop()
+        done.add(node)
+        order.append(node)
     return order
 
 

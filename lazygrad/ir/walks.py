@@ -5,15 +5,15 @@ Those that make graphs of graphs, and `resolve`, are in `rewrite.py`; `toposort`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from .uop import UOp
+from .uop import UOp, toposort
 
 Item = TypeVar("Item", bound=Hashable)
 
 
-def reached(starts: Iterable[Item], further: Callable[[Item], Iterable[Item]]) -> Iterator[Item]:
+def reached(starts: Iterable[Item], further: Callable[[Item], Sequence[Item]]) -> Iterator[Item]:
     """What is reached from the starts, each once: one of them, what is reached from it, then the next."""
     seen: set[Item] = set()
     stack = [*starts][::-1]
@@ -22,7 +22,7 @@ def reached(starts: Iterable[Item], further: Callable[[Item], Iterable[Item]]) -
         if item not in seen:
             seen.add(item)
             yield item
-            stack += [*further(item)][::-1]
+            stack.extend(reversed(further(item)))
 
 
 def noted(
@@ -32,15 +32,13 @@ def noted(
 
     below  the sources that the work asks; None: all
     """
-    stack = [node]
-    while stack:
-        top = stack[-1]
-        facts: Any = top.facts  # ir/facts.py declares the keys
-        if key not in facts:
-            waiting = [s for s in (top.src if below is None else below(top)) if key not in s.facts]
-            if waiting:
-                stack += waiting
-                continue
-            facts[key] = work(top)
-        stack.pop()
-    return facts[key]
+
+    def unknown(node: UOp) -> list[UOp]:
+        return [s for s in (node.src if below is None else below(node)) if key not in s.facts]
+
+    waiting = unknown(node)
+    if waiting:
+        for source in toposort(waiting, unknown):
+            source.facts[key] = work(source)  # type: ignore[literal-required]
+    found = node.facts[key] = work(node)  # type: ignore[literal-required]
+    return found

@@ -7,7 +7,7 @@ counts such a value once, and the kernel says so: its AST has a STAGE of the val
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from ..codegen.ranges import stride
@@ -134,9 +134,10 @@ def work(node: UOp, at: Indices, r: UOp, stored: Container[UOp]) -> Work | None:
     """
     scattered = False
 
-    def computed_from(item: tuple[UOp, Indices]) -> Iterator[tuple[UOp, Indices]]:
+    def computed_from(item: tuple[UOp, Indices]) -> list[tuple[UOp, Indices]]:
         nonlocal scattered
         top, place = item
+        found = []
         for source in top.src:
             base, tracker = base_and_tracker(source)
             if is_generated(base):
@@ -146,7 +147,8 @@ def work(node: UOp, at: Indices, r: UOp, stored: Container[UOp]) -> Work | None:
                 continue
             below = place if source is base else through(tracker, place, shape_of(base))
             if r in free_ranges(below):
-                yield base, below
+                found.append((base, below))
+        return found
 
     nodes: list[UOp] = []
     for top, _ in reached([(node, at)], computed_from):

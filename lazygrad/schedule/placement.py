@@ -33,7 +33,7 @@ from .versions import device_name
 from .weights import ONCE, Weights
 
 # What recomputing is held against: a trip of each element through memory (`Memory.trip`) and one more kernel
-# (`Launch.kernel`), both in operations on elements.
+# (`Launch.kernel`), both in operations on elements. What follows are choices, the same for every target.
 
 #: A value needed at more different index tuples than this in one kernel is not inlined: code grows with them.
 MAX_TUPLES = 4
@@ -41,8 +41,6 @@ MAX_TUPLES = 4
 MAX_NESTED_WORK = 1 << 15
 #: A kernel with fewer independent outer points than this, and much work, gives a reduce a kernel of its own.
 MIN_PARALLEL, SERIAL_WORK = 8, 1 << 20
-
-
 #: In the loop that a scan runs along, a reduce of so few steps does not need a kernel that is made for it.
 SHORT_REDUCE = 8
 

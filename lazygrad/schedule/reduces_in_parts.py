@@ -24,9 +24,11 @@ from ..ir.uop import UOp
 from ..shape import permute, reshape, shape_of, shrink
 from ..target import Target
 
+# These are choices, the same for every processor: where a sum is cut decides its last bits.
+
 #: Reductions of fewer steps in all stay whole.
 LONG = 1 << 20
-#: A part has at least so many steps: some 10 µs of one core.
+#: A part has at least so many steps: some 10 µs of one core of today, beside which starting it is little.
 PART = 1 << 16
 #: From so many independent results on a kernel has pieces enough; fewer are made about so many parts in all.
 #: A grid wants many more.

@@ -185,7 +185,7 @@ class Writes:
         self.before[writer].add(copier)
 
     def _comes_before(self, first: int, then: int) -> bool:
-        return first in reached([then], self.before.__getitem__)
+        return first in reached([then], lambda kernel: sorted(self.before[kernel]))
 
     def _new_kernel(self) -> int:
         number = len(self.before)

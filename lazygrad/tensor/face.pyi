@@ -754,12 +754,12 @@ class Tensor(TensorCore):
     def vdot(self, other: Tensor) -> Tensor: 'The inner product of two lines.\n\n>>> Tensor([1, 2]).vdot(Tensor([3, 4])).item()\n11'
     def trace(self) -> Tensor: 'The sum of the diagonal of a matrix.\n\n>>> Tensor([[1, 2], [3, 4]]).trace().item()\n5'
     def tensordot(self, other: Tensor, dims: builtins.int | tuple[Sequence[builtins.int], Sequence[builtins.int]] = 2) -> Tensor: 'The sum of products over the last `dims` axes of this tensor and the first of the other.\n\ndims  a number of axes, or (axes of this tensor, axes of the other), which meet in pairs\n\n>>> Tensor([1, 2]).tensordot(Tensor([3, 4]), 1).item()\n11'
-    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(mat1 @ mat2).\n\n>>> Tensor.ones(1, 1).addmm(Tensor([[2.0]]), Tensor([[3.0]])).tolist()\n[[7.0]]'
     @staticmethod
     def einsum(formula: str, *operands: Any, dtype: DTypeLike = None) -> Tensor: 'A sum of products written with letters: `einsum("ij,jk->ik", a, b)`.\n\nA letter that the result lacks is summed over; a letter twice in one operand takes its diagonal;\n`...` stands for axes that broadcast. Without `->` the result has the letters that occur once, in\nalphabetical order.\n\n>>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()\n[3, 7]'
 
     # linalg.products
     def _mixed(self, product: Any, beta: builtins.float, alpha: builtins.float) -> Tensor: ...
+    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(mat1 @ mat2).\n\n>>> Tensor.ones(1, 1).addmm(Tensor([[2.0]]), Tensor([[3.0]])).tolist()\n[[7.0]]'
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(batch1 @ batch2), of two batches of matrices.\n\n>>> Tensor.ones(1, 1, 1).baddbmm(Tensor([[[2.0]]]), Tensor([[[3.0]]])).tolist()\n[[[7.0]]]'
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(the sum of the products of two batches of matrices).\n\n>>> Tensor.zeros(1, 1).addbmm(Tensor.ones(2, 1, 1), Tensor.ones(2, 1, 1)).tolist()\n[[2.0]]'
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor: 'beta·self + alpha·(matrix @ line).\n\n>>> Tensor([1.0]).addmv(Tensor([[2.0, 3.0]]), Tensor([1.0, 1.0])).tolist()\n[6.0]'

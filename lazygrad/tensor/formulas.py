@@ -63,6 +63,7 @@ def _as_method(function: Any) -> Any:
         function.__annotations__ = {**dict.fromkeys(others, "Any"), "return": "Tensor"}
     known = inspect.signature(function)
     own, *more = known.parameters.values()
+    function.__annotations__.pop(own.name, None)
     first = own.replace(name="self", annotation=inspect.Parameter.empty)
     function.__signature__ = known.replace(parameters=[first, *more])
     return function

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..device import Devices
 from ..dtype import dtypes
@@ -41,19 +42,43 @@ class _Mode(threading.local):
 
     grad: bool = True
     training: bool = False
+    trusted: bool = False  #: whether indices are in range by construction
     examples: tuple[Examples, ...] = ()  #: the outermost `vmap` first
 
 
 mode = _Mode()
 
 
-class no_grad(contextlib.ContextDecorator):
+class Setting(contextlib.ContextDecorator):
+    """Within it, or within a function that it decorates, one thing of a thread's mode has another value."""
+
+    name: ClassVar[str]
+    value: bool
+
+    def __init__(self) -> None:
+        self._outer: list[bool] = []
+
+    def _recreate_cm(self) -> Self:  # a decorated function may run in several threads at once
+        made = copy.copy(self)
+        made._outer = []
+        return made
+
+    def __enter__(self) -> Self:
+        self._outer.append(getattr(mode, self.name))
+        setattr(mode, self.name, self.value)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        setattr(mode, self.name, self._outer.pop())
+
+
+class no_grad(Setting):
     """Within it (or within a function it decorates) nothing is recorded for gradients.
 
     A decorator with or without parentheses.
     """
 
-    enabled = False
+    name, value = "grad", False
 
     def __new__(cls, function: Any = None) -> Any:
         if callable(function):
@@ -62,26 +87,11 @@ class no_grad(contextlib.ContextDecorator):
             raise TypeError(f"{cls.__name__} is a context, or decorates a function, not {function!r}")
         return super().__new__(cls)
 
-    def __init__(self) -> None:
-        self._outer: list[bool] = []
-
-    def _recreate_cm(self) -> Self:  # a decorated function may run in several threads at once
-        made: Self = type(self)()
-        return made
-
-    def __enter__(self) -> Self:
-        self._outer.append(mode.grad)
-        mode.grad = self.enabled
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        mode.grad = self._outer.pop()
-
 
 class enable_grad(no_grad):
     """The opposite of `no_grad`."""
 
-    enabled = True
+    value = True
 
 
 class inference_mode(no_grad):
@@ -94,38 +104,25 @@ class inference_mode(no_grad):
         super().__init__()
         self.wanted = bool(mode)
 
-    def _recreate_cm(self) -> Self:
-        made: Self = type(self)(self.wanted)
-        return made
-
     def __enter__(self) -> Self:
-        self._outer.append(mode.grad)
-        mode.grad = mode.grad and not self.wanted
-        return self
+        self.value = mode.grad and not self.wanted
+        return super().__enter__()
 
 
-class TrainingMode(contextlib.ContextDecorator):
+class TrainingMode(Setting):
     """`Tensor.train()` and `Tensor.test()`: set the mode of this thread and restore it."""
 
-    wanted = True
+    name, value = "training", True
 
     def __init__(self, value: bool | None = None) -> None:
+        super().__init__()
         if value is not None and not isinstance(value, bool):
             raise TypeError(f"the mode of training is True or False, not {value!r}")
-        self.value = self.wanted if value is None else value
-        self._outer: list[bool] = []
-
-    def __enter__(self) -> Self:
-        self._outer.append(mode.training)
-        mode.training = self.value
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        mode.training = self._outer.pop()
+        self.value = self.value if value is None else value
 
 
 class TestMode(TrainingMode):
-    wanted = False
+    value = False
 
 
 class TrainingFlag(type):

@@ -54,6 +54,7 @@ def test_the_slope_that_is_written_down_is_the_gradient() -> None:
     assert y.tolist() == [6.0]
     assert y.sum().gradient(x)[0].tolist() == [7.0]
     assert str(inspect.signature(Rows.tripled)) == "(self) -> 'Tensor'"
+    assert inspect.get_annotations(Rows.tripled) == {"return": "Tensor"}
 
 
 @pytest.mark.parametrize("name", OPERATORS.split())

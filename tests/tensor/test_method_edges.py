@@ -261,3 +261,19 @@ def test_logspace() -> None:
     np.testing.assert_allclose(Tensor.logspace(-1, 2, 4).numpy(), [0.1, 1, 10, 100], rtol=1e-6)
     found = Tensor.logspace(0, 1, 3, base=math.e, dtype="float64")
     np.testing.assert_allclose(found.numpy(), np.exp([0, 0.5, 1]), rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["addmm", "addmv", "addr", "addbmm", "baddbmm"])
+def test_beta_0_leaves_nan_of_the_summand_out(name: str) -> None:
+    """As in PyTorch: what is multiplied by 0 is not looked at."""
+    factors: dict[str, tuple[list[Any], list[Any]]] = {
+        "addmm": ([[2.0]], [[3.0]]),
+        "addmv": ([[2.0]], [3.0]),
+        "addr": ([2.0], [3.0]),
+        "addbmm": ([[[2.0]]], [[[3.0]]]),
+        "baddbmm": ([[[2.0]]], [[[3.0]]]),
+    }
+    left, right = factors[name]
+    rank = {"addmv": 1, "baddbmm": 3}.get(name, 2)
+    made = getattr(Tensor.full((1,) * rank, math.nan), name)(Tensor(left), Tensor(right), beta=0)
+    assert made.flatten().tolist() == [6.0]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from collections.abc import Sequence
-from typing import Self
 
 from ...config import CHECK_INDEX
 from ...device import Devices
@@ -19,6 +16,7 @@ from ...schedule.reports import Site
 from ...shape import movement, shape_of, shape_text, vmax
 from ...shape.sizes import mul, prod
 from ..creation import counting_dtype, iota
+from ..modes import Setting, mode
 from ..trace import user_line
 
 
@@ -62,38 +60,17 @@ def wrapped(position: UOp, size: sint, counting: DType, known: bool = False) -> 
 # *** indices that only the data knows
 
 
-class _Trust(threading.local):
-    """Whether indices in this thread are in range by construction."""
-
-    given: bool = False
-
-
-_trust = _Trust()
-
-
-class trusted(contextlib.ContextDecorator):
+class trusted(Setting):
     """Within it (or a function it decorates) indices are not checked: they are in range by construction, or
     are out of range on purpose.
     """
 
-    def __init__(self) -> None:
-        self._outer: list[bool] = []
-
-    def _recreate_cm(self) -> Self:  # a decorated function may run in several threads at once
-        return type(self)()
-
-    def __enter__(self) -> Self:
-        self._outer.append(_trust.given)
-        _trust.given = True
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        _trust.given = self._outer.pop()
+    name, value = "trusted", True
 
 
 def is_checking() -> bool:
     """Whether indices are checked here."""
-    return bool(CHECK_INDEX) and not _trust.given
+    return bool(CHECK_INDEX) and not mode.trusted
 
 
 def checked(value: UOp, good: UOp, index: UOp, size: sint) -> UOp:

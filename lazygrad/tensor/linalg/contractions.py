@@ -194,15 +194,6 @@ class Contractions(Tensor):
         b2 = right.permute(theirs + columns).reshape((count, prod(right_shape)))
         return a2.dot(b2).reshape(left_shape + right_shape)
 
-    def addmm(self, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        """beta·self + alpha·(mat1 @ mat2).
-
-        >>> Tensor.ones(1, 1).addmm(Tensor([[2.0]]), Tensor([[3.0]])).tolist()
-        [[7.0]]
-        """
-        product = self._operand(mat1).dot(mat2)
-        return (self if beta == 1 else self * beta) + (product if alpha == 1 else product * alpha)
-
     @staticmethod
     def einsum(formula: str, *operands: Any, dtype: DTypeLike = None) -> Tensor:
         """A sum of products written with letters: `einsum("ij,jk->ik", a, b)`.

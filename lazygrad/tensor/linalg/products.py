@@ -29,6 +29,14 @@ class Products(Tensor):
             return scaled + self._filled(0)  # type: ignore[no-any-return]
         return (self if beta == 1 else self * beta) + scaled  # type: ignore[no-any-return]
 
+    def addmm(self, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+        """beta·self + alpha·(mat1 @ mat2).
+
+        >>> Tensor.ones(1, 1).addmm(Tensor([[2.0]]), Tensor([[3.0]])).tolist()
+        [[7.0]]
+        """
+        return self._mixed(self._operand(mat1).dot(mat2), beta, alpha)
+
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta·self + alpha·(batch1 @ batch2), of two batches of matrices.
 

@@ -137,6 +137,18 @@ def test_the_lanes_are_those_that_fit():
     assert [opt.amount for opt in opts if opt.op is OptOps.UPCAST and opt.axis == 1] == [64]
 
 
+def test_blocks_of_filters_are_walked_inside_of_an_image():
+    """54 places of a row are nine tiles of six. Filters are packed in four blocks, each for a whole image."""
+    caches = Memory((32 << 10, 512 << 10, 32 << 20))
+    target = Target("CPU", vector_bytes=32, vector_registers=16, memory=caches, has_fma=True)
+    packed = [Opt(OptOps.TILE, 1, 16), Opt(OptOps.UPCAST, 3, 6), Opt(OptOps.UPCAST, 1, 16)]
+    opts = [Opt(OptOps.TILE, 0, 1), *packed, Opt(OptOps.STAGE, 1, 2)]
+    ast = convolution(32, 64, 56, 64)
+    assert chosen(ast, target) == opts
+    (thread,) = (opt for opt in choose(Loops.of(lower(ast)), replace(target, threads=2)) if opt not in opts)
+    assert thread == Opt(OptOps.THREAD, 0, 32)
+
+
 def test_pieces_do_not_pack_the_same_again_and_again():
     target = replace(CPU, threads=2)
     few_blocks = choose(Loops.of(lower(product(1024, 2048, 64, transposed_b=True))), target)

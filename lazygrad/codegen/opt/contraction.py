@@ -68,8 +68,9 @@ LONG_RUN, LAST_ROWS = 1 << 25, 1.1
 IN_PIECES = 1 << 22
 #: Pieces that pack the same are so few at least (`threads.py`).
 PIECES = 4
-#: Cycles to store an element of a tile whose lanes are not neighbours.
-SCATTERED = 2.0
+#: Cycles to store an element of a tile whose lanes are not neighbours; measured with a convolution of
+#: (128, 32, 26, 26) whose lanes are filters, on a Zen 3.
+SCATTERED = 4.0
 #: The share of the registers that sums may take: with 25 of 32, 5 x 80, a tile is slower by a third.
 SUMS = 3 / 4
 #: The number of a loop that no kernel has.
@@ -290,12 +291,14 @@ def _fits(
 
 
 def _served(facts: Facts, rows: Axis, lanes: Axis, copied: list[Access], one_block: bool) -> float:
-    """How many places a packed panel serves: those of I, and of all axes around if it is all of J.
+    """How many places a packed panel serves: those of I, and of all axes around that it does not move along.
 
-    Pieces of a kernel pack it again each; `threads.py` keeps them few.
+    Blocks of J are walked inside of the outermost axis. If there is one, pieces of a kernel pack it again
+    each; `threads.py` keeps them few.
     """
     if not one_block:
-        return size_of(rows) or 1
+        inner = _around(facts, rows, lanes, frozenset(map(_number, copied)))[1:]
+        return math.prod(size_of(axis) or 1 for axis in (rows, *inner))
     outputs = [axis for axis in facts.loops.axes if axis.output and axis.number != lanes.number]
     moved = frozenset(r for access in copied for r in ranges_of(access.node))
     same = [r for axis in outputs for r in (*axis.blocks, *axis.ranges) if r not in moved]
@@ -423,9 +426,11 @@ def _opts(facts: Facts, target: Target, tile: Tile) -> list[Opt]:
     if length % across:
         found.append(Opt(OptOps.PADTO, lanes.number, across))
     staged = tile.panels | tile.packed_rows
+    outside = _around(facts, rows, lanes, tile.packed)[:1] if tile.packed and length > across else []
     for axis in facts.loops.axes:
-        if axis.output and axis not in (rows, lanes) and _moves(facts, axis, staged):
-            found.append(Opt(OptOps.TILE, axis.number, 1))
+        if axis.output and axis not in (rows, lanes):
+            if axis in outside or _moves(facts, axis, staged):
+                found.append(Opt(OptOps.TILE, axis.number, 1))
     blocks = tile.packed_rows and tile.block < -(-height // tile.side) * tile.side
     if blocks:
         found.append(Opt(OptOps.TILE, rows.number, tile.block))
@@ -438,6 +443,16 @@ def _opts(facts: Facts, target: Target, tile: Tile) -> list[Opt]:
     found += [Opt(OptOps.STAGE, inner.number, number) for number in sorted(tile.packed)]
     found += [Opt(OptOps.STAGE, outer.number, number) for number in sorted(tile.packed_rows - tile.packed)]
     return found
+
+
+def _around(facts: Facts, rows: Axis, lanes: Axis, packed: frozenset[int]) -> list[Axis]:
+    """The other output axes, if packed panels move along none of them and none is in blocks yet.
+
+    With blocks of J inside of the first, as an image, what is read beside a panel stays in a cache for all.
+    """
+    outputs = [axis for axis in facts.loops.axes if axis.output and axis not in (rows, lanes)]
+    apart = any(axis.blocks or _moves(facts, axis, packed) for axis in outputs)
+    return [] if apart else [axis for axis in outputs if axis.ranges]
 
 
 def _moves(facts: Facts, axis: Axis, numbers: frozenset[int]) -> bool:

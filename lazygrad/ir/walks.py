@@ -33,12 +33,19 @@ def noted(
     below  the sources that the work asks; None: all
     """
 
+    for source in node.src if below is None else below(node):
+        if key not in source.facts:
+            _note_below(node, key, work, below)
+            break
+    found = node.facts[key] = work(node)  # type: ignore[literal-required]
+    return found
+
+
+def _note_below(
+    node: UOp, key: str, work: Callable[[UOp], Any], below: Callable[[UOp], Iterable[UOp]] | None
+) -> None:
     def unknown(node: UOp) -> list[UOp]:
         return [s for s in (node.src if below is None else below(node)) if key not in s.facts]
 
-    waiting = unknown(node)
-    if waiting:
-        for source in toposort(waiting, unknown):
-            source.facts[key] = work(source)  # type: ignore[literal-required]
-    found = node.facts[key] = work(node)  # type: ignore[literal-required]
-    return found
+    for source in toposort(unknown(node), unknown):
+        source.facts[key] = work(source)  # type: ignore[literal-required]

@@ -14,6 +14,13 @@ def lane_values(node: UOp) -> tuple[ConstType, ...]:
     return node.arg if node.dtype.count > 1 else (node.arg,)
 
 
+def power_of_two(node: UOp) -> int | None:
+    """k where a node is the constant 2**k, in every lane."""
+    values = set(lane_values(node)) if node.op is Ops.CONST else set()
+    value = int(values.pop()) if len(values) == 1 else 0
+    return value.bit_length() - 1 if value > 0 and value & (value - 1) == 0 else None
+
+
 def fold(op: Ops, dtype: DType, src: tuple[UOp, ...]) -> UOp | None:
     """The constant that an op of constants is, exactly; None where a source is not constant."""
     for s in src:

@@ -18,7 +18,7 @@ from ..ir.rewrite import graph_rewrite, same_value
 from ..ir.uop import UOp
 from ..renderer import Renderer
 from ..simplify.algebra import BOOLS, FLOATS, INTS, NUMBERS, WHOLE
-from .constants import fold, gathered, lane_of, lane_values
+from .constants import fold, gathered, lane_of, lane_values, power_of_two
 from .transcendental import DECOMPOSITIONS
 
 
@@ -179,8 +179,6 @@ def _may_overflow(ctx: Abilities, n: UOp, x: UOp) -> bool:
 
 def saturated(n: UOp, x: UOp) -> UOp:
     """The nearest integer towards zero that the type has, 0 for NaN, from a CAST of a value in range."""
-    if x.dtype.scalar_type is dtypes.float16:
-        return x.cast(dtypes.float32).cast(n.dtype)
     least, greatest = int(dtypes.min(n.dtype)), int(dtypes.max(n.dtype))
     too_great = float(greatest + 1)  # a power of two: exact
     inside = (x >= float(least)) & (x < too_great)
@@ -208,9 +206,9 @@ _UNSIGNED_OF = {
 }
 
 
-def _may_shift_too_far(ctx: Abilities, n: UOp) -> bool:
+def _may_shift_too_far(n: UOp) -> bool:
     least, greatest = bounds(n.src[1])
-    return (least < 0 or greatest >= _bits(n)) and lacks(ctx, n)
+    return least < 0 or greatest >= _bits(n)
 
 
 def shifted(n: UOp) -> UOp:
@@ -224,22 +222,14 @@ def shifted(n: UOp) -> UOp:
     return inside.where(x.alu(n.op, _noted(amount & (width - 1), 0, width - 1)), 0)
 
 
-def _power_of_two(y: UOp) -> int | None:
-    values = set(lane_values(y)) if y.op is Ops.CONST else set()
-    if len(values) != 1:
-        return None
-    value = int(values.pop())
-    return value.bit_length() - 1 if value > 0 and value & (value - 1) == 0 else None
-
-
 def by_power_of_two(n: UOp, x: UOp, y: UOp) -> UOp | None:
     """A quotient as a shift, a remainder as a mask."""
-    power = _power_of_two(y)
+    power = power_of_two(y)
     if power is None:
         return None
     if n.op is Ops.MOD:
         return x & ((1 << power) - 1)
-    return x >> power if power else x
+    return _noted(x >> power, *bounds(n)) if power else x
 
 
 def _may_trap(x: UOp, y: UOp) -> bool:
@@ -254,7 +244,7 @@ def divided(n: UOp, x: UOp, y: UOp) -> UOp:
         return y.eq(0).where(0, x.alu(n.op, _not_zero(y)))
     if bounds(y)[0] > 0:
         quotient = _floor_by_positive(x, y)
-        return quotient if n.op is Ops.IDIV else x - quotient * y
+        return _noted(quotient if n.op is Ops.IDIV else x - quotient * y, *bounds(n))
     return _signed_division(x, y)[n.op is Ops.MOD]
 
 

@@ -27,7 +27,7 @@ class Emulation:
     def __init__(self, present: Iterable[DType], renderer: Renderer) -> None:
         self.emulated = {d for d in present if not renderer.supports(Ops.ADD, d)}
         self.stored = {d for d in present if renderer.supports(Ops.LOAD, d)}
-        self.loaded: dict[tuple[UOp, DType], UOp] = {}  #: a loaded number, and its type → its bits
+        self.narrowed: dict[tuple[UOp, DType], UOp] = {}  #: a number that is of a type → it in that type
 
     def change(self, node: UOp, src: tuple[UOp, ...]) -> UOp | None:
         """The node without these types, on sources that are; None where it has nothing to do with them."""
@@ -48,7 +48,7 @@ class Emulation:
         if op is Ops.LOAD:
             bits = UOp(op, src[0].dtype.base.vec(dtype.count), src, node.arg)
             value = self.decode(bits, scalar)
-            self.loaded[value, scalar] = bits
+            self.narrowed[value, scalar] = bits
             return value
         if op is Ops.STORE:
             return self.store(node, src)
@@ -77,15 +77,18 @@ class Emulation:
     def encode(self, value: UOp, scalar: DType) -> UOp:
         if scalar not in self.emulated:
             return value
-        if (value, scalar) in self.loaded:
-            return self.loaded[value, scalar]
+        if (value, scalar) in self.narrowed:
+            return self.narrowed[value, scalar]
         return value.cast(scalar) if scalar in self.stored else encode(value, scalar)
 
     def rounded(self, value: UOp, scalar: DType) -> UOp:
         """A float32 rounded to a value of the narrow type, kept as a float32."""
-        if scalar in self.stored:
-            return value.cast(scalar).cast(dtypes.float32)
-        return round_to(value, scalar)
+        if scalar not in self.stored:
+            return round_to(value, scalar)
+        narrow = value.cast(scalar)
+        made = narrow.cast(dtypes.float32)
+        self.narrowed[made, scalar] = narrow
+        return made
 
     def store(self, node: UOp, src: tuple[UOp, ...]) -> UOp:
         scalar = node.src[1].dtype.scalar_type
@@ -94,9 +97,9 @@ class Emulation:
         return UOp(node.op, node.dtype, (src[0], self.encode(src[1], scalar), *src[2:]), node.arg)
 
     def cast(self, value: UOp, source: DType, target: DType) -> UOp:
-        """A value, in its new form, of type `source` as `target`: rounded once."""
+        """A value, in its new form, of type `source` as `target`: rounded once, and by way of float32."""
         if target not in NARROW:
-            return value.cast(target)
+            return value.cast(dtypes.float32).cast(target)
         if source is dtypes.float64:
             value = round_to_odd(value)
         elif dtypes.is_int(source):

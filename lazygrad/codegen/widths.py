@@ -1,19 +1,16 @@
 """Index arithmetic becomes int32 or int64: the first step of `legalize`.
 
 Before, `dtypes.index` is an unbounded integer. After, every such node is an int32 where its bounds and
-those of what it is made of fit, else an int64. Floor divisions and remainders become shifts, masks, or
-divisions of operands that bounds or construction make not negative, on which rounding down and C's
-rounding to zero agree.
+those of what it is made of fit, else an int64.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from ..dtype import DType, dtypes
 from ..ir.index import bounds, note_bounds
 from ..ir.ops import ALU, COMPARISONS, Ops
 from ..ir.uop import UOp
+from .constants import power_of_two
 
 _INT32 = (-(1 << 31), (1 << 31) - 1)
 
@@ -65,89 +62,16 @@ def _integer(node: UOp, src: tuple[UOp, ...]) -> UOp:
     if _common(values) is dtypes.int64:
         width = dtypes.int64
     values = tuple([s.cast(width) for s in values])
-    rule = _STRENGTH.get(op)
-    made = rule(node, values) if rule is not None else None
-    if made is None:
+    if op is Ops.MUL:
+        made = _product(*values)
+    else:
         made = UOp(op, width.vec(count), src[:1] + values if op is Ops.WHERE else values)
-    if rule is not None and width is dtypes.int64 and _fits(bounds(node)):
+    if op in (Ops.MUL, Ops.IDIV, Ops.MOD) and width is dtypes.int64 and _fits(bounds(node)):
+        note_bounds(made, *bounds(node))
         made = made.cast(dtypes.int32)  # a quotient or remainder is small again
     return made
 
 
-# *** cheaper forms of products, quotients and remainders
-
-
-def _constant(node: UOp) -> int | None:
-    """The value of a constant, the same in every lane."""
-    if node.op is not Ops.CONST:
-        return None
-    if node.dtype.count == 1:
-        return int(node.arg)
-    return int(node.arg[0]) if len(set(node.arg)) == 1 else None
-
-
-def _power(value: int | None) -> int | None:
-    """k where the value is 2**k."""
-    return value.bit_length() - 1 if value is not None and value > 0 and value & (value - 1) == 0 else None
-
-
-def _product(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
-    x, y = src
-    power = _power(_constant(y))
-    return x << power if power and x.op is not Ops.CONST else None
-
-
-def _floor_quotient(x: UOp, divisor: UOp, not_negative: bool) -> UOp:
-    """`x // divisor` for a positive divisor, from a division of a number that is not negative.
-
-    For negative x, floor(x / d) = ~(~x // d), and ~x is not negative.
-    """
-    if not_negative:
-        return x // divisor
-    sign = x >> (x.dtype.scalar_type.itemsize * 8 - 1)
-    magnitude = x ^ sign
-    note_bounds(magnitude, 0, int(dtypes.max(x.dtype)))  # so that the next step sees a safe division
-    return (magnitude // divisor) ^ sign
-
-
-def _positive_divisor(node: UOp, y: UOp) -> UOp:
-    """The divisor, at least 1 also where the quotient is not used but computed all the same."""
-    if bounds(node.src[1])[0] > 0:
-        return y
-    divisor = (y < 1).where(1, y)
-    note_bounds(divisor, 1, int(dtypes.max(y.dtype)))
-    return divisor
-
-
-def _quotient(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
-    x, y = src
-    value = _constant(y)
-    power = _power(value)
-    if power is not None:
-        return x >> power if power else x
-    if value == 0:
-        return x.const_like(0)
-    not_negative = bounds(node.src[0])[0] >= 0
-    if value is not None and value < 0:  # x // -d = -x // d
-        return _floor_quotient(-x, y.const_like(-value), bounds(node.src[0])[1] <= 0)
-    return _floor_quotient(x, _positive_divisor(node, y), not_negative)
-
-
-def _remainder(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
-    x, y = src
-    value = _constant(y)
-    if _power(value) is not None:
-        return x & (int(value or 0) - 1)
-    if value == 0:
-        return x.const_like(0)
-    if bounds(node.src[0])[0] >= 0 and (value is None or value > 0):
-        return x % _positive_divisor(node, y)
-    quotient = _quotient(node, src)
-    return None if quotient is None else x - quotient * y
-
-
-_STRENGTH: dict[Ops, Callable[[UOp, tuple[UOp, ...]], UOp | None]] = {
-    Ops.MUL: _product,
-    Ops.IDIV: _quotient,
-    Ops.MOD: _remainder,
-}
+def _product(x: UOp, y: UOp) -> UOp:
+    power = power_of_two(y)
+    return x << power if power and x.op is not Ops.CONST else x * y

@@ -6,7 +6,7 @@ In: form 7, a list of UOps in written order. Out: `ProgramSpec`, the source of o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,19 +16,28 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp, toposort
 from ..target import Target
 
-__all__ = ["Estimates", "ProgramSpec", "Renderer", "function_name", "parameters"]
+__all__ = ["CONVERTED", "Estimates", "ProgramSpec", "Renderer", "function_name", "parameters"]
+
+
+#: What may be said of a type that is converted before it is computed with.
+CONVERTED = frozenset(
+    (Ops.LOAD, Ops.STORE, Ops.INDEX, Ops.VECTORIZE, Ops.GEP, Ops.CONST, Ops.DEFINE_ACC)
+    + (Ops.CAST, Ops.BITCAST, Ops.WHERE)
+)
 
 
 class Renderer:
     """Text for one language and one Target.
 
     suffix    what distinguishes its files and cache entries, such as "c"
+    plain     the Target of which nothing more is known, for who names none
     """
 
     suffix = ""
+    plain: Callable[[], Target]
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(self, target: Target | None = None) -> None:
+        self.target = target or self.plain()
 
     def supports(self, op: Ops, dtype: DType) -> bool:
         """Whether the text can say `op` of this dtype (for comparisons that of the sources)."""

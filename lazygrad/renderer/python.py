@@ -66,35 +66,14 @@ def rounded(template: str) -> Row:
     return text
 
 
+_ARITHMETIC = {Ops.ADD: "{0} + {1}", Ops.SUB: "{0} - {1}", Ops.MUL: "{0} * {1}", Ops.NEG: "-{0}"}
+
 #: What Python says of scalars as execute does.
 EXPRESSIONS = (
     PatternMatcher(
-        [
-            (UPat(Ops.ADD), wrapped("{0} + {1}")),
-            (UPat(Ops.SUB), wrapped("{0} - {1}")),
-            (UPat(Ops.MUL), wrapped("{0} * {1}")),
-            (UPat(Ops.NEG), wrapped("-{0}")),
-        ],
-        on=(*dtypes.ints, dtypes.index),
+        [(UPat(op), wrapped(text)) for op, text in _ARITHMETIC.items()], on=(*dtypes.ints, dtypes.index)
     )
-    + PatternMatcher(
-        [
-            (UPat(Ops.ADD), rounded("{0} + {1}")),
-            (UPat(Ops.SUB), rounded("{0} - {1}")),
-            (UPat(Ops.MUL), rounded("{0} * {1}")),
-            (UPat(Ops.NEG), rounded("-{0}")),
-        ],
-        on=dtypes.floats,
-    )
-    + PatternMatcher(  # arithmetic on bools is logic
-        [
-            (UPat(Ops.ADD), "{0} | {1}"),
-            (UPat(Ops.MUL), "{0} & {1}"),
-            (UPat(Ops.SUB), "{0} ^ {1}"),
-            (UPat(Ops.NEG), "not {0}"),
-        ],
-        on=(dtypes.bool,),
-    )
+    + PatternMatcher([(UPat(op), rounded(text)) for op, text in _ARITHMETIC.items()], on=dtypes.floats)
     + PatternMatcher(
         [
             (UPat(Ops.AND), "{0} & {1}"),
@@ -221,21 +200,6 @@ _HELPERS: dict[str, Callable[..., Any]] = {
 # *** the renderer
 
 
-class PythonRenderer(Renderer):
-    """Linear program → Python source; every op and every dtype is native."""
-
-    suffix = "py"
-
-    def __init__(self, target: Target | None = None) -> None:
-        super().__init__(target or _target())
-
-    def supports(self, op: Ops, dtype: DType) -> bool:
-        return True
-
-    def _render(self, name: str, uops: Sequence[UOp]) -> str:
-        return Function(name, uops).text()
-
-
 #: The instructions that the interpreter knows: those of any machine.
 DOTS = (
     Dot(dtypes.bfloat16, 2, dtypes.float32),
@@ -255,7 +219,19 @@ def target(arch: str = "") -> Target:
     )
 
 
-_target = target
+class PythonRenderer(Renderer):
+    """Linear program → Python source; every op and every dtype is native."""
+
+    suffix = "py"
+    plain = staticmethod(target)
+
+    def supports(self, op: Ops, dtype: DType) -> bool:
+        return True
+
+    def _render(self, name: str, uops: Sequence[UOp]) -> str:
+        return Function(name, uops).text()
+
+
 _RESERVED = frozenset((*keyword.kwlist, *dir(builtins), *_HELPERS, "inf", "nan"))
 _PREFIX = {Ops.LOAD: "val", Ops.CAST: "cast", Ops.BITCAST: "cast", Ops.VECTORIZE: "vec", Ops.GEP: "gep"}
 

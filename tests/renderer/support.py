@@ -107,7 +107,10 @@ def dot_program(size: int = 2) -> list[UOp]:
 
 # *** running
 
-HOST = Target("CPU", vector_bytes=32, native_dtypes=frozenset(ALL_DTYPES), has_fma=True)
+HALF = frozenset((dtypes.float16,))
+HOST = Target(
+    "CPU", vector_bytes=32, native_dtypes=frozenset(ALL_DTYPES) - HALF, converted_dtypes=HALF, has_fma=True
+)
 RENDERERS: dict[str, Renderer] = {
     "llvm": LLVMRenderer(HOST), "gcc": CStyleRenderer(HOST), "clang": CStyleRenderer(HOST),
 }  # fmt: skip

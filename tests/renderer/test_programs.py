@@ -68,9 +68,9 @@ def masked_program(size: int, lanes: int, mask_of_lanes: bool, dtype: DType = dt
     if mask_of_lanes:
         vector = splat(first, lanes) + UOp.const(dtypes.int32.vec(lanes), tuple(range(lanes)))
         two, five = (UOp.const(vector.dtype, (n,) * lanes) for n in (2, 5))
-        valid, early = (vector < two).alu(Ops.NEG), vector < five
+        valid, early = two <= vector, vector < five
     else:
-        valid, early = (first < 2).alu(Ops.NEG), first < 5
+        valid, early = first >= 2, first < 5
     other = UOp.const(dtype.vec(lanes), (0,) * lanes if lanes > 1 else 0)
     value = load(at(x, first - 2, valid), lanes, other)
     return listed(out, x, few, i, store(at(out, first), value), store(at(few, first, early), value), end(i))

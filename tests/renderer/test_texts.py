@@ -58,9 +58,11 @@ def test_a_row_that_differs_is_told() -> None:
 
 def test_supports_is_what_the_table_says() -> None:
     metal, c = MetalRenderer(), CStyleRenderer()
-    for op, dtype in ((Ops.NEG, dtypes.bool), (Ops.RECIP, dtypes.float32), (Ops.SQRT, dtypes.float16)):
+    for op, dtype in ((Ops.XOR, dtypes.bool), (Ops.RECIP, dtypes.float32), (Ops.LOAD, dtypes.float16)):
         assert metal.supports(op, dtype)
         assert c.supports(op, dtype)
+    assert metal.supports(Ops.SQRT, dtypes.float16)
+    assert not c.supports(Ops.SQRT, dtypes.float16)
     for op, dtype in ((Ops.SHL, dtypes.bool), (Ops.RECIP, dtypes.int32), (Ops.RECIP, dtypes.bool)):
         assert not metal.supports(op, dtype)
         assert not c.supports(op, dtype)

@@ -4,10 +4,10 @@ A value that is used zero or several times gets a name (`alu0`), so does every L
 deeper than MAX_DEPTH; what is used once is written where it is used. One care is needed: an expression that
 reads an accumulator must not slip behind the accumulator's next assignment, so it is named just before.
 
-What ops mean here: exactly what the op table says, on every input, for all that `supports` says yes to; IDIV
-and MOD alone are C's truncating division (`legalize` writes them only on what is not negative, by what is not
-zero). What C has no expression for is a small function written above the kernel (functions.py). The text of C
-counts on FLAGS.
+What ops mean here: exactly what the op table says, on every input, for all that `supports` says yes to; IDIV,
+MOD and shifts alone are C's (`legalize` divides only what is not negative, by what is not zero, and shifts by
+less than the width). What C has no expression for is a small function written above the kernel
+(functions.py). The text of C counts on FLAGS.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...dtype import DType, dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
-from .. import Renderer
+from .. import CONVERTED, Renderer
 from ..texts import ops_on
 from . import dialects
 from .dialect import Dialect
@@ -47,13 +47,13 @@ class CStyleRenderer(Renderer):
 
     suffix = "c"
     dialect: Dialect = dialects.C
-
-    def __init__(self, target: Target | None = None) -> None:
-        super().__init__(target or dialects.c_target())
+    plain = staticmethod(dialects.c_target)
 
     def supports(self, op: Ops, dtype: DType) -> bool:
         """Whether form 7 may hold `op` on `dtype`, the type that is computed on."""
         scalar, row = dtype.scalar_type, self.dialect
+        if scalar in self.target.converted_dtypes:
+            return op in CONVERTED
         if scalar not in row.types or scalar not in self.target.native_dtypes | {dtypes.bool}:
             return False
         if dtype.count > 1:
@@ -70,9 +70,7 @@ class CStyleRenderer(Renderer):
 class OpenCLRenderer(CStyleRenderer):
     suffix = "cl"
     dialect = dialects.OPENCL
-
-    def __init__(self, target: Target | None = None) -> None:
-        super().__init__(target or dialects.opencl_target())
+    plain = staticmethod(dialects.opencl_target)
 
 
 class CUDARenderer(CStyleRenderer):
@@ -88,6 +86,4 @@ class CUDARenderer(CStyleRenderer):
 class MetalRenderer(CStyleRenderer):
     suffix = "metal"
     dialect = dialects.METAL
-
-    def __init__(self, target: Target | None = None) -> None:
-        super().__init__(target or dialects.metal_target())
+    plain = staticmethod(dialects.metal_target)

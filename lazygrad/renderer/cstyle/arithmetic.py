@@ -79,12 +79,6 @@ def _as_unsigned(ctx: Text, node: UOp, number: DType) -> str:
 # *** functions
 
 
-def is_far(node: UOp) -> bool:
-    """Whether a number may be shifted by its width or more."""
-    low, high = bounds(node.src[1])
-    return low < 0 or high >= node.dtype.scalar_type.itemsize * 8
-
-
 def called(name: Callable[[Functions, UOp], str]) -> Row:
     """The sources, given to one of our functions."""
 
@@ -102,18 +96,10 @@ library = called(lambda of, node: of.library(node.op, node.dtype))
 
 
 def cast(ctx: Text, node: UOp) -> str:
-    source, target = node.src[0].dtype, node.dtype
-    a, b = source.scalar_type, target.scalar_type
-    value = ctx.of(node.src[0])
-    if a is b:
-        return value
-    if a is dtypes.float64 and b is dtypes.float16:
-        return ctx.converted(f"{ctx.functions.odd_float(target.count)}({value})", target)
-    return converted(ctx, value, source, target)
-
-
-def converted(ctx: Text, value: str, source: DType, target: DType) -> str:
     """A number as another type; floats to integers saturate."""
+    source, target, value = node.src[0].dtype, node.dtype, ctx.of(node.src[0])
+    if source.scalar_type is target.scalar_type:
+        return value
     if dtypes.is_float(source) and dtypes.is_int(target):
         return f"{ctx.functions.saturate(source, target)}({value})"
     return ctx.converted(value, target)
@@ -136,16 +122,6 @@ NARROW = (dtypes.int8, dtypes.int16, dtypes.uint8, dtypes.uint16)
 
 ROWS = (
     PatternMatcher(
-        [
-            (
-                UPat((Ops.SHL, Ops.SHR)),
-                called(lambda of, node: of.shift(node.op, node.dtype)),
-                is_far,
-            )
-        ],
-        on=dtypes.ints,
-    )
-    + PatternMatcher(
         [
             (UPat(Ops.ADD), brought_back("({0}+{1})"), is_scalar),
             (UPat(Ops.SUB), brought_back("({0}-{1})"), is_scalar),

@@ -166,7 +166,11 @@ def _gpu(name: str, arch: str, dialect: Dialect, local_bytes: int) -> Target:
 
 def c_target(arch: str = "") -> Target:
     """A 64-bit CPU of which nothing more is known."""
-    return Target("CLANG", arch, vector_bytes=16, vector_registers=16, native_dtypes=frozenset(C.types))
+    half = frozenset((dtypes.float16,))
+    return Target(
+        "CLANG", arch, vector_bytes=16, vector_registers=16, native_dtypes=frozenset(C.types) - half,
+        converted_dtypes=half,
+    )  # fmt: skip
 
 
 def opencl_target(arch: str = "") -> Target:

@@ -10,7 +10,7 @@ from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
 from ..scratch import MAX_STACK
-from .arithmetic import converted, is_vector
+from .arithmetic import is_vector
 from .control import assigned, defined, open_branch
 from .memory import define_local, load, loaded, local, other_of, store, value_at
 from .text import MASKS, Row, Text
@@ -78,17 +78,12 @@ def of_mask(ctx: Text, node: UOp) -> str:
     value, scalar = ctx.of(source), target.scalar_type
     if scalar is dtypes.bool:
         return value
-    one = f"({ctx.as_mask(source, min(scalar.itemsize, 8))}&1)"
-    if scalar is dtypes.float16:
-        one = ctx.converted(one, dtypes.float32.vec(target.count))
-    return ctx.converted(one, target)
+    return ctx.converted(f"({ctx.as_mask(source, min(scalar.itemsize, 8))}&1)", target)
 
 
 def to_mask(ctx: Text, node: UOp) -> str:
     """Numbers that are not zero."""
     source, value = node.src[0].dtype, ctx.of(node.src[0])
-    if source.scalar_type is dtypes.float16:
-        value, source = ctx.wide(value, source), dtypes.float32.vec(source.count)
     nbytes = ctx.mask[node] = source.scalar_type.itemsize
     return f"(({ctx.type(MASKS[nbytes].vec(source.count))})({value}!=({ctx.type(source)}){{}}))"
 
@@ -124,50 +119,6 @@ def branch_of_any(ctx: Text, node: UOp) -> str:
     condition = ctx.of(node.src[0])
     lanes = [f"{condition}[{lane}]" for lane in range(node.src[0].dtype.count)]
     return open_branch(ctx, node, "|".join(lanes))
-
-
-# *** halves: computed as floats
-
-
-def halves(template: str) -> Row:
-    def text(ctx: Text, node: UOp) -> str:
-        values = [ctx.wide(ctx.of(s), s.dtype) for s in node.src]
-        return ctx.converted(template.format(*values), node.dtype)
-
-    return text
-
-
-def compare_halves(ctx: Text, node: UOp) -> str:
-    text = _COMPARE[node.op].format(*[ctx.wide(ctx.of(s), s.dtype) for s in node.src])
-    return text if node.dtype.count == 1 else _mask(ctx, node, text, dtypes.float32.itemsize)
-
-
-def function_of_halves(ctx: Text, node: UOp) -> str:
-    values = [ctx.wide(ctx.of(s), s.dtype) for s in node.src]
-    named = ctx.functions.library if len(values) == 1 else ctx.functions.extremum
-    name = named(node.op, dtypes.float32.vec(node.dtype.count))
-    return ctx.converted(f"{name}({','.join(values)})", node.dtype)
-
-
-def is_more_than_float(node: UOp) -> bool:
-    """Whether a half becomes something through a float."""
-    return node.dtype.scalar_type not in (dtypes.float16, dtypes.float32)
-
-
-def from_half(ctx: Text, node: UOp) -> str:
-    source = node.src[0].dtype
-    value = ctx.wide(ctx.of(node.src[0]), source)
-    return converted(ctx, value, dtypes.float32.vec(source.count), node.dtype)
-
-
-def has_no_half(node: UOp) -> bool:
-    """Whether a type becomes a half through a float: an integer or a bool."""
-    return not dtypes.is_float(node.src[0].dtype)
-
-
-def to_half(ctx: Text, node: UOp) -> str:
-    single = dtypes.float32.vec(node.dtype.count)
-    return ctx.converted(ctx.converted(ctx.of(node.src[0]), single), node.dtype)
 
 
 # *** memory
@@ -244,7 +195,7 @@ def define_in_scratch(ctx: Text, node: UOp) -> str:
     return ctx.line(f"{kind}*{ctx.row.restrict} {name} = ({kind}*)(scratch+{begin});")
 
 
-_COMPARISONS, _HALF = tuple(_COMPARE), (dtypes.float16,)
+_COMPARISONS = tuple(_COMPARE)
 
 
 def _takes_lanes(node: UOp) -> bool:
@@ -293,21 +244,6 @@ ROWS = (
     )
     + PatternMatcher(
         [
-            (UPat(Ops.ADD), halves("({0}+{1})")),
-            (UPat(Ops.SUB), halves("({0}-{1})")),
-            (UPat(Ops.MUL), halves("({0}*{1})")),
-            (UPat(Ops.FDIV), halves("({0}/{1})")),
-            (UPat(Ops.NEG), halves("-{0}")),
-            (UPat(Ops.RECIP), halves("1.0f/{0}")),
-            (UPat((Ops.MAX, Ops.MIN, Ops.SQRT, Ops.TRUNC)), function_of_halves),
-            (UPat(_COMPARISONS), compare_halves),
-            (UPat(Ops.CAST), from_half, is_more_than_float),
-        ],
-        on=_HALF,
-    )
-    + PatternMatcher(
-        [
-            (UPat(Ops.CAST, dtypes.float16), to_half, has_no_half),
             (UPat(_COMPARISONS), compare, is_vector),
             (UPat(Ops.WHERE), choose, lambda node: node.src[0].dtype.count > 1),
             (

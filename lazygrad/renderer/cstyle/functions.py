@@ -11,7 +11,6 @@ from ...ir.ops import Ops
 from .dialect import Dialect
 
 _WORDS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
-_UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
 class Functions:
@@ -70,19 +69,6 @@ class Functions:
             body = f"return {condition}?b:a;"
         return self.write(name, dtype, f"{kind} a, {kind} b", body)
 
-    def shift(self, op: Ops, dtype: DType) -> str:
-        """By the width or more: 0, or all sign bits for a signed `>>`."""
-        scalar = dtype.scalar_type
-        name = f"{'shl' if op is Ops.SHL else 'shr'}_{self.short(scalar)}"
-        kind, width = self.type(scalar), scalar.itemsize * 8
-        unsigned = self.type(_UNSIGNED[scalar.itemsize])
-        arithmetic = op is Ops.SHR and not dtypes.is_unsigned(scalar)
-        beyond = f"a>>{width - 1}" if arithmetic else "0"
-        shifted = f"a{'<<' if op is Ops.SHL else '>>'}b"
-        body = f"return ({kind})(({unsigned})b<{width}?{shifted}:{beyond});"
-        self.write(name, scalar, f"{kind} a, {kind} b", body)
-        return self._by_lanes(name, dtype, [dtype, dtype])
-
     def library(self, op: Ops, dtype: DType) -> str:
         """SQRT, TRUNC, MULACC."""
         template, arity = {
@@ -131,23 +117,6 @@ class Functions:
         truncated = f"__builtin_convertvector({inside}, {to})"
         body = f"return {where}({over},{limits[0]},{where}({under},{limits[1]},{truncated}));"
         return self.write(name, target, f"{kind} x", body)
-
-    def odd_float(self, count: int) -> str:
-        """float64 → float32 cut off, the last bit set if anything was cut: to half is then one rounding."""
-        name = "odd_float_of_double"
-        bits, number = (
-            self.bitcast(*pair, value)
-            for pair, value in (
-                ((dtypes.float32, dtypes.int32), "f"),
-                ((dtypes.int32, dtypes.float32), "(bits|(near>size||near<size))"),
-            )
-        )
-        body = (
-            "float f=(float)x; double size=x<0?-x:x, near=f<0?-(double)f:(double)f; "
-            f"int bits={bits}-(near>size); return {number};"
-        )
-        self.write(name, dtypes.float32, "double x", body)
-        return self._by_lanes(name, dtypes.float32.vec(count), [dtypes.float64.vec(count)])
 
     def bitcast(self, source: DType, target: DType, value: str) -> str:
         """The same bits read as another type."""

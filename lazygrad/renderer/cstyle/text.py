@@ -95,12 +95,6 @@ class Text(Writer):
             return text
         return f"__builtin_convertvector({text}, {self.type(MASKS[nbytes].vec(node.dtype.count))})"
 
-    def wide(self, text: str, dtype: DType) -> str:
-        """A half as a float, where half is only stored."""
-        if dtype.count == 1:
-            return f"(float)({text})"
-        return f"__builtin_convertvector({text}, {self.type(dtypes.float32.vec(dtype.count))})"
-
     def converted(self, text: str, dtype: DType) -> str:
         """A number as one of this type, where C's own conversion is the one that is meant."""
         if dtype.count > 1:

@@ -4,9 +4,9 @@ Two functions come out. `@name` is the kernel as people read it; `@name_entry(pt
 i32 pieces)` is what a runtime calls: it unpacks addresses and integers from two tables, whatever the kernel
 takes.
 
-What ops mean here: exactly what the op table says, on every input, for all that `supports` says yes to:
-shifts by the width or more, float to integer, NaN in MAX and MIN, wrapping integers. IDIV and MOD alone are
-the machine's truncating division: `legalize` writes them only on what is not negative, by what is not zero.
+What ops mean here: exactly what the op table says, on every input, for all that `supports` says yes to: float
+to integer, NaN in MAX and MIN, wrapping integers. IDIV, MOD and shifts alone are the machine's: `legalize`
+divides only what is not negative, by what is not zero, and shifts by less than the width.
 No fast-math flag is written anywhere.
 
 Loops are written with their test at the end, and accumulators are phi nodes: what LLVM would make of allocas,
@@ -21,40 +21,10 @@ from ...dtype import DType, dtypes
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
-from .. import Renderer
+from .. import CONVERTED, Renderer
 from ..texts import ops_on
 from .function import ROWS, Function
 from .types import TYPES
-
-#: What may be said of a type that is converted before it is computed with.
-_CONVERTED = frozenset(
-    (Ops.LOAD, Ops.STORE, Ops.INDEX, Ops.VECTORIZE, Ops.GEP, Ops.CONST, Ops.DEFINE_ACC)
-    + (Ops.CAST, Ops.BITCAST, Ops.WHERE)
-)
-
-
-class LLVMRenderer(Renderer):
-    """Linear program → LLVM IR text, with real vectors of any length."""
-
-    suffix = "ll"
-
-    def supports(self, op: Ops, dtype: DType) -> bool:
-        """Whether form 7 may hold `op` on `dtype`, the type that is computed on."""
-        scalar = dtype.scalar_type
-        if scalar in self.target.converted_dtypes:
-            return op in _CONVERTED
-        if scalar not in TYPES or scalar not in self.target.native_dtypes | {dtypes.bool}:
-            return False
-        if op is Ops.DOT:
-            return any(scalar is dot.total for dot in self.target.dots)
-        return op in ops_on(ROWS, scalar) and (op is not Ops.MULACC or self.target.has_fma)
-
-    def __init__(self, target: Target | None = None) -> None:
-        super().__init__(target or _target())
-
-    def _render(self, name: str, uops: Sequence[UOp]) -> str:
-        """The module's text: the kernel, its entry, the intrinsics it declares."""
-        return Function(name, uops, self.target).text()
 
 
 def target(arch: str = "") -> Target:
@@ -64,4 +34,23 @@ def target(arch: str = "") -> Target:
     )
 
 
-_target = target
+class LLVMRenderer(Renderer):
+    """Linear program → LLVM IR text, with real vectors of any length."""
+
+    suffix = "ll"
+    plain = staticmethod(target)
+
+    def supports(self, op: Ops, dtype: DType) -> bool:
+        """Whether form 7 may hold `op` on `dtype`, the type that is computed on."""
+        scalar = dtype.scalar_type
+        if scalar in self.target.converted_dtypes:
+            return op in CONVERTED
+        if scalar not in TYPES or scalar not in self.target.native_dtypes | {dtypes.bool}:
+            return False
+        if op is Ops.DOT:
+            return any(scalar is dot.total for dot in self.target.dots)
+        return op in ops_on(ROWS, scalar) and (op is not Ops.MULACC or self.target.has_fma)
+
+    def _render(self, name: str, uops: Sequence[UOp]) -> str:
+        """The module's text: the kernel, its entry, the intrinsics it declares."""
+        return Function(name, uops, self.target).text()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...dtype import dtypes
-from ...ir.index import bounds
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
@@ -35,19 +34,6 @@ def intrinsic(name: str) -> Row:
         kind = type_text(node.dtype)
         called = f"{name}.{mangled(node.dtype)}"
         return ctx.call("alu", called, kind, [(kind, ctx.of(s)) for s in node.src])
-
-    return text
-
-
-def through_float(name: str) -> Row:
-    """The same of halves, in float32, which holds enough bits to round once."""
-
-    def text(ctx: Text, node: UOp) -> str:
-        half, single = type_text(node.dtype), dtypes.float32.vec(node.dtype.count)
-        kind = type_text(single)
-        values = [ctx.let("cast", f"fpext {half} {ctx.of(s)} to {kind}") for s in node.src]
-        result = ctx.call("alu", f"{name}.{mangled(single)}", kind, [(kind, value) for value in values])
-        return ctx.let("cast", f"fptrunc {kind} {result} to {half}")
 
     return text
 
@@ -83,27 +69,6 @@ def extremum(compare: str) -> Row:
     return text
 
 
-def shift(instruction: str) -> Row:
-    """By the width or more: 0, or all sign bits for a signed `>>`."""
-
-    def text(ctx: Text, node: UOp) -> str:
-        dtype, kind = node.dtype, type_text(node.dtype)
-        value, by = (ctx.of(s) for s in node.src)
-        width = dtype.scalar_type.itemsize * 8
-        low, high = bounds(node.src[1])
-        if low >= 0 and high < width:
-            return ctx.let("alu", f"{instruction}{wraps(node)} {kind} {value}, {by}")
-        limit = splat(str(width - 1), dtype)
-        clamped = ctx.call("alu", f"llvm.umin.{mangled(dtype)}", kind, [(kind, by), (kind, limit)])
-        shifted = ctx.let("alu", f"{instruction} {kind} {value}, {clamped}")
-        if instruction == "ashr":
-            return shifted
-        inside = ctx.let("alu", f"icmp ule {kind} {by}, {limit}")
-        return ctx.let("alu", ctx.select(inside, dtype, shifted, splat("0", dtype)))
-
-    return text
-
-
 def where(ctx: Text, node: UOp) -> str:
     condition, yes, no = node.src
     if not ctx.target.has_masks and _is_place(ctx, condition):
@@ -118,7 +83,7 @@ def _is_place(ctx: Text, condition: UOp) -> bool:
     return len(set(lanes)) == 1 and lanes[0] in ctx.of_places
 
 
-_FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
+_FLOATS = (dtypes.float32, dtypes.float64)  # a half is only converted
 
 # Where the text is a template it is an instruction; {kind} is the type of the operands.
 ROWS = (
@@ -129,21 +94,26 @@ ROWS = (
             (UPat(Ops.ADD), counted("add")),
             (UPat(Ops.SUB), counted("sub")),
             (UPat(Ops.MUL), counted("mul")),
-            (UPat(Ops.SHL), shift("shl")),
+            (UPat(Ops.SHL), counted("shl")),
             (UPat(Ops.NEG), of_all("sub {kind} {all}, {0}", "0")),
+        ],
+        on=dtypes.ints,
+    )
+    + PatternMatcher(
+        [
             (UPat(Ops.AND), "and {kind} {0}, {1}"),
             (UPat(Ops.OR), "or {kind} {0}, {1}"),
             (UPat(Ops.XOR), "xor {kind} {0}, {1}"),
             (UPat(Ops.CMPEQ), "icmp eq {kind} {0}, {1}"),
             (UPat(Ops.CMPNE), "icmp ne {kind} {0}, {1}"),
         ],
-        on=dtypes.ints,
+        on=(dtypes.bool, *dtypes.ints),
     )
     + PatternMatcher(
         [
             (UPat(Ops.IDIV), "sdiv {kind} {0}, {1}"),
             (UPat(Ops.MOD), "srem {kind} {0}, {1}"),
-            (UPat(Ops.SHR), shift("ashr")),
+            (UPat(Ops.SHR), counted("ashr")),
             (UPat(Ops.MAX), intrinsic("llvm.smax")),
             (UPat(Ops.MIN), intrinsic("llvm.smin")),
             (UPat(Ops.CMPLT), "icmp slt {kind} {0}, {1}"),
@@ -155,7 +125,7 @@ ROWS = (
         [
             (UPat(Ops.IDIV), "udiv {kind} {0}, {1}"),
             (UPat(Ops.MOD), "urem {kind} {0}, {1}"),
-            (UPat(Ops.SHR), shift("lshr")),
+            (UPat(Ops.SHR), counted("lshr")),
             (UPat(Ops.MAX), intrinsic("llvm.umax")),
             (UPat(Ops.MIN), intrinsic("llvm.umin")),
             (UPat(Ops.CMPLT), "icmp ult {kind} {0}, {1}"),
@@ -173,8 +143,6 @@ ROWS = (
             (UPat(Ops.NEG), "fneg {kind} {0}"),
             (UPat(Ops.MAX), extremum("ogt")),
             (UPat(Ops.MIN), extremum("olt")),
-            (UPat(Ops.SQRT, dtypes.float16), through_float("llvm.sqrt")),
-            (UPat(Ops.TRUNC, dtypes.float16), through_float("llvm.trunc")),
             (UPat(Ops.SQRT), intrinsic("llvm.sqrt")),
             (UPat(Ops.TRUNC), intrinsic("llvm.trunc")),
             (UPat(Ops.CMPLT), "fcmp olt {kind} {0}, {1}"),
@@ -184,19 +152,6 @@ ROWS = (
         ],
         on=_FLOATS,
     )
-    + PatternMatcher([(UPat(Ops.MULACC), intrinsic("llvm.fma"))], on=(dtypes.float32, dtypes.float64))
-    + PatternMatcher(  # arithmetic on bools is logic
-        [
-            (UPat((Ops.ADD, Ops.MAX, Ops.OR)), "or {kind} {0}, {1}"),
-            (UPat((Ops.MUL, Ops.MIN, Ops.AND)), "and {kind} {0}, {1}"),
-            (UPat((Ops.SUB, Ops.XOR)), "xor {kind} {0}, {1}"),
-            (UPat(Ops.NEG), of_all("xor {kind} {0}, {all}", "true")),
-            (UPat(Ops.CMPLT), "icmp ult {kind} {0}, {1}"),
-            (UPat(Ops.CMPLE), "icmp ule {kind} {0}, {1}"),
-            (UPat(Ops.CMPEQ), "icmp eq {kind} {0}, {1}"),
-            (UPat(Ops.CMPNE), "icmp ne {kind} {0}, {1}"),
-        ],
-        on=(dtypes.bool,),
-    )
+    + PatternMatcher([(UPat(Ops.MULACC), intrinsic("llvm.fma"))], on=_FLOATS)
     + PatternMatcher([(UPat(Ops.WHERE), where)])
 )

@@ -22,6 +22,7 @@ from ..ir.ops import COMPARISONS, Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp, toposort
 from ..shape import size_text
+from .ranges import only_where
 
 Mapping = dict[UOp, UOp]
 
@@ -325,9 +326,4 @@ def guard(store: UOp, present: set[UOp], chain: Sequence[UOp]) -> UOp:
         for i, r in enumerate(chain)
         if r not in present and (r.arg.kind is AxisType.GLOBAL or i < last)
     ]
-    if not once:
-        return store
-    access, *rest = store.src
-    valid = index.all_of((*access.src[2:], *once))
-    guarded = UOp(Ops.INDEX, access.dtype, (*access.src[:2], valid))
-    return UOp(Ops.STORE, dtypes.void, (guarded, *rest), store.arg)
+    return only_where(store, *once) if once else store

@@ -26,7 +26,7 @@ from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..target import Target
 from .emulate import NARROW
-from .ranges import make_range, stride
+from .ranges import make_range, only_where, stride
 
 
 def assign_grid(sink: UOp, target: Target) -> UOp:
@@ -59,11 +59,7 @@ def assign_grid(sink: UOp, target: Target) -> UOp:
         if grouped and store in alone:
             conditions.insert(0, index.equal(places[grouped[0]], index.const(0)))
         made = substituted[store]
-        if conditions:
-            access = made.src[0]
-            valid = index.all_of((*access.src[2:], *conditions))
-            made = made.replace(src=(access.replace(src=(*access.src[:2], valid)), *made.src[1:]))
-        stores.append(made)
+        stores.append(only_where(made, *conditions) if conditions else made)
     return sink.replace(src=tuple(stores))
 
 

@@ -56,6 +56,13 @@ def _in_ranges(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
     return UOp(node.op, node.dtype, src[:2]) if src[2:] == (index.TRUE,) else None
 
 
+def only_where(store: UOp, *conditions: UOp) -> UOp:
+    """The STORE where these conditions hold too."""
+    access, *rest = store.src
+    valid = index.all_of((*access.src[2:], *conditions))
+    return store.replace(src=(access.replace(src=(*access.src[:2], valid)), *rest))
+
+
 def _slowest_first(place: UOp) -> list[UOp]:
     """The ranges of a place that loops walk in order, by how far a step of each moves it."""
     found = [r for r in toposort((place,)) if r.op is Ops.RANGE]

@@ -18,7 +18,7 @@ from ..ir.nest import closed_ranges, output_ranges, ranges_of
 from ..ir.ops import COMPARISONS, Ops
 from ..ir.rewrite import transform
 from ..ir.uop import UOp, toposort
-from .ranges import IN_REGISTERS, make_range, scanned_ranges, substitute_ranges
+from .ranges import IN_REGISTERS, make_range, only_where, scanned_ranges, substitute_ranges
 
 #: A kernel's tails are cut at most so often: each cut writes the loop's body once more.
 MAX_CUTS = 6
@@ -71,13 +71,6 @@ def inside_reductions(nodes: Sequence[UOp]) -> set[UOp]:
     return set(toposort([node.src[0] for node in nodes if node.op is Ops.REDUCE], stages))
 
 
-def _only_where(store: UOp, condition: UOp) -> UOp:
-    """The STORE under one more condition: here, in one of the pieces, all of which come past it."""
-    access = store.src[0]
-    valid = index.all_of((*access.src[2:], condition))
-    return store.replace(src=(access.replace(src=(*access.src[:2], valid)), *store.src[1:]))
-
-
 def _range_or_zero(size: int, arg: RangeArg) -> UOp:
     return make_range(size, arg.id, arg.kind) if size > 1 else index.const(0)
 
@@ -103,7 +96,7 @@ def _cut(sink: UOp, loop: UOp) -> UOp:
         stores = tail.src
         if loop.arg.kind is AxisType.THREAD:
             once = make_range(2, fresh + len(nodes), AxisType.THREAD)
-            stores = tuple([_only_where(store, index.equal(once, index.const(0))) for store in stores])
+            stores = tuple([only_where(store, index.equal(once, index.const(0))) for store in stores])
         return sink.replace(src=main.src + stores)
 
     def in_parts(node: UOp, src: tuple[UOp, ...]) -> UOp | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 
 from ..dtype import dtypes
 from ..ir import index
@@ -101,7 +102,7 @@ class _Expander:
     def expanded(self) -> UOp:
         stores: list[UOp] = []
         for store in self.sink.src:
-            for place in itertools.product(*(range(r.src[0].arg) for r in self.registers[store])):
+            for place in self.places(store, {}):
                 self.expand(store, place)
                 stores.extend(self.stores(store, place))
         return self.sink.replace(src=tuple(stores))
@@ -161,22 +162,19 @@ class _Expander:
         number_of = dict(zip(own, place, strict=True))
         return tuple([number_of[r] for r in inner])
 
+    def places(self, node: UOp, fixed: Mapping[UOp, int]) -> list[Place]:
+        """The places of a node where these ranges are."""
+        own = self.registers[node]
+        return list(itertools.product(*((fixed[r],) if r in fixed else range(r.src[0].arg) for r in own)))
+
     def reduced_places(self, reduce: UOp, place: Place) -> list[Place]:
         """The places of a REDUCE's value: its own, times all those of the ranges that it closes."""
-        fixed = dict(zip(self.registers[reduce], place, strict=True))
-        inner = self.registers[reduce.src[0]]
-        return list(itertools.product(*((fixed[r],) if r in fixed else range(r.src[0].arg) for r in inner)))
+        return self.places(reduce.src[0], dict(zip(self.registers[reduce], place, strict=True)))
 
     def filling(self, stage: UOp, place: Place) -> list[tuple[UOp, Place]]:
         """The STOREs that fill a STAGE, each at its places: the STAGE's, times those that it closes."""
         fixed = dict(zip(self.registers[stage], place, strict=True))
-        return [
-            (store, inner)
-            for store in stage_stores(stage)
-            for inner in itertools.product(
-                *((fixed[r],) if r in fixed else range(r.src[0].arg) for r in self.registers[store])
-            )
-        ]
+        return [(store, inner) for store in stage_stores(stage) for inner in self.places(store, fixed)]
 
     def turns(self, scan: UOp, place: Place) -> list[Place]:
         """The places of a SCAN that differ only along it, in the order in which it meets them."""

@@ -122,21 +122,16 @@ def needed(actions: list[Action], roles: Roles) -> list[Action]:
     return kept
 
 
-@dataclass
-class Constants:
-    """The actions that are left, and the memory that already holds what the others would copy."""
-
-    actions: list[Action]
-    constants: dict[Buffer, Buffer]
-
-
 def _stays(buffer: Buffer) -> bool:
     """Whether memory is a private snapshot of host data, which nobody writes."""
     return buffer.options is not None and buffer.options.private
 
 
-def without_constant_copies(actions: list[Action], roles: Roles) -> Constants:
-    """Make copies of unchanging host data once. Clear what must begin with zeros, if it is written."""
+def without_constant_copies(actions: list[Action], roles: Roles) -> tuple[list[Action], dict[Buffer, Buffer]]:
+    """Make copies of unchanging host data once. Clear what must begin with zeros, if it is written.
+
+    The actions that are left, and the memory that already holds what the others would copy.
+    """
     writers: dict[Buffer, int] = {}
     for action in actions:
         for base in action.writes:
@@ -162,7 +157,7 @@ def without_constant_copies(actions: list[Action], roles: Roles) -> Constants:
             if base in writers:
                 kept.append(Action("clear", base.device, (base,), 1, action.item))
         kept.append(action)
-    return Constants(kept, constants)
+    return kept, constants
 
 
 @dataclass

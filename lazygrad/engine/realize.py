@@ -213,7 +213,7 @@ def _run_copy(item: ScheduleItem) -> None:
         if read._buf is None:
             allocate_empty(read)
         if DEBUG.value >= 2 and read.base is not read:
-            _report_view(read)
+            _note_plain(read.device, f"view {size_text(read.nbytes)} @ {read.offset:<10d}", 2)
     start = time.perf_counter()
     if one and not target.is_allocated and _can_adopt(item.kernel, target, source):
         target.allocate(opaque=source.as_buffer())
@@ -262,13 +262,6 @@ def copy_one_after_another(ast: UOp, target: Buffer, sources: Sequence[Buffer]) 
         into._copyin(target._buf, whole)
 
 
-def _report_view(part: Buffer) -> None:
-    """A row for a part of memory that is read as it is: nothing runs."""
-    GlobalCounters.kernel_count += 1
-    name = f"view {size_text(part.nbytes)} @ {part.offset:<10d}"
-    show(row(part.device, colored(name, "yellow"), 2, None, 0, 0, 0, (), "yellow"))
-
-
 def _can_adopt(kernel: UOp, target: Buffer, source: Buffer) -> bool:
     """Whether a copy that is the only one may take over the memory of a private snapshot on the host."""
     if recording.note is not None or "only_copy" not in kernel.facts:  # it will be copied again
@@ -284,9 +277,7 @@ def allocate_empty(buffer: Buffer) -> None:
         return
     buffer.allocate()
     if DEBUG.value >= 2 and buffer.size and not buffer.device.startswith("DISK"):
-        GlobalCounters.kernel_count += 1
-        name = f"empty {buffer.size:10d} {buffer.dtype!r}"
-        show(row(buffer.device, colored(name, "yellow"), 1, None, 0, 0, 0, (), "yellow"))
+        _note_plain(buffer.device, f"empty {buffer.size:10d} {buffer.dtype!r}", 1)
 
 
 def bytes_on_host(buffer: Buffer) -> memoryview:
@@ -296,14 +287,8 @@ def bytes_on_host(buffer: Buffer) -> memoryview:
     seconds = time.perf_counter() - start
     look(buffer.device)
     if Device[buffer.device].allocator._as_buffer(buffer._buf) is None:
-        GlobalCounters.kernel_count += 1
-        GlobalCounters.global_mem += buffer.nbytes
-        if DEBUG.value >= 2:
-            GlobalCounters.time_sum_s += seconds
-            copied = copy_name(Buffer("CPU", buffer.size, buffer.dtype), buffer)
-            name = colored(copied, "yellow")
-            moved = buffer.nbytes
-            show(row("CPU", name, 2, seconds, 0, moved, moved, (), "yellow"))
+        name = copy_name(Buffer("CPU", buffer.size, buffer.dtype), buffer)
+        _note_plain("CPU", name, 2, seconds, buffer.nbytes)
     return view
 
 
@@ -313,14 +298,17 @@ def read_part(buffer: Buffer, begin: int, nbytes: int) -> Buffer:
     part = buffer.view(nbytes, dtypes.uint8, begin).ensure_allocated()
     read = Buffer("NPY", nbytes, dtypes.uint8).allocate_uncleared()
     part.copyout(read.as_buffer())
+    _note_plain("CPU", copy_name(read, part), 2, time.perf_counter() - start, nbytes)
+    return read
+
+
+def _note_plain(device: str, name: str, args: int, seconds: float | None = None, nbytes: int = 0) -> None:
+    """Count what is no kernel and no copy of a schedule, with its row."""
     GlobalCounters.kernel_count += 1
     GlobalCounters.global_mem += nbytes
     if DEBUG.value >= 2:
-        seconds = time.perf_counter() - start
-        GlobalCounters.time_sum_s += seconds
-        name = colored(copy_name(read, part), "yellow")
-        show(row("CPU", name, 2, seconds, 0, nbytes, nbytes, (), "yellow"))
-    return read
+        GlobalCounters.time_sum_s += seconds or 0.0
+        show(row(device, colored(name, "yellow"), args, seconds, 0, nbytes, nbytes, (), "yellow"))
 
 
 def report_run(

@@ -53,11 +53,10 @@ class Replay:
     """
 
     def __init__(self, recorded: Sequence[ScheduleItem], roles: Roles, source: Source) -> None:
-        actions = without_constant_copies(needed(actions_of(recorded), roles), roles)
-        self.constants = actions.constants
-        self.batches = batches_of(actions.actions)
+        actions, self.constants = without_constant_copies(needed(actions_of(recorded), roles), roles)
+        self.batches = batches_of(actions)
         #: how many batches there would be without changing the order
-        self.unordered = len(batches_of(actions.actions, in_order=True))
+        self.unordered = len(batches_of(actions, in_order=True))
         ordered = [action for batch in self.batches for action in batch.actions]
         self.kernels = sum(a.kind != "clear" for a in ordered)
         self.written = {

@@ -125,15 +125,8 @@ class DiskCache:
         with _lock:
             if not self._has_key():
                 return
-            check = _hash(self._key, table, key, value)
-            self._write(
-                f"INSERT OR REPLACE INTO entries{VERSION} VALUES (?, ?, ?, ?, ?)",
-                table,
-                key,
-                value,
-                check,
-                now,
-            )
+            row = (table, key, value, _hash(self._key, table, key, value), now)
+            self._write(f"INSERT OR REPLACE INTO entries{VERSION} VALUES (?, ?, ?, ?, ?)", *row)
             self._make_room()
 
     def clear(self) -> None:

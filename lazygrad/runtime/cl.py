@@ -78,17 +78,13 @@ class CLAllocator(Allocator):
         self.cl.enqueue_fill_buffer(self.queue, handle.buffer, b"\0\0\0\0", 0, nbytes)
 
     def _adopt(self, opaque: Any, nbytes: int) -> CLMemory:
-        if isinstance(opaque, CLMemory):
-            if opaque.nbytes < nbytes:
-                raise DeviceError(
-                    f"{opaque.nbytes} bytes of memory are too few for a buffer of {nbytes} bytes"
-                )
-            return CLMemory(opaque.buffer, nbytes, opaque.offset)
         if isinstance(opaque, self.cl.Buffer):
-            if opaque.size < nbytes:
-                raise DeviceError(f"{opaque.size} bytes of memory are too few for a buffer of {nbytes} bytes")
-            return CLMemory(opaque, nbytes)
-        return super()._adopt(opaque, nbytes)  # type: ignore[no-any-return]
+            opaque = CLMemory(opaque, opaque.size)
+        if not isinstance(opaque, CLMemory):
+            return super()._adopt(opaque, nbytes)  # type: ignore[no-any-return]
+        if opaque.nbytes < nbytes:
+            raise DeviceError(f"{opaque.nbytes} bytes of memory are too few for a buffer of {nbytes} bytes")
+        return CLMemory(opaque.buffer, nbytes, opaque.offset)
 
     def _copyin(self, handle: CLMemory, source: memoryview) -> None:
         if handle.nbytes:

@@ -4,6 +4,18 @@ No device is opened here, and no driver asked: this stands below both.
 """
 
 from .facts import Core, Dot, Launch, Memory, Target
+from .gpus import GPUS, launch_of
 from .processors import PROCESSORS, Processor, refined
 
-__all__ = ["PROCESSORS", "Core", "Dot", "Launch", "Memory", "Processor", "Target", "refined"]
+__all__ = [
+    "GPUS",
+    "PROCESSORS",
+    "Core",
+    "Dot",
+    "Launch",
+    "Memory",
+    "Processor",
+    "Target",
+    "launch_of",
+    "refined",
+]

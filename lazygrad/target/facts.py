@@ -118,7 +118,7 @@ class Launch:
 
     kernel: int = 20_000
     fork: float = 6_000.0
-    resident: int = 16_384
+    resident: int = 131_072
     warp: int = 32
 
 

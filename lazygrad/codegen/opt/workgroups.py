@@ -21,10 +21,10 @@ from .loops import Axis, Loops, is_parallel
 
 #: Threads of a workgroup that share nothing, and of one that shares a reduction.
 THREADS, SHARING = 128, 256
-#: The side of a thread's tile, where there is an output for each thread that can run at once.
-SIDE = 4
-#: A reduction is shared from so many steps on, where that makes at most so many times as many threads as run.
-LONG, ENOUGH = 64, 8
+#: The side of a thread's tile, where there are outputs for this part of the threads that can run at once.
+SIDE, TILED = 4, 1 / 8
+#: A reduction is shared from so many steps on, where that makes no more threads than can run at once.
+LONG = 64
 #: Steps of a long reduction that are written out.
 AT_ONCE = 4
 #: Workgroups smaller than a warp leave units idle: from this size on an axis that makes such is rounded up.
@@ -39,7 +39,7 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     plan = _Plan(loops, target)
     if not plan.facts.sums:
         plan.load_wide()
-    elif plan.outputs() >= target.launch.resident:
+    elif plan.outputs() >= TILED * target.launch.resident:
         plan.tile()
     if target.has_local and not plan.facts.scans:
         plan.share()
@@ -105,7 +105,7 @@ class _Plan:
             return
         walked = any(abs(access.step(axis) or 0) == 1 for access in self.facts.accesses)
         outputs, warp = self.outputs(), self.target.launch.warp
-        enough = ENOUGH * self.target.launch.resident
+        enough = self.target.launch.resident
         if (self.served() or not walked) and outputs * warp > enough:
             return
         # Threads that do not walk memory themselves stand behind a row of others that do.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...dtype import ALL_DTYPES, dtypes
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
-from ...target import Target
+from ...target import Target, launch_of
 from . import arithmetic, control, extension, memory
 from .arithmetic import may_overflow, on_unsigned
 from .control import place
@@ -179,7 +181,8 @@ def opencl_target(arch: str = "") -> Target:
 
 def cuda_target(arch: str) -> Target:
     """`sm_90`, or the two digits alone."""
-    return _gpu("CUDA", arch if arch.startswith("sm_") else f"sm_{arch}", CUDA, 48 << 10)
+    arch = arch if arch.startswith("sm_") else f"sm_{arch}"
+    return replace(_gpu("CUDA", arch, CUDA, 48 << 10), launch=launch_of(arch))
 
 
 def metal_target(arch: str = "") -> Target:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
@@ -42,11 +43,20 @@ class Access:
         return self.strides.get(axis.number, 0)
 
 
+class Value(NamedTuple):
+    """An operation: what it costs, along which axes its value differs, whether a reduction is around it."""
+
+    op: Ops
+    price: int
+    axes: frozenset[int]
+    reduced: bool
+
+
 @dataclass
 class Facts:
     """What the choice rests on: what is done apart from filling STAGEs.
 
-    values   what each operation costs, and the axes along which its value differs
+    values   the operations that compute, load and store
     work     how many operations are done inside the loops of these axes
     sums     how many reductions end, and the axes that they close
     divisions  the axes that some address is computed from by a division, other than a shift
@@ -56,7 +66,7 @@ class Facts:
 
     loops: Loops
     accesses: list[Access] = field(default_factory=list)
-    values: list[tuple[int, frozenset[int]]] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
     work: dict[frozenset[int], float] = field(default_factory=dict)
     sums: list[tuple[float, frozenset[int]]] = field(default_factory=list)
     divisions: set[frozenset[int]] = field(default_factory=set)
@@ -94,7 +104,7 @@ class Facts:
             count = math.prod(float(typical(r.src[0])) for r in inside)
             around = frozenset(number_of[r] for r in inside if r in number_of)
             axes = frozenset(number_of[r] for r in ranges_of(below) if r in number_of)
-            facts.values.append((info.cost, axes))
+            facts.values.append(Value(node.op, info.cost, axes, bool(outside)))
             facts.element_bytes = max(facts.element_bytes, node.dtype.itemsize)
             if is_access:
                 place = node.src[0].src[1]
@@ -118,8 +128,8 @@ class Facts:
         if lanes is not None:
             vectors[lanes.number] = max(1, copies.get(lanes.number, 1) // width)
         total = sum(
-            price * math.prod(vectors[number] for number in axes if number in vectors)
-            for price, axes in self.values
+            value.price * math.prod(vectors[number] for number in value.axes if number in vectors)
+            for value in self.values
         )
         if lanes is not None:
             for access in self.accesses:

@@ -61,6 +61,15 @@ class Loop:
             loop = loop.outer
         return found
 
+    def times(self) -> float:
+        """How often it turns in all."""
+        total = self.turns
+        around = self.outer
+        while around is not None:
+            total *= around.turns
+            around = around.outer
+        return total
+
     def compute(self, count: float, products: bool = False) -> None:
         """So many instructions on vectors."""
         self.issued += count
@@ -76,14 +85,19 @@ class Loop:
         self.issued += count
         self.stores += count
 
-    def touch(self, memory: Hashable, whole: float, item: int, nbytes: float, steps: dict[Loop, int]) -> None:
-        """Loads or stores of so many bytes in memory of `whole` ones; loops move their place by `steps`."""
+    def touch(
+        self, memory: Hashable, whole: float, item: int, nbytes: float, steps: dict[Loop, int], count: int = 1
+    ) -> None:
+        """Loads or stores, `count` of them, of so many bytes in memory of `whole` ones.
+
+        item, steps   bytes of an element; loop → elements by which it moves their place
+        """
         for traffic in self.traffic:
             if traffic.memory is memory and traffic.steps == steps:
                 traffic.nbytes += nbytes
-                traffic.count += 1
+                traffic.count += count
                 return
-        self.traffic.append(Traffic(memory, whole, item, nbytes, steps))
+        self.traffic.append(Traffic(memory, whole, item, nbytes, steps, count))
 
 
 @dataclass(eq=False)
@@ -106,10 +120,10 @@ class Traffic:
         """Bytes of the lines of memory that it touches while these loops turn."""
         places, nearest = 1.0, math.inf
         for loop in inside:
-            step = abs(self.steps.get(loop, 0))
+            step = self.steps.get(loop)
             if step and loop.turns > 1:
                 places *= loop.turns
-                nearest = min(nearest, step * self.item)
+                nearest = min(nearest, abs(step) * self.item)
         apart = self.nbytes / self.count
         waste = 1.0
         if apart < line:
@@ -140,7 +154,7 @@ def cycles(loops: Sequence[Loop], target: Target) -> float:
 
 def issued(loops: Sequence[Loop], target: Target) -> float:
     """Cycles that the work takes where all that it touches is in the first cache."""
-    return sum(_turn(loop, target) * math.prod(around.turns for around in loop.path()) for loop in loops)
+    return sum([_turn(loop, target) * loop.times() for loop in loops])
 
 
 def _turn(loop: Loop, target: Target) -> float:
@@ -164,29 +178,28 @@ def _turn(loop: Loop, target: Target) -> float:
 def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
     """For each cache, innermost first, the cycles in which the lines come that it does not have."""
     line, page = target.memory.line, target.memory.alike
+    touched = [(traffic, loop.path()) for loop in loops for traffic in loop.traffic]
+    if sum([traffic.footprint(path, line) for traffic, path in touched]) <= target.memory.sizes[0]:
+        return []
     inner: dict[Loop, float] = {}  # what a loop touches while it turns
-    for loop in loops:
-        for traffic in loop.traffic:
-            path = loop.path()
-            for depth, around in enumerate(path):
-                inner[around] = inner.get(around, 0.0) + traffic.footprint(path[: depth + 1], line)
+    for traffic, path in touched:
+        for depth, around in enumerate(path):
+            inner[around] = inner.get(around, 0.0) + traffic.footprint(path[: depth + 1], line)
     found = []
     for level, (size, rate) in enumerate(zip(target.memory.sizes, target.memory.rates, strict=False)):
         own = size * SHARED if level == 2 else size
-        if inner.get(loops[0], 0.0) <= own:
+        if inner[loops[0]] <= own:
             break  # all of it is still there from the run before
         waiting = 0.0
-        for loop in loops:
-            path = loop.path()
+        for traffic, path in touched:
             fitting = 0
-            while fitting < len(path) and inner.get(path[fitting], 0.0) <= own:
+            while fitting < len(path) and inner[path[fitting]] <= own:
                 fitting += 1
             # Of the next loop one turn fits: what a turn leaves in the cache serves the following one.
-            again = math.prod(around.turns for around in path[fitting + 1 :])
-            for traffic in loop.traffic:
-                inside = path[: fitting + 1]
-                nbytes = traffic.footprint(inside, line)
-                jumps = traffic.jumps(inside, page, nbytes / line)
-                waiting += again * (nbytes / rate + JUMP * target.memory.waits[0] * jumps)
+            inside, outside = path[: fitting + 1], path[fitting + 1 :]
+            nbytes = traffic.footprint(inside, line)
+            jumps = traffic.jumps(inside, page, nbytes / line)
+            again = math.prod([around.turns for around in outside])
+            waiting += again * (nbytes / rate + JUMP * target.memory.waits[0] * jumps)
         found.append(waiting)
     return found

@@ -262,20 +262,22 @@ def _best_tile(facts: Facts, target: Target, roles: Roles, per_step: int) -> tup
     step = _step(facts, target, roles)
     least = _products(facts) / (target.vector_bytes // facts.element_bytes) / target.core.products
     worst = WORST * per_step * (1 if target.has_fma else 2) * least
-    best, found, shortest = None, math.inf, worst
-    for tile in _tiles(facts, target, roles):
-        work = _work(facts, target, roles, tile, step, per_step)
-        rest = (size_of(roles.rows) or 0) % tile.side
-        more = LAST_ROWS if rest and _products(facts) < LONG_RUN else 1.0
-        if more * issued(work, target) > shortest:
-            continue
-        time = more * cycles(work, target)
-        if time > worst:
-            continue
-        time += issued(_stores(facts, target, roles, tile), target)
-        if ALIKE * time < found:
-            best, found, shortest = tile, time, min(shortest, time)
-    return found, best
+    bounds = {
+        tile: _bound(facts, target, roles, tile, step, per_step) for tile in _tiles(facts, target, roles)
+    }
+    times: dict[Tile, float] = {}
+    shortest = math.inf
+    for tile in sorted(bounds, key=bounds.__getitem__):  # so that most need not be looked at
+        if bounds[tile] > min(worst, ALIKE * shortest):
+            break
+        time = cycles(_work(facts, target, roles, tile, step, per_step), target)
+        if time <= worst:
+            if (size_of(roles.rows) or 0) % tile.side and _products(facts) < LONG_RUN:
+                time *= LAST_ROWS
+            times[tile] = time + issued(_stores(facts, target, roles, tile), target)
+            shortest = min(shortest, times[tile])
+    alike = [tile for tile in bounds if tile in times and times[tile] <= ALIKE * shortest]
+    return (times[alike[0]], alike[0]) if alike else (math.inf, None)
 
 
 def _tiles(facts: Facts, target: Target, roles: Roles) -> Iterator[Tile]:
@@ -332,11 +334,33 @@ def _step(facts: Facts, target: Target, roles: Roles) -> Step:
     return Step(along_rows, along_lanes, products, others - fused, row_masks, lane_masks)
 
 
+def _body(target: Target, roles: Roles, tile: Tile, step: Step, per_step: int) -> Loop:
+    """What a step of the reduction does with this tile, as far as it is computing."""
+    side, vectors, sums, core = tile.side, tile.vectors, tile.side * tile.vectors, target.core
+    body = Loop(accumulators=sums, waits=core.multiply_add, issued=core.turn)
+    body.compute(sums * step.products, True)
+    masks = MASK_OF_ROW * side * step.row_masks + MASK_OF_VECTOR * vectors * step.lane_masks
+    body.compute(sums * step.others + side * step.rows + vectors * step.lanes + masks)
+    body.load(side + vectors)
+    if len(roles.copied) < len(roles.panels):
+        body.load(vectors * target.vector_bytes / target.memory.line)  # a vector in two lines
+        body.issued += side  # where a row is, is computed beside where the window is
+        body.compute(PACKING * vectors if per_step > 1 else 0.0)
+    return body
+
+
+def _bound(facts: Facts, target: Target, roles: Roles, tile: Tile, step: Step, per_step: int) -> float:
+    """The cycles that the kernel takes at least: those of its steps."""
+    height, length = size_of(roles.rows) or 0, size_of(roles.lanes) or 0
+    columns = -(-length // (tile.vectors * (target.vector_bytes // facts.element_bytes)))
+    share = -(-height // tile.side) * columns / (height * length)
+    return share * _products(facts) * issued([_body(target, roles, tile, step, per_step)], target)
+
+
 def _work(facts: Facts, target: Target, roles: Roles, tile: Tile, step: Step, per_step: int) -> list[Loop]:
     """What the kernel does with this tile until the sums are there: the copies and the steps."""
-    item, core = facts.element_bytes, target.core
-    width = target.vector_bytes // item
-    side, vectors, across = tile.side, tile.vectors, tile.vectors * width
+    item, side = facts.element_bytes, tile.side
+    across = tile.vectors * (target.vector_bytes // item)
     height, length, steps = size_of(roles.rows) or 0, size_of(roles.lanes) or 0, _steps(facts)
     turns, columns = -(-height // side), -(-length // across)
     elements = _products(facts) / steps
@@ -347,18 +371,8 @@ def _work(facts: Facts, target: Target, roles: Roles, tile: Tile, step: Step, pe
     blocks = Loop(turns * side / tile.block if tile.block else 1.0, around)
     panels = Loop(columns, blocks)
     tiles = Loop(turns / blocks.turns, panels)
-    body = Loop(steps, tiles)
-    sums = side * vectors
-    body.compute(sums * step.products, True)
-    body.compute(sums * step.others + side * step.rows + vectors * step.lanes)
-    body.compute(MASK_OF_ROW * side * step.row_masks + MASK_OF_VECTOR * vectors * step.lane_masks)
-    body.load(side + vectors)
-    body.issued += core.turn
-    body.accumulators, body.waits = sums, core.multiply_add
-    if len(roles.copied) < len(roles.panels):
-        body.load(vectors * target.vector_bytes / target.memory.line)  # a vector in two lines
-        body.issued += side  # where a row is, is computed beside where the window is
-        body.compute(PACKING * vectors if per_step > 1 else 0.0)
+    body = _body(target, roles, tile, step, per_step)
+    body.turns, body.outer = steps, tiles
     panel = float(across * steps * item)
     body.touch("panel", panel, item, float(across * item), {body: across, panels: 0})
     if tile.block:
@@ -371,8 +385,7 @@ def _work(facts: Facts, target: Target, roles: Roles, tile: Tile, step: Step, pe
                 body: (access.step(inner) or 0) if inner else 0,
                 tiles: side * (access.step(roles.rows) or 0),
             }
-            for _ in range(side):
-                body.touch(access, _nbytes(access), item, item, moved)
+            body.touch(access, _nbytes(access), item, side * item, moved, side)
 
     served = tile.block or _served(facts, roles.rows, roles.lanes, roles.copied, columns == 1)
     copies = [

@@ -23,7 +23,7 @@ OTHERS = 3
 ALONE = (0.1, 0.3, 0.3)
 #: The share of the last of three caches that a kernel finds for itself: other cores and programs use it too.
 SHARED = 0.5
-#: The share of a wait for a line that nothing foresees which is left: several are under way.
+#: The share of a wait for lines that share a set which is left: several are under way.
 JUMP = 0.5
 
 
@@ -130,15 +130,16 @@ class Traffic:
             waste = max(1.0, min(nearest, line) / self.nbytes) if self.nbytes < line else 1.0
         return min(self.nbytes * waste * places, max(self.whole, line))
 
-    def jumps(self, inside: Sequence[Loop], page: int, lines: float) -> float:
-        """How often its place goes on to another page while these loops turn; not more often than to a line.
+    def jumps(self, inside: Sequence[Loop], alike: int, lines: float) -> float:
+        """How often its place goes on to another line of the same set; not more often than to a line.
 
-        What comes next is not foreseen then.
+        These drive each other out, and come when they are asked for.
         """
         turning = [loop for loop in inside if loop.turns > 1]
-        if not turning or abs(self.steps.get(turning[0], 0)) * self.item < page:
+        step = self.steps.get(turning[0]) if turning else None
+        if not step or step * self.item % alike:
             return 0.0
-        return min(lines, math.prod(loop.turns for loop in turning if self.steps.get(loop)))
+        return min(lines, math.prod([loop.turns for loop in turning if self.steps.get(loop)]))
 
 
 def cycles(loops: Sequence[Loop], target: Target) -> float:
@@ -177,7 +178,7 @@ def _turn(loop: Loop, target: Target) -> float:
 
 def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
     """For each cache, innermost first, the cycles in which the lines come that it does not have."""
-    line, page = target.memory.line, target.memory.alike
+    line, alike = target.memory.line, target.memory.alike
     touched = [(traffic, loop.path()) for loop in loops for traffic in loop.traffic]
     if sum([traffic.footprint(path, line) for traffic, path in touched]) <= target.memory.sizes[0]:
         return []
@@ -198,7 +199,7 @@ def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
             # Of the next loop one turn fits: what a turn leaves in the cache serves the following one.
             inside, outside = path[: fitting + 1], path[fitting + 1 :]
             nbytes = traffic.footprint(inside, line)
-            jumps = traffic.jumps(inside, page, nbytes / line)
+            jumps = traffic.jumps(inside, alike, nbytes / line)
             again = math.prod([around.turns for around in outside])
             waiting += again * (nbytes / rate + JUMP * target.memory.waits[0] * jumps)
         found.append(waiting)

@@ -81,11 +81,11 @@ class Memory:
 
     caches     bytes of each data cache, innermost first; () = unknown
     line       bytes of a line, which is what moves between them
-    alike      addresses so many bytes apart share a set of the first cache; lines in the same so many bytes,
-               a page, are foreseen
+    alike      addresses so many bytes apart share a set of the first cache
     rates      bytes a cycle that come from beyond the first, the second, the third cache (on Zen 3, beside
                what `python -m bench predict` measures)
-    waits      cycles until a line is there that nobody foresaw, from the second cache and from beyond it
+    waits      cycles until a line is there that shares a set with others, from the second cache and from
+               beyond it
     stream     bytes a microsecond that a long walk through memory brings
     hit, trip  in operations on elements: reading one that is in a cache; writing one to memory and reading it
                again (8 bytes at some 20 GB/s, beside 32 to 64 operations a nanosecond)

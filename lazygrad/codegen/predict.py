@@ -15,12 +15,10 @@ from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.uop import UOp
 from ..target import Core, Launch, Target
-from .work import Loop, cycles, issued
+from .work import GUESSED_WRONG, Loop, cycles, issued
 
 #: What a load, or a store that may, costs more for leaving lanes out.
 MASK = 1.5
-#: The share of the branches on data that are guessed wrong.
-GUESSED_WRONG = 1 / 3
 
 
 def predict(uops: Sequence[UOp], target: Target) -> float:

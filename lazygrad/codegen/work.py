@@ -25,6 +25,8 @@ ALONE = (0.1, 0.3, 0.3)
 SHARED = 0.5
 #: The share of a wait for lines that share a set which is left: several are under way.
 JUMP = 0.5
+#: The share of the branches on data that are guessed wrong.
+GUESSED_WRONG = 1 / 3
 
 
 @dataclass(eq=False)

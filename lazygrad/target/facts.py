@@ -46,7 +46,9 @@ class Core:
     gathered   a lane's load from an address of its own with its place in the vector; its store likewise
     exchanged  an element's part in loading a square by rows and exchanging its columns
     combined   combining the lanes of a vector
+    masked     a store of some lanes only, where the target has no masks
 
+    missed     cycles that are lost where a branch was guessed wrong
     operations   simple ones on elements that it does in a microsecond, as kernels are: not at its best
     """
 
@@ -63,6 +65,8 @@ class Core:
     gathered: float = 3.0
     exchanged: float = 0.5
     combined: float = 12.0
+    missed: float = 16.0
+    masked: float = 16.0
     operations: float = 120_000.0
 
     @property
@@ -80,7 +84,8 @@ class Memory:
     alike      addresses so many bytes apart share a set of the first cache
     rates      bytes a cycle that come from beyond the first, the second, the third cache (on Zen 3, beside
                what `python -m bench predict` measures)
-    waits      cycles that a store waits for a line from the second cache, and from beyond it
+    waits      cycles until a line is there that shares a set with others, from the second cache and from
+               beyond it
     stream     bytes a microsecond that a long walk through memory brings
     hit, trip  in operations on elements: reading one that is in a cache; writing one to memory and reading it
                again (8 bytes at some 20 GB/s, beside 32 to 64 operations a nanosecond)
@@ -89,7 +94,7 @@ class Memory:
     caches: tuple[int, ...] = ()
     line: int = 64
     alike: int = 4096
-    rates: tuple[float, float, float] = (32.0, 16.0, 6.0)
+    rates: tuple[float, float, float] = (32.0, 24.0, 7.0)
     waits: tuple[float, float] = (12.0, 40.0)
     stream: float = 25_000.0
     hit: int = 4

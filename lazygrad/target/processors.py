@@ -91,9 +91,9 @@ _GOLDEN_COVE = Core(loads=3, add=3)
 _NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, add=2, multiply=3, multiply_add=2)
 
 
-def _x86(level: str, core: Core = _PLAIN, *caches: int) -> Processor:
+def _x86(level: str, core: Core = _PLAIN, *caches: int, memory: Memory = _UNKNOWN) -> Processor:
     features = frozenset(_LEVELS[level].split())
-    return Processor("x86_64-unknown-linux-gnu", level, features, core, Memory(caches))
+    return Processor("x86_64-unknown-linux-gnu", level, features, core, replace(memory, caches=caches))
 
 
 def _arm(core: Core = _PLAIN, *caches: int) -> Processor:
@@ -108,11 +108,11 @@ PROCESSORS = {
     "x86-64": _x86("x86-64"),
     "x86-64-v3": _x86("x86-64-v3"),
     "x86-64-v4": _x86("x86-64-v4"),
-    # amd: Zen 4 takes two cycles for vectors of 64 bytes
+    # amd: Zen 4 takes two cycles for vectors of 64 bytes; Zen 5's second cache gives 64 bytes a cycle
     "znver2": _x86("x86-64-v3", Core(add=3, multiply=3, multiply_add=5), 32 * _K, 512 * _K, 16 * _M),
     "znver3": _x86("x86-64-v3", Core(add=3, multiply=3), 32 * _K, 512 * _K, 32 * _M),
     "znver4": _x86("x86-64-v4", Core(products=1, loads=1, add=3, multiply=3), 32 * _K, 1 * _M, 32 * _M),
-    "znver5": _x86("x86-64-v4", _PLAIN, 48 * _K, 1 * _M, 32 * _M),
+    "znver5": _x86("x86-64-v4", _PLAIN, 48 * _K, 1 * _M, 32 * _M, memory=Memory(rates=(64, 24, 7))),
     # intel
     "skylake": _x86("x86-64-v3", _PLAIN, 32 * _K, 256 * _K),
     "skylake-avx512": _x86("x86-64-v4", _PLAIN, 32 * _K, 1 * _M),

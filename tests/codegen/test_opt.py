@@ -461,3 +461,12 @@ def test_symbolic_sizes_that_vectors_divide_are_not_padded(size, target):
     rows = Variable("rows", 2, 512)
     loops = lower(add(rows * size))
     assert apply_opts(loops, choose(loops, target), target) is not None
+
+
+def test_choices_by_what_is_loaded_are_worth_lanes():
+    """Each would be a branch: the gradient of a max pool after a relu."""
+    x = Tensor.empty(128, 64, 8, 8, requires_grad=True)
+    (gradient,) = x.relu().max_pool2d(2).gradient(x, gradient=Tensor.empty(128, 64, 4, 4))
+    target = Target("CPU", vector_bytes=32, vector_registers=16, has_fma=True)
+    opts = choose(Loops.of(lower(gradient.schedule()[-1].ast)), target)
+    assert any(opt.op is OptOps.UPCAST and (opt.amount or 0) > 1 for opt in opts)

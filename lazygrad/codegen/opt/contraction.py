@@ -16,21 +16,25 @@ Where the target has an instruction for sums of products of such numbers (TC), a
 of this holds for words of packed numbers: panels are packed so, and rows that lie in memory as words are read
 as they are.
 
-Which axes are I and J, and the tile's sides, is what costs least by a simple count of cycles.
+Every pair of axes as I and J, and every tile that the registers hold, is a candidate: what it would do is
+written down as work (`_work`), and the one that takes least time is chosen.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...dtype import PtrDType, dtypes
 from ...ir import index
 from ...ir.nest import ranges_of
-from ...ir.ops import ELEMENTWISE, Ops
+from ...ir.ops import ELEMENTWISE, LANEWISE, Ops
 from ...ir.uop import UOp
 from ...target import Target
 from ..ranges import is_computed
+from ..work import Loop, cycles, issued
 from .actions import MAX_UPCAST, KernelOptError, Opt, OptOps, apply_opt
 from .facts import MAX_COST, Access, Facts, size_of
 from .loops import Axis, is_parallel
@@ -46,18 +50,12 @@ ROWS, VECTORS = (12, 10, 8, 7, 6, 5, 4, 3, 2), (4, 3, 2, 5, 6, 1)
 #: One in so many registers is for elements of rows: LLVM loads a few ahead, and a sum that finds no room then
 #: is stored and loaded again in each step (seen with 5 rows of 5 vectors in 32 registers).
 ROW_REGISTERS = 10
-#: Cycles to copy vectors, and vectors behind masks; an element that comes in squares, and one by one.
-COPIED, COPIED_MASKED, COPIED_IN_SQUARES, COPIED_SINGLY = 3.0, 5.0, 1.5, 6.0
-#: Cycles of a step's bookkeeping.
-STEP = 1.0
-#: What a step takes longer for each row where vectors are read from windows, across cache lines.
-UNPACKED = 0.25
-#: Cycles to make a mask in each step: one for each row or for each vector that its condition moves along.
-MASK_OF_ROW, MASK_OF_VECTOR = 1.5, 0.75
-#: Cycles to pack a vector in the registers.
-PACKING = 2.0
-#: Cycles for a vector of products from which on other plans are better: half is the least.
-WORST = 1.5
+#: The share of the registers that sums may take: with 25 of 32, 5 x 80, a tile is slower by a third.
+SUMS = 3 / 4
+#: Of tiles that take the same but for so much, the first is chosen.
+ALIKE = 1.02
+#: A tile that takes so many times what its products take at best leaves the kernel to other plans.
+WORST = 3.0
 #: Packed rows are read one after the other, so they may be so many times the second cache; measured with
 #: transposed matrices of 1024 and 2048.
 PACKED_ROWS = 2
@@ -68,57 +66,98 @@ LONG_RUN, LAST_ROWS = 1 << 25, 1.1
 IN_PIECES = 1 << 22
 #: Pieces that pack the same are so few at least (`threads.py`).
 PIECES = 4
-#: Cycles to store an element of a tile whose lanes are not neighbours; measured with a convolution of
-#: (128, 32, 26, 26) whose lanes are filters, on a Zen 3.
-SCATTERED = 4.0
-#: The share of the registers that sums may take: with 25 of 32, 5 x 80, a tile is slower by a third.
-SUMS = 3 / 4
+#: Instructions to make a mask in each step: for each row, or each vector, that its condition moves along.
+MASK_OF_ROW, MASK_OF_VECTOR = 3.0, 1.5
+#: Instructions that pack a vector in the registers.
+PACKING = 4.0
 #: The number of a loop that no kernel has.
 NEW = 1 << 20
 
 
 @dataclass(frozen=True)
-class Tile:
-    """Which axes are I and J, and how much of each is computed at once."""
+class Roles:
+    """Which axes are I and J, and what that makes of the loads.
+
+    panels, others   the loads that move along J, and the rest
+    copied, packed   those of the panels and of the rows that are copied
+    elsewhere        all loads and stores but the panels
+    both             whether a panel's input is read for the rows too, so that these must be packed
+    """
 
     rows: Axis
     lanes: Axis
+    panels: list[Access]
+    others: list[Access]
+    copied: list[Access]
+    packed: list[Access]
+    elsewhere: list[Access]
+    both: bool
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How much of I and J is computed at once, and how much of I packed at once; 0 = nothing is."""
+
     side: int
     vectors: int
-    panels: frozenset[int]  # the numbers of the inputs that move along J
-    packed: frozenset[int]  # those of them that are packed
-    packed_rows: frozenset[int]
-    block: int  # how much of I is packed at once; 0: all
-    far: bool  # whether no row is beside the one before
-    cycles: float  # for each step of each element
+    block: int
+
+
+class Start(NamedTuple):
+    """Opts that come first, the facts after them, and how many products a step then does."""
+
+    opts: list[Opt]
+    facts: Facts
+    per_step: int
 
 
 def packed_panels(facts: Facts, target: Target) -> list[Opt]:
     """The Opts for a contraction that is worth packing; [] for anything else."""
+    best, least = list[Opt](), (math.inf, False)
+    for start in _starts(facts, target):
+        for roles in _all_roles(start.facts):
+            time, tile = _best_tile(start.facts, target, roles, start.per_step)
+            steps = {access.step(roles.rows) for access in roles.others} - {0}
+            far = 1 not in steps  # no row is beside the one before
+            if tile is not None and (time, far) < least:
+                best, least = start.opts + _opts(start.facts, target, roles, tile), (time, far)
+    return best
+
+
+def candidates(facts: Facts, target: Target) -> list[list[Opt]]:
+    """Every list of Opts that the choice is made of, that which is predicted to take least first."""
+    found = []
+    for start in _starts(facts, target):
+        for roles in _all_roles(start.facts):
+            step = _step(start.facts, target, roles)
+            for tile in _tiles(start.facts, target, roles):
+                work = _work(start.facts, target, roles, tile, step, start.per_step)
+                opts = start.opts + _opts(start.facts, target, roles, tile)
+                work += _stores(start.facts, target, roles, tile)
+                found.append((cycles(work, target), opts))
+    return [opts for _, opts in sorted(found, key=lambda each: each[0])]
+
+
+def _starts(facts: Facts, target: Target) -> Iterator[Start]:
+    """With what a plan may begin; nothing for what is no contraction."""
     if not _is_contraction(facts) or facts.streamed(target.vector_bytes // facts.element_bytes):
-        return []
-    plans = [_plan(facts, target, _windows(facts, target))]
+        return
     dots = _dots(facts, target)
-    if dots:
-        plans.append(_plan(facts, target, dots, int(dots[-1].amount or 1)))
-    return min(plans, key=lambda plan: plan[0])[1]
+    for opts, per_step in ((_windows(facts, target), 1), (dots, int(dots[-1].amount or 1) if dots else 0)):
+        if per_step:
+            loops = facts.loops
+            for opt in opts:
+                loops = apply_opt(loops, opt, target)
+            yield Start(opts, Facts.of(loops) if opts else facts, per_step)
 
 
-def _plan(facts: Facts, target: Target, first: list[Opt], per_step: int = 1) -> tuple[float, list[Opt]]:
-    """The best Opts that begin with these, of which a step then does so many products; cycles for each."""
-    if first:
-        loops = facts.loops
-        for opt in first:
-            loops = apply_opt(loops, opt, target)
-        facts = Facts.of(loops)
+def _all_roles(facts: Facts) -> Iterator[Roles]:
     outputs = [axis for axis in facts.loops.axes if axis.output]
-    pairs = [(rows, lanes) for lanes in outputs for rows in outputs if rows is not lanes]
-    found = [_tile(facts, target, rows, lanes, per_step) for rows, lanes in pairs]
-    tiles = [tile for tile in found if tile is not None]
-    if not tiles:
-        return math.inf, []
-    best = min(tiles, key=lambda tile: (tile.cycles, tile.far))
-    return best.cycles / per_step, first + _opts(facts, target, best)
+    for lanes in outputs:
+        for rows in outputs:
+            roles = None if rows is lanes else _roles(facts, rows, lanes)
+            if roles is not None:
+                yield roles
 
 
 def _dots(facts: Facts, target: Target) -> list[Opt]:
@@ -192,11 +231,8 @@ def _number(access: Access) -> int:
     return int(memory.arg) if memory.op is Ops.DEFINE_GLOBAL else -1 - int(memory.src[0].arg)
 
 
-def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis, per_step: int) -> Tile | None:
-    """The best tile with these axes as I and J, where a step does so many products of each element.
-
-    None where nothing is shared along them.
-    """
+def _roles(facts: Facts, rows: Axis, lanes: Axis) -> Roles | None:
+    """What these axes as I and J make of the loads; None where nothing is shared along them."""
     loads = [access for access in facts.accesses if access.reduced and access.node.op is Ops.LOAD]
     panels = [access for access in loads if access.step(lanes) != 0]
     others = [access for access in loads if access.step(lanes) == 0]
@@ -212,62 +248,171 @@ def _tile(facts: Facts, target: Target, rows: Axis, lanes: Axis, per_step: int) 
     both = [a for a in elsewhere if a.node.op is Ops.LOAD and _number(a) in numbers]
     if both and not (len(copied) == len(panels) and all(a.reduced and a.step(rows) != 0 for a in both)):
         return None  # a copy of an input is one of all that is read of it
-    width, core = target.vector_bytes // facts.element_bytes, target.core
-    height, length = size_of(rows) or 0, size_of(lanes) or 0
-    steps = math.prod(size_of(axis) or 1 for axis in facts.loops.axes if not axis.output)
     inputs = [access for access in others if access.step(rows) != 0 and _number(access) >= 0]
     packed = [access for access in inputs if access in both or _hard_to_read(facts, access)]
     unpacked = {
         _number(access) for access in elsewhere if access.node.op is Ops.LOAD and access not in packed
     }
     packed = [access for access in packed if _number(access) not in unpacked]
-    copies = frozenset(map(_number, copied))
-    far = all(access.step(rows) not in (0, 1) for access in others if access.step(rows) != 0)
-    masks = [
-        (not inside.isdisjoint(rows.ranges), not inside.isdisjoint(lanes.ranges)) for inside in _masks(facts)
-    ]
-    products = _products(facts)
-    best: Tile | None = None
+    return Roles(rows, lanes, panels, others, copied, packed, elsewhere, bool(both))
+
+
+def _best_tile(facts: Facts, target: Target, roles: Roles, per_step: int) -> tuple[float, Tile | None]:
+    """How long it takes with the tile that takes least; a step does so many products of each element."""
+    step = _step(facts, target, roles)
+    least = _products(facts) / (target.vector_bytes // facts.element_bytes) / target.core.products
+    worst = WORST * per_step * (1 if target.has_fma else 2) * least
+    bounds = {
+        tile: _bound(facts, target, roles, tile, step, per_step) for tile in _tiles(facts, target, roles)
+    }
+    times: dict[Tile, float] = {}
+    shortest = math.inf
+    for tile in sorted(bounds, key=bounds.__getitem__):  # so that most need not be looked at
+        if bounds[tile] > min(worst, ALIKE * shortest):
+            break
+        time = cycles(_work(facts, target, roles, tile, step, per_step), target)
+        if time <= worst:
+            if (size_of(roles.rows) or 0) % tile.side and _products(facts) < LONG_RUN:
+                time *= LAST_ROWS
+            times[tile] = time + issued(_stores(facts, target, roles, tile), target)
+            shortest = min(shortest, times[tile])
+    alike = [tile for tile in bounds if tile in times and times[tile] <= ALIKE * shortest]
+    return (times[alike[0]], alike[0]) if alike else (math.inf, None)
+
+
+def _tiles(facts: Facts, target: Target, roles: Roles) -> Iterator[Tile]:
+    """The candidates, the preferred ones first."""
+    width = target.vector_bytes // facts.element_bytes
+    height, length, steps = size_of(roles.rows) or 0, size_of(roles.lanes) or 0, _steps(facts)
+    most = _most_rows(target, height, length, steps, facts)
     for vectors in VECTORS:
         for side in ROWS:
-            if not _fits(facts, target, rows, lanes, side, vectors, width, steps):
+            if roles.copied and -(-height // side) < LEAST_TURNS:
                 continue
-            turns, across = -(-height // side), -(-length // (vectors * width))
-            if (copied and turns < LEAST_TURNS) or (vectors > 1 and length <= (vectors - 1) * width):
+            if vectors > 1 and length <= (vectors - 1) * width:
                 continue
-            work = turns * side * across * vectors * width / (height * length)
-            if height % side and products < LONG_RUN:
-                work *= LAST_ROWS
-            sums = side * vectors
-            slowest = max(sums / core.products, (side + vectors) / core.loads, core.multiply_add) + STEP
-            if len(copied) < len(panels):
-                slowest += UNPACKED * side + (PACKING * vectors if per_step > 1 else 0.0)
-            slowest += sum(
-                MASK_OF_ROW * side * rowwise + MASK_OF_VECTOR * vectors * lanewise
-                for rowwise, lanewise in masks
-            )
-            if steps * vectors * width * facts.element_bytes > target.memory.second:
-                slowest = max(slowest, vectors * width * facts.element_bytes / target.memory.rates[1])
-            cycles = work * slowest / (sums * width)
-            served, block, chosen = _served(facts, rows, lanes, copied, across == 1), 0, frozenset[int]()
-            if packed:
-                block = _block(height, side, _most_rows(target, height, length, steps, facts))
-                chosen = frozenset(map(_number, packed)) if block else chosen
-                if both and not block:
-                    continue
-                if not block:
-                    cycles += len(packed) / 2.0
-                served = block or height
-                cycles += sum(_copying(facts, access, rows, 4) for access in packed) / per_step / length
-            cycles += sum(_copying(facts, access, lanes, width) for access in copied) / per_step / served
-            if cycles * width > WORST * per_step:
-                continue
-            for access in elsewhere:
-                if not access.reduced and access.step(lanes) not in (0, 1):
-                    cycles += _scattering(target, access, lanes, vectors * width) / steps
-            if best is None or cycles < best.cycles:
-                best = Tile(rows, lanes, side, vectors, numbers, copies, chosen, block, far, cycles)
-    return best
+            if _fits(facts, target, roles.rows, roles.lanes, side, vectors, width, steps):
+                block = _block(height, side, most) if roles.packed else 0
+                if block or not roles.packed:
+                    yield Tile(side, vectors, block)
+
+
+def _steps(facts: Facts) -> int:
+    return math.prod(size_of(axis) or 1 for axis in facts.loops.axes if not axis.output)
+
+
+class Step(NamedTuple):
+    """What a step of the reduction does: operations for each place of I, of J, and of both."""
+
+    rows: float
+    lanes: float
+    products: float
+    others: float
+    row_masks: int
+    lane_masks: int
+
+
+def _step(facts: Facts, target: Target, roles: Roles) -> Step:
+    """What is done in each step. What packing leaves done is none of it."""
+    rows, lanes = roles.rows.number, roles.lanes.number
+    unpacked_rows, unpacked_lanes = not roles.packed, len(roles.copied) < len(roles.panels)
+    products = others = along_rows = along_lanes = 0.0
+    for value in facts.values:
+        if value.op is Ops.REDUCE:
+            products += 1.0
+        elif value.reduced and value.op in LANEWISE and value.op is not Ops.WHERE:
+            if rows in value.axes and lanes in value.axes:
+                others += value.price
+            elif rows in value.axes:
+                along_rows += value.price * unpacked_rows
+            elif lanes in value.axes:
+                along_lanes += value.price * unpacked_lanes
+    fused = min(products, others) if target.has_fma else 0.0
+    masks = _masks(facts)
+    row_masks = sum(not inside.isdisjoint(roles.rows.ranges) for inside in masks)
+    lane_masks = sum(not inside.isdisjoint(roles.lanes.ranges) for inside in masks)
+    return Step(along_rows, along_lanes, products, others - fused, row_masks, lane_masks)
+
+
+def _body(target: Target, roles: Roles, tile: Tile, step: Step, per_step: int) -> Loop:
+    """What a step of the reduction does with this tile, as far as it is computing."""
+    side, vectors, sums, core = tile.side, tile.vectors, tile.side * tile.vectors, target.core
+    body = Loop(accumulators=sums, waits=core.multiply_add, issued=core.turn)
+    body.compute(sums * step.products, True)
+    masks = MASK_OF_ROW * side * step.row_masks + MASK_OF_VECTOR * vectors * step.lane_masks
+    body.compute(sums * step.others + side * step.rows + vectors * step.lanes + masks)
+    body.load(side + vectors)
+    if len(roles.copied) < len(roles.panels):
+        body.load(vectors * target.vector_bytes / target.memory.line)  # a vector in two lines
+        body.issued += side  # where a row is, is computed beside where the window is
+        body.compute(PACKING * vectors if per_step > 1 else 0.0)
+    return body
+
+
+def _bound(facts: Facts, target: Target, roles: Roles, tile: Tile, step: Step, per_step: int) -> float:
+    """The cycles that the kernel takes at least: those of its steps."""
+    height, length = size_of(roles.rows) or 0, size_of(roles.lanes) or 0
+    columns = -(-length // (tile.vectors * (target.vector_bytes // facts.element_bytes)))
+    share = -(-height // tile.side) * columns / (height * length)
+    return share * _products(facts) * issued([_body(target, roles, tile, step, per_step)], target)
+
+
+def _work(facts: Facts, target: Target, roles: Roles, tile: Tile, step: Step, per_step: int) -> list[Loop]:
+    """What the kernel does with this tile until the sums are there: the copies and the steps."""
+    item, side = facts.element_bytes, tile.side
+    across = tile.vectors * (target.vector_bytes // item)
+    height, length, steps = size_of(roles.rows) or 0, size_of(roles.lanes) or 0, _steps(facts)
+    turns, columns = -(-height // side), -(-length // across)
+    elements = _products(facts) / steps
+    inner = next((axis for axis in reversed(facts.loops.axes) if not axis.output), None)
+
+    top = Loop()
+    around = Loop(elements / height / length, top)
+    blocks = Loop(turns * side / tile.block if tile.block else 1.0, around)
+    panels = Loop(columns, blocks)
+    tiles = Loop(turns / blocks.turns, panels)
+    body = _body(target, roles, tile, step, per_step)
+    body.turns, body.outer = steps, tiles
+    panel = float(across * steps * item)
+    body.touch("panel", panel, item, float(across * item), {body: across, panels: 0})
+    if tile.block:
+        body.touch(
+            "rows", float(tile.block * steps * item), item, side * item, {body: side, tiles: side * steps}
+        )
+    else:
+        for access in roles.others:
+            moved = {
+                body: (access.step(inner) or 0) if inner else 0,
+                tiles: side * (access.step(roles.rows) or 0),
+            }
+            body.touch(access, _nbytes(access), item, side * item, moved, side)
+
+    served = tile.block or _served(facts, roles.rows, roles.lanes, roles.copied, columns == 1)
+    copies = [
+        _copying(facts, target, access, roles.lanes, top, steps * elements / served)
+        for access in roles.copied
+    ]
+    if tile.block:
+        each = steps * elements / length
+        copies += [_copying(facts, target, access, roles.rows, top, each) for access in roles.packed]
+    return [top, around, blocks, panels, tiles, body, *copies]
+
+
+def _stores(facts: Facts, target: Target, roles: Roles, tile: Tile) -> list[Loop]:
+    """What is loaded and stored outside of the reduction, where its lanes are no neighbours."""
+    count = tile.vectors * (target.vector_bytes // facts.element_bytes)
+    elements = _products(facts) / _steps(facts)
+    return [
+        _scattered(target, access, roles.lanes, elements, count)
+        for access in roles.elsewhere
+        if not access.reduced and access.step(roles.lanes) not in (0, 1)
+    ]
+
+
+def _nbytes(access: Access) -> float:
+    """Bytes of the memory that is read or written."""
+    memory: PtrDType = access.node.src[0].src[0].dtype  # type: ignore[assignment]
+    return float(memory.size * memory.base.itemsize)
 
 
 def _fits(
@@ -329,13 +474,21 @@ def _masks(facts: Facts) -> list[frozenset[UOp]]:
     return [ranges_of(condition) for condition in found]
 
 
-def _copying(facts: Facts, access: Access, axis: Axis, width: int) -> float:
-    """Cycles to pack one element."""
-    if access.step(axis) != 1:
-        inner = [each for each in facts.loops.axes if not each.output]
-        along = any(access.step(each) == 1 and (size_of(each) or 1) % SQUARE == 0 for each in inner)
-        return COPIED_IN_SQUARES if along else COPIED_SINGLY
-    return (COPIED_MASKED if len(access.node.src[0].src) > 2 else COPIED) / width
+def _copying(facts: Facts, target: Target, access: Access, axis: Axis, top: Loop, count: float) -> Loop:
+    """The copy of so many elements in the order of a panel or of rows, which this axis walks."""
+    item = facts.element_bytes
+    if access.step(axis) == 1:
+        width = target.vector_bytes // item
+        copy = Loop(count / width, top)
+        copy.load(1.0 if len(access.node.src[0].src) == 2 else 1.5)
+        copy.store(1.0)
+        copy.touch(access, _nbytes(access), item, target.vector_bytes, {copy: width})
+        return copy
+    inner = [each for each in facts.loops.axes if not each.output]
+    along = any(access.step(each) == 1 and (size_of(each) or 1) % SQUARE == 0 for each in inner)
+    copy = Loop(count, top, waits=target.memory.waits[0] / (2 * SQUARE if along else 2))
+    copy.store(target.core.exchanged if along else target.core.gathered)
+    return copy
 
 
 def _overlaps(facts: Facts, access: Access, lanes: Axis) -> bool:
@@ -357,8 +510,8 @@ def _overlaps(facts: Facts, access: Access, lanes: Axis) -> bool:
     return 2 * elements < places
 
 
-def _scattering(target: Target, access: Access, lanes: Axis, count: int) -> float:
-    """Cycles to load or store one of `count` elements outside of the reduction that are no neighbours.
+def _scattered(target: Target, access: Access, lanes: Axis, elements: float, count: int) -> Loop:
+    """Loads or stores of elements that are no neighbours, `count` of them at once.
 
     Where they are more than the first cache has ways for their addresses, a line is gone before its next
     element comes. Measured with A.T @ B.T of 2048.
@@ -366,10 +519,11 @@ def _scattering(target: Target, access: Access, lanes: Axis, count: int) -> floa
     cache = target.memory
     sets = cache.alike // math.gcd((access.step(lanes) or 0) * access.node.src[0].dtype.itemsize, cache.alike)
     ways = max(1, min(cache.sizes) // cache.alike)
-    if count <= sets * ways:
-        return SCATTERED
-    memory: PtrDType = access.node.src[0].src[0].dtype  # type: ignore[assignment]
-    return cache.waits[memory.size * memory.base.itemsize > cache.second]
+    apart = Loop(elements)
+    apart.compute(target.core.gathered)
+    if count > sets * ways:
+        apart.waits = cache.waits[_nbytes(access) > cache.second]
+    return apart
 
 
 def _hard_to_read(facts: Facts, access: Access) -> bool:
@@ -415,9 +569,9 @@ def _block(height: int, side: int, most: int) -> int:
     return max(fitting, default=0)
 
 
-def _opts(facts: Facts, target: Target, tile: Tile) -> list[Opt]:
+def _opts(facts: Facts, target: Target, roles: Roles, tile: Tile) -> list[Opt]:
     """The list of Opts that a tile stands for."""
-    rows, lanes = tile.rows, tile.lanes
+    rows, lanes = roles.rows, roles.lanes
     height, length = size_of(rows) or 0, size_of(lanes) or 0
     across = tile.vectors * (target.vector_bytes // facts.element_bytes)
     found = []
@@ -425,13 +579,14 @@ def _opts(facts: Facts, target: Target, tile: Tile) -> list[Opt]:
         found.append(Opt(OptOps.PADTO, rows.number, tile.side))
     if length % across:
         found.append(Opt(OptOps.PADTO, lanes.number, across))
-    staged = tile.panels | tile.packed_rows
-    outside = _around(facts, rows, lanes, tile.packed)[:1] if tile.packed and length > across else []
+    copied, packed = frozenset(map(_number, roles.copied)), frozenset(map(_number, roles.packed))
+    staged = packed | frozenset(map(_number, roles.panels))
+    outside = _around(facts, rows, lanes, copied)[:1] if copied and length > across else []
     for axis in facts.loops.axes:
         if axis.output and axis not in (rows, lanes):
             if axis in outside or _moves(facts, axis, staged):
                 found.append(Opt(OptOps.TILE, axis.number, 1))
-    blocks = tile.packed_rows and tile.block < -(-height // tile.side) * tile.side
+    blocks = tile.block and tile.block < -(-height // tile.side) * tile.side
     if blocks:
         found.append(Opt(OptOps.TILE, rows.number, tile.block))
     if length > across:
@@ -440,8 +595,8 @@ def _opts(facts: Facts, target: Target, tile: Tile) -> list[Opt]:
     found.append(Opt(OptOps.UPCAST, lanes.number, across))
     inner = lanes if length > across else rows
     outer = rows if blocks else inner
-    found += [Opt(OptOps.STAGE, inner.number, number) for number in sorted(tile.packed)]
-    found += [Opt(OptOps.STAGE, outer.number, number) for number in sorted(tile.packed_rows - tile.packed)]
+    found += [Opt(OptOps.STAGE, inner.number, number) for number in sorted(copied)]
+    found += [Opt(OptOps.STAGE, outer.number, number) for number in sorted(packed - copied)]
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
@@ -11,6 +12,7 @@ from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
 from ...target import Core
 from ..ranges import index_nodes, reduces_around, stride, typical
+from ..work import GUESSED_WRONG
 from .loops import Axis, Loops
 
 #: Simple operations in the vectorized kernel (LLVM takes about 8 ms for so many).
@@ -42,26 +44,37 @@ class Access:
         return self.strides.get(axis.number, 0)
 
 
+class Value(NamedTuple):
+    """An operation: what it costs, along which axes its value differs, whether a reduction is around it."""
+
+    op: Ops
+    price: int
+    axes: frozenset[int]
+    reduced: bool
+
+
 @dataclass
 class Facts:
     """What the choice rests on: what is done apart from filling STAGEs.
 
-    values   what each operation costs, and the axes along which its value differs
+    values   the operations that compute, load and store
     work     how many operations are done inside the loops of these axes
     sums     how many reductions end, and the axes that they close
     divisions  the axes that some address is computed from by a division, other than a shift
     scans    how many steps running values take, and the axes that they run along
     in_turn  the axes along which some running value takes one step after the other
+    branches  how many choices by what is loaded are made, which are branches where no lanes are
     """
 
     loops: Loops
     accesses: list[Access] = field(default_factory=list)
-    values: list[tuple[int, frozenset[int]]] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
     work: dict[frozenset[int], float] = field(default_factory=dict)
     sums: list[tuple[float, frozenset[int]]] = field(default_factory=list)
     divisions: set[frozenset[int]] = field(default_factory=set)
     scans: list[tuple[float, frozenset[int]]] = field(default_factory=list)
     in_turn: set[int] = field(default_factory=set)
+    branches: float = 0.0
     element_bytes: int = 1
 
     @staticmethod
@@ -74,6 +87,7 @@ class Facts:
         nodes = [node for node in nodes if filling or node not in copied]
         inside_of = reduces_around(nodes)
         addresses = index_nodes(nodes)
+        by_data = _by_data(nodes)
         for node in nodes:
             info = OPS[node.op]
             is_access = node.op in (Ops.LOAD, Ops.STORE)
@@ -94,7 +108,7 @@ class Facts:
             count = math.prod(float(typical(r.src[0])) for r in inside)
             around = frozenset(number_of[r] for r in inside if r in number_of)
             axes = frozenset(number_of[r] for r in ranges_of(below) if r in number_of)
-            facts.values.append((info.cost, axes))
+            facts.values.append(Value(node.op, info.cost, axes, bool(outside)))
             facts.element_bytes = max(facts.element_bytes, node.dtype.itemsize)
             if is_access:
                 place = node.src[0].src[1]
@@ -103,6 +117,8 @@ class Facts:
                 facts.accesses.append(Access(node, count, strides, around, bool(outside)))
                 continue
             facts.work[around] = facts.work.get(around, 0.0) + count * info.cost
+            if node in by_data:
+                facts.branches += count
             if node.op is Ops.REDUCE:
                 closed = frozenset(number_of[r] for r in node.src[1:] if r in number_of)
                 ends = count / math.prod(float(typical(r.src[0])) for r in node.src[1:])
@@ -118,8 +134,8 @@ class Facts:
         if lanes is not None:
             vectors[lanes.number] = max(1, copies.get(lanes.number, 1) // width)
         total = sum(
-            price * math.prod(vectors[number] for number in axes if number in vectors)
-            for price, axes in self.values
+            value.price * math.prod(vectors[number] for number in value.axes if number in vectors)
+            for value in self.values
         )
         if lanes is not None:
             for access in self.accesses:
@@ -134,7 +150,9 @@ class Facts:
             total += access.count * self._share(core, access, axis, lanes)
         for around, work in self.work.items():
             total += work / lanes if axis is not None and axis.number in around else work
-        if axis is not None:
+        if axis is None:
+            total += self.branches * GUESSED_WRONG * core.missed * core.arithmetic
+        else:
             total += sum(ends * core.combined for ends, closed in self.sums if axis.number in closed)
         for steps, along in self.scans:
             if axis is None:
@@ -218,6 +236,18 @@ class Facts:
             for access in self.accesses
             if access.reduced and access.step(lanes) != 0 and access.step(axis) == 0
         ]
+
+
+def _by_data(nodes: list[UOp]) -> set[UOp]:
+    """The choices whose condition depends on what is loaded."""
+    choices = {node for node in nodes if node.op is Ops.WHERE}
+    if not choices:
+        return choices
+    loaded: set[UOp] = set()
+    for node in nodes:
+        if node.op is Ops.LOAD or not loaded.isdisjoint(node.src):
+            loaded.add(node)
+    return {node for node in choices if node.src[0] in loaded}
 
 
 def _is_shift(divisor: UOp) -> bool:

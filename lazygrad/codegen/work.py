@@ -1,0 +1,208 @@
+"""What a kernel does, and how long that takes on a Target: the one clock that every choice asks.
+
+Work is a list of loops, the first of which stands around all. Each says what one of its turns issues, waits
+for and touches, besides the loops inside of it. `predict.py` writes down those of a linear program as they
+are; a policy writes down what a candidate would do, before anything is made of it.
+
+The unit is about a cycle of one core. Only the order that it puts programs into matters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from ..target import Target
+
+#: Registers that hold no accumulators: what is loaded needs some.
+OTHERS = 3
+#: Computing and fetching go on together, but for this share of what takes less, where lines come from beyond
+#: the first, the second, the third cache. Measured with tiles of a matmul of 512, and with the kernels of
+#: `python -m bench predict`.
+ALONE = (0.1, 0.3, 0.3)
+#: The share of the last of three caches that a kernel finds for itself: other cores and programs use it too.
+SHARED = 0.5
+#: The share of a wait for lines that share a set which is left: several are under way.
+JUMP = 0.5
+#: The share of the branches on data that are guessed wrong.
+GUESSED_WRONG = 1 / 3
+
+
+@dataclass(eq=False)
+class Loop:
+    """How often a loop turns, and what one turn does besides inner loops.
+
+    issued        all instructions; of these arithmetic on vectors, products among that, loads and stores
+    accumulators  the registers that each turn adds to
+    waits         cycles from one turn's sum to the next one's
+    lost          cycles in which nothing is done
+    traffic       the places that it loads and stores
+    pieces        whether its turns run on several cores
+    """
+
+    turns: float = 1.0
+    outer: Loop | None = None
+    issued: float = 0.0
+    arithmetic: float = 0.0
+    products: float = 0.0
+    loads: float = 0.0
+    stores: float = 0.0
+    accumulators: float = 0.0
+    waits: float = 0.0
+    lost: float = 0.0
+    traffic: list[Traffic] = field(default_factory=list)
+    pieces: bool = False
+
+    def path(self) -> list[Loop]:
+        """This loop and those around it, innermost first."""
+        found: list[Loop] = []
+        loop: Loop | None = self
+        while loop is not None:
+            found.append(loop)
+            loop = loop.outer
+        return found
+
+    def times(self) -> float:
+        """How often it turns in all."""
+        total = self.turns
+        around = self.outer
+        while around is not None:
+            total *= around.turns
+            around = around.outer
+        return total
+
+    def compute(self, count: float, products: bool = False) -> None:
+        """So many instructions on vectors."""
+        self.issued += count
+        self.arithmetic += count
+        if products:
+            self.products += count
+
+    def load(self, count: float) -> None:
+        self.issued += count
+        self.loads += count
+
+    def store(self, count: float) -> None:
+        self.issued += count
+        self.stores += count
+
+    def touch(
+        self, memory: Hashable, whole: float, item: int, nbytes: float, steps: dict[Loop, int], count: int = 1
+    ) -> None:
+        """Loads or stores, `count` of them, of so many bytes in memory of `whole` ones.
+
+        item, steps   bytes of an element; loop → elements by which it moves their place
+        """
+        for traffic in self.traffic:
+            if traffic.memory is memory and traffic.steps == steps:
+                traffic.nbytes += nbytes
+                traffic.count += count
+                return
+        self.traffic.append(Traffic(memory, whole, item, nbytes, steps, count))
+
+
+@dataclass(eq=False)
+class Traffic:
+    """Loads or stores in one memory that move alike: how many bytes they take together, how far they move.
+
+    whole   bytes of the memory
+    item    bytes of an element
+    steps   loop → elements by which each of its turns moves them
+    """
+
+    memory: Hashable
+    whole: float
+    item: int
+    nbytes: float
+    steps: dict[Loop, int]
+    count: int = 1
+
+    def footprint(self, inside: Sequence[Loop], line: int) -> float:
+        """Bytes of the lines of memory that it touches while these loops turn."""
+        places, nearest = 1.0, math.inf
+        for loop in inside:
+            step = self.steps.get(loop)
+            if step and loop.turns > 1:
+                places *= loop.turns
+                nearest = min(nearest, abs(step) * self.item)
+        apart = self.nbytes / self.count
+        waste = 1.0
+        if apart < line:
+            waste = max(1.0, min(nearest, line) / self.nbytes) if self.nbytes < line else 1.0
+        return min(self.nbytes * waste * places, max(self.whole, line))
+
+    def jumps(self, inside: Sequence[Loop], alike: int, lines: float) -> float:
+        """How often its place goes on to another line of the same set; not more often than to a line.
+
+        These drive each other out, and come when they are asked for.
+        """
+        turning = [loop for loop in inside if loop.turns > 1]
+        step = self.steps.get(turning[0]) if turning else None
+        if not step or step * self.item % alike:
+            return 0.0
+        return min(lines, math.prod([loop.turns for loop in turning if self.steps.get(loop)]))
+
+
+def cycles(loops: Sequence[Loop], target: Target) -> float:
+    """About how many cycles the work takes."""
+    total = computing = issued(loops, target)
+    for alone, fetching in zip(ALONE, fetched(loops, target), strict=False):
+        total = max(total, max(computing, fetching) + alone * min(computing, fetching))
+    pieces = next((loop.turns for loop in loops if loop.pieces), 1.0)
+    if pieces > 1 and target.threads > 1:
+        return total * math.ceil(pieces / target.threads) / pieces + target.launch.fork
+    return total
+
+
+def issued(loops: Sequence[Loop], target: Target) -> float:
+    """Cycles that the work takes where all that it touches is in the first cache."""
+    return sum([_turn(loop, target) * loop.times() for loop in loops])
+
+
+def _turn(loop: Loop, target: Target) -> float:
+    """Cycles of one turn, inner loops left out: those of what is busy longest.
+
+    What has no register is stored in each turn, and its next sum waits until it is loaded again.
+    """
+    core = target.core
+    spilled = max(0.0, loop.accumulators - (target.vector_registers - OTHERS)) if target.vector_bytes else 0.0
+    busiest = max(
+        loop.issued / core.issued,
+        loop.arithmetic / core.arithmetic,
+        loop.products / core.products,
+        loop.loads / core.loads,
+        loop.stores / core.stores,
+        loop.waits,
+    )
+    return busiest + spilled / core.stores + loop.lost
+
+
+def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
+    """For each cache, innermost first, the cycles in which the lines come that it does not have."""
+    line, alike = target.memory.line, target.memory.alike
+    touched = [(traffic, loop.path()) for loop in loops for traffic in loop.traffic]
+    if sum([traffic.footprint(path, line) for traffic, path in touched]) <= target.memory.sizes[0]:
+        return []
+    inner: dict[Loop, float] = {}  # what a loop touches while it turns
+    for traffic, path in touched:
+        for depth, around in enumerate(path):
+            inner[around] = inner.get(around, 0.0) + traffic.footprint(path[: depth + 1], line)
+    found = []
+    for level, (size, rate) in enumerate(zip(target.memory.sizes, target.memory.rates, strict=False)):
+        own = size * SHARED if level == 2 else size
+        if inner[loops[0]] <= own:
+            break  # all of it is still there from the run before
+        waiting = 0.0
+        for traffic, path in touched:
+            fitting = 0
+            while fitting < len(path) and inner[path[fitting]] <= own:
+                fitting += 1
+            # Of the next loop one turn fits: what a turn leaves in the cache serves the following one.
+            inside, outside = path[: fitting + 1], path[fitting + 1 :]
+            nbytes = traffic.footprint(inside, line)
+            jumps = traffic.jumps(inside, alike, nbytes / line)
+            again = math.prod([around.turns for around in outside])
+            waiting += again * (nbytes / rate + JUMP * target.memory.waits[0] * jumps)
+        found.append(waiting)
+    return found

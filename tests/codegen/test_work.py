@@ -1,0 +1,100 @@
+"""Work and the time it takes: what a policy writes down in closed form is what a linear program does."""
+
+from __future__ import annotations
+
+import pytest
+
+from lazygrad.codegen.compile import stages
+from lazygrad.codegen.lower import lower
+from lazygrad.codegen.opt import Loops, contraction
+from lazygrad.codegen.opt.facts import Facts
+from lazygrad.codegen.predict import predict
+from lazygrad.codegen.work import Loop, cycles, fetched, issued
+from lazygrad.device import Device
+from lazygrad.target import Core, Memory, Target
+
+from .test_contraction import product
+
+TARGET = Target(
+    "CPU",
+    vector_bytes=32,
+    vector_registers=16,
+    has_fma=True,
+    core=Core(issued=4, arithmetic=2, products=2, loads=2, stores=1),
+    memory=Memory((1 << 15, 1 << 19, 1 << 25), rates=(32, 16, 8), waits=(12, 40)),
+)
+
+
+def test_a_turn_takes_as_long_as_what_is_busy_longest():
+    loop = Loop(100, Loop())
+    loop.load(6)
+    loop.compute(2, products=True)
+    assert issued([loop], TARGET) == 100 * 6 / TARGET.core.loads
+    loop.waits = 4.0
+    assert issued([loop], TARGET) == 100 * 4
+    loop.lost = 10.0
+    assert issued([loop], TARGET) == 100 * 14
+
+
+def test_sums_without_a_register_are_stored():
+    loop = Loop(10, accumulators=12)
+    assert issued([loop], TARGET) == 0
+    loop.accumulators = 18
+    assert issued([loop], TARGET) == 10 * 5
+
+
+def walked(nbytes, step=8, turns=1):
+    """A loop that loads vectors of 32 bytes, one after the other, some times all."""
+    outer = Loop(turns)
+    loop = Loop(nbytes / 32, outer)
+    loop.load(1)
+    loop.touch("memory", nbytes * step / 8, 4, 32, {loop: step})
+    return [outer, loop]
+
+
+def test_what_is_in_a_cache_is_not_fetched():
+    assert fetched(walked(1 << 14), TARGET) == []
+    assert fetched(walked(1 << 18), TARGET) == [(1 << 18) / 32]
+    assert fetched(walked(1 << 22), TARGET) == [(1 << 22) / 32, (1 << 22) / 16]
+
+
+def test_a_kernel_has_half_of_the_third_cache():
+    assert len(fetched(walked(1 << 24), TARGET)) == 2
+    assert len(fetched(walked(1 << 25), TARGET)) == 3
+
+
+def test_lines_that_share_a_set_are_waited_for():
+    apart, alike = (cycles(walked(1 << 19, step), TARGET) for step in (1000, 1024))
+    assert alike > 2 * apart
+
+
+def test_computing_and_fetching_go_on_together():
+    loops = walked(1 << 22)
+    most = max(issued(loops, TARGET), *fetched(loops, TARGET))
+    assert most < cycles(loops, TARGET) < 1.3 * most + issued(loops, TARGET)
+
+
+@pytest.mark.parametrize("order", [(False, False), (True, False), (False, True)], ids=str)
+def test_a_tile_is_the_work_that_its_program_does(order):
+    """The closed form of a candidate beside the walk over what is made of it."""
+    ast = product(256, 384, 512, *order)
+    renderer = Device["CPU"].renderer
+    facts = Facts.of(Loops.of(lower(ast)))
+    target = renderer.target
+    for opts in contraction.candidates(facts, target)[:40:8]:
+        program = dict(stages(ast, renderer, opts))["linearize"]
+        (start, *_) = contraction._starts(facts, target)
+        counted = min(
+            abs(predict(program, target) / cycles(work, target) - 1)
+            for roles in contraction._all_roles(start.facts)
+            for tile in contraction._tiles(start.facts, target, roles)
+            if contraction._opts(start.facts, target, roles, tile) == opts
+            for work in [_whole(start.facts, target, roles, tile)]
+        )
+        assert counted < 0.4
+
+
+def _whole(facts, target, roles, tile):
+    step = contraction._step(facts, target, roles)
+    work = contraction._work(facts, target, roles, tile, step, 1)
+    return work + contraction._stores(facts, target, roles, tile)

@@ -19,7 +19,14 @@ def device_of(node: UOp) -> Devices | None:
 
 
 def _asked(node: UOp) -> tuple[UOp, ...]:
-    return () if node.op in _SAY else node.src
+    """The sources from the first that was not asked on; none where one before it has a device."""
+    if node.op not in _SAY:
+        for place, source in enumerate(node.src):
+            if "device" not in source.facts:
+                return node.src[place:]
+            if source.facts["device"] is not None:
+                break
+    return ()
 
 
 def _device(node: UOp) -> Devices | None:

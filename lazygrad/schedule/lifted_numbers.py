@@ -16,10 +16,10 @@ from typing import Any
 from ..device import Device
 from ..dtype import ConstType, DType, const_bits, dtypes
 from ..ir.device import device_of
-from ..ir.ops import ELEMENTWISE, Ops, execute, to_bits
+from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops, execute, to_bits
 from ..ir.rewrite import transform
 from ..ir.uop import UOp, keep_origin
-from ..shape.movement import base_and_tracker, below_movement, movements_on
+from ..shape.movement import base_and_tracker, movements_on
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View
@@ -37,8 +37,9 @@ _FLOAT_USERS = (ELEMENTWISE - {Ops.CAST, Ops.BITCAST, Ops.POW}) | {Ops.ASSIGN}
 
 def constant_below(node: UOp) -> UOp | None:
     """The constant that a node is movements of; None where it is something else."""
-    base = below_movement(node)
-    return base if base.op is Ops.CONST else None
+    while node.op in MOVEMENT:
+        node = node.src[0]
+    return node if node.op is Ops.CONST else None
 
 
 def nameable(order: Iterable[UOp]) -> list[UOp]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from ..codegen.price import WORST
 from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
 from ..ir.uop import UOp
-from ..ir.walks import reached
 from ..shape.movement import below_movement
 from ..target import Target
 from .graph import is_generated
@@ -130,35 +129,36 @@ class Weights:
 
     def _exact_size(self, node: UOp, limit: int) -> int:
         """The size of what would be inlined here, shared nodes counted once; stops past the limit."""
-
-        def inlined(top: UOp) -> list[UOp]:
-            below = map(below_movement, top.src)
-            return [b for b in below if not (b in self.must or is_held(b) or is_generated(b))]
-
+        seen = {node}
+        stack = [node]
         total = 0
-        for top in reached([node], inlined):
+        while stack and total <= limit:
+            top = stack.pop()
             total += self.price(top)
-            if total > limit:
-                break
+            for source in top.src:
+                base = below_movement(source)
+                if base in seen or base in self.must or is_held(base) or is_generated(base):
+                    continue
+                seen.add(base)
+                stack.append(base)
         return total
 
     def exact_cost(self, node: UOp, limit: int) -> int:
         """What computing an element costs with shared nodes counted once (`self.cost` counts them per use);
         stops past the limit.
         """
-
-        def is_stored(top: UOp) -> bool:
-            return top is not node and (top in self.must or top.op in ONCE or is_held(top))
-
-        def computed(top: UOp) -> list[UOp]:
-            below = () if is_stored(top) else map(below_movement, top.src)
-            return [b for b in below if not is_generated(b)]
-
-        known, total = self.cost[node], 0
-        for top in reached([node], computed):
-            total += self.hit if is_stored(top) else OPS[top.op].cost
-            if total >= known or total > limit:
-                break
+        known, seen, stack, total = self.cost[node], {node}, [node], 0
+        while stack and total < known and total <= limit:
+            top = stack.pop()
+            if top is not node and (top in self.must or top.op in ONCE or is_held(top)):
+                total += self.hit
+                continue
+            total += OPS[top.op].cost
+            for source in top.src:
+                base = below_movement(source)
+                if base not in seen and not is_generated(base):
+                    seen.add(base)
+                    stack.append(base)
         return min(total, known)
 
     def _may_force(self, base: UOp) -> bool:

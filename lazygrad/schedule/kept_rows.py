@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
-from ..codegen.ranges import stride
+from ..codegen.ranges import FEW_TURNS, stride
 from ..ir.ops import ELEMENTWISE, OPS, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker
@@ -59,8 +59,9 @@ class Rows:
         nbytes = own.src[0].arg * node.dtype.itemsize
         if nbytes > target.row_bytes - sum(row.nbytes for row in self.kept.values()):
             return None
-        if nbytes % target.vector_bytes and not target.has_masks:
-            return None  # the last lanes would need another loop
+        short = nbytes <= FEW_TURNS * target.vector_bytes
+        if short and nbytes % target.vector_bytes and not target.has_masks:
+            return None  # no vectors walk it
         first, walks = next(iter(tuples)), {own, *self.fillings}
         found = {axis for at in tuples for axis, index in enumerate(at) if index in walks}
         if len(found) != 1 or len(set(tuples.values())) != 1:

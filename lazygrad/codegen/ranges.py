@@ -19,6 +19,8 @@ from ..ir.uop import UOp, toposort
 
 #: The kinds of range that `vectorize` turns into lanes and registers.
 IN_REGISTERS = frozenset((AxisType.UPCAST, AxisType.UNROLL))
+#: Where vectors have no masks, a loop of more turns is worth one slow turn with some lanes unused.
+FEW_TURNS = 4
 
 
 # *** made and replaced

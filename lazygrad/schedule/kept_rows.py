@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
-from ..codegen.ranges import stride
+from ..codegen.ranges import FEW_TURNS, stride
 from ..ir.ops import ELEMENTWISE, OPS, Ops
 from ..ir.uop import UOp
 from ..ir.walks import reached
@@ -60,8 +60,9 @@ class Rows:
         nbytes = own.src[0].arg * node.dtype.itemsize
         if nbytes > self.target.row_bytes - sum(row.nbytes for row in self.kept.values()):
             return None
-        if nbytes % self.target.vector_bytes and not self.target.has_masks:
-            return None  # the last lanes would need another loop
+        short = nbytes <= FEW_TURNS * self.target.vector_bytes
+        if short and nbytes % self.target.vector_bytes and not self.target.has_masks:
+            return None  # no vectors walk it
         first, walks = next(iter(tuples)), {own, *self.fillings}
         found = {axis for at in tuples for axis, index in enumerate(at) if index in walks}
         if len(found) != 1 or len(set(tuples.values())) != 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,6 +122,17 @@ def test_a_row_that_vectors_do_not_divide():
     x = memory(shape=(64, 1001))
     result = x.gelu().softmax().numpy()
     np.testing.assert_allclose(result, softmax(gelu(VALUES[:, :1001])), rtol=2e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize(("length", "kept"), [(1021, 2), (61, 2), (29, 0)])
+def test_without_masks_one_slow_turn_ends_a_row(length, kept, monkeypatch):
+    """Of 1021 and 61 elements vectors of 8 walk all but some; four turns and less are walked one by one."""
+    renderer = Device["CPU"].renderer
+    target = replace(renderer.target, vector_bytes=32, load_bytes=32, vector_registers=16, has_masks=False)
+    monkeypatch.setattr(renderer, "target", target)
+    item = memory(shape=(64, length)).gelu().softmax().schedule()[-1]
+    assert rows_kept(item) == kept
+    assert all(opt.op is not OptOps.INLINE for opt in opts_of(item))
 
 
 def test_a_row_that_is_written_out_is_not_kept():

@@ -21,7 +21,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
 from ..checks import without_checks
-from ..ranges import divides, in_order, largest_power_of_two, typical
+from ..ranges import FEW_TURNS, divides, in_order, largest_power_of_two, typical
 from .actions import MAX_UPCAST, Opt, OptOps
 from .contraction import packed_panels
 from .facts import MAX_COST, SHORT, WORTHWHILE, Access, Facts, size_of
@@ -176,7 +176,7 @@ class _Plan:
             return self.width if cheap or typical(as_index(axis.size)) >= self.width else whole
         lanes = min(self.width, 1 << (size - 1).bit_length())
         turns = -(-size // lanes)
-        keeps = 4 * turns > 3 * (size // whole) or not (cheap or turns > 4)
+        keeps = 4 * turns > 3 * (size // whole) or not (cheap or turns > FEW_TURNS)
         return whole if keeps else lanes
 
     # *** transposes
@@ -333,8 +333,6 @@ class _Plan:
         size = size_of(lanes)
         if size is None or size <= self.amounts.get(lanes.number, 1):
             return  # it is written out: nothing is computed twice
-        if lanes.number in self.padded and not self.target.has_masks:
-            return
         axis = self.loops.axes[lanes.number]
         if rows_along(self.loops, axis):
             self.kept = axis

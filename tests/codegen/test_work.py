@@ -83,18 +83,10 @@ def test_a_tile_is_the_work_that_its_program_does(order):
     target = renderer.target
     for opts in contraction.candidates(facts, target)[:40:8]:
         program = dict(stages(ast, renderer, opts))["linearize"]
-        (start, *_) = contraction._starts(facts, target)
         counted = min(
-            abs(predict(program, target) / cycles(work, target) - 1)
-            for roles in contraction._all_roles(start.facts)
-            for tile in contraction._tiles(start.facts, target, roles)
-            if contraction._opts(start.facts, target, roles, tile) == opts
-            for work in [_whole(start.facts, target, roles, tile)]
+            abs(predict(program, target) / cycles(tiling.work(tile), target) - 1)
+            for before, tiling in contraction._tilings(facts, target)
+            for tile in tiling.tiles()
+            if before + tiling.opts(tile) == opts
         )
         assert counted < 0.4
-
-
-def _whole(facts, target, roles, tile):
-    step = contraction._step(facts, target, roles)
-    work = contraction._work(facts, target, roles, tile, step, 1)
-    return work + contraction._stores(facts, target, roles, tile)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ...dtype import PtrDType
 from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
@@ -42,6 +43,12 @@ class Access:
 
     def step(self, axis: Axis) -> int | None:
         return self.strides.get(axis.number, 0)
+
+    @property
+    def nbytes(self) -> float:
+        """Bytes of the memory that is read or written."""
+        memory: PtrDType = self.node.src[0].src[0].dtype  # type: ignore[assignment]
+        return float(memory.size * memory.base.itemsize)
 
 
 class Value(NamedTuple):

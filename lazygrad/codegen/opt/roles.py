@@ -1,0 +1,127 @@
+"""Which axes of a contraction its lanes and its rows walk, and what that makes of the loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...dtype import dtypes
+from ...ir import index
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from .facts import Access, Facts, size_of
+from .loops import Axis
+from .stage import staged_values
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which axes are I and J, and what that makes of the loads.
+
+    panels, others   the loads that move along J, and the rest
+    copied, packed   those of the panels and of the rows that are copied
+    elsewhere        all loads and stores but the panels
+    """
+
+    rows: Axis
+    lanes: Axis
+    panels: list[Access]
+    others: list[Access]
+    copied: list[Access]
+    packed: list[Access]
+    elsewhere: list[Access]
+
+    @property
+    def unpacked_panels(self) -> bool:
+        """Whether some panel is read where it lies."""
+        return len(self.copied) < len(self.panels)
+
+
+def all_roles(facts: Facts) -> Iterator[Roles]:
+    """Every two output axes as I and J."""
+    outputs = [axis for axis in facts.loops.axes if axis.output]
+    for lanes in outputs:
+        for rows in outputs:
+            roles = None if rows is lanes else _roles(facts, rows, lanes)
+            if roles is not None:
+                yield roles
+
+
+def number_of(access: Access) -> int:
+    """The number of an input; below zero for a copy of one."""
+    memory = access.node.src[0].src[0]
+    return int(memory.arg) if memory.op is Ops.DEFINE_GLOBAL else -1 - int(memory.src[0].arg)
+
+
+def _roles(facts: Facts, rows: Axis, lanes: Axis) -> Roles | None:
+    """What these axes as I and J make of the loads; None where nothing is shared along them."""
+    loads = [access for access in facts.accesses if access.reduced and access.node.op is Ops.LOAD]
+    panels = [access for access in loads if access.step(lanes) != 0]
+    others = [access for access in loads if access.step(lanes) == 0]
+    if not panels or any(access.step(rows) != 0 for access in panels):
+        return None
+    if all(access.step(rows) == 0 for access in others):
+        return None
+    numbers = frozenset(map(number_of, panels))
+    copied = [access for access in panels if number_of(access) >= 0 and not _overlaps(facts, access, lanes)]
+    if any(access.step(lanes) != 1 for access in panels if access not in copied):
+        return None  # lanes apart: each would be loaded by itself
+    elsewhere = [access for access in facts.accesses if access not in panels]
+    both = [a for a in elsewhere if a.node.op is Ops.LOAD and number_of(a) in numbers]
+    if both and not (len(copied) == len(panels) and all(a.reduced and a.step(rows) != 0 for a in both)):
+        return None  # a copy of an input is one of all that is read of it
+    inputs = [access for access in others if access.step(rows) != 0 and number_of(access) >= 0]
+    packed = [access for access in inputs if access in both or _hard_to_read(facts, access)]
+    unpacked = {
+        number_of(access) for access in elsewhere if access.node.op is Ops.LOAD and access not in packed
+    }
+    packed = [access for access in packed if number_of(access) not in unpacked]
+    return Roles(rows, lanes, panels, others, copied, packed, elsewhere)
+
+
+def _overlaps(facts: Facts, access: Access, lanes: Axis) -> bool:
+    """Whether a panel is windows on far fewer elements than it has places, read as vectors: best left there.
+
+    The elements are counted axis by axis, from that of the smallest stride on: there are never more than what
+    all axes so far span, and an axis that moves by more than that multiplies them.
+    """
+    if access.step(lanes) != 1:
+        return False
+    inner = [axis for axis in facts.loops.axes if not axis.output]
+    moved = [(abs(access.step(axis) or 0), size_of(axis) or 1) for axis in (lanes, *inner)]
+    places, elements, span = 1, 1, 1
+    for step, size in sorted(entry for entry in moved if entry[0]):
+        places *= size
+        apart = step >= span
+        span += step * (size - 1)
+        elements = elements * size if apart else min(elements * size, span)
+    return 2 * elements < places
+
+
+def _hard_to_read(facts: Facts, access: Access) -> bool:
+    """Whether rows are converted, read behind a condition, or far apart from step to step."""
+    if len(access.node.src[0].src) > 2:
+        return True
+    inner = [axis for axis in facts.loops.axes if not axis.output]
+    near: tuple[int, ...] = (0, 1, -1)
+    for value in staged_values(facts.loops.sink, number_of(access)):
+        if access.node not in value.toposort():
+            continue
+        if _lies_packed(value):
+            near = (0, len(value.src), -len(value.src))
+        elif value.dtype is not access.node.dtype:
+            return True
+    return bool(inner) and access.step(inner[-1]) not in near
+
+
+def _lies_packed(value: UOp) -> bool:
+    """Whether what is packed lies in memory like that: its parts one after the other, or shorter integers."""
+    if value.op is not Ops.PACK:
+        return False
+    whole = dtypes.is_int(value.src[0].dtype)
+    parts = [part.src[0] if whole and part.op is Ops.CAST else part for part in value.src]
+    if any(part.op is not Ops.LOAD for part in parts):
+        return False
+    first, *others = (part.src[0].src[1] for part in parts)
+    apart = [index.sub(place, first) for place in others]
+    return all(gap.op is Ops.CONST and gap.arg == number for number, gap in enumerate(apart, 1))

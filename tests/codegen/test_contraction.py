@@ -377,3 +377,12 @@ def test_many_random_contractions(device, count, monkeypatch):
     monkeypatch.setattr(contraction, "WORST", math.inf)
     monkeypatch.setattr(facts, "FEW", 0)
     assert check_random_contractions(device, range(1000, 1000 + count)) > count // 8
+
+
+def test_lanes_are_where_no_product_has_a_mask_if_there_are_none():
+    """The slope of a convolution by its input: near the borders of an image, some products are left out."""
+    x, weights, slope = Tensor.empty(16, 32, 26, 26), Tensor.empty(64, 32, 3, 3), Tensor.empty(16, 64, 24, 24)
+    (by_input,) = (x.conv2d(weights) * slope).sum().gradient(x)
+    ast = max((item.ast for item in by_input.schedule()), key=lambda ast: len(ast.toposort()))
+    target = replace(CPU, vector_bytes=32, vector_registers=16, has_masks=False, has_fma=True)
+    assert Opt(OptOps.UPCAST, 1, 32) in chosen(ast, target)

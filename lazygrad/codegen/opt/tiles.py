@@ -47,6 +47,8 @@ IN_PIECES = 1 << 22
 PIECES = 4
 #: Instructions to make a mask in each step: for each row, or each vector, that its condition moves along.
 MASK_OF_ROW, MASK_OF_VECTOR = 3.0, 1.5
+#: The same for each product of a vector that has a mask, where there are none: a choice between two vectors.
+CHOSEN = 2.0
 #: Instructions that pack a vector in the registers.
 PACKING = 4.0
 
@@ -237,6 +239,8 @@ class Tiling:
         body = Loop(accumulators=sums, waits=core.multiply_add, issued=core.turn)
         body.compute(sums * step.products, True)
         masks = MASK_OF_ROW * side * step.row_masks + MASK_OF_VECTOR * vectors * step.lane_masks
+        if not self.target.has_masks:
+            masks += CHOSEN * sums * step.lane_masks
         body.compute(sums * step.others + side * step.rows + vectors * step.lanes + masks)
         body.load(side + vectors)
         if self.roles.unpacked_panels:

@@ -1,7 +1,7 @@
 """The tiles of a contraction: what a kernel does with each, in closed form, and which takes least time.
 
-`contraction.py` says what a tile is, and `../work.py` how long work takes. What is written down here is what
-the walk over the program would find (`../predict.py`), before there is one.
+`contraction.py` says what a tile is, and `codegen/work.py` how long work takes. What is written down here is
+what the walk over the program would find (`codegen/predict.py`), before there is one.
 """
 
 from __future__ import annotations

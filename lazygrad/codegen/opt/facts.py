@@ -51,7 +51,7 @@ class Access:
         return float(memory.size * memory.base.itemsize)
 
 
-class Value(NamedTuple):
+class Operation(NamedTuple):
     """An operation: what it costs, along which axes its value differs, whether a reduction is around it."""
 
     op: Ops
@@ -64,7 +64,7 @@ class Value(NamedTuple):
 class Facts:
     """What the choice rests on: what is done apart from filling STAGEs.
 
-    values   the operations that compute, load and store
+    operations  those that compute, load and store
     work     how many operations are done inside the loops of these axes
     sums     how many reductions end, and the axes that they close
     divisions  the axes that some address is computed from by a division, other than a shift
@@ -75,7 +75,7 @@ class Facts:
 
     loops: Loops
     accesses: list[Access] = field(default_factory=list)
-    values: list[Value] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
     work: dict[frozenset[int], float] = field(default_factory=dict)
     sums: list[tuple[float, frozenset[int]]] = field(default_factory=list)
     divisions: set[frozenset[int]] = field(default_factory=set)
@@ -115,7 +115,7 @@ class Facts:
             count = math.prod(float(typical(r.src[0])) for r in inside)
             around = frozenset(number_of[r] for r in inside if r in number_of)
             axes = frozenset(number_of[r] for r in ranges_of(below) if r in number_of)
-            facts.values.append(Value(node.op, info.cost, axes, bool(outside)))
+            facts.operations.append(Operation(node.op, info.cost, axes, bool(outside)))
             facts.element_bytes = max(facts.element_bytes, node.dtype.itemsize)
             if is_access:
                 place = node.src[0].src[1]
@@ -142,7 +142,7 @@ class Facts:
             vectors[lanes.number] = max(1, copies.get(lanes.number, 1) // width)
         total = sum(
             value.price * math.prod(vectors[number] for number in value.axes if number in vectors)
-            for value in self.values
+            for value in self.operations
         )
         if lanes is not None:
             for access in self.accesses:

@@ -204,7 +204,7 @@ class Tiling:
         roles = self.roles
         rows, lanes = roles.rows.number, roles.lanes.number
         products = others = along_rows = along_lanes = 0.0
-        for value in self.facts.values:
+        for value in self.facts.operations:
             if value.op is Ops.REDUCE:
                 products += 1.0
             elif value.reduced and value.op in LANEWISE and value.op is not Ops.WHERE:

@@ -7,6 +7,8 @@ stored first, and copied over.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..ir.walks import reached
@@ -88,17 +90,28 @@ class Writes:
         return readers and all(assign in self.graph.ended_by for assign in assigns)
 
     def _order_by_data(self) -> None:
-        """Producers before consumers, and each write after the one whose version it continues."""
+        """Producers before consumers, and each write after the one whose version it continues.
+
+        Where that one needs the value itself, the value is stored first, and copied over when its turn comes.
+        """
         for node, uses in self.placed.uses.items():
             home = self.placed.home.get(node)
             if home is not None:
                 for consumer in uses:
                     if consumer is not home:
                         self.before[consumer.id].add(home.id)
-        for assign, (group, _) in list(self.version_place.items()):
+        for assign in list(self.version_place):
+            number, output = self.version_place[assign]
             earlier = self.version_place.get(assign.src[0])
-            if earlier is not None and earlier[0] != group:
-                self.before[group].add(earlier[0])
+            if earlier is None or earlier[0] == number:
+                continue
+            group = self.group(number)
+            if group is not None and self._comes_before(number, earlier[0]):
+                node, _ = self.targets[number][output]
+                readers = {consumer.id for consumer in self.placed.uses.get(assign, {})} - {number}
+                later = [g for other, (g, _) in self.version_place.items() if other.src[0] is assign]
+                number = self._store_first(group, output, node, assign, readers.union(later))
+            self.before[number].add(earlier[0])
 
     # *** writing in place
 
@@ -120,7 +133,7 @@ class Writes:
                     and group in reads
                     and not self._reads_where_it_writes(group, node, assign, reads[group])
                 ):
-                    self._store_first(group, output, node, assign)
+                    self._store_first(group, output, node, assign, self._after(group.id))
                 writer = self.version_place[assign][0]
                 for reader in reads:
                     if reader.id != writer:
@@ -148,17 +161,19 @@ class Writes:
         ((read,),) = tuples
         return written is read and valid.op is Ops.CONST
 
-    def _store_first(self, group: Group, output: int, node: UOp, assign: UOp) -> None:
-        """Store the value in memory of its own, then copy it over the target."""
+    def _store_first(
+        self, group: Group, output: int, node: UOp, assign: UOp, followers: Iterable[int]
+    ) -> int:
+        """Store the value in memory of its own, then copy it over the target; others follow that copy."""
         self.targets[group.id][output] = (node, None)
         if node.op is Ops.ASSIGN:
             del self.place[node]  # who reads the new version finds it where the copy puts it
         else:
             self.place[node] = (group.id, output)
         copier = self._copy_over(group.id, output, node, assign)
-        for number, waits in self.before.items():  # who came after the write comes after the copy
-            if group.id in waits and number != copier:
-                waits.add(copier)
+        for number in followers:
+            self.before[number].add(copier)
+        return copier
 
     def _copy_over(self, group: int, output: int, node: UOp, assign: UOp | None) -> int:
         """A kernel that copies what a kernel stored over the memory of an ASSIGN."""
@@ -184,8 +199,12 @@ class Writes:
         self.before[reader].add(copier)
         self.before[writer].add(copier)
 
+    def _after(self, first: int) -> list[int]:
+        """The kernels that wait for one."""
+        return [number for number, waits in self.before.items() if first in waits]
+
     def _comes_before(self, first: int, then: int) -> bool:
-        return first in reached([then], lambda kernel: sorted(self.before[kernel]))
+        return first in reached([then], lambda kernel: tuple(self.before[kernel]))
 
     def _new_kernel(self) -> int:
         number = len(self.before)

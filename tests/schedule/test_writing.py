@@ -580,3 +580,22 @@ def test_a_value_in_two_memories_is_read_where_it_is_not_written_again(order):
     for name in order:
         tensor, expected = tensors[name]
         assert tensor.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda: (Tensor([1.0, 2.0]).realize() + 1).contiguous(),
+        lambda: (Tensor([2.0, 1.0]).realize() + 1).sort()[0],
+        lambda: Tensor([1.0, 2.0]).realize().to("CPU:1"),
+        lambda: Tensor([1.0, 2.0]).shard(("CPU:0", "CPU:1"), 0),
+    ],
+    ids=["computed", "sorted", "copied", "sharded"],
+)
+def test_memory_ends_as_the_value_that_it_began_from(value):
+    """What is written last is read to make what is written over: it waits in memory of its own."""
+    x = value()
+    y = x * 2
+    y[:] = 0
+    y.copy_(x)
+    assert y.tolist() == x.tolist() == sorted(x.tolist())

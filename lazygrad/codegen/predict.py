@@ -15,6 +15,7 @@ from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.uop import UOp
 from ..target import Core, Launch, Target
+from .ranges import chosen_by_data
 from .work import GUESSED_WRONG, Loop, cycles, issued
 
 #: What a load, or a store that may, costs more for leaving lanes out.
@@ -36,6 +37,7 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
     loops, loop_of = [top], dict[UOp, Loop]()
     local = {u.arg[0]: u for u in uops if u.op is Ops.SPECIAL}
     branches: list[Loop] = []
+    by_data = chosen_by_data(uops)
     for u in uops:
         if u.op is Ops.RANGE:
             begin, end = (
@@ -74,7 +76,7 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
                 whole = float(place.src[0].dtype.size * base)
                 now.touch(place.src[0], whole, base, float(value.dtype.itemsize), steps)
         elif u.op in LANEWISE or u.op in (Ops.VECTORIZE, Ops.GEP):
-            if u.op is Ops.WHERE and u.dtype.count == 1 and _by_data(u.src[0]):
+            if u in by_data and u.dtype.count == 1:
                 now.lost += GUESSED_WRONG * target.core.missed
             count = _price(u, target)
             if _is_scalar(u):
@@ -92,11 +94,6 @@ def _is_scalar(u: UOp) -> bool:
 def _once_in_a_loop(u: UOp) -> bool:
     """Whether a branch is taken in one turn of a loop: what it holds counts once (`late_sums.py`)."""
     return u.op is Ops.IF and u.src[0].op is Ops.CMPEQ and u.src[0].src[0].op is Ops.RANGE
-
-
-def _by_data(condition: UOp) -> bool:
-    """Whether a condition depends on what is loaded: a branch on it is often guessed wrong."""
-    return any(u.op is Ops.LOAD for u in condition.toposort())
 
 
 def _at_most(size: UOp) -> int:

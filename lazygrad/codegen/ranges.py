@@ -6,7 +6,7 @@ Opts change ranges with these, and later passes make lanes and places of a grid 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..dtype import dtypes
 from ..ir import index
@@ -152,6 +152,18 @@ def typical(size: UOp) -> int:
 
 
 # *** what stands where
+
+
+def chosen_by_data(nodes: Sequence[UOp]) -> set[UOp]:
+    """The choices, of nodes in topological order, whose condition depends on what is loaded."""
+    choices = {node for node in nodes if node.op is Ops.WHERE}
+    if not choices:
+        return choices
+    loaded: set[UOp] = set()
+    for node in nodes:
+        if node.op is Ops.LOAD or not loaded.isdisjoint(node.src):
+            loaded.add(node)
+    return {node for node in choices if node.src[0] in loaded}
 
 
 def index_nodes(nodes: Iterable[UOp]) -> set[UOp]:

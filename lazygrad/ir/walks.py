@@ -32,7 +32,6 @@ def noted(
 
     below  the sources that the work asks; None: all
     """
-
     for source in node.src if below is None else below(node):
         if key not in source.facts:
             _note_below(node, key, work, below)

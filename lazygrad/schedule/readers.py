@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 
 from ..ir.ops import Ops
@@ -61,8 +62,9 @@ def _readers_of_ended(
     reads: dict[UOp, bool] = {}
     waiting: dict[UOp, list[UOp]] = {}
     planned = [node for node in everything if is_held(node) and node.op is Ops.ASSIGN]
-    for assign in reached(planned, lambda node: [m for m in _reads(node) if m.op is Ops.ASSIGN]):
-        for memory in _reads(assign):
+    memory_of = functools.cache(_reads)
+    for assign in reached(planned, lambda node: [m for m in memory_of(node) if m.op is Ops.ASSIGN]):
+        for memory in memory_of(assign):
             if memory in ended:
                 waiting.setdefault(memory, []).append(assign)
     for node in everything:

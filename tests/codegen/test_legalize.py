@@ -23,6 +23,7 @@ from lazygrad.ir.ops import ALU, COMPARISONS, ELEMENTWISE, Ops, execute
 from lazygrad.ir.rewrite import transform
 from lazygrad.ir.uop import UOp, Variable
 from lazygrad.target import Target
+from tests.scalar_graph import value_of
 
 from .numpy_graph import evaluate as evaluate_arrays
 from .numpy_graph import leaf
@@ -51,20 +52,6 @@ class Machine:
 
 
 BARE = Machine()
-
-
-def value_of(root: UOp, inputs: dict[UOp, Any]) -> Any:
-    """The value of a scalar graph, op by op."""
-    values = dict(inputs)
-    for node in root.toposort():
-        if node in values:
-            continue
-        if node.op is Ops.CONST:
-            values[node] = node.arg
-        elif node.op in ELEMENTWISE:
-            src = tuple(values[s] for s in node.src)
-            values[node] = execute(node.op, node.dtype, src, node.src[-1].dtype)
-    return values[root]
 
 
 def legal(node: UOp, machine: Machine = BARE) -> UOp:

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lazygrad.dtype import ALL_DTYPES, ConstType, DType, cast_value, const_bits, dtypes
-from lazygrad.ir.ops import COMPARISONS, Ops, execute
+from lazygrad.ir.ops import COMPARISONS, Ops
 from lazygrad.ir.pattern import Rule, UPat
 from lazygrad.ir.text import expression
 from lazygrad.ir.uop import UOp
+from tests.scalar_graph import value_of
 
 INTEGER_ONLY = frozenset((Ops.IDIV, Ops.MOD, Ops.SHL, Ops.SHR))
 FLOAT_ONLY = frozenset((Ops.RECIP, Ops.SQRT, Ops.FDIV, Ops.FMOD, Ops.TRUNC))
@@ -172,20 +173,6 @@ def fits(op: Ops, dtype: DType) -> bool:
     return op not in NOT_FLOAT or not dtypes.is_float(dtype)
 
 
-def evaluate(root: UOp, values: dict[UOp, ConstType]) -> ConstType:
-    """The value of an elementwise graph."""
-    done = dict(values)
-    for node in root.toposort():
-        if node in done:
-            continue
-        if node.op is Ops.CONST:
-            done[node] = node.arg
-        else:
-            sources = tuple(done[s] for s in node.src)
-            done[node] = execute(node.op, node.dtype, sources, node.src[-1].dtype)
-    return done[root]
-
-
 def samples(rule: Rule, count: int = 100, seed: int = 0) -> Iterator[Sample]:
     """Up to `count` samples of a rule, the same ones for the same seed."""
     rng = random.Random(seed)
@@ -209,7 +196,7 @@ def check_rule(rule: Rule, count: int = 100, seed: int = 0) -> None:
     fired = False
     for before, after, values in samples(rule, count, seed):
         fired = True
-        old, new = evaluate(before, values), evaluate(after, values)
+        old, new = value_of(before, values), value_of(after, values)
         if after.dtype is not before.dtype or const_bits(old, before.dtype) != const_bits(new, after.dtype):
             told = ", ".join(f"{v.arg[0]} = {value!r} ({v.dtype})" for v, value in values.items())
             raise RuleError(

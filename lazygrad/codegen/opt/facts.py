@@ -12,7 +12,7 @@ from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
 from ...target import Core
-from ..ranges import index_nodes, reduces_around, stride, typical
+from ..ranges import chosen_by_data, index_nodes, reduces_around, stride, typical
 from ..work import GUESSED_WRONG
 from .loops import Axis, Loops
 
@@ -94,7 +94,7 @@ class Facts:
         nodes = [node for node in nodes if filling or node not in copied]
         inside_of = reduces_around(nodes)
         addresses = index_nodes(nodes)
-        by_data = _by_data(nodes)
+        by_data = chosen_by_data(nodes)
         for node in nodes:
             info = OPS[node.op]
             is_access = node.op in (Ops.LOAD, Ops.STORE)
@@ -243,18 +243,6 @@ class Facts:
             for access in self.accesses
             if access.reduced and access.step(lanes) != 0 and access.step(axis) == 0
         ]
-
-
-def _by_data(nodes: list[UOp]) -> set[UOp]:
-    """The choices whose condition depends on what is loaded."""
-    choices = {node for node in nodes if node.op is Ops.WHERE}
-    if not choices:
-        return choices
-    loaded: set[UOp] = set()
-    for node in nodes:
-        if node.op is Ops.LOAD or not loaded.isdisjoint(node.src):
-            loaded.add(node)
-    return {node for node in choices if node.src[0] in loaded}
 
 
 def _is_shift(divisor: UOp) -> bool:

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...dtype import PtrDType
-from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
 from ...target import Core
 from ..ranges import chosen_by_data, index_nodes, reduces_around, stride, typical
-from ..work import GUESSED_WRONG
 from .loops import Axis, Loops
 
 #: Simple operations in the vectorized kernel (LLVM takes about 8 ms for so many).
@@ -22,10 +20,10 @@ MAX_COST = 800
 WORTHWHILE = 0.8
 #: A reduction of at most this many steps is written out.
 SHORT = 8
+#: What is a product to the units of a core.
+PRODUCTS = frozenset((Ops.MUL, Ops.MULACC, Ops.DOT))
 #: An operand that serves so many rows is read once and in order, and not packed.
 FEW = 12
-#: Rows of a tile that share a gathered vector make it this many times cheaper each.
-ROWS, SHARED = 4, 3
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,8 @@ class Facts:
     """What the choice rests on: what is done apart from filling STAGEs.
 
     operations  those that compute, load and store
-    work     how many operations are done inside the loops of these axes
+    code     what they cost, by the axes along which their values differ
+    computed  of those that compute, by these axes: what they cost, of this products, and how many are sums
     sums     how many reductions end, and the axes that they close
     divisions  the axes that some address is computed from by a division, other than a shift
     scans    how many steps running values take, and the axes that they run along
@@ -76,7 +75,8 @@ class Facts:
     loops: Loops
     accesses: list[Access] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
-    work: dict[frozenset[int], float] = field(default_factory=dict)
+    code: dict[frozenset[int], int] = field(default_factory=dict)
+    computed: dict[frozenset[int], tuple[int, int, int]] = field(default_factory=dict)
     sums: list[tuple[float, frozenset[int]]] = field(default_factory=list)
     divisions: set[frozenset[int]] = field(default_factory=set)
     scans: list[tuple[float, frozenset[int]]] = field(default_factory=list)
@@ -116,6 +116,7 @@ class Facts:
             around = frozenset(number_of[r] for r in inside if r in number_of)
             axes = frozenset(number_of[r] for r in ranges_of(below) if r in number_of)
             facts.operations.append(Operation(node.op, info.cost, axes, bool(outside)))
+            facts.code[axes] = facts.code.get(axes, 0) + info.cost
             facts.element_bytes = max(facts.element_bytes, node.dtype.itemsize)
             if is_access:
                 place = node.src[0].src[1]
@@ -123,7 +124,9 @@ class Facts:
                 strides = {number_of[r]: step for r, step in moved.items() if r in number_of}
                 facts.accesses.append(Access(node, count, strides, around, bool(outside)))
                 continue
-            facts.work[around] = facts.work.get(around, 0.0) + count * info.cost
+            price, products, sums = facts.computed.get(axes, (0, 0, 0))
+            products += info.cost * (node.op in PRODUCTS)
+            facts.computed[axes] = price + info.cost, products, sums + (node.op is Ops.REDUCE)
             if node in by_data:
                 facts.branches += count
             if node.op is Ops.REDUCE:
@@ -140,51 +143,22 @@ class Facts:
         vectors = dict(copies)
         if lanes is not None:
             vectors[lanes.number] = max(1, copies.get(lanes.number, 1) // width)
-        total = sum(
-            value.price * math.prod(vectors[number] for number in value.axes if number in vectors)
-            for value in self.operations
-        )
+        total = 0
+        for axes, price in self.code.items():
+            for number in axes:
+                price *= vectors.get(number, 1)
+            total += price
         if lanes is not None:
             for access in self.accesses:
                 if access.step(lanes) not in (0, 1, -1):
-                    total += math.prod(copies[number] for number in access.strides if number in copies)
+                    total += math.prod([copies.get(number, 1) for number in access.strides])
         return total
 
-    def time(self, core: Core, axis: Axis | None = None, lanes: float = 1.0) -> float:
-        """Roughly how many instructions run if this axis is walked by so many lanes; None: if none is."""
-        total = 0.0
-        for access in self.accesses:
-            total += access.count * self._share(core, access, axis, lanes)
-        for around, work in self.work.items():
-            total += work / lanes if axis is not None and axis.number in around else work
-        if axis is None:
-            total += self.branches * GUESSED_WRONG * core.missed * core.arithmetic
-        else:
-            total += sum(ends * core.combined for ends, closed in self.sums if axis.number in closed)
-        for steps, along in self.scans:
-            if axis is None:
-                total += core.add * steps
-            elif axis.number in self.in_turn:
-                return math.inf
-            elif axis.number in along:
-                # a shuffle and an operation for each doubling of the reach, and some more
-                total += steps * (2 * math.log2(max(lanes, 2)) + 4 + core.add) / lanes
-            else:
-                total += core.add * steps / lanes
-        return total
-
-    def _share(self, core: Core, access: Access, axis: Axis | None, lanes: float) -> float:
-        """What one access costs, if those of several lanes become one."""
-        if axis is None or axis.number not in access.around:
-            return 1.0
-        step = access.step(axis)
-        if step in (0, 1, -1):
-            return 1.0 / lanes
-        if access.node.op is not Ops.LOAD:
-            return core.gathered
-        if self._is_window(access, axis):
+    def gathered(self, access: Access, lanes: Axis, core: Core) -> float:
+        """What an element costs whose neighbours in the lanes are elsewhere in memory."""
+        if access.node.op is Ops.LOAD and self._is_window(access, lanes):
             return core.gathered / 2
-        return core.gathered / max(1.0, SHARED * self._served(access, axis) / ROWS)
+        return core.gathered
 
     def _is_window(self, access: Access, lanes: Axis) -> bool:
         """Whether a short reduction reads all that lies between the lanes, as the windows of a pool do.
@@ -206,14 +180,6 @@ class Facts:
         """
         steps = [access.step(axis) for access in self.accesses]
         return any(step and abs(step) * self.element_bytes < line for step in steps)
-
-    def _served(self, access: Access, lanes: Axis) -> int:
-        """How many rows of a tile share what is loaded in a reduction: places of another output axis."""
-        if not access.reduced:
-            return 1
-        others = [axis for axis in self.loops.axes if axis.output and axis.number != lanes.number]
-        shared = [axis for axis in others if axis.number in access.around and access.step(axis) == 0]
-        return min(ROWS, max((typical(as_index(axis.size)) for axis in shared), default=1))
 
     def streamed(self, width: int) -> tuple[Access, Axis, Axis] | None:
         """What a plain product reads in order for a few rows only, as `x @ weights` reads the weights.

@@ -1,62 +1,25 @@
-"""Which Opts to apply on a processor where nobody says, read off the kernel's accesses and the Target.
+"""Which Opts to apply on a processor where nobody says: those of the plan that is predicted to be fastest.
 
-1. The axis along which most elements are neighbours in memory is walked by the lanes of vectors.
-2. If a value loaded in a reduction serves several places of another output axis, a few of these are computed
-   at once: a tile of accumulators in registers, each loaded value used by a whole side of it.
-3. Otherwise a loop does a few vectors at once: independent sums hide the latency of an addition, and a narrow
-   strip of columns would make poor use of what a cache line brings.
-4. Short reductions are written out.
-
-All within `MAX_COST`, so that compiling stays a matter of milliseconds.
+The candidates are the tiles of a contraction (`contraction.py`), or else the plans of `plans.py`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
-from ...ir.index import as_index
-from ...ir.nest import ranges_of
-from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
 from ..checks import without_checks
-from ..ranges import FEW_TURNS, divides, in_order, largest_power_of_two, typical
-from .actions import MAX_UPCAST, Opt, OptOps
+from ..ranges import in_order
+from ..work import cycles, issued
+from .actions import Opt
 from .contraction import packed_panels
-from .facts import MAX_COST, SHORT, WORTHWHILE, Access, Facts, size_of
-from .inline import all_inline, rows_along, without_rows
-from .loops import Axis, Loops
+from .facts import WORTHWHILE, Facts
+from .inline import all_inline
+from .loops import Loops
+from .plans import Plan, plans
 
-#: The same, after short reductions were written out.
-MAX_WRITTEN_OUT = 320
-#: Independent vector sums in a reduction over contiguous elements; measured with row sums of 4096 x 4096.
-SUMS = 4
-#: The share of the registers that hold sums side by side in a reduction down columns: longer parts of a row
-#: are read in order. Measured with column sums of 4096 x 4096.
-STRIP = 1 / 2
-#: The same for a few rows that share what is read.
-STREAM = 3 / 4
-#: Steps that are asked for together where an operand comes from memory; measured with 2, 4 and 8 rows times
-#: 4096 x 4096.
-AHEAD = 4
-#: Vectors of running values that are computed at once: only their totals wait for each other. Measured with
-#: cumsum of 1024 x 4096: 2.5 ms with one, 1.7 with two, 1.0 with four, 0.7 with eight.
-RUN = 8
-#: Operations per element up to which an elementwise loop does two vectors at once.
-CHEAP = 6
-#: From this size on an axis may be rounded up to a multiple of a tile's side.
-LONG = 16
-#: The least and the greatest side of the square in which a transpose reads and writes.
-SQUARE, LARGE_SQUARE = 8, 16
-#: Strips may make an odd axis so much longer, or as long as whole vectors make it.
-PADDING = 1 / 12
-#: Axes along which addresses take divisions are written out if they have at most so many places together.
-PLACES = 64
-#: The sides of register tiles, best first.
-SIDES = (8, 6, 4, 5, 7, 3, 2)
-
-# *** the choice
+#: Of plans that take the same but for so much, that of the fewest instructions is chosen; of those that issue
+#: the same but for so much, the first.
+ALIKE = 1.05
 
 
 def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
@@ -71,335 +34,21 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     plain, inline = all_inline(loops)
     facts = Facts.of(plain)
     panels = packed_panels(facts, target)
-    return [*inline, *panels] if panels else _Plan(facts, target, loops).opts()
+    return [*inline, *panels] if panels else _shortest(facts, target, loops).opts()
 
 
-class _Plan:
-    """The amounts chosen so far, by axis number."""
-
-    def __init__(self, facts: Facts, target: Target, loops: Loops) -> None:
-        self.facts, self.target = facts, target
-        #: the kernel as it came, with the rows it keeps; `facts` are those without, until some are left
-        self.loops = loops
-        self.amounts: dict[int, int] = {}
-        self.padded: dict[int, int] = {}
-        self.blocks: dict[int, int] = {}
-        #: the axis along which the kernel's rows are kept
-        self.kept: Axis | None = None
-        self.width = target.vector_bytes // facts.element_bytes
-
-    def opts(self) -> list[Opt]:
-        facts = self.facts
-        crossing = self.crossing()
-        lanes = None if crossing else self.lane_axis()
-        if crossing:
-            self.transpose(*crossing)
-        elif lanes is not None and self.vectorize(lanes):
-            if lanes.output and lanes.reduce is None:
-                self.beside_columns(lanes)
-            else:
-                self.beside_rows(lanes)
-        self.write_out_divisions()
-        self.write_out_short_reductions()
-        found: list[Opt] = []
-        for axis in facts.loops.axes:
-            if axis.number in self.padded:
-                found.append(Opt(OptOps.PADTO, axis.number, self.padded[axis.number]))
-        for axis in facts.loops.axes:
-            amount = self.amounts.get(axis.number, 1)
-            if amount == 1:
-                continue
-            if axis.output:
-                found.append(Opt(OptOps.UPCAST, axis.number, amount))
-            else:
-                found.append(Opt(OptOps.UNROLL, axis.reduce, amount))
-        kept = rows_along(self.loops, self.kept) if self.kept is not None else []
-        at_once = {r for axis in self.loops.axes if self.amounts.get(axis.number, 1) > 1 for r in axis.ranges}
-        if any(not ranges_of(row).isdisjoint(at_once) for row in kept):  # lanes would need rows of their own
-            self.kept = None
-        for axis in reversed(self.loops.axes):
-            if axis is not self.kept and rows_along(self.loops, axis):
-                found.insert(0, Opt(OptOps.INLINE, axis.number))
-        found += [Opt(OptOps.TILE, number, amount) for number, amount in self.blocks.items()]
-        return found
-
-    def fits(self, axis: Axis, amount: int, most: int = MAX_COST) -> bool:
-        """Whether the kernel stays small with this amount."""
-        size = self.facts.size_of_code({**self.amounts, axis.number: amount}, self.lanes, self.width)
-        return size << len(self.padded) <= most  # each tail writes the body once more
-
-    # *** the axis of the lanes
-
-    lanes: Axis | None = None
-
-    def lane_axis(self) -> Axis | None:
-        """The axis whose lanes save most; the later one of two alike."""
-        facts, core = self.facts, self.target.core
-        best, least = None, facts.time(core) * WORTHWHILE
-        for axis in facts.loops.axes:
-            size = typical(as_index(axis.size))
-            taken = self.lanes_of(axis)
-            lanes = size / -(-size // taken)  # that are used, on average
-            time = facts.time(core, axis, lanes)
-            if lanes > 1 and time <= least:
-                best, least = axis, time
-        return best
-
-    def vectorize(self, axis: Axis) -> bool:
-        """Give the axis a vector's worth of lanes; whether any were found."""
-        lanes = self.lanes_of(axis)
-        if lanes < 2:
-            return False
-        if not divides(lanes, axis.size):
-            self.padded[axis.number] = lanes
-        self.lanes = axis
-        self.width = lanes
-        self.amounts[axis.number] = lanes
-        return True
-
-    def lanes_of(self, axis: Axis) -> int:
-        """How many lanes an axis is given, up to a vector's worth."""
-        whole = max(1, self.width)
-        while not divides(whole, axis.size):
-            whole //= 2
-        return self.padded_lanes(axis, size_of(axis), whole) if whole < self.width else whole
-
-    def padded_lanes(self, axis: Axis, size: int | None, whole: int) -> int:
-        """Lanes for a size that vectors do not divide: some of the last vector's stay unused, behind a mask.
-
-        That needs masks that cost nothing, or a loop long enough for one slow turn.
-        """
-        cheap = self.target.has_masks
-        if not cheap and any(axis.number in along for _, along in self.facts.scans):
-            return whole  # there is no last turn apart
-        if size is None:
-            return self.width if cheap or typical(as_index(axis.size)) >= self.width else whole
-        lanes = min(self.width, 1 << (size - 1).bit_length())
-        turns = -(-size // lanes)
-        keeps = 4 * turns > 3 * (size // whole) or not (cheap or turns > FEW_TURNS)
-        return whole if keeps else lanes
-
-    # *** transposes
-
-    def crossing(self) -> tuple[Axis, Axis] | None:
-        """Two output axes, one contiguous for stores and the other for loads, where nothing is reduced."""
-        facts = self.facts
-        if facts.sums:
-            return None
-        rows = [axis for axis in facts.loops.axes if axis.output and (size_of(axis) or 0) >= SQUARE]
-        rows = [axis for axis in rows if axis.number not in facts.in_turn]
-        for axis in rows:
-            for other in rows:
-                if axis is not other and self._contiguous_for(axis, other, Ops.STORE):
-                    if self._contiguous_for(other, axis, Ops.LOAD):
-                        return axis, other
-        return None
-
-    def _contiguous_for(self, axis: Axis, other: Axis, op: Ops) -> bool:
-        """Whether some load or store is contiguous along the axis and far apart along the other one."""
-        return any(
-            access.node.op is op and access.step(axis) == 1 and abs(access.step(other) or 0) > 1
-            for access in self.facts.accesses
-        )
-
-    def transpose(self, axis: Axis, other: Axis) -> None:
-        """A square at a time: of as many vectors as each has lanes, where the registers hold two of them.
-
-        All of a cache line is used while it is there.
-        """
-        most = min(self.width, self.target.vector_registers // 2, LARGE_SQUARE)
-        sizes = [size_of(each) or 0 for each in (axis, other)]
-        sides = [side for side in (most, SQUARE) if side >= SQUARE and not any(size % side for size in sizes)]
-        for each, size in zip((axis, other), sizes, strict=True):
-            whole = [*sides, *(side for side in (SQUARE, SQUARE // 2) if size % side == 0)]
-            if not sides and size % SQUARE and size >= 4 * SQUARE:
-                whole = [SQUARE]
-                self.padded[each.number] = SQUARE
-            if whole:
-                self.amounts[each.number] = whole[0]
-        self.take_blocks(axis)
-
-    def take_blocks(self, axis: Axis) -> None:
-        """A few squares side by side along the axis that stores walk, then the next ones along the other.
-
-        What was written of a page of memory, and the rows that are read, are then near when their turn comes.
-        """
-        size = (size_of(axis) or 0) // self.amounts.get(axis.number, 1)
-        whole = axis.number not in self.padded and axis.reduce is None and len(axis.ranges) == 1
-        side = next((side for side in SIDES if size % side == 0), 0)
-        if whole and size >= LONG and side > 2:
-            self.blocks[axis.number] = side
-
-    # *** what is computed at once beside it
-
-    def beside_columns(self, lanes: Axis) -> None:
-        """The lanes are an output's: a tile of accumulators, a strip of columns, or vectors of cheap work."""
-        facts = self.facts
-        streamed = facts.streamed(self.width)
-        if streamed is not None and streamed[1].number == lanes.number:
-            self.stream(*streamed)
-            return
-        reduces = any(access.reduced for access in facts.accesses)
-        rows = [axis for axis in facts.loops.axes if axis.output and axis.number != lanes.number]
-        best = max(rows, key=lambda axis: len(facts.reused(axis, lanes)), default=None)
-        if best is not None and reduces and facts.reused(best, lanes):
-            self.tile(best, lanes)
-        elif reduces or any(lanes.number not in along for _, along in facts.scans):
-            if facts.is_near(lanes, self.target.memory.line):
-                self.widen(lanes, int(self.target.vector_registers * STRIP))
-        elif facts.scans:
-            self.run(lanes)
-        elif facts.size_of_code({}) <= CHEAP:
-            self.widen(lanes, 2)
-
-    def run(self, lanes: Axis) -> None:
-        """Several vectors of running values at once, in two steps or more; a short row of few as a whole."""
-        vectors = -(-(size_of(lanes) or 1) // self.width)
-        some = min(RUN, vectors // 2)
-        self.widen(lanes, some if self.widened(lanes, some) or vectors > RUN else vectors)
-
-    def stream(self, access: Access, lanes: Axis, rows: Axis) -> None:
-        """All rows at once, by vectors that fill most of the registers with sums: an operand is read once.
-
-        Where it comes from memory, the next rows of it are asked for before they are needed.
-        """
-        side = size_of(rows) or 1
-        if side > 1 and self.fits(rows, side):
-            self.amounts[rows.number] = side
-        share = STRIP if side == 1 else STREAM
-        self.widen(lanes, int(self.target.vector_registers * share) // side)
-        (inner,) = [axis for axis in self.facts.loops.axes if not axis.output]
-        size = size_of(inner) or 1
-        nbytes = (size_of(lanes) or 1) * size * access.node.dtype.itemsize
-        ahead = largest_power_of_two(size, AHEAD)
-        if side > 1 and ahead > 1 and nbytes > max(self.target.memory.sizes):
-            if self.fits(inner, ahead):
-                self.amounts[inner.number] = ahead
-
-    def tile(self, rows: Axis, lanes: Axis) -> None:
-        """A tile of `side` rows by one or two vectors, with room in the registers for what is loaded."""
-        room = self.target.vector_registers * 5 // 8
-        across = 2 if self.widened(lanes, 2) and room >= 8 else 1
-        self.take(rows, self.side(rows, [side for side in SIDES if side * across <= room]))
-        if across == 2:
-            self.widen(lanes, 2)
-
-    def side(self, axis: Axis, sides: Sequence[int]) -> int:
-        """The first side that divides the axis, if it is at least half as long as the longest.
-
-        Else that which wastes least, of an axis so long that a turn with fewer does not matter.
-        """
-        size = size_of(axis)
-        sides = [side for side in sides if self.fits(axis, side)]
-        if size is None or not sides:
-            return 1
-        whole = next((side for side in sides if size % side == 0), 1)
-        if size < LONG or 2 * whole >= sides[0]:
-            return whole
-        return min(sides[: len(sides) // 2 + 1], key=lambda side: -size % side)
-
-    def take(self, axis: Axis, side: int) -> None:
-        """Compute `side` places of an axis at once, the last ones behind masks if it does not divide."""
-        size = size_of(axis)
-        if size is None or side < 2:
-            return
-        self.amounts[axis.number] = side
-        if size % side:
-            self.padded[axis.number] = side
-
-    def beside_rows(self, lanes: Axis) -> None:
-        """The lanes are a reduction's: rows side by side that share what is loaded, else several sums."""
-        facts = self.facts
-        if lanes.output:
-            self.widen(lanes, SUMS)
-            self.keep(lanes)
-            if self.kept is not None and self.amounts[lanes.number] == self.width:
-                self.widen(lanes, SUMS)  # what is kept is not written twice
-            return
-        sums = 1
-        served: set[UOp] = set()
-        for _ in range(2):
-            axis, side = self.next_side(lanes, served)
-            if axis is None:
-                break
-            served.update(access.node for access in facts.reused(axis, lanes))
-            self.take(axis, side)
-            sums *= side
-        if sums < SUMS:
-            self.widen(lanes, SUMS // sums)
-
-    def keep(self, lanes: Axis) -> None:
-        """Leave the rows that are kept along the lanes as they are."""
-        size = size_of(lanes)
-        if size is None or size <= self.amounts.get(lanes.number, 1):
-            return  # it is written out: nothing is computed twice
-        axis = self.loops.axes[lanes.number]
-        if rows_along(self.loops, axis):
-            self.kept = axis
-            loops = self.loops
-            for other in loops.axes:
-                loops = loops if other is axis else without_rows(loops, other)
-            self.facts = Facts.of(loops, filling=True)
-
-    def next_side(self, lanes: Axis, served: set[UOp]) -> tuple[Axis | None, int]:
-        """The output axis along which most loads that are not served yet are the same, and how much of it."""
-        found: tuple[Axis | None, int] = (None, 1)
-        best = (0, 0)
-        for axis in self.facts.loops.axes:
-            size = size_of(axis)
-            if not axis.output or size is None or axis.number in self.amounts:
-                continue
-            more = sum(access.node not in served for access in self.facts.reused(axis, lanes))
-            side = self.side(axis, (4, 3, 2))
-            if more and side > 1 and (more, side) > best:
-                best, found = (more, side), (axis, side)
-        return found
-
-    def widened(self, axis: Axis, times: int) -> int:
-        """The largest number of vectors up to `times` that divides the axis and keeps the kernel small."""
-        size, times = size_of(axis), min(times, MAX_UPCAST // self.width)
-        if size is None or times < 2:
-            return 0
-        if axis.number in self.padded:
-            longest = max(size + int(PADDING * size), size + -size % self.width)
-            for count in range(times, 1, -1):
-                side = count * self.width
-                if size + -size % side <= longest and self.fits(axis, side):
-                    return count
-            return 0
-        vectors = size // self.width
-        for count in range(times, 1, -1):
-            if vectors % count == 0 and self.fits(axis, count * self.width):
-                return count
-        return 0
-
-    def widen(self, axis: Axis, times: int) -> None:
-        count = self.widened(axis, times)
-        if count:
-            self.take(axis, count * self.width)
-
-    def write_out_divisions(self) -> None:
-        """Short axes that addresses take divisions of: written out, these are known, and masks fold away."""
-        facts = self.facts
-        sizes = {axis.number: size_of(axis) or PLACES + 1 for axis in facts.loops.axes}
-        for axes in sorted(facts.divisions, key=lambda axes: math.prod(sizes[number] for number in axes)):
-            left = [
-                axis for axis in facts.loops.axes if axis.number in axes and axis.number not in self.amounts
-            ]
-            places = math.prod(sizes[number] for number in axes)
-            whole = all(self.amounts.get(number, sizes[number]) == sizes[number] for number in axes)
-            if not left or not whole or places > PLACES or any(axis.number in facts.in_turn for axis in left):
-                continue
-            chosen = {axis.number: sizes[axis.number] for axis in left}
-            self.amounts.update(chosen)
-            if not self.fits(left[0], chosen[left[0].number]):
-                for number in chosen:
-                    del self.amounts[number]
-
-    def write_out_short_reductions(self) -> None:
-        for axis in reversed(self.facts.loops.axes):
-            size = size_of(axis)
-            if axis.output or axis.number in self.amounts or size is None or size > SHORT:
-                continue
-            if self.fits(axis, size, MAX_WRITTEN_OUT):
-                self.amounts[axis.number] = size
+def _shortest(facts: Facts, target: Target, loops: Loops) -> Plan:
+    """The plan that takes least; one without lanes where these save few instructions."""
+    plain, *others = plans(facts, target, loops)
+    if not others:
+        return plain
+    found = []
+    for plan in others:
+        work = plan.work()
+        found.append((cycles(work, target), issued(work, target), plan))
+    time = min(time for time, _, _ in found)
+    found = [each for each in found if each[0] <= ALIKE * time]
+    least = min(instructions for _, instructions, _ in found)
+    if least > WORTHWHILE * issued(plain.work(), target):
+        return plain
+    return next(plan for _, instructions, plan in found if instructions <= ALIKE * least)

@@ -14,10 +14,12 @@ from ...ir.index import as_index
 from ...ir.uop import UOp
 from ...target import Target
 from ..ranges import in_order, largest_power_of_two, typical
+from ..work import issued
 from .actions import KernelOptError, Opt, OptOps, apply_opt
 from .facts import MAX_COST, SHORT, WORTHWHILE, Facts
 from .limits import threads_of
 from .loops import Axis, Loops, is_parallel
+from .planned import planned
 
 #: Threads of a workgroup that share nothing, and of one that shares a reduction.
 THREADS, SHARING = 128, 256
@@ -78,10 +80,14 @@ class _Plan:
         return total
 
     def load_wide(self) -> None:
-        facts, core = self.facts, self.target.core
-        width = max(self.target.load_bytes, 1) // facts.element_bytes
-        best = min(self.parallel(), key=lambda axis: facts.time(core, axis, width), default=None)
-        if best is None or width < 2 or facts.time(core, best, width) > WORTHWHILE * facts.time(core):
+        width = max(self.target.load_bytes, 1) // self.facts.element_bytes
+
+        def time(axis: Axis | None) -> float:
+            at_once = {axis.number: width} if axis is not None else {}
+            return issued(planned(self.facts, self.target, at_once, axis, width), self.target)
+
+        best = min(self.parallel(), key=time, default=None)
+        if best is None or width < 2 or time(best) > WORTHWHILE * time(None):
             return
         if isinstance(best.size, int) and best.size % width == 0:
             self.take(OptOps.UPCAST, best.number, width)

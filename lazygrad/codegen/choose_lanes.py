@@ -6,9 +6,10 @@ import math
 
 from ..dtype import dtypes
 from ..ir.nest import ranges_of, scan_ranges
-from ..ir.ops import LANEWISE, Ops
+from ..ir.ops import LANEWISE, OPS, Ops
 from ..ir.uop import UOp
 from ..target import Core, Target
+from .lanes import exchanged
 from .ranges import (
     IN_REGISTERS,
     index_nodes,
@@ -78,8 +79,8 @@ def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int], core: Core) ->
             step = stride(node.src[0].src[1], r) if is_access else 0
             share = 1 / widths[r] if step in (0, 1, -1) else core.gathered
             if step not in (0, 1, -1) and node.op is Ops.LOAD and _has_neighbours(node, r, widths):
-                share = core.exchanged
-            saved[r] += count * (1 - share)
+                share = exchanged(widths[r])
+            saved[r] += OPS[node.op].cost * count * (1 - share)
             if node.op is Ops.REDUCE and r in node.src[1:]:
                 ends = math.prod(float(typical(r.src[0])) for r in ranges_of(node))
                 saved[r] -= ends * core.combined

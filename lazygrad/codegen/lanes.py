@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import NamedTuple
 
 from ..dtype import DType, dtypes
@@ -51,6 +52,11 @@ def transposed(rows: list[UOp]) -> list[UOp]:
                 found[i + reach] = UOp(Ops.WHERE, a.dtype, (first, moved_a, b))
         rows, reach = found, 2 * reach
     return rows
+
+
+def exchanged(lanes: int) -> float:
+    """An element's part of the instructions that load a square by rows and exchange its columns."""
+    return (1 + math.log2(lanes)) / lanes
 
 
 def repeated(op: Ops, value: UOp, times: int) -> UOp:
@@ -289,6 +295,20 @@ class Access(NamedTuple):
         position = self.place.at_lane(number)
         conditions = () if valid is TRUE else (valid,)
         return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], position, *conditions))
+
+    def under_one_condition(self, lanes: int) -> list[UOp] | None:
+        """The INDEXes of all lanes, inside of the buffer even where they are not valid.
+
+        For lanes that share a condition and lie evenly apart: they are chosen and blanked together, not one
+        by one. None: where the buffer is too short for that, or nothing need be chosen.
+        """
+        step, size = self.place.step, getattr(self.node.src[0].dtype, "size", -1)
+        if step is None or self.valid.expression is TRUE or (lanes - 1) * abs(step) >= size:
+            return None
+        begin = index.const(max(0, -step) * (lanes - 1))
+        first = UOp(Ops.WHERE, dtypes.index, (self.valid.vector(), self.place.at_lane(0), begin))
+        places = [first + k * step if k else first for k in range(lanes)]
+        return [UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], place)) for place in places]
 
     def is_safe(self) -> bool:
         """Whether the place is inside of its buffer even where it is not valid."""

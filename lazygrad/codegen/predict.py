@@ -6,6 +6,7 @@ accumulators, and the places that are loaded and stored. `work.py` says how long
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -18,6 +19,8 @@ from ..target import Core, Launch, Target
 from .ranges import chosen_by_data
 from .work import GUESSED_WRONG, Loop, cycles, issued
 
+#: Loads and stores that move alike: their loop, their memory, and loop → elements by which it moves them.
+Alike = tuple[Loop, UOp, tuple[tuple[Loop, int], ...]]
 #: What a load, or a store that may, costs more for leaving lanes out.
 MASK = 1.5
 
@@ -38,6 +41,7 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
     local = {u.arg[0]: u for u in uops if u.op is Ops.SPECIAL}
     branches: list[Loop] = []
     by_data = chosen_by_data(uops)
+    places: dict[Alike, list[tuple[int, int]]] = {}
     for u in uops:
         if u.op is Ops.RANGE:
             begin, end = (
@@ -68,13 +72,12 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
                 now.store(count)
             place = u.src[0]
             if place.op is Ops.INDEX and isinstance(place.src[0].dtype, PtrDType):
-                strides = moves.of(place.src[1])
+                first, strides = moves.of(place.src[1])
                 if local:
                     now.issued += _uncoalesced(strides, local.get("lidx0"), value, target)
+                steps = tuple([(loop_of[r], step) for r, step in strides.items() if r in loop_of])
                 base = place.src[0].dtype.base.itemsize
-                steps = {loop_of[r]: step for r, step in strides.items() if r in loop_of}
-                whole = float(place.src[0].dtype.size * base)
-                now.touch(place.src[0], whole, base, float(value.dtype.itemsize), steps)
+                places.setdefault((now, place.src[0], steps), []).append((first * base, value.dtype.itemsize))
         elif u.op in LANEWISE or u.op in (Ops.VECTORIZE, Ops.GEP):
             if u in by_data and u.dtype.count == 1:
                 now.lost += GUESSED_WRONG * target.core.missed
@@ -83,7 +86,22 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
                 now.issued += count
             else:
                 now.compute(count, u.op in (Ops.MUL, Ops.MULACC, Ops.DOT))
+    for (loop, memory, steps), some in places.items():
+        _touch(loop, memory, dict(steps), some, target.memory.line)
     return loops
+
+
+def _touch(loop: Loop, memory: UOp, steps: dict[Loop, int], places: list[tuple[int, int]], line: int) -> None:
+    """What loads and stores that move alike take: for each the byte where it begins, and how many."""
+    dtype = memory.dtype
+    if not isinstance(dtype, PtrDType):
+        raise TypeError(f"a place in {memory.op}, which is no memory")
+    nbytes = sum([size for _, size in places])
+    lines = sorted({begin // line for begin, _ in places})
+    gaps = [b - a for a, b in itertools.pairwise(lines) if b - a > 1]
+    spread = math.gcd(*gaps) * line if len(gaps) == len(lines) - 1 else 0
+    item = dtype.base.itemsize
+    loop.touch(memory, float(dtype.size * item), item, float(nbytes), steps, len(gaps) + 1, spread)
 
 
 def _is_scalar(u: UOp) -> bool:
@@ -160,11 +178,11 @@ class _Moves:
         sources = tuple([values.get(s, 0) for s in u.src])
         return int(execute(u.op, u.dtype, sources, u.src[-1].dtype))
 
-    def of(self, index: UOp) -> dict[UOp, int]:
-        """Loop or thread → elements; what does not move it is left out."""
+    def of(self, index: UOp) -> tuple[int, dict[UOp, int]]:
+        """Where it begins; loop or thread → elements. What does not move it is left out."""
         still = self.values[None].get(index, 0)
         steps = {mover: self.values[mover].get(index, 0) - still for mover in self.movers}
-        return {mover: step for mover, step in steps.items() if step}
+        return still, {mover: step for mover, step in steps.items() if step}
 
 
 # *** grids

@@ -329,6 +329,11 @@ class _Expander:
         across = self.neighbours(node, lanes) if step != 0 else None
         if across is not None:
             return self.column(node, place, across)
+        together = access.under_one_condition(lanes) if valid.dtype.count == 1 else None
+        if together is not None:
+            zero = broadcast(UOp.const(scalar, 0), lanes)
+            loaded = gathered([UOp(Ops.LOAD, scalar, (place,)) for place in together])
+            return UOp(Ops.WHERE, zero.dtype, (broadcast(valid, lanes), loaded, zero))
         places = [access.at_lane(k) for k in range(lanes)]
         return gathered(
             [

@@ -13,7 +13,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from ..target import Target
+from ..target import Memory, Target
 
 #: Registers that hold no accumulators: what is loaded needs some.
 OTHERS = 3
@@ -88,18 +88,26 @@ class Loop:
         self.stores += count
 
     def touch(
-        self, memory: Hashable, whole: float, item: int, nbytes: float, steps: dict[Loop, int], count: int = 1
+        self,
+        memory: Hashable,
+        whole: float,
+        item: int,
+        nbytes: float,
+        steps: dict[Loop, int],
+        parts: int = 1,
+        spread: int = 0,
     ) -> None:
-        """Loads or stores, `count` of them, of so many bytes in memory of `whole` ones.
+        """Loads or stores of so many bytes in all, in memory of `whole` ones.
 
         item, steps   bytes of an element; loop → elements by which it moves their place
+        parts, spread   in how many lines apart they are; bytes from one of these to the next
         """
         for traffic in self.traffic:
-            if traffic.memory is memory and traffic.steps == steps:
-                traffic.nbytes += nbytes
-                traffic.count += count
+            if traffic.memory is memory and traffic.steps == steps:  # in the same lines, about
+                if nbytes > traffic.nbytes:
+                    traffic.nbytes, traffic.parts, traffic.spread = nbytes, parts, spread
                 return
-        self.traffic.append(Traffic(memory, whole, item, nbytes, steps, count))
+        self.traffic.append(Traffic(memory, whole, item, nbytes, steps, parts, spread))
 
 
 @dataclass(eq=False)
@@ -109,6 +117,8 @@ class Traffic:
     whole   bytes of the memory
     item    bytes of an element
     steps   loop → elements by which each of its turns moves them
+    parts   in how many lines apart the bytes are
+    spread  bytes from one of these to the next; 0: not known, or by different ones
     """
 
     memory: Hashable
@@ -116,7 +126,8 @@ class Traffic:
     item: int
     nbytes: float
     steps: dict[Loop, int]
-    count: int = 1
+    parts: int = 1
+    spread: int = 0
 
     def footprint(self, inside: Sequence[Loop], line: int) -> float:
         """Bytes of the lines of memory that it touches while these loops turn."""
@@ -126,18 +137,22 @@ class Traffic:
             if step and loop.turns > 1:
                 places *= loop.turns
                 nearest = min(nearest, abs(step) * self.item)
-        apart = self.nbytes / self.count
-        waste = 1.0
-        if apart < line:
-            waste = max(1.0, min(nearest, line) / self.nbytes) if self.nbytes < line else 1.0
+        part = self.nbytes / self.parts
+        waste = max(1.0, min(nearest, line) / part) if part < line else 1.0
         return min(self.nbytes * waste * places, max(self.whole, line))
 
-    def jumps(self, inside: Sequence[Loop], alike: int, lines: float) -> float:
-        """How often its place goes on to another line of the same set; not more often than to a line.
+    def jumps(self, inside: Sequence[Loop], memory: Memory, lines: float) -> float:
+        """How often its place goes on to another line of the same set: not more often than to a line.
 
-        These drive each other out, and come when they are asked for.
+        These drive each other out, and come when they are asked for. More parts than a set has lines do so in
+        each turn.
         """
+        alike, line = memory.alike, memory.line
         turning = [loop for loop in inside if loop.turns > 1]
+        if self.spread and self.spread % alike == 0 and self.parts > memory.sizes[0] / alike:
+            return self.parts * math.prod([loop.turns for loop in turning if self.steps.get(loop)])
+        while turning and 0 < abs(self.steps.get(turning[0], 0)) * self.item * turning[0].turns <= line:
+            del turning[0]  # it stays in a line
         step = self.steps.get(turning[0]) if turning else None
         if not step or step * self.item % alike:
             return 0.0
@@ -180,7 +195,7 @@ def _turn(loop: Loop, target: Target) -> float:
 
 def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
     """For each cache, innermost first, the cycles in which the lines come that it does not have."""
-    line, alike = target.memory.line, target.memory.alike
+    line = target.memory.line
     touched = [(traffic, loop.path()) for loop in loops for traffic in loop.traffic]
     if sum([traffic.footprint(path, line) for traffic, path in touched]) <= target.memory.sizes[0]:
         return []
@@ -201,7 +216,7 @@ def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
             # Of the next loop one turn fits: what a turn leaves in the cache serves the following one.
             inside, outside = path[: fitting + 1], path[fitting + 1 :]
             nbytes = traffic.footprint(inside, line)
-            jumps = traffic.jumps(inside, alike, nbytes / line)
+            jumps = traffic.jumps(inside, target.memory, nbytes / line)
             again = math.prod([around.turns for around in outside])
             waiting += again * (nbytes / rate + JUMP * target.memory.waits[0] * jumps)
         found.append(waiting)

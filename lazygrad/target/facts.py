@@ -44,7 +44,6 @@ class Core:
     scalar     one on scalar integers, as addresses are made of: most of it runs beside the rest
     turn       a loop's counting, comparing and jumping
     gathered   a lane's load from an address of its own with its place in the vector; its store likewise
-    exchanged  an element's part in loading a square by rows and exchanging its columns
     combined   combining the lanes of a vector
     masked     a store of some lanes only, where the target has no masks
 
@@ -63,7 +62,6 @@ class Core:
     scalar: float = 0.3
     turn: float = 1.5
     gathered: float = 3.0
-    exchanged: float = 0.5
     combined: float = 12.0
     missed: float = 16.0
     masked: float = 16.0

@@ -10,7 +10,6 @@ from ...dtype import PtrDType
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
-from ...target import Core
 from ..ranges import chosen_by_data, index_nodes, reduces_around, stride, typical
 from .loops import Axis, Loops
 
@@ -69,7 +68,9 @@ class Facts:
     divisions  the axes that some address is computed from by a division, other than a shift
     scans    how many steps running values take, and the axes that they run along
     in_turn  the axes along which some running value takes one step after the other
-    branches  how many choices by what is loaded are made, which are branches where no lanes are
+    branches  how many choices by what is loaded are made, by the axes along which they differ: branches where
+             no lanes are
+    bytes_along  the bytes of the largest element among the values that differ along an axis
     """
 
     loops: Loops
@@ -81,8 +82,8 @@ class Facts:
     divisions: set[frozenset[int]] = field(default_factory=set)
     scans: list[tuple[float, frozenset[int]]] = field(default_factory=list)
     in_turn: set[int] = field(default_factory=set)
-    branches: float = 0.0
-    element_bytes: int = 1
+    branches: dict[frozenset[int], float] = field(default_factory=dict)
+    bytes_along: dict[int, int] = field(default_factory=dict)
 
     @staticmethod
     def of(loops: Loops, filling: bool = False) -> Facts:
@@ -117,7 +118,8 @@ class Facts:
             axes = frozenset(number_of[r] for r in ranges_of(below) if r in number_of)
             facts.operations.append(Operation(node.op, info.cost, axes, bool(outside)))
             facts.code[axes] = facts.code.get(axes, 0) + info.cost
-            facts.element_bytes = max(facts.element_bytes, node.dtype.itemsize)
+            for number in axes:
+                facts.bytes_along[number] = max(facts.bytes_along.get(number, 1), node.dtype.itemsize)
             if is_access:
                 place = node.src[0].src[1]
                 moved = {r: stride(place, r) for r in ranges_of(node.src[0])}
@@ -128,12 +130,17 @@ class Facts:
             products += info.cost * (node.op in PRODUCTS)
             facts.computed[axes] = price + info.cost, products, sums + (node.op is Ops.REDUCE)
             if node in by_data:
-                facts.branches += count
+                facts.branches[axes] = facts.branches.get(axes, 0.0) + count
             if node.op is Ops.REDUCE:
                 closed = frozenset(number_of[r] for r in node.src[1:] if r in number_of)
                 ends = count / math.prod(float(typical(r.src[0])) for r in node.src[1:])
                 facts.sums.append((ends, closed))
         return facts
+
+    @property
+    def element_bytes(self) -> int:
+        """The bytes of the largest element that a loop computes."""
+        return max(self.bytes_along.values(), default=1)
 
     def size_of_code(self, copies: dict[int, int], lanes: Axis | None = None, width: int = 1) -> int:
         """Operations written out when so many places of these axes are computed at once.
@@ -154,13 +161,7 @@ class Facts:
                     total += math.prod([copies.get(number, 1) for number in access.strides])
         return total
 
-    def gathered(self, access: Access, lanes: Axis, core: Core) -> float:
-        """What an element costs whose neighbours in the lanes are elsewhere in memory."""
-        if access.node.op is Ops.LOAD and self._is_window(access, lanes):
-            return core.gathered / 2
-        return core.gathered
-
-    def _is_window(self, access: Access, lanes: Axis) -> bool:
+    def is_window(self, access: Access, lanes: Axis) -> bool:
         """Whether a short reduction reads all that lies between the lanes, as the windows of a pool do.
 
         It is loaded in vectors and shuffled. The positions of a max pool: 4.2 ms without lanes, 2.4 with.

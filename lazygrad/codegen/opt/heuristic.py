@@ -12,7 +12,7 @@ from ..ranges import in_order
 from ..work import cycles, issued
 from .actions import Opt
 from .contraction import packed_panels
-from .facts import WORTHWHILE, Facts
+from .facts import Facts
 from .inline import all_inline
 from .loops import Loops
 from .plans import Plan, plans
@@ -47,8 +47,8 @@ def _shortest(facts: Facts, target: Target, loops: Loops) -> Plan:
         work = plan.work()
         found.append((cycles(work, target), issued(work, target), plan))
     time = min(time for time, _, _ in found)
+    if time > cycles(plain.work(), target):
+        return plain
     found = [each for each in found if each[0] <= ALIKE * time]
     least = min(instructions for _, instructions, _ in found)
-    if least > WORTHWHILE * issued(plain.work(), target):
-        return plain
     return next(plan for _, instructions, plan in found if instructions <= ALIKE * least)

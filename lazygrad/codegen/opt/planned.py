@@ -12,71 +12,170 @@ from collections.abc import Iterable
 from ...ir.index import as_index
 from ...ir.ops import Ops
 from ...target import Target
-from ..ranges import typical
+from ..lanes import exchanged
+from ..ranges import largest_power_of_two, typical
 from ..work import GUESSED_WRONG, Loop
-from .facts import Facts
+from .facts import Access, Facts
 from .loops import Axis
 
+#: The places of axes, by their numbers, that are computed at once.
+AtOnce = dict[int, int]
 
-def planned(
-    facts: Facts, target: Target, at_once: dict[int, int], lanes: Axis | None, width: int
-) -> list[Loop]:
-    """The loops of a kernel that computes so many places of axes at once, `width` of `lanes` as a vector."""
-    core, axes = target.core, facts.loops.axes
-    nest = [*(axis for axis in axes if axis.output), *(axis for axis in axes if not axis.output)]
-    loops = [Loop()]
-    loop_of: dict[int, Loop] = {}
-    for axis in nest:
-        turns = math.ceil(typical(as_index(axis.size)) / at_once.get(axis.number, 1))
-        loop = loop_of[axis.number] = Loop(
-            turns, loops[-1], issued=core.turn if turns > 1 and not target.grid else 0.0
-        )
-        loops.append(loop)
-    depth = {axis.number: place for place, axis in enumerate(nest, 1)}
+
+def planned(facts: Facts, target: Target, at_once: AtOnce) -> list[Loop]:
+    """The loops of a kernel that computes so many places of axes at once."""
+    nest = _Nest(facts, target, at_once)
+    first, core = nest.loops[0], target.core
+    lanes, width = _lanes(facts, target, at_once)
     own = None if lanes is None else lanes.number
+    vectors = 1.0 if own is None else at_once[own] / width
 
-    def innermost(numbers: Iterable[int]) -> Loop:
-        return loops[max([depth[number] for number in numbers], default=0)]
-
-    def times(numbers: Iterable[int], vector: float) -> float:
+    def times(numbers: Iterable[int], together: float) -> float:
         """How often what depends on these axes is done; along the lanes, so often for all of them."""
         total = 1.0
         for number in numbers:
-            total *= vector if number == own else at_once.get(number, 1)
+            total *= together if number == own else at_once.get(number, 1)
         return total
 
-    vectors = 1.0 if own is None else max(1.0, at_once.get(own, 1) / width)
-    for axes_of, (price, products, sums) in facts.computed.items():
-        loop, count = innermost(axes_of), times(axes_of, vectors)
+    for axes, (price, products, sums) in facts.computed.items():
+        loop, count = nest.innermost(axes), times(axes, vectors)
         loop.compute((price - products) * count)
         loop.compute(products * count, True)
         if sums:
-            loop.accumulators += sums * count
+            totals = times([n for n in axes if n == own or facts.loops.axes[n].output], vectors)
+            if target.has_fma:  # a product and a sum in one, but where several terms are added to a total
+                loop.compute(min(products, sums) * (totals * (count > totals) - count))
+            loop.accumulators += sums * totals
             loop.waits = core.add
     for access in facts.accesses:
         moved = {number: step for number, step in access.strides.items() if step != 0}
-        loop, some = innermost(moved), 1 if own is None else at_once.get(own, 1)
-        together = 1.0
-        if lanes is not None and own in moved:
-            together = (
-                vectors if access.step(lanes) in (1, -1) else some * facts.gathered(access, lanes, core)
-            )
-        (loop.load if access.node.op is Ops.LOAD else loop.store)(times(moved, together))
-        elements = times(moved, some)
+        loop = nest.innermost(moved)
+        apart = lanes is not None and own in moved and access.step(lanes) not in (1, -1)
+        count = _places(moved, at_once, own)
+        if own is not None and own in moved:
+            count *= at_once[own] if apart else vectors
+        if apart and lanes is not None and access.node.op is Ops.LOAD and facts.is_window(access, lanes):
+            count /= 2
+        (loop.load if access.node.op is Ops.LOAD else loop.store)(count)
+        loop.issued += core.scalar * count  # where it is
+        if apart:
+            loop.compute(count)  # they are put into vectors, or taken out of them
         item = access.node.src[0].dtype.base.itemsize
-        strides = {loop_of[n]: (s or 0) * at_once.get(n, 1) for n, s in moved.items()}
-        loop.touch(access.node.src[0].src[0], access.nbytes, item, elements * item, strides)
-    if lanes is None:
-        loops[0].lost += facts.branches * GUESSED_WRONG * core.missed
-    else:
-        loops[0].compute(sum([ends * core.combined for ends, closed in facts.sums if own in closed]))
+        strides = {nest.of[n]: (step or 0) * at_once.get(n, 1) for n, step in moved.items()}
+        parts, spread = _parts(access, at_once, target.memory.line)
+        nbytes = math.prod([at_once.get(n, 1) for n in moved]) * item
+        loop.touch(access.node.src[0].src[0], access.nbytes, item, nbytes, strides, parts, spread)
+    for axes, count in facts.branches.items():
+        if own not in axes:
+            first.lost += count * GUESSED_WRONG * core.missed
+    if lanes is not None:
+        first.compute(sum([ends * core.combined for ends, closed in facts.sums if own in closed]))
     for steps, along in facts.scans:
         if own in facts.in_turn:
-            loops[0].lost = math.inf
+            first.lost = math.inf
         elif own is not None and own in along:
             # a shuffle and an operation for each doubling of the reach, and some more; totals wait
-            loops[0].compute(steps * (2 * math.log2(max(width, 2)) + 4) / width)
-            loops[0].lost += core.add * steps / (width * vectors)
+            first.compute(steps * (2 * math.log2(max(width, 2)) + 4) / width)
+            first.lost += core.add * steps / (width * vectors)
         else:
-            loops[0].lost += core.add * steps / (1 if own is None else width * vectors)
-    return loops
+            first.lost += core.add * steps / (1 if own is None else width * vectors)
+    return nest.loops
+
+
+def _places(steps: dict[int, int | None], at_once: AtOnce, own: int | None) -> float:
+    """How many places are looked at together, those along the lanes apart.
+
+    What moves by the same step along two axes meets the same places, as neighbouring windows do.
+    """
+    total, alike = 1.0, dict[int, int]()
+    for number, step in steps.items():
+        if number == own:
+            continue
+        if step is None:
+            total *= at_once.get(number, 1)
+        else:
+            alike[abs(step)] = alike.get(abs(step), 1) + at_once.get(number, 1) - 1
+    return total * math.prod(alike.values())
+
+
+def _parts(access: Access, at_once: AtOnce, line: int) -> tuple[int, int]:
+    """In how many lines apart the places are that an access looks at together, and the bytes between two."""
+    parts, spread = 1, 0
+    for number, step in access.strides.items():
+        apart = line if step is None else abs(step) * access.node.src[0].dtype.base.itemsize
+        if apart >= line and at_once.get(number, 1) > 1:
+            parts *= at_once[number]
+            spread = 0 if step is None else math.gcd(spread, apart)
+    return parts, spread
+
+
+class _Nest:
+    """A loop for each axis: those of outputs one in another, the earlier ones outside.
+
+    That of a reduction stands in those with which it shares a value that differs along both, beside others.
+    """
+
+    def __init__(self, facts: Facts, target: Target, at_once: AtOnce) -> None:
+        self.loops, self.of = [Loop()], dict[int, Loop]()
+        self.depth: dict[int, int] = {}
+        turn = 0.0 if target.grid else target.core.turn
+        outputs = [axis for axis in facts.loops.axes if axis.output]
+        for axis in (*outputs, *(axis for axis in facts.loops.axes if not axis.output)):
+            turns = math.ceil(typical(as_index(axis.size)) / at_once.get(axis.number, 1))
+            around = {n for axes in facts.code if axis.number in axes for n in axes}
+            if axis.output:
+                around |= {each.number for each in outputs}
+            around &= self.of.keys()
+            loop = Loop(turns, self.innermost(around), issued=turn if turns > 1 else 0.0)
+            self.depth[axis.number] = 1 + max([self.depth[n] for n in around], default=0)
+            self.of[axis.number] = loop
+            self.loops.append(loop)
+
+    def innermost(self, numbers: Iterable[int]) -> Loop:
+        """The innermost of the loops of these axes."""
+        number = max(numbers, key=self.depth.__getitem__, default=None)
+        return self.loops[0] if number is None else self.of[number]
+
+
+def _lanes(facts: Facts, target: Target, at_once: AtOnce) -> tuple[Axis | None, int]:
+    """The axis whose places will be lanes of vectors, and of how many, as `choose_lanes.py` will say."""
+    best: tuple[float, Axis | None, int] = (0.0, None, 1)
+    widest = target.vector_bytes or target.load_bytes
+    for number, some in at_once.items():
+        width = largest_power_of_two(some, widest // facts.bytes_along.get(number, 1))
+        if width > 1:
+            axis = facts.loops.axes[number]
+            saved = _saved(facts, target, at_once, axis, width)
+            if saved > best[0]:
+                best = saved, axis, width
+    return best[1:]
+
+
+def _saved(facts: Facts, target: Target, at_once: AtOnce, axis: Axis, width: int) -> float:
+    """How many instructions fewer run where the places of an axis are lanes of vectors."""
+    number, axes, combined = axis.number, facts.loops.axes, target.core.combined
+    saved = -sum([ends * combined for ends, closed in facts.sums if number in closed])
+    for access in facts.accesses:
+        if number in access.strides:
+            share = (
+                1 / width
+                if access.step(axis) in (0, 1, -1)
+                else _apart(access, number, width, target, at_once)
+            )
+            alike = math.prod([at_once.get(n, 1) for n in access.around if n not in access.strides])
+            saved += access.count / alike * (1 - share)
+    for along, (price, _, _) in facts.computed.items():
+        if number in along:
+            saved += price * math.prod([typical(as_index(axes[n].size)) for n in along]) * (1 - 1 / width)
+    return saved
+
+
+def _apart(access: Access, number: int, width: int, target: Target, at_once: AtOnce) -> float:
+    """What an element costs whose neighbours in the lanes are elsewhere in memory."""
+    if access.node.op is Ops.LOAD:
+        rows = [
+            n for n, some in at_once.items() if n != number and access.strides.get(n) == 1 and some >= width
+        ]
+        if rows:
+            return exchanged(width)
+    return target.core.gathered

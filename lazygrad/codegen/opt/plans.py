@@ -102,7 +102,7 @@ class Plan:
 
     def work(self) -> list[Loop]:
         """What the kernel does with this plan."""
-        return planned(self.facts, self.target, self.amounts, self.lanes, self.width)
+        return planned(self.facts, self.target, self.amounts)
 
     def opts(self) -> list[Opt]:
         """The list of Opts that it stands for."""
@@ -140,6 +140,7 @@ class Plan:
 
     def vectorize(self, axis: Axis) -> bool:
         """Give the axis a vector's worth of lanes; whether any were found."""
+        self.width = self.target.vector_bytes // self.facts.bytes_along.get(axis.number, 1)
         lanes = self.lanes_of(axis)
         if lanes < 2:
             return False

@@ -15,6 +15,7 @@ from ...ir.ops import ELEMENTWISE, LANEWISE, Ops
 from ...ir.uop import UOp
 from ...ir.walks import reached
 from ...target import Target
+from ..lanes import exchanged
 from ..work import Loop, cycles, issued
 from .actions import MAX_UPCAST, Opt, OptOps
 from .facts import MAX_COST, Access, Facts, size_of
@@ -272,8 +273,10 @@ class Tiling:
             last = self.inner[-1] if self.inner else None
             for access in roles.others:
                 along = (access.step(last) or 0) if last else 0
-                moved = {body: along, tiles: side * (access.step(roles.rows) or 0)}
-                body.touch(access, access.nbytes, item, side * item, moved, side)
+                step = access.step(roles.rows) or 0
+                moved, apart = {body: along, tiles: side * step}, abs(step) * item
+                parts = side if apart >= self.target.memory.line else 1
+                body.touch(access, access.nbytes, item, side * item, moved, parts, apart)
 
         served = tile.block or self._served(columns == 1)
         copies = [self._copy(access, roles.lanes, top, steps * elements / served) for access in roles.copied]
@@ -309,7 +312,7 @@ class Tiling:
             return copy
         along = any(access.step(each) == 1 and (size_of(each) or 1) % SQUARE == 0 for each in self.inner)
         copy = Loop(count, top, waits=self.target.memory.waits[0] / (2 * SQUARE if along else 2))
-        copy.store(core.exchanged if along else core.gathered)
+        copy.store(exchanged(SQUARE) if along else core.gathered)
         return copy
 
     def stores(self, tile: Tile) -> list[Loop]:

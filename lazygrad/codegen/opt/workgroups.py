@@ -84,7 +84,7 @@ class _Plan:
 
         def time(axis: Axis | None) -> float:
             at_once = {axis.number: width} if axis is not None else {}
-            return issued(planned(self.facts, self.target, at_once, axis, width), self.target)
+            return issued(planned(self.facts, self.target, at_once), self.target)
 
         best = min(self.parallel(), key=time, default=None)
         if best is None or width < 2 or time(best) > WORTHWHILE * time(None):

@@ -342,8 +342,13 @@ class Plan:
                 break
 
     def keep(self, lanes: Axis) -> None:
-        """Leave the rows that are kept along the lanes as they are."""
+        """Leave the rows that are kept along the lanes as they are, where these fill a vector.
+
+        Softmax of (64, 10) in pairs of lanes: 14.6 us with the exponentials kept, 6.0 without.
+        """
         size = size_of(lanes)
+        if self.width * self.facts.bytes_along.get(lanes.number, 1) < self.target.vector_bytes:
+            return
         if size is None or size <= self.amounts.get(lanes.number, 1):
             return  # it is written out: nothing is computed twice
         axis = self.loops.axes[lanes.number]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...dtype import PtrDType
+from ...ir.index import as_index
 from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
@@ -136,6 +138,30 @@ class Facts:
                 ends = count / math.prod(float(typical(r.src[0])) for r in node.src[1:])
                 facts.sums.append((ends, closed))
         return facts
+
+    @functools.cached_property
+    def sizes(self) -> list[int]:
+        """How long each axis is; of one of symbolic size, about."""
+        return [typical(as_index(axis.size)) for axis in self.loops.axes]
+
+    @functools.cached_property
+    def nest(self) -> list[tuple[int, int | None]]:
+        """The axes from outside to inside, each with the one in whose loop its own stands.
+
+        Those of outputs stand one in another. That of a reduction stands in those with which it shares a
+        value that differs along both, and beside others.
+        """
+        depth: dict[int, int] = {}
+        found: list[tuple[int, int | None]] = []
+        outputs = [axis.number for axis in self.loops.axes if axis.output]
+        for number in (*outputs, *(axis.number for axis in self.loops.axes if not axis.output)):
+            around = {n for axes in self.code if number in axes for n in axes}.union(
+                outputs if number in outputs else ()
+            )
+            outer = max(around & depth.keys(), key=depth.__getitem__, default=None)
+            depth[number] = 0 if outer is None else depth[outer] + 1
+            found.append((number, outer))
+        return found
 
     @property
     def element_bytes(self) -> int:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from ...ir.index import as_index
 from ...ir.ops import Ops
 from ...target import Target
 from ..lanes import exchanged
-from ..ranges import largest_power_of_two, typical
+from ..ranges import largest_power_of_two
 from ..work import GUESSED_WRONG, Loop
 from .facts import Access, Facts
 from .loops import Axis
@@ -110,31 +109,22 @@ def _parts(access: Access, at_once: AtOnce, line: int) -> tuple[int, int]:
 
 
 class _Nest:
-    """A loop for each axis: those of outputs one in another, the earlier ones outside.
-
-    That of a reduction stands in those with which it shares a value that differs along both, beside others.
-    """
+    """A loop for each axis, in the one around it."""
 
     def __init__(self, facts: Facts, target: Target, at_once: AtOnce) -> None:
         self.loops, self.of = [Loop()], dict[int, Loop]()
-        self.depth: dict[int, int] = {}
+        self.order: dict[int, int] = {}  # an inner loop comes after those around it
         turn = 0.0 if target.grid else target.core.turn
-        outputs = [axis for axis in facts.loops.axes if axis.output]
-        for axis in (*outputs, *(axis for axis in facts.loops.axes if not axis.output)):
-            turns = math.ceil(typical(as_index(axis.size)) / at_once.get(axis.number, 1))
-            around = {n for axes in facts.code if axis.number in axes for n in axes}
-            if axis.output:
-                around |= {each.number for each in outputs}
-            around &= self.of.keys()
-            loop = Loop(turns, self.innermost(around), issued=turn if turns > 1 else 0.0)
-            self.depth[axis.number] = 1 + max([self.depth[n] for n in around], default=0)
-            self.of[axis.number] = loop
-            self.loops.append(loop)
+        for number, outer in facts.nest:
+            turns = math.ceil(facts.sizes[number] / at_once.get(number, 1))
+            around = self.loops[0] if outer is None else self.of[outer]
+            self.of[number] = Loop(turns, around, issued=turn if turns > 1 else 0.0)
+            self.order[number] = len(self.loops)
+            self.loops.append(self.of[number])
 
     def innermost(self, numbers: Iterable[int]) -> Loop:
-        """The innermost of the loops of these axes."""
-        number = max(numbers, key=self.depth.__getitem__, default=None)
-        return self.loops[0] if number is None else self.of[number]
+        """The innermost of the loops of these axes, of which each stands in another."""
+        return self.loops[max([self.order[number] for number in numbers], default=0)]
 
 
 def _lanes(facts: Facts, target: Target, at_once: AtOnce) -> tuple[Axis | None, int]:
@@ -153,7 +143,7 @@ def _lanes(facts: Facts, target: Target, at_once: AtOnce) -> tuple[Axis | None, 
 
 def _saved(facts: Facts, target: Target, at_once: AtOnce, axis: Axis, width: int) -> float:
     """How many instructions fewer run where the places of an axis are lanes of vectors."""
-    number, axes, combined = axis.number, facts.loops.axes, target.core.combined
+    number, combined = axis.number, target.core.combined
     saved = -sum([ends * combined for ends, closed in facts.sums if number in closed])
     for access in facts.accesses:
         if number in access.strides:
@@ -166,7 +156,7 @@ def _saved(facts: Facts, target: Target, at_once: AtOnce, axis: Axis, width: int
             saved += access.count / alike * (1 - share)
     for along, (price, _, _) in facts.computed.items():
         if number in along:
-            saved += price * math.prod([typical(as_index(axes[n].size)) for n in along]) * (1 - 1 / width)
+            saved += price * math.prod([facts.sizes[n] for n in along]) * (1 - 1 / width)
     return saved
 
 

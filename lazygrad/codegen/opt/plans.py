@@ -92,6 +92,8 @@ class Plan:
         self.blocks: dict[int, int] = {}
         #: the axis along which the kernel's rows are kept
         self.kept: Axis | None = None
+        #: the facts with the rows along an axis kept, if there are such rows; for all plans of the kernel
+        self.keeping: dict[int, Facts | None] = {}
         self.width = target.vector_bytes // facts.element_bytes
 
     def written_out(self) -> Plan:
@@ -351,13 +353,15 @@ class Plan:
             return
         if size is None or size <= self.amounts.get(lanes.number, 1):
             return  # it is written out: nothing is computed twice
-        axis = self.loops.axes[lanes.number]
-        if rows_along(self.loops, axis):
-            self.kept = axis
-            loops = self.loops
-            for other in loops.axes:
+        if lanes.number not in self.keeping:
+            axis, loops = self.loops.axes[lanes.number], self.loops
+            kept = rows_along(loops, axis)
+            for other in loops.axes if kept else ():
                 loops = loops if other is axis else without_rows(loops, other)
-            self.facts = Facts.of(loops, filling=True)
+            self.keeping[lanes.number] = Facts.of(loops, filling=True) if kept else None
+        facts = self.keeping[lanes.number]
+        if facts is not None:
+            self.kept, self.facts = self.loops.axes[lanes.number], facts
 
     def next_side(self, lanes: Axis, served: set[UOp], sides: Sequence[int]) -> tuple[Axis | None, int]:
         """The output axis along which most loads that are not served yet are the same, and how much of it."""

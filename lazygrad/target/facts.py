@@ -48,7 +48,6 @@ class Core:
     masked     a store of some lanes only, where the target has no masks
 
     missed     cycles that are lost where a branch was guessed wrong
-    operations   simple ones on elements that it does in a microsecond, as kernels are: not at its best
     """
 
     issued: float = 4.0
@@ -65,7 +64,6 @@ class Core:
     combined: float = 12.0
     missed: float = 16.0
     masked: float = 16.0
-    operations: float = 120_000.0
 
     @property
     def chains(self) -> int:
@@ -84,7 +82,6 @@ class Memory:
                what `python -m bench predict` measures)
     waits      cycles until a line is there that shares a set with others, from the second cache and from
                beyond it
-    stream     bytes a microsecond that a long walk through memory brings
     hit, trip  in operations on elements: reading one that is in a cache; writing one to memory and reading it
                again (8 bytes at some 20 GB/s, beside 32 to 64 operations a nanosecond)
     """
@@ -94,7 +91,6 @@ class Memory:
     alike: int = 4096
     rates: tuple[float, float, float] = (32.0, 24.0, 7.0)
     waits: tuple[float, float] = (12.0, 40.0)
-    stream: float = 25_000.0
     hit: int = 4
     trip: int = 24
 

@@ -82,7 +82,7 @@ def opts_of(item: ScheduleItem) -> list:
     """What the heuristic chooses for a kernel."""
     device = Device["CPU"]
     loops = dict(stages(item.ast, device.renderer, ()))["lower"]
-    return heuristic.choose(loops, device.target)
+    return heuristic.choose(loops, device.target).opts
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -43,8 +43,8 @@ LEAST_WORK = 1 << 17
 NEW = 1 << 20
 
 
-def packed_panels(facts: Facts, target: Target) -> list[Opt]:
-    """The Opts for a contraction that is worth packing; [] for anything else."""
+def packed_panels(facts: Facts, target: Target) -> tuple[list[Opt], float]:
+    """The Opts for a contraction that is worth packing, and the cycles it takes; [] for anything else."""
     best, least = list[Opt](), (math.inf, False)
     for before, tiling in _tilings(facts, target):
         time, tile = tiling.best()
@@ -52,7 +52,7 @@ def packed_panels(facts: Facts, target: Target) -> list[Opt]:
         far = 1 not in steps  # no row is beside the one before
         if tile is not None and (time, far) < least:
             best, least = before + tiling.opts(tile), (time, far)
-    return best
+    return best, least[0]
 
 
 def candidates(facts: Facts, target: Target) -> list[list[Opt]]:

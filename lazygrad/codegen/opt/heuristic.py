@@ -5,6 +5,9 @@ The candidates are the tiles of a contraction (`contraction.py`), or else the pl
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 from ...ir.uop import UOp
 from ...target import Target
 from ..checks import without_checks
@@ -15,6 +18,7 @@ from .contraction import packed_panels
 from .facts import Facts
 from .inline import all_inline
 from .loops import Loops
+from .planned import planned
 from .plans import Plan, plans
 
 #: Of plans that take the same but for so much, that of the fewest instructions is chosen; of those that issue
@@ -22,33 +26,44 @@ from .plans import Plan, plans
 ALIKE = 1.05
 
 
-def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
+class Choice(NamedTuple):
+    """What was chosen, and how many cycles of one core it is predicted to take."""
+
+    opts: list[Opt]
+    cycles: float
+
+
+def choose(kernel: UOp | Loops, target: Target) -> Choice:
     """The Opts for a kernel (form 3) on a target."""
     loops = Loops.of(kernel) if isinstance(kernel, UOp) else kernel
     unchecked = without_checks(loops.sink)
     if unchecked is not loops.sink:
         others = Loops.of(unchecked)
         loops = others if others.axes == loops.axes else loops
-    if not loops.axes or target.vector_bytes == 0 or in_order(loops.sink):
-        return []
+    if not loops.axes:
+        return Choice([], 0.0)
     plain, inline = all_inline(loops)
     facts = Facts.of(plain)
-    panels = packed_panels(facts, target)
-    return [*inline, *panels] if panels else _shortest(facts, target, loops).opts()
+    if target.vector_bytes == 0 or in_order(loops.sink):
+        return Choice([], cycles(planned(facts, target, {}), target))
+    panels, time = packed_panels(facts, target)
+    if panels:
+        return Choice([*inline, *panels], time)
+    plan, time = _shortest(facts, target, loops)
+    return Choice(plan.opts(), time)
 
 
-def _shortest(facts: Facts, target: Target, loops: Loops) -> Plan:
-    """The plan that takes least; one without lanes where these save few instructions."""
-    plain, *others = plans(facts, target, loops)
-    if not others:
-        return plain
+def _shortest(facts: Facts, target: Target, loops: Loops) -> tuple[Plan, float]:
+    """The plan that takes least, and how long that is."""
+    first, *others = plans(facts, target, loops)
+    without = cycles(first.work(), target)
     found = []
     for plan in others:
         work = plan.work()
         found.append((cycles(work, target), issued(work, target), plan))
-    time = min(time for time, _, _ in found)
-    if time > cycles(plain.work(), target):
-        return plain
+    time = min([time for time, _, _ in found], default=math.inf)
+    if time > without:
+        return first, without
     found = [each for each in found if each[0] <= ALIKE * time]
     least = min(instructions for _, instructions, _ in found)
-    return next(plan for _, instructions, plan in found if instructions <= ALIKE * least)
+    return next((plan, time) for time, instructions, plan in found if instructions <= ALIKE * least)

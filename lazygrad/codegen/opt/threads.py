@@ -1,4 +1,4 @@
-"""Which kernels are cut into pieces for the cores of a CPU, and into how many: by their work alone.
+"""Which kernels are cut into pieces for the cores of a CPU, and into how many: by what they take on one core.
 
 How many cores there are, if there are several, has no say in it, so that a kernel is the same code for every
 THREADS.
@@ -10,7 +10,7 @@ import math
 
 from ...ir.index import bounds
 from ...ir.nest import closed_ranges, output_ranges, ranges_of
-from ...ir.ops import OPS, Kind, Ops
+from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
 from . import workgroups
@@ -19,9 +19,9 @@ from .heuristic import choose as choose_order
 from .inline import all_inline
 from .loops import Axis, Loops
 
-#: A piece is worth so many microseconds of one core.
-PIECE = 10
-#: A kernel of fewer pieces stays whole: waking a worker that sleeps takes 10 µs.
+#: A piece takes at least so many times what it costs to wake other cores and wait for them.
+PIECE = 2
+#: A kernel of fewer pieces stays whole.
 FEWEST = 4
 #: What all pieces copy alike may take this share of the time; an element is worth so many products.
 COPIES, COPIED = 1 / 8, 96
@@ -33,9 +33,9 @@ def choose(kernel: UOp | Loops, target: Target) -> list[Opt]:
     if target.grid:
         plain, inline = all_inline(loops)
         return [*inline, *workgroups.choose(plain, target)]
-    opts = choose_order(loops, target)
-    pieces = 1 if target.threads < 2 else pieces_of(loops.sink, target)
-    if pieces < FEWEST:
+    opts, cycles = choose_order(loops, target)
+    pieces = min(int(cycles / (PIECE * target.launch.fork)), MAX_PIECES)
+    if target.threads < 2 or pieces < FEWEST:
         return opts
     for each in opts:
         loops = apply_opt(loops, each, target)
@@ -65,27 +65,6 @@ def _pieces_for_copies(loops: Loops, axis: Axis) -> int:
         return MAX_PIECES
     work = sum(_turns(ranges_of(node) | set(node.src[1:])) for node in nodes if node.op is Ops.REDUCE)
     return max(FEWEST, int(COPIES * work / (copied * COPIED)))
-
-
-def pieces_of(sink: UOp, target: Target) -> int:
-    """Into how many pieces the work of a kernel (form 3) divides."""
-    operations, accessed = 0.0, dict[UOp, float]()
-    for node in sink.toposort():
-        if node.op is Ops.INDEX:
-            turns = _turns(ranges_of(node.src[1]))
-            accessed[node.src[0]] = accessed.get(node.src[0], 0.0) + turns
-        elif node.op is Ops.REDUCE:
-            operations += _turns(ranges_of(node) | set(node.src[1:]))
-        elif (
-            OPS[node.op].kind is Kind.ELEMENTWISE and node.dtype.itemsize and node.src[-1].dtype.priority >= 0
-        ):
-            operations += OPS[node.op].cost * _turns(ranges_of(node))
-    moved = sum(
-        min(count, buffer.dtype.size) * buffer.dtype.base.itemsize  # type: ignore[attr-defined]
-        for buffer, count in accessed.items()
-    )
-    pieces = max(operations / (PIECE * target.core.operations), moved / (PIECE * target.memory.stream))
-    return min(int(pieces), MAX_PIECES)
 
 
 def _turns(ranges: set[UOp] | frozenset[UOp]) -> float:

@@ -72,6 +72,14 @@ def bordered(rows, columns):
     return sink(store(0, load(1, plain(rows, columns).pad(((1, 1), (2, 1))), size=rows * columns)))
 
 
+def turned_with_a_border(rows, columns, backwards=False):
+    """With columns of zeros around it, transposed, and computed with: lanes along rows share a condition."""
+    turned = plain(rows, columns).pad(((0, 0), (1, 2))).permute((1, 0))
+    turned = turned.flip((1,)) if backwards else turned
+    x, y = load(1, turned, size=rows * columns), load(2, plain(columns + 3, rows))
+    return sink(store(0, x * y + y * y))
+
+
 def counted(n):
     """Its index, and a choice by index."""
     number = UOp(Ops.IOTA, dtypes.int, (view(plain(n)),))
@@ -140,6 +148,8 @@ CASES = {
         [padto(0, 8), padto(1, 8), upcast(1, 8), upcast(0, 8)],
     ),
     "with a border": (bordered(6, 13), [upcast(1, 8)]),
+    "transposed with a border": (turned_with_a_border(16, 5), [upcast(1, 8)]),
+    "transposed with a border, reversed": (turned_with_a_border(16, 5, True), [upcast(1, 8), upcast(0, 2)]),
     "counted": (counted(32), [upcast(0, 16)]),
     "gathered": (chosen(4, 16), [upcast(1, 8)]),
     "gathered, a row per lane": (chosen(4, 16), [upcast(0, 4)]),
@@ -194,6 +204,15 @@ def test_a_square_is_transposed_between_registers():
     exchanges = [node for node in made.toposort() if node.op is Ops.WHERE]
     assert [node.dtype.count for node in loads] == [16] * 16
     assert len(exchanges) == 16 * 4
+
+
+def test_lanes_that_share_a_condition_are_left_out_together():
+    made = vectorize(apply_opts(lower(turned_with_a_border(16, 5)), [upcast(1, 8)], CPU), CPU)
+    loads = [node for node in made.toposort() if node.op is Ops.LOAD]
+    choices = [node.dtype for node in made.toposort() if node.op is Ops.WHERE]
+    assert sorted(node.dtype.count for node in loads) == [1] * 8 + [8]
+    assert all(len(node.src[0].src) == 2 for node in loads)
+    assert sorted(dtype.count for dtype in choices) == [1, 8]  # where they begin, and what they are
 
 
 def test_only_the_tail_is_masked():

@@ -68,6 +68,27 @@ def test_lines_that_share_a_set_are_waited_for():
     assert alike > 2 * apart
 
 
+def gathered(spread, parts=16):
+    """A loop that loads one element of each of so many lines, and the next of each in its next turn."""
+    outer = Loop(64)
+    loop = Loop(16, outer)
+    loop.load(parts)
+    loop.touch("memory", 1 << 20, 4, 4.0 * parts, {loop: 1, outer: 1 << 12}, parts, spread)
+    return [outer, loop]
+
+
+def test_each_part_of_a_gathered_vector_is_in_a_line_of_its_own():
+    (traffic,) = gathered(1000)[1].traffic
+    loop, _ = traffic.steps
+    assert traffic.footprint([], 64) == 16 * 64
+    assert traffic.footprint([loop], 64) == 16 * 64  # the next elements are in the same lines
+
+
+def test_more_lines_than_a_set_has_are_waited_for_in_each_turn():
+    assert cycles(gathered(4096), TARGET) > 3 * cycles(gathered(4096 + 64), TARGET)
+    assert cycles(gathered(4096, 8), TARGET) < 1.5 * cycles(gathered(4096 + 64, 8), TARGET)
+
+
 def test_computing_and_fetching_go_on_together():
     loops = walked(1 << 22)
     most = max(issued(loops, TARGET), *fetched(loops, TARGET))

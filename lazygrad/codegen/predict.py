@@ -141,6 +141,8 @@ def _price(u: UOp, target: Target) -> float:
         return float(len(u.src))
     if u.op is Ops.GEP:
         return 1.0
+    if u.op is Ops.BITCAST:
+        return 0.0
     if _is_scalar(u):
         return target.core.scalar * OPS[u.op].cost
     return OPS[u.op].cost * _instructions(u, target)

@@ -20,9 +20,11 @@ OTHERS = 3
 #: Computing and fetching go on together, but for this share of what takes less, where lines come from beyond
 #: the first, the second, the third cache. Measured with tiles of a matmul of 512, and with the kernels of
 #: `python -m bench predict`.
-ALONE = (0.1, 0.3, 0.3)
+ALONE = (0.1, 0.2, 0.3)
 #: The share of the last of three caches that a kernel finds for itself: other cores and programs use it too.
 SHARED = 0.5
+#: Of what is so many times as large as that, nothing is left when its turn comes again; of less, a part is.
+GONE = 3.0
 #: The share of a wait for lines that share a set which is left: several are under way.
 JUMP = 0.5
 #: The share of the branches on data that are guessed wrong.
@@ -208,7 +210,8 @@ def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
         own = size * SHARED if level == 2 else size
         if inner[loops[0]] <= own:
             break  # all of it is still there from the run before
-        waiting = 0.0
+        waiting: dict[tuple[int, Loop], float] = {}
+        longest = 0.0
         for traffic, path in touched:
             fitting = 0
             while fitting < len(path) and inner[path[fitting]] <= own:
@@ -218,6 +221,11 @@ def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
             nbytes = traffic.footprint(inside, line)
             jumps = traffic.jumps(inside, target.memory, nbytes / line)
             again = math.prod([around.turns for around in outside])
-            waiting += again * (nbytes / rate + JUMP * target.memory.waits[0] * jumps)
-        found.append(waiting)
+            if level == 2:
+                nbytes *= min(1.0, (inner[loops[0]] / own - 1) / (GONE - 1))
+                longest = max(longest, again * nbytes / traffic.parts / target.memory.stream)
+            time = again * (nbytes / rate + JUMP * target.memory.waits[0] * jumps)
+            key = id(traffic.memory), inside[-1]  # what another loop in there has read is still there
+            waiting[key] = max(time, waiting.get(key, 0.0))
+        found.append(max(longest, sum(waiting.values())))
     return found

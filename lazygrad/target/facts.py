@@ -80,6 +80,7 @@ class Memory:
     alike      addresses so many bytes apart share a set of the first cache
     rates      bytes a cycle that come from beyond the first, the second, the third cache (on Zen 3, beside
                what `python -m bench predict` measures)
+    stream     bytes a cycle that one walk through memory brings at most
     waits      cycles until a line is there that shares a set with others, from the second cache and from
                beyond it
     hit, trip  in operations on elements: reading one that is in a cache; writing one to memory and reading it
@@ -89,7 +90,8 @@ class Memory:
     caches: tuple[int, ...] = ()
     line: int = 64
     alike: int = 4096
-    rates: tuple[float, float, float] = (32.0, 24.0, 7.0)
+    rates: tuple[float, float, float] = (40.0, 24.0, 9.0)
+    stream: float = 7.0
     waits: tuple[float, float] = (12.0, 40.0)
     hit: int = 4
     trip: int = 24

@@ -112,7 +112,7 @@ PROCESSORS = {
     "znver2": _x86("x86-64-v3", Core(add=3, multiply=3, multiply_add=5), 32 * _K, 512 * _K, 16 * _M),
     "znver3": _x86("x86-64-v3", Core(add=3, multiply=3), 32 * _K, 512 * _K, 32 * _M),
     "znver4": _x86("x86-64-v4", Core(products=1, loads=1, add=3, multiply=3), 32 * _K, 1 * _M, 32 * _M),
-    "znver5": _x86("x86-64-v4", _PLAIN, 48 * _K, 1 * _M, 32 * _M, memory=Memory(rates=(64, 24, 7))),
+    "znver5": _x86("x86-64-v4", _PLAIN, 48 * _K, 1 * _M, 32 * _M, memory=Memory(rates=(64, 24, 9))),
     # intel
     "skylake": _x86("x86-64-v3", _PLAIN, 32 * _K, 256 * _K),
     "skylake-avx512": _x86("x86-64-v4", _PLAIN, 32 * _K, 1 * _M),

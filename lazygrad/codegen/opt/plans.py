@@ -342,6 +342,14 @@ class Plan:
             yield from plan.wider(lanes, [count // sums for count in SUMS if count >= sums] or (1,))
             if sums == 1:
                 break
+        else:
+            return
+        outputs = [axis for axis in self.facts.loops.axes if axis.output]
+        for side in (4, 2) if outputs else ():  # several walks through memory bring more than one
+            if divides(side, outputs[-1].size) and self.fits(outputs[-1], side):
+                plan = copy_of(self)
+                plan.take(outputs[-1], side)
+                yield from plan.wider(lanes, (2, 1))
 
     def keep(self, lanes: Axis) -> None:
         """Leave the rows that are kept along the lanes as they are, where these fill a vector.

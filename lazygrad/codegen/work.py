@@ -158,7 +158,7 @@ class Traffic:
         step = self.steps.get(turning[0]) if turning else None
         if not step or step * self.item % alike:
             return 0.0
-        return min(lines, math.prod([loop.turns for loop in turning if self.steps.get(loop)]))
+        return min(lines, self.parts * math.prod([loop.turns for loop in turning if self.steps.get(loop)]))
 
 
 def cycles(loops: Sequence[Loop], target: Target) -> float:

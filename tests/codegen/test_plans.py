@@ -64,7 +64,7 @@ def test_the_plan_that_is_chosen_is_the_best_by_the_program_as_well(name, proces
     on = renderer(processor)
     found = predicted(KERNELS[name], on)
     chosen = found[str(heuristic.choose(lower(KERNELS[name]), on.target).opts)]
-    assert chosen[1] <= 1.15 * min(program for _, program in found.values())
+    assert chosen[1] <= 1.25 * min(program for _, program in found.values())
 
 
 def test_what_is_planned_takes_about_what_its_program_takes():

@@ -12,6 +12,7 @@ from ..target import Core, Target
 from .lanes import exchanged
 from .ranges import (
     IN_REGISTERS,
+    chosen_by_data,
     index_nodes,
     largest_power_of_two,
     make_range,
@@ -20,6 +21,7 @@ from .ranges import (
     substitute_ranges,
     typical,
 )
+from .work import GUESSED_WRONG
 
 
 def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
@@ -56,7 +58,7 @@ def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
 def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int], core: Core) -> dict[UOp, float]:
     """How many instructions fewer run, roughly, if the lanes of vectors walk a range of registers."""
     addresses = index_nodes(nodes)
-    around = reduces_around(nodes)
+    around, by_data = reduces_around(nodes), chosen_by_data(nodes)
     saved = dict.fromkeys(widths, 0.0)
     for node in nodes:
         is_access = node.op in (Ops.LOAD, Ops.STORE)
@@ -81,6 +83,8 @@ def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int], core: Core) ->
             if step not in (0, 1, -1) and node.op is Ops.LOAD and _has_neighbours(node, r, widths):
                 share = exchanged(widths[r])
             saved[r] += OPS[node.op].cost * count * (1 - share)
+            if node in by_data:  # a branch, where there are no lanes
+                saved[r] += GUESSED_WRONG * core.missed * core.arithmetic * count
             if node.op is Ops.REDUCE and r in node.src[1:]:
                 ends = math.prod(float(typical(r.src[0])) for r in ranges_of(node))
                 saved[r] -= ends * core.combined

@@ -154,6 +154,8 @@ def _saved(facts: Facts, target: Target, at_once: AtOnce, axis: Axis, width: int
             )
             alike = math.prod([at_once.get(n, 1) for n in access.around if n not in access.strides])
             saved += access.count / alike * (1 - share)
+    branch = GUESSED_WRONG * target.core.missed * target.core.arithmetic
+    saved += branch * sum([count for along, count in facts.branches.items() if number in along])
     for along, (price, _, _) in facts.computed.items():
         if number in along:
             saved += price * math.prod([facts.sizes[n] for n in along]) * (1 - 1 / width)

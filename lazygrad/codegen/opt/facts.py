@@ -199,6 +199,10 @@ class Facts:
             if isinstance(axis.size, int)
         )
 
+    def is_contiguous(self, axis: Axis) -> bool:
+        """Whether neighbours along an axis are neighbours in memory, or the same, in every access."""
+        return all(access.step(axis) in (0, 1, -1) for access in self.accesses)
+
     def is_near(self, axis: Axis, line: int) -> bool:
         """Whether neighbours along an axis share lines of memory, of so many bytes, in some access.
 

@@ -68,6 +68,8 @@ def plans(facts: Facts, target: Target, loops: Loops) -> Iterator[Plan]:
         return
     yield copy_of(plan).written_out()
     for axis in reversed(facts.loops.axes):
+        if any(axis.number in along for _, along in facts.scans) and not facts.is_contiguous(axis):
+            continue  # running values of what lies apart: added one by one they are as near, and as fast
         beside = copy_of(plan)
         if beside.vectorize(axis):
             found = beside.columns(axis) if axis.output and axis.reduce is None else beside.rows(axis)

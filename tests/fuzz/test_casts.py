@@ -331,6 +331,9 @@ def chain(draw: Any) -> tuple[str, list[Any], list[Step], str, bool]:
     source = draw(st.sampled_from(EVERY))
     values = draw(st.lists(numbers(source), min_size=1, max_size=6))
     steps = draw(st.lists(step(), min_size=1, max_size=3))
+    for one, then in itertools.pairwise(steps):
+        if one.op == "mul" and then.op in ("add", "sub"):  # they would be one operation, and round once
+            one.contiguous = True
     return (
         source,
         values,

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 
 from lazygrad import Context, Tensor
-from tests.fuzz.gradient_programs import LARGEST, Program, Refused, apply, leaf_values, programs
+from tests.fuzz.gradient_programs import LARGEST, Program, Refused, Step, apply, leaf_values, programs
 from tests.fuzz.harness import fuzzed, number_of
 from tests.helpers import needs, require
 from tests.tensor.graph_oracle import evaluate
@@ -108,7 +108,7 @@ def here(program: Program, counted: list[int], wanted: Answer, compiled: bool) -
         arrays = computed(
             asked, (lambda t: t.numpy()) if compiled else (lambda t: np.asarray(evaluate(t.uop)))
         )
-    except NotImplementedError:  # the oracle does not know memory of which a part was written to
+    except NotImplementedError:  # memory of which a part was written to, or kernels that are planned already
         arrays = computed(asked, lambda t: t.numpy())
     return Answer(arrays[0], [v.requires_grad for v in values], *arrays[1:])
 
@@ -167,3 +167,17 @@ def play(program: Program) -> None:
 @given(programs())
 def test_gradients(program: Program) -> None:
     play(program)
+
+
+def steps(*named: tuple[str, tuple[int, int, int]]) -> tuple[Step, ...]:
+    return tuple(Step(name, operands, (0, 0)) for name, operands in named)
+
+
+@needs("torch")
+@pytest.mark.parametrize("between", [("outer", (0, 0, 0)), ("scatter", (0, 0, 0))])
+def test_what_a_step_on_the_host_has_planned(between: tuple[str, tuple[int, int, int]]) -> None:
+    """An inverse needs its matrix now: a write, and what others still want, are planned then."""
+    negated = ("neg", (0, 0, 0))
+    written = ("assign slice", (0, 0, 0))
+    named = [negated] * 5 + [written, between, ("neg", (1, 0, 0)), ("inverse", (0, 0, 0))]
+    play(Program(((0, True), (1, False)), seed=0, steps=steps(*named), reads=frozenset(), roots=1))

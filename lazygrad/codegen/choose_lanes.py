@@ -9,7 +9,7 @@ from ..ir.nest import ranges_of, scan_ranges
 from ..ir.ops import LANEWISE, OPS, Ops
 from ..ir.uop import UOp
 from ..target import Core, Target
-from .lanes import exchanged
+from .lanes import element_cost, step_cost
 from .ranges import (
     IN_REGISTERS,
     chosen_by_data,
@@ -21,7 +21,7 @@ from .ranges import (
     substitute_ranges,
     typical,
 )
-from .work import GUESSED_WRONG
+from .work import guessing
 
 
 def choose_lanes(sink: UOp, target: Target) -> tuple[UOp, set[UOp]]:
@@ -67,8 +67,7 @@ def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int], core: Core) ->
             for r in scan_ranges(node):
                 if r in widths:  # its fastest turns may be lanes, combined with twice the reach each time
                     turns = math.prod(float(typical(other.src[0])) for other in ranges_of(node))
-                    steps = turns * (2 * math.log2(widths[r]) + 4) / widths[r]
-                    saved[r] -= steps if r is scan_ranges(node)[-1] else math.inf
+                    saved[r] -= turns * step_cost(widths[r]) if r is scan_ranges(node)[-1] else math.inf
         if not is_value:
             continue
         own = ranges_of(node.src[0] if node.op is Ops.REDUCE else node)
@@ -79,12 +78,10 @@ def _instructions_saved(nodes: list[UOp], widths: dict[UOp, int], core: Core) ->
             if r not in widths or widths[r] == 1:
                 continue
             step = stride(node.src[0].src[1], r) if is_access else 0
-            share = 1 / widths[r] if step in (0, 1, -1) else core.gathered
-            if step not in (0, 1, -1) and node.op is Ops.LOAD and _has_neighbours(node, r, widths):
-                share = exchanged(widths[r])
-            saved[r] += OPS[node.op].cost * count * (1 - share)
+            by_rows = node.op is Ops.LOAD and step != 0 and _has_neighbours(node, r, widths)
+            saved[r] += OPS[node.op].cost * count * (1 - element_cost(step, widths[r], by_rows, core))
             if node in by_data:  # a branch, where there are no lanes
-                saved[r] += GUESSED_WRONG * core.missed * core.arithmetic * count
+                saved[r] += guessing(count, core) * core.arithmetic
             if node.op is Ops.REDUCE and r in node.src[1:]:
                 ends = math.prod(float(typical(r.src[0])) for r in ranges_of(node))
                 saved[r] -= ends * core.combined

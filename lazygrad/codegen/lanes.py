@@ -13,6 +13,7 @@ from ..ir.nest import ranges_of
 from ..ir.ops import ALU, Ops, start_value
 from ..ir.rewrite import resolve
 from ..ir.uop import UOp
+from ..target import Core
 from .constants import lane_of
 from .ranges import at, stride
 
@@ -52,11 +53,6 @@ def transposed(rows: list[UOp]) -> list[UOp]:
                 found[i + reach] = UOp(Ops.WHERE, a.dtype, (first, moved_a, b))
         rows, reach = found, 2 * reach
     return rows
-
-
-def exchanged(lanes: int) -> float:
-    """An element's part of the instructions that load a square by rows and exchange its columns."""
-    return (1 + math.log2(lanes)) / lanes
 
 
 def repeated(op: Ops, value: UOp, times: int) -> UOp:
@@ -150,6 +146,32 @@ def combined(op: Ops, values: list[UOp], chain: bool = False) -> UOp:
         pairs = [UOp(op, a.dtype, (a, b)) for a, b in zip(values[::2], values[1::2], strict=False)]
         values = pairs + (values[-1:] if len(values) % 2 else [])
     return values[0]
+
+
+# *** what they cost
+
+
+def exchanged(lanes: int) -> float:
+    """An element's part of the instructions that load a square by rows and exchange its columns."""
+    return (1 + math.log2(lanes)) / lanes
+
+
+def element_cost(step: int | None, lanes: int, by_rows: bool, core: Core) -> float:
+    """An element's part of the instructions that load or store lanes which lie so far apart.
+
+    by_rows: what lies apart is the columns of a square that can be loaded by rows
+    """
+    if step in (0, 1, -1):
+        return 1 / lanes
+    return exchanged(lanes) if by_rows else core.gathered
+
+
+def step_cost(lanes: int) -> float:
+    """A step's part of the instructions that combine the lanes of running values.
+
+    A shuffle and an operation for each doubling of the reach, and some more.
+    """
+    return (2 * math.log2(max(lanes, 2)) + 4) / lanes
 
 
 # *** index arithmetic

@@ -17,7 +17,7 @@ from ..ir.ops import ELEMENTWISE, LANEWISE, OPS, Ops, execute
 from ..ir.uop import UOp
 from ..target import Core, Launch, Target
 from .ranges import chosen_by_data
-from .work import GUESSED_WRONG, Loop, cycles, issued
+from .work import PRODUCTS, Loop, cycles, guessing, issued
 
 #: Loads and stores that move alike: their loop, their memory, and loop → elements by which it moves them.
 Alike = tuple[Loop, UOp, tuple[tuple[Loop, int], ...]]
@@ -80,12 +80,12 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
                 places.setdefault((now, place.src[0], steps), []).append((first * base, value.dtype.itemsize))
         elif u.op in LANEWISE or u.op in (Ops.VECTORIZE, Ops.GEP):
             if u in by_data and u.dtype.count == 1:
-                now.lost += GUESSED_WRONG * target.core.missed
+                now.lost += guessing(1, target.core)
             count = _price(u, target)
             if _is_scalar(u):
                 now.issued += count
             else:
-                now.compute(count, u.op in (Ops.MUL, Ops.MULACC, Ops.DOT))
+                now.compute(count, u.op in PRODUCTS)
     for (loop, memory, steps), some in places.items():
         _touch(loop, memory, dict(steps), some, target.memory.line)
     return loops

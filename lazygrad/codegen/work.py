@@ -13,8 +13,11 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from ..target import Memory, Target
+from ..ir.ops import Ops
+from ..target import Core, Memory, Target
 
+#: What is a product to the units of a core.
+PRODUCTS = frozenset((Ops.MUL, Ops.MULACC, Ops.DOT))
 #: Registers that hold no accumulators: what is loaded needs some.
 OTHERS = 3
 #: Computing and fetching go on together, but for this share of what takes less, where lines come from beyond
@@ -53,7 +56,7 @@ class Loop:
     accumulators: float = 0.0
     waits: float = 0.0
     lost: float = 0.0
-    traffic: list[Traffic] = field(default_factory=list)
+    traffic: dict[Hashable, Traffic] = field(default_factory=dict)
     pieces: bool = False
 
     def path(self) -> list[Loop]:
@@ -104,12 +107,9 @@ class Loop:
         item, steps   bytes of an element; loop → elements by which it moves their place
         parts, spread   in how many lines apart they are; bytes from one of these to the next
         """
-        for traffic in self.traffic:
-            if traffic.memory is memory and traffic.steps == steps:  # in the same lines, about
-                if nbytes > traffic.nbytes:
-                    traffic.nbytes, traffic.parts, traffic.spread = nbytes, parts, spread
-                return
-        self.traffic.append(Traffic(memory, whole, item, nbytes, steps, parts, spread))
+        key = memory, frozenset(steps.items())  # in the same lines, about
+        if key not in self.traffic or nbytes > self.traffic[key].nbytes:
+            self.traffic[key] = Traffic(memory, whole, item, nbytes, steps, parts, spread)
 
 
 @dataclass(eq=False)
@@ -161,6 +161,11 @@ class Traffic:
         return min(lines, self.parts * math.prod([loop.turns for loop in turning if self.steps.get(loop)]))
 
 
+def guessing(count: float, core: Core) -> float:
+    """Cycles lost by so many branches on data."""
+    return GUESSED_WRONG * core.missed * count
+
+
 def cycles(loops: Sequence[Loop], target: Target) -> float:
     """About how many cycles the work takes."""
     total = computing = issued(loops, target)
@@ -198,7 +203,7 @@ def _turn(loop: Loop, target: Target) -> float:
 def fetched(loops: Sequence[Loop], target: Target) -> list[float]:
     """For each cache, innermost first, the cycles in which the lines come that it does not have."""
     line = target.memory.line
-    touched = [(traffic, loop.path()) for loop in loops for traffic in loop.traffic]
+    touched = [(traffic, loop.path()) for loop in loops for traffic in loop.traffic.values()]
     if sum([traffic.footprint(path, line) for traffic, path in touched]) <= target.memory.sizes[0]:
         return []
     inner: dict[Loop, float] = {}  # what a loop touches while it turns

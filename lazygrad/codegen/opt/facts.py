@@ -13,21 +13,18 @@ from ...ir.nest import ranges_of, scan_ranges, stage_stores
 from ...ir.ops import LANEWISE, OPS, Ops
 from ...ir.uop import UOp, toposort
 from ..ranges import chosen_by_data, index_nodes, reduces_around, stride, typical
+from ..work import PRODUCTS
 from .loops import Axis, Loops
 
 #: Simple operations in the vectorized kernel (LLVM takes about 8 ms for so many).
 MAX_COST = 800
-#: Vectors are used where they take at most this share of the instructions.
-WORTHWHILE = 0.8
 #: A reduction of at most this many steps is written out.
 SHORT = 8
-#: What is a product to the units of a core.
-PRODUCTS = frozenset((Ops.MUL, Ops.MULACC, Ops.DOT))
 #: An operand that serves so many rows is read once and in order, and not packed.
 FEW = 12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Access:
     """A load or store: how often it happens, and by how many elements it moves along each axis.
 

@@ -62,7 +62,7 @@ def _shortest(facts: Facts, target: Target, loops: Loops) -> tuple[Plan, float]:
         work = plan.work()
         found.append((cycles(work, target), issued(work, target), plan))
     time = min([time for time, _, _ in found], default=math.inf)
-    if time > without:
+    if not found or time > without:
         return first, without
     found = [each for each in found if each[0] <= ALIKE * time]
     least = min(instructions for _, instructions, _ in found)

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from ...ir.ops import Ops
 from ...target import Target
-from ..lanes import exchanged
+from ..lanes import element_cost, step_cost
 from ..ranges import largest_power_of_two
-from ..work import GUESSED_WRONG, Loop
+from ..work import Loop, guessing
 from .facts import Access, Facts
 from .loops import Axis
 
@@ -66,16 +66,15 @@ def planned(facts: Facts, target: Target, at_once: AtOnce) -> list[Loop]:
         loop.touch(access.node.src[0].src[0], access.nbytes, item, nbytes, strides, parts, spread)
     for axes, count in facts.branches.items():
         if own not in axes:
-            first.lost += count * GUESSED_WRONG * core.missed
+            first.lost += guessing(count, core)
     if lanes is not None:
         first.compute(sum([ends * core.combined for ends, closed in facts.sums if own in closed]))
     for steps, along in facts.scans:
         if own in facts.in_turn:
             first.lost = math.inf
         elif own is not None and own in along:
-            # a shuffle and an operation for each doubling of the reach, and some more; totals wait
-            first.compute(steps * (2 * math.log2(max(width, 2)) + 4) / width)
-            first.lost += core.add * steps / (width * vectors)
+            first.compute(steps * step_cost(width))
+            first.lost += core.add * steps / (width * vectors)  # totals wait
         else:
             first.lost += core.add * steps / (1 if own is None else width * vectors)
     return nest.loops
@@ -143,31 +142,23 @@ def _lanes(facts: Facts, target: Target, at_once: AtOnce) -> tuple[Axis | None, 
 
 def _saved(facts: Facts, target: Target, at_once: AtOnce, axis: Axis, width: int) -> float:
     """How many instructions fewer run where the places of an axis are lanes of vectors."""
-    number, combined = axis.number, target.core.combined
-    saved = -sum([ends * combined for ends, closed in facts.sums if number in closed])
+    number, core = axis.number, target.core
+    saved = -sum([ends * core.combined for ends, closed in facts.sums if number in closed])
     for access in facts.accesses:
         if number in access.strides:
-            share = (
-                1 / width
-                if access.step(axis) in (0, 1, -1)
-                else _apart(access, number, width, target, at_once)
-            )
+            share = element_cost(access.step(axis), width, _by_rows(access, number, width, at_once), core)
             alike = math.prod([at_once.get(n, 1) for n in access.around if n not in access.strides])
             saved += access.count / alike * (1 - share)
-    branch = GUESSED_WRONG * target.core.missed * target.core.arithmetic
-    saved += branch * sum([count for along, count in facts.branches.items() if number in along])
+    branches = sum([count for along, count in facts.branches.items() if number in along])
+    saved += guessing(branches, core) * core.arithmetic
     for along, (price, _, _) in facts.computed.items():
         if number in along:
             saved += price * math.prod([facts.sizes[n] for n in along]) * (1 - 1 / width)
     return saved
 
 
-def _apart(access: Access, number: int, width: int, target: Target, at_once: AtOnce) -> float:
-    """What an element costs whose neighbours in the lanes are elsewhere in memory."""
-    if access.node.op is Ops.LOAD:
-        rows = [
-            n for n, some in at_once.items() if n != number and access.strides.get(n) == 1 and some >= width
-        ]
-        if rows:
-            return exchanged(width)
-    return target.core.gathered
+def _by_rows(access: Access, number: int, width: int, at_once: AtOnce) -> bool:
+    """Whether what is far apart from lane to lane is the columns of a square that can be loaded by rows."""
+    return access.node.op is Ops.LOAD and any(
+        n != number and access.strides.get(n) == 1 and some >= width for n, some in at_once.items()
+    )

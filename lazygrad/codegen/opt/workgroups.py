@@ -16,11 +16,13 @@ from ...target import Target
 from ..ranges import in_order, largest_power_of_two, typical
 from ..work import issued
 from .actions import KernelOptError, Opt, OptOps, apply_opt
-from .facts import MAX_COST, SHORT, WORTHWHILE, Facts
+from .facts import MAX_COST, SHORT, Facts
 from .limits import threads_of
 from .loops import Axis, Loops, is_parallel
 from .planned import planned
 
+#: Wide loads are for kernels that take at most this share of the instructions then.
+WORTHWHILE = 0.8
 #: Threads of a workgroup that share nothing, and of one that shares a reduction.
 THREADS, SHARING = 128, 256
 #: The side of a thread's tile, where there are outputs for this part of the threads that can run at once.

@@ -45,7 +45,7 @@ hypothesis.settings.load_profile("lazygrad")
 #: of the tests of lazygrad/codegen that run on device CLANG, where each kernel takes a process of clang.
 ON_CL = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tensor/test_methods.py")
 ON_CL += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
-SHARE_ON_CL, SHARE_IN_C = 4, 4
+SHARE_ON_CL, SHARE_IN_C = 6, 6
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

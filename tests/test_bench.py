@@ -177,6 +177,7 @@ def test_a_library_that_hangs_or_dies_has_no_time_and_another_process_next():
     peer.close()
 
 
+@pytest.mark.slow
 def test_odd_sizes_stand_beside_round_ones():
     done = run_bench("odd", "--quick", "--cases", "elementwise")
     assert done.returncode == 0, done.stderr
@@ -205,6 +206,7 @@ def test_the_cases_of_training_agree_with_float64():
     assert "WRONG" not in done.stdout
 
 
+@pytest.mark.slow
 def test_latency_counts_from_processes_of_their_own():
     done = run_bench("latency", "--quick", "--json")
     assert done.returncode == 0, done.stderr

@@ -371,7 +371,7 @@ def test_random_contractions(device, count, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("device", "count"), [("PYTHON", 150), ("CPU", 300)])
+@pytest.mark.parametrize(("device", "count"), [("PYTHON", 100), ("CPU", 200)])
 def test_many_random_contractions(device, count, monkeypatch):
     monkeypatch.setattr(contraction, "LEAST_WORK", 1)
     monkeypatch.setattr(tiles, "WORST", math.inf)

@@ -34,7 +34,7 @@ DEVICES = [
     pytest.param("CL", marks=needs("cl")),
 ]
 QUICK = {"PYTHON": 40, "GRID": 40, "CPU": 40, "CLANG": 5, "CL": 3}
-SLOW = {"PYTHON": 900, "GRID": 900, "CPU": 1500, "CLANG": 150, "CL": 60}
+SLOW = {"PYTHON": 500, "GRID": 500, "CPU": 900, "CLANG": 90, "CL": 40}
 
 
 class LongPrograms(Programs):

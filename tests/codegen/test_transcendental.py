@@ -270,7 +270,7 @@ def test_they_cost_no_more_operations_than_this(op: Ops, most: int) -> None:
     assert sum(u.op not in (Ops.CONST, Ops.LOAD, Ops.BITCAST) for u in graph.toposort()) <= most
 
 
-CHUNK, PARTS = 1 << 22, 16
+CHUNK, PARTS = 1 << 22, 32
 
 
 def compiled(op: Ops, fused: bool) -> Callable[[np.ndarray], np.ndarray]:
@@ -293,7 +293,7 @@ def compiled(op: Ops, fused: bool) -> Callable[[np.ndarray], np.ndarray]:
 @pytest.mark.parametrize("fused", [False, True], ids=["apart", "fused"])
 @pytest.mark.parametrize("op", UNARY)
 def test_every_float32(op: Ops, fused: bool) -> None:
-    """Every sixteenth of all 2**32 inputs, another sixteenth for each commit; with EXHAUSTIVE=1 all of them,
+    """Every 32nd of all 2**32 inputs, others for each commit; with EXHAUSTIVE=1 all of them,
     which takes five minutes each."""
     function = compiled(op, fused)
     worst = 0.0

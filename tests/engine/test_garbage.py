@@ -6,6 +6,7 @@ Between tests only is it collected in the others (tests/conftest.py).
 import gc
 
 import numpy as np
+import pytest
 
 from lazygrad import Tensor, TinyJit
 from lazygrad.nn import Linear
@@ -41,6 +42,7 @@ def trained(steps: int) -> list[float]:
     return losses
 
 
+@pytest.mark.slow
 def test_garbage_collected_everywhere_changes_nothing():
     usual = gc.get_threshold()
     gc.set_threshold(1)

@@ -59,7 +59,7 @@ def check(path: Path) -> None:
         assert cache.get("t", b"new") is None
 
 
-@fuzzed(quick=40, sweep=1500)
+@fuzzed(quick=40, sweep=800)
 @given(st.data())
 def test_a_damaged_database(data):
     path = emptied()
@@ -99,7 +99,7 @@ changes = st.one_of(
 )
 
 
-@fuzzed(quick=40, sweep=1500)
+@fuzzed(quick=40, sweep=800)
 @given(st.lists(changes, min_size=1, max_size=4))
 def test_rows_that_somebody_else_wrote(found):
     path = emptied()

@@ -343,7 +343,7 @@ def chain(draw: Any) -> tuple[str, list[Any], list[Step], str, bool]:
     )
 
 
-@fuzzed(quick=60, sweep=2000, share=500)
+@fuzzed(quick=60, sweep=1200, share=400)
 @given(chain())
 def test_chains(program: tuple[str, list[Any], list[Step], str, bool]) -> None:
     source, values, steps, device, plain = program
@@ -355,7 +355,7 @@ def test_chains(program: tuple[str, list[Any], list[Step], str, bool]) -> None:
         check(read(tensor), expected, values)
 
 
-@fuzzed(quick=60, sweep=1500, share=500)
+@fuzzed(quick=60, sweep=800, share=400)
 @given(chain())
 def test_constants(program: tuple[str, list[Any], list[Step], str, bool]) -> None:
     """Of a number, and not of memory: folded when the graph is made or simplified."""
@@ -379,7 +379,7 @@ def creation(draw: Any) -> tuple[str, list[Any], str]:
     )
 
 
-@fuzzed(quick=60, sweep=3000, share=1500)
+@fuzzed(quick=60, sweep=1500, share=750)
 @given(creation())
 def test_creation(program: tuple[str, list[Any], str]) -> None:
     """From lists of Python numbers, numbers, and arrays of numpy and ml_dtypes, in each dtype."""

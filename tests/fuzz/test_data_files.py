@@ -70,7 +70,7 @@ written = st.builds(
 )
 
 
-@fuzzed(quick=100, sweep=4000)
+@fuzzed(quick=100, sweep=2000)
 @given(st.one_of(changed(VALID), written))
 def test_safetensors(data):
     path = path_for(_folder, data)
@@ -92,7 +92,7 @@ IMAGES, LABELS = 0x803, 0x801
 PLAIN = struct.pack(">4I", IMAGES, 2, 3, 4) + bytes(24)
 
 
-@fuzzed(quick=100, sweep=4000)
+@fuzzed(quick=100, sweep=2000)
 @given(
     changed(PLAIN) | changed(gzip.compress(PLAIN, mtime=0)), st.sampled_from([IMAGES, LABELS]), st.booleans()
 )
@@ -156,7 +156,7 @@ texts = st.one_of(
 )
 
 
-@fuzzed(quick=100, sweep=4000)
+@fuzzed(quick=100, sweep=2000)
 @given(texts)
 def test_opts(written):
     with in_time():

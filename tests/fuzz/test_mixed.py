@@ -220,7 +220,7 @@ def alike(found: Tensor, wanted: Any, weak_int: bool, before: float) -> None:
     )
 
 
-@fuzzed(quick=150, sweep=2000, share=1000)
+@fuzzed(quick=100, sweep=1200, share=600)
 @given(program())
 def test_mixed_expressions(made: tuple[str, list[Any], bool, list[tuple[str, Operand, bool, bool]]]) -> None:
     torch = require("torch")

@@ -82,7 +82,7 @@ def divisions(draw: st.DrawFn) -> Any:
     return dtype, draw(st.sampled_from(["CPU", "PYTHON"])), draw(st.lists(pair, min_size=19, max_size=19))
 
 
-@fuzzed(quick=40, sweep=2500)
+@fuzzed(quick=40, sweep=1500)
 @given(divisions())
 def test_any_bits(division: Any) -> None:
     dtype, device, pairs = division

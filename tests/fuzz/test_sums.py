@@ -58,7 +58,7 @@ def assert_close(found, exact, count, bits=24, most=4):
     assert beyond <= most, f"{beyond:.1f} half units beyond log2 of the number of terms"
 
 
-@fuzzed(quick=40, sweep=1500)
+@fuzzed(quick=40, sweep=700)
 @given(st.data())
 def test_sums(data):
     count = data.draw(st.sampled_from(SIZES), "count")
@@ -77,7 +77,7 @@ def test_sums(data):
     assert_close(whole, exact_sums(moved.reshape(-1)), values.size, BITS[wide])
 
 
-@fuzzed(quick=20, sweep=800)
+@fuzzed(quick=20, sweep=400)
 @given(st.data())
 def test_sums_of_products(data):
     count = data.draw(st.sampled_from([size for size in SIZES if size <= 8193]), "count")
@@ -91,7 +91,7 @@ def test_sums_of_products(data):
     assert_close(found, exact.astype(np.float64), count, most=most)
 
 
-@fuzzed(quick=15, sweep=500)
+@fuzzed(quick=15, sweep=250)
 @given(st.data())
 def test_running_sums(data):
     count = data.draw(st.sampled_from(SIZES), "count")
@@ -107,7 +107,7 @@ def test_running_sums(data):
     )
 
 
-@fuzzed(quick=10, sweep=300)
+@fuzzed(quick=10, sweep=150)
 @given(st.data())
 def test_variances(data):
     count = data.draw(st.sampled_from([size for size in SIZES if size > 100]), "count")

@@ -166,13 +166,13 @@ def play(read: Any, data: bytes, in_memory: bool) -> Any:
     return read_safely(reading, ERRORS, len(data))
 
 
-@fuzzed(quick=100, sweep=6000)
+@fuzzed(quick=100, sweep=3000)
 @given(programs, st.booleans())
 def test_pickles(program, in_memory):
     play(torch_load, torch_file(program, MEMORY), in_memory)
 
 
-@fuzzed(quick=80, sweep=4000)
+@fuzzed(quick=80, sweep=2000)
 @given(
     st.one_of(changed(VALID), changed(SMALL).map(lambda program: torch_file(program, MEMORY))), st.booleans()
 )

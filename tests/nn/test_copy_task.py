@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from lazygrad import Tensor, TinyJit, nn
 from lazygrad.nn import optim
@@ -27,6 +28,7 @@ class Copier:
         return self.head(self.body(h, nn.causal_mask(length)))
 
 
+@pytest.mark.slow
 def test_a_transformer_learns_to_copy() -> None:
     Tensor.manual_seed(1)
     model = Copier()

@@ -124,6 +124,7 @@ def test_edges(device):
     in_a_process(device, INTS, FLOATS)
 
 
+@pytest.mark.slow
 @needs("clang")
 def test_edges_in_c():
     in_a_process("CLANG", ("int8", "int32", "uint64"), ("float32",))

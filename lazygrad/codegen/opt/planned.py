@@ -62,7 +62,7 @@ def planned(facts: Facts, target: Target, at_once: AtOnce) -> list[Loop]:
         item = access.node.src[0].dtype.base.itemsize
         strides = {nest.of[n]: (step or 0) * at_once.get(n, 1) for n, step in moved.items()}
         parts, spread = _parts(access, at_once, target.memory.line)
-        nbytes = math.prod([at_once.get(n, 1) for n in moved]) * item
+        nbytes = _places(moved, at_once, None) * item
         loop.touch(access.node.src[0].src[0], access.nbytes, item, nbytes, strides, parts, spread)
     for axes, count in facts.branches.items():
         if own not in axes:
@@ -81,7 +81,7 @@ def planned(facts: Facts, target: Target, at_once: AtOnce) -> list[Loop]:
 
 
 def _places(steps: dict[int, int | None], at_once: AtOnce, own: int | None) -> float:
-    """How many places are looked at together, those along the lanes apart.
+    """How many places are looked at together, but for those along the lanes.
 
     What moves by the same step along two axes meets the same places, as neighbouring windows do.
     """

@@ -21,6 +21,7 @@ from tests.helpers import ROOT
 
 # What may be imported inside a function: drivers, and libraries that may be missing or are slow to import,
 DRIVERS = {"Foundation", "Metal", "cuda", "mpi4py", "objc", "pyopencl", "wgpu"}
+DRIVERS |= {"jinja2", "starlette", "tokenizers", "uvicorn"}
 DRIVERS |= {
     "fractions",
     "llvmlite",

@@ -10,7 +10,7 @@ from ..config import NO_COLOR
 
 _COLORS = {
     "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "white": 37,
-    "grey": 90, "bright blue": 94, "bright white": 97,
+    "grey": 90, "bright blue": 94, "bright cyan": 96, "bright white": 97,
 }  # fmt: skip
 
 

@@ -66,6 +66,14 @@ def test_sizes_have_the_colours_of_their_loops(colors):
     assert rows.colored_name(spec) == line.join(parts)
 
 
+def test_loops_over_blocks_have_a_colour_and_so_has_every_kind(colors):
+    item = kernel(Tensor.empty(32, 32).T.contiguous())
+    spec = compile_kernel(item.ast, Device["CPU"].renderer, [Opt(OptOps.TILE, 0, 8)])
+    assert AxisType.TILE in spec.axes
+    assert "\x1b[96m" in rows.colored_name(spec)
+    assert set(rows._OF_AXIS) == set(AxisType)
+
+
 def test_without_locals_global_is_bright(colors):
     item = kernel(Tensor.empty(32) + 1)
     spec = compile_kernel(item.ast, MetalRenderer(), [Opt(OptOps.NOLOCALS)])

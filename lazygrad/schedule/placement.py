@@ -27,7 +27,7 @@ from ..target import Target
 from .graph import is_generated
 from .group import Group, numel
 from .in_memory import is_held
-from .indices import ANYWHERE, CONTINUES, Indices, free_ranges, size_of, through
+from .indices import ANYWHERE, CONTINUES, Indices, block_of, free_ranges, size_of, through
 from .plain import PlainGraph
 from .versions import device_name
 from .weights import ONCE, Weights
@@ -41,6 +41,8 @@ MAX_TUPLES = 4
 MAX_NESTED_WORK = 1 << 15
 #: A kernel with fewer independent outer points than this, and much work, gives a reduce a kernel of its own.
 MIN_PARALLEL, SERIAL_WORK = 8, 1 << 20
+#: So many outputs that lie apart have a product's other factor in common: the rows of a tile of registers.
+TILE_ROWS = 4
 #: In the loop that a scan runs along, a reduce of so few steps does not need a kernel that is made for it.
 SHORT_REDUCE = 8
 
@@ -379,11 +381,23 @@ class Placement:
             tuples[at] = max(tuples.get(at, 0), times)
 
     def _times_at(self, group: Group, indices: Indices, times: int) -> int:
-        """How often what depends on these indices runs: the product of the loops down to the deepest."""
-        deepest = 1
-        for r in free_ranges(indices):
-            deepest = max(deepest, group.order.get(r, times))
-        return deepest
+        """How often what depends on these indices runs: the product of the loops down to the deepest.
+
+        A loop that is only asked for its blocks of n counts once per block, and outputs that a tile of
+        registers computes side by side share what they multiply.
+        """
+        free = free_ranges(indices)
+        deepest, summed = 1, False
+        for r in free:
+            deepest = max(deepest, group.order.get(r, times) // block_of(indices, r))
+            summed = summed or r.arg.kind is AxisType.REDUCE
+        if not summed:
+            return deepest
+        shared = 1
+        for r in group.ranges:
+            if r.op is Ops.RANGE and r not in free:
+                shared *= vmax(size_of(r))
+        return deepest // min(shared, TILE_ROWS)
 
     def _enter_reduce(self, node: UOp, group: Group, indices: Indices) -> tuple[Indices, int]:
         """The indices at which a reduce reads its source: fresh ranges on the reduced axes."""

@@ -151,6 +151,20 @@ def test_matmul_inlines_a_cheap_operand():
     assert kernels((x + 1) @ weight) == 1
 
 
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_weights_in_blocks_are_made_in_the_matmul_that_reads_them(rows):
+    """Packed numbers, and an expensive scale for each block of 32: as often as there are blocks."""
+    packed = Tensor.empty(256, 96, dtype=dtypes.uint8)
+    scales = memory(256, 3).exp().sin().reshape(256, 3, 1).expand(256, 3, 32).reshape(256, 96)
+    assert kernels(memory(rows, 96) @ ((packed & 15).float() * scales).T) == 1
+
+
+def test_weights_in_blocks_are_made_once_for_a_matmul_of_many_rows():
+    packed = Tensor.empty(256, 96, dtype=dtypes.uint8)
+    scales = memory(256, 3).exp().sin().reshape(256, 3, 1).expand(256, 3, 32).reshape(256, 96)
+    assert kernels(memory(64, 96) @ ((packed & 15).float() * scales).T) == 2
+
+
 def test_a_matmul_of_16_bit_floats_is_one_kernel():
     """Its operands are made wider while they are packed."""
     a, b = (memory(96, 96, seed=seed).cast(dtypes.bfloat16).realize() for seed in (1, 2))

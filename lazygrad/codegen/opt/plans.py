@@ -331,7 +331,7 @@ class Plan:
             self.padded[axis.number] = side
 
     def rows(self, lanes: Axis) -> Iterator[Plan]:
-        """The lanes are a reduction's: rows side by side that share what is loaded, else several sums."""
+        """The lanes are a reduction's: rows side by side that share what is loaded, or one."""
         if lanes.output:
             for plan in self.wider(lanes, SUMS):
                 plan.keep(lanes)
@@ -352,10 +352,9 @@ class Plan:
                 sums *= side
             yield from plan.wider(lanes, [count // sums for count in SUMS if count >= sums] or (1,))
             if sums == 1:
-                break
-        else:
-            return
-        yield from self.side_by_side(lanes, (2, 1))
+                yield from self.side_by_side(lanes, (2, 1))
+                return
+        yield from copy_of(self).wider(lanes, SUMS)
 
     def side_by_side(self, lanes: Axis, times: Sequence[int]) -> Iterator[Plan]:
         """A few rows that share nothing: their walks through memory and their sums go on side by side.

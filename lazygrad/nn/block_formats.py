@@ -31,8 +31,12 @@ class Plane:
     dtype: DType = dtypes.uint8
 
     @property
+    def nbytes(self) -> int:
+        return self.count * self.dtype.itemsize
+
+    @property
     def end(self) -> int:
-        return self.begin + self.count * self.dtype.itemsize
+        return self.begin + self.nbytes
 
 
 @dataclass(frozen=True)

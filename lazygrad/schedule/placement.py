@@ -18,7 +18,7 @@ from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
 from ..ir.device import device_of
 from ..ir.index import as_index, const
-from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
+from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
@@ -41,6 +41,8 @@ MAX_TUPLES = 4
 MAX_NESTED_WORK = 1 << 15
 #: A kernel with fewer independent outer points than this, and much work, gives a reduce a kernel of its own.
 MIN_PARALLEL, SERIAL_WORK = 8, 1 << 20
+#: What is computed of sums one by one is worth a kernel of its own from such a share of the reduction on.
+LATE_SHARE = 8
 #: So many outputs that lie apart have a product's other factor in common: the rows of a tile of registers.
 TILE_ROWS = 4
 #: In the loop that a scan runs along, a reduce of so few steps does not need a kernel that is made for it.
@@ -170,6 +172,12 @@ class Placement:
             if work > MAX_NESTED_WORK:
                 if group.heavy:
                     return "its kernel has a large reduce already"
+                lanes = self.target.vector_bytes // 4
+                if lanes > 1 and _sums_rows(node):
+                    alone = count * _operations_on(group.stores) * lanes // 2
+                    trip = count * self.target.memory.trip + self.target.launch.kernel
+                    if alone > max(trip, work // LATE_SHARE):
+                        return f"{alone:,} operations on its sums one by one, storing {trip:,}"
                 group.heavy += 1
             return ""
         if points < MIN_PARALLEL:
@@ -423,6 +431,39 @@ def _nest(group: Group, ranges: Iterable[UOp]) -> None:
     for r in ranges:
         times *= vmax(size_of(r))
         group.order[r] = times
+
+
+def _sums_rows(reduce: UOp) -> bool:
+    """Whether vectors will walk what is reduced, so that its sums come one by one: rows times a vector.
+
+    That is so where something as large as all that is summed lies contiguous along it.
+    """
+    whole = numel(reduce.src[0])
+    if whole == numel(reduce):
+        return False
+    todo = [reduce.src[0]]
+    while todo:
+        node = todo.pop()
+        if node.op in ELEMENTWISE:
+            todo += node.src
+            continue
+        base, tracker = base_and_tracker(node)
+        if numel(base) >= whole and len(tracker.views) == 1:
+            if tracker.views[0].strides[reduce.arg.axes[-1]] == 1:
+                return True
+    return False
+
+
+def _operations_on(stored: Iterable[UOp]) -> int:
+    """What is computed of what a kernel sums and reads, until it is stored."""
+    seen, todo, total = set[UOp](), list(stored), 0
+    while todo:
+        node = below_movement(todo.pop())
+        if node not in seen and node.op in ELEMENTWISE and not is_held(node):
+            seen.add(node)
+            total += OPS[node.op].cost
+            todo += node.src
+    return total
 
 
 def _widens_memory(node: UOp) -> bool:

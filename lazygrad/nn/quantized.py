@@ -217,7 +217,7 @@ def _split(blocks: Tensor, format: BlockFormat, device: Devices) -> dict[str, Te
     import numpy as np
 
     # numpy copies a field of a record many times faster than a slice of bytes.
-    fields = {
+    fields: Any = {
         "names": [plane.name for plane in format.planes],
         "formats": [f"V{plane.nbytes}" for plane in format.planes],
         "offsets": [plane.begin for plane in format.planes],

@@ -5,4 +5,5 @@ Nothing of a file is executed, and a tensor's bytes are read when it is needed, 
 
 from .gguf import read_gguf as read_gguf
 from .source import FileFormatError as FileFormatError
+from .torch_files import read_torch as read_torch
 from .weights import Weights as Weights

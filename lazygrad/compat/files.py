@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from typing import Any
 
-from ..nn import state
+from ..nn.formats.safetensors import read_header, read_safetensors
 from ..nn.formats.source import Path
 from ..nn.formats.torch_files import read_torch
+from ..nn.formats.weights import Weights
 from ..tensor import Tensor
 from .archives import tar_extract, zip_extract
 
@@ -34,19 +34,16 @@ def _path_of(source: Path | Tensor) -> Path:
     return source.device.removeprefix("DISK:")
 
 
-def safe_load(source: Path | Tensor) -> dict[str, Tensor]:
+def safe_load(source: Path | Tensor) -> Weights:
     """The tensors of a safetensors file, by name."""
-    return state.safe_load(_path_of(source))
+    return read_safetensors(_path_of(source))
 
 
 def safe_load_metadata(source: Path | Tensor) -> tuple[Tensor, int, dict[str, Any]]:
     """All bytes of a safetensors file, where its data begins, and its header."""
     path = pathlib.Path(_path_of(source))
-    state.safe_load_metadata(path)  # checks the header
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
-    return Tensor(path), 8 + size, header
+    header, begin = read_header(path)
+    return Tensor(path), begin, header
 
 
 __all__ = ["safe_load", "safe_load_metadata", "tar_extract", "torch_load", "zip_extract"]

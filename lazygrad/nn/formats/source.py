@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from ...dtype import DType, dtypes
+from ...dtype import DType, dtypes, numpy_name
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...tensor import Tensor
@@ -103,8 +103,17 @@ class Source:
         if count == 0:
             return Tensor.empty(*shape, dtype=dtype, device="CPU")
         if self.in_memory:
-            return self.whole[begin : begin + count * dtype.itemsize].bitcast(dtype).reshape(shape)
+            return self._copied(begin, shape, dtype)
         return Tensor(UOp(Ops.BUFFER_VIEW, dtype, (self.whole.uop,), (count, begin))).reshape(shape)
+
+    def _copied(self, begin: int, shape: tuple[int, ...], dtype: DType) -> Tensor:
+        """The same of a file in memory: without a kernel, which each shape would need one of."""
+        import numpy as np
+
+        raw = self.read(begin, math.prod(shape) * dtype.itemsize, "a tensor")
+        values = Tensor.from_numpy(np.frombuffer(bytearray(raw), numpy_name(dtype)).reshape(shape))
+        here = values if values.device == self.whole.device else values.to(self.whole.device)
+        return here if here.dtype is dtype else here.bitcast(dtype)
 
     def elements(self, shape: tuple[int, ...], what: str) -> int:
         """How many elements a shape has that the file states."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
+from ..nn.formats.gguf import read_gguf
 from ..nn.formats.safetensors import read_header, read_safetensors
 from ..nn.formats.source import Path
 from ..nn.formats.torch_files import read_torch
 from ..nn.formats.weights import Weights
+from ..nn.quantized import QuantizedTensor
 from ..tensor import Tensor
 from .archives import tar_extract, zip_extract
 
@@ -20,6 +22,17 @@ def torch_load(source: Path | Tensor) -> Any:
     nothing of the file is executed. ValueError says what is wrong with a damaged file.
     """
     return read_torch(source)
+
+
+def gguf_load(source: Path | Tensor) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The metadata of a GGUF file, and its tensors by name; those in blocks are dequantised when they are
+    needed."""
+    weights = read_gguf(source)
+    tensors = {
+        name: each.dequantize() if isinstance(each, QuantizedTensor) else each
+        for name, each in weights.items()
+    }
+    return weights.metadata, tensors
 
 
 def _path_of(source: Path | Tensor) -> Path:
@@ -46,4 +59,4 @@ def safe_load_metadata(source: Path | Tensor) -> tuple[Tensor, int, dict[str, An
     return Tensor(path), begin, header
 
 
-__all__ = ["safe_load", "safe_load_metadata", "tar_extract", "torch_load", "zip_extract"]
+__all__ = ["gguf_load", "safe_load", "safe_load_metadata", "tar_extract", "torch_load", "zip_extract"]

@@ -57,6 +57,10 @@ class BlockFormat:
     planes: tuple[Plane, ...]
     values: Callable[[Planes], Tensor]
 
+    def __reduce__(self) -> tuple[Callable[[str], BlockFormat], tuple[str]]:
+        """Copies and pickles are the row of the table itself."""
+        return format_named, (self.name,)
+
     @property
     def nbytes(self) -> int:
         """Bytes of a block."""

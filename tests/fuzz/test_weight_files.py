@@ -49,7 +49,7 @@ def npy(found: Any) -> bytes:
 
 def npz(save: Any) -> bytes:
     kept = io.BytesIO()
-    save(kept, a=VALUES, b=np.arange(3))
+    save(kept, a=VALUES, b=np.arange(3), t=np.array(["é"]))
     return kept.getvalue()
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -124,6 +127,21 @@ def test_in_a_model_and_under_jit():
     for step in range(4):
         x = Tensor(np.full((1, 64), step, np.float32))
         np.testing.assert_allclose(run(x).numpy(), layer(x).numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_copies():
+    _, weights = random_weights("Q4_1")
+    for copied in (copy.deepcopy(weights), pickle.loads(pickle.dumps(weights.realize()))):
+        assert copied.format is weights.format
+        np.testing.assert_array_equal(copied.numpy(), weights.numpy())
+
+
+def test_as_an_argument_of_a_jit():
+    run = jit(lambda x, weights: weights.linear(x))
+    both = [random_weights("Q4_1", seed=seed)[1] for seed in (0, 1)]
+    for step in range(5):
+        x = Tensor(np.full((1, 64), step, np.float32))
+        np.testing.assert_array_equal(run(x, both[step % 2]).numpy(), both[step % 2].linear(x).numpy())
 
 
 def test_gradients_reach_what_is_multiplied():

@@ -6,7 +6,10 @@ Python's syntax with a dtype, an order of axes and a shape. It is taken apart by
 
 from __future__ import annotations
 
+import math
 import re
+import sys
+from typing import Any
 
 from ...dtype import DType, dtypes
 from ...tensor import Tensor
@@ -34,6 +37,9 @@ _DTYPES: dict[str, DType] = {
     "f8": dtypes.float64,
 }
 
+#: A text, or nested lists of them.
+Texts = str | list[Any]
+
 #: An entry of the header: its name, its value, and a comma if another follows.
 _ENTRY = re.compile(
     r"\s*'(descr|fortran_order|shape)'\s*:\s*"
@@ -49,7 +55,10 @@ def read_npy(path: Path | Tensor) -> Tensor:
     texts, records, complex numbers, and numbers of the other byte order.
     """
     with Source(path, "npy") as source:
-        return _array(source, 0, source.size, "the array")
+        found = _array(source, 0, source.size, "the array")
+        if not isinstance(found, Tensor):
+            source.cannot("the array holds texts, which are no tensor")
+        return found
 
 
 def read_npz(path: Path | Tensor) -> Weights:
@@ -62,11 +71,15 @@ def read_npz(path: Path | Tensor) -> Weights:
         for member in archive.members.values():
             if not member.name.endswith(".npy"):
                 raise NotImplementedError(f"its member {shown(member.name)} is no .npy file")
-            weights[member.name.removesuffix(".npy")] = _of_member(archive, member)
+            name, found = member.name.removesuffix(".npy"), _of_member(archive, member)
+            if isinstance(found, Tensor):
+                weights[name] = found
+            else:
+                weights.metadata[name] = found
         return weights
 
 
-def _of_member(archive: Archive, member: Member) -> Tensor:
+def _of_member(archive: Archive, member: Member) -> Tensor | Texts:
     what = shown(member.name)
     if member.packed is None:
         return _array(archive.source, member.begin, member.begin + member.nbytes, what)
@@ -75,7 +88,7 @@ def _of_member(archive: Archive, member: Member) -> Tensor:
         return _array(unpacked, 0, unpacked.size, what)
 
 
-def _array(source: Source, begin: int, end: int, what: str) -> Tensor:
+def _array(source: Source, begin: int, end: int, what: str) -> Tensor | Texts:
     """The array that lies between two bytes."""
     window = Window(source, begin, end)
     if window.missing(12) or not window.data.startswith(MAGIC):
@@ -93,17 +106,38 @@ def _array(source: Source, begin: int, end: int, what: str) -> Tensor:
     header = window.data[window.place : window.place + size].decode("utf-8", "replace")
     dtype, turned, shape = _parsed(source, header, what)
     first = begin + window.place + size
-    nbytes = source.elements(shape, what) * dtype.itemsize
+    width = dtype.itemsize if isinstance(dtype, DType) else int(dtype[1:]) * (4 if dtype[0] == "U" else 1)
+    nbytes = source.elements(shape, what) * width
     if first + nbytes > end:
         source.refuse(f"{what} of {nbytes} bytes is said to be bytes {first} to {first + nbytes} of {end}")
     if first + nbytes < end:
         source.cannot(f"{end - first - nbytes} bytes follow {what}: files of several arrays are not read")
+    if not isinstance(dtype, DType):
+        return _texts(source, source.read(first, nbytes, what), dtype, shape, turned, what)
     if not turned:
         return source.tensor(first, shape, dtype, what)
     return source.tensor(first, shape[::-1], dtype, what).permute(*reversed(range(len(shape))))
 
 
-def _parsed(source: Source, header: str, what: str) -> tuple[DType, bool, tuple[int, ...]]:
+def _texts(source: Source, data: bytes, kind: str, shape: tuple[int, ...], turned: bool, what: str) -> Texts:
+    """Texts of one length each, padded by zeros: of characters of 4 bytes (U) or of bytes (S)."""
+    import numpy as np
+
+    if 0 in shape:
+        return []
+    if not data and math.prod(shape) > source.size:
+        source.refuse(f"{what} has shape {shape} of texts without any character")
+    if kind[0] == "U" and data and int(np.frombuffer(data, "<u4").max()) > sys.maxunicode:
+        source.refuse(f"{what} holds numbers that are no characters")
+    array = np.frombuffer(data, f"<{kind}") if data else np.full(shape, "", kind)
+    texts = array.reshape(shape, order="F" if turned else "C")
+    try:
+        return (texts if kind[0] == "U" else np.char.decode(texts, "utf-8")).tolist()  # type: ignore[no-any-return]
+    except UnicodeDecodeError as error:
+        source.refuse(f"{what} holds bytes that are no text: {error.reason}")
+
+
+def _parsed(source: Source, header: str, what: str) -> tuple[DType | str, bool, tuple[int, ...]]:
     """The dtype, whether the first axis is the innermost, and the shape."""
     text, found, place = header.strip(), {}, 1
     if not text.startswith("{") or not text.endswith("}"):
@@ -124,8 +158,11 @@ def _parsed(source: Source, header: str, what: str) -> tuple[DType, bool, tuple[
     return _dtype(source, kind.strip("'"), what), order == "True", shape
 
 
-def _dtype(source: Source, kind: str, what: str) -> DType:
+def _dtype(source: Source, kind: str, what: str) -> DType | str:
+    """The dtype of numbers; of texts, U or S and how many characters each has."""
     byte_order, code = kind[:1], kind[1:]
+    if byte_order in "<|" and re.fullmatch("[US][0-9]{1,9}", code):
+        return code
     dtype = _DTYPES.get(code)
     if dtype is None or byte_order not in "<>|=":
         source.cannot(f"{what} has dtype {shown(kind)}, which is not read")

@@ -65,7 +65,7 @@ class Source:
         path = pathlib.Path(source)
         if not path.is_file():
             raise FileNotFoundError(f"no file {path}")
-        self.name = shown(str(path))
+        self.name = str(path) if str(path).isprintable() else ascii(str(path))
         self.file = open(path, "rb", buffering=0)  # noqa: SIM115  closed by whoever has the source
         self.size = os.fstat(self.file.fileno()).st_size
         self.whole = Tensor(path)
@@ -141,6 +141,8 @@ class Source:
         except FileFormatError:
             raise
         except NotImplementedError as error:
+            if str(error).startswith(f"{self.name}: "):
+                raise
             raise NotImplementedError(f"{self.name}: {error}") from error
         except _DAMAGED as error:
             self.refuse(str(error) or type(error).__name__)

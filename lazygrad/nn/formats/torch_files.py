@@ -224,6 +224,8 @@ def after_magic(source: Source) -> int | None:
 
 def _read_archive(archive: Archive) -> Any:
     """The object whose pickle and memory are members of an archive."""
+    if any(name == "constants.pkl" or name.endswith("/constants.pkl") for name in archive.members):
+        raise NotImplementedError("it is a program of TorchScript, which is not run: save its state_dict()")
     for member in archive.members.values():
         if member.packed is not None:
             raise NotImplementedError(f"{shown(member.name)} is compressed, which torch.save does not do")

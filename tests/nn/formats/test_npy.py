@@ -65,6 +65,40 @@ def test_archives(tmp_path, save):
     assert found["a"].device.startswith("DISK") == (save is np.savez)
 
 
+def test_texts_are_metadata(tmp_path):
+    texts = {
+        "kind": np.array("csc"),
+        "names": np.array([["é", ""], ["b", "cd"]]),
+        "raw": np.array([b"xy", b"z"]),
+    }
+    np.savez(tmp_path / "x.npz", a=np.arange(2), none=np.array(""), empty=np.empty((0, 2), "U3"), **texts)
+    found = read_npz(tmp_path / "x.npz")
+    assert list(found) == ["a"]
+    assert found.metadata == {
+        "none": "",
+        "empty": [],
+        "kind": "csc",
+        "names": [["é", ""], ["b", "cd"]],
+        "raw": ["xy", "z"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (npy(np.array(["a"])).replace(b"a\0\0\0", b"\xff" * 4), "holds numbers that are no characters"),
+        (npy(np.array([b"a"]))[:-1] + b"\xff", "holds bytes that are no text"),
+        (
+            by_hand("{'descr': '<U0', 'fortran_order': False, 'shape': (1099511627776,), }"),
+            "without any character",
+        ),
+    ],
+)
+def test_texts_that_are_none(data, message):
+    with pytest.raises(FileFormatError, match=rf"a\.npy .*{message}"):
+        read_npz(Tensor(zip_file([Member("a.npy", data)])))
+
+
 GOOD = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"
 HOSTILE = {
     "empty": (b"", "does not begin with"),
@@ -96,7 +130,7 @@ def test_damaged_files_are_refused(tmp_path, name):
 
 UNREAD = {
     "objects": (npy(np.array([{}]), allow_pickle=True), "has dtype |O"),
-    "texts": (npy(np.array(["a"])), "has dtype <U1"),
+    "texts": (npy(np.array(["a"])), "holds texts, which are no tensor"),
     "complex numbers": (npy(np.array([1j])), "has dtype <c16"),
     "records": (npy(np.zeros(1, [("a", "i4")])), "holds records"),
     "the other byte order": (npy(np.array([1], ">i4")), r"other byte order \(>i4\)"),

@@ -135,7 +135,8 @@ def _difference(missing: list[str], unknown: list[str]) -> str:
 def _check_fits(name: str, target: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         kind = f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
-        raise TypeError(f"{name}: a state dict holds Tensors, not {kind}; Tensor(value.numpy()) makes one")
+        how = "value.dequantize()" if isinstance(value, QuantizedTensor) else "Tensor(value.numpy())"
+        raise TypeError(f"{name}: a state dict holds Tensors, not {kind}; {how} makes one")
     if value.shape != target.shape:
         raise ValueError(
             f"{name}: the model has shape {shape_text(target.shape)}, "

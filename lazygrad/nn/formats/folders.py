@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +24,8 @@ _USUAL = (
 )
 _ENDINGS = ("*.index.json", "*.safetensors", "*.gguf", "*.pth", "*.pt", "*.bin", "*.npz", "*.npy")
 _INDEX_ENDING = ".index.json"
+#: Bytes of a file's name, on every system that we know.
+MOST_NAME = 255
 
 
 def load_weights(path: Path | Tensor) -> Any:
@@ -71,9 +74,9 @@ def read_index(path: Path) -> Weights:
         if type(metadata) is not dict:
             source.refuse("its metadata are no mapping")
         folder = pathlib.Path(path).parent
-        for file in set(map(str, files.values())):
-            if file in ("", ".", "..") or "/" in file or "\\" in file or not file.isprintable():
-                source.refuse(f"it names the file {shown(file)!r}, which is not beside it")
+        for file in {str(file): file for file in files.values()}.values():
+            if not _is_name(file):
+                source.refuse(f"it names the file {shown(str(file))!r}, which is not beside it")
             if not (folder / file).is_file():
                 raise FileNotFoundError(f"{source.name} names a file that is not there: {folder / file}")
         weights, parts = Weights(metadata), {}
@@ -89,6 +92,13 @@ def read_index(path: Path) -> Weights:
                 )
             weights[name] = part[name]
         return weights
+
+
+def _is_name(file: Any) -> bool:
+    """Whether this names a file in a folder, and nothing that leads out of it."""
+    if type(file) is not str or file in ("", ".", "..") or not file.isprintable():
+        return False
+    return "/" not in file and "\\" not in file and len(os.fsencode(file)) <= MOST_NAME
 
 
 def write_sharded(

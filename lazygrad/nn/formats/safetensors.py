@@ -167,7 +167,7 @@ def write_safetensors(
     """
     _check(tensors, metadata)
     # Wide elements first, so that each tensor is aligned to its elements.
-    order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    order = sorted(tensors, key=lambda name: -tensors[name].dtype.itemsize)
     header: dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
     end = 0
     for name in order:

@@ -4,6 +4,8 @@ What you type builds a graph; when a value is needed, the graph is cut into fuse
 generates.
 """
 
+from typing import Any as _Any
+
 from .config import Context
 from .device import Device
 from .dtype import dtypes
@@ -48,6 +50,7 @@ __all__ = [
     "jit",
     "jvp",
     "kernels",
+    "load",
     "memory",
     "no_grad",
     "value_and_grad",
@@ -55,6 +58,36 @@ __all__ = [
     "vmap",
 ]
 __version__ = "0.1.0"
+
+
+def load(path: _Any) -> _Any:
+    """What a file holds, whatever it is called: its format is told by its bytes.
+
+    path  a file, a folder with one model in it, or the index of weights in several files
+
+    - safetensors, GGUF, `.npz`: tensors by name (`nn.formats.Weights`), what else the file states in
+    `.metadata`;
+      those in blocks are `nn.quantized.QuantizedTensor`s
+    - a PyTorch checkpoint: the object that `torch.save` was given, with Tensors in place of PyTorch's
+    - `.npy`: a tensor
+    - ONNX: a function on a dict of tensors (`onnx.OnnxRunner`)
+
+    Tensors stay in the file until they are needed. `nn.formats.FileFormatError` says what is wrong with a
+    file, NotImplementedError what of it is not read.
+    """
+    from .nn import formats
+
+    file = formats.file_of(path)
+    return _onnx_runner()(file) if formats.format_of(file) == formats.ONNX else formats.load_weights(file)
+
+
+def _onnx_runner() -> _Any:
+    import importlib
+
+    try:
+        return importlib.import_module(f"{__name__}.onnx").OnnxRunner
+    except (ImportError, AttributeError) as error:
+        raise NotImplementedError("ONNX models are not run: this lazygrad has no OnnxRunner") from error
 
 
 def _load_classic_style() -> None:

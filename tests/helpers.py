@@ -118,6 +118,7 @@ DRIVERS = {
     "cores": Driver(_several_cores, "let this process run on two cores or more"),
     "onnxruntime": Driver(_module("onnxruntime"), "pip install onnxruntime"),
     "openai": Driver(_module("openai"), 'pip install "lazygrad[dev]"'),
+    "safetensors": Driver(_module("safetensors"), 'pip install "lazygrad[test]"'),
     "starlette": Driver(_module("starlette"), 'pip install "lazygrad[serve]"'),
     "tokenizers": Driver(_module("tokenizers"), 'pip install "lazygrad[llm]"'),
     "torch": Driver(_module("torch"), "pip install torch"),

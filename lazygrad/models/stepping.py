@@ -7,6 +7,7 @@ one is captured when it is first needed.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from ..dtype import dtypes
 from ..ir import Variable
-from ..jit import TinyJit
+from ..jit import TinyJit, asks_nothing
 from ..tensor import Tensor
 from .cache import Cache, Rows
 from .decoder import Decoder
@@ -105,6 +106,7 @@ class Stepper:
         key = (rows, size, length, kind)
         if key not in self.captures:
 
+            @asks_nothing
             def step(
                 tokens: Tensor, starts: Tensor, rates: list[Tensor], row: Any, places: list[Any], last: Any
             ) -> Tensor | None:
@@ -113,5 +115,27 @@ class Stepper:
                     return None
                 return decoder.logits(hidden[:, last : last + 1].contiguous()).cast(dtypes.float32).realize()
 
-            self.captures[key] = TinyJit(step)
+            self.captures[key] = _first_without_collections(TinyJit(step))
         return self.captures[key]
+
+
+def _first_without_collections(run: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose first call no garbage collection interrupts.
+
+    A capture makes half a million nodes of which next to none are garbage; looking at them again and again
+    takes half of its time.
+    """
+    is_first = True
+
+    def called(*args: Any) -> Any:
+        nonlocal is_first
+        if not is_first or not gc.isenabled():
+            return run(*args)
+        is_first = False
+        gc.disable()
+        try:
+            return run(*args)
+        finally:
+            gc.enable()
+
+    return called

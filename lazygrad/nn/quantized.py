@@ -57,12 +57,14 @@ class QuantizedTensor:
         for plane in made.format.planes:
             wanted = rows if plane.count == 1 else (*rows, plane.count)
             each = made._planes[plane.name]
-            if not rows or each.shape != wanted or each.dtype is not plane.dtype:
+            held = made.format.held(plane)
+            if not rows or each.shape != wanted or each.dtype not in (plane.dtype, held):
                 raise ValueError(
                     f"plane {plane.name} of {made.format.name} beside {first.name} of shape "
                     f"{shape_text(whole)} is {plane.dtype} of shape {shape_text(wanted)}, not "
                     f"{each.dtype} of shape {shape_text(each.shape)}"
                 )
+            made._planes[plane.name] = each.cast(held)
         *before, count = _known(rows)
         made.shape = (*before, count * made.format.elements)
         return made
@@ -123,7 +125,7 @@ class QuantizedTensor:
         if self._blocks is not None:
             return self._blocks
         parts = [
-            (each.unsqueeze(-1) if plane.count == 1 else each).bitcast(dtypes.uint8)
+            (each.unsqueeze(-1) if plane.count == 1 else each).cast(plane.dtype).bitcast(dtypes.uint8)
             for plane, each in zip(self.format.planes, self.planes.values(), strict=True)
         ]
         return parts[0].cat(*parts[1:], dim=-1) if len(parts) > 1 else parts[0]
@@ -213,7 +215,10 @@ def _known(shape: Sequence[int | UOp]) -> tuple[int, ...]:
 def _split(blocks: Tensor, format: BlockFormat, device: Devices) -> dict[str, Tensor]:
     """The planes of blocks, each with memory of its own on a device."""
     if Device.runs_kernels(blocks.device):
-        return {name: part.contiguous() for name, part in format.split(blocks.to(device)).items()}
+        parts = format.split(blocks.to(device))
+        return {
+            plane.name: parts[plane.name].cast(format.held(plane)).contiguous() for plane in format.planes
+        }
     import numpy as np
 
     # numpy copies a field of a record many times faster than a slice of bytes.
@@ -226,10 +231,14 @@ def _split(blocks: Tensor, format: BlockFormat, device: Devices) -> dict[str, Te
     records = np.asarray(blocks).view(np.dtype(fields))[..., 0]
     planes = {}
     for plane in format.planes:
-        part = _aligned(records.size * plane.nbytes)
-        part.view(f"V{plane.nbytes}").reshape(records.shape)[...] = records[plane.name]
+        held = numpy_name(format.held(plane))
         shape = records.shape if plane.count == 1 else (*records.shape, plane.count)
-        shared = Tensor.from_numpy(part.view(numpy_name(plane.dtype)).reshape(shape))
+        part = _aligned(math.prod(shape) * np.dtype(held).itemsize).view(held).reshape(shape)
+        if format.held(plane) is plane.dtype:
+            part.view(f"V{plane.nbytes}").reshape(records.shape)[...] = records[plane.name]
+        else:
+            part[...] = records[plane.name].copy().view(numpy_name(plane.dtype)).reshape(shape)
+        shared = Tensor.from_numpy(part)
         planes[plane.name] = shared if shared.device == device else shared.to(device)
     return planes
 

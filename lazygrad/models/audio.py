@@ -17,8 +17,6 @@ from ..tensor import Tensor
 
 RATE = 16_000  #: samples of a second, as Whisper takes them
 WINDOW, HOP = 400, 160  #: samples of a window of the spectrogram (25 ms), and from one to the next (10 ms)
-SECONDS = 30  #: what the model hears at once
-FRAMES = SECONDS * RATE // HOP  #: windows of that
 
 #: Zero crossings of the sinc on each side of a resampled sample, at the lower of the two rates.
 CROSSINGS = 24

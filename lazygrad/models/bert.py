@@ -25,6 +25,7 @@ from .weights import (
     Weights,
     join_heads,
     load_folder,
+    open_tokenizer,
     read_json,
     split_heads,
     whole_number,
@@ -211,7 +212,7 @@ class Encoder:
         return Encoder(
             config,
             load_folder(place),
-            _tokenizer(place / "tokenizer.json"),
+            open_tokenizer(place / "tokenizer.json"),
             chosen,
             unit if normalize is None else normalize,
             _most_tokens(place),
@@ -339,21 +340,6 @@ def _prefix(tensors: dict[str, Tensor], origin: object) -> str:
     if not found:
         raise ValueError(f"{origin} has no tensor ...{end}: it is no encoder of a known kind")
     return min(found, key=len)
-
-
-def _tokenizer(path: pathlib.Path) -> Any:
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"no file {path}; AutoTokenizer.from_pretrained(...).save_pretrained(...) writes it"
-        )
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise ImportError('texts need the library tokenizers: pip install "lazygrad[llm]"') from None
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises Exception itself
-        raise ValueError(f"{path} is no tokenizer: {error}") from None
 
 
 def _modules(place: pathlib.Path) -> tuple[tuple[str, ...], bool]:

@@ -78,13 +78,17 @@ class Weights:
         self.find = find or tensors.__getitem__
         self.taken: list[Tensor] = []
 
-    def take(self, *names: str, shape: tuple[int, ...]) -> Tensor:
+    def take(self, *names: str, shape: tuple[int, ...], or_zero: bool = False) -> Tensor:
         """A tensor as float32 on the default device, or several, one behind the other along the first axis.
 
-        shape  of each
+        shape    of each
+        or_zero  one that the file does not have is zero; else it raises
         """
         parts = []
         for name in names:
+            if name not in self.tensors and or_zero:
+                parts.append(Tensor.zeros(*shape))
+                continue
             if name not in self.tensors:
                 raise ValueError(f"{self.origin} has no tensor {shown(name)}, which the model needs")
             part = self.find(name)
@@ -146,3 +150,19 @@ def load_folder(folder: pathlib.Path) -> dict[str, Tensor]:
     if missing:
         raise ValueError(f"{index}: {shown(missing[0])} is not in {shown(names[missing[0]])}")
     return {key: files[name][key] for key, name in names.items()}
+
+
+def open_tokenizer(path: pathlib.Path) -> Any:
+    """The tokenizer in a tokenizer.json, of the library `tokenizers`."""
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"no file {path}; AutoTokenizer.from_pretrained(...).save_pretrained(...) writes it"
+        )
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise ImportError('texts need the library tokenizers: pip install "lazygrad[llm]"') from None
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises Exception itself
+        raise ValueError(f"{path} is no tokenizer: {error}") from None

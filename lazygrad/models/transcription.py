@@ -385,7 +385,7 @@ def _language(model: Model, heard: Any) -> str:
     speech = model.speech
     logits, _ = model.writing(1).begin(heard, [speech.start], 0)
     scores = {name: float(logits[token]) for name, token in speech.languages.items()}
-    return max(scores, key=scores.__getitem__)
+    return max(scores, key=lambda name: scores[name])
 
 
 def _text(model: Model, heard: Any, history: Sequence[int], options: _Options) -> Found:

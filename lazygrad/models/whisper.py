@@ -193,7 +193,7 @@ class DecoderLayer:
 
     def heard(self, sound: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of what was heard, (n, heads, places, d): once for all that is written of it."""
-        k, v = (split_heads(part, self.heads) for part in self.cross_kv(sound).chunk(2, -1))
+        k, v = (split_heads(part, self.heads).contiguous() for part in self.cross_kv(sound).chunk(2, -1))
         return k, v
 
     def behind(self, x: Tensor, mixed: Tensor, heard: Sequence[Tensor]) -> Tensor:
@@ -212,7 +212,7 @@ class DecoderLayer:
         return self.mlp(x + self.cross_out(join_heads(seen)))
 
 
-class Encoder:
+class SoundEncoder:
     """A spectrogram to what was heard."""
 
     def __init__(self, source: Source, sizes: Sizes) -> None:
@@ -236,7 +236,7 @@ class Encoder:
         return self.norm(x)
 
 
-class Decoder:
+class TextDecoder:
     """What was heard, and tokens, to the logits of the tokens behind each."""
 
     def __init__(self, source: Source, sizes: Sizes) -> None:
@@ -294,7 +294,7 @@ class Writing:
     #: Lengths that the beginnings of texts are padded to.
     LENGTHS = (4, 16, 64, 256)
 
-    def __init__(self, decoder: Decoder, sizes: Sizes, count: int) -> None:
+    def __init__(self, decoder: TextDecoder, sizes: Sizes, count: int) -> None:
         self.decoder, self.sizes, self.count = decoder, sizes, count
         shape = (2, count, sizes.decoder_heads, sizes.written, sizes.width // sizes.decoder_heads)
         self.caches = [Tensor.zeros(*shape).contiguous() for _ in decoder.layers]
@@ -360,8 +360,8 @@ class Whisper:
 
     def __init__(self, sizes: Sizes, source: Source, speech: Speech | None = None) -> None:
         self.sizes, self.speech = sizes, speech
-        self.encoder = Encoder(source.inside("encoder"), sizes)
-        self.decoder = Decoder(source.inside("decoder"), sizes)
+        self.encoder = SoundEncoder(source.inside("encoder"), sizes)
+        self.decoder = TextDecoder(source.inside("decoder"), sizes)
         source.weights.read()
         self._captured = Captured(self)
 

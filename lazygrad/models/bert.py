@@ -26,6 +26,7 @@ from .weights import (
     join_heads,
     load_folder,
     open_tokenizer,
+    parse_json,
     read_json,
     split_heads,
     whole_number,
@@ -344,15 +345,13 @@ def _prefix(tensors: dict[str, Tensor], origin: object) -> str:
 
 def _modules(place: pathlib.Path) -> tuple[tuple[str, ...], bool]:
     """How sentence-transformers pools in this folder, and whether it normalizes: by its modules.json."""
-    import json
-
     path = place / "modules.json"
     if not path.is_file():
         return ("mean",), False
+    modules = parse_json(path)
     try:
-        modules = json.loads(path.read_text(encoding="utf-8"))
         kinds = [(str(m["type"]).rpartition(".")[2], str(m["path"])) for m in modules]
-    except (ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise ValueError(f"{path} is no list of modules with type and path: {error!r}") from None
     pooling: tuple[str, ...] = ("mean",)
     normalize = False

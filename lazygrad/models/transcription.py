@@ -84,7 +84,7 @@ class Speech:
         self.silence = token("<|nospeech|>", "<|nocaptions|>")
         self.first_time = self.no_times + 1
         names = {i: tokenizer.id_to_token(i) for i in range(self.start + 1, min(self.tasks.values()))}
-        self.languages = {name[2:-2]: i for i, name in names.items() if name}
+        self.languages: dict[str, int] = {name[2:-2]: i for i, name in names.items() if name}
         known = settings.get("multilingual")
         # the models for English have one symbol less than the smallest of the others
         self.multilingual = symbols >= 51_865 if known is None else bool(known)

@@ -108,14 +108,19 @@ class Weights:
         self.taken.clear()
 
 
-def read_json(path: pathlib.Path) -> dict[str, Any]:
-    """The JSON object in a file; ValueError says what is wrong with it."""
+def parse_json(path: pathlib.Path) -> Any:
+    """What a file of JSON holds; ValueError says what is wrong with it."""
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # bytes that are no text are a ValueError too
         raise ValueError(f"{path} is no JSON: {error}") from None
+
+
+def read_json(path: pathlib.Path) -> dict[str, Any]:
+    """The JSON object in a file; ValueError says what is wrong with it."""
+    found = parse_json(path)
     if not isinstance(found, dict):
         raise ValueError(f"{path} holds a {type(found).__name__}, not a JSON object")
     return found

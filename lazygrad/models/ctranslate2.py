@@ -47,12 +47,14 @@ class CTranslate2File(NamedTuple):
     revision    of that kind
     tensors     by name, on device DISK: a tensor is read when it is used
     attributes  variables without axes, such as `encoder/num_heads`, as numbers
+    aliases     other names of variables, which are names of the above too
     """
 
     kind: str
     revision: int
     tensors: dict[str, Tensor]
     attributes: dict[str, int | float]
+    aliases: dict[str, str]
 
     def weight(self, name: str) -> Tensor:
         """A weight as floats: integers are divided by their scale, which is one number or one for each line.
@@ -62,7 +64,10 @@ class CTranslate2File(NamedTuple):
         value = self.tensors[name]
         if dtypes.is_float(value.dtype):
             return value
-        scale = self.tensors.get(f"{name}_scale", self.attributes.get(f"{name}_scale"))
+        scale = None
+        for own in (name, self.aliases.get(name, name)):  # an alias may go without one of its own
+            if scale is None:
+                scale = self.tensors.get(f"{own}_scale", self.attributes.get(f"{own}_scale"))
         if scale is None:
             raise ValueError(f"the weight {shown(name)} has integers, and the file no {shown(name)}_scale")
         here = value.to(Device.DEFAULT).cast(dtypes.float32)
@@ -136,6 +141,7 @@ def _read(reader: _Reader) -> CTranslate2File:
     whole = Tensor(reader.path)
     tensors: dict[str, Tensor] = {}
     attributes: dict[str, int | float] = {}
+    aliases: dict[str, str] = {}
     for index in range(reader.number("I", "the number of variables")):
         name = reader.text(f"the name of variable {index}")
         if name in tensors or name in attributes:
@@ -146,6 +152,7 @@ def _read(reader: _Reader) -> CTranslate2File:
         name = reader.text(f"the variable of alias {shown(alias)}")
         if alias in tensors or alias in attributes:
             raise reader.error(f"the alias {shown(alias)} is a name that was given before")
+        aliases[alias] = name
         if name in tensors:
             tensors[alias] = tensors[name]
         elif name in attributes:
@@ -154,7 +161,7 @@ def _read(reader: _Reader) -> CTranslate2File:
             raise reader.error(f"the alias {shown(alias)} stands for {shown(name)}, which is no variable")
     if reader.file.tell() != reader.size:
         raise reader.error(f"it ends at byte {reader.file.tell()}, the file has {reader.size}")
-    return CTranslate2File(kind, revision, tensors, attributes)
+    return CTranslate2File(kind, revision, tensors, attributes, aliases)
 
 
 def _read_variable(

@@ -57,6 +57,11 @@ def test_an_alias_is_the_same_tensor(tmp_path):
     assert found.attributes["b/heads"] == 6
 
 
+def test_an_alias_of_integers(tmp_path):
+    parts = [variable("w", np.array([[2]], np.int8)), variable("w_scale", np.array(4.0, np.float32))]
+    assert read(tmp_path, model_bin(parts, [("v", "w")])).weight("v").tolist() == [[0.5]]
+
+
 @pytest.mark.parametrize(
     ("scale", "expected"),
     [

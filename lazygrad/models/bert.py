@@ -22,6 +22,7 @@ from .weights import (
     ACTIVATIONS,
     Dense,
     Norm,
+    RandomWeights,
     Weights,
     join_heads,
     load_folder,
@@ -132,6 +133,7 @@ def _norm(weights: Weights, name: str, width: int, eps: float) -> Norm:
 class Encoder:
     """Texts to vectors. `Encoder.load(folder)` makes one.
 
+    config      as in config.json        tensors  by the names of Hugging Face; None is random weights
     width       of a vector before pooling        most  the greatest number of tokens of a text
     pooling     how the vectors of a text's tokens become one: names of `POOLINGS`, side by side if several
     normalize   whether the result has length 1
@@ -141,7 +143,7 @@ class Encoder:
     def __init__(
         self,
         config: dict[str, Any],
-        tensors: dict[str, Tensor],
+        tensors: dict[str, Tensor] | None,
         tokenizer: Any = None,
         pooling: Sequence[str] = ("mean",),
         normalize: bool = False,
@@ -163,18 +165,17 @@ class Encoder:
         self.width = config[family.sizes[0]]
         self.pooling, self.normalize = tuple(pooling), normalize
         eps = config.get("layer_norm_eps", 1e-12)
-        prefix = _prefix(tensors, origin)
-        weights = Weights(tensors, origin)
+        prefix = "" if tensors is None else _prefix(tensors, origin)
+        weights = RandomWeights() if tensors is None else Weights(tensors, origin)
         table = f"{prefix}embeddings."
         self.words = weights.take(f"{table}word_embeddings.weight", shape=(config["vocab_size"], self.width))
         positions = config["max_position_embeddings"]
         self.first = (config.get("pad_token_id") or 0) + 1 if family.pads_first else 0
         self.positions = weights.take(f"{table}position_embeddings.weight", shape=(positions, self.width))
         self.types: Tensor | None = None
-        if config.get("type_vocab_size") and f"{table}token_type_embeddings.weight" in tensors:
-            self.types = weights.take(
-                f"{table}token_type_embeddings.weight", shape=(config["type_vocab_size"], self.width)
-            )
+        named = f"{table}token_type_embeddings.weight"
+        if config.get("type_vocab_size") and (tensors is None or named in tensors):
+            self.types = weights.take(named, shape=(config["type_vocab_size"], self.width))
         self.norm = _norm(weights, f"{table}LayerNorm", self.width, eps)
         self.layers = [
             Layer(weights, f"{prefix}{family.layers}.{i}", family, config, eps)

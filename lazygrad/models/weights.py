@@ -108,6 +108,23 @@ class Weights:
         self.taken.clear()
 
 
+class RandomWeights(Weights):
+    """Weights that no file has, for trying out: products and tables of normal numbers with a deviation of
+    0.02, no biases, norms that change nothing. `Tensor.manual_seed` decides which numbers they are.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({}, "random weights")
+
+    def take(self, *names: str, shape: tuple[int, ...], or_zero: bool = False) -> Tensor:
+        whole = (shape[0] * len(names), *shape[1:])
+        normal = names[0].endswith(("weight", "encodings")) and len(shape) > 1
+        norm = names[0].endswith("orm.weight")
+        found = Tensor.randn(*whole) * 0.02 if normal else Tensor.full(whole, float(norm))
+        self.taken.append(found.contiguous())
+        return self.taken[-1]
+
+
 def parse_json(path: pathlib.Path) -> Any:
     """What a file of JSON holds; ValueError says what is wrong with it."""
     if not path.is_file():

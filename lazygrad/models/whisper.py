@@ -24,6 +24,7 @@ from .transcription import Speech, Transcript, transcribe
 from .weights import (
     Dense,
     Norm,
+    RandomWeights,
     Weights,
     join_heads,
     load_folder,
@@ -384,6 +385,12 @@ class Whisper:
         speech = Speech(open_tokenizer(path), settings, sizes.symbols) if path.is_file() else None
         return Whisper(sizes, source, speech)
 
+    @staticmethod
+    def random(sizes: Sizes) -> Whisper:
+        """A model that never learned anything, for trying out."""
+        _check(sizes, "the sizes")
+        return Whisper(sizes, Source(RandomWeights(), HUGGING_FACE))
+
     def encode(self, mel: Tensor) -> Tensor:
         """What is heard, (n, places, width), of spectrograms (n, bins, 2 · places)."""
         wanted = (self.sizes.bins, 2 * self.sizes.heard)
@@ -511,7 +518,7 @@ def _of_hugging_face(place: pathlib.Path) -> tuple[Sizes, Source, dict[str, Any]
     return sizes, Source(Weights(load_folder(place), place), HUGGING_FACE), settings
 
 
-def _check(sizes: Sizes, path: pathlib.Path) -> None:
+def _check(sizes: Sizes, path: object) -> None:
     for heads in (sizes.encoder_heads, sizes.decoder_heads):
         if heads < 1 or sizes.width % heads:
             raise ValueError(f"{path}: {heads} heads do not divide a width of {sizes.width}")

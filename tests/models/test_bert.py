@@ -144,6 +144,13 @@ def test_in_a_larger_model():
     )
 
 
+def test_random_weights():
+    """For trying out: norms change nothing yet."""
+    found = Encoder(BERT, None)(Tensor([[2, 4, 3]]), Tensor([[True] * 3])).numpy()
+    np.testing.assert_allclose(found.mean(-1), 0, atol=1e-5)
+    np.testing.assert_allclose(found.std(-1), 1, atol=1e-3)
+
+
 # ---- what is refused ----
 
 

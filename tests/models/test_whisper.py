@@ -10,6 +10,7 @@ import pytest
 from lazygrad import Tensor
 from lazygrad.models import Whisper
 from lazygrad.models.ctranslate2 import read_ctranslate2
+from lazygrad.models.whisper import Sizes
 from lazygrad.nn.state import get_state_dict, safe_save
 from tests.helpers import needs, require
 from tests.models.test_audio import speech_like, write_wav
@@ -108,6 +109,16 @@ def test_to_the_last_place(model):
 
 def test_weights_have_names(model):
     assert "decoder.layers.1.cross_kv.weight" in get_state_dict(model)
+
+
+def test_random_weights():
+    """For trying out: every text is about as likely as every other."""
+    sizes = Sizes(8, 12, 20, 30, 50, 24, 3, 2, 1, 1)
+    found = Whisper.random(sizes).logits(Tensor(MEL), Tensor(IDS % 30)).numpy()
+    assert found.shape == (2, 6, 30)
+    assert 0 < np.abs(found).max() < 1
+    with pytest.raises(ValueError, match="the sizes: 5 heads do not divide a width of 12"):
+        Whisper.random(sizes._replace(encoder_heads=5))
 
 
 # ---- folders ----

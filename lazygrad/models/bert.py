@@ -18,7 +18,7 @@ from ..jit import TinyJit
 from ..nn.state import Hidden
 from ..shape import shape_text
 from ..tensor import Tensor
-from .weights import (
+from .encoder_weights import (
     ACTIVATIONS,
     Dense,
     Norm,

@@ -20,8 +20,7 @@ from ..shape import shape_text
 from ..tensor import Tensor
 from .audio import HOP, log_mel
 from .ctranslate2 import read_ctranslate2
-from .transcription import Speech, Transcript, transcribe
-from .weights import (
+from .encoder_weights import (
     Dense,
     Norm,
     RandomWeights,
@@ -33,6 +32,7 @@ from .weights import (
     split_heads,
     whole_number,
 )
+from .transcription import Speech, Transcript, transcribe
 
 # ---- what files call things ----
 

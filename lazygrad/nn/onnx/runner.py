@@ -1,0 +1,283 @@
+"""`OnnxRunner`: an ONNX file as a function from arrays to tensors."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...dtype import DType
+from ...tensor import Tensor, no_grad
+from . import ops as ops  # the table is filled by these files
+from . import table
+from .execution import Run, Scope, Steered, Weights, folded
+from .files import read_model
+from .graph import Builder, Graph, Node
+from .segments import Segment, cut
+from .values import DTYPE_OF, Array, Value, elem_type_of, has_tensor_dtype, numpy_dtype, tensor_of, type_name
+
+#: The opsets of the default domain that the table was held beside.
+OPSETS = range(1, 29)
+#: An input that steers is read on the host if it has at most so many elements.
+_MAX_STEERING = 1024
+
+
+class ValueInfo(NamedTuple):
+    """What a file says of an input or output: its name, dtype ("float", ...) and shape.
+
+    dtype   None for sequences and optionals; types that no Tensor has are given by their name in the format
+    shape   sizes, the names of those that are open, None for unnamed ones; None where the file says nothing
+    """
+
+    name: str
+    dtype: DType | str | None
+    shape: tuple[int | str | None, ...] | None
+
+
+class OnnxRunner:
+    """An ONNX model, called with a dict of its inputs, giving a dict of its outputs.
+
+    source  the path of an .onnx file, its bytes, or an onnx.ModelProto
+
+    ValueError for a file that is damaged or makes no sense, NotImplementedError that names every operation
+    that is not there; both before anything runs. The first call with arrays of some shapes runs plainly, the
+    next is captured, later ones replay. Values that choose shapes or branches are worked out on the host
+    where they follow from shapes, weights and small inputs; where data decide, they are computed in between.
+
+    inputs, outputs  what the file says of them      opset  domain → version ("" is ONNX's own)
+    """
+
+    def __init__(self, source: Any) -> None:
+        model, folder, name = read_model(source)
+        builder = Builder(model, folder, name)
+        self.opset: dict[str, int] = dict(builder.opsets)
+        version = self.opset.get("", 1)
+        if version not in OPSETS:
+            raise NotImplementedError(f"{name} uses opset {version}; those up to {OPSETS[-1]} are known")
+        self._graph: Graph = builder.graph(model.graph, frozenset(), builder.opsets)
+        builder.missing.check(name)
+        self._protos = {value.name: value.type for value in model.graph.input}
+        self._defaults = {name for name in self._graph.constants if name in self._protos}
+        self.inputs: dict[str, ValueInfo] = {
+            value.name: _info(value) for value in model.graph.input if value.name not in self._defaults
+        }
+        self.outputs: dict[str, ValueInfo] = {value.name: _info(value) for value in model.graph.output}
+        self._weights = Weights()
+        self._folded = False
+        self._lock = threading.RLock()
+        #: inputs that are read on the host, since they alone decide what is computed
+        self._steering: set[str] = set()
+        #: the places of nodes that need a value of data on the host
+        self._barriers: set[int] = set()
+        self._parts: list[Segment | tuple[int, Node]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<OnnxRunner ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})>"
+
+    def __call__(self, inputs: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Tensor]:
+        """The outputs by name, computed. Inputs are tensors, arrays, or nested lists of numbers.
+
+        Sequences come and go as lists; an optional that is empty is None.
+        """
+        given = {**(inputs or {}), **more}
+        self._check_names(given)
+        with self._lock, no_grad():
+            if not self._folded:
+                folded(self._graph, self._weights)
+                self._folded = True
+            return self._call({name: self._value(name, value) for name, value in given.items()})
+
+    # *** inputs
+
+    def _check_names(self, given: Mapping[str, Any]) -> None:
+        for name in given:
+            if name not in self._protos:
+                close = difflib.get_close_matches(name, self._protos, 1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise ValueError(f"the model has no input {name!r}, only {', '.join(self._protos)}{hint}")
+        optional = {name for name, kind in self._protos.items() if kind.HasField("optional_type")}
+        missing = [name for name in self.inputs if name not in given and name not in optional]
+        if missing:
+            raise ValueError(f"the model's input {', '.join(missing)} is missing")
+
+    def _value(self, name: str, value: Any) -> Value:
+        return _read(value, self._protos[name], f"the input {name!r}")
+
+    # *** running
+
+    def _call(self, given: dict[str, Value]) -> dict[str, Tensor]:
+        for _ in range(len(self._graph.nodes) + len(self._protos) + 2):
+            met: dict[int, list[str]] = {}
+            scope = Scope(
+                self._graph.constants, dict.fromkeys(self._graph.inputs) | self._constants_of_inputs()
+            )
+            for name, value in given.items():
+                scope[name] = self._on_its_side(name, value)
+            try:
+                if self._parts is None:
+                    self._parts = cut(self._graph, self._barriers, self._weights)
+                for part in self._parts:
+                    if isinstance(part, Segment):
+                        part.run(scope, met)
+                    else:
+                        Run(self._weights).nodes([part[1]], scope, [part[0]])
+            except Steered:
+                self._learn(met)
+                continue
+            if met:
+                self._learn(met)
+            return {name: self._result(scope[name], given) for name in self._graph.outputs}
+        raise RuntimeError("the graph could not be cut into parts that a capture can hold")
+
+    def _constants_of_inputs(self) -> dict[str, Value]:
+        return {name: self._graph.constants[name] for name in self._defaults if name in self._graph.constants}
+
+    def _on_its_side(self, name: str, value: Value) -> Value:
+        """An input where it is used: as an array if it steers, else as a Tensor."""
+        if isinstance(value, list) or value is None:
+            return [self._on_its_side(name, part) for part in value] if value is not None else None
+        if name in self._steering:
+            return np.asarray(value.numpy() if isinstance(value, Tensor) else value)
+        if isinstance(value, Tensor) or not has_tensor_dtype(value):
+            return value
+        if value.flags.c_contiguous and value.dtype.kind in "biuf" and value.size:
+            return Tensor.from_numpy(value)
+        return Tensor(np.ascontiguousarray(value).reshape(value.shape))
+
+    def _result(self, value: Value, given: Mapping[str, Value]) -> Any:
+        if isinstance(value, list):
+            return [self._result(part, given) for part in value]
+        if value is None or (isinstance(value, np.ndarray) and value.dtype.kind in "OUT"):
+            return value
+        if not isinstance(value, Tensor):
+            return tensor_of(value).contiguous().realize()
+        if any(value is other for other in given.values()):
+            return value
+        return value.clone().realize() if _shares(value, given) else value.realize()
+
+    def _learn(self, met: Mapping[int, list[str]]) -> None:
+        """Values were needed on the host: from small inputs alone they will be known, else a part ends
+        there.
+        """
+        for place, names in met.items():
+            sources: set[str] | None = set()
+            for name in names:
+                more = self._sources(name)
+                sources = sources | more if sources is not None and more is not None else None
+            if sources is not None and sources - self._steering:
+                self._steering |= sources
+            elif place >= 0:
+                self._barriers.add(place)
+        self._parts = None
+
+    def _sources(self, name: str) -> set[str] | None:
+        """The inputs that alone decide a value, by operations that the host can do; None where others do."""
+        made_by = {output: node for node in _all_nodes(self._graph) for output in node.outputs if output}
+        found: set[str] = set()
+        todo, seen = [name], set[str]()
+        while todo:
+            name = todo.pop()
+            if name in seen or not name or name in self._graph.constants:
+                continue
+            seen.add(name)
+            if name in self._protos:
+                kind = self._protos[name]
+                if not _is_small(kind):
+                    return None
+                found.add(name)
+            elif name in made_by:
+                node = made_by[name]
+                if node.row is None:
+                    return None
+                if node.op_type in ("Shape", "Size"):
+                    continue
+                if not table.needs_no_kernel(node.row.domain, node.row.name):
+                    return None
+                todo += node.inputs
+            else:
+                return None
+        return found
+
+
+def _all_nodes(graph: Graph) -> list[Node]:
+    found = []
+    todo = [graph]
+    while todo:
+        for node in todo.pop().nodes:
+            found.append(node)
+            todo += node.graphs()
+    return found
+
+
+def _is_small(kind: Any) -> bool:
+    """Whether an input may steer: few elements, as the file says, or a line of unknown length."""
+    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return False
+    dims = kind.tensor_type.shape.dim
+    count = 1
+    for dim in dims:
+        count *= dim.dim_value if _is_fixed(dim) else 1
+    return len(dims) <= 1 and count <= _MAX_STEERING
+
+
+def _shares(value: Tensor, given: Mapping[str, Value]) -> bool:
+    """Whether a result may look at memory that came with the call: arrays are not copied on the way in."""
+    return False
+
+
+def _read(value: Any, kind: Any, what: str) -> Value:
+    """An argument as a Tensor or an array of the type that the file declares."""
+    if kind.HasField("optional_type"):
+        return None if value is None else _read(value, kind.optional_type.elem_type, what)
+    if kind.HasField("sequence_type"):
+        if not isinstance(value, (list, tuple)):
+            raise TypeError(f"{what} is a sequence: give a list of tensors, not {type(value).__name__}")
+        return [_read(part, kind.sequence_type.elem_type, what) for part in value]
+    if not kind.HasField("tensor_type"):
+        raise NotImplementedError(f"{what} is neither a tensor, a sequence nor an optional")
+    elem_type = kind.tensor_type.elem_type
+    if isinstance(value, Tensor):
+        found: Array | Tensor = value
+    elif isinstance(value, np.ndarray):
+        found = value
+    else:
+        found = np.asarray(value, None if elem_type == 8 else numpy_dtype(elem_type))
+    if elem_type == 8:
+        return np.asarray(found, dtype=object)
+    if elem_type_of(found) != elem_type:
+        given = type_name(elem_type_of(found))
+        raise TypeError(f"{what} is {type_name(elem_type)}, not {given}; cast it before")
+    if kind.tensor_type.HasField("shape"):
+        dims = kind.tensor_type.shape.dim
+        shape = tuple(found.shape)
+        fits = len(dims) == len(shape) and all(
+            not _is_fixed(dim) or dim.dim_value == size for dim, size in zip(dims, shape, strict=True)
+        )
+        if not fits:
+            raise ValueError(f"{what} has the shape {_shape_text(dims)}, not {shape}")
+    return found
+
+
+def _shape_text(dims: Any) -> str:
+    sizes = [str(dim.dim_value) if _is_fixed(dim) else dim.dim_param or "?" for dim in dims]
+    return f"({', '.join(sizes)})"
+
+
+def _is_fixed(dim: Any) -> bool:
+    """Whether a file says the size; some write -1 for one that they leave open."""
+    return bool(dim.HasField("dim_value") and dim.dim_value >= 0)
+
+
+def _info(value: Any) -> ValueInfo:
+    kind = value.type
+    if not kind.HasField("tensor_type"):
+        return ValueInfo(value.name, None, None)
+    tensor = kind.tensor_type
+    shape = None
+    if tensor.HasField("shape"):
+        shape = tuple(dim.dim_value if _is_fixed(dim) else dim.dim_param or None for dim in tensor.shape.dim)
+    dtype = DTYPE_OF.get(tensor.elem_type)
+    return ValueInfo(value.name, dtype if dtype is not None else type_name(tensor.elem_type), shape)

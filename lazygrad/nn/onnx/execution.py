@@ -124,7 +124,8 @@ class Run:
         if self.captured:
             self.met.setdefault(self.place, []).append(name)
             raise Steered(name)
-        if self.place not in self.met and DEBUG >= 1 and self._node is not None:
+        if self.place not in self.weights.said and DEBUG >= 1 and self._node is not None:
+            self.weights.said.add(self.place)
             show(f"ONNX: {self._node} needs the value of {name!r}, so what is before it is computed first")
         self.met.setdefault(self.place, []).append(name)
         return array_of(value)
@@ -153,7 +154,8 @@ def _shown(value: Value) -> str:
 
 
 def _several(result: Any) -> Sequence[Value]:
-    return result if isinstance(result, tuple) else (result,)
+    results = result if isinstance(result, tuple) else (result,)
+    return [np.asarray(value) if isinstance(value, np.generic) else value for value in results]
 
 
 class Weights:
@@ -161,6 +163,8 @@ class Weights:
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[Array, Tensor | None]] = {}
+        #: the places of nodes of which it was said that they need a value on the host
+        self.said: set[int] = set()
 
     def keep(self, array: Array) -> None:
         """The Tensor of this array shall be kept."""

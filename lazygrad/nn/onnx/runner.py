@@ -10,19 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...dtype import DType
+from ...ir.uop import UOp
 from ...tensor import Tensor, no_grad
+from ...tensor.storage import base_of
 from . import ops as ops  # the table is filled by these files
 from . import table
 from .execution import Run, Scope, Steered, Weights, folded
 from .files import read_model
 from .graph import Builder, Graph, Node
+from .inputs import Input, is_fixed, memories
 from .segments import Segment, cut
-from .values import DTYPE_OF, Array, Value, elem_type_of, has_tensor_dtype, numpy_dtype, tensor_of, type_name
+from .values import DTYPE_OF, Value, tensor_of, type_name
 
 #: The opsets of the default domain that the table was held beside.
 OPSETS = range(1, 29)
-#: An input that steers is read on the host if it has at most so many elements.
-_MAX_STEERING = 1024
 
 
 class ValueInfo(NamedTuple):
@@ -59,8 +60,9 @@ class OnnxRunner:
             raise NotImplementedError(f"{name} uses opset {version}; those up to {OPSETS[-1]} are known")
         self._graph: Graph = builder.graph(model.graph, frozenset(), builder.opsets)
         builder.missing.check(name)
-        self._protos = {value.name: value.type for value in model.graph.input}
-        self._defaults = {name for name in self._graph.constants if name in self._protos}
+        self._given = {value.name: Input(value.name, value.type) for value in model.graph.input}
+        self._defaults = {name for name in self._graph.constants if name in self._given}
+        self._no_inputs: dict[str, Value] = dict.fromkeys(self._graph.inputs)
         self.inputs: dict[str, ValueInfo] = {
             value.name: _info(value) for value in model.graph.input if value.name not in self._defaults
         }
@@ -88,34 +90,28 @@ class OnnxRunner:
             if not self._folded:
                 folded(self._graph, self._weights)
                 self._folded = True
-            return self._call({name: self._value(name, value) for name, value in given.items()})
-
-    # *** inputs
+            return self._call({name: self._given[name].read(value) for name, value in given.items()})
 
     def _check_names(self, given: Mapping[str, Any]) -> None:
         for name in given:
-            if name not in self._protos:
-                close = difflib.get_close_matches(name, self._protos, 1)
+            if name not in self._given:
+                close = difflib.get_close_matches(name, self._given, 1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise ValueError(f"the model has no input {name!r}, only {', '.join(self._protos)}{hint}")
-        optional = {name for name, kind in self._protos.items() if kind.HasField("optional_type")}
-        missing = [name for name in self.inputs if name not in given and name not in optional]
+                raise ValueError(f"the model has no input {name!r}, only {', '.join(self._given)}{hint}")
+        missing = [name for name in self.inputs if name not in given and not self._given[name].is_optional]
         if missing:
             raise ValueError(f"the model's input {', '.join(missing)} is missing")
-
-    def _value(self, name: str, value: Any) -> Value:
-        return _read(value, self._protos[name], f"the input {name!r}")
 
     # *** running
 
     def _call(self, given: dict[str, Value]) -> dict[str, Tensor]:
-        for _ in range(len(self._graph.nodes) + len(self._protos) + 2):
+        for _ in range(len(self._graph.nodes) + len(self._given) + 2):
             met: dict[int, list[str]] = {}
-            scope = Scope(
-                self._graph.constants, dict.fromkeys(self._graph.inputs) | self._constants_of_inputs()
-            )
+            scope = Scope(self._graph.constants, self._no_inputs)
+            for name in self._defaults:
+                scope[name] = self._graph.constants[name]
             for name, value in given.items():
-                scope[name] = self._on_its_side(name, value)
+                scope[name] = self._given[name].on_its_side(value)
             try:
                 if self._parts is None:
                     self._parts = cut(self._graph, self._barriers, self._weights)
@@ -129,34 +125,21 @@ class OnnxRunner:
                 continue
             if met:
                 self._learn(met)
-            return {name: self._result(scope[name], given) for name in self._graph.outputs}
+            inputs = memories([scope[name] for name in given])
+            return {name: self._result(scope[name], inputs) for name in self._graph.outputs}
         raise RuntimeError("the graph could not be cut into parts that a capture can hold")
 
-    def _constants_of_inputs(self) -> dict[str, Value]:
-        return {name: self._graph.constants[name] for name in self._defaults if name in self._graph.constants}
-
-    def _on_its_side(self, name: str, value: Value) -> Value:
-        """An input where it is used: as an array if it steers, else as a Tensor."""
-        if isinstance(value, list) or value is None:
-            return [self._on_its_side(name, part) for part in value] if value is not None else None
-        if name in self._steering:
-            return np.asarray(value.numpy() if isinstance(value, Tensor) else value)
-        if isinstance(value, Tensor) or not has_tensor_dtype(value):
-            return value
-        if value.flags.c_contiguous and value.dtype.kind in "biuf" and value.size:
-            return Tensor.from_numpy(value)
-        return Tensor(np.ascontiguousarray(value).reshape(value.shape))
-
-    def _result(self, value: Value, given: Mapping[str, Value]) -> Any:
+    def _result(self, value: Value, inputs: set[UOp]) -> Any:
+        """A Tensor that is computed, in memory of its own."""
         if isinstance(value, list):
-            return [self._result(part, given) for part in value]
+            return [self._result(part, inputs) for part in value]
         if value is None or (isinstance(value, np.ndarray) and value.dtype.kind in "OUT"):
             return value
         if not isinstance(value, Tensor):
             return tensor_of(value).contiguous().realize()
-        if any(value is other for other in given.values()):
-            return value
-        return value.clone().realize() if _shares(value, given) else value.realize()
+        if not value.is_realized:
+            value.realize()
+        return value.clone().realize() if base_of(value._value()) in inputs else value
 
     def _learn(self, met: Mapping[int, list[str]]) -> None:
         """Values were needed on the host: from small inputs alone they will be known, else a part ends
@@ -169,6 +152,8 @@ class OnnxRunner:
                 sources = sources | more if sources is not None and more is not None else None
             if sources is not None and sources - self._steering:
                 self._steering |= sources
+                for source in sources:
+                    self._given[source].steers = True
             elif place >= 0:
                 self._barriers.add(place)
         self._parts = None
@@ -183,9 +168,8 @@ class OnnxRunner:
             if name in seen or not name or name in self._graph.constants:
                 continue
             seen.add(name)
-            if name in self._protos:
-                kind = self._protos[name]
-                if not _is_small(kind):
+            if name in self._given:
+                if not self._given[name].is_small:
                     return None
                 found.add(name)
             elif name in made_by:
@@ -212,65 +196,6 @@ def _all_nodes(graph: Graph) -> list[Node]:
     return found
 
 
-def _is_small(kind: Any) -> bool:
-    """Whether an input may steer: few elements, as the file says, or a line of unknown length."""
-    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
-        return False
-    dims = kind.tensor_type.shape.dim
-    count = 1
-    for dim in dims:
-        count *= dim.dim_value if _is_fixed(dim) else 1
-    return len(dims) <= 1 and count <= _MAX_STEERING
-
-
-def _shares(value: Tensor, given: Mapping[str, Value]) -> bool:
-    """Whether a result may look at memory that came with the call: arrays are not copied on the way in."""
-    return False
-
-
-def _read(value: Any, kind: Any, what: str) -> Value:
-    """An argument as a Tensor or an array of the type that the file declares."""
-    if kind.HasField("optional_type"):
-        return None if value is None else _read(value, kind.optional_type.elem_type, what)
-    if kind.HasField("sequence_type"):
-        if not isinstance(value, (list, tuple)):
-            raise TypeError(f"{what} is a sequence: give a list of tensors, not {type(value).__name__}")
-        return [_read(part, kind.sequence_type.elem_type, what) for part in value]
-    if not kind.HasField("tensor_type"):
-        raise NotImplementedError(f"{what} is neither a tensor, a sequence nor an optional")
-    elem_type = kind.tensor_type.elem_type
-    if isinstance(value, Tensor):
-        found: Array | Tensor = value
-    elif isinstance(value, np.ndarray):
-        found = value
-    else:
-        found = np.asarray(value, None if elem_type == 8 else numpy_dtype(elem_type))
-    if elem_type == 8:
-        return np.asarray(found, dtype=object)
-    if elem_type_of(found) != elem_type:
-        given = type_name(elem_type_of(found))
-        raise TypeError(f"{what} is {type_name(elem_type)}, not {given}; cast it before")
-    if kind.tensor_type.HasField("shape"):
-        dims = kind.tensor_type.shape.dim
-        shape = tuple(found.shape)
-        fits = len(dims) == len(shape) and all(
-            not _is_fixed(dim) or dim.dim_value == size for dim, size in zip(dims, shape, strict=True)
-        )
-        if not fits:
-            raise ValueError(f"{what} has the shape {_shape_text(dims)}, not {shape}")
-    return found
-
-
-def _shape_text(dims: Any) -> str:
-    sizes = [str(dim.dim_value) if _is_fixed(dim) else dim.dim_param or "?" for dim in dims]
-    return f"({', '.join(sizes)})"
-
-
-def _is_fixed(dim: Any) -> bool:
-    """Whether a file says the size; some write -1 for one that they leave open."""
-    return bool(dim.HasField("dim_value") and dim.dim_value >= 0)
-
-
 def _info(value: Any) -> ValueInfo:
     kind = value.type
     if not kind.HasField("tensor_type"):
@@ -278,6 +203,6 @@ def _info(value: Any) -> ValueInfo:
     tensor = kind.tensor_type
     shape = None
     if tensor.HasField("shape"):
-        shape = tuple(dim.dim_value if _is_fixed(dim) else dim.dim_param or None for dim in tensor.shape.dim)
+        shape = tuple(dim.dim_value if is_fixed(dim) else dim.dim_param or None for dim in tensor.shape.dim)
     dtype = DTYPE_OF.get(tensor.elem_type)
     return ValueInfo(value.name, dtype if dtype is not None else type_name(tensor.elem_type), shape)

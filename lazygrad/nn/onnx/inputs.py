@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from ...ir.uop import UOp
 from ...tensor import Tensor
 from ...tensor.storage import base_of
-from .values import Array, Value, elem_type_of, has_tensor_dtype, numpy_dtype, type_name
+from .values import Array, Value, elem_type_of, has_tensor_dtype, is_native, numpy_dtype, type_name
 
 #: An input that steers is read on the host if it has at most so many elements.
 _MAX_STEERING = 1024
@@ -20,6 +21,7 @@ _MAX_COPIED = 1 << 16
 #: For so many shapes of an input such memory is kept.
 _MAX_KEPT = 16
 _STRING = 8
+_WHOLE = (2, 3, 4, 5, 6, 7, 9, 12, 13)  # the integers of TensorProto.DataType, and bool
 
 
 class Input:
@@ -63,7 +65,7 @@ class Input:
             return np.asarray(value.numpy() if isinstance(value, Tensor) else value)
         if value is None or isinstance(value, Tensor) or not has_tensor_dtype(value):
             return value
-        if value.dtype.kind not in "biuf" or not value.size or self._dtype is None:
+        if not is_native(value.dtype) or not value.size or self._dtype is None:
             return Tensor(np.ascontiguousarray(value).reshape(value.shape))
         if value.nbytes <= _MAX_COPIED:
             return self._copied(value)
@@ -97,14 +99,13 @@ def is_fixed(dim: Any) -> bool:
 
 
 def _is_small(kind: Any) -> bool:
-    """Whether an input may steer: few elements, as the file says, or a line of unknown length."""
+    """Whether an input may steer: a number, few elements as the file says, or a line of whole numbers."""
     if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return False
     dims = kind.tensor_type.shape.dim
-    count = 1
-    for dim in dims:
-        count *= dim.dim_value if is_fixed(dim) else 1
-    return len(dims) <= 1 and count <= _MAX_STEERING
+    if not all(is_fixed(dim) for dim in dims):
+        return len(dims) <= 1 and kind.tensor_type.elem_type in _WHOLE
+    return len(dims) <= 1 and math.prod(dim.dim_value for dim in dims) <= _MAX_STEERING
 
 
 def _read(value: Any, kind: Any, what: str) -> Value:

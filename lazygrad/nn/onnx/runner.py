@@ -20,7 +20,7 @@ from .files import read_model
 from .graph import Builder, Graph, Node
 from .inputs import Input, is_fixed, memories
 from .segments import Segment, cut
-from .values import DTYPE_OF, Value, tensor_of, type_name
+from .values import DTYPE_OF, Value, numpy_dtypes, tensor_of, type_name
 
 #: The opsets of the default domain that the table was held beside.
 OPSETS = range(1, 29)
@@ -53,6 +53,7 @@ class OnnxRunner:
 
     def __init__(self, source: Any) -> None:
         model, folder, name = read_model(source)
+        numpy_dtypes()
         builder = Builder(model, folder, name)
         self.opset: dict[str, int] = dict(builder.opsets)
         version = self.opset.get("", 1)

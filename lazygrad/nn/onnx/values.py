@@ -7,6 +7,7 @@ of types that no device computes in (texts, 4-bit numbers, odd 8-bit floats) are
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -36,14 +37,34 @@ DTYPE_OF: dict[int, DType] = {
     19: dtypes.fp8e5m2,
 }
 _TYPE_OF = {dtype: number for number, dtype in DTYPE_OF.items()}
-_NATIVE = "biuf"  # kinds of numpy's own numbers
+_BY_NAME = {numpy_name(dtype): dtype for dtype in dtypes.all if dtype not in (*dtypes.fp8s, dtypes.bfloat16)}
+
+
+def is_native(dtype: np.dtype[Any]) -> bool:
+    """Whether it is one of numpy's own types of numbers that a Tensor has too."""
+    return dtype.name in _BY_NAME
+
+
+@functools.cache
+def numpy_dtypes() -> dict[int, np.dtype[Any]]:
+    """TensorProto.DataType → numpy's dtype; those of `ml_dtypes` among them.
+
+    Made once, before anything is captured: a capture compares what code of other packages reads.
+    """
+    import onnx
+
+    numbers = [number for number in onnx.TensorProto.DataType.values() if number]
+    return {number: np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number)) for number in numbers}
+
+
+@functools.cache
+def _numbers() -> dict[np.dtype[Any], int]:
+    return {dtype: number for number, dtype in numpy_dtypes().items()}
 
 
 def numpy_dtype(elem_type: int) -> np.dtype[Any]:
-    """The numpy dtype of a TensorProto.DataType; those of `ml_dtypes` among them."""
-    import onnx
-
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
+    """The numpy dtype of a TensorProto.DataType."""
+    return numpy_dtypes()[elem_type]
 
 
 def type_name(elem_type: int) -> str:
@@ -53,17 +74,18 @@ def type_name(elem_type: int) -> str:
 
 
 def elem_type_of(value: Value) -> int:
-    """The TensorProto.DataType of an array or a Tensor."""
+    """The TensorProto.DataType of an array or a Tensor; ValueError for an array of another kind."""
     if isinstance(value, Tensor):
         return _TYPE_OF[value.dtype]
-    import onnx
-
-    return int(onnx.helper.np_dtype_to_tensor_dtype(value.dtype))
+    number = _numbers().get(value.dtype)
+    if number is None:
+        raise ValueError(f"arrays of {value.dtype} have no type in ONNX")
+    return number
 
 
 def has_tensor_dtype(array: Array) -> bool:
     """Whether a Tensor can hold the array's elements as they are."""
-    return array.dtype.kind in _NATIVE or array.dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+    return is_native(array.dtype) or array.dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
 def carried(array: Array) -> Array:
@@ -87,20 +109,9 @@ def tensor_of(value: Value) -> Tensor:
     array = carried(np.asarray(value))
     if array.dtype.kind in "OSUT":
         raise NotImplementedError("texts are not computed with; this operation takes numbers")
-    if array.size == 1 and array.dtype.kind in _NATIVE:
-        return Tensor.full(
-            array.shape,
-            array.item(),
-            dtype=_TYPE_OF[dtypes_of_numpy(array.dtype)] and dtypes_of_numpy(array.dtype),
-        )
+    if array.size == 1 and is_native(array.dtype):
+        return Tensor.full(array.shape, array.item(), dtype=_BY_NAME[array.dtype.name])
     return Tensor(np.ascontiguousarray(array).reshape(array.shape))
-
-
-def dtypes_of_numpy(dtype: np.dtype[Any]) -> DType:
-    return _BY_NAME[dtype.name]
-
-
-_BY_NAME = {numpy_name(dtype): dtype for dtype in dtypes.all if dtype not in (*dtypes.fp8s, dtypes.bfloat16)}
 
 
 def array_of(tensor: Tensor) -> Array:

@@ -15,6 +15,8 @@ from ..values import DTYPE_OF, Value, elem_type_of, has_tensor_dtype, numpy_dtyp
 _STRING = 8
 #: 8-bit floats, that `saturate` holds within their range.
 _FLOAT8 = (17, 18, 19, 20)
+#: The bits of their greatest numbers.
+_GREATEST = {17: 0x7E, 18: 0x7F, 19: 0x7B, 20: 0x7F}
 
 
 @op("Cast", raw=True)
@@ -66,31 +68,19 @@ def _on_host(x: Any, to: int, saturate: bool, round_mode: str) -> Any:
         if name == "float8_e8m0fnu":
             return _as_power_of_two(x.astype(np.float32), dtype, saturate, round_mode)
         if to in _FLOAT8 and saturate:
-            import onnx
-
-            top = float(onnx.numpy_helper.to_array(_greatest(to)).astype(np.float32).item())
+            top = float(np.array(_GREATEST[to], np.uint8).view(dtype).astype(np.float32))
             return np.where(np.isnan(x), x, np.clip(x.astype(np.float32), -top, top)).astype(dtype)
         return x.astype(dtype)
 
 
 def _saturated(x: Any, dtype: Any) -> Any:
     """Floats as integers, as a kernel casts them: towards zero, held within the type, NaN is 0."""
-    import onnx
-
-    number = int(onnx.helper.np_dtype_to_tensor_dtype(dtype))
-    bits = {22: (-8, 7), 21: (0, 15), 26: (-2, 1), 25: (0, 3)}.get(number)
-    low, high = bits or (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    few_bits = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}.get(dtype.name)
+    low, high = few_bits or (np.iinfo(dtype).min, np.iinfo(dtype).max)
     whole = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
     inside = np.clip(whole, low, high)
     result = np.where(inside >= high, 0, inside).astype(np.int64 if low < 0 else np.uint64)
     return np.where(inside >= high, np.array(high, result.dtype), result).astype(dtype)
-
-
-def _greatest(to: int) -> Any:
-    import onnx
-
-    bits = {17: 0x7E, 18: 0x7F, 19: 0x7B, 20: 0x7F}[to]
-    return onnx.TensorProto(data_type=to, dims=[1], raw_data=bytes([bits]))
 
 
 def _as_power_of_two(x: Any, dtype: Any, saturate: bool, round_mode: str) -> Any:

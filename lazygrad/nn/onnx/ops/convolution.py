@@ -104,8 +104,10 @@ def conv_transpose(
         around = []
         for full, extra, size in zip(whole, more, wanted[-rank:], strict=True):
             total = full + extra - size
-            small, large = total // 2, total - total // 2
-            around.append((large, small) if auto_pad == "SAME_LOWER" else (small, large))
+            half = max(total, 0) // 2  # what is missing is added behind
+            around.append(
+                (half, total - half) if auto_pad == "SAME_UPPER" else (max(total, 0) - half, min(half, total))
+            )
     else:
         around = axis_pads(x.shape[2:], kernel, strides, dilations, pads, auto_pad)
     if all(before == after >= 0 for before, after in around) and all(

@@ -147,9 +147,15 @@ def leaky_relu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
     return x.leaky_relu(alpha)
 
 
-@op("PRelu")
+@op("PRelu", since=7)
 def prelu(x: Tensor, slope: Tensor) -> Tensor:
     return (x < 0).where(x * slope, x)
+
+
+@op("PRelu")
+def prelu_of_channels(x: Tensor, slope: Tensor) -> Tensor:
+    """Before version 7 the slope had one number, or one for each channel (axis 1)."""
+    return prelu(x, slope.reshape(-1, *[1] * (x.ndim - 2)) if slope.ndim == 1 else slope)
 
 
 @op("ThresholdedRelu")

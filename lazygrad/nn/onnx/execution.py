@@ -142,7 +142,8 @@ def _at(node: Node, scope: Scope, error: Exception) -> Exception:
     kind = next(
         (kind for kind in (IndexError, TypeError, ValueError) if isinstance(error, kind)), RuntimeError
     )
-    return type(kind.__name__, (NodeError, kind), {"__module__": "builtins"})(text)
+    made: Exception = type(kind.__name__, (NodeError, kind), {"__module__": "builtins"})(text)
+    return made
 
 
 def _shown(value: Value) -> str:

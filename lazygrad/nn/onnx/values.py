@@ -130,3 +130,9 @@ def ints(value: Value) -> list[int]:
 def scalar(value: Value) -> Any:
     """A steering value of one element as a Python number."""
     return np.asarray(value).reshape(-1)[0].item()
+
+
+def shape_of(value: Value) -> tuple[int, ...]:
+    """The shape of an array or a Tensor, whose sizes are known here."""
+    shape: tuple[int, ...] = value.shape
+    return shape

@@ -8,35 +8,35 @@ from typing import Any
 from ....dtype import dtypes
 from ....tensor import Tensor
 from ..table import op
-from ..values import DTYPE_OF
+from ..values import DTYPE_OF, shape_of
 
 
 def heads(x: Tensor, count: int) -> Tensor:
     """(batch, length, heads · size) → (batch, heads, length, size)"""
-    return x.reshape(*x.shape[:2], count, x.shape[2] // count).permute(0, 2, 1, 3)
+    return x.reshape(*shape_of(x)[:2], count, shape_of(x)[2] // count).permute(0, 2, 1, 3)
 
 
 def merged(x: Tensor) -> Tensor:
     """(batch, heads, length, size) → (batch, length, heads · size)"""
-    return x.permute(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
+    return x.permute(0, 2, 1, 3).reshape(shape_of(x)[0], shape_of(x)[2], -1)
 
 
 def grouped_scores(q: Tensor, k: Tensor) -> Tensor:
     """q @ kᵀ, where several heads of queries share one of keys: (b, h, m, d), (b, g, n, d) → (b, h, m, n)"""
-    b, h, m, d = q.shape
-    g = k.shape[1]
+    b, h, m, d = shape_of(q)
+    g = shape_of(k)[1]
     if g == h:
         return q.matmul(k.transpose(-1, -2))
-    return q.reshape(b, g, h // g * m, d).matmul(k.transpose(-1, -2)).reshape(b, h, m, k.shape[2])
+    return q.reshape(b, g, h // g * m, d).matmul(k.transpose(-1, -2)).reshape(b, h, m, shape_of(k)[2])
 
 
 def grouped_values(weights: Tensor, v: Tensor) -> Tensor:
     """weights @ v: (b, h, m, n), (b, g, n, e) → (b, h, m, e)"""
-    b, h, m, n = weights.shape
-    g = v.shape[1]
+    b, h, m, n = shape_of(weights)
+    g = shape_of(v)[1]
     if g == h:
         return weights.matmul(v)
-    return weights.reshape(b, g, h // g * m, n).matmul(v).reshape(b, h, m, v.shape[3])
+    return weights.reshape(b, g, h // g * m, n).matmul(v).reshape(b, h, m, shape_of(v)[3])
 
 
 def softmax_or_zeros(scores: Tensor, masked: bool) -> Tensor:
@@ -76,15 +76,15 @@ def attention(
         q, k, v = heads(q, q_num_heads), heads(k, kv_num_heads), heads(v, kv_num_heads)
     if past_key is not None and past_value is not None:
         k, v = past_key.cat(k, dim=2), past_value.cat(v, dim=2)
-    m, n = q.shape[2], k.shape[2]
+    m, n = shape_of(q)[2], shape_of(k)[2]
     # Half of the scale to each side, so that half precision does not overflow.
-    factor = math.sqrt(1 / math.sqrt(q.shape[3]) if scale is None else scale)
+    factor = math.sqrt(1 / math.sqrt(shape_of(q)[3]) if scale is None else scale)
     scores = grouped_scores((q * factor).cast(q.dtype), (k * factor).cast(k.dtype))
     shown = [scores]
     if softcap:
         scores = ((scores / softcap).tanh() * softcap).cast(q.dtype)
     shown.append(scores)
-    offset: Any = past_key.shape[2] if past_key is not None else 0
+    offset: Any = shape_of(past_key)[2] if past_key is not None else 0
     allowed: Tensor | None = None
     if nonpad_kv_seqlen is not None:
         lengths = nonpad_kv_seqlen.cast("int32").reshape(-1, 1, 1, 1)
@@ -98,8 +98,8 @@ def attention(
     limits += [behind <= right_window_size] if right_window_size >= 0 else []
     if attn_mask is not None:
         mask = attn_mask
-        if mask.shape[-1] < n:
-            missing = [(0, 0)] * (mask.ndim - 1) + [(0, n - mask.shape[-1])]
+        if shape_of(mask)[-1] < n:
+            missing = [(0, 0)] * (mask.ndim - 1) + [(0, n - shape_of(mask)[-1])]
             mask = mask.pad(missing, value=False if mask.dtype is dtypes.bool else -math.inf)
         if mask.dtype is dtypes.bool:
             limits.append(mask)
@@ -120,15 +120,15 @@ def attention(
 
 def rotated(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool, size: int) -> Tensor:
     """The first `size` places of the last axis turned in pairs; cos and sin broadcast to (..., size / 2)."""
-    turned = x[..., :size] if size < x.shape[-1] else x
+    turned = x[..., :size] if size < shape_of(x)[-1] else x
     if interleaved:
-        pairs = turned.reshape(*turned.shape[:-1], size // 2, 2)
+        pairs = turned.reshape(*shape_of(turned)[:-1], size // 2, 2)
         a, b = pairs[..., 0], pairs[..., 1]
-        turned = Tensor.stack(cos * a - sin * b, sin * a + cos * b, dim=-1).reshape(*turned.shape)
+        turned = Tensor.stack(cos * a - sin * b, sin * a + cos * b, dim=-1).reshape(*shape_of(turned))
     else:
         a, b = turned[..., : size // 2], turned[..., size // 2 :]
         turned = (cos * a - sin * b).cat(sin * a + cos * b, dim=-1)
-    return turned.cat(x[..., size:], dim=-1) if size < x.shape[-1] else turned
+    return turned.cat(x[..., size:], dim=-1) if size < shape_of(x)[-1] else turned
 
 
 @op("RotaryEmbedding")
@@ -144,7 +144,7 @@ def rotary_embedding(
 ) -> Tensor:
     flat = x.ndim == 3
     inner = heads(x, num_heads) if flat else x
-    size = rotary_embedding_dim or inner.shape[-1]
+    size = rotary_embedding_dim or shape_of(inner)[-1]
     if position_ids is not None:
         cos_cache, sin_cache = cos_cache[position_ids], sin_cache[position_ids]
     y = rotated(inner, cos_cache.unsqueeze(1), sin_cache.unsqueeze(1), bool(interleaved), size).cast(x.dtype)
@@ -177,11 +177,11 @@ def linear_attention(
     kind = query.dtype
     q, k, v = heads(query, q_num_heads), heads(key, kv_num_heads), heads(value, kv_num_heads)
     q, k, v = q.float(), k.float(), v.float()
-    batch, _, length, size = q.shape
+    batch, _, length, size = shape_of(q)
     group = q_num_heads // kv_num_heads
     factor = scale or 1 / math.sqrt(size)
     state = (
-        Tensor.zeros(batch, kv_num_heads, k.shape[-1], v.shape[-1])
+        Tensor.zeros(batch, kv_num_heads, shape_of(k)[-1], shape_of(v)[-1])
         if past_state is None
         else past_state.float()
     )

@@ -10,7 +10,7 @@ from ....dtype import dtypes
 from ....tensor import Tensor
 from ..execution import Run
 from ..table import op
-from ..values import DTYPE_OF, Value, elem_type_of, has_tensor_dtype, numpy_dtype, type_name
+from ..values import DTYPE_OF, Value, elem_type_of, has_tensor_dtype, numpy_dtype, shape_of, type_name
 
 _STRING = 8
 #: 8-bit floats, that `saturate` holds within their range.
@@ -52,13 +52,13 @@ def _in_float8(x: Tensor, to: int, saturate: bool) -> Tensor:
 
 def _on_host(x: Any, to: int, saturate: bool, round_mode: str) -> Any:
     if to == _STRING:
-        return np.array([_text(value) for value in x.reshape(-1)], dtype=object).reshape(x.shape)
+        return np.array([_text(value) for value in x.reshape(-1)], dtype=object).reshape(shape_of(x))
     dtype = numpy_dtype(to)
     if x.dtype.kind in "OSU":
         numbers = np.array(
             [float(value) if dtype.kind not in "iu" else int(float(value)) for value in x.reshape(-1)]
         )
-        return numbers.reshape(x.shape).astype(dtype)
+        return numbers.reshape(shape_of(x)).astype(dtype)
     if not has_tensor_dtype(x):
         x = x.astype(np.float32)
     name = dtype.name

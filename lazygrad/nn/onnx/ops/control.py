@@ -9,7 +9,7 @@ import numpy as np
 from ....tensor import Tensor
 from ..execution import Body, Run
 from ..table import op
-from ..values import Value, scalar, tensor_of
+from ..values import Value, scalar, shape_of, tensor_of
 
 
 @op("If", raw=True)
@@ -75,8 +75,8 @@ def scan(
         lines.append(parts[::-1] if back else parts)
     count = len(body.graph.outputs) - len(state)
     gathered: list[list[Value]] = [[] for _ in range(count)]
-    for parts in zip(*lines, strict=True):
-        results = body(*state, *parts)
+    for now in zip(*lines, strict=True):
+        results = body(*state, *now)
         state = results[: len(state)]
         for line, value in zip(gathered, results[len(state) :], strict=True):
             line.append(value)
@@ -97,7 +97,7 @@ def scan_of_batches(
         raise NotImplementedError("Scan of opset 8 with the lengths of sequences")
     tensors = [run.weights.tensor(value) for value in values]
     rows = []
-    for number in range(tensors[0].shape[0]):
+    for number in range(shape_of(tensors[0])[0]):
         inner = [tensor.select(0, number) for tensor in tensors]
         rows.append(
             scan(

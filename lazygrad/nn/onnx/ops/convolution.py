@@ -8,7 +8,7 @@ from typing import Any
 from ....dtype import dtypes
 from ....tensor import Tensor
 from ..table import op
-from ..values import ints
+from ..values import ints, shape_of
 
 
 def axis_pads(
@@ -49,9 +49,9 @@ def conv(
     strides: Any = None,
 ) -> Tensor:
     rank = x.ndim - 2
-    kernel = w.shape[2:]
+    kernel = shape_of(w)[2:]
     strides, dilations = strides or [1] * rank, dilations or [1] * rank
-    around = axis_pads(x.shape[2:], kernel, strides, dilations, pads, auto_pad)
+    around = axis_pads(shape_of(x)[2:], kernel, strides, dilations, pads, auto_pad)
     x, padding = padded(x, around)
     return x.conv2d(w, b, group, tuple(strides), tuple(dilations), padding)
 
@@ -94,13 +94,15 @@ def conv_transpose(
     rank = x.ndim - 2
     strides, dilations = strides or [1] * rank, dilations or [1] * rank
     more = output_padding or [0] * rank
-    kernel = w.shape[2:]
+    kernel = shape_of(w)[2:]
     whole = [
         (size - 1) * stride + (k - 1) * dilation + 1
-        for size, stride, k, dilation in zip(x.shape[2:], strides, kernel, dilations, strict=True)
+        for size, stride, k, dilation in zip(shape_of(x)[2:], strides, kernel, dilations, strict=True)
     ]
     if output_shape is not None or auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = output_shape or [size * stride for size, stride in zip(x.shape[2:], strides, strict=True)]
+        wanted = output_shape or [
+            size * stride for size, stride in zip(shape_of(x)[2:], strides, strict=True)
+        ]
         around = []
         for full, extra, size in zip(whole, more, wanted[-rank:], strict=True):
             total = full + extra - size
@@ -109,7 +111,7 @@ def conv_transpose(
                 (half, total - half) if auto_pad == "SAME_UPPER" else (max(total, 0) - half, min(half, total))
             )
     else:
-        around = axis_pads(x.shape[2:], kernel, strides, dilations, pads, auto_pad)
+        around = axis_pads(shape_of(x)[2:], kernel, strides, dilations, pads, auto_pad)
     if all(before == after >= 0 for before, after in around) and all(
         m < s for m, s in zip(more, strides, strict=True)
     ):
@@ -147,9 +149,9 @@ def deform_conv(
     """
     if x.ndim != 4:
         raise NotImplementedError("DeformConv works on images (two axes) only")
-    n, c, h, width = x.shape
-    kh, kw = w.shape[2:]
-    oh, ow = offset.shape[2:]
+    n, c, h, width = shape_of(x)
+    kh, kw = shape_of(w)[2:]
+    oh, ow = shape_of(offset)[2:]
     strides, dilations, pads = strides or [1, 1], dilations or [1, 1], pads or [0] * 4
     taps = kh * kw
     moved = offset.reshape(n, offset_group, taps, 2, oh, ow)
@@ -169,9 +171,8 @@ def deform_conv(
     if mask is not None:
         picked = picked * mask.reshape(n, offset_group, 1, taps, oh, ow)
     columns = picked.reshape(n, group, (c // group) * taps, oh * ow)
-    out = (
-        w.reshape(group, w.shape[0] // group, -1).unsqueeze(0).matmul(columns).reshape(n, w.shape[0], oh, ow)
-    )
+    filters = shape_of(w)[0]
+    out = w.reshape(1, group, filters // group, -1).matmul(columns).reshape(n, filters, oh, ow)
     return out if b is None else out + b.reshape(1, -1, 1, 1)
 
 
@@ -192,15 +193,15 @@ def causal_conv_with_state(
 
     x  (batch, channels, time)    w  (channels, 1, kernel)    state  (batch, channels, kernel - 1)
     """
-    kernel = w.shape[-1]
-    past = Tensor.zeros(*x.shape[:-1], kernel - 1, dtype=x.dtype) if state is None else state
+    kernel = shape_of(w)[-1]
+    past = Tensor.zeros(*shape_of(x)[:-1], kernel - 1, dtype=x.dtype) if state is None else state
     seen = past.cat(x, dim=-1) if kernel > 1 else x
-    y = seen.conv2d(w, b, groups=x.shape[1])
+    y = seen.conv2d(w, b, groups=shape_of(x)[1])
     if activation in ("silu", "swish"):
         y = y.silu()
     elif activation != "none":
         raise NotImplementedError(f"CausalConvWithState with the activation {activation!r}")
-    return y, seen[..., seen.shape[-1] - (kernel - 1) :]
+    return y, seen[..., shape_of(seen)[-1] - (kernel - 1) :]
 
 
 @op("Col2Im", host=("image_shape", "block_shape"))
@@ -217,8 +218,8 @@ def col2im(
     image, block = ints(image_shape), ints(block_shape)
     rank = len(image)
     dilations, strides, pads = dilations or [1] * rank, strides or [1] * rank, pads or [0] * (2 * rank)
-    n, taps = x.shape[0], math.prod(block)
-    channels = x.shape[1] // taps
+    n, taps = shape_of(x)[0], math.prod(block)
+    channels = shape_of(x)[1] // taps
     counts = [
         (size + pads[a] + pads[rank + a] - dilations[a] * (block[a] - 1) - 1) // strides[a] + 1
         for a, size in enumerate(image)
@@ -226,5 +227,5 @@ def col2im(
     one = Tensor.eye(taps, dtype=x.dtype).reshape(taps, 1, *block)
     windows = x.reshape(n * channels, taps, *counts)
     y = windows.conv_transpose2d(one, None, 1, tuple(strides), tuple(dilations))
-    cuts = [(-pads[a], image[a] + pads[a] - y.shape[2 + a]) for a in range(rank)]
+    cuts = [(-pads[a], image[a] + pads[a] - shape_of(y)[2 + a]) for a in range(rank)]
     return y.pad([(0, 0), (0, 0), *cuts]).reshape(n, channels, *image)

@@ -10,6 +10,7 @@ from typing import Any
 from ....dtype import dtypes
 from ....tensor import Tensor
 from ..table import op
+from ..values import shape_of
 
 # fmt: off
 UNARY: dict[str, Callable[[Tensor], Tensor]] = {
@@ -45,7 +46,7 @@ def _placed(a: Tensor, b: Tensor, axis: int | None) -> Tensor:
     if axis is None or not b.ndim:
         return b
     axis %= a.ndim
-    return b.reshape(*b.shape, *[1] * (a.ndim - axis - b.ndim))
+    return b.reshape(*shape_of(b), *[1] * (a.ndim - axis - b.ndim))
 
 
 for _name, _function in UNARY.items():
@@ -202,7 +203,7 @@ def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
 def hardmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """1 at the first of the greatest elements."""
     axis %= x.ndim
-    places = Tensor.arange(x.shape[axis], dtype="int32").reshape(-1, *[1] * (x.ndim - 1 - axis))
+    places = Tensor.arange(shape_of(x)[axis], dtype="int32").reshape(-1, *[1] * (x.ndim - 1 - axis))
     return (places == x.argmax(axis, keepdim=True)).cast(x.dtype)
 
 
@@ -211,7 +212,7 @@ def _of_rows(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     def older(x: Tensor, *, axis: int = 1) -> Tensor:
         axis = axis % x.ndim if x.ndim else 0
-        return function(x.reshape(math.prod(x.shape[:axis]), -1), axis=1).reshape(*x.shape)
+        return function(x.reshape(math.prod(shape_of(x)[:axis]), -1), axis=1).reshape(*shape_of(x))
 
     return older
 

@@ -11,7 +11,7 @@ from ....dtype import dtypes
 from ....tensor import Tensor
 from ..execution import Run
 from ..table import op
-from ..values import Value, ints, scalar, tensor_of
+from ..values import Value, ints, scalar, shape_of, tensor_of
 
 
 def wrapped(indices: Tensor, size: int) -> Tensor:
@@ -28,43 +28,43 @@ def gather(x: Value, indices: Value, *, axis: int = 0, run: Run) -> Value:
     axis %= x.ndim
     if isinstance(indices, np.ndarray):
         places = indices.astype(np.int64)
-        outside = (places < -x.shape[axis]) | (places >= x.shape[axis])
+        outside = (places < -shape_of(x)[axis]) | (places >= shape_of(x)[axis])
         if outside.any():
-            raise IndexError(f"index {places[outside][0]} is outside of axis {axis} of {tuple(x.shape)}")
-        places %= max(x.shape[axis], 1)
+            raise IndexError(f"index {places[outside][0]} is outside of axis {axis} of {tuple(shape_of(x))}")
+        places %= max(shape_of(x)[axis], 1)
         line = places.reshape(-1)
         if line.size and (np.diff(line) == 1).all():
             first = int(line[0])
             cut = x[(slice(None),) * axis + (slice(first, first + line.size),)]
-            return cut.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+            return cut.reshape(*shape_of(x)[:axis], *shape_of(indices), *shape_of(x)[axis + 1 :])
         picked = tensor_of(places.astype(np.int32))
     else:
-        picked = wrapped(indices, x.shape[axis])
+        picked = wrapped(indices, shape_of(x)[axis])
     return x[(slice(None),) * axis + (picked,)]
 
 
 @op("GatherElements")
 def gather_elements(x: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
-    return x.gather(axis, wrapped(indices, x.shape[axis]))
+    return x.gather(axis, wrapped(indices, shape_of(x)[axis]))
 
 
 def _places(indices: Tensor, shape: Any) -> list[Tensor]:
     """The last axis of indices as a tensor for each axis."""
-    return [wrapped(indices[..., number], shape[number]) for number in range(indices.shape[-1])]
+    return [wrapped(indices[..., number], shape[number]) for number in range(shape_of(indices)[-1])]
 
 
 @op("GatherND")
 def gather_nd(x: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
     if not batch_dims:
-        return x[tuple(_places(indices, x.shape))]
-    batch = x.shape[:batch_dims]
+        return x[tuple(_places(indices, shape_of(x)))]
+    batch = shape_of(x)[:batch_dims]
     count = math.prod(batch)
-    rows = x.reshape(count, *x.shape[batch_dims:])
-    inner = indices.reshape(count, -1, indices.shape[-1])
-    found = _places(inner, x.shape[batch_dims:])
-    first = Tensor.arange(count, dtype="int32").reshape(-1, 1).expand(count, inner.shape[1])
+    rows = x.reshape(count, *shape_of(x)[batch_dims:])
+    inner = indices.reshape(count, -1, shape_of(indices)[-1])
+    found = _places(inner, shape_of(x)[batch_dims:])
+    first = Tensor.arange(count, dtype="int32").reshape(-1, 1).expand(count, shape_of(inner)[1])
     picked = rows[(first, *found)]
-    return picked.reshape(*indices.shape[:-1], *x.shape[batch_dims + indices.shape[-1] :])
+    return picked.reshape(*shape_of(indices)[:-1], *shape_of(x)[batch_dims + shape_of(indices)[-1] :])
 
 
 _REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
@@ -74,7 +74,7 @@ _REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 def scatter_elements(
     x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
-    places = wrapped(indices, x.shape[axis])
+    places = wrapped(indices, shape_of(x)[axis])
     if reduction == "none":
         return x.scatter(axis, places, updates)
     return x.scatter_reduce(axis, places, updates, _REDUCE[reduction])
@@ -82,17 +82,17 @@ def scatter_elements(
 
 @op("ScatterND")
 def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
-    depth = indices.shape[-1]
+    depth = shape_of(indices)[-1]
     if reduction == "none":
-        return x.index_put(tuple(_places(indices, x.shape)), updates)
+        return x.index_put(tuple(_places(indices, shape_of(x))), updates)
     # One number for each place, rows for what lies inside.
-    count, inner = math.prod(x.shape[:depth]), math.prod(x.shape[depth:])
+    count, inner = math.prod(shape_of(x)[:depth]), math.prod(shape_of(x)[depth:])
     flat: Any = 0
-    for number, place in enumerate(_places(indices, x.shape)):
-        flat = flat + place * math.prod(x.shape[number + 1 : depth])
+    for number, place in enumerate(_places(indices, shape_of(x))):
+        flat = flat + place * math.prod(shape_of(x)[number + 1 : depth])
     rows = flat.reshape(-1, 1).expand(flat.numel(), inner)
     result = x.reshape(count, inner).scatter_reduce(0, rows, updates.reshape(-1, inner), _REDUCE[reduction])
-    return result.reshape(*x.shape)
+    return result.reshape(*shape_of(x))
 
 
 @op("TensorScatter")
@@ -106,14 +106,14 @@ def tensor_scatter(
 ) -> Tensor:
     """New rows written into each sequence of a cache, from an index on; round it where `mode` is circular."""
     axis %= past_cache.ndim
-    size, count = past_cache.shape[axis], update.shape[axis]
+    size, count = shape_of(past_cache)[axis], shape_of(update)[axis]
     rest = past_cache.ndim - 1 - axis
     steps = Tensor.arange(count, dtype="int32").reshape(count, *[1] * rest)
     if write_indices is not None:
         steps = steps + write_indices.cast("int32").reshape(-1, *[1] * (past_cache.ndim - 1))
     if mode == "circular":
         steps = steps.remainder(size)
-    return past_cache.scatter(axis, steps.expand(*update.shape), update)
+    return past_cache.scatter(axis, steps.expand(*shape_of(update)), update)
 
 
 @op("TopK", host=("k",))

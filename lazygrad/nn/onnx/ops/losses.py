@@ -6,6 +6,7 @@ from typing import Any
 
 from ....tensor import Tensor
 from ..table import op
+from ..values import shape_of
 
 
 @op("NegativeLogLikelihoodLoss")
@@ -18,7 +19,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """-weight[target] · x[target] along axis 1; `mean` divides by the weights that counted."""
-    classes = x.shape[1]
+    classes = shape_of(x)[1]
     hidden = None if ignore_index is None else target == ignore_index
     safe = target if hidden is None else hidden.where(0, target)
     safe = (safe < 0).where(safe + classes, safe)

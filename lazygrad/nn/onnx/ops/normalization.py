@@ -7,7 +7,7 @@ from typing import Any
 from ....dtype import DType, dtypes
 from ....tensor import Tensor
 from ..table import op
-from ..values import DTYPE_OF
+from ..values import DTYPE_OF, shape_of
 
 
 def _wide(x: Tensor, dtype: DType = dtypes.float32) -> Tensor:
@@ -39,7 +39,7 @@ def batch_normalization(
     """(x - mean) / √(var + ε) · scale + b for each channel; in training of the batch's own mean and
     variance.
     """
-    running = (mean, var)
+    running: tuple[Tensor, ...] = (mean, var)
     if training_mode:
         axes = (0, *range(2, x.ndim))
         now_mean, now_var = x.mean(axes), x.var(axes, correction=0)
@@ -78,7 +78,7 @@ def group_normalization(
 ) -> Tensor:
     """Before opset 21 scale and bias had a number for each group."""
     if opset < 21:
-        each = x.shape[1] // num_groups
+        each = shape_of(x)[1] // num_groups
         scale, bias = scale.repeat_interleave(each), bias.repeat_interleave(each)
     return _wide(x).group_norm(num_groups, _wide(scale), _wide(bias), epsilon).cast(x.dtype)
 
@@ -154,8 +154,8 @@ def dropout(
     """Nothing is dropped but in training."""
     training = training_mode is not None and bool(training_mode.item())
     share = 0.5 if ratio is None else float(ratio.item() if hasattr(ratio, "item") else ratio)
-    keep = Tensor.full(x.shape, True, dtype=dtypes.bool)
+    keep = Tensor.full(shape_of(x), True, dtype=dtypes.bool)
     if training and share > 0:
-        keep = Tensor.rand(*x.shape) >= share
+        keep = Tensor.rand(*shape_of(x)) >= share
         x = (keep.where(x, 0.0) / (1 - share)).cast(x.dtype)
     return (x, keep)[:outputs]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ....dtype import dtypes
 from ....tensor import Tensor
 from ..table import op
-from ..values import ints
+from ..values import Array, ints, shape_of
 from .convolution import axis_pads
 
 
@@ -22,9 +24,9 @@ class _Windows:
         self.kernel = tuple(kernel)
         self.strides = tuple(strides or [1] * rank)
         self.dilations = tuple(dilations or [1] * rank)
-        self.pads = axis_pads(x.shape[2:], kernel, self.strides, self.dilations, pads, auto_pad)
+        self.pads = axis_pads(shape_of(x)[2:], kernel, self.strides, self.dilations, pads, auto_pad)
         self.counts = []
-        for number, size in enumerate(x.shape[2:]):
+        for number, size in enumerate(shape_of(x)[2:]):
             before, after = self.pads[number]
             span = self.dilations[number] * (self.kernel[number] - 1) + 1
             step, room = self.strides[number], size + before + after - span
@@ -36,12 +38,23 @@ class _Windows:
     def padded(self, x: Tensor, value: Any) -> Tensor:
         """With what the windows reach; what `ceil_mode` adds behind the padding has this value too."""
         around = [(0, 0), (0, 0)]
-        for number, size in enumerate(x.shape[2:]):
+        for number, size in enumerate(shape_of(x)[2:]):
             before, _ = self.pads[number]
             span = self.dilations[number] * (self.kernel[number] - 1) + 1
             reach = (self.counts[number] - 1) * self.strides[number] + span
             around.append((before, reach - size - before))
         return x.pad(around, value=value)
+
+    def counted(self, sizes: tuple[int, ...], with_padding: bool) -> Array:
+        """How many places of each window count: those of the axis, or those of the padding too."""
+        result: Array = np.ones(())
+        for number, size in enumerate(sizes):
+            before, after = self.pads[number] if with_padding else (0, 0)
+            starts = np.arange(self.counts[number]) * self.strides[number] - self.pads[number][0]
+            places = starts[:, None] + np.arange(self.kernel[number]) * self.dilations[number]
+            inside = ((places >= -before) & (places < size + after)).sum(1)
+            result = np.multiply.outer(result, inside)
+        return result
 
 
 @op("MaxPool")
@@ -64,18 +77,18 @@ def max_pool(
     if outputs == 1:
         return wide.max_pool2d(windows.kernel, windows.strides, windows.dilations)
     values, places = wide.max_pool2d(windows.kernel, windows.strides, windows.dilations, return_indices=True)
-    return values, _unpadded_places(x, wide.shape[2:], windows, places.cast("int64"), storage_order)
+    return values, _unpadded_places(x, shape_of(wide)[2:], windows, places.cast("int64"), storage_order)
 
 
 def _unpadded_places(x: Tensor, sizes: Any, windows: _Windows, places: Tensor, column_major: int) -> Tensor:
     """From places in each padded image to places in the whole tensor."""
-    inner = x.shape[2:]
+    inner = shape_of(x)[2:]
     coordinates = []
     for size, (before, _) in zip(reversed(sizes), reversed(windows.pads), strict=True):
         coordinates.append(places.remainder(size) - before)
         places = places.div(size, rounding_mode="floor")
     coordinates.reverse()
-    flat: Any = 0
+    flat = places.zeros_like()
     order = range(len(inner))
     if column_major:  # the first of the last axes runs fastest
         for axis in reversed(order):
@@ -83,7 +96,9 @@ def _unpadded_places(x: Tensor, sizes: Any, windows: _Windows, places: Tensor, c
     else:
         for axis in order:
             flat = flat * inner[axis] + coordinates[axis]
-    images = Tensor.arange(x.shape[0] * x.shape[1], dtype="int64").reshape(*x.shape[:2], *[1] * len(inner))
+    images = Tensor.arange(shape_of(x)[0] * shape_of(x)[1], dtype="int64").reshape(
+        *shape_of(x)[:2], *[1] * len(inner)
+    )
     return flat + images * math.prod(inner)
 
 
@@ -101,22 +116,14 @@ def average_pool(
 ) -> Tensor:
     """Padding counts where `count_include_pad` is set; what `ceil_mode` adds behind it never does."""
     windows = _Windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-    total = _window_sum(windows.padded(x, 0), windows)
-    ones = Tensor.ones(1, 1, *x.shape[2:], dtype=x.dtype)
-    if count_include_pad:
-        ones = ones.pad([(0, 0), (0, 0), *windows.pads], value=1)
-        inner = [(0, 0), (0, 0)]
-        wide = windows.padded(x, 0).shape
-        inner += [(0, wide[2 + axis] - size) for axis, size in enumerate(ones.shape[2:])]
-        count = _window_sum(ones.pad(inner), windows)
-    else:
-        count = _window_sum(windows.padded(ones, 0), windows)
-    return total / count
+    average = windows.padded(x, 0).avg_pool2d(windows.kernel, windows.strides, windows.dilations)
+    counts = windows.counted(shape_of(x)[2:], bool(count_include_pad))
+    share = math.prod(windows.kernel) / counts
+    return average if bool(np.all(share == 1)) else average * Tensor(share.astype(np.float32)).cast(x.dtype)
 
 
 def _window_sum(x: Tensor, windows: _Windows) -> Tensor:
-    scale = math.prod(windows.kernel)
-    return x.avg_pool2d(windows.kernel, windows.strides, windows.dilations) * scale
+    return x.avg_pool2d(windows.kernel, windows.strides, windows.dilations) * math.prod(windows.kernel)
 
 
 @op("LpPool")
@@ -172,9 +179,9 @@ def max_unpool(
     strides, pads = strides or [1] * rank, pads or [0] * (2 * rank)
     inner = [
         (size - 1) * strides[axis] - pads[axis] - pads[rank + axis] + kernel_shape[axis]
-        for axis, size in enumerate(x.shape[2:])
+        for axis, size in enumerate(shape_of(x)[2:])
     ]
-    shape = [*x.shape[:2], *inner]
+    shape = [*shape_of(x)[:2], *inner]
     flat = Tensor.zeros(math.prod(shape), dtype=x.dtype)
     result = flat.scatter(0, places.flatten(), x.flatten()).reshape(*shape)
     if output_shape is None:

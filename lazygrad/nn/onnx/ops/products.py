@@ -7,6 +7,7 @@ from typing import Any
 from ....dtype import dtypes
 from ....tensor import Tensor
 from ..table import op
+from ..values import shape_of
 
 
 @op("MatMul")
@@ -44,7 +45,7 @@ def einsum(*tensors: Tensor, equation: str) -> Tensor:
 @op("Det")
 def det(x: Tensor) -> Tensor:
     """By elimination with the greatest pivot of each column, all matrices at once."""
-    size = x.shape[-1]
+    size = shape_of(x)[-1]
     rows = Tensor.arange(size, dtype="int32")
     m, result = x, None
     for step in range(size):
@@ -71,10 +72,10 @@ def integer_product(a: Tensor, b: Tensor, a_zero: Any, b_zero: Any) -> Tensor:
     left, right = a.cast("int32"), b.cast("int32")
     if a_zero is not None:
         zero = a_zero.cast("int32")
-        left = left - (zero.unsqueeze(-1) if zero.ndim == 1 and zero.shape[0] > 1 else zero)
+        left = left - (zero.unsqueeze(-1) if zero.ndim == 1 and shape_of(zero)[0] > 1 else zero)
     if b_zero is not None:
         zero = b_zero.cast("int32")
-        right = right - (zero.unsqueeze(-2) if zero.ndim > 1 and zero.shape[-2] != 1 else zero)
+        right = right - (zero.unsqueeze(-2) if zero.ndim > 1 and shape_of(zero)[-2] != 1 else zero)
     return left.matmul(right, dtype="int32")
 
 

@@ -8,7 +8,7 @@ from ....dtype import DType, dtypes
 from ....tensor import Tensor
 from ..execution import Run
 from ..table import op
-from ..values import DTYPE_OF, Value, elem_type_of, tensor_of
+from ..values import DTYPE_OF, Value, elem_type_of, shape_of, tensor_of
 from .casting import converted
 from .convolution import integer_conv
 from .products import integer_product
@@ -24,16 +24,16 @@ def beside(line: Tensor, x: Tensor, axis: int, block: int = 0) -> Tensor:
     """A scale or zero point in x's shape: one number, one for each place of an axis, or one for each
     block of it.
     """
-    if line.ndim == 0 or (line.ndim == 1 and line.shape[0] == 1 and x.ndim != 1):
+    if line.ndim == 0 or (line.ndim == 1 and shape_of(line)[0] == 1 and x.ndim != 1):
         return line.reshape(*[1] * x.ndim)
     axis %= x.ndim
     if block:
         repeated = line.unsqueeze(axis + 1)
-        shape = [*line.shape[: axis + 1], block, *line.shape[axis + 1 :]]
+        shape = [*shape_of(line)[: axis + 1], block, *shape_of(line)[axis + 1 :]]
         whole = repeated.expand(*shape).reshape(
-            *line.shape[:axis], line.shape[axis] * block, *line.shape[axis + 1 :]
+            *shape_of(line)[:axis], shape_of(line)[axis] * block, *shape_of(line)[axis + 1 :]
         )
-        return whole.shrink([(0, size) for size in x.shape])
+        return whole.shrink([(0, size) for size in shape_of(x)])
     return line.reshape(-1, *[1] * (x.ndim - 1 - axis)) if line.ndim == 1 else line
 
 
@@ -125,7 +125,7 @@ def qlinear_matmul(
     y_zero_point: Tensor,
 ) -> Tensor:
     total = integer_product(a, b, a_zero_point, b_zero_point)
-    left = a_scale.unsqueeze(-1) if a_scale.ndim == 1 and a_scale.shape[0] > 1 else a_scale
+    left = a_scale.unsqueeze(-1) if a_scale.ndim == 1 and shape_of(a_scale)[0] > 1 else a_scale
     return requantized(total, left * b_scale, y_scale, y_zero_point, y_zero_point.dtype)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ....tensor import Tensor
 from ..table import op
+from ..values import shape_of
 
 #: (alpha, beta) that an activation has where none are given.
 _DEFAULTS = {
@@ -51,8 +52,8 @@ class _Layer:
     ) -> None:
         self.layout = options.get("layout", 0)
         self.x = x.permute(1, 0, 2) if self.layout else x  # (time, batch, features)
-        self.directions = w.shape[0]
-        self.hidden = r.shape[-1]
+        self.directions = shape_of(w)[0]
+        self.hidden = shape_of(r)[-1]
         self.clip = options.get("clip")
         self.backwards = [options.get("direction", "forward") == "reverse"]
         if self.directions == 2:
@@ -74,7 +75,7 @@ class _Layer:
 
     def start(self, given: Tensor | None, number: int) -> Tensor:
         if given is None:
-            return Tensor.zeros(self.x.shape[1], self.hidden, dtype=self.x.dtype)
+            return Tensor.zeros(shape_of(self.x)[1], self.hidden, dtype=self.x.dtype)
         return given[:, number] if self.layout else given[number]
 
     def functions(self, number: int) -> list[Activation]:
@@ -92,7 +93,7 @@ class _Layer:
         inputs: Tensor,
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """All steps of one direction; a sequence that has ended keeps its state and gives zeros."""
-        size = inputs.shape[0]
+        size = shape_of(inputs)[0]
         order = range(size - 1, -1, -1) if self.backwards[number] else range(size)
         found: dict[int, Tensor] = {}
         for time in order:

@@ -8,7 +8,7 @@ from typing import Any
 from ....dtype import dtypes
 from ....tensor import Tensor
 from ..table import op
-from ..values import ints
+from ..values import ints, shape_of
 
 
 def _sum_of_logs(x: Tensor, axes: Any, keep: bool) -> Tensor:
@@ -61,8 +61,10 @@ for _name, _function in REDUCTIONS.items():
 
 
 def _place_of(x: Tensor, axis: int, keepdims: int, select_last_index: int, name: str) -> Tensor:
-    size = x.shape[axis % x.ndim] if x.ndim else 1
-    places = getattr(x.flip(axis) if select_last_index else x, name)(axis, bool(keepdims)).cast("int64")
+    size = shape_of(x)[axis % x.ndim] if x.ndim else 1
+    seen = x.flip(axis) if select_last_index else x
+    found = seen.argmax(axis, bool(keepdims)) if name == "argmax" else seen.argmin(axis, bool(keepdims))
+    places = found.cast("int64")
     return size - 1 - places if select_last_index else places
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ....dtype import dtypes
 from ....tensor import Tensor
 from ..table import op
-from ..values import Array, ints
+from ..values import Array, ints, shape_of
 
 #: Of more taps than these a place is a row of a matrix product.
 _MAX_TAPS = 8
@@ -63,14 +63,14 @@ _ROUND: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def _linear(distance: Array) -> Array:
+def _linear(distance: Array) -> Any:
     return np.clip(1 - np.abs(distance), 0, 1)
 
 
-def _cubic(a: float) -> Callable[[Array], Array]:
+def _cubic(a: float) -> Callable[[Array], Any]:
     """Keys 1981: two cubic pieces, `a` the slope at 1."""
 
-    def weight(distance: Array) -> Array:
+    def weight(distance: Array) -> Any:
         t = np.abs(distance)
         near = ((a + 2) * t - (a + 3)) * t * t + 1
         far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
@@ -96,7 +96,7 @@ def _taps(how: _How, old: Array, size: int, scale: float) -> tuple[Array, Array]
 
 
 def _one_axis(x: Tensor, axis: int, how: _How, new: int, scale: float, roi: tuple[float, float]) -> Tensor:
-    size = x.shape[axis]
+    size = shape_of(x)[axis]
     old = _old_places(how, size, new, scale, roi)
     if how.mode == "nearest":
         y = _picked(x, axis, np.clip(_ROUND[how.nearest](old), 0, size - 1).astype(np.int32))
@@ -113,11 +113,13 @@ def _picked(x: Tensor, axis: int, places: Array) -> Tensor:
     """The slices at these places: by movement alone where every old one is repeated, or one of so many
     taken.
     """
-    size, new = x.shape[axis], len(places)
+    size, new = shape_of(x)[axis], len(places)
     if new % size == 0 and (places == np.arange(new) // (new // size)).all():
         times = new // size
-        shape = [*x.shape[: axis + 1], times, *x.shape[axis + 1 :]]
-        return x.unsqueeze(axis + 1).expand(*shape).reshape(*x.shape[:axis], new, *x.shape[axis + 1 :])
+        shape = [*shape_of(x)[: axis + 1], times, *shape_of(x)[axis + 1 :]]
+        return (
+            x.unsqueeze(axis + 1).expand(*shape).reshape(*shape_of(x)[:axis], new, *shape_of(x)[axis + 1 :])
+        )
     step = int(places[1] - places[0]) if new > 1 else 1
     if step > 0 and (np.diff(places) == step).all():
         return x[(slice(None),) * axis + (slice(int(places[0]), int(places[-1]) + 1, step),)]
@@ -126,12 +128,12 @@ def _picked(x: Tensor, axis: int, places: Array) -> Tensor:
 
 def _weighted(x: Tensor, axis: int, places: Array, weights: Array) -> Tensor:
     wide = x if dtypes.is_float(x.dtype) else x.float()
-    size, (new, taps) = x.shape[axis], places.shape
+    size, (new, taps) = shape_of(x)[axis], shape_of(places)
     if taps > _MAX_TAPS:
         matrix = np.zeros((new, size))
         np.add.at(matrix, (np.arange(new)[:, None], places), weights)
         moved = wide.transpose(axis, -1)
-        y = moved.matmul(Tensor(matrix.T.astype(np.float32)).cast(wide.dtype)).transpose(axis, -1)
+        y: Any = moved.matmul(Tensor(matrix.T.astype(np.float32)).cast(wide.dtype)).transpose(axis, -1)
     else:
         y = None
         beside = (-1, *[1] * (x.ndim - 1 - axis))
@@ -141,8 +143,8 @@ def _weighted(x: Tensor, axis: int, places: Array, weights: Array) -> Tensor:
             weight = Tensor(weights[:, tap].astype(np.float32)).reshape(*beside).cast(wide.dtype)
             part = _picked(wide, axis, places[:, tap]) * weight
             y = part if y is None else y + part
-        y = wide if y is None else y
-    return y if y.dtype is x.dtype else y.round().cast(x.dtype)
+    result: Tensor = y if y.dtype is x.dtype else y.round().cast(x.dtype)
+    return result
 
 
 def _resized(
@@ -154,7 +156,7 @@ def _resized(
             (float(roi[number]), float(roi[count + number])) if roi is not None and len(roi) else (0.0, 1.0)
         )
         crops = how.coordinates == "tf_crop_and_resize" and part != (0.0, 1.0)
-        if sizes[number] != x.shape[axis] or scales[number] != 1 or crops:
+        if sizes[number] != shape_of(x)[axis] or scales[number] != 1 or crops:
             x = _one_axis(x, axis, how, sizes[number], scales[number], part)
     return x
 
@@ -186,7 +188,7 @@ def resize(
         extrapolation_value,
     )
     listed = list(range(x.ndim)) if axes is None else [axis % x.ndim for axis in axes]
-    old = [x.shape[axis] for axis in listed]
+    old = [shape_of(x)[axis] for axis in listed]
     if sizes is not None and len(sizes):
         wanted = ints(sizes)
         factors = [new / size for new, size in zip(wanted, old, strict=True)]
@@ -217,6 +219,6 @@ def resize_by_scales(
     if scales is None:
         scales = [1, 1, height_scale, width_scale]
     factors = [float(factor) for factor in np.asarray(scales).reshape(-1)]
-    wanted = [math.floor(size * factor) for size, factor in zip(x.shape, factors, strict=True)]
+    wanted = [math.floor(size * factor) for size, factor in zip(shape_of(x), factors, strict=True)]
     how = _OLDER._replace(mode="linear" if mode in ("linear", "bilinear") else mode)
     return _resized(x, how, list(range(x.ndim)), wanted, factors, None)

@@ -9,7 +9,7 @@ import numpy as np
 from ....tensor import Tensor
 from ..execution import Body, Run
 from ..table import op
-from ..values import Value, ints, scalar, tensor_of
+from ..values import Value, ints, scalar, shape_of, tensor_of
 
 
 @op("SequenceConstruct", raw=True)
@@ -56,7 +56,7 @@ def sequence_length(sequence: Value) -> Any:
 @op("SplitToSequence", raw=True)
 def split_to_sequence(x: Value, split: Value = None, *, axis: int = 0, keepdims: int = 1, run: Run) -> Any:
     """Parts of these sizes (one number: each so large), or single slices, whose axis may be dropped."""
-    size = x.shape[axis]
+    size = shape_of(x)[axis]
     if split is None:
         sizes = [1] * size
     else:

@@ -10,7 +10,7 @@ import numpy as np
 from ....dtype import dtypes
 from ....tensor import Tensor
 from ..table import op
-from ..values import DTYPE_OF, Value, ints, scalar, tensor_of
+from ..values import DTYPE_OF, Value, ints, scalar, shape_of, tensor_of
 
 
 @op("Shape", raw=True)
@@ -24,7 +24,7 @@ def size(x: Value) -> Any:
 
 
 def _shape(x: Value) -> tuple[int, ...]:
-    return tuple(int(size) for size in x.shape)
+    return tuple(int(size) for size in shape_of(x))
 
 
 @op("Identity", raw=True)
@@ -71,7 +71,7 @@ SMALL = 4096
 
 @op("Reshape", host=("shape",))
 def reshape(x: Tensor, shape: Any, *, allowzero: int = 0) -> Tensor:
-    return x.reshape(*target_shape(x.shape, ints(shape), allowzero))
+    return x.reshape(*target_shape(shape_of(x), ints(shape), allowzero))
 
 
 def target_shape(old: Any, shape: list[int], allowzero: int) -> list[int]:
@@ -85,27 +85,27 @@ def target_shape(old: Any, shape: list[int], allowzero: int) -> list[int]:
 @op("Flatten")
 def flatten(x: Tensor, *, axis: int = 1) -> Tensor:
     axis = axis + x.ndim if axis < 0 else axis
-    return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+    return x.reshape(math.prod(shape_of(x)[:axis]), math.prod(shape_of(x)[axis:]))
 
 
 @op("Squeeze", host=("axes",))
 def squeeze(x: Tensor, axes: Any = None) -> Tensor:
     listed = (
-        [n for n, size in enumerate(x.shape) if size == 1]
+        [n for n, size in enumerate(shape_of(x)) if size == 1]
         if axes is None
         else [a % x.ndim for a in ints(axes)]
     )
     for axis in listed:
-        if x.shape[axis] != 1:
-            raise ValueError(f"axis {axis} of {x.shape} is not 1 and cannot be squeezed")
-    return x.reshape(*[size for n, size in enumerate(x.shape) if n not in listed])
+        if shape_of(x)[axis] != 1:
+            raise ValueError(f"axis {axis} of {shape_of(x)} is not 1 and cannot be squeezed")
+    return x.reshape(*[size for n, size in enumerate(shape_of(x)) if n not in listed])
 
 
 @op("Unsqueeze", host=("axes",))
 def unsqueeze(x: Tensor, axes: Any) -> Tensor:
     rank = x.ndim + len(ints(axes))
     listed = [axis % rank for axis in ints(axes)]
-    sizes = iter(x.shape)
+    sizes = iter(shape_of(x))
     return x.reshape(*[1 if axis in listed else next(sizes) for axis in range(rank)])
 
 
@@ -116,13 +116,13 @@ def transpose(x: Tensor, *, perm: Any = None) -> Tensor:
 
 @op("Expand", host=("shape",))
 def expand(x: Tensor, shape: Any) -> Tensor:
-    sizes = np.broadcast_shapes(tuple(x.shape), tuple(ints(shape)))
-    return x.reshape(*[1] * (len(sizes) - x.ndim), *x.shape).expand(*sizes)
+    sizes = np.broadcast_shapes(tuple(shape_of(x)), tuple(ints(shape)))
+    return x.reshape(*[1] * (len(sizes) - x.ndim), *shape_of(x)).expand(*sizes)
 
 
 @op("Concat")
 def concat(*tensors: Tensor, axis: int = 1) -> Tensor:
-    parts = [t for t in tensors if t.shape[axis % t.ndim]] or [tensors[0]]
+    parts = [t for t in tensors if shape_of(t)[axis % t.ndim]] or [tensors[0]]
     return parts[0].cat(*parts[1:], dim=axis) if len(parts) > 1 else parts[0]
 
 
@@ -130,7 +130,7 @@ def concat(*tensors: Tensor, axis: int = 1) -> Tensor:
 def split(
     x: Tensor, split: Any = None, *, axis: int = 0, num_outputs: int | None = None, outputs: int
 ) -> Any:
-    size = x.shape[axis % x.ndim]
+    size = shape_of(x)[axis % x.ndim]
     return tuple(x.split(split_sizes(size, split, num_outputs or outputs), axis))
 
 
@@ -144,7 +144,7 @@ def split_sizes(size: int, split: Any, count: int) -> list[int]:
 
 @op("Slice", host=("starts", "ends", "axes", "steps"))
 def slice_(x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Tensor:
-    return x[tuple(slices(x.shape, starts, ends, axes, steps))] if x.ndim else x
+    return x[tuple(slices(shape_of(x), starts, ends, axes, steps))] if x.ndim else x
 
 
 def slices(shape: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> list[slice]:
@@ -186,7 +186,7 @@ def pad(
     if constant_value is None:
         return x.pad(around, value=value)
     filled = constant_value.reshape(*[1] * x.ndim).cast(x.dtype)
-    inside = Tensor.full(x.shape, True, dtype=dtypes.bool).pad(around)
+    inside = Tensor.full(shape_of(x), True, dtype=dtypes.bool).pad(around)
     return inside.where(x.pad(around), filled)
 
 
@@ -194,7 +194,7 @@ def _padded_by_itself(x: Tensor, axis: int, before: int, after: int, mode: str) 
     """An axis with its own elements around it, however often these must be repeated; negative amounts cut."""
     if not before and not after:
         return x
-    size = x.shape[axis]
+    size = shape_of(x)[axis]
     places = np.arange(-before, size + after)
     if mode == "replicate":
         places = places.clip(0, size - 1)
@@ -222,7 +222,7 @@ def tile(x: Tensor, repeats: Any, axis: Any = None) -> Tensor:
 
 @op("DepthToSpace")
 def depth_to_space(x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
-    n, c, h, w = x.shape
+    n, c, h, w = shape_of(x)
     b = blocksize
     if mode == "DCR":
         return (
@@ -233,7 +233,7 @@ def depth_to_space(x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
 
 @op("SpaceToDepth")
 def space_to_depth(x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
-    n, c, h, w = x.shape
+    n, c, h, w = shape_of(x)
     b = blocksize
     order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
     return x.reshape(n, c, h // b, b, w // b, b).permute(*order).reshape(n, c * b * b, h // b, w // b)
@@ -251,7 +251,7 @@ def range_(start: Any, limit: Any, delta: Any) -> Any:
 
 @op("EyeLike", raw=True)
 def eye_like(x: Value, *, dtype: int | None = None, k: int = 0) -> Tensor:
-    rows, columns = x.shape
+    rows, columns = shape_of(x)
     kind = DTYPE_OF[dtype] if dtype is not None else tensor_of(x).dtype
     line = Tensor.arange(rows).reshape(-1, 1) + k
     return (Tensor.arange(columns).reshape(1, -1) == line).cast(kind)
@@ -270,7 +270,7 @@ def center_crop_pad(x: Tensor, shape: Any, *, axes: Any = None) -> Tensor:
     """Cut or filled with zeros around the middle."""
     around = [(0, 0)] * x.ndim
     for axis, size in zip(range(x.ndim) if axes is None else axes, ints(shape), strict=True):
-        old = x.shape[axis]
+        old = shape_of(x)[axis]
         if size >= old:
             before = (size - old) // 2
             around[axis] = (before, size - old - before)
@@ -283,11 +283,11 @@ def center_crop_pad(x: Tensor, shape: Any, *, axes: Any = None) -> Tensor:
 @op("ReverseSequence")
 def reverse_sequence(x: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
     """The first elements of each sequence in the other order."""
-    size = x.shape[time_axis]
+    size = shape_of(x)[time_axis]
     steps = Tensor.arange(size, dtype="int32").reshape(-1, *[1] * (x.ndim - 1 - time_axis))
     lengths = sequence_lens.cast("int32").reshape(-1, *[1] * (x.ndim - 1 - batch_axis))
     places = (steps < lengths).where(lengths - 1 - steps, steps)
-    return x.gather(time_axis, places.expand(*x.shape))
+    return x.gather(time_axis, places.expand(*shape_of(x)))
 
 
 @op("Optional", raw=True)

@@ -8,22 +8,22 @@ import numpy as np
 
 from ....tensor import Tensor
 from ..table import op
-from ..values import numpy_dtype, scalar
+from ..values import numpy_dtype, scalar, shape_of
 
 
 def _complex(x: Tensor) -> Tensor:
     """With a last axis of two: a real signal has 0 as its other part."""
-    return x if x.shape[-1] == 2 else x.pad([(0, 0)] * (x.ndim - 1) + [(0, 1)])
+    return x if shape_of(x)[-1] == 2 else x.pad([(0, 0)] * (x.ndim - 1) + [(0, 1)])
 
 
 def _transformed(x: Tensor, length: Any, axis: int, inverse: int, onesided: int) -> Tensor:
     axis %= x.ndim
-    count = x.shape[axis] if length is None else int(scalar(length))
+    count = shape_of(x)[axis] if length is None else int(scalar(length))
     if onesided and inverse:
-        count = 2 * (x.shape[axis] - 1) if length is None else count
+        count = 2 * (shape_of(x)[axis] - 1) if length is None else count
         return _complex(x).irfft(count, axis).unsqueeze(-1)
     if onesided:
-        real = x.squeeze(-1) if x.shape[-1] == 1 else x[..., 0]
+        real = x.squeeze(-1) if shape_of(x)[-1] == 1 else x[..., 0]
         return real.rfft(count, axis)
     both = _complex(x)
     return both.ifft(count, axis) if inverse else both.fft(count, axis)
@@ -53,9 +53,9 @@ def stft(
     onesided: int = 1,
 ) -> Tensor:
     """(batch, time, 1 or 2) → (batch, frames, frequencies, 2)"""
-    size = int(scalar(frame_length)) if frame_length is not None else signal.shape[1]
+    size = int(scalar(frame_length)) if frame_length is not None else shape_of(signal)[1]
     if window is not None and frame_length is None:
-        size = window.shape[0]
+        size = shape_of(window)[0]
     frames = signal.unfold(1, size, int(scalar(frame_step)))  # (batch, frames, 1 or 2, size)
     frames = frames if window is None else frames * window
     if onesided:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ....tensor import Tensor
@@ -14,7 +15,7 @@ def _groups(tensors: tuple[Tensor, ...], kinds: int) -> list[tuple[Tensor, ...]]
     return [tensors[number::count] for number in range(count)]
 
 
-def _results(found: list[tuple[Tensor, ...]]) -> Any:
+def _results(found: Sequence[tuple[Tensor, ...]]) -> Any:
     return tuple(tensor for kind in zip(*found, strict=True) for tensor in kind)
 
 

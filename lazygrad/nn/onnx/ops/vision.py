@@ -9,7 +9,7 @@ import numpy as np
 
 from ....tensor import Tensor
 from ..table import op
-from ..values import Array, ints, scalar
+from ..values import Array, ints, scalar, shape_of
 
 _MODES = {"linear": "bilinear", "cubic": "bicubic"}
 
@@ -47,7 +47,7 @@ def roi_align(
     """
     half = coordinate_transformation_mode != "output_half_pixel" if opset >= 16 else False
     shift = 0.5 if half else 0.0
-    count, (height, width) = rois.shape[0], x.shape[2:]
+    count, (height, width) = shape_of(rois)[0], shape_of(x)[2:]
     corners = rois.float() * spatial_scale - shift
     x1, y1, x2, y2 = (corners[:, number].reshape(-1, 1, 1) for number in range(4))
     roi_w, roi_h = x2 - x1, y2 - y1
@@ -103,9 +103,9 @@ def _between(place: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
 
 def _pixels(images: Tensor, ys: Tensor, xs: Tensor) -> Tensor:
     """(n, c, h, w) at (n, a, s) and (n, b, t) → (n, c, a, b, s, t)"""
-    n, c, _, w = images.shape
-    _, a, s = ys.shape
-    _, b, t = xs.shape
+    n, c, _, w = shape_of(images)
+    _, a, s = shape_of(ys)
+    _, b, t = shape_of(xs)
     flat = ys.reshape(n, a, 1, s, 1) * w + xs.reshape(n, 1, b, 1, t)
     places = flat.reshape(n, 1, -1).expand(n, c, a * b * s * t)
     return images.reshape(n, c, -1).gather(2, places).reshape(n, c, a, b, s, t)
@@ -130,7 +130,7 @@ def non_max_suppression(
     found = []
     for batch in range(len(boxes)):
         corners = _corners(boxes[batch], center_point_box)
-        for number in range(scores.shape[1]):
+        for number in range(shape_of(scores)[1]):
             line = scores[batch, number]
             order = np.argsort(-line, kind="stable")
             order = order if least is None else order[line[order] > least]

@@ -4,6 +4,8 @@ What you type builds a graph; when a value is needed, the graph is cut into fuse
 generates.
 """
 
+from typing import Any
+
 from .config import Context
 from .device import Device
 from .dtype import dtypes
@@ -41,6 +43,7 @@ __all__ = [
     "checkpoint",
     "dtypes",
     "enable_grad",
+    "export",
     "grad",
     "gradcheck",
     "hessian",
@@ -48,6 +51,7 @@ __all__ = [
     "jit",
     "jvp",
     "kernels",
+    "load_exported",
     "memory",
     "no_grad",
     "value_and_grad",
@@ -55,6 +59,19 @@ __all__ = [
     "vmap",
 ]
 __version__ = "0.1.0"
+
+
+#: What is loaded when it is first asked for.
+_LATER = {"export", "load_exported"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from . import exporting
+
+        globals().update({each: getattr(exporting, each) for each in _LATER})
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _load_classic_style() -> None:

@@ -107,6 +107,11 @@ class TinyJit(Generic[P, R]):
         """The capture that was used last, if there is one."""
         return self._run.__self__.used  # type: ignore[attr-defined, no-any-return]
 
+    @property
+    def captures(self) -> tuple[Captured, ...]:
+        """The captures that are kept, the last used first."""
+        return tuple(self._run.__self__.captures)  # type: ignore[attr-defined]
+
     def reset(self) -> None:
         """Forget every capture and free its memory; the next call is the first again."""
         self._run.__self__.reset()  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..jit.errors import describe_fn
+from .c_source import save_c
 from .capturing import captured_with
 from .container import FileError
 from .exported import Exported, save_captured
@@ -30,7 +31,8 @@ def export(
     args    example arguments: tensors, bound Variables, numbers, and lists, tuples and dicts of these
     kwargs  the same by name
 
-    `path` ends in what is wanted: anything is a file for `load_exported`.
+    `path` ends in what is wanted: .c for a C source with a header beside it, anything else for a file that
+    `load_exported` reads.
 
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "double.lzg")
@@ -41,6 +43,9 @@ def export(
     if isinstance(args, (str, bytes)) or not isinstance(args, (list, tuple)):
         raise TypeError(f"args is a tuple of example arguments, not {type(args).__name__}: write (x,)")
     target = os.fspath(path)
+    if target.endswith(".c"):
+        save_c(fn, args, kwargs or {}, target)
+        return
     captured, call = captured_with(fn, args, kwargs or {})
     save_captured(captured, call, describe_fn(getattr(fn, "fxn", fn)), target)
 

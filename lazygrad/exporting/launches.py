@@ -40,7 +40,7 @@ def launches_form(replay: Replay, sections: Sections) -> dict[str, Any]:
     """The launches of a replay; texts, code and memory go into sections."""
     kernels: dict[int, int] = {}
     records: list[dict[str, Any]] = []
-    memory = _Memory(replay, sections)
+    memory = Memory(replay, sections)
     batches = []
     for batch in replay.batches:
         actions = []
@@ -79,7 +79,7 @@ def _kernel_form(runner: Runner, device: str, sections: Sections) -> dict[str, A
     return {**record, "src": sections.add(record["src"]), "lib": sections.add(record["lib"])}
 
 
-class _Memory:
+class Memory:
     """Numbers the places that launches use: those that change, then `rows`, then `parts` of what changes."""
 
     def __init__(self, replay: Replay, sections: Sections) -> None:
@@ -105,6 +105,7 @@ class _Memory:
 
     def _row(self, base: Buffer, action: Action) -> dict[str, Any]:
         row: dict[str, Any] = {"device": base.device, "bytes": base.nbytes, "content": None}
+        row["written"] = base in self.replay.written
         if isinstance(base, ReportBuffer):
             sizes = sizes_of(action.item.ast)
             row["reports"] = [[sizes[number], site] for number, site in enumerate(base.sites)]

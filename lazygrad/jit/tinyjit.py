@@ -254,7 +254,7 @@ class _State:
         session = Session()
         capture = Capture(repr(self))
         describer = Describer()
-        names = _argument_names(self.fxn, args)
+        names = argument_names(self.fxn, args)
         positional = [describer.describe(value, name) for value, name in zip(args, names, strict=True)]
         keywords = {key: describer.describe(value, f"argument `{key}`") for key, value in kwargs.items()}
         if any(isinstance(tensor.device, tuple) for tensor, _ in describer.tensors):
@@ -337,7 +337,7 @@ def _changed_arguments(
     return None
 
 
-def _argument_names(fxn: Any, args: tuple[Any, ...]) -> list[str]:
+def argument_names(fxn: Any, args: tuple[Any, ...]) -> list[str]:
     """What errors call the positional arguments."""
     bound = 0
     while not isinstance(fxn, types.FunctionType):

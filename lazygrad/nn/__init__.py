@@ -138,6 +138,8 @@ from .recurrent import LSTMCell as LSTMCell
 from .recurrent import RNNCell as RNNCell
 from .rotary import RotaryEmbedding as RotaryEmbedding
 from .sequential import Sequential as Sequential
+from .training import ShuffledOrder as ShuffledOrder
+from .training import TrainingState as TrainingState
 from .transformer import Transformer as Transformer
 from .transformer import TransformerDecoder as TransformerDecoder
 from .transformer import TransformerDecoderLayer as TransformerDecoderLayer

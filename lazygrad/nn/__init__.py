@@ -1,10 +1,11 @@
-"""What networks are built with and trained by: layers, `functional`, `init`, `optim`, `state`, `datasets`."""
+"""What networks are built with and trained by: layers, `functional`, `init`, `optim`, `state`, ..."""
 
 import typing
 
 from . import datasets as datasets
 from . import functional as functional
 from . import init as init
+from . import metrics as metrics
 from . import optim as optim
 from . import state as state
 from .activation import CELU as CELU
@@ -148,7 +149,7 @@ from .transformer import TransformerEncoderLayer as TransformerEncoderLayer
 from .unknown import unknown_layer as _unknown_layer
 
 if not typing.TYPE_CHECKING:  # which takes each name above as exported, and should go on refusing all others
-    __all__ = ["datasets", "functional", "init", "optim", "state"]
+    __all__ = ["datasets", "functional", "init", "metrics", "optim", "state"]
     __all__ += [name for name, value in globals().items() if callable(value) and not name.startswith("_")]
 
     def __getattr__(name: str) -> object:

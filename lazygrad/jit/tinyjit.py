@@ -23,7 +23,7 @@ from ..tensor.storage import Storage
 from .capture import Capture, capturing, recorded, refuse_nested
 from .captured import Captured
 from .describer import Describer
-from .environment import Environment
+from .environment import Environment, is_unwatched
 from .errors import Changed, JitError, Mismatch, describe_fn, user_level
 from .nest import Nest
 from .session import Session
@@ -136,7 +136,7 @@ class _State:
 
     def reset(self) -> None:
         with self.lock:
-            self.calls = 0
+            self.calls = 1 if is_unwatched(self.fxn) else 0
             self.captures: list[Captured] = []
             #: the capture that was used last
             self.used: Captured | None = None

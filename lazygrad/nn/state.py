@@ -21,6 +21,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape import shape_text
 from ..tensor import Tensor
+from .quantized import QuantizedTensor
 
 #: How many tensors are loaded between two movements of the progress bar.
 TOGETHER = 32
@@ -60,7 +61,9 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
     """What an object consists of: (name, part)."""
     if isinstance(value, Hidden):
         return
-    if isinstance(value, Mapping):
+    if isinstance(value, QuantizedTensor):
+        yield from value.planes.items()
+    elif isinstance(value, Mapping):
         yield from value.items()
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
         yield from zip(value._fields, value, strict=True)

@@ -1,0 +1,109 @@
+"""A language model that was loaded: tokens to logits, text to text."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterator, Sequence
+
+from ..device import Device
+from ..dtype import DType, dtypes, to_dtype
+from ..shape import shape_text
+from ..tensor import Tensor
+from . import gguf_files, huggingface
+from .decoder import Decoder
+from .description import Description
+from .sampling import Sampling
+from .session import Session
+from .tokenizer import Tokenizer
+
+
+class LanguageModel:
+    """A decoder with its vocabulary.
+
+    decoder    the Decoder
+    tokenizer  a Tokenizer, or None where the files hold none
+    name       what its files call it
+    """
+
+    def __init__(self, decoder: Decoder, tokenizer: Tokenizer | None, name: str) -> None:
+        self.decoder, self.tokenizer, self.name = decoder, tokenizer, name
+        self._session: Session | None = None
+
+    @property
+    def config(self) -> Description:
+        """What the model is made of, such as config.context and config.layers."""
+        return self.decoder.description
+
+    def __repr__(self) -> str:
+        d = self.config
+        return f"<LanguageModel {self.name}: {d.architecture}, {d.layers} layers of {d.width}>"
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits of whole texts, without a cache.
+
+        tokens  integers (batch, length) → float32 (batch, length, vocabulary)
+        """
+        if tokens.ndim != 2 or not dtypes.is_int(tokens.dtype):
+            raise ValueError(
+                f"forward takes integers (batch, length), not {tokens.dtype} of {shape_text(tokens.shape)}"
+            )
+        return self.decoder.logits(self.decoder.hidden(tokens))
+
+    __call__ = forward
+
+    def generate(
+        self,
+        prompt: str | Sequence[int],
+        max_tokens: int | None = None,
+        sampling: Sampling | None = None,
+        stop: Sequence[str | int] = (),
+    ) -> Iterator[str]:
+        """The text that goes on after a prompt, piece by piece.
+
+        prompt      a text, or tokens
+        max_tokens  how many are generated at most; up to the end of the context if None
+        sampling    greedy if not given
+        stop        texts, and tokens, at which it ends; they are not part of the text
+
+        What the prompt has in common with the one before is not read again.
+        """
+        if self._session is None or self._session.busy:
+            self._session = Session(self, slots=1)
+        session = self._session
+        handle = session.add(prompt, sampling, max_tokens, stop)
+        return _pieces(session, handle)
+
+
+def _pieces(session: Session, handle: int) -> Iterator[str]:
+    """The pieces of one sequence, which ends where nobody asks for more."""
+    try:
+        while session.busy:
+            for event in session.step():
+                if event.piece:
+                    yield event.piece
+    finally:
+        session.cancel(handle)
+
+
+def load(
+    path: str | os.PathLike[str], device: str | None = None, dtype: str | DType | None = None
+) -> LanguageModel:
+    """A language model of a GGUF file or of a Hugging Face folder.
+
+    path    a .gguf file, or a folder with config.json, safetensors and tokenizer.json
+    device  where the weights go; the default device if not given
+    dtype   of the weights that are plain numbers; as in the file if not given. Weights in blocks stay so.
+
+    NotImplementedError names an architecture that is not known. ValueError says what is wrong with a file.
+    """
+    place = pathlib.Path(path)
+    where = device or Device.DEFAULT
+    wanted = None if dtype is None else to_dtype(dtype)
+    if place.is_dir():
+        config = huggingface.config_of(place)
+        decoder = huggingface.load_decoder(place, where, wanted)
+        return LanguageModel(decoder, huggingface.load_tokenizer(place, config), place.resolve().name)
+    if not place.is_file():
+        raise FileNotFoundError(f"no file or folder {place}")
+    return LanguageModel(*gguf_files.load(place, where, wanted))

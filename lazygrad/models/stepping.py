@@ -1,0 +1,141 @@
+"""Forward passes under capture: a step over rows of a cache, captured once for each shape that comes.
+
+Positions are bound Variables and a tensor, so one capture serves all of them. How many positions of the cache
+a step reads is a power of two, which grows with the texts: what a fixed length computes is fast, and a longer
+one is captured when it is first needed.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import dtypes
+from ..ir import Variable
+from ..jit import TinyJit, asks_nothing
+from ..tensor import Tensor
+from .cache import Cache, Rows
+from .decoder import Decoder
+
+#: The shortest cache, and the fewest positions that a step reads.
+SHORTEST = 128
+#: How many tokens of a prompt are read at once: the smallest of these that holds what is left.
+PIECES = (1, 8, 32, 128)
+
+
+def power_of_two(count: int, least: int = 1) -> int:
+    """The smallest power of two from `least` on that is not below a count."""
+    return max(least, 1 << max(count - 1, 0).bit_length())
+
+
+class Stepper:
+    """A decoder, a cache of `slots` rows, and the captures of steps over them.
+
+    slots  rows of the cache        piece  the most tokens of a prompt that are read at once
+    """
+
+    def __init__(self, decoder: Decoder, slots: int, piece: int) -> None:
+        self.decoder, self.slots = decoder, slots
+        self.sizes = (*(size for size in PIECES if size < piece), piece)
+        self.cache: Cache | None = None
+        self.captures: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._rates: list[Tensor] | None = None
+
+    def padded(self, count: int) -> int:
+        """How many tokens are computed where `count` are to be read."""
+        return next((size for size in self.sizes if size >= count), self.sizes[-1])
+
+    def read(self, row: int, tokens: Sequence[int], start: int, wanted: bool) -> np.ndarray | None:
+        """Read tokens of one row from a position on; the logits after the last if `wanted`.
+
+        tokens  at most the largest piece; what they are filled up with to a known size is overwritten later
+        """
+        count, size = len(tokens), self.padded(len(tokens))
+        self._reserve(start + size)
+        given = np.zeros((1, size), np.int32)
+        given[0, :count] = tokens
+        last = Variable("last", 0, size - 1).bind(count - 1) if size > 1 else 0
+        at = Variable("row", 0, self.slots - 1).bind(row) if self.slots > 1 else 0
+        run = self._captured(1, size, start + size, "last" if wanted else "none")
+        logits = run(*self._inputs(given, [start], [start + count]), at, self._starts([start], size), last)
+        return logits.numpy()[0, 0] if wanted else None
+
+    def decode(self, tokens: Sequence[int], starts: Sequence[int], reach: int) -> np.ndarray:
+        """One token more of the first rows: their logits, (rows, vocabulary).
+
+        starts  where each row's token stands        reach  the positions that are read, at least
+        """
+        rows = len(tokens)
+        self._reserve(max(starts) + 1)
+        given = np.array(tokens, np.int32).reshape(rows, 1)
+        run = self._captured(rows, 1, reach, "last")
+        inputs = self._inputs(given, starts, [start + 1 for start in starts])
+        found: np.ndarray = run(*inputs, 0, self._starts(starts, 1), 0).numpy()[:, 0]
+        return found
+
+    def _reserve(self, length: int) -> None:
+        """Have room for so many positions."""
+        if self.cache is None:
+            self.cache = self.decoder.cache(self.slots, power_of_two(length, SHORTEST))
+        elif self.cache.length < length:
+            self.cache = self.cache.longer(power_of_two(length))
+            self.captures.clear()  # they hold the memory of the old one
+
+    def _inputs(
+        self, tokens: np.ndarray, starts: Sequence[int], lengths: list[int]
+    ) -> tuple[Tensor, Tensor, list[Tensor]]:
+        device = self.decoder.device
+        changing = any(rotary.depends_on_length for rotary in self.decoder.description.rotaries)
+        if changing or self._rates is None:
+            self._rates = self.decoder.rates(lengths if changing else [1])
+        return Tensor(tokens, device=device), Tensor(np.array(starts, np.int32), device=device), self._rates
+
+    def _starts(self, starts: Sequence[int], size: int) -> list[Any]:
+        assert self.cache is not None  # reserved
+        top = self.cache.length - size
+        return [Variable(f"start{i}", 0, top).bind(start) if top else 0 for i, start in enumerate(starts)]
+
+    def _captured(self, rows: int, size: int, reach: int, kind: str) -> Callable[..., Any]:
+        """The step over so many rows and tokens that reads at least `reach` positions."""
+        cache, decoder = self.cache, self.decoder
+        assert cache is not None  # reserved
+        length = min(power_of_two(reach, SHORTEST), cache.length)
+        key = (rows, size, length, kind)
+        if key not in self.captures:
+
+            @asks_nothing
+            def step(
+                tokens: Tensor, starts: Tensor, rates: list[Tensor], row: Any, places: list[Any], last: Any
+            ) -> Tensor | None:
+                hidden = decoder.hidden(tokens, starts, rates, Rows(cache, row, places, length))
+                if kind == "none":
+                    return None
+                return decoder.logits(hidden[:, last : last + 1].contiguous()).cast(dtypes.float32).realize()
+
+            self.captures[key] = _first_without_collections(TinyJit(step))
+        return self.captures[key]
+
+
+def _first_without_collections(run: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose first call no garbage collection interrupts.
+
+    A capture makes half a million nodes of which next to none are garbage; looking at them again and again
+    takes half of its time.
+    """
+    is_first = True
+
+    def called(*args: Any) -> Any:
+        nonlocal is_first
+        if not is_first or not gc.isenabled():
+            return run(*args)
+        is_first = False
+        gc.disable()
+        try:
+            return run(*args)
+        finally:
+            gc.enable()
+
+    return called

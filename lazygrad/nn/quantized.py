@@ -1,0 +1,309 @@
+"""Weights that stay quantised: a tensor of blocks that is multiplied, looked up and sliced as it is.
+
+The blocks lie in their file until the tensor is needed. Then they are split into planes once
+(`block_formats`), on the device that computes; a product dequantises in the kernel that multiplies, so
+float32 weights are never in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..device import Device, Devices
+from ..dtype import DType, dtypes, numpy_name
+from ..ir.uop import UOp
+from ..shape import shape_text
+from ..tensor import Tensor
+from .block_formats import BlockFormat, format_named
+
+Key = int | slice | tuple[int | slice, ...]
+
+
+class QuantizedTensor:
+    """A tensor of floats, held as blocks along its last axis.
+
+    blocks  uint8 of shape (..., blocks of a row, bytes of a block), in memory or in a file
+    format  a row of `block_formats.FORMATS`, or its name: "Q4_1"
+
+    Its dtype is float32: what dequantising gives. It is not trained, and not written to.
+    """
+
+    def __init__(self, blocks: Tensor, format: BlockFormat | str) -> None:
+        self.format = format_named(format) if isinstance(format, str) else format
+        if not isinstance(blocks, Tensor):
+            raise TypeError(f"blocks are a Tensor of bytes, not {type(blocks).__name__}")
+        if blocks.dtype is not dtypes.uint8 or blocks.ndim < 2 or blocks.shape[-1] != self.format.nbytes:
+            raise ValueError(
+                f"blocks of {self.format.name} are uint8 of shape (..., blocks, {self.format.nbytes}), not "
+                f"{blocks.dtype} of shape {shape_text(blocks.shape)}"
+            )
+        *rows, count, _ = _known(blocks.shape)
+        self.shape: tuple[int, ...] = (*rows, count * self.format.elements)
+        self._blocks: Tensor | None = blocks
+        self._planes: dict[str, Tensor] | None = None
+
+    @classmethod
+    def of_planes(cls, planes: Mapping[str, Tensor], format: BlockFormat | str) -> QuantizedTensor:
+        """From planes of shape (..., blocks) or (..., blocks, count), as `format.planes` lists them."""
+        made = object.__new__(cls)
+        made.format = format_named(format) if isinstance(format, str) else format
+        made._blocks = None
+        made._planes = {plane.name: planes[plane.name] for plane in made.format.planes}
+        first = made.format.planes[0]
+        whole = made._planes[first.name].shape
+        rows = whole if first.count == 1 else whole[:-1]
+        for plane in made.format.planes:
+            wanted = rows if plane.count == 1 else (*rows, plane.count)
+            each = made._planes[plane.name]
+            if not rows or each.shape != wanted or each.dtype is not plane.dtype:
+                raise ValueError(
+                    f"plane {plane.name} of {made.format.name} beside {first.name} of shape "
+                    f"{shape_text(whole)} is {plane.dtype} of shape {shape_text(wanted)}, not "
+                    f"{each.dtype} of shape {shape_text(each.shape)}"
+                )
+        *before, count = _known(rows)
+        made.shape = (*before, count * made.format.elements)
+        return made
+
+    # ---- what it is ----
+
+    @property
+    def dtype(self) -> DType:
+        return dtypes.float32
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its blocks, in memory or in the file."""
+        return self.numel() // self.format.elements * self.format.nbytes
+
+    @property
+    def device(self) -> Devices:
+        """Where its blocks are: `DISK:path` until they are needed."""
+        if self._planes is not None:
+            return next(iter(self._planes.values())).device
+        assert self._blocks is not None  # one of the two is there
+        return self._blocks.device
+
+    @property
+    def requires_grad(self) -> bool:
+        return False
+
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<QuantizedTensor {self.format.name} {shape_text(self.shape)} on {self.device}>"
+
+    # ---- its memory ----
+
+    @property
+    def planes(self) -> dict[str, Tensor]:
+        """Scales, minima, packed integers: a tensor each, made once, on the default device if still in a
+        file."""
+        if self._planes is None:
+            assert self._blocks is not None  # one of the two is there
+            self._planes = _split(
+                self._blocks, self.format, Device.DEFAULT if self._in_file() else self.device
+            )
+            self._blocks = None
+        return self._planes
+
+    @property
+    def blocks(self) -> Tensor:
+        """The blocks as a file holds them: uint8 of shape (..., blocks, bytes)."""
+        if self._blocks is not None:
+            return self._blocks
+        parts = [
+            (each.unsqueeze(-1) if plane.count == 1 else each).bitcast(dtypes.uint8)
+            for plane, each in zip(self.format.planes, self.planes.values(), strict=True)
+        ]
+        return parts[0].cat(*parts[1:], dim=-1) if len(parts) > 1 else parts[0]
+
+    def _in_file(self) -> bool:
+        return self._planes is None and not Device.runs_kernels(self.device)
+
+    def realize(self) -> QuantizedTensor:
+        """Read and split its blocks now; gives itself."""
+        Tensor.realize(*self.planes.values())
+        return self
+
+    def to(self, device: Devices | None) -> QuantizedTensor:
+        """The same on another device; from a file, the blocks are read and split now."""
+        wanted = Device.DEFAULT if device is None else device
+        if self._in_file():
+            assert self._blocks is not None  # they are in the file
+            return self.of_planes(_split(self._blocks, self.format, wanted), self.format)
+        return self.of_planes({name: each.to(wanted) for name, each in self.planes.items()}, self.format)
+
+    # ---- what it is worth ----
+
+    def dequantize(self) -> Tensor:
+        """All of it, float32: an expression, which the kernel that reads it computes."""
+        return self.format.elements_of(self.planes)
+
+    def numpy(self) -> Any:
+        return self.dequantize().numpy()
+
+    def linear(self, x: Tensor) -> Tensor:
+        """x @ self.T: (..., columns) → (..., rows), in the dtype of x, summed in float32."""
+        if self.ndim != 2:
+            raise ValueError(f"linear needs a matrix (rows, columns), not shape {shape_text(self.shape)}")
+        if not isinstance(x, Tensor) or not dtypes.is_float(x.dtype):
+            raise TypeError(
+                f"linear multiplies a Tensor of floats, not {getattr(x, 'dtype', type(x).__name__)}"
+            )
+        if not x.shape or x.shape[-1] != self.shape[1]:
+            raise ValueError(
+                f"linear: the last axis of x is {self.shape[1]}, the columns of the weights, not "
+                f"{shape_text(x.shape)}"
+            )
+        return (x.cast(dtypes.float32) @ self.dequantize().T).cast(x.dtype)
+
+    def take(self, indices: Tensor) -> Tensor:
+        """The rows of these indices, float32 of shape (*indices.shape, *self.shape[1:]); only they are
+        dequantised.
+
+        Of a matrix a row is one embedding; of (experts, rows, columns) it is the matrix of one expert.
+        """
+        if self.ndim < 2:
+            raise ValueError(f"take needs rows, not shape {shape_text(self.shape)}")
+        if not isinstance(indices, Tensor) or not dtypes.is_int(indices.dtype):
+            raise TypeError(
+                "take needs a Tensor of integers, not "
+                f"{getattr(indices, 'dtype', type(indices).__name__)}: Tensor([...])"
+            )
+        return self.format.elements_of({name: each[indices] for name, each in self.planes.items()})
+
+    def __getitem__(self, key: Key) -> QuantizedTensor:
+        """Some rows, still quantised. Blocks lie along the last axis, which is not indexed."""
+        keys = key if isinstance(key, tuple) else (key,)
+        for each in keys:
+            if isinstance(each, bool) or not isinstance(each, (int, slice)):
+                raise TypeError(
+                    f"rows of a QuantizedTensor are chosen by numbers and slices, not {each!r}; "
+                    "take(indices) dequantises rows by a Tensor, dequantize() makes an ordinary one"
+                )
+        if len(keys) >= self.ndim:
+            raise IndexError(
+                f"the last axis of shape {shape_text(self.shape)} is in blocks: index the axes before it, or "
+                "dequantize() first"
+            )
+        plain = len(keys) == 1 and (not isinstance(key, slice) or key.step in (None, 1))
+        if self._blocks is not None and (plain or not self._in_file()):
+            return QuantizedTensor(self._blocks[keys], self.format)
+        return self.of_planes({name: each[keys] for name, each in self.planes.items()}, self.format)
+
+
+def _known(shape: Sequence[int | UOp]) -> tuple[int, ...]:
+    sizes = tuple(size for size in shape if isinstance(size, int))
+    if len(sizes) < len(shape):
+        raise NotImplementedError(f"quantised tensors have sizes that are numbers, not {shape_text(shape)}")
+    return sizes
+
+
+def _split(blocks: Tensor, format: BlockFormat, device: Devices) -> dict[str, Tensor]:
+    """The planes of blocks, each with memory of its own on a device."""
+    if Device.runs_kernels(blocks.device):
+        return {name: part.contiguous() for name, part in format.split(blocks.to(device)).items()}
+    import numpy as np
+
+    # numpy copies a field of a record many times faster than a slice of bytes.
+    fields = {
+        "names": [plane.name for plane in format.planes],
+        "formats": [f"V{plane.nbytes}" for plane in format.planes],
+        "offsets": [plane.begin for plane in format.planes],
+        "itemsize": format.nbytes,
+    }
+    records = np.asarray(blocks).view(np.dtype(fields))[..., 0]
+    planes = {}
+    for plane in format.planes:
+        part = _aligned(records.size * plane.nbytes)
+        part.view(f"V{plane.nbytes}").reshape(records.shape)[...] = records[plane.name]
+        shape = records.shape if plane.count == 1 else (*records.shape, plane.count)
+        shared = Tensor.from_numpy(part.view(numpy_name(plane.dtype)).reshape(shape))
+        planes[plane.name] = shared if shared.device == device else shared.to(device)
+    return planes
+
+
+def _aligned(nbytes: int) -> Any:
+    """Memory that begins where a line of the cache does, so that no wide load reads two of them."""
+    import numpy as np
+
+    whole = np.empty(nbytes + 64, np.uint8)
+    begin = -whole.ctypes.data % 64
+    return whole[begin : begin + nbytes]
+
+
+# ---- quantising ----
+
+
+def _scaled(values: Tensor, scale: Tensor) -> Tensor:
+    """Values over their scale; 0 where the scale is 0."""
+    return values * (scale == 0).where(0.0, 1.0 / scale)
+
+
+def _pairs(integers: Tensor) -> Tensor:
+    """(..., 32) integers of 4 bits → (..., 16) bytes: the first half low, the second high."""
+    low, high = integers[..., :16], integers[..., 16:]
+    return low | (high << 4)
+
+
+def _to_q8_0(values: Tensor) -> dict[str, Tensor]:
+    scale = values.abs().max(axis=-1, keepdim=True) / 127
+    scaled = _scaled(values, scale)
+    rounded = scaled.sign() * (scaled.abs() + 0.5).floor()  # halves away from zero
+    return {"scale": scale.squeeze(-1).cast(dtypes.float16), "packed": rounded.cast(dtypes.int8)}
+
+
+def _to_q4_0(values: Tensor) -> dict[str, Tensor]:
+    """The number of the greatest magnitude becomes -8, so its sign is the scale's."""
+    place = values.abs().argmax(axis=-1, keepdim=True)
+    scale = values.gather(-1, place) / -8
+    integers = (_scaled(values, scale) + 8.5).floor().clip(0, 15).cast(dtypes.uint8)
+    return {"scale": scale.squeeze(-1).cast(dtypes.float16), "packed": _pairs(integers)}
+
+
+def _to_q4_1(values: Tensor) -> dict[str, Tensor]:
+    least, most = values.min(axis=-1, keepdim=True), values.max(axis=-1, keepdim=True)
+    scale = (most - least) / 15
+    integers = (_scaled(values - least, scale) + 0.5).floor().clip(0, 15).cast(dtypes.uint8)
+    return {
+        "scale": scale.squeeze(-1).cast(dtypes.float16),
+        "minimum": least.squeeze(-1).cast(dtypes.float16),
+        "packed": _pairs(integers),
+    }
+
+
+_QUANTIZERS = {"Q8_0": _to_q8_0, "Q4_0": _to_q4_0, "Q4_1": _to_q4_1}
+
+
+def quantize(tensor: Tensor, format: str) -> QuantizedTensor:
+    """A tensor of floats as blocks along its last axis, rounded to the nearest that the format has.
+
+    format  "Q8_0", "Q4_0" or "Q4_1"; its elements per block (32) divide the last axis
+    """
+    row = format_named(format)
+    if row.name not in _QUANTIZERS:
+        raise NotImplementedError(f"quantising to {row.name} is not there, only to {', '.join(_QUANTIZERS)}")
+    if not isinstance(tensor, Tensor) or not dtypes.is_float(tensor.dtype):
+        raise TypeError(
+            f"quantize needs a Tensor of floats, not {getattr(tensor, 'dtype', type(tensor).__name__)}"
+        )
+    if not tensor.shape or tensor.shape[-1] % row.elements or 0 in tensor.shape:
+        raise ValueError(
+            f"blocks of {row.name} have {row.elements} elements, which the last axis of shape "
+            f"{shape_text(tensor.shape)} is no multiple of"
+        )
+    here = tensor if Device.runs_kernels(tensor.device) else tensor.to(None)
+    values = here.detach().cast(dtypes.float32).unflatten(-1, (-1, row.elements))
+    planes = _QUANTIZERS[row.name](values)
+    return QuantizedTensor.of_planes({name: each.contiguous() for name, each in planes.items()}, row)

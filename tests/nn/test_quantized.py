@@ -1,0 +1,188 @@
+"""Tensors that stay quantised: products, rows, slices, devices, quantising."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor, dtypes, jit
+from lazygrad.nn.block_formats import FORMATS
+from lazygrad.nn.quantized import QuantizedTensor, quantize
+from lazygrad.nn.state import get_parameters, get_state_dict
+from tests.helpers import needs, require
+
+
+def random_weights(name="Q4_1", shape=(6, 2), seed=0):
+    """A QuantizedTensor of random blocks with scales of at most 1."""
+    row, rng = FORMATS[name], np.random.default_rng(seed)
+    blocks = rng.integers(0, 256, (*shape, row.nbytes), dtype=np.uint8)
+    for plane in row.planes:
+        if plane.dtype.itemsize == 2:
+            numbers = rng.uniform(-1, 1, (*shape, 1)).astype("<f2")
+            blocks[..., plane.begin : plane.end] = numbers.view(np.uint8)
+    return blocks, QuantizedTensor(Tensor(blocks), name)
+
+
+def test_what_it_says_of_itself():
+    _, weights = random_weights("Q4_1", (6, 2))
+    assert (weights.shape, weights.ndim, weights.dtype, len(weights)) == ((6, 64), 2, dtypes.float32, 6)
+    assert (weights.nbytes, weights.numel(), weights.requires_grad) == (6 * 2 * 20, 6 * 64, False)
+    assert repr(weights).startswith("<QuantizedTensor Q4_1 (6, 64) on ")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_linear_multiplies_by_what_dequantizing_gives(name):
+    _, weights = random_weights(name, (6, 2))
+    x = np.random.default_rng(1).standard_normal((3, weights.shape[1])).astype(np.float32)
+    full = weights.numpy()
+    found = weights.linear(Tensor(x)).numpy()
+    np.testing.assert_allclose(found, x @ full.T, rtol=1e-4, atol=1e-4 * np.abs(full).max())
+
+
+def test_linear_gives_the_dtype_of_x():
+    weights = quantize(Tensor.ones(4, 32), "Q8_0")
+    for dtype in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64):
+        found = weights.linear(Tensor.ones(2, 3, 32, dtype=dtype))
+        assert (found.shape, found.dtype) == ((2, 3, 4), dtype)
+        np.testing.assert_allclose(found.float().numpy(), 32, rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_rows_are_taken(name):
+    _, weights = random_weights(name, (6, 2))
+    full = weights.numpy()
+    places = Tensor([[5, 0, 5], [-1, 2, 3]])
+    np.testing.assert_array_equal(weights.take(places).numpy(), full[places.numpy()])
+
+
+def test_experts_are_taken_and_sliced():
+    _, weights = random_weights("Q8_0", (4, 6, 2))
+    full = weights.numpy()
+    np.testing.assert_array_equal(weights.take(Tensor([3, 1])).numpy(), full[[3, 1]])
+    np.testing.assert_array_equal(weights[2].numpy(), full[2])
+    np.testing.assert_array_equal(weights[1:3, ::2].numpy(), full[1:3, ::2])
+    assert weights[2].shape == (6, 64)
+
+
+def test_slices_of_rows_stay_quantised():
+    _, weights = random_weights("Q6_K", (6, 1))
+    full = weights.numpy()
+    for key in (slice(2, 5), slice(None, None, -2), slice(4, 100), slice(-2, None)):
+        part = weights[key]
+        assert isinstance(part, QuantizedTensor)
+        np.testing.assert_array_equal(part.numpy(), full[key])
+    np.testing.assert_array_equal(weights[-1].numpy(), full[-1])
+    with pytest.raises(IndexError, match=r"last axis of shape \(6, 256\) is in blocks"):
+        weights[0, 3]
+
+
+def test_devices():
+    _, weights = random_weights("Q5_1")
+    there = weights.to("PYTHON")
+    assert there.device == "PYTHON"
+    assert all(plane.device == "PYTHON" for plane in there.planes.values())
+    np.testing.assert_array_equal(there.to(None).numpy(), weights.numpy())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_blocks_come_back(name):
+    blocks, weights = random_weights(name)
+    weights.realize()
+    np.testing.assert_array_equal(weights.blocks.numpy(), blocks)
+
+
+def test_from_a_file_the_blocks_are_read_when_they_are_needed(tmp_path):
+    blocks, _ = random_weights("Q4_0", (6, 2))
+    path = tmp_path / "blocks"
+    path.write_bytes(bytes(3) + blocks.tobytes())
+    in_file = Tensor(path)[3:].reshape(6, 2, 18)
+    weights = QuantizedTensor(in_file, "Q4_0")
+    rows = weights[2:4]
+    assert weights.device == rows.device == f"DISK:{path}"
+    full = FORMATS["Q4_0"].dequantize(Tensor(blocks)).numpy()
+    np.testing.assert_array_equal(rows.to("CPU").numpy(), full[2:4])
+    np.testing.assert_array_equal(weights[4].numpy(), full[4])
+    np.testing.assert_array_equal(weights[::2].numpy(), full[::2])
+    weights.realize()
+    path.unlink()  # all is read
+    np.testing.assert_array_equal(weights.numpy(), full)
+
+
+def test_in_a_model_and_under_jit():
+    class Layer:
+        def __init__(self):
+            self.weight = random_weights("Q4_1", (6, 2))[1]
+
+        def __call__(self, x):
+            return self.weight.linear(x)
+
+    layer = Layer()
+    names = ["weight.scale", "weight.minimum", "weight.packed"]
+    assert list(get_state_dict(layer)) == names
+    assert get_parameters(layer) == []
+    run = jit(lambda x: layer(x))
+    for step in range(4):
+        x = Tensor(np.full((1, 64), step, np.float32))
+        np.testing.assert_allclose(run(x).numpy(), layer(x).numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_gradients_reach_what_is_multiplied():
+    _, weights = random_weights("Q8_0", (6, 2))
+    x = Tensor.ones(1, 64).requires_grad_()
+    weights.linear(x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy()[0], weights.numpy().sum(0), rtol=1e-4, atol=1e-3)
+
+
+# ---- quantising ----
+
+
+@needs("gguf")
+@pytest.mark.parametrize("name", ["Q8_0", "Q4_0", "Q4_1"])
+def test_quantising_is_that_of_gguf(name):
+    gguf = require("gguf")
+    from gguf.quants import quantize as reference
+
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((16, 128)).astype(np.float32)
+    values[3] = 0
+    values[4] = 1.5
+    values[5, :32] = np.linspace(-1, 1, 32)
+    expected = reference(values, getattr(gguf.GGMLQuantizationType, name))
+    found = quantize(Tensor(values), name).blocks.numpy().reshape(16, -1)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("name", "error"), [("Q8_0", 1 / 254), ("Q4_0", 1 / 8), ("Q4_1", 1 / 15)])
+def test_quantising_is_near(name, error):
+    """Half a step, or a whole one at the end that Q4_0 lacks; and what rounding scale and minimum to halves
+    adds."""
+    values = np.random.default_rng(0).uniform(-1, 1, (8, 64)).astype(np.float32)
+    found = quantize(Tensor(values), name).numpy()
+    assert np.abs(found - values).max() <= error + 2**-10
+
+
+def test_what_is_refused():
+    _, weights = random_weights("Q4_1", (6, 2))
+    with pytest.raises(ValueError, match=r"last axis of x is 64, the columns of the weights, not \(1, 63\)"):
+        weights.linear(Tensor.ones(1, 63))
+    with pytest.raises(TypeError, match=r"linear multiplies a Tensor of floats, not dtypes\.int"):
+        weights.linear(Tensor([1, 2]))
+    with pytest.raises(TypeError, match=r"take needs a Tensor of integers, not list"):
+        weights.take([1, 2])
+    with pytest.raises(TypeError, match=r"chosen by numbers and slices, not <Tensor"):
+        weights[Tensor([1])]
+    with pytest.raises(
+        ValueError, match=r"blocks of Q4_1 are uint8 of shape \(\.\.\., blocks, 20\), not .*19"
+    ):
+        QuantizedTensor(Tensor(np.zeros((2, 2, 19), np.uint8)), "Q4_1")
+    with pytest.raises(ValueError, match=r"plane packed of Q8_0 beside scale .* is .*\(2, 3, 32\), not"):
+        QuantizedTensor.of_planes(
+            {"scale": Tensor.ones(2, 3, dtype=dtypes.float16), "packed": Tensor.ones(2, 3, 31).cast("int8")},
+            "Q8_0",
+        )
+    with pytest.raises(ValueError, match=r"32 elements, which the last axis of shape \(2, 33\)"):
+        quantize(Tensor.ones(2, 33), "Q8_0")
+    with pytest.raises(NotImplementedError, match="quantising to Q6_K is not there, only to Q8_0"):
+        quantize(Tensor.ones(2, 256), "Q6_K")
+    with pytest.raises(TypeError, match=r"quantize needs a Tensor of floats, not dtypes.int"):
+        quantize(Tensor([[1] * 32]), "Q8_0")

@@ -5,6 +5,7 @@ import typing
 from . import datasets as datasets
 from . import functional as functional
 from . import init as init
+from . import lora as lora
 from . import metrics as metrics
 from . import optim as optim
 from . import state as state
@@ -149,7 +150,7 @@ from .transformer import TransformerEncoderLayer as TransformerEncoderLayer
 from .unknown import unknown_layer as _unknown_layer
 
 if not typing.TYPE_CHECKING:  # which takes each name above as exported, and should go on refusing all others
-    __all__ = ["datasets", "functional", "init", "metrics", "optim", "state"]
+    __all__ = ["datasets", "functional", "init", "lora", "metrics", "optim", "state"]
     __all__ += [name for name, value in globals().items() if callable(value) and not name.startswith("_")]
 
     def __getattr__(name: str) -> object:

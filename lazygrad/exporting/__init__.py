@@ -14,6 +14,7 @@ from .c_source import save_c
 from .capturing import captured_with
 from .container import FileError
 from .exported import Exported, save_captured
+from .onnx_graph import save_onnx
 
 __all__ = ["Exported", "FileError", "export", "load_exported"]
 
@@ -31,8 +32,8 @@ def export(
     args    example arguments: tensors, bound Variables, numbers, and lists, tuples and dicts of these
     kwargs  the same by name
 
-    `path` ends in what is wanted: .c for a C source with a header beside it, anything else for a file that
-    `load_exported` reads.
+    `path` ends in what is wanted: .c for a C source with a header beside it, .onnx for an ONNX graph,
+    anything else for a file that `load_exported` reads.
 
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "double.lzg")
@@ -43,6 +44,9 @@ def export(
     if isinstance(args, (str, bytes)) or not isinstance(args, (list, tuple)):
         raise TypeError(f"args is a tuple of example arguments, not {type(args).__name__}: write (x,)")
     target = os.fspath(path)
+    if target.endswith(".onnx"):
+        save_onnx(fn, args, kwargs or {}, target)
+        return
     if target.endswith(".c"):
         save_c(fn, args, kwargs or {}, target)
         return

@@ -43,6 +43,7 @@ __all__ = [
     "checkpoint",
     "dtypes",
     "enable_grad",
+    "export",
     "grad",
     "gradcheck",
     "hessian",
@@ -51,6 +52,7 @@ __all__ = [
     "jvp",
     "kernels",
     "load",
+    "load_exported",
     "memory",
     "no_grad",
     "value_and_grad",
@@ -65,12 +67,11 @@ def load(path: _Any) -> _Any:
 
     path  a file, a folder with one model in it, or the index of weights in several files
 
-    - safetensors, GGUF, `.npz`: tensors by name (`nn.formats.Weights`), what else the file states in
-    `.metadata`;
-      those in blocks are `nn.quantized.QuantizedTensor`s
+    - safetensors, GGUF, `.npz`: tensors by name (`nn.formats.Weights`), those in blocks as
+      `nn.quantized.QuantizedTensor`; what else the file states is its `.metadata`
     - a PyTorch checkpoint: the object that `torch.save` was given, with Tensors in place of PyTorch's
     - `.npy`: a tensor
-    - ONNX: a function on a dict of tensors (`onnx.OnnxRunner`)
+    - ONNX: a function on a dict of tensors (`nn.onnx.OnnxRunner`)
 
     Tensors stay in the file until they are needed. `nn.formats.FileFormatError` says what is wrong with a
     file, NotImplementedError what of it is not read.
@@ -78,16 +79,24 @@ def load(path: _Any) -> _Any:
     from .nn import formats
 
     file = formats.file_of(path)
-    return _onnx_runner()(file) if formats.format_of(file) == formats.ONNX else formats.load_weights(file)
+    if formats.format_of(file) == formats.ONNX:
+        from .nn.onnx import OnnxRunner
+
+        return OnnxRunner(file)
+    return formats.load_weights(file)
 
 
-def _onnx_runner() -> _Any:
-    import importlib
+#: What is loaded when it is first asked for.
+_LATER = {"export", "load_exported"}
 
-    try:
-        return importlib.import_module(f"{__name__}.onnx").OnnxRunner
-    except (ImportError, AttributeError) as error:
-        raise NotImplementedError("ONNX models are not run: this lazygrad has no OnnxRunner") from error
+
+def __getattr__(name: str) -> _Any:
+    if name in _LATER:
+        from . import exporting
+
+        globals().update({each: getattr(exporting, each) for each in _LATER})
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _load_classic_style() -> None:

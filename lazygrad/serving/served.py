@@ -28,7 +28,7 @@ class ServedModel:
             raise ValueError(f"{name} has no tokenizer among its files, so that no text can be asked of it")
         self.model, self.name, self.slots = model, name, slots
         self.tokenizer: Tokenizer = model.tokenizer
-        own = int(model.config.context)  # type: ignore[attr-defined]
+        own = int(model.config.context)
         self.context = min(context or own, own)
         self.defaults = {"temperature": 1.0, **(defaults or {})}
 

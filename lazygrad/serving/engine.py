@@ -26,13 +26,13 @@ from .errors import ApiError
 class Batch(Protocol):
     """Sequences at different positions that decode together: what the engine needs of a model."""
 
-    def add(self, prompt: Sequence[int], sampling: Any, max_tokens: int, stop: Sequence[str]) -> Hashable:
+    def add(self, prompt: Sequence[int], sampling: Any, max_tokens: int, stop: Sequence[str]) -> Any:
         """Begin a sequence; a name for it."""
 
-    def step(self) -> Iterable[tuple[Hashable, int | None, str, str | None]]:
+    def step(self) -> Iterable[tuple[Any, int | None, str, str | None]]:
         """The next token of every sequence: (name, token, text that is certain, why it ended or None)."""
 
-    def cancel(self, handle: Hashable) -> None:
+    def cancel(self, handle: Any) -> None:
         """End a sequence."""
 
 

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 
 from ..device import Device
 from ..dtype import DType, dtypes
-from ..nn.state import shown
+from ..nn.formats.source import shown
 from ..tensor import Tensor
 
 #: The version of the format that is read: what CTranslate2 has written since its version 2.

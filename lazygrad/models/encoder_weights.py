@@ -13,7 +13,8 @@ from typing import Any
 
 from ..device import Device
 from ..dtype import dtypes
-from ..nn.state import safe_load, shown
+from ..nn.formats.source import shown
+from ..nn.state import safe_load
 from ..shape import shape_text
 from ..tensor import Tensor
 

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ..nn.state import shown
+from ..nn.formats.source import shown
 from ..shape import shape_text
 from ..tensor import Tensor
 from .audio import HOP, RATE, read_wav, resample

@@ -256,9 +256,8 @@ def _iq4_xs(planes: Planes) -> Tensor:
 def _digits(packed: Tensor, count: int) -> Tensor:
     """(..., n) bytes → (..., count * n): a byte is a fraction of 256, of which these are the digits to base
     3."""
-    shifted = [
-        packed * 3**place for place in range(count)
-    ]  # modulo 256: what stands before the point is dropped
+    places: list[int] = [3**place for place in range(count)]
+    shifted = [packed * place for place in places]  # modulo 256: what stands before the point is dropped
     digits = shifted[0].stack(*shifted[1:], dim=-2)
     return ((digits.cast(dtypes.uint16) * 3) >> 8).flatten(-2)
 

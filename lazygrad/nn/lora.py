@@ -17,10 +17,12 @@ from typing import Any
 
 from ..dtype import dtypes
 from ..shape import shape_text
+from ..shape.sizes import vmax
 from ..tensor import Tensor, no_grad
+from .formats.source import shown
 from .parameters import count, need_tensors, parameter, probability
 from .quantized import QuantizedTensor
-from .state import get_parameters, load_state_dict, safe_load, safe_save, shown
+from .state import get_parameters, load_state_dict, safe_load, safe_save
 
 __all__ = ["LoRA", "LoRALinear", "add", "load"]
 
@@ -121,7 +123,7 @@ class LoRA:
 
     def numel(self) -> int:
         """How many numbers are trained."""
-        return sum(math.prod(map(int, each.shape)) for each in self.parameters())
+        return sum(vmax(each.numel()) for each in self.parameters())
 
     def state_dict(self) -> dict[str, Tensor]:
         """A and B by PEFT's names, without what stands before a layer's name."""

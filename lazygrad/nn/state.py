@@ -16,7 +16,6 @@ from ..shape import shape_text
 from ..tensor import Tensor
 from .formats.safetensors import read_metadata, read_safetensors, write_safetensors
 from .formats.source import Path, shown
-from .formats.weights import Weights
 from .quantized import QuantizedTensor
 
 #: How many tensors are loaded between two movements of the progress bar.
@@ -158,9 +157,9 @@ def _check_fits(name: str, target: Tensor, value: Any) -> None:
 safe_save = write_safetensors
 
 
-def safe_load(path: Path) -> Weights:
+def safe_load(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, by name. Each is on device DISK: `.to("CPU")` reads it."""
-    return read_safetensors(path)
+    return {name: value for name, value in read_safetensors(path).items() if isinstance(value, Tensor)}
 
 
 def safe_load_metadata(path: Path) -> dict[str, str]:

@@ -16,8 +16,9 @@ from typing import Any
 
 from ..tensor import Tensor
 from ..tensor.random.sampling import get_state, set_state, threefry
+from .formats.source import shown
 from .parameters import count as checked_count
-from .state import get_state_dict, load_state_dict, safe_load, safe_load_metadata, safe_save, shown
+from .state import get_state_dict, load_state_dict, safe_load, safe_load_metadata, safe_save
 
 #: The text in a file's metadata that has what is no tensor.
 KEY = "lazygrad.training"

@@ -119,11 +119,15 @@ def average_pool(
     average = windows.padded(x, 0).avg_pool2d(windows.kernel, windows.strides, windows.dilations)
     counts = windows.counted(shape_of(x)[2:], bool(count_include_pad))
     share = math.prod(windows.kernel) / counts
-    return average if bool(np.all(share == 1)) else average * Tensor(share.astype(np.float32)).cast(x.dtype)
+    if np.all(share == 1):
+        return average
+    scaled: Tensor = average * Tensor(share.astype(np.float32)).cast(x.dtype)
+    return scaled
 
 
 def _window_sum(x: Tensor, windows: _Windows) -> Tensor:
-    return x.avg_pool2d(windows.kernel, windows.strides, windows.dilations) * math.prod(windows.kernel)
+    share: int = math.prod(windows.kernel)
+    return x.avg_pool2d(windows.kernel, windows.strides, windows.dilations) * share
 
 
 @op("LpPool")

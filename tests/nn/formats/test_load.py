@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
 
 import lazygrad
 from lazygrad import Tensor
+from lazygrad.device import DeviceError
 from lazygrad.nn.formats import FileFormatError, Weights, format_of, write_safetensors, write_sharded
 from lazygrad.nn.quantized import QuantizedTensor
 from tests.fuzz.formats import Member, legacy_file, mapping, number, text, torch_file, zip_file
@@ -84,6 +86,24 @@ def test_onnx_is_recognised(tmp_path):
     (tmp_path / "graph alone").write_bytes(model.graph.SerializeToString())
     with pytest.raises(FileFormatError):
         format_of(tmp_path / "graph alone")
+
+
+def test_a_file_that_was_replaced_is_not_read_as_the_one_before(tmp_path):
+    path = tmp_path / "x"
+    write_safetensors({"a": Tensor([1.0, 2.0]), "b": Tensor([3.0])}, path)
+    before = lazygrad.load(path)
+    assert before["a"].tolist() == [1, 2]
+    write_safetensors({"b": Tensor([4.0]), "a": Tensor([5.0, 6.0])}, path)  # as long, in another order
+    after = lazygrad.load(path)
+    assert (after["a"].tolist(), after["b"].tolist()) == ([5, 6], [4])
+    with pytest.raises(DeviceError, match=r"x was changed or replaced since it was loaded.* load it again"):
+        before["a"].tolist()
+    (tmp_path / "gone").write_bytes(gguf_file([Entry("w", (32, 2), 8, bytes(68))]))
+    blocks = lazygrad.load(tmp_path / "gone")["w"]
+    (tmp_path / "gone").write_bytes(gguf_file([Entry("w", (32, 2), 8, b"\1" * 68)]))
+    os.utime(tmp_path / "gone", ns=(0, 0))
+    with pytest.raises(DeviceError, match="changed or replaced"):
+        blocks.linear(Tensor.ones(32))
 
 
 # ---- several files ----

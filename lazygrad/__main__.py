@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from .commands import demo, devices, explain, flags, kernels, tune
+from .commands import demo, devices, explain, flags, kernels, llm, tune
 from .device import DeviceError
 
 
@@ -29,6 +29,7 @@ COMMANDS: dict[str, Command] = {
     "explain": explain,
     "flags": flags,
     "kernels": kernels,
+    "llm": llm,
     "tune": tune,
 }
 

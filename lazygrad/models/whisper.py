@@ -420,8 +420,6 @@ class Whisper:
         audio  samples, at 16,000 a second unless `rate=` says otherwise, or the path of a WAV file
 
         Threads take turns: what is being written lies in the model's caches.
-
-        >>> Whisper.load("whisper-tiny.en").transcribe("speech.wav").text
         """
         with self._captured.turn:
             return transcribe(self._captured, audio, **options)
@@ -537,6 +535,7 @@ def _of_hugging_face(place: pathlib.Path) -> tuple[Sizes, Source, dict[str, Any]
     made = place / "generation_config.json"
     said = {**config, **(read_json(made) if made.is_file() else {})}
     settings = {"suppress": said.get("suppress_tokens"), "suppress_first": said.get("begin_suppress_tokens")}
+    settings["multilingual"] = said.get("is_multilingual")
     return sizes, Source(Weights(load_folder(place), place), HUGGING_FACE), settings
 
 

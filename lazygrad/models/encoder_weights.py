@@ -1,4 +1,4 @@
-"""The parts of encoders, made of weights that were read: a product, a normalization, attention.
+"""The parts of encoders, made of weights that were read: a product, a norm; and reading them from a folder.
 
 Layers of `nn` begin with random numbers. These begin with what a file holds, and nothing is drawn for them.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,17 +81,17 @@ class Weights:
         self.taken: list[Tensor] = []
 
     def take(
-        self, *names: str, shape: tuple[int, ...], or_zero: bool = False, turned: bool = False
+        self, *names: str, shape: tuple[int, ...], or_zero: Collection[str] = (), turned: bool = False
     ) -> Tensor:
         """A tensor as float32 on the default device, or several, one behind the other along the first axis.
 
         shape    of each
-        or_zero  one that the file does not have is zero; else it raises
+        or_zero  those that are zero where the file does not have them; any other raises
         turned   the two axes change places
         """
         parts = []
         for name in names:
-            if name not in self.tensors and or_zero:
+            if name not in self.tensors and name in or_zero:
                 parts.append(Tensor.zeros(*shape))
                 continue
             if name not in self.tensors:
@@ -122,7 +122,7 @@ class RandomWeights(Weights):
         super().__init__({}, "random weights")
 
     def take(
-        self, *names: str, shape: tuple[int, ...], or_zero: bool = False, turned: bool = False
+        self, *names: str, shape: tuple[int, ...], or_zero: Collection[str] = (), turned: bool = False
     ) -> Tensor:
         whole = (shape[0] * len(names), *shape[1:])
         normal = names[0].endswith(("weight", "encodings")) and len(shape) > 1

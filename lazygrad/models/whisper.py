@@ -123,8 +123,10 @@ class Source:
         weight = self.weights.take(
             *[f"{name}{sep}weight" for name in names], shape=(each, width), turned=True
         )
-        # keys have no bias: softmax takes no notice of one
-        bias = self.weights.take(*[f"{name}{sep}bias" for name in names], shape=(each,), or_zero=True)
+        biases = [f"{name}{sep}bias" for name in names]
+        # keys have none: it would change all scores of a query alike, which softmax takes no notice of
+        keys = [name for name in biases if name.endswith("k_proj.bias")]
+        bias = self.weights.take(*biases, shape=(each,), or_zero=keys)
         return Dense(weight, bias)
 
     def norm(self, part: str, width: int) -> Norm:

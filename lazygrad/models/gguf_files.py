@@ -12,10 +12,10 @@ from ..tensor import Tensor
 from . import gguf_config
 from .architectures import describe
 from .decoder import Decoder
+from .decoder_weights import Weights, build
 from .description import Description
 from .gguf_vocabulary import tokenizer_of
 from .tokenizer import Tokenizer
-from .weights import Weights, build
 
 
 def load(path: pathlib.Path, device: Any, dtype: DType | None) -> tuple[Decoder, Tokenizer | None, str]:

@@ -12,8 +12,8 @@ from ..tensor import Tensor
 from .architectures import architecture_of, describe
 from .chat import ChatTemplate
 from .decoder import Decoder
+from .decoder_weights import Weights, build
 from .tokenizer import Tokenizer
-from .weights import Weights, build
 
 #: In front of the names of a language model that is part of a model of more kinds of data.
 PREFIXES = ("language_model.", "model.language_model.", "model.")

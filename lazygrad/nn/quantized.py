@@ -8,7 +8,7 @@ float32 weights are never in memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..device import Device, Devices
@@ -42,7 +42,7 @@ class QuantizedTensor:
         *rows, count, _ = _known(blocks.shape)
         self.shape: tuple[int, ...] = (*rows, count * self.format.elements)
         self._blocks: Tensor | None = blocks
-        self._planes: dict[str, Tensor] | None = None
+        self._planes: dict[str, Tensor] = {}
 
     @classmethod
     def of_planes(cls, planes: Mapping[str, Tensor], format: BlockFormat | str) -> QuantizedTensor:
@@ -85,10 +85,8 @@ class QuantizedTensor:
     @property
     def device(self) -> Devices:
         """Where its blocks are: `DISK:path` until they are needed."""
-        if self._planes is not None:
-            return next(iter(self._planes.values())).device
-        assert self._blocks is not None  # one of the two is there
-        return self._blocks.device
+        blocks = self._blocks
+        return next(iter(self.planes.values())).device if blocks is None else blocks.device
 
     @property
     def requires_grad(self) -> bool:
@@ -107,29 +105,26 @@ class QuantizedTensor:
 
     @property
     def planes(self) -> dict[str, Tensor]:
-        """Scales, minima, packed integers: a tensor each, made once, on the default device if still in a
-        file."""
-        if self._planes is None:
-            assert self._blocks is not None  # one of the two is there
-            self._planes = _split(
-                self._blocks, self.format, Device.DEFAULT if self._in_file() else self.device
-            )
+        """Scales, minima, packed integers, a tensor each. Made once; of blocks in a file, on the default
+        device.
+        """
+        blocks = self._blocks  # asked for first: another thread sets the planes before it lets go of these
+        if blocks is not None:
+            in_file = not Device.runs_kernels(blocks.device)
+            self._planes = _split(blocks, self.format, Device.DEFAULT if in_file else blocks.device)
             self._blocks = None
         return self._planes
 
     @property
     def blocks(self) -> Tensor:
         """The blocks as a file holds them: uint8 of shape (..., blocks, bytes)."""
-        if self._blocks is not None:
-            return self._blocks
+        if (blocks := self._blocks) is not None:
+            return blocks
         parts = [
             (each.unsqueeze(-1) if plane.count == 1 else each).bitcast(dtypes.uint8)
             for plane, each in zip(self.format.planes, self.planes.values(), strict=True)
         ]
         return parts[0].cat(*parts[1:], dim=-1) if len(parts) > 1 else parts[0]
-
-    def _in_file(self) -> bool:
-        return self._planes is None and not Device.runs_kernels(self.device)
 
     def realize(self) -> QuantizedTensor:
         """Read and split its blocks now; gives itself."""
@@ -139,10 +134,26 @@ class QuantizedTensor:
     def to(self, device: Devices | None) -> QuantizedTensor:
         """The same on another device; from a file, the blocks are read and split now."""
         wanted = Device.DEFAULT if device is None else device
-        if self._in_file():
-            assert self._blocks is not None  # they are in the file
-            return self.of_planes(_split(self._blocks, self.format, wanted), self.format)
+        blocks = self._blocks
+        if blocks is not None and not Device.runs_kernels(blocks.device):
+            return self.of_planes(_split(blocks, self.format, wanted), self.format)
         return self.of_planes({name: each.to(wanted) for name, each in self.planes.items()}, self.format)
+
+    def shard(self, devices: Sequence[str] | Devices, axis: int | None = None) -> QuantizedTensor:
+        """The same on several devices: in parts along `axis`, or a copy on each where it is None.
+
+        Along the last axis a part is whole blocks.
+        """
+        planes = {name: each.shard(devices, self._place(axis)) for name, each in self.planes.items()}
+        return self.of_planes(planes, self.format)
+
+    def _place(self, axis: int | None) -> int | None:
+        """An axis counted from the first: planes may have one more."""
+        if axis is None or 0 <= axis < self.ndim:
+            return axis
+        if -self.ndim <= axis < 0:
+            return axis + self.ndim
+        raise IndexError(f"shape {shape_text(self.shape)} has no axis {axis}")
 
     # ---- what it is worth ----
 
@@ -198,8 +209,9 @@ class QuantizedTensor:
                 "dequantize() first"
             )
         plain = len(keys) == 1 and (not isinstance(key, slice) or key.step in (None, 1))
-        if self._blocks is not None and (plain or not self._in_file()):
-            return QuantizedTensor(self._blocks[keys], self.format)
+        blocks = self._blocks
+        if blocks is not None and (plain or Device.runs_kernels(blocks.device)):
+            return QuantizedTensor(blocks[keys], self.format)
         return self.of_planes({name: each[keys] for name, each in self.planes.items()}, self.format)
 
 
@@ -217,7 +229,7 @@ def _split(blocks: Tensor, format: BlockFormat, device: Devices) -> dict[str, Te
     import numpy as np
 
     # numpy copies a field of a record many times faster than a slice of bytes.
-    fields = {
+    fields: Any = {
         "names": [plane.name for plane in format.planes],
         "formats": [f"V{plane.nbytes}" for plane in format.planes],
         "offsets": [plane.begin for plane in format.planes],
@@ -251,45 +263,61 @@ def _scaled(values: Tensor, scale: Tensor) -> Tensor:
     return values * (scale == 0).where(0.0, 1.0 / scale)
 
 
-def _pairs(integers: Tensor) -> Tensor:
-    """(..., 32) integers of 4 bits → (..., 16) bytes: the first half low, the second high."""
-    low, high = integers[..., :16], integers[..., 16:]
-    return low | (high << 4)
+def _packed(integers: Tensor, bits: int) -> dict[str, Tensor]:
+    """(..., 32) integers of 4 or 5 bits as planes: the first half in the low nibbles of 16 bytes, the second
+    in the high ones; fifth bits in a word.
+    """
+    integers = integers.cast(dtypes.uint8)
+    packed = {"packed": (integers[..., :16] & 15) | (integers[..., 16:] << 4)}
+    if bits == 4:
+        return packed
+    places = Tensor.arange(32, device=integers.device).cast(dtypes.uint32)
+    return {"high": ((integers >> 4).cast(dtypes.uint32) << places).sum(-1, dtype=dtypes.uint32)} | packed
+
+
+def _half(scale: Tensor) -> Tensor:
+    return scale.squeeze(-1).cast(dtypes.float16)
+
+
+def _with_scale(values: Tensor, bits: int) -> dict[str, Tensor]:
+    """Q4_0, Q5_0: the number of the greatest magnitude becomes the least integer, so its sign is the
+    scale's."""
+    zero = 1 << (bits - 1)
+    place = values.abs().argmax(axis=-1, keepdim=True)
+    scale = values.gather(-1, place) / -zero
+    integers = (_scaled(values, scale) + (zero + 0.5)).floor().clip(0, 2 * zero - 1)
+    return {"scale": _half(scale), **_packed(integers, bits)}
+
+
+def _with_minimum(values: Tensor, bits: int) -> dict[str, Tensor]:
+    """Q4_1, Q5_1: the least number becomes 0, the greatest the largest integer."""
+    most = (1 << bits) - 1
+    least = values.min(axis=-1, keepdim=True)
+    scale = (values.max(axis=-1, keepdim=True) - least) / most
+    integers = (_scaled(values - least, scale) + 0.5).floor().clip(0, most)
+    return {"scale": _half(scale), "minimum": _half(least), **_packed(integers, bits)}
 
 
 def _to_q8_0(values: Tensor) -> dict[str, Tensor]:
     scale = values.abs().max(axis=-1, keepdim=True) / 127
     scaled = _scaled(values, scale)
     rounded = scaled.sign() * (scaled.abs() + 0.5).floor()  # halves away from zero
-    return {"scale": scale.squeeze(-1).cast(dtypes.float16), "packed": rounded.cast(dtypes.int8)}
+    return {"scale": _half(scale), "packed": rounded.cast(dtypes.int8)}
 
 
-def _to_q4_0(values: Tensor) -> dict[str, Tensor]:
-    """The number of the greatest magnitude becomes -8, so its sign is the scale's."""
-    place = values.abs().argmax(axis=-1, keepdim=True)
-    scale = values.gather(-1, place) / -8
-    integers = (_scaled(values, scale) + 8.5).floor().clip(0, 15).cast(dtypes.uint8)
-    return {"scale": scale.squeeze(-1).cast(dtypes.float16), "packed": _pairs(integers)}
-
-
-def _to_q4_1(values: Tensor) -> dict[str, Tensor]:
-    least, most = values.min(axis=-1, keepdim=True), values.max(axis=-1, keepdim=True)
-    scale = (most - least) / 15
-    integers = (_scaled(values - least, scale) + 0.5).floor().clip(0, 15).cast(dtypes.uint8)
-    return {
-        "scale": scale.squeeze(-1).cast(dtypes.float16),
-        "minimum": least.squeeze(-1).cast(dtypes.float16),
-        "packed": _pairs(integers),
-    }
-
-
-_QUANTIZERS = {"Q8_0": _to_q8_0, "Q4_0": _to_q4_0, "Q4_1": _to_q4_1}
+_QUANTIZERS: dict[str, Callable[[Tensor], dict[str, Tensor]]] = {
+    "Q4_0": lambda values: _with_scale(values, 4),
+    "Q4_1": lambda values: _with_minimum(values, 4),
+    "Q5_0": lambda values: _with_scale(values, 5),
+    "Q5_1": lambda values: _with_minimum(values, 5),
+    "Q8_0": _to_q8_0,
+}
 
 
 def quantize(tensor: Tensor, format: str) -> QuantizedTensor:
     """A tensor of floats as blocks along its last axis, rounded to the nearest that the format has.
 
-    format  "Q8_0", "Q4_0" or "Q4_1"; its elements per block (32) divide the last axis
+    format  "Q4_0", "Q4_1", "Q5_0", "Q5_1" or "Q8_0"; its elements per block (32) divide the last axis
     """
     row = format_named(format)
     if row.name not in _QUANTIZERS:

@@ -7,13 +7,14 @@ tensor, padding, and the tensors' bytes, each at a multiple of the alignment. Ve
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dtype import DType, dtypes
 from ...tensor import Tensor
+from ...tensor.sources import MOST_AXES
 from ..block_formats import FORMATS, BlockFormat
 from ..quantized import QuantizedTensor
-from .source import Path, Source, shown
+from .source import Path, Source, Window, shown
 from .weights import Weights
 
 MAGIC = b"GGUF"
@@ -51,37 +52,22 @@ _OTHERS = {
     19: "IQ1_S",
     21: "IQ3_S",
     22: "IQ2_S",
-    23: "IQ4_XS",
     29: "IQ1_M",
-    34: "TQ1_0",
-    35: "TQ2_0",
     40: "NVFP4",
 }
 
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 
-class _Header:
+class _Header(Window):
     """What stands before the tensors, read from its beginning on."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.data = b""
-        self.place = 0
 
     def need(self, count: int, what: str) -> None:
         """Have the next `count` bytes in `data`."""
-        end = self.place + count
-        if end <= len(self.data):
-            return
-        if end > self.source.size:
-            self.source.refuse(
-                f"{what} ends {end - self.source.size} bytes behind the end of the file", self.place
-            )
-        if end > MOST_HEADER:
+        if self.place + count > MOST_HEADER and self.place + count <= self.size:
             self.source.refuse(f"what stands before the tensors is more than {MOST_HEADER} bytes", self.place)
-        more = min(max(end, 2 * len(self.data), 1 << 16), MOST_HEADER, self.source.size)
-        self.data += self.source.read(len(self.data), more - len(self.data), what)
+        if missing := self.missing(count):
+            self.source.refuse(f"{what} ends {missing} bytes behind the end of the file", self.place)
 
     def unpack(self, kind: struct.Struct, what: str) -> Any:
         self.need(kind.size, what)
@@ -149,8 +135,10 @@ class _Header:
         return found
 
     def texts(self, count: int, what: str) -> list[str]:
-        """Texts, of which a vocabulary has 100,000s. A token may be half a character: its bytes are kept, as
-        `surrogateescape` writes them."""
+        """Texts, of which a vocabulary has 100,000s.
+
+        A token may be half a character: its bytes are kept, as `surrogateescape` writes them.
+        """
         found = []
         for _ in range(count):
             self.need(8, what)
@@ -201,11 +189,14 @@ def _metadata(header: _Header, count: int) -> dict[str, Any]:
     return found
 
 
-class _Description:
+class _Description(NamedTuple):
     """What a file states of a tensor: where its bytes are is counted from the first tensor's."""
 
-    def __init__(self, name: str, shape: tuple[int, ...], kind: int, offset: int, nbytes: int) -> None:
-        self.name, self.shape, self.kind, self.offset, self.nbytes = name, shape, kind, offset, nbytes
+    name: str
+    shape: tuple[int, ...]
+    kind: int
+    offset: int
+    nbytes: int
 
 
 def _description(header: _Header) -> _Description:
@@ -213,7 +204,8 @@ def _description(header: _Header) -> _Description:
     name = header.name("a tensor's name")
     what = f"tensor {shown(name)}"
     axes = header.unpack(_U32, what)
-    header.need(min(axes, 1 << 40) * 8, what)
+    if axes > MOST_AXES:
+        source.refuse(f"{what} has {axes} axes; at most {MOST_AXES}", begin)
     shape = tuple(header.unpack(_U64, what) for _ in range(axes))[::-1]
     kind = header.unpack(_U32, what)
     offset = header.unpack(_U64, what)

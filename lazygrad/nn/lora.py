@@ -18,9 +18,10 @@ from typing import Any
 from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor, no_grad
+from .formats.source import shown
 from .parameters import count, need_tensors, parameter, probability
 from .quantized import QuantizedTensor
-from .state import get_parameters, load_state_dict, safe_load, safe_save, shown
+from .state import get_parameters, load_state_dict, safe_load, safe_save
 
 __all__ = ["LoRA", "LoRALinear", "add", "load"]
 
@@ -242,7 +243,8 @@ def load(model: Any, folder: str | os.PathLike[str], rename: Callable[[str], str
     for option, plain in _WITHOUT.items():
         if config.get(option) not in plain:
             raise NotImplementedError(f"{source / CONFIG}: LoRA with {option}={config[option]!r}")
-    tensors = {name.removeprefix(PREFIX): each for name, each in safe_load(source / WEIGHTS).items()}
+    found = safe_load(source / WEIGHTS).items()
+    tensors = {name.removeprefix(PREFIX): each for name, each in found if isinstance(each, Tensor)}
     there = {rename(name): name for name, _ in _linear_layers(model)}
     wanted = list(dict.fromkeys(name.rsplit(".lora_", 1)[0] for name in tensors))
     unknown = [name for name in wanted if name not in there]

@@ -16,8 +16,9 @@ from typing import Any
 
 from ..tensor import Tensor
 from ..tensor.random.sampling import get_state, set_state, threefry
+from .formats.source import shown
 from .parameters import count as checked_count
-from .state import get_state_dict, load_state_dict, safe_load, safe_load_metadata, safe_save, shown
+from .state import get_state_dict, load_state_dict, safe_load, safe_load_metadata, safe_save
 
 #: The text in a file's metadata that has what is no tensor.
 KEY = "lazygrad.training"
@@ -95,7 +96,7 @@ class TrainingState:
             raise ValueError(
                 f"{path} has the parts {', '.join(map(shown, saved))}; this run has {', '.join(states)}"
             )
-        tensors = safe_load(path)
+        tensors = {name: each for name, each in safe_load(path).items() if isinstance(each, Tensor)}
         tensors.update({name: tensors[known] for name, known in content["same"].items()})
         targets = {f"{part}.{name}": t for part, (own, _) in states.items() for name, t in own.items()}
         here = {name: value.to(_home(targets.get(name))) for name, value in tensors.items()}

@@ -36,6 +36,7 @@ _HINTS = (
     (b"<", "it is a page of the web or other text, perhaps what a download answered in place of the file"),
     (b"\x1f\x8b", "it is compressed by gzip: unpack it first"),
     (b"\x89HDF", "it is HDF5, which is not read: load it in the program that wrote it, and save safetensors"),
+    (b"\x89LZG", "it is a program that lazygrad.export wrote: lazygrad.load_exported runs such files"),
     (b"\x80", "it is a pickle that torch.save did not write, which is not read: it is a program"),
 )
 

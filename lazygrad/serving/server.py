@@ -115,8 +115,8 @@ class Server:
 
             def handle_exit(self, number: int, frame: Any) -> None:
                 """Being told to end is no failure of the process. The second time it waits for nothing."""
-                self.force_exit = self.should_exit
-                self.should_exit = True
+                self.force_exit: bool = self.should_exit
+                self.should_exit: bool = True
 
             async def shutdown(self, sockets: Sequence[socket.socket] | None = None) -> None:
                 engine.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from . import checks, choices, cores, latency, odd, predict, sums
+from . import checks, choices, cores, latency, models, odd, predict, sums
 from . import compile as compile_times
 from .replay import run as replay
 from .speed import run as speed
@@ -16,6 +16,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "latency": latency,
     "cores": cores,
     "odd": odd,
+    "models": models,
     "replay": replay,
     "predict": predict,
     "choices": choices,

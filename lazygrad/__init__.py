@@ -4,6 +4,8 @@ What you type builds a graph; when a value is needed, the graph is cut into fuse
 generates.
 """
 
+from typing import Any as _Any
+
 from .config import Context
 from .device import Device
 from .dtype import dtypes
@@ -41,6 +43,7 @@ __all__ = [
     "checkpoint",
     "dtypes",
     "enable_grad",
+    "export",
     "grad",
     "gradcheck",
     "hessian",
@@ -48,6 +51,8 @@ __all__ = [
     "jit",
     "jvp",
     "kernels",
+    "load",
+    "load_exported",
     "memory",
     "no_grad",
     "value_and_grad",
@@ -55,6 +60,43 @@ __all__ = [
     "vmap",
 ]
 __version__ = "0.1.0"
+
+
+def load(path: _Any) -> _Any:
+    """What a file holds, whatever it is called: its format is told by its bytes.
+
+    path  a file, a folder with one model in it, or the index of weights in several files
+
+    - safetensors, GGUF, `.npz`: tensors by name (`nn.formats.Weights`), those in blocks as
+      `nn.quantized.QuantizedTensor`; what else the file states is its `.metadata`
+    - a PyTorch checkpoint: the object that `torch.save` was given, with Tensors in place of PyTorch's
+    - `.npy`: a tensor
+    - ONNX: a function on a dict of tensors (`nn.onnx.OnnxRunner`)
+
+    Tensors stay in the file until they are needed. `nn.formats.FileFormatError` says what is wrong with a
+    file, NotImplementedError what of it is not read.
+    """
+    from .nn import formats
+
+    file = formats.file_of(path)
+    if formats.format_of(file) == formats.ONNX:
+        from .nn.onnx import OnnxRunner
+
+        return OnnxRunner(file)
+    return formats.load_weights(file)
+
+
+#: What is loaded when it is first asked for.
+_LATER = {"export", "load_exported"}
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LATER:
+        from . import exporting
+
+        globals().update({each: getattr(exporting, each) for each in _LATER})
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _load_classic_style() -> None:

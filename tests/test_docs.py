@@ -167,7 +167,7 @@ NOT_OURS |= {"runtime/ops_clang.py"}
 
 def test_files_that_are_named_exist():
     """In pages and in the package's own text; named by the end of their path, `opt/search.py`."""
-    folders = [ROOT / name for name in ("lazygrad", "docs", "bench", "tests")]
+    folders = [ROOT / name for name in ("lazygrad", "docs", "bench", "tests", "examples")]
     files = [f"/{path.relative_to(ROOT).as_posix()}" for each in folders for path in each.rglob("*.py*")]
     problems = []
     for path in [*PAGES, *(ROOT / "lazygrad").rglob("*.py")]:

@@ -28,7 +28,6 @@ DRIVERS |= {
     "numpy",
     "onnx",
     "platformdirs",
-    "safetensors",
     "scipy",
     "sklearn",
     "torch",

@@ -5,7 +5,8 @@ This is the second half of `lower`. It changes no value, only the ranges by whic
 1. reductions that may run in one loop share its ranges;
 2. an output axis along which some reduction does not change, or a SCAN runs, becomes a LOOP, all others stay
    GLOBAL;
-3. neighbouring axes that every access walks as one are joined: a (4, 4) add is one loop of 16;
+3. neighbouring axes that every access walks as one are joined: a (4, 4) add is one loop of 16; and an axis of
+   a reduction that accesses divide is split there: blocks of 32 are walked block by block;
 4. a STORE that lacks an axis of a parallel loop is done where that axis is 0.
 """
 
@@ -230,12 +231,53 @@ def join_axes(expressions: list[UOp], runs: Sequence[tuple[UOp, ...]]) -> Joined
                 current = outer
                 continue
             number -= 1
-            done = index.substitute((*expressions, *places.values()), split)
-            expressions = [done[e] for e in expressions]
-            places = {r: done[place] for r, place in places.items()}
+            expressions, places = _in_terms_of(split, expressions, places)
             current = one
         ranges[run] = [current, *reversed(kept)]
+        if run[0].arg.kind is AxisType.REDUCE:
+            todo, ranges[run] = ranges[run][::-1], []
+            while todo:
+                whole = todo.pop()
+                parts = _parts(expressions, whole, number)
+                if parts is None:
+                    ranges[run].append(whole)
+                    continue
+                number -= 2
+                outer, inner = parts
+                expressions, places = _in_terms_of({whole: _place(outer, inner)}, expressions, places)
+                todo += [inner, outer]
     return Joined(places, ranges)
+
+
+def _in_terms_of(split: Mapping, expressions: list[UOp], places: Mapping) -> tuple[list[UOp], Mapping]:
+    done = index.substitute((*expressions, *places.values()), split)
+    return [done[e] for e in expressions], {r: done[place] for r, place in places.items()}
+
+
+def _place(outer: UOp, inner: UOp) -> UOp:
+    return index.add(index.mul(outer, inner.src[0]), inner)
+
+
+def _parts(expressions: list[UOp], whole: UOp, number: int) -> tuple[UOp, UOp] | None:
+    """Two ranges, numbered from `number` downward, that walk one; None where no expression divides it.
+
+    They are the parts of which an access takes `whole // n` or `whole % n`, and fewer divisions are left.
+    """
+    size, kind = whole.src[0], whole.arg.kind
+    if size.op is not Ops.CONST:
+        return None
+    touched = [e for e in expressions if whole in ranges_of(e)]
+    divided = [node for node in toposort(touched) if node.op in (Ops.IDIV, Ops.MOD) and node.src[0] is whole]
+    divisors = {node.src[1].arg for node in divided if node.src[1].op is Ops.CONST}
+    for divisor in sorted(divisors, reverse=True):
+        if size.arg % divisor:
+            continue
+        outer = UOp(Ops.RANGE, dtypes.index, (index.const(size.arg // divisor),), RangeArg(number, kind))
+        inner = UOp(Ops.RANGE, dtypes.index, (index.const(divisor),), RangeArg(number - 1, kind))
+        done = index.substitute(touched, {whole: _place(outer, inner)})
+        if _divisions(done[e] for e in touched) < _divisions(touched):
+            return outer, inner
+    return None
 
 
 def _joint(expressions: list[UOp], outer: UOp, inner: UOp, one: UOp) -> Mapping | None:

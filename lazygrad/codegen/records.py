@@ -85,12 +85,12 @@ def record_of(spec: ProgramSpec, lib: bytes) -> dict[str, Any]:
         "device": spec.device,
         "opts": [[opt.op.name, *opt[1:]] for opt in spec.applied_opts],
         "globals": spec.globals,
-        "vars": [_expression(v) for v in spec.vars],
+        "vars": [expression_rows(v) for v in spec.vars],
         "outs": spec.outs,
         "ins": spec.ins,
         "global_size": _sizes(spec.global_size),
         "local_size": _sizes(spec.local_size),
-        "estimates": [_expression(spec.estimates.ops), _expression(spec.estimates.bytes)],
+        "estimates": [expression_rows(spec.estimates.ops), expression_rows(spec.estimates.bytes)],
         "axes": [kind.name for kind in spec.axes],
         "lib": lib,
     }
@@ -105,26 +105,26 @@ def spec_of(record: dict[str, Any]) -> tuple[ProgramSpec, bytes]:
         (),
         tuple([Opt(OptOps[op], *rest) for op, *rest in record["opts"]]),
         record["globals"],
-        tuple([_value(v) for v in record["vars"]]),
+        tuple([expression_of(v) for v in record["vars"]]),
         tuple(record["outs"]),
         tuple(record["ins"]),
         _sizes_of(record["global_size"]),
         _sizes_of(record["local_size"]),
-        Estimates(*[_value(number) for number in record["estimates"]]),
+        Estimates(*[expression_of(number) for number in record["estimates"]]),
         tuple([AxisType[kind] for kind in record["axes"]]),
     )
     return spec, lib
 
 
 def _sizes(sizes: Sequence[Any] | None) -> list[Any] | None:
-    return None if sizes is None else [_expression(size) for size in sizes]
+    return None if sizes is None else [expression_rows(size) for size in sizes]
 
 
 def _sizes_of(found: list[Any] | None) -> tuple[Any, ...] | None:
-    return None if found is None else tuple([_value(size) for size in found])
+    return None if found is None else tuple([expression_of(size) for size in found])
 
 
-def _expression(value: Any) -> Any:
+def expression_rows(value: Any) -> Any:
     """An int as it is; an index expression or a variable as the rows of its nodes, sources first."""
     if not isinstance(value, UOp):
         if not isinstance(value, int):
@@ -144,7 +144,7 @@ def _expression(value: Any) -> Any:
 _PLAIN = (Ops.DEFINE_VAR, Ops.CONST)
 
 
-def _value(found: Any) -> Any:
+def expression_of(found: Any) -> Any:
     if isinstance(found, int):
         return found
     nodes: list[UOp] = []

@@ -28,6 +28,8 @@ ALONE = (0.1, 0.2, 0.3)
 SHARED = 0.5
 #: Of what is so many times as large as that, nothing is left when its turn comes again; of less, a part is.
 GONE = 3.0
+#: A walk through memory has at least so many lines: shorter ones at even distances are one pattern.
+WALK = 4
 #: The share of a wait for lines that share a set which is left: several are under way.
 JUMP = 0.5
 #: The share of the branches on data that are guessed wrong.
@@ -143,6 +145,23 @@ class Traffic:
         waste = max(1.0, min(nearest, line) / part) if part < line else 1.0
         return min(self.nbytes * waste * places, max(self.whole, line))
 
+    def starts(self, inside: Sequence[Loop], line: int) -> float:
+        """How often a walk through the memory goes on elsewhere, all parts and turns together.
+
+        Walks of few lines count as none: the next lines of such a pattern are asked for in time.
+        """
+        length, rest = self.nbytes / self.parts, list(inside)
+        while rest:
+            step = abs(self.steps.get(rest[0], 0)) * self.item
+            if step and rest[0].turns > 1 and step > length + line:
+                break
+            if step:
+                length = max(length, step * rest[0].turns)
+            del rest[0]
+        if length < WALK * line:
+            return 0.0
+        return self.parts * math.prod([loop.turns for loop in rest if self.steps.get(loop)])
+
     def jumps(self, inside: Sequence[Loop], memory: Memory, lines: float) -> float:
         """How often its place goes on to another line of the same set: not more often than to a line.
 
@@ -171,6 +190,8 @@ def cycles(loops: Sequence[Loop], target: Target) -> float:
     total = computing = issued(loops, target)
     for alone, fetching in zip(ALONE, fetched(loops, target), strict=False):
         total = max(total, max(computing, fetching) + alone * min(computing, fetching))
+    if target.memory.start:  # nothing can be computed yet
+        total += begun(loops, target) * target.memory.start
     pieces = next((loop.turns for loop in loops if loop.pieces), 1.0)
     if pieces > 1 and target.threads > 1:
         return total * math.ceil(pieces / target.threads) / pieces + target.launch.fork
@@ -198,6 +219,19 @@ def _turn(loop: Loop, target: Target) -> float:
         loop.waits,
     )
     return busiest + spilled / core.stores + loop.lost
+
+
+def begun(loops: Sequence[Loop], target: Target) -> float:
+    """How many walks through memory are begun, of memories larger than half of the second cache.
+
+    They come from behind all caches: between two runs of such a kernel the rest of a model is read.
+    """
+    total = 0.0
+    for loop in loops:
+        for traffic in loop.traffic.values():
+            if 2 * traffic.whole > target.memory.second:
+                total += traffic.starts(loop.path(), target.memory.line)
+    return total
 
 
 def fetched(loops: Sequence[Loop], target: Target) -> list[float]:

@@ -91,7 +91,10 @@ class Replay:
         self.parts: list[tuple[int, int, Any, int, int]] = []
         #: parts of memory from outside: place of the whole → (place, allocator, bytes, offset)
         self.external_parts: dict[int, list[tuple[int, Any, int, int]]] = {}
-        self.held: list[Buffer] = []  # keeps memory alive
+        #: place → memory that stays, for every place but the first ones and `parts`
+        self.held: dict[int, Buffer] = {}
+        #: of that, what no call leaves anything in for the next
+        self.passing: set[Buffer] = set()
         place: dict[Any, int] = {}
         private = self._private_memory(ordered, roles)
         for action in ordered:
@@ -125,8 +128,8 @@ class Replay:
         return place
 
     def _hold(self, buffer: Buffer) -> int:
+        self.held[len(self.handles)] = buffer
         self.handles.append(buffer.ensure_allocated()._buf)
-        self.held.append(buffer)
         return len(self.handles) - 1
 
     def _private_memory(self, ordered: list[Action], roles: Roles) -> dict[Buffer, Buffer]:
@@ -139,6 +142,7 @@ class Replay:
                     continue
                 if base in roles.zeroed:
                     private[base] = Buffer(base.device, base.size, base.dtype).allocate()
+                    self.passing.add(private[base])
                 elif base in roles.fresh:
                     lives.setdefault(base, [position, position])[1] = position
         self.asked_bytes, self.taken_bytes = sum(b.nbytes for b in lives), 0
@@ -150,6 +154,7 @@ class Replay:
             )
             self.taken_bytes += size
             arena = Buffer(device, size, dtypes.uint8).allocate_uncleared()
+            self.passing.add(arena)
             for base, offset in zip(mine, offsets, strict=True):
                 private[base] = arena.view(base.size, base.dtype, offset)
         return private
@@ -158,9 +163,11 @@ class Replay:
         """The same values are in other memory now."""
         place = self.external.pop(base)
         self.external[by] = place
-        self.held = [by if b is base else b for b in self.held]
+        self.held[place] = by
         self._set(place, by.ensure_allocated()._buf)
         for part, allocator, nbytes, offset in self.external_parts.get(place, ()):
+            known = self.held[part]
+            self.held[part] = by.view(known.size, known.dtype, offset)
             self._set(part, allocator._offset(by._buf, nbytes, offset))
         if base in self.written:
             self.written.discard(base)

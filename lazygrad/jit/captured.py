@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 from ..config import CHECK_INDEX, FUSE, ContextVar, flags_state
@@ -11,8 +11,6 @@ from ..dtype import default_float, default_int
 from ..engine.actions import Roles
 from ..engine.replay import Replay
 from ..locks import uninterrupted
-from ..schedule.versions import peel
-from ..shape.movement import reshape
 from ..tensor import Tensor
 from ..tensor.modes import mode
 from ..tensor.random import sampling
@@ -23,14 +21,13 @@ from .environment import Environment
 from .errors import Changed
 from .nest import Nest
 from .outputs import Output
+from .results import Argument, ArgumentPart, Constant, Made, OutputPart, StoragePart
 from .session import Session
 from .specs import Call, Spec, note_bind
-from .tensor_memory import Moves, moved, place_of, settled, storage_in_memory, tensor_on
+from .tensor_memory import Moves, place_of, settled, storage_in_memory
 from .tensor_specs import TensorSpec
 from .written_memory import begin_writes, end_writes, is_watched
 
-#: Makes one tensor of a result, from the call and the tensors on each output.
-Made = Callable[[Call, list[list[Tensor]]], Tensor]
 #: The tensors on an output: their class, and how they look at it.
 Views = list[tuple[type[Tensor], Moves]]
 
@@ -91,13 +88,13 @@ class Captured:
         self._lasting = session.keeps(nest.tensors)
         roles = Roles(fresh=capture.fresh, zeroed=capture.zeroed)
         #: slot → the number of the tensor whose memory it is; (number, slot) of others in the same memory
-        self._slots: list[int] = []
-        self._ties: list[tuple[int, int]] = []
+        self.slots: list[int] = []
+        self.ties: list[tuple[int, int]] = []
         for buffer in call.buffers:
             self._add_slot(buffer, roles)
         storages = session.storages()
         parts: dict[Buffer, Views] = {}
-        self._made = [self._result(t, call, session, storages, roles, parts) for t in nest.tensors]
+        self.made = [self._result(t, call, session, storages, roles, parts) for t in nest.tensors]
         used = {buffer.base for item in capture.items for buffer in item.bufs}
         self.gradients: list[Gradient] = []
         for tensor, before, after in session.gradients():
@@ -132,12 +129,12 @@ class Captured:
         return True
 
     def _add_slot(self, buffer: Buffer, roles: Roles) -> None:
-        number = len(self._slots) + len(self._ties)
-        slot = roles.arguments.setdefault(buffer.base, len(self._slots))
-        if slot == len(self._slots):
-            self._slots.append(number)
+        number = len(self.slots) + len(self.ties)
+        slot = roles.arguments.setdefault(buffer.base, len(self.slots))
+        if slot == len(self.slots):
+            self.slots.append(number)
         else:
-            self._ties.append((number, self._slots[slot]))
+            self.ties.append((number, self.slots[slot]))
 
     def _result(
         self,
@@ -152,27 +149,24 @@ class Captured:
         kind = type(tensor)
         number = next((n for n, t in enumerate(call.tensors) if t is tensor), None)
         if number is not None:
-            argument, self._lasting = number, True
-            return lambda call, made: call.tensors[argument]
+            self._lasting = True
+            return Argument(number)
         place = place_of(tensor)
         if place is None or session.existed(tensor):
             self._lasting = True
-            return lambda call, made: tensor
+            return Constant(tensor)
         buffer, moves = place
         base = buffer.base
         if base in roles.arguments:
             self._lasting = True
-            argument, size = self._slots[roles.arguments[base]], base.size
-            return lambda call, made: _part(kind, call.tensors[argument], size, moves)
+            return ArgumentPart(kind, self.slots[roles.arguments[base]], base.size, moves)
         if base in roles.fresh or (base in roles.zeroed and base is buffer):
             output = roles.outputs.setdefault(base, len(roles.outputs))
             views = parts.setdefault(base, [])
             views.append((kind, moves))
-            place_in_output = len(views) - 1
-            return lambda call, made: made[output][place_in_output]
+            return OutputPart(output, len(views) - 1)
         self._lasting = True
-        storage = storages[base][0]
-        return lambda call, made: tensor_on(kind, storage, moved(storage.version, moves))
+        return StoragePart(kind, storages[base][0], moves)
 
     def _watch_memory(self, storages: dict[Buffer, list[Storage]], roles: Roles, call: Call) -> None:
         """Note whose memory is used, and which arguments must not be in the same memory as what else."""
@@ -196,7 +190,7 @@ class Captured:
         self.environment.close(is_used, [gradient.of(call) for gradient in self.gradients])
         held = {place[0].base for t in self.environment.tensors() if (place := place_of(t)) is not None}
         #: arguments that the function also sees otherwise: they must be in the same memory every time
-        self._pins = [(n, call.buffers[n]) for n in range(len(bases)) if bases[n] in held]
+        self.pins = [(n, call.buffers[n]) for n in range(len(bases)) if bases[n] in held]
         self._apart = bool(replay.written)
 
     @property
@@ -217,7 +211,7 @@ class Captured:
 
     def announce(self) -> None:
         """DEBUG=1: what was captured."""
-        print(f"JIT captured {self.kernels} kernels with {len(self._slots)} inputs")
+        print(f"JIT captured {self.kernels} kernels with {len(self.slots)} inputs")
         self.replay.announce()
 
     # *** before a replay
@@ -263,24 +257,24 @@ class Captured:
                 gradient.reads.read(now, call)
         if call.mismatch is not None:
             raise call.mismatch
-        if self._ties or self._pins or self._apart:
+        if self.ties or self.pins or self._apart:
             self._check_memory(call.buffers)
         for external in self.external:
             if external.storage.version is not external.node:
                 self._settle(external)
 
     def _check_memory(self, buffers: list[Buffer]) -> None:
-        for number, other in self._ties:
+        for number, other in self.ties:
             if buffers[number] is not buffers[other]:
                 raise Changed(self._name(number), "in the memory of another argument", "in memory of its own")
-        for number, buffer in self._pins:
+        for number, buffer in self.pins:
             if buffers[number] is not buffer:
                 raise Changed(self._name(number), "a tensor that the function also sees otherwise", "another")
         if not self._apart:
             return
         external, written = self.replay.external, self.replay.written
         seen: dict[Buffer, bool] = {}
-        for number in self._slots:
+        for number in self.slots:
             base = buffers[number].base
             writes = number < len(self.specs) and self.specs[number].written
             if (base in external and (writes or base in written)) or (
@@ -317,7 +311,7 @@ class Captured:
         if writes:
             self._begin(writes, call)
         buffers, handles, made = call.buffers, [], []
-        for number in self._slots:
+        for number in self.slots:
             handles.append(buffers[number]._buf)
         for output in self.outputs:
             buffer, tensors = output.take(call.binds, numbers)
@@ -336,7 +330,7 @@ class Captured:
             tensor = gradient.of(call)
             tensor.grad = None if gradient.made is None else gradient.made(call, made)
         results = []
-        for part in self._made:
+        for part in self.made:
             results.append(part(call, made))
         return results
 
@@ -388,11 +382,6 @@ class Captured:
         end_writes(writes)
         for external in self.written:
             external.node = external.storage.version
-
-
-def _part(kind: type[Tensor], tensor: Tensor, size: int, moves: Moves) -> Tensor:
-    """A tensor that looks at an argument, which has `size` elements."""
-    return kind._make(moved(reshape(peel(tensor._value()), (size,)), moves), tensor).detach()
 
 
 def _flags() -> tuple[Any, ...]:

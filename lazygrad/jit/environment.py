@@ -95,8 +95,8 @@ class Environment:
         if isinstance(fxn, types.FunctionType):
             self.watches = not is_unwatched(fxn)
             self._reach.walk(fxn, fxn.__name__)
-            if not is_user_code(fxn.__code__):
-                return  # a decorator of a library: what it calls is seen when it runs
+            if not self.watches or not is_user_code(fxn.__code__):
+                return  # or a decorator of a library: what it calls is seen when it runs
             bound = dict.fromkeys(parameters_of(fxn.__code__)[:1], owner) if owner is not MISSING else {}
             self._chains(fxn.__code__, fxn.__globals__, [fxn], bound)
 

@@ -107,6 +107,11 @@ class TinyJit(Generic[P, R]):
         """The capture that was used last, if there is one."""
         return self._run.__self__.used  # type: ignore[attr-defined, no-any-return]
 
+    @property
+    def captures(self) -> tuple[Captured, ...]:
+        """The captures that are kept, the last used first."""
+        return tuple(self._run.__self__.captures)  # type: ignore[attr-defined]
+
     def reset(self) -> None:
         """Forget every capture and free its memory; the next call is the first again."""
         self._run.__self__.reset()  # type: ignore[attr-defined]
@@ -249,7 +254,7 @@ class _State:
         session = Session()
         capture = Capture(repr(self))
         describer = Describer()
-        names = _argument_names(self.fxn, args)
+        names = argument_names(self.fxn, args)
         positional = [describer.describe(value, name) for value, name in zip(args, names, strict=True)]
         keywords = {key: describer.describe(value, f"argument `{key}`") for key, value in kwargs.items()}
         if any(isinstance(tensor.device, tuple) for tensor, _ in describer.tensors):
@@ -332,7 +337,7 @@ def _changed_arguments(
     return None
 
 
-def _argument_names(fxn: Any, args: tuple[Any, ...]) -> list[str]:
+def argument_names(fxn: Any, args: tuple[Any, ...]) -> list[str]:
     """What errors call the positional arguments."""
     bound = 0
     while not isinstance(fxn, types.FunctionType):

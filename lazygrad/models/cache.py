@@ -29,8 +29,9 @@ class Cache:
     ) -> None:
         self.slots, self.length = slots, length
         shape = (slots, kv_heads, length, head_dim)
-        made = [Tensor.zeros(*shape, dtype=dtype, device=device).contiguous() for _ in range(2 * blocks)]
-        Tensor.realize(*made)
+        # zeros would be one node, and one memory that the first write of each tensor copies
+        made = [Tensor.empty(*shape, dtype=dtype, device=device) for _ in range(2 * blocks)]
+        Tensor.realize(*[memory.assign(0) for memory in made])
         self.keys, self.values = made[:blocks], made[blocks:]
 
     def longer(self, length: int) -> Cache:

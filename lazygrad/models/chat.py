@@ -9,8 +9,15 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping, Sequence
+import sys
+import time
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+#: How long a template may take; those of known models take milliseconds.
+SECONDS = 5.0
 
 
 class TemplateRefused(ValueError):
@@ -47,13 +54,35 @@ class ChatTemplate:
         values |= {"messages": list(messages), "tools": list(tools) if tools else None}
         values["add_generation_prompt"] = add_generation_prompt
         try:
-            return str(self._compiled.render(**values))
+            with _deadline(SECONDS):
+                return str(self._compiled.render(**values))
         except TemplateRefused:
             raise
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise TemplateRefused(f"the model's chat template fails on these messages: {error}") from error
         except (RecursionError, MemoryError, OverflowError) as error:
             raise TemplateRefused(f"the model's chat template does not end: {error}") from error
+
+
+@contextmanager
+def _deadline(seconds: float) -> Iterator[None]:
+    """Within the block, Python code that is called is interrupted after some seconds.
+
+    Only loops need that: whoever traces this thread already, a debugger, is not disturbed.
+    """
+    outer, end = sys.gettrace(), time.monotonic() + seconds
+
+    def trace(frame: types.FrameType, event: str, arg: Any) -> Any:
+        if time.monotonic() > end:
+            raise TemplateRefused(f"the model's chat template does not end within {seconds:g} seconds")
+        return trace
+
+    if outer is None:
+        sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(outer)
 
 
 def _compiled(source: str) -> Any:

@@ -99,7 +99,11 @@ class Decoder:
         )
         if d.embed_scale != 1:
             x = x * d.embed_scale
-        return x if self.positions is None else x + places.embedding(self.positions).cast(dtypes.float32)
+        if self.positions is None:
+            return x
+        # what a piece of a text is filled up with may stand beyond them, and does not count
+        places = places.minimum(self.positions.shape[0] - 1)
+        return x + places.embedding(self.positions).cast(dtypes.float32)
 
     def _angles(self, places: Tensor, rates: list[Tensor]) -> list[Angles]:
         """Computed once for all blocks."""

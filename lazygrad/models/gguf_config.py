@@ -85,7 +85,8 @@ NAMES = {
 def config_of(metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
     """A config as config.json would say it.
 
-    shapes  of the file's tensors, by GGUF's names: they say how large the vocabulary is, and what is tied
+    shapes  of the file's tensors, by GGUF's names: they say how large the vocabulary is, what is tied,
+            and which layers have experts
     """
     architecture = metadata.get("general.architecture")
     if architecture not in MODEL_TYPES:
@@ -108,6 +109,9 @@ def config_of(metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
     if architecture == "llama" and config.get("num_experts"):
         config["model_type"] = "mixtral"
     config["norm_topk_prob"] = architecture == "qwen3moe"
+    if config.get("num_experts"):
+        dense = range(config.get("num_hidden_layers", 0))
+        config["mlp_only_layers"] = [i for i in dense if f"blk.{i}.ffn_gate_inp.weight" not in shapes]
     if architecture in ("gemma2", "gemma3"):
         config["query_pre_attn_scalar"] = _gemma_scale(config)
     return config

@@ -48,6 +48,11 @@ class LanguageModel:
             raise ValueError(
                 f"forward takes integers (batch, length), not {tokens.dtype} of {shape_text(tokens.shape)}"
             )
+        positions = self.decoder.positions
+        if positions is not None and tokens.shape[1] > positions.shape[0]:
+            raise ValueError(
+                f"texts of {tokens.shape[1]} tokens, and the model knows {positions.shape[0]} positions"
+            )
         return self.decoder.logits(self.decoder.hidden(tokens))
 
     __call__ = forward

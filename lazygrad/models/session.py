@@ -22,6 +22,9 @@ from .sampling import Sampler, Sampling
 from .stepping import Stepper, power_of_two
 from .tokenizer import TextStream, Tokenizer
 
+#: For how many tokens of its answer a prompt has the cache grow at once.
+ROOM = 128
+
 
 class Event(NamedTuple):
     """What one step brought to one sequence.
@@ -92,7 +95,7 @@ class Session:
     slot whose last sequence begins alike where there is one, and does not read that part again.
     """
 
-    def __init__(self, model: Model, slots: int = 4, context: int | None = None, piece: int = 256) -> None:
+    def __init__(self, model: Model, slots: int = 4, context: int | None = None, piece: int = 128) -> None:
         for name, value in (
             ("slots", slots),
             ("piece", piece),
@@ -218,10 +221,11 @@ class Session:
         piece = sequence.tokens[sequence.read : sequence.read + self._stepper.sizes[-1]]
         end = sequence.read + len(piece)
         whole = end == len(sequence.tokens)
-        logits = self._stepper.read(self._slots.index(slot), piece, sequence.read, whole)
+        self._stepper.reserve(len(sequence.tokens) + min(sequence.limit, ROOM))
+        logits = self._stepper.read(self._slots.index(slot), piece, sequence.read)
         sequence.read = end
         slot.tokens = sequence.tokens[:end]
-        return [] if logits is None else [self._chosen(slot, logits)]
+        return [self._chosen(slot, logits)] if whole else []
 
     # ---- tokens ----
 

@@ -1,11 +1,16 @@
-"""What networks are built with and trained by: layers, `functional`, `init`, `optim`, `state`, `datasets`."""
+"""What networks are built with and trained by: layers, `functional`, `init`, `optim`, `state`, `datasets`;
+`formats` of files that weights come from, `quantized` weights, `lora`, `metrics`."""
 
 import typing
 
 from . import datasets as datasets
+from . import formats as formats
 from . import functional as functional
 from . import init as init
+from . import lora as lora
+from . import metrics as metrics
 from . import optim as optim
+from . import quantized as quantized
 from . import state as state
 from .activation import CELU as CELU
 from .activation import ELU as ELU
@@ -138,6 +143,8 @@ from .recurrent import LSTMCell as LSTMCell
 from .recurrent import RNNCell as RNNCell
 from .rotary import RotaryEmbedding as RotaryEmbedding
 from .sequential import Sequential as Sequential
+from .training import ShuffledOrder as ShuffledOrder
+from .training import TrainingState as TrainingState
 from .transformer import Transformer as Transformer
 from .transformer import TransformerDecoder as TransformerDecoder
 from .transformer import TransformerDecoderLayer as TransformerDecoderLayer
@@ -146,7 +153,7 @@ from .transformer import TransformerEncoderLayer as TransformerEncoderLayer
 from .unknown import unknown_layer as _unknown_layer
 
 if not typing.TYPE_CHECKING:  # which takes each name above as exported, and should go on refusing all others
-    __all__ = ["datasets", "functional", "init", "optim", "state"]
+    __all__ = ["datasets", "formats", "functional", "init", "lora", "metrics", "optim", "quantized", "state"]
     __all__ += [name for name, value in globals().items() if callable(value) and not name.startswith("_")]
 
     def __getattr__(name: str) -> object:

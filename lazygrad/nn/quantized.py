@@ -8,7 +8,7 @@ float32 weights are never in memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..device import Device, Devices
@@ -57,12 +57,14 @@ class QuantizedTensor:
         for plane in made.format.planes:
             wanted = rows if plane.count == 1 else (*rows, plane.count)
             each = made._planes[plane.name]
-            if not rows or each.shape != wanted or each.dtype is not plane.dtype:
+            held = made.format.held(plane)
+            if not rows or each.shape != wanted or each.dtype not in (plane.dtype, held):
                 raise ValueError(
                     f"plane {plane.name} of {made.format.name} beside {first.name} of shape "
                     f"{shape_text(whole)} is {plane.dtype} of shape {shape_text(wanted)}, not "
                     f"{each.dtype} of shape {shape_text(each.shape)}"
                 )
+            made._planes[plane.name] = each.cast(held)
         *before, count = _known(rows)
         made.shape = (*before, count * made.format.elements)
         return made
@@ -123,7 +125,7 @@ class QuantizedTensor:
         if self._blocks is not None:
             return self._blocks
         parts = [
-            (each.unsqueeze(-1) if plane.count == 1 else each).bitcast(dtypes.uint8)
+            (each.unsqueeze(-1) if plane.count == 1 else each).cast(plane.dtype).bitcast(dtypes.uint8)
             for plane, each in zip(self.format.planes, self.planes.values(), strict=True)
         ]
         return parts[0].cat(*parts[1:], dim=-1) if len(parts) > 1 else parts[0]
@@ -213,11 +215,14 @@ def _known(shape: Sequence[int | UOp]) -> tuple[int, ...]:
 def _split(blocks: Tensor, format: BlockFormat, device: Devices) -> dict[str, Tensor]:
     """The planes of blocks, each with memory of its own on a device."""
     if Device.runs_kernels(blocks.device):
-        return {name: part.contiguous() for name, part in format.split(blocks.to(device)).items()}
+        parts = format.split(blocks.to(device))
+        return {
+            plane.name: parts[plane.name].cast(format.held(plane)).contiguous() for plane in format.planes
+        }
     import numpy as np
 
     # numpy copies a field of a record many times faster than a slice of bytes.
-    fields = {
+    fields: Any = {
         "names": [plane.name for plane in format.planes],
         "formats": [f"V{plane.nbytes}" for plane in format.planes],
         "offsets": [plane.begin for plane in format.planes],
@@ -226,10 +231,14 @@ def _split(blocks: Tensor, format: BlockFormat, device: Devices) -> dict[str, Te
     records = np.asarray(blocks).view(np.dtype(fields))[..., 0]
     planes = {}
     for plane in format.planes:
-        part = _aligned(records.size * plane.nbytes)
-        part.view(f"V{plane.nbytes}").reshape(records.shape)[...] = records[plane.name]
+        held = numpy_name(format.held(plane))
         shape = records.shape if plane.count == 1 else (*records.shape, plane.count)
-        shared = Tensor.from_numpy(part.view(numpy_name(plane.dtype)).reshape(shape))
+        part = _aligned(math.prod(shape) * np.dtype(held).itemsize).view(held).reshape(shape)
+        if format.held(plane) is plane.dtype:
+            part.view(f"V{plane.nbytes}").reshape(records.shape)[...] = records[plane.name]
+        else:
+            part[...] = records[plane.name].copy().view(numpy_name(plane.dtype)).reshape(shape)
+        shared = Tensor.from_numpy(part)
         planes[plane.name] = shared if shared.device == device else shared.to(device)
     return planes
 
@@ -251,45 +260,61 @@ def _scaled(values: Tensor, scale: Tensor) -> Tensor:
     return values * (scale == 0).where(0.0, 1.0 / scale)
 
 
-def _pairs(integers: Tensor) -> Tensor:
-    """(..., 32) integers of 4 bits → (..., 16) bytes: the first half low, the second high."""
-    low, high = integers[..., :16], integers[..., 16:]
-    return low | (high << 4)
+def _packed(integers: Tensor, bits: int) -> dict[str, Tensor]:
+    """(..., 32) integers of 4 or 5 bits as planes: the first half in the low nibbles of 16 bytes, the second
+    in the high ones; fifth bits in a word.
+    """
+    integers = integers.cast(dtypes.uint8)
+    packed = {"packed": (integers[..., :16] & 15) | (integers[..., 16:] << 4)}
+    if bits == 4:
+        return packed
+    places = Tensor.arange(32, device=integers.device).cast(dtypes.uint32)
+    return {"high": ((integers >> 4).cast(dtypes.uint32) << places).sum(-1, dtype=dtypes.uint32)} | packed
+
+
+def _half(scale: Tensor) -> Tensor:
+    return scale.squeeze(-1).cast(dtypes.float16)
+
+
+def _with_scale(values: Tensor, bits: int) -> dict[str, Tensor]:
+    """Q4_0, Q5_0: the number of the greatest magnitude becomes the least integer, so its sign is the
+    scale's."""
+    zero = 1 << (bits - 1)
+    place = values.abs().argmax(axis=-1, keepdim=True)
+    scale = values.gather(-1, place) / -zero
+    integers = (_scaled(values, scale) + (zero + 0.5)).floor().clip(0, 2 * zero - 1)
+    return {"scale": _half(scale), **_packed(integers, bits)}
+
+
+def _with_minimum(values: Tensor, bits: int) -> dict[str, Tensor]:
+    """Q4_1, Q5_1: the least number becomes 0, the greatest the largest integer."""
+    most = (1 << bits) - 1
+    least = values.min(axis=-1, keepdim=True)
+    scale = (values.max(axis=-1, keepdim=True) - least) / most
+    integers = (_scaled(values - least, scale) + 0.5).floor().clip(0, most)
+    return {"scale": _half(scale), "minimum": _half(least), **_packed(integers, bits)}
 
 
 def _to_q8_0(values: Tensor) -> dict[str, Tensor]:
     scale = values.abs().max(axis=-1, keepdim=True) / 127
     scaled = _scaled(values, scale)
     rounded = scaled.sign() * (scaled.abs() + 0.5).floor()  # halves away from zero
-    return {"scale": scale.squeeze(-1).cast(dtypes.float16), "packed": rounded.cast(dtypes.int8)}
+    return {"scale": _half(scale), "packed": rounded.cast(dtypes.int8)}
 
 
-def _to_q4_0(values: Tensor) -> dict[str, Tensor]:
-    """The number of the greatest magnitude becomes -8, so its sign is the scale's."""
-    place = values.abs().argmax(axis=-1, keepdim=True)
-    scale = values.gather(-1, place) / -8
-    integers = (_scaled(values, scale) + 8.5).floor().clip(0, 15).cast(dtypes.uint8)
-    return {"scale": scale.squeeze(-1).cast(dtypes.float16), "packed": _pairs(integers)}
-
-
-def _to_q4_1(values: Tensor) -> dict[str, Tensor]:
-    least, most = values.min(axis=-1, keepdim=True), values.max(axis=-1, keepdim=True)
-    scale = (most - least) / 15
-    integers = (_scaled(values - least, scale) + 0.5).floor().clip(0, 15).cast(dtypes.uint8)
-    return {
-        "scale": scale.squeeze(-1).cast(dtypes.float16),
-        "minimum": least.squeeze(-1).cast(dtypes.float16),
-        "packed": _pairs(integers),
-    }
-
-
-_QUANTIZERS = {"Q8_0": _to_q8_0, "Q4_0": _to_q4_0, "Q4_1": _to_q4_1}
+_QUANTIZERS: dict[str, Callable[[Tensor], dict[str, Tensor]]] = {
+    "Q4_0": lambda values: _with_scale(values, 4),
+    "Q4_1": lambda values: _with_minimum(values, 4),
+    "Q5_0": lambda values: _with_scale(values, 5),
+    "Q5_1": lambda values: _with_minimum(values, 5),
+    "Q8_0": _to_q8_0,
+}
 
 
 def quantize(tensor: Tensor, format: str) -> QuantizedTensor:
     """A tensor of floats as blocks along its last axis, rounded to the nearest that the format has.
 
-    format  "Q8_0", "Q4_0" or "Q4_1"; its elements per block (32) divide the last axis
+    format  "Q4_0", "Q4_1", "Q5_0", "Q5_1" or "Q8_0"; its elements per block (32) divide the last axis
     """
     row = format_named(format)
     if row.name not in _QUANTIZERS:

@@ -1,4 +1,4 @@
-"""Weights: the tensors of a model by name, and files of them in the safetensors format.
+"""Weights: the tensors of a model by name; `formats` has the files that they come from.
 
 A model is any object. Its tensors are found through attributes, lists, tuples and dicts; the path to one is
 its name: `layers.0.weight`.
@@ -6,21 +6,16 @@ its name: `layers.0.weight`.
 
 from __future__ import annotations
 
-import math
-import os
-import pathlib
-import secrets
 import sys
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..device import Device
-from ..dtype import DType, dtypes
-from ..ir.ops import Ops
-from ..ir.uop import UOp
 from ..shape import shape_text
 from ..tensor import Tensor
+from .formats.safetensors import read_metadata, read_safetensors, write_safetensors
+from .formats.source import Path, shown
 from .quantized import QuantizedTensor
 
 #: How many tensors are loaded between two movements of the progress bar.
@@ -136,16 +131,11 @@ def _difference(missing: list[str], unknown: list[str]) -> str:
     return "; ".join(parts)
 
 
-def shown(text: str) -> str:
-    """A name from a file as it may stand in a message: on one line, not too long, nothing for a terminal."""
-    short = text if len(text) <= 100 else f"{text[:97]}..."
-    return short if short.isprintable() else ascii(short)
-
-
 def _check_fits(name: str, target: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         kind = f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
-        raise TypeError(f"{name}: a state dict holds Tensors, not {kind}; Tensor(value.numpy()) makes one")
+        how = "value.dequantize()" if isinstance(value, QuantizedTensor) else "Tensor(value.numpy())"
+        raise TypeError(f"{name}: a state dict holds Tensors, not {kind}; {how} makes one")
     if value.shape != target.shape:
         raise ValueError(
             f"{name}: the model has shape {shape_text(target.shape)}, "
@@ -162,131 +152,16 @@ def _check_fits(name: str, target: Tensor, value: Any) -> None:
         )
 
 
-# ---- files ----
+# ---- files: their readers are in `formats`, under these names for scripts ----
 
-#: The names of the dtypes in the header of a file, and as the library takes them.
-_NAMES: dict[str, tuple[DType, str]] = {
-    "BOOL": (dtypes.bool, "bool"),
-    "I8": (dtypes.int8, "int8"),
-    "U8": (dtypes.uint8, "uint8"),
-    "I16": (dtypes.int16, "int16"),
-    "U16": (dtypes.uint16, "uint16"),
-    "I32": (dtypes.int32, "int32"),
-    "U32": (dtypes.uint32, "uint32"),
-    "I64": (dtypes.int64, "int64"),
-    "U64": (dtypes.uint64, "uint64"),
-    "F8_E4M3": (dtypes.fp8e4m3, "float8_e4m3fn"),
-    "F8_E5M2": (dtypes.fp8e5m2, "float8_e5m2"),
-    "F16": (dtypes.float16, "float16"),
-    "BF16": (dtypes.bfloat16, "bfloat16"),
-    "F32": (dtypes.float32, "float32"),
-    "F64": (dtypes.float64, "float64"),
-}
-_LIBRARY_NAME = dict(_NAMES.values())
-_INTEGERS = {1: dtypes.uint8, 2: dtypes.uint16}
+safe_save = write_safetensors
 
 
-def safe_save(
-    tensors: Mapping[str, Tensor],
-    path: str | os.PathLike[str],
-    metadata: Mapping[str, str] | None = None,
-) -> None:
-    """Write tensors to a safetensors file. An older file stays until the new one is complete.
-
-    metadata  texts that the file carries along
-    """
-    import numpy as np
-    from safetensors import TensorSpec, serialize_file
-
-    for key, text in (metadata or {}).items():
-        if not (isinstance(key, str) and isinstance(text, str)):
-            raise TypeError(f"metadata holds texts, not {key!r}: {text!r}")
-    target = pathlib.Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"no folder {target.parent} to write {target.name} into")
-    if not isinstance(tensors, Mapping):
-        raise TypeError(f"tensors are saved by name, from a dict, not from a {type(tensors).__name__}")
-    arrays: dict[str, Any] = {}  # held until the file is written: the library reads their memory
-    specs: dict[str, Any] = {}
-    for name, tensor in tensors.items():
-        if not isinstance(name, str):
-            raise TypeError(f"tensors are named by strings, not {name!r}")
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name}: only Tensors are saved, not {type(tensor).__name__}")
-        array = arrays[name] = np.asarray(_bits(tensor))
-        kind = _LIBRARY_NAME[tensor.dtype]
-        specs[name] = TensorSpec(
-            dtype=kind, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes
-        )
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        serialize_file(specs, part, metadata=dict(metadata) if metadata else None)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _bits(tensor: Tensor) -> Tensor:
-    """The tensor in a dtype that numpy has, not on disk: bfloat16 and fp8 as the integers of their bits."""
-    here = tensor.detach()
-    if not Device.runs_kernels(here.device):
-        here = here.to("CPU")
-    return here if here.dtype.fmt is not None else here.bitcast(_INTEGERS[here.dtype.itemsize])
-
-
-def safe_load(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+def safe_load(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, by name. Each is on device DISK: `.to("CPU")` reads it."""
-    file = _existing(path)
-    with _opened(file) as opened:
-        names = opened.offset_keys()
-        slices = [opened.get_slice(name) for name in names]
-        shapes = [tuple(piece.get_shape()) for piece in slices]
-        kinds = [piece.get_dtype() for piece in slices]
-    for name, kind in zip(names, kinds, strict=True):
-        if kind not in _NAMES:
-            raise NotImplementedError(
-                f"{file}: tensor {shown(name)} has dtype {kind}, which lazygrad does not have"
-            )
-    whole = Tensor(file)
-    tensors: dict[str, Tensor] = {}
-    # The library has checked that in this order the tensors fill what follows the header.
-    with open(file, "rb") as raw:
-        offset = 8 + int.from_bytes(raw.read(8), "little")
-    for name, shape, kind in zip(names, shapes, kinds, strict=True):
-        dtype = _NAMES[kind][0]
-        tensors[name] = _part_of(whole, offset, shape, dtype)
-        offset += math.prod(shape) * dtype.itemsize
-    if offset != whole.numel():
-        raise ValueError(f"{file} is no safetensors file: its tensors take {offset} of {whole.numel()} bytes")
-    return tensors
+    return {name: value for name, value in read_safetensors(path).items() if isinstance(value, Tensor)}
 
 
-def _part_of(whole: Tensor, offset: int, shape: tuple[int, ...], dtype: DType) -> Tensor:
-    """Some bytes of a file as a tensor."""
-    count = math.prod(shape)
-    if count == 0:
-        return Tensor.empty(*shape, dtype=dtype, device="CPU")
-    return Tensor(UOp(Ops.BUFFER_VIEW, dtype, (whole.uop,), (count, offset))).reshape(shape)
-
-
-def safe_load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+def safe_load_metadata(path: Path) -> dict[str, str]:
     """The texts that a safetensors file carries along."""
-    with _opened(_existing(path)) as opened:
-        return dict(opened.metadata() or {})
-
-
-def _existing(path: str | os.PathLike[str]) -> pathlib.Path:
-    file = pathlib.Path(path)
-    if not file.is_file():
-        raise FileNotFoundError(f"no file {file}")
-    return file
-
-
-def _opened(file: pathlib.Path) -> Any:
-    """The file opened by the safetensors library, which checks its header."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        return safe_open(file, framework="numpy")
-    except SafetensorError as error:
-        raise ValueError(f"{file} is no safetensors file, or a damaged one: {error}") from error
+    return read_metadata(path)

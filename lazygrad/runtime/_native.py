@@ -111,7 +111,9 @@ def host_name() -> str:
     """Which processor this is, as far as the system says."""
     facts = _cpu_facts()
     names = ("model name", "cpu family", "model", "stepping", "CPU implementer", "CPU part", "CPU variant")
-    return " ".join([platform.machine(), platform.processor(), *(facts.get(name, "") for name in names)])
+    if not facts:
+        return f"{platform.machine()} {platform.processor()}"  # which may start another program to ask
+    return " ".join([platform.machine(), *(facts.get(name, "") for name in names)])
 
 
 def host_caches() -> tuple[int, ...]:

@@ -9,13 +9,15 @@ import functools
 import itertools
 import platform
 import re
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from ..device import CompiledDevice, CompileError, Program, lock_across_fork
 from ..locks import left_to
-from ..renderer import ProgramSpec
+from ..renderer import ProgramSpec, Renderer
 from ..renderer.llvmir import LLVMRenderer, target
 from ..target import Processor
 from . import _replay, _scratch
@@ -142,14 +144,29 @@ def host_compiler() -> LLVMCompiler:
 
 
 class CPUDevice(CompiledDevice):
-    """This machine's processor."""
-
-    compiler: LLVMCompiler
+    """This machine's processor. LLVM starts when a kernel is planned or compiled: memory needs none."""
 
     def __init__(self, name: str) -> None:
-        compiler = host_compiler()
-        facts = host_target(target(), compiler.name, compiler.features | _always())
-        super().__init__(name, HostAllocator(name), LLVMRenderer(facts), compiler)
+        if "llvmlite" not in sys.modules and find_spec("llvmlite") is None:
+            llvmlite_binding()  # says what is missing
+        asked_processor()  # a name that is unknown is said now
+        super().__init__(name, HostAllocator(name))
+        del self.compiler
+
+    @functools.cached_property
+    def compiler(self) -> LLVMCompiler:  # type: ignore[override]
+        return host_compiler()
+
+    @property
+    def renderer(self) -> Renderer:
+        if self._renderer is None:
+            compiler = self.compiler
+            facts = host_target(target(), compiler.name, compiler.features | _always())
+            self._renderer = LLVMRenderer(facts)
+        return self._renderer
+
+    def check(self) -> None:
+        self.compiler  # noqa: B018  where LLVM does not start it says why
 
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
         address, loaded = self.compiler.link(lib, f"{spec.function_name}_entry", spec.src)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 from ..ir.index import as_index, bounds, const, sint
 from ..ir.nest import ranges_of
@@ -33,6 +34,23 @@ def free_ranges(indices: Indices) -> frozenset[UOp]:
         elif at.op is not Ops.CONST:
             found |= ranges_of(at)
     return frozenset(found)
+
+
+def block_of(indices: Indices, r: UOp) -> int:
+    """The most steps of a range that all see the same place: n where indices have `r // n` alone; else 1."""
+    found = 0
+    for at in indices:
+        if at is r:
+            return 1
+        if at.op is Ops.CONST or r not in ranges_of(at):
+            continue
+        for node in at.toposort():
+            if r not in node.src:
+                continue
+            if node.op is not Ops.IDIV or node.src[0] is not r or node.src[1].op is not Ops.CONST:
+                return 1
+            found = math.gcd(found, node.src[1].arg)
+    return max(found, 1)
 
 
 def through(tracker: ShapeTracker, indices: Indices, shape: tuple[sint, ...]) -> Indices:

@@ -18,7 +18,7 @@ from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
 from ..ir.device import device_of
 from ..ir.index import as_index, const
-from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
+from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, below_movement
 from ..shape.rules import shape_of
@@ -27,7 +27,7 @@ from ..target import Target
 from .graph import is_generated
 from .group import Group, numel
 from .in_memory import is_held
-from .indices import ANYWHERE, CONTINUES, Indices, free_ranges, size_of, through
+from .indices import ANYWHERE, CONTINUES, Indices, block_of, free_ranges, size_of, through
 from .plain import PlainGraph
 from .versions import device_name
 from .weights import ONCE, Weights
@@ -41,6 +41,10 @@ MAX_TUPLES = 4
 MAX_NESTED_WORK = 1 << 15
 #: A kernel with fewer independent outer points than this, and much work, gives a reduce a kernel of its own.
 MIN_PARALLEL, SERIAL_WORK = 8, 1 << 20
+#: What is computed of sums one by one is worth a kernel of its own from such a share of the reduction on.
+LATE_SHARE = 8
+#: So many outputs that lie apart have a product's other factor in common: the rows of a tile of registers.
+TILE_ROWS = 4
 #: In the loop that a scan runs along, a reduce of so few steps does not need a kernel that is made for it.
 SHORT_REDUCE = 8
 
@@ -168,6 +172,12 @@ class Placement:
             if work > MAX_NESTED_WORK:
                 if group.heavy:
                     return "its kernel has a large reduce already"
+                lanes = self.target.vector_bytes // 4
+                if lanes > 1 and _sums_rows(node):
+                    alone = count * _operations_on(group.stores) * lanes // 2
+                    trip = count * self.target.memory.trip + self.target.launch.kernel
+                    if alone > max(trip, work // LATE_SHARE):
+                        return f"{alone:,} operations on its sums one by one, storing {trip:,}"
                 group.heavy += 1
             return ""
         if points < MIN_PARALLEL:
@@ -379,11 +389,23 @@ class Placement:
             tuples[at] = max(tuples.get(at, 0), times)
 
     def _times_at(self, group: Group, indices: Indices, times: int) -> int:
-        """How often what depends on these indices runs: the product of the loops down to the deepest."""
-        deepest = 1
-        for r in free_ranges(indices):
-            deepest = max(deepest, group.order.get(r, times))
-        return deepest
+        """How often what depends on these indices runs: the product of the loops down to the deepest.
+
+        A loop that is only asked for its blocks of n counts once per block, and outputs that a tile of
+        registers computes side by side share what they multiply.
+        """
+        free = free_ranges(indices)
+        deepest, summed = 1, False
+        for r in free:
+            deepest = max(deepest, group.order.get(r, times) // block_of(indices, r))
+            summed = summed or r.arg.kind is AxisType.REDUCE
+        if not summed:
+            return deepest
+        shared = 1
+        for r in group.ranges:
+            if r.op is Ops.RANGE and r not in free:
+                shared *= vmax(size_of(r))
+        return deepest // min(shared, TILE_ROWS)
 
     def _enter_reduce(self, node: UOp, group: Group, indices: Indices) -> tuple[Indices, int]:
         """The indices at which a reduce reads its source: fresh ranges on the reduced axes."""
@@ -409,6 +431,39 @@ def _nest(group: Group, ranges: Iterable[UOp]) -> None:
     for r in ranges:
         times *= vmax(size_of(r))
         group.order[r] = times
+
+
+def _sums_rows(reduce: UOp) -> bool:
+    """Whether vectors will walk what is reduced, so that its sums come one by one: rows times a vector.
+
+    That is so where something as large as all that is summed lies contiguous along it.
+    """
+    whole = numel(reduce.src[0])
+    if whole == numel(reduce):
+        return False
+    todo = [reduce.src[0]]
+    while todo:
+        node = todo.pop()
+        if node.op in ELEMENTWISE:
+            todo += node.src
+            continue
+        base, tracker = base_and_tracker(node)
+        if numel(base) >= whole and len(tracker.views) == 1:
+            if tracker.views[0].strides[reduce.arg.axes[-1]] == 1:
+                return True
+    return False
+
+
+def _operations_on(stored: Iterable[UOp]) -> int:
+    """What is computed of what a kernel sums and reads, until it is stored."""
+    seen, todo, total = set[UOp](), list(stored), 0
+    while todo:
+        node = below_movement(todo.pop())
+        if node not in seen and node.op in ELEMENTWISE and not is_held(node):
+            seen.add(node)
+            total += OPS[node.op].cost
+            todo += node.src
+    return total
 
 
 def _widens_memory(node: UOp) -> bool:

@@ -90,6 +90,9 @@ _GOLDEN_COVE = Core(loads=3, add=3)
 #: A product is begun before the sum that it is added to is there.
 _NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, add=2, multiply=3, multiply_add=2)
 
+#: Measured: sums of 16 and of 64 MB, and products of 56 MB of rows of 1,152 bytes, one row or four at a time.
+_ZEN_5 = Memory(rates=(64, 24, 12), stream=12, start=100)
+
 
 def _x86(level: str, core: Core = _PLAIN, *caches: int, memory: Memory = _UNKNOWN) -> Processor:
     features = frozenset(_LEVELS[level].split())
@@ -112,7 +115,7 @@ PROCESSORS = {
     "znver2": _x86("x86-64-v3", Core(add=3, multiply=3, multiply_add=5), 32 * _K, 512 * _K, 16 * _M),
     "znver3": _x86("x86-64-v3", Core(add=3, multiply=3), 32 * _K, 512 * _K, 32 * _M),
     "znver4": _x86("x86-64-v4", Core(products=1, loads=1, add=3, multiply=3), 32 * _K, 1 * _M, 32 * _M),
-    "znver5": _x86("x86-64-v4", _PLAIN, 48 * _K, 1 * _M, 32 * _M, memory=Memory(rates=(64, 24, 9))),
+    "znver5": _x86("x86-64-v4", _PLAIN, 48 * _K, 1 * _M, 32 * _M, memory=_ZEN_5),
     # intel
     "skylake": _x86("x86-64-v3", _PLAIN, 32 * _K, 256 * _K),
     "skylake-avx512": _x86("x86-64-v4", _PLAIN, 32 * _K, 1 * _M),

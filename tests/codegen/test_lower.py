@@ -94,6 +94,29 @@ def test_an_axis_that_is_divided_stays_joined():
     """)
 
 
+def test_a_reduction_that_is_divided_is_split_there():
+    scales = load(1, plain(3).reshape((3, 1)).expand((3, 4)).reshape((12,)))
+    assert loops(store(0, reduce(row(2, 12) * scales, Ops.ADD, 0))) == lines("""
+        acc0 = 0.0
+        for ridx0 in 0..3   REDUCE
+          val0 = data1[ridx0]
+          for ridx1 in 0..4   REDUCE
+            acc0 += data2[ridx0*4+ridx1] * val0
+        data0[0] = acc0
+    """)
+
+
+def test_halves_of_bytes_are_walked_half_by_half():
+    """Blocks of 8 numbers in 4 bytes, the first half of them in the low bits."""
+    halves = load(1, plain(3, 4).reshape((3, 1, 4)).expand((3, 2, 4)).reshape((24,)))
+    scales = load(2, plain(3).reshape((3, 1)).expand((3, 8)).reshape((24,)))
+    shown = loops(store(0, reduce(halves * scales, Ops.ADD, 0)))
+    assert "data1[ridx0*4+ridx2]" in shown
+    assert "data2[ridx0]" in shown
+    assert "%" not in shown
+    assert "//" not in shown
+
+
 def test_axes_of_size_one_are_no_loops():
     assert loops(store(0, row(1, 1, 1))) == "data0[0] = data1[0]"
     assert name(store(0, row(1, 1, 1))) == "E_1"

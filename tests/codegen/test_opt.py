@@ -463,6 +463,15 @@ def test_symbolic_sizes_that_vectors_divide_are_not_padded(size, target):
     assert apply_opts(loops, choose(loops, target), target) is not None
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 5, 300])
+def test_a_small_symbolic_size_is_not_padded_far(most):
+    """Where masks cost nothing lanes are chosen for a size that is not known, and PADTO refuses 64 of 4."""
+    masked = dataclasses.replace(CPU, has_masks=True)
+    kernel = Tensor.empty(300).shrink(((0, Variable("n", 1, most).bind(1)),)).cast("uint8") + 1
+    loops = lower(kernel.schedule()[-1].ast)
+    assert apply_opts(loops, choose(loops, masked), masked) is not None
+
+
 def test_choices_by_what_is_loaded_are_worth_lanes():
     """Each would be a branch: the gradient of a max pool after a relu."""
     x = Tensor.empty(128, 64, 8, 8, requires_grad=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lazygrad.codegen.compile import stages
@@ -9,7 +11,7 @@ from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Loops, contraction
 from lazygrad.codegen.opt.facts import Facts
 from lazygrad.codegen.predict import predict
-from lazygrad.codegen.work import Loop, cycles, fetched, issued
+from lazygrad.codegen.work import Loop, begun, cycles, fetched, issued
 from lazygrad.device import Device
 from lazygrad.target import Core, Memory, Target
 
@@ -93,6 +95,17 @@ def test_computing_and_fetching_go_on_together():
     loops = walked(1 << 22)
     most = max(issued(loops, TARGET), *fetched(loops, TARGET))
     assert most < cycles(loops, TARGET) < 1.3 * most + issued(loops, TARGET)
+
+
+@pytest.mark.parametrize(("rows", "walks"), [(1, 1), (4, 4096)])
+def test_rows_side_by_side_are_walks_that_begin_anew(rows, walks):
+    """4,096 rows of 1,152 bytes: one by one they are one walk through memory."""
+    outer = Loop(4096 / rows)
+    loop = Loop(36, outer)
+    loop.touch("weights", 4096 * 1152, 2, 32.0 * rows, {loop: 16, outer: 576 * rows}, rows)
+    assert begun([outer, loop], TARGET) == walks
+    slow = replace(TARGET, memory=replace(TARGET.memory, start=100.0))
+    assert cycles([outer, loop], slow) == cycles([outer, loop], TARGET) + 100 * walks
 
 
 @pytest.mark.parametrize("order", [(False, False), (True, False), (False, True)], ids=str)

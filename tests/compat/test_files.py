@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import io
+import struct
 import tarfile
 import zipfile
 
 import pytest
 
 from lazygrad import Tensor
-from lazygrad.compat.files import safe_load, safe_load_metadata, tar_extract, torch_load, zip_extract
+from lazygrad.compat.files import (
+    gguf_load,
+    safe_load,
+    safe_load_metadata,
+    tar_extract,
+    torch_load,
+    zip_extract,
+)
 from lazygrad.nn.state import safe_save
+from tests.fuzz.gguf_format import Entry, gguf_file
 from tests.helpers import needs
 
 
@@ -63,13 +72,21 @@ def test_what_is_not_read(tmp_path):
     torch.save(torch.nn.Linear(1, 1), tmp_path / "model.pth")
     with pytest.raises(NotImplementedError, match=r"Linear, which is not read: save a state dict"):
         torch_load(tmp_path / "model.pth")
-    torch.save({}, tmp_path / "old.pth", _use_new_zipfile_serialization=False)
-    with pytest.raises(NotImplementedError, match=r"is no zip file, which torch\.save writes since"):
+    (tmp_path / "old.pth").write_bytes(b"\x80\x02}.")
+    with pytest.raises(NotImplementedError, match=r"neither a zip file, which torch\.save writes since"):
         torch_load(tmp_path / "old.pth")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("a", b"")
     with pytest.raises(ValueError, match=r"no data\.pkl"):
         torch_load(tmp_path / "other.zip")
+
+
+def test_gguf(tmp_path):
+    entries = [Entry("w", (2,), 0, struct.pack("<2f", 1, 2)), Entry("q", (32,), 8, b"\0\x3c" + b"\2" * 32)]
+    (tmp_path / "x.gguf").write_bytes(gguf_file(entries, [("k", 8, "v")]))
+    metadata, tensors = gguf_load(tmp_path / "x.gguf")
+    assert metadata == {"k": "v"}
+    assert {name: tensor.tolist() for name, tensor in tensors.items()} == {"w": [1, 2], "q": [2] * 32}
 
 
 def test_safetensors_from_a_tensor_of_a_file(tmp_path):

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from lazygrad import Tensor, dtypes
 from lazygrad.config import ContextVar
+from lazygrad.dtype import DType
 
 #: Processor time of one read: even on a busy machine a small file takes some milliseconds.
 MOST_SECONDS = 10.0
@@ -146,7 +147,7 @@ def tensors_in(found: Any) -> Iterator[Tensor]:
             seen.add(id(value))
             todo.extend([*value.keys(), *value.values()] if isinstance(value, dict) else value)
         else:
-            assert type(value) in (str, bytes, int, float, bool, type(None)), type(value)
+            assert type(value) in (str, bytes, int, float, bool, DType, type(None)), type(value)
 
 
 def look_at(tensor: Tensor, size: int) -> None:

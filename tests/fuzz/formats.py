@@ -123,3 +123,26 @@ def torch_file(
     members = [Member("archive/data.pkl", b"\x80\2" + program + STOP)]
     members += [Member(f"archive/data/{key}", found) for key, found in kept.items()]
     return zip_file([*members, Member("archive/byteorder", b"little"), *others], **fields)
+
+
+def legacy_file(
+    program: bytes,
+    memory: dict[str, tuple[int, bytes]] | None = None,
+    *,
+    version: int = 1001,
+    little: bytes = b"\x88",
+) -> bytes:
+    """What torch.save wrote before PyTorch 1.6; memory is, by its key, how many elements it is said to have,
+    and it."""
+    kept = memory or {}
+    magic = 0x1950A86A20F9469CFC6C.to_bytes(10, "little")
+    keys = b"](" + b"".join(map(text, kept)) + b"e"
+    pickles = [
+        b"\x8a\x0a" + magic,
+        number(version),
+        mapping(text("protocol_version"), number(version), text("little_endian"), little),
+        program,
+        keys,
+    ]
+    whole = b"".join(b"\x80\2" + each + STOP for each in pickles)
+    return whole + b"".join(struct.pack("<Q", count) + data for count, data in kept.values())

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from lazygrad import JitError, Tensor, TinyJit, nn
+from lazygrad.jit import asks_nothing
 from lazygrad.jit.environment_specs import MAX_COMPARED_ITEMS
 from tests.jit.jit_support import captures, numbers, runs
 
@@ -206,6 +207,19 @@ def test_what_no_later_call_could_know_is_refused(read, message):
     f(Tensor([1.0]))
     with pytest.raises(JitError, match=message):
         f(Tensor([1.0]))
+
+
+def test_a_function_that_asks_nothing_is_captured_at_once_and_not_watched():
+    calls = []
+
+    @asks_nothing
+    def f(x):
+        calls.append(random.random())
+        return x + 1
+
+    run = TinyJit(f)
+    assert [run(Tensor([float(i)])).item() for i in range(4)] == [1.0, 2.0, 3.0, 4.0]
+    assert len(calls) == 1
 
 
 def test_a_refusal_that_the_function_catches_is_raised_nevertheless():

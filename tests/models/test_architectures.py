@@ -112,7 +112,7 @@ def test_logits_are_those_of_transformers(case, tmp_path):
     stepper = Stepper(ours.decoder, slots=2, piece=8)
     for row, text in enumerate(tokens):
         for start in range(0, 22, 8):
-            logits = stepper.read(row, text[start : min(start + 8, 22)].tolist(), start, wanted=True)
+            logits = stepper.read(row, text[start : min(start + 8, 22)].tolist(), start)
         assert np.abs(logits - expected[row, 21]).max() < 1e-4
     logits = stepper.decode(tokens[:, 22].tolist(), [22, 22], 23)
     assert np.abs(logits - expected[:, 22]).max() < 1e-4

@@ -6,6 +6,7 @@ import datetime
 
 import pytest
 
+from lazygrad.models import chat
 from lazygrad.models.chat import ChatTemplate, TemplateRefused
 from tests.helpers import needs
 
@@ -52,6 +53,13 @@ def test_what_templates_are_written_for():
 def test_what_is_refused(source, message):
     with pytest.raises(TemplateRefused, match=message):
         render(source)
+
+
+def test_a_template_that_goes_on_for_ever_is_interrupted(monkeypatch):
+    monkeypatch.setattr(chat, "SECONDS", 0.05)
+    loops = "".join("{% for x in range(90000) %}" for _ in range(4)) + "{% endfor %}" * 4
+    with pytest.raises(TemplateRefused, match=r"does not end within 0.05 seconds"):
+        render(loops)
 
 
 def test_messages_have_roles():

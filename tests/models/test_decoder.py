@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, models
-from lazygrad.models import Session
 from lazygrad.models.stepping import Stepper
 from tests.models import tiny_decoder as tiny
 
@@ -42,7 +41,7 @@ def test_tied_embeddings_are_the_head(tmp_path):
 def test_a_text_read_in_pieces_has_the_logits_of_the_whole(model, expected, pieces):
     stepper, start = Stepper(model.decoder, slots=2, piece=8 if len(pieces) > 1 else 256), 0
     for count in pieces:
-        logits = stepper.read(1, TOKENS[start : start + count], start, wanted=True)
+        logits = stepper.read(1, TOKENS[start : start + count], start)
         start += count
         assert np.abs(logits - expected[start - 1]).max() < 1e-4
 
@@ -50,7 +49,7 @@ def test_a_text_read_in_pieces_has_the_logits_of_the_whole(model, expected, piec
 def test_rows_at_different_positions_are_decoded_at_once(model, expected):
     stepper = Stepper(model.decoder, slots=4, piece=8)
     for row, count in enumerate([3, 1, 7]):
-        stepper.read(row, TOKENS[:count], 0, wanted=False)
+        stepper.read(row, TOKENS[:count], 0)
     for step in range(3):
         starts = [3 + step, 1 + step, 7 + step, 0]
         logits = stepper.decode([TOKENS[start] for start in starts], starts, reach=11)
@@ -65,10 +64,16 @@ def test_keys_are_not_repeated_for_the_queries_that_share_them(model):
 
 def test_a_cache_that_grows_keeps_what_it_holds(model):
     prompt = (TOKENS * 12)[:125]
-    whole = Session(model, slots=1)
-    whole.add(prompt, max_tokens=8)
-    got = [event.token for _ in range(8) for event in whole.step()]
-    assert whole._stepper.cache.length == 256  # 128 before the fourth token
+    stepper = Stepper(model.decoder, slots=1, piece=64)
+    stepper.shortest = 128
+    got = []
+    for begin in (0, 64):
+        logits = stepper.read(0, prompt[begin : begin + 64], begin)
+    assert stepper.cache.length == 128
+    for start in range(125, 133):
+        got.append(int(logits.argmax()))
+        logits = stepper.decode([got[-1]], [start], start + 1)[0]
+    assert stepper.cache.length == 256
     tokens = list(prompt)
     for _ in range(8):
         tokens.append(int(tiny.reference(tiny.CONFIG, tiny.weights(), tokens)[-1].argmax()))

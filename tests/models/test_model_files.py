@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, models
-from lazygrad.models.architectures import describe
-from lazygrad.models.gguf_config import config_of
+from lazygrad.models.architectures import ARCHITECTURES, describe
+from lazygrad.models.description import Description
+from lazygrad.models.gguf_config import INTERLEAVED, MODEL_TYPES, NAMES, config_of
 from lazygrad.models.gguf_files import _with_factors
 from lazygrad.nn.formats import read_gguf
 from lazygrad.nn.quantized import QuantizedTensor
 from lazygrad.nn.state import safe_load, safe_save
 from tests.helpers import needs, require
 from tests.models import tiny_decoder as tiny
+from tests.models.test_architectures import made
 
 TOKENS = Tensor([[5, 9, 3, 33, 17, 60, 9]])
 
@@ -274,3 +276,95 @@ def test_smollm2_says_what_pytorch_says():
     assert repr(model).startswith("<LanguageModel Smollm2 135M 8k")
     words = "".join(model.generate("The capital of France is", max_tokens=24))
     assert words == " Paris.\n\nThe answer is: 2018-01-22 12:1"
+
+
+@needs("gguf")
+def test_names_are_those_of_the_gguf_package():
+    """Every tensor that the package lists for an architecture has a name of ours."""
+    gguf = require("gguf")
+    ours = {name.replace("{}", "{xid}") for name in NAMES.values()}
+    numbers = {name: number for number, name in gguf.MODEL_ARCH_NAMES.items()}
+    # factors of rates are read apart; rotary tables of old files are computed
+    apart = {"rope_freqs", "rope_factors_long", "rope_factors_short", "blk.{bid}.attn_rot_embd"}
+    for architecture in MODEL_TYPES:
+        for tensor in gguf.MODEL_TENSORS[numbers[architecture]]:
+            name = gguf.TENSOR_NAMES[tensor]
+            assert name in apart or name.replace("blk.{bid}.", "") in ours, (architecture, name)
+
+
+@pytest.mark.slow
+@needs("gguf", "torch", "transformers")
+@pytest.mark.parametrize("case", ["gemma", "gpt2", "mixtral", "phi", "phi3", "qwen2_moe", "smollm3"])
+def test_each_kind_of_gguf_file_is_the_model_of_its_folder(case, tmp_path):
+    """Written as converters write them: Llama's pairs are neighbours, 1 is added to Gemma's norms, experts
+    are one tensor, GPT-2's projections the other way round.
+    """
+    made(case, tmp_path)
+    expected = models.load(tmp_path)
+    path = converted(tmp_path, expected.config)
+    assert np.abs(models.load(path).forward(TOKENS).numpy() - expected.forward(TOKENS).numpy()).max() < 1e-4
+
+
+def converted(folder: Path, d: Description) -> Path:
+    """A GGUF file of a folder's weights and config, without a vocabulary."""
+    gguf = require("gguf")
+    said = json.loads((folder / "config.json").read_text())
+    row = ARCHITECTURES[said["model_type"]]
+    kinds = {"mixtral": "llama"} | {theirs: name for name, theirs in MODEL_TYPES.items()}
+    architecture = kinds[said["model_type"]]
+    state = {name: tensor.numpy() for name, tensor in safe_load(folder / "model.safetensors").items()}
+    writer = gguf.GGUFWriter(folder / "model.gguf", architecture)
+    writer.add_block_count(d.layers)
+    writer.add_context_length(d.context)
+    writer.add_embedding_length(d.width)
+    writer.add_head_count(d.heads)
+    writer.add_head_count_kv(d.kv_heads)
+    writer.add_key_length(d.head_dim)
+    (writer.add_layer_norm_eps if d.norm == "layer" else writer.add_layer_norm_rms_eps)(d.eps)
+    if d.rotaries:
+        writer.add_rope_freq_base(d.rotaries[0].base)
+        writer.add_rope_dimension_count(d.rotaries[0].dim)
+    if d.windows[0]:
+        writer.add_sliding_window(d.windows[0])
+    if d.score_cap and d.logit_cap:
+        writer.add_attn_logit_softcapping(d.score_cap)
+        writer.add_final_logit_softcapping(d.logit_cap)
+    if d.experts:
+        writer.add_expert_count(d.experts.count)
+        writer.add_expert_used_count(d.experts.chosen)
+    names = {theirs: ours for ours, theirs in row.names.items() if not ours.startswith("expert")}
+    for part, weights in _by_part(state, row.names["layer"]).items():
+        front, name, kind = part
+        if name not in names:
+            continue
+        ours = names[name]
+        value = weights.T if row.transposed and weights.ndim == 2 and front else weights
+        if "norm" in ours or "after" in ours:
+            value = value + d.norm_shift
+        if architecture in INTERLEAVED and ours in ("q", "k"):
+            value = neighbours(value, d.heads if ours == "q" else d.kv_heads)
+        value = value[0] if ours == "shared_router" else value
+        writer.add_tensor(f"{front}{NAMES[ours]}.{kind}", np.ascontiguousarray(value, np.float32))
+    for layer in range(d.layers if d.experts else 0):
+        for part in ("gate", "up", "down") if d.sparse[layer] else ():
+            theirs = row.names["layer"].format(layer) + row.names[f"expert_{part}"] + ".weight"
+            stack = np.stack([state[theirs.format(number)] for number in range(d.experts.count)])
+            writer.add_tensor(f"blk.{layer}.{NAMES[f'expert_{part}s']}.weight", stack)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return folder / "model.gguf"
+
+
+def _by_part(state: dict[str, np.ndarray], layer: str) -> dict[tuple[str, str, str], np.ndarray]:
+    """(GGUF's name of the layer or "", the part's name, "weight" or "bias") → the array."""
+    found = {}
+    for name, value in state.items():
+        bare, _, kind = name.rpartition(".")
+        front = ""
+        if bare.startswith(layer.split("{}")[0]):
+            number = bare.removeprefix(layer.split("{}")[0]).split(".")[0]
+            front, bare = f"blk.{number}.", bare.removeprefix(layer.format(number))
+        found[front, bare, kind] = value
+    return found

@@ -194,7 +194,7 @@ def test_logits_are_not_shared_between_steps(model):
     from lazygrad.models.stepping import Stepper
 
     stepper = Stepper(model.decoder, slots=1, piece=8)
-    first = stepper.read(0, [5, 9, 3], 0, wanted=True)
+    first = stepper.read(0, [5, 9, 3], 0)
     kept = first.copy()
     stepper.decode([7], [3], 4)
     stepper.decode([8], [4], 5)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 from lazygrad import Tensor, dtypes, jit
 from lazygrad.nn.block_formats import FORMATS
 from lazygrad.nn.quantized import QuantizedTensor, quantize
-from lazygrad.nn.state import get_parameters, get_state_dict
+from lazygrad.nn.state import get_parameters, get_state_dict, load_state_dict
 from tests.helpers import needs, require
 
 
@@ -126,6 +129,30 @@ def test_in_a_model_and_under_jit():
         np.testing.assert_allclose(run(x).numpy(), layer(x).numpy(), rtol=1e-5, atol=1e-5)
 
 
+def test_into_an_ordinary_model():
+    _, weights = random_weights("Q8_0", (6, 2))
+    model = {"weight": Tensor.zeros(6, 64).contiguous()}
+    with pytest.raises(TypeError, match=r"not lazygrad.*QuantizedTensor; value\.dequantize\(\) makes one"):
+        load_state_dict(model, {"weight": weights})
+    load_state_dict(model, {"weight": weights.dequantize()})
+    np.testing.assert_array_equal(model["weight"].numpy(), weights.numpy())
+
+
+def test_copies():
+    _, weights = random_weights("Q4_1")
+    for copied in (copy.deepcopy(weights), pickle.loads(pickle.dumps(weights.realize()))):
+        assert copied.format is weights.format
+        np.testing.assert_array_equal(copied.numpy(), weights.numpy())
+
+
+def test_as_an_argument_of_a_jit():
+    run = jit(lambda x, weights: weights.linear(x))
+    both = [random_weights("Q4_1", seed=seed)[1] for seed in (0, 1)]
+    for step in range(5):
+        x = Tensor(np.full((1, 64), step, np.float32))
+        np.testing.assert_array_equal(run(x, both[step % 2]).numpy(), both[step % 2].linear(x).numpy())
+
+
 def test_gradients_reach_what_is_multiplied():
     _, weights = random_weights("Q8_0", (6, 2))
     x = Tensor.ones(1, 64).requires_grad_()
@@ -137,7 +164,7 @@ def test_gradients_reach_what_is_multiplied():
 
 
 @needs("gguf")
-@pytest.mark.parametrize("name", ["Q8_0", "Q4_0", "Q4_1"])
+@pytest.mark.parametrize("name", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"])
 def test_quantising_is_that_of_gguf(name):
     gguf = require("gguf")
     from gguf.quants import quantize as reference
@@ -152,7 +179,10 @@ def test_quantising_is_that_of_gguf(name):
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(("name", "error"), [("Q8_0", 1 / 254), ("Q4_0", 1 / 8), ("Q4_1", 1 / 15)])
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("Q8_0", 1 / 254), ("Q4_0", 1 / 8), ("Q4_1", 1 / 15), ("Q5_0", 1 / 16), ("Q5_1", 1 / 31)],
+)
 def test_quantising_is_near(name, error):
     """Half a step, or a whole one at the end that Q4_0 lacks; and what rounding scale and minimum to halves
     adds."""
@@ -182,7 +212,7 @@ def test_what_is_refused():
         )
     with pytest.raises(ValueError, match=r"32 elements, which the last axis of shape \(2, 33\)"):
         quantize(Tensor.ones(2, 33), "Q8_0")
-    with pytest.raises(NotImplementedError, match="quantising to Q6_K is not there, only to Q8_0"):
+    with pytest.raises(NotImplementedError, match="quantising to Q6_K is not there, only to Q4_0"):
         quantize(Tensor.ones(2, 256), "Q6_K")
     with pytest.raises(TypeError, match=r"quantize needs a Tensor of floats, not dtypes.int"):
         quantize(Tensor([[1] * 32]), "Q8_0")

@@ -151,6 +151,28 @@ def test_matmul_inlines_a_cheap_operand():
     assert kernels((x + 1) @ weight) == 1
 
 
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_weights_in_blocks_are_made_in_the_matmul_that_reads_them(rows):
+    """Packed numbers, and an expensive scale for each block of 32: as often as there are blocks."""
+    packed = Tensor.empty(256, 96, dtype=dtypes.uint8)
+    scales = memory(256, 3).exp().sin().reshape(256, 3, 1).expand(256, 3, 32).reshape(256, 96)
+    assert kernels(memory(rows, 96) @ ((packed & 15).float() * scales).T) == 1
+
+
+def test_what_is_expensive_of_each_sum_is_computed_by_lanes():
+    """Rows times a vector give their sums one by one: 35 us for 1,536 times silu, 1 in a kernel."""
+    weight, x, gate = memory(1536, 576), memory(1, 576), memory(1, 1536)
+    assert kernels(gate.silu() * (x @ weight.T)) == 2
+    assert kernels(gate + (x @ weight.T)) == 1
+    assert kernels(gate.silu() * (x @ memory(576, 1536))) == 1  # its lanes are columns
+
+
+def test_weights_in_blocks_are_made_once_for_a_matmul_of_many_rows():
+    packed = Tensor.empty(256, 96, dtype=dtypes.uint8)
+    scales = memory(256, 3).exp().sin().reshape(256, 3, 1).expand(256, 3, 32).reshape(256, 96)
+    assert kernels(memory(64, 96) @ ((packed & 15).float() * scales).T) == 2
+
+
 def test_a_matmul_of_16_bit_floats_is_one_kernel():
     """Its operands are made wider while they are packed."""
     a, b = (memory(96, 96, seed=seed).cast(dtypes.bfloat16).realize() for seed in (1, 2))

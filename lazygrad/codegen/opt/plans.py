@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from copy import copy
 
-from ...ir.index import as_index
+from ...ir.index import as_index, bounds
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
@@ -175,7 +175,10 @@ class Plan:
         if not cheap and any(axis.number in along for _, along in self.facts.scans):
             return whole  # there is no last turn apart
         if size is None:
-            return self.width if cheap or typical(as_index(axis.size)) >= self.width else whole
+            most = max(bounds(as_index(axis.size))[1], 1)
+            if not cheap and typical(as_index(axis.size)) < self.width:
+                return whole
+            return min(self.width, 1 << (most - 1).bit_length())
         lanes = min(self.width, 1 << (size - 1).bit_length())
         turns = -(-size // lanes)
         keeps = 4 * turns > 3 * (size // whole) or not (cheap or turns > FEW_TURNS)
@@ -328,7 +331,7 @@ class Plan:
             self.padded[axis.number] = side
 
     def rows(self, lanes: Axis) -> Iterator[Plan]:
-        """The lanes are a reduction's: rows side by side that share what is loaded, else several sums."""
+        """The lanes are a reduction's: rows side by side that share what is loaded, or one."""
         if lanes.output:
             for plan in self.wider(lanes, SUMS):
                 plan.keep(lanes)
@@ -349,10 +352,9 @@ class Plan:
                 sums *= side
             yield from plan.wider(lanes, [count // sums for count in SUMS if count >= sums] or (1,))
             if sums == 1:
-                break
-        else:
-            return
-        yield from self.side_by_side(lanes, (2, 1))
+                yield from self.side_by_side(lanes, (2, 1))
+                return
+        yield from copy_of(self).wider(lanes, SUMS)
 
     def side_by_side(self, lanes: Axis, times: Sequence[int]) -> Iterator[Plan]:
         """A few rows that share nothing: their walks through memory and their sums go on side by side.

@@ -13,7 +13,7 @@ from ...dtype import DType, dtypes
 from ...tensor import Tensor
 from ..block_formats import FORMATS, BlockFormat
 from ..quantized import QuantizedTensor
-from .source import Path, Source, shown
+from .source import Path, Source, Window, shown
 from .weights import Weights
 
 MAGIC = b"GGUF"
@@ -51,37 +51,22 @@ _OTHERS = {
     19: "IQ1_S",
     21: "IQ3_S",
     22: "IQ2_S",
-    23: "IQ4_XS",
     29: "IQ1_M",
-    34: "TQ1_0",
-    35: "TQ2_0",
     40: "NVFP4",
 }
 
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 
-class _Header:
+class _Header(Window):
     """What stands before the tensors, read from its beginning on."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.data = b""
-        self.place = 0
 
     def need(self, count: int, what: str) -> None:
         """Have the next `count` bytes in `data`."""
-        end = self.place + count
-        if end <= len(self.data):
-            return
-        if end > self.source.size:
-            self.source.refuse(
-                f"{what} ends {end - self.source.size} bytes behind the end of the file", self.place
-            )
-        if end > MOST_HEADER:
+        if self.place + count > MOST_HEADER and self.place + count <= self.size:
             self.source.refuse(f"what stands before the tensors is more than {MOST_HEADER} bytes", self.place)
-        more = min(max(end, 2 * len(self.data), 1 << 16), MOST_HEADER, self.source.size)
-        self.data += self.source.read(len(self.data), more - len(self.data), what)
+        if missing := self.missing(count):
+            self.source.refuse(f"{what} ends {missing} bytes behind the end of the file", self.place)
 
     def unpack(self, kind: struct.Struct, what: str) -> Any:
         self.need(kind.size, what)

@@ -8,12 +8,19 @@ it was taken for, and the place.
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import math
 import os
 import pathlib
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from ...dtype import DType, dtypes
+from ...dtype import DType, dtypes, numpy_name
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...tensor import Tensor
@@ -46,40 +53,37 @@ class Source:
 
     def __init__(self, source: Path | Tensor, kind: str) -> None:
         self.kind = kind
-        self._file: Any = None
-        self._bytes: bytes | None = None
+        self.in_memory = isinstance(source, Tensor)
+        self.file: Any  # to be read from
         if isinstance(source, Tensor):
             if source.dtype is not dtypes.uint8 or source.ndim != 1:
                 raise TypeError(f"a file as a tensor is bytes, not {source.dtype} of shape {source.shape}")
             self.name, self.whole = "the tensor", source
-            self._bytes = source.data().tobytes()
-            self.size = len(self._bytes)
+            data = source.data().tobytes()
+            self.file, self.size = io.BytesIO(data), len(data)
             return
         path = pathlib.Path(source)
         if not path.is_file():
             raise FileNotFoundError(f"no file {path}")
-        self.name = shown(str(path))
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115  closed by whoever has the source
-        self.size = os.fstat(self._file.fileno()).st_size
+        self.name = str(path) if str(path).isprintable() else ascii(str(path))
+        self.file = open(path, "rb", buffering=0)  # noqa: SIM115  closed by whoever has the source
+        self.size = os.fstat(self.file.fileno()).st_size
         self.whole = Tensor(path)
 
     def __enter__(self) -> Source:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        self.file.close()
 
     def read(self, begin: int, count: int, what: str) -> bytes:
         """Bytes of the file; `what` they are is said where they are not there."""
         if begin < 0 or count < 0 or begin + count > self.size:
             self.refuse(f"{what} is said to be bytes {begin} to {begin + count} of {self.size}")
-        if self._bytes is not None:
-            return self._bytes[begin : begin + count]
-        self._file.seek(begin)
+        self.file.seek(begin)
         parts, left = [], count
         while left:
-            part = self._file.read(left)
+            part = self.file.read(left)
             if not part:
                 self.refuse(
                     f"{what} ends {left} bytes too early: the file was made shorter while it was read"
@@ -98,9 +102,18 @@ class Source:
             )
         if count == 0:
             return Tensor.empty(*shape, dtype=dtype, device="CPU")
-        if self._bytes is not None:
-            return self.whole[begin : begin + count * dtype.itemsize].bitcast(dtype).reshape(shape)
+        if self.in_memory:
+            return self._copied(begin, shape, dtype)
         return Tensor(UOp(Ops.BUFFER_VIEW, dtype, (self.whole.uop,), (count, begin))).reshape(shape)
+
+    def _copied(self, begin: int, shape: tuple[int, ...], dtype: DType) -> Tensor:
+        """The same of a file in memory: without a kernel, which each shape would need one of."""
+        import numpy as np
+
+        raw = self.read(begin, math.prod(shape) * dtype.itemsize, "a tensor")
+        values = Tensor.from_numpy(np.frombuffer(bytearray(raw), numpy_name(dtype)).reshape(shape))
+        here = values if values.device == self.whole.device else values.to(self.whole.device)
+        return here if here.dtype is dtype else here.bitcast(dtype)
 
     def elements(self, shape: tuple[int, ...], what: str) -> int:
         """How many elements a shape has that the file states."""
@@ -119,6 +132,54 @@ class Source:
         place = "" if at is None else f" (byte {at})"
         raise FileFormatError(f"{self.name} is no {self.kind} file, or a damaged one: {text}{place}")
 
+    @contextlib.contextmanager
+    def damage(self) -> Iterator[None]:
+        """What libraries raise for a damaged file, and readers that know no file, is an error that names
+        it."""
+        try:
+            yield
+        except FileFormatError:
+            raise
+        except NotImplementedError as error:
+            if str(error).startswith(f"{self.name}: "):
+                raise
+            raise NotImplementedError(f"{self.name}: {error}") from error
+        except _DAMAGED as error:
+            self.refuse(str(error) or type(error).__name__)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a place before the file's beginning
+                raise
+            self.refuse("it leads outside")
+
     def cannot(self, text: str) -> NoReturn:
         """NotImplementedError: the file may be right, but holds what is not read here."""
         raise NotImplementedError(f"{self.name}: {text}")
+
+
+_DAMAGED: tuple[type[Exception], ...] = (zipfile.BadZipFile, zlib.error, struct.error)
+_DAMAGED += (EOFError, OverflowError, RecursionError, IndexError, ValueError)
+
+
+class Window:
+    """Some bytes of a source, read from the first on as far as they are needed.
+
+    data   those that have been read; more come at its end
+    place  of what is looked at next
+    """
+
+    def __init__(self, source: Source, begin: int = 0, end: int | None = None) -> None:
+        self.source, self.begin = source, begin
+        self.size = (source.size if end is None else end) - begin
+        self.data = b""
+        self.place = 0
+
+    def missing(self, count: int) -> int:
+        """Have the next `count` bytes in `data`; how many of them are behind the end (then nothing is
+        read)."""
+        end = self.place + count
+        if end > self.size:
+            return end - self.size
+        if end > len(self.data):
+            more = min(max(end, 2 * len(self.data), 1 << 16), self.size) - len(self.data)
+            self.data += self.source.read(self.begin + len(self.data), more, "what follows")
+        return 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...device import Devices
 from ...dtype import dtypes, wide_float
 from ...tensor import Tensor, no_grad
 from ..parameters import buffer
-from ..state import get_state_dict
+from ..state import get_state_dict, load_state_dict
 from .optimizer import Optimizer, as_data
 
 
@@ -206,6 +206,21 @@ class EMA:
                 else:
                     average.assign(tensor.detach())
         Tensor.realize(*self.averages.values())
+
+    def state_dict(self) -> dict[str, Any]:
+        """The averages by name, and how often they moved as `updates`."""
+        return {"updates": self.updates, **{f"averages.{name}": t for name, t in self.averages.items()}}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from where another average of the same model was."""
+        averages = {
+            name.removeprefix("averages."): value
+            for name, value in state_dict.items()
+            if name != "updates" and value is not self.averages.get(name.removeprefix("averages."))
+        }
+        if averages:
+            load_state_dict(self.averages, averages, verbose=False)
+        self.updates = int(state_dict["updates"])
 
     def copy_to(self, model: Any) -> None:
         """Write the averages into the tensors of a model, in place."""

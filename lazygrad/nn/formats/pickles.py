@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..nn.state import shown
+from .source import Source, Window, shown
 
 _NOT_READ = "which is not read: save a state dict of tensors"
 
@@ -35,9 +35,15 @@ class Opaque:
     """What a call or a persistent id gave that is no data by itself, such as the memory of tensors."""
 
 
+class Value(NamedTuple):
+    """What a name stands for, where that is data: a dtype."""
+
+    value: Any
+
+
 #: What may be named. What is called takes the call's arguments, raising ValueError where they are not as they
 #: should be; None is only named.
-Calls = Mapping[Name, Callable[..., Any] | None]
+Calls = Mapping[Name, Callable[..., Any] | Value | None]
 
 #: Hashes of texts differ from process to process; those of tuples can be chosen to be equal, and a dict of
 #: such takes quadratic time.
@@ -46,30 +52,37 @@ MOST_TUPLE_KEYS = 10_000
 MOST_INT_KEY = (1 << 61) - 1
 
 
-def read_pickle(data: bytes, calls: Calls, persistent: Callable[[Any], Opaque]) -> Any:
-    """The object that a pickle holds.
+def read_pickle(
+    source: Source,
+    begin: int,
+    end: int,
+    calls: Calls,
+    persistent: Callable[[Any], Opaque],
+    opaque: type[Opaque] | None = None,
+) -> tuple[Any, int]:
+    """The object that a pickle between two bytes of a file holds, and where the pickle ends.
 
     persistent  what stands for a persistent id
+    opaque      what may be left in the object though it is no data
 
     ValueError says at which byte a pickle is damaged, NotImplementedError what of it is not read.
     """
-    reader = _Reader(data, calls, persistent)
+    reader = _Reader(Window(source, begin, end), calls, persistent)
     try:
         found = reader.run()
-        _check_is_data(found)
-    except NotImplementedError as error:
-        raise NotImplementedError(f"{error} (byte {reader.begin} of the pickle)") from None
-    except ValueError as error:
-        raise ValueError(f"{error} (byte {reader.begin} of the pickle)") from None
-    return found
+        _check_is_data(found, opaque)
+    except (NotImplementedError, ValueError) as error:
+        kind = NotImplementedError if isinstance(error, NotImplementedError) else ValueError
+        raise kind(f"{error} (byte {reader.begin} of the pickle at byte {begin})") from None
+    return found, begin + reader.bytes.place
 
 
 class _Reader:
     """The machine: a stack, the places of its marks, the memo."""
 
-    def __init__(self, data: bytes, calls: Calls, persistent: Callable[[Any], Opaque]) -> None:
-        self.data, self.calls, self.persistent = data, calls, persistent
-        self.begin = self.place = 0  #: of the opcode, and of what is read next
+    def __init__(self, window: Window, calls: Calls, persistent: Callable[[Any], Opaque]) -> None:
+        self.bytes, self.calls, self.persistent = window, calls, persistent
+        self.begin = 0  #: of the opcode
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: dict[int, Any] = {}
@@ -77,7 +90,7 @@ class _Reader:
 
     def run(self) -> Any:
         while True:
-            self.begin = self.place
+            self.begin = self.bytes.place
             code = self.take(1)[0]
             if code == _STOP:
                 break
@@ -93,21 +106,23 @@ class _Reader:
     # *** the bytes
 
     def take(self, count: int) -> bytes:
-        begin, end = self.place, self.place + count
-        if end > len(self.data):
-            raise ValueError(f"it ends {end - len(self.data)} bytes too early")
-        self.place = end
-        return self.data[begin:end]
+        window = self.bytes
+        begin, end = window.place, window.place + count
+        if end > len(window.data) and (missing := window.missing(count)):
+            raise ValueError(f"it ends {missing} bytes too early")
+        window.place = end
+        return window.data[begin:end]
 
     def number(self, count: int) -> int:
         return int.from_bytes(self.take(count), "little")
 
     def line(self) -> str:
-        end = self.data.find(b"\n", self.place)
-        if end < 0:
-            raise ValueError("a line does not end")
-        found = self.data[self.place : end]
-        self.place = end + 1
+        window = self.bytes
+        while (end := window.data.find(b"\n", window.place)) < 0:
+            if window.missing(len(window.data) + 1 - window.place):
+                raise ValueError("a line does not end")
+        found = window.data[window.place : end]
+        window.place = end + 1
         return _text(found)
 
     # *** the stack
@@ -188,7 +203,7 @@ class _Reader:
         if type(name) is not Name or type(given) is not tuple:
             raise ValueError("REDUCE needs a name and a tuple of arguments")
         function = self.calls[name]
-        if function is None:
+        if function is None or isinstance(function, Value):
             raise ValueError(f"{name} is not called")
         try:
             made = function(*given)
@@ -202,7 +217,8 @@ class _Reader:
         found = Name(module, name)
         if found not in self.calls:
             raise NotImplementedError(f"the file holds a {found}, {_NOT_READ}")
-        self.push(found)
+        what = self.calls[found]
+        self.push(what.value if isinstance(what, Value) else found)
 
     def build(self) -> None:
         """The state of an object: of an OrderedDict, which PyTorch gives the versions of its layers."""
@@ -229,7 +245,7 @@ def _version(reader: _Reader) -> None:
 
 def _frame(reader: _Reader) -> None:
     size = reader.number(8)
-    if size > len(reader.data) - reader.place:
+    if size > reader.bytes.size - reader.bytes.place:
         raise ValueError(f"a frame of {size} bytes is longer than the pickle")
 
 
@@ -334,12 +350,12 @@ _STEPS: dict[int, Callable[[_Reader], None]] = {
 }
 
 
-def _check_is_data(found: Any) -> None:
+def _check_is_data(found: Any, opaque: type[Opaque] | None) -> None:
     """No name and nothing opaque is left in what was read."""
     todo, seen = [found], set()
     while todo:
         value = todo.pop()
-        if isinstance(value, (Name, Opaque)):
+        if isinstance(value, (Name, Opaque)) and not (opaque and isinstance(value, opaque)):
             what = str(value) if isinstance(value, Name) else "memory that is no tensor"
             raise NotImplementedError(f"the file holds {what}, {_NOT_READ}")
         if type(value) in (list, tuple, set, frozenset, dict, OrderedDict) and id(value) not in seen:

@@ -1,0 +1,71 @@
+"""The capture of a function with example arguments, and why it cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..config import Context
+from ..jit.captured import Captured
+from ..jit.errors import Changed, JitError, Mismatch
+from ..jit.specs import Call
+from ..jit.tinyjit import TinyJit
+
+#: A TinyJit captures in its second call; in the third where memory moved in the second.
+CALLS = 3
+
+
+def captured_with(
+    fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Captured, Call]:
+    """A capture that fits these arguments, and what the arguments hold. One that `fn` has is taken first.
+
+    Another function is called, at most three times, as a TinyJit of it would be.
+    """
+    jitted: TinyJit[..., Any] = fn if isinstance(fn, TinyJit) else TinyJit(fn)
+    found = _fitting(jitted, args, kwargs)
+    with Context(JIT=1):
+        for _ in range(CALLS):
+            if found is not None:
+                break
+            jitted(*args, **kwargs)
+            found = _fitting(jitted, args, kwargs)
+    if found is None:
+        raise JitError(
+            f"{jitted!r} could not be captured with these arguments: it changes what it is given or sees "
+            "besides tensors, or works on several devices; DEBUG=1 says why a TinyJit captures again"
+        )
+    _require_own_memory(*found)
+    return found
+
+
+def _fitting(
+    jitted: TinyJit[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Captured, Call] | None:
+    for captured in jitted.captures:
+        call = Call()
+        try:
+            captured.match(tuple(args), dict(kwargs), call)
+        except (Changed, Mismatch):
+            continue
+        return captured, call
+    return None
+
+
+def _require_own_memory(captured: Captured, call: Call) -> None:
+    """Raise where a file could not say what the capture does."""
+    if captured.ties or captured.pins:
+        raise ValueError(
+            "an example argument is in the memory of another one, or of a tensor that the function also sees "
+            "otherwise: pass tensors of their own, such as x.clone()"
+        )
+    for gradient in captured.gradients:
+        if gradient.number is not None or gradient.reads is not None:
+            raise NotImplementedError(
+                "an exported function sets no gradients outside of it: return what Tensor.gradient gives, or "
+                "call zero_grad() inside"
+            )
+    if any(action.kind == "copy" for batch in captured.replay.batches for action in batch.actions):
+        raise NotImplementedError("exporting a function that copies between devices or joins memory of them")
+    if captured.draws.final is not None:
+        raise NotImplementedError("exporting a function that sets the seed of the random numbers")

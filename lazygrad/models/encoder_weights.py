@@ -1,0 +1,191 @@
+"""The parts of encoders, made of weights that were read: a product, a normalization, attention.
+
+Layers of `nn` begin with random numbers. These begin with what a file holds, and nothing is drawn for them.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..device import Device
+from ..dtype import dtypes
+from ..nn.formats.source import shown
+from ..nn.state import safe_load
+from ..shape import shape_text
+from ..tensor import Tensor
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": lambda x: x.gelu("none"),
+    "gelu_new": lambda x: x.gelu("tanh"),
+    "gelu_pytorch_tanh": lambda x: x.gelu("tanh"),
+    "relu": Tensor.relu,
+    "silu": Tensor.silu,
+    "swish": Tensor.silu,
+    "tanh": Tensor.tanh,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """x @ weightᵀ + bias.
+
+    weight  (out, in)        bias  (out,), or None
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.linear(self.weight.transpose(0, 1), self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """Layer normalization of the last axis (Ba et al. 2016)."""
+
+    weight: Tensor
+    bias: Tensor
+    eps: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.layernorm(eps=self.eps) * self.weight + self.bias
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """(n, length, heads · d) → (n, heads, length, d)."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """(n, heads, length, d) → (n, length, heads · d)."""
+    return x.transpose(1, 2).flatten(-2)
+
+
+class Weights:
+    """The tensors of a file, taken by name; those that were taken are brought into memory by `read` at once.
+
+    tensors  by name, anywhere (device DISK for files); floats of any width
+    origin   what errors call the file
+    """
+
+    def __init__(
+        self, tensors: Mapping[str, Tensor], origin: object, find: Callable[[str], Tensor] | None = None
+    ) -> None:
+        self.tensors, self.origin = tensors, origin
+        self.find = find or tensors.__getitem__
+        self.taken: list[Tensor] = []
+
+    def take(self, *names: str, shape: tuple[int, ...], or_zero: bool = False) -> Tensor:
+        """A tensor as float32 on the default device, or several, one behind the other along the first axis.
+
+        shape    of each
+        or_zero  one that the file does not have is zero; else it raises
+        """
+        parts = []
+        for name in names:
+            if name not in self.tensors and or_zero:
+                parts.append(Tensor.zeros(*shape))
+                continue
+            if name not in self.tensors:
+                raise ValueError(f"{self.origin} has no tensor {shown(name)}, which the model needs")
+            part = self.find(name)
+            if part.shape != shape:
+                raise ValueError(
+                    f"{self.origin}: {shown(name)} has shape {shape_text(part.shape)}; "
+                    f"by the configuration it is {shape_text(shape)}"
+                )
+            parts.append(part.to(Device.DEFAULT).cast(dtypes.float32))
+        found = parts[0].cat(*parts[1:]) if len(parts) > 1 else parts[0]
+        self.taken.append(found.contiguous())
+        return self.taken[-1]
+
+    def read(self) -> None:
+        """Bring what was taken into memory."""
+        Tensor.realize(*self.taken)
+        self.taken.clear()
+
+
+class RandomWeights(Weights):
+    """Weights that no file has, for trying out: products and tables of normal numbers with a deviation of
+    0.02, no biases, norms that change nothing. `Tensor.manual_seed` decides which numbers they are.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({}, "random weights")
+
+    def take(self, *names: str, shape: tuple[int, ...], or_zero: bool = False) -> Tensor:
+        whole = (shape[0] * len(names), *shape[1:])
+        normal = names[0].endswith(("weight", "encodings")) and len(shape) > 1
+        norm = names[0].endswith("orm.weight")
+        found = Tensor.randn(*whole) * 0.02 if normal else Tensor.full(whole, float(norm))
+        self.taken.append(found.contiguous())
+        return self.taken[-1]
+
+
+def parse_json(path: pathlib.Path) -> Any:
+    """What a file of JSON holds; ValueError says what is wrong with it."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # bytes that are no text are a ValueError too
+        raise ValueError(f"{path} is no JSON: {error}") from None
+
+
+def read_json(path: pathlib.Path) -> dict[str, Any]:
+    """The JSON object in a file; ValueError says what is wrong with it."""
+    found = parse_json(path)
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds a {type(found).__name__}, not a JSON object")
+    return found
+
+
+def whole_number(config: Mapping[str, Any], key: str, origin: object, least: int = 1) -> int:
+    """A size of a configuration."""
+    value = config.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{origin}: {key} is a whole number from {least} on, not {value!r}")
+    return value
+
+
+def load_folder(folder: pathlib.Path) -> dict[str, Tensor]:
+    """The tensors of a folder as Hugging Face writes it, on disk: one file, or several and an index."""
+    if (folder / "model.safetensors").is_file():
+        return safe_load(folder / "model.safetensors")
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        others = ", ".join(sorted(path.name for path in folder.glob("*.bin"))[:3])
+        more = f" (it has {others}: save_pretrained of transformers writes them anew)" if others else ""
+        raise FileNotFoundError(f"no model.safetensors in {folder}{more}")
+    names = read_json(index).get("weight_map")
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise ValueError(f"{index} has no weight_map from tensors to files")
+    files = {}
+    for name in sorted(set(names.values())):
+        if pathlib.PurePath(name).name != name:
+            raise ValueError(f"{index} names {shown(name)}, which is no file of its folder")
+        files[name] = safe_load(folder / name)
+    missing = [key for key, name in names.items() if key not in files[name]]
+    if missing:
+        raise ValueError(f"{index}: {shown(missing[0])} is not in {shown(names[missing[0]])}")
+    return {key: files[name][key] for key, name in names.items()}
+
+
+def open_tokenizer(path: pathlib.Path) -> Any:
+    """The tokenizer in a tokenizer.json, of the library `tokenizers`."""
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"no file {path}; AutoTokenizer.from_pretrained(...).save_pretrained(...) writes it"
+        )
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise ImportError('texts need the library tokenizers: pip install "lazygrad[llm]"') from None
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises Exception itself
+        raise ValueError(f"{path} is no tokenizer: {error}") from None

@@ -1,0 +1,223 @@
+"""Nodes one after the other: each through its row, on arrays where the host knows all that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...config import DEBUG
+from ...report.terminal import show
+from ...tensor import Tensor
+from . import table
+from .graph import Graph, Node
+from .values import Array, Value, array_of, tensor_of
+
+
+class Steered(Exception):
+    """Inside of a capture a value is needed on the host: the nodes cannot be captured as one."""
+
+
+class Scope(dict[str, Value]):
+    """The values of a graph by name; those of the graphs around it are seen through it."""
+
+    def __init__(self, outer: Mapping[str, Value], own: Mapping[str, Value]) -> None:
+        super().__init__(own)
+        self.outer = outer
+
+    def __missing__(self, name: str) -> Value:
+        return self.outer[name]
+
+
+class Body:
+    """A graph inside of a node, as a function of values."""
+
+    def __init__(self, run: Run, graph: Graph, scope: Mapping[str, Value]) -> None:
+        self.run, self.graph, self.scope = run, graph, scope
+
+    def __call__(self, *values: Value) -> list[Value]:
+        inner = Scope(self.scope, self.graph.constants)
+        inner.update(zip(self.graph.inputs, values, strict=False))
+        self.run.nodes(self.graph.nodes, inner)
+        return [inner[name] for name in self.graph.outputs]
+
+
+class Run:
+    """What the nodes of one call share.
+
+    captured   the call is being captured: a value that steers cannot be read
+    met        the places of the nodes that needed a value of data on the host
+    """
+
+    def __init__(self, weights: Weights, captured: bool = False) -> None:
+        self.weights, self.captured = weights, captured
+        self.place = -1
+        self.met: dict[int, list[str]] = {}
+        self._node: Node | None = None
+
+    def nodes(self, nodes: Sequence[Node], scope: Scope, places: Sequence[int] | None = None) -> None:
+        """Run nodes in order; `places` are theirs in the whole graph, where they are of its top."""
+        for number, node in enumerate(nodes):
+            if places is not None:
+                self.place = places[number]
+            outer, self._node = self._node, node
+            try:
+                results = self.node(node, scope)
+            except (Steered, NotImplementedError, NodeError):
+                raise
+            except Exception as error:
+                raise _at(node, scope, error) from error
+            finally:
+                self._node = outer
+            for name, value in zip(node.outputs, results, strict=False):
+                if name:
+                    scope[name] = value
+
+    def node(self, node: Node, scope: Scope) -> Sequence[Value]:
+        values = [scope[name] if name else None for name in node.inputs]
+        if node.function is not None:
+            graph = node.function.graph
+            inner = Scope({}, graph.constants)
+            inner.update(dict.fromkeys(graph.inputs))
+            inner.update(zip(graph.inputs, values, strict=False))
+            self.nodes(graph.nodes, inner)
+            return [inner[name] for name in graph.outputs]
+        row = node.row
+        assert row is not None, "the builder has refused the graph"
+        attributes = node.attributes
+        if row.wants or row.raw:
+            attributes = {
+                name: Body(self, value, scope) if isinstance(value, Graph) else value
+                for name, value in attributes.items()
+            }
+            if "outputs" in row.wants:
+                attributes["outputs"] = len(node.outputs)
+            if "opset" in row.wants:
+                attributes["opset"] = node.opset
+            if "run" in row.wants:
+                attributes["run"] = self
+        if row.raw:
+            return _several(row.function(*values, **attributes))
+        on_host = table.host_function(row.domain, row.name)
+        if on_host is not None and values and all(v is None or isinstance(v, np.ndarray) for v in values):
+            with np.errstate(all="ignore"):
+                return [np.asarray(value) for value in _several(on_host(*values, **attributes))]
+        given: list[Value] = []
+        for number, value in enumerate(values):
+            if value is None or isinstance(value, list):
+                given.append(value)
+            elif row.input_name(number) in row.host:
+                given.append(self.on_host(value, node.inputs[number]))
+            else:
+                given.append(self.weights.tensor(value))
+        return _several(row.function(*given, **attributes))
+
+    def input_name(self, number: int) -> str:
+        """The name of an input of the node that is running."""
+        return self._node.inputs[number] if self._node is not None and number < len(self._node.inputs) else ""
+
+    def on_host(self, value: Value, name: str = "") -> Array:
+        """The elements of a value that steers; one of data is computed for that, and noted."""
+        if not isinstance(value, Tensor):
+            return np.asarray(value)
+        if self.captured:
+            self.met.setdefault(self.place, []).append(name)
+            raise Steered(name)
+        if self.place not in self.weights.said and DEBUG >= 1 and self._node is not None:
+            self.weights.said.add(self.place)
+            show(f"ONNX: {self._node} needs the value of {name!r}, so what is before it is computed first")
+        self.met.setdefault(self.place, []).append(name)
+        return array_of(value)
+
+
+class NodeError(Exception):
+    """An error that says at which node it was; see `_at`."""
+
+
+def _at(node: Node, scope: Scope, error: Exception) -> Exception:
+    """The same kind of error, with the node and what it took."""
+    given = ", ".join(_shown(scope[name]) if name else "-" for name in node.inputs)
+    text = f"{node} of ({given}): {error}"
+    kind = next(
+        (kind for kind in (IndexError, TypeError, ValueError) if isinstance(error, kind)), RuntimeError
+    )
+    made: Exception = type(kind.__name__, (NodeError, kind), {"__module__": "builtins"})(text)
+    return made
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, Tensor):
+        return f"{value.dtype.name}{list(value.shape)}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name}{list(value.shape)}"
+    return f"{len(value)} tensors" if isinstance(value, list) else "nothing"
+
+
+def _several(result: Any) -> Sequence[Value]:
+    results = result if isinstance(result, tuple) else (result,)
+    return [np.asarray(value) if isinstance(value, np.generic) else value for value in results]
+
+
+class Weights:
+    """The arrays of a file as Tensors, each made once; arrays that a call made are not kept."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[Array, Tensor | None]] = {}
+        #: the places of nodes of which it was said that they need a value on the host
+        self.said: set[int] = set()
+
+    def keep(self, array: Array) -> None:
+        """The Tensor of this array shall be kept."""
+        self._made.setdefault(id(array), (array, None))
+
+    def tensor(self, value: Value) -> Tensor:
+        if not isinstance(value, np.ndarray):
+            return tensor_of(value)
+        found = self._made.get(id(value))
+        if found is None:
+            return tensor_of(value)
+        tensor = found[1]
+        if tensor is None:
+            tensor = tensor_of(value)
+            if value.size > 1:
+                tensor.realize()
+            self._made[id(value)] = (value, tensor)
+        return tensor
+
+    def only(self, arrays: set[int]) -> None:
+        """Forget all others than these."""
+        self._made = {key: kept for key, kept in self._made.items() if key in arrays}
+
+
+def folded(graph: Graph, weights: Weights) -> None:
+    """Compute the nodes that take nothing but constants, once; what nobody reads any more is let go.
+
+    Results of tensors become arrays of the file, as if it had them.
+    """
+    for array in graph.constants.values():
+        weights.keep(array)
+    inputs = {*graph.inputs}
+    scope = Scope({}, {name: value for name, value in graph.constants.items() if name not in inputs})
+    run = Run(weights)
+    left: list[Node] = []
+    made: list[Tensor] = []
+    for node in graph.nodes:
+        row = node.row
+        pure = row is not None and not row.random and not row.raw and not node.graphs()
+        if pure and all(not name or name in scope for name in node.inputs):
+            run.nodes([node], scope)
+            made += [scope[name] for name in node.outputs if isinstance(scope.get(name), Tensor)]
+        else:
+            left.append(node)
+    if made:
+        made[0].realize(*made[1:])
+    graph.nodes = left
+    needed = {name for node in left for name in node.reads()} | {*graph.outputs}
+    graph.constants = {name: value for name, value in scope.items() if name in needed} | {
+        name: value for name, value in graph.constants.items() if name in inputs
+    }
+    for value in graph.constants.values():
+        if isinstance(value, np.ndarray):
+            weights.keep(value)
+    weights.only({id(value) for value in graph.constants.values()})

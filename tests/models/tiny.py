@@ -173,6 +173,8 @@ def whisper_state(config=WHISPER):
     found = {name: numbers(seed, *shape) for seed, (name, shape) in enumerate(shapes.items())}
     for seed, name in enumerate(norms):
         found |= {f"{name}.weight": 1 + numbers(seed, width), f"{name}.bias": numbers(seed + 100, width)}
+    # the end is never the likeliest: a text is as long as it may be
+    found["model.decoder.embed_tokens.weight"][len(LETTERS) : len(LETTERS) + len(SPECIAL)] = 0
     return found
 
 

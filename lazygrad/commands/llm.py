@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from ..models import LanguageModel, Sampling, load
+from ..models.sharding import device_list, shard
 from ..serving.app import Limits
 from ..serving.served import ServedModel
 from ..serving.server import Server, warn_of_openness
@@ -104,10 +105,10 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _load(given: argparse.Namespace) -> LanguageModel:
-    path = find_model(given.model)
-    if given.shard is not None and given.shard > 1:
-        raise NotImplementedError("--shard")
-    return load(path, given.device, given.dtype)
+    model = load(find_model(given.model), given.device, given.dtype)
+    if given.shard is None or given.shard == 1:
+        return model
+    return shard(model, device_list(given.device, given.shard))
 
 
 def _chat(model: LanguageModel, given: argparse.Namespace, sampling: dict[str, Any]) -> int:

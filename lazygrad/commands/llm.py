@@ -60,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     server.add_argument(
         "--host", default="127.0.0.1", help="the address; this machine alone reaches the default"
     )
-    server.add_argument("--port", type=int, default=8000, help="0 takes a free one (default 8000)")
+    server.add_argument("--port", type=port, default=8000, help="0 takes a free one (default 8000)")
     server.add_argument("--name", help="what clients call the model")
     server.add_argument("--slots", type=positive, default=4, help="answers computed together (default 4)")
     server.add_argument("--queue", type=positive, default=32, help="answers that may wait (default 32)")
@@ -79,6 +79,13 @@ def number(text: str) -> float:
     if not math.isfinite(found):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return found
+
+
+def port(text: str) -> int:
+    """A number of a port."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, a number from 0 to 65535")
+    return int(text)
 
 
 def run(given: argparse.Namespace) -> int:

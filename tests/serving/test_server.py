@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -383,6 +384,7 @@ def test_a_client_that_says_half_of_what_it_wants(toy, monkeypatch):
             with connection(server) as sock:
                 sock.sendall(head.encode())
                 assert until_closed(sock) == b""
+        monkeypatch.setattr(server_module, "HEAD_S", PATIENCE)
         with connection(server) as sock:
             sock.sendall(
                 b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -533,6 +535,14 @@ def test_another_name_that_leads_to_this_machine_is_refused(shared):
         assert post(shared, b"{}", Host=name)[0] == 400
 
 
+def test_without_its_libraries_it_says_how_to_get_them(toy, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r'the server needs uvicorn: pip install "lazygrad\[serve\]"'
+    ):
+        server_module.Server(toy, port=0)
+
+
 # ---- the end ----
 
 
@@ -551,8 +561,9 @@ def test_ending_lets_answers_finish_and_refuses_new_ones(toy):
         assert "".join(chunk.choices[0].text for chunk in stream) == "BC"
 
 
-def test_ending_cuts_a_stream_that_does_not_end(toy):
+def test_ending_cuts_a_stream_that_does_not_end(toy, monkeypatch):
     openai = require("openai")
+    monkeypatch.setattr(server_module, "CUT_S", PATIENCE)
     toy.hold()
     with serving(toy, grace_s=0.05) as server, client_of(server) as client:
         stream = client.chat.completions.create(model="toy", messages=say("forever"), stream=True)

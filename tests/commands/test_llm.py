@@ -175,6 +175,16 @@ def test_a_name_finds_the_file_of_its_package(tmp_path, monkeypatch):
     assert model_files.find_model("Words") == tmp_path / "package_of_words" / "words.gguf"
 
 
+@pytest.mark.slow
+@needs("smollm2")
+def test_a_real_model_by_its_name(capsys):
+    words = ["--temperature", "0", "--max-tokens", "24"]
+    assert main(["llm", "smollm2", "--raw", "--prompt", "The capital of France is", *words]) == 0
+    assert capsys.readouterr().out == " Paris.\n\nThe answer is: 2018-01-22 12:1\n"
+    assert main(["llm", "smollm2", "--prompt", "What is the capital of France?", *words]) == 0
+    assert capsys.readouterr().out == "The capital of France is Paris.\n"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -199,7 +209,7 @@ def test_mistakes_with_a_model(folder, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["llm", folder, "--serve", "--port", str(taken.getsockname()[1])]) == 1
     assert "in use" in capsys.readouterr().err
-    assert main(["llm", folder, "--serve", "--host", "no.such.host.invalid", "--port", "0"]) == 1
+    assert main(["llm", folder, "--serve", "--host", "192.0.2.1", "--port", "0"]) == 1
     assert "lazygrad llm: " in capsys.readouterr().err
 
 

@@ -422,6 +422,15 @@ def test_a_prompt_that_is_too_long(asker):
     assert asker.completions.create(model="toy", prompt="a" * 998, max_tokens=2).choices[0].text == "AA"
 
 
+def test_more_answers_than_there_is_ever_room_for(client):
+    openai = require("openai")
+    with pytest.raises(
+        openai.BadRequestError, match="3 prompts with 3 answers each are more than"
+    ) as refused:
+        client.completions.create(model="toy", prompt=["a", "b", "c"], n=3)
+    assert refused.value.code == "too_many_answers"
+
+
 def test_what_the_model_refuses(asker):
     openai = require("openai")
     with pytest.raises(openai.BadRequestError, match="chat template refuses"):

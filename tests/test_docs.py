@@ -18,9 +18,11 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+
+from tests.helpers import needs
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -117,9 +119,16 @@ def has_python(path: Path) -> bool:
     return any(block.language == "python" for block in blocks_of(path.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize(
-    "page", [pytest.param(path, id=path.relative_to(ROOT).as_posix()) for path in PAGES if has_python(path)]
-)
+#: Pages whose examples take more than the extra `test` brings.
+NEEDED = {"docs/serving.md": ("jinja2", "openai", "starlette", "tokenizers", "uvicorn")}
+
+
+def page_with_python(path: Path) -> Any:
+    name = path.relative_to(ROOT).as_posix()
+    return pytest.param(path, id=name, marks=[needs(*NEEDED[name])] if name in NEEDED else [])
+
+
+@pytest.mark.parametrize("page", [page_with_python(path) for path in PAGES if has_python(path)])
 def test_examples_run_and_print_what_the_page_says(page, tmp_path):
     check_page(page, tmp_path)
 

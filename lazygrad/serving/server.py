@@ -59,8 +59,6 @@ class Server:
         self.engine.start()
         try:
             self._server.run(sockets=[self._socket])
-        except KeyboardInterrupt:  # how uvicorn tells of the Ctrl-C that it has obeyed
-            pass
         finally:
             self._socket.close()
             self.engine.stop()
@@ -114,6 +112,11 @@ class Server:
 
         class Ending(uvicorn.Server):  # type: ignore[misc]
             """A server that lets answers finish when it ends."""
+
+            def handle_exit(self, number: int, frame: Any) -> None:
+                """Being told to end is no failure of the process. The second time it waits for nothing."""
+                self.force_exit: bool = self.should_exit
+                self.should_exit: bool = True
 
             async def shutdown(self, sockets: Sequence[socket.socket] | None = None) -> None:
                 engine.close()

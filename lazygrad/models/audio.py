@@ -40,7 +40,7 @@ def read_wav(path: str | os.PathLike[str]) -> tuple[Tensor, int]:
         with wave.open(str(file), "rb") as opened:
             channels, width, rate, count = opened.getparams()[:4]
             data = opened.readframes(min(count, os.path.getsize(file)))
-    except (wave.Error, EOFError) as error:
+    except (wave.Error, EOFError, RuntimeError) as error:  # the last where a chunk is longer than its file
         text = str(error) or "it ends too early"
         raise ValueError(f"{file} is no WAV file of plain samples: {text}") from None
     if width not in (1, 2, 3, 4) or not channels or not rate:

@@ -120,7 +120,7 @@ class Layer:
 
 
 def _dense(weights: Weights, names: Sequence[str], out: int, width: int) -> Dense:
-    weight = weights.take(*[f"{name}.weight" for name in names], shape=(out, width))
+    weight = weights.take(*[f"{name}.weight" for name in names], shape=(out, width), turned=True)
     return Dense(weight, weights.take(*[f"{name}.bias" for name in names], shape=(out,)))
 
 

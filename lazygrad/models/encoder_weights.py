@@ -1,4 +1,4 @@
-"""The parts of encoders, made of weights that were read: a product, a normalization, attention.
+"""The parts of encoders, made of weights that were read: a product, a norm; and reading them from a folder.
 
 Layers of `nn` begin with random numbers. These begin with what a file holds, and nothing is drawn for them.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,16 +31,18 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True, slots=True)
 class Dense:
-    """x @ weightᵀ + bias.
+    """x @ weight + bias.
 
-    weight  (out, in)        bias  (out,), or None
+    weight  (in, out), other than in files: a few rows of x take half the time of the other order
+            (8 rows by 384 × 384 numbers: 26 and 55 us)
+    bias    (out,)
     """
 
     weight: Tensor
-    bias: Tensor | None
+    bias: Tensor
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x.linear(self.weight.transpose(0, 1), self.bias)
+        return x.linear(self.weight, self.bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +81,18 @@ class Weights:
         self.find = find or tensors.__getitem__
         self.taken: list[Tensor] = []
 
-    def take(self, *names: str, shape: tuple[int, ...], or_zero: bool = False) -> Tensor:
+    def take(
+        self, *names: str, shape: tuple[int, ...], or_zero: Collection[str] = (), turned: bool = False
+    ) -> Tensor:
         """A tensor as float32 on the default device, or several, one behind the other along the first axis.
 
         shape    of each
-        or_zero  one that the file does not have is zero; else it raises
+        or_zero  those that are zero where the file does not have them; any other raises
+        turned   the two axes change places
         """
         parts = []
         for name in names:
-            if name not in self.tensors and or_zero:
+            if name not in self.tensors and name in or_zero:
                 parts.append(Tensor.zeros(*shape))
                 continue
             if name not in self.tensors:
@@ -100,7 +105,7 @@ class Weights:
                 )
             parts.append(part.to(Device.DEFAULT).cast(dtypes.float32))
         found = parts[0].cat(*parts[1:]) if len(parts) > 1 else parts[0]
-        self.taken.append(found.contiguous())
+        self.taken.append((found.transpose(0, 1) if turned else found).contiguous())
         return self.taken[-1]
 
     def read(self) -> None:
@@ -117,12 +122,14 @@ class RandomWeights(Weights):
     def __init__(self) -> None:
         super().__init__({}, "random weights")
 
-    def take(self, *names: str, shape: tuple[int, ...], or_zero: bool = False) -> Tensor:
+    def take(
+        self, *names: str, shape: tuple[int, ...], or_zero: Collection[str] = (), turned: bool = False
+    ) -> Tensor:
         whole = (shape[0] * len(names), *shape[1:])
         normal = names[0].endswith(("weight", "encodings")) and len(shape) > 1
         norm = names[0].endswith("orm.weight")
         found = Tensor.randn(*whole) * 0.02 if normal else Tensor.full(whole, float(norm))
-        self.taken.append(found.contiguous())
+        self.taken.append((found.transpose(0, 1) if turned else found).contiguous())
         return self.taken[-1]
 
 

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from ..dtype import dtypes
 from ..nn.formats.source import shown
 from ..shape import shape_text
 from ..tensor import Tensor
@@ -304,7 +305,7 @@ def transcribe(
 ) -> Transcript:
     """The text of speech, and its segments.
 
-    audio         samples between -1 and 1 (a Tensor, an array or a list), or the path of a WAV file
+    audio         samples, floats between -1 and 1 (a Tensor, an array or a list), or the path of a WAV file
     rate          samples of a second: 16,000 if not given; a file says its own
     language      a code such as `en`; models of several languages find out by themselves if it is not given
     task          `transcribe`, or `translate` into English
@@ -331,6 +332,8 @@ def transcribe(
         )
     if not speech.multilingual and (language not in (None, "en") or task != "transcribe"):
         raise ValueError("this model only writes down English; other languages need one of several languages")
+    if timestamps and speech.first_time >= speech.symbols:
+        raise ValueError("this model has no tokens for times; give timestamps=False")
     samples = _samples(audio, rate)
     options = _Options(
         language or "en", task, beams, timestamps, tuple(temperatures), np.random.default_rng(seed)
@@ -369,7 +372,9 @@ def _samples(audio: Any, rate: int | None) -> Any:
             raise ValueError("a file says its own rate")
         tensor, rate = read_wav(audio)
     else:
-        tensor = audio if isinstance(audio, Tensor) else Tensor(np.asarray(audio, np.float32))
+        tensor = audio if isinstance(audio, Tensor) else Tensor(np.asarray(audio))
+        if not dtypes.is_float(tensor.dtype):
+            raise TypeError(f"samples are floats between -1 and 1, not {tensor.dtype}: divide int16 by 32768")
         if tensor.ndim != 1:
             raise ValueError(
                 f"samples have one axis, not shape {shape_text(tensor.shape)}; mean channels first"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -119,9 +120,13 @@ class Source:
     def dense(self, part: str, out: int, width: int) -> Dense:
         names, sep = self.naming.of(self.prefix, part), self.naming.separator
         each = out // len(names)
-        weight = self.weights.take(*[f"{name}{sep}weight" for name in names], shape=(each, width))
-        # keys have no bias: softmax takes no notice of one
-        bias = self.weights.take(*[f"{name}{sep}bias" for name in names], shape=(each,), or_zero=True)
+        weight = self.weights.take(
+            *[f"{name}{sep}weight" for name in names], shape=(each, width), turned=True
+        )
+        biases = [f"{name}{sep}bias" for name in names]
+        # keys have none: it would change all scores of a query alike, which softmax takes no notice of
+        keys = [name for name in biases if name.endswith("k_proj.bias")]
+        bias = self.weights.take(*biases, shape=(each,), or_zero=keys)
         return Dense(weight, bias)
 
     def norm(self, part: str, width: int) -> Norm:
@@ -416,16 +421,33 @@ class Whisper:
 
         audio  samples, at 16,000 a second unless `rate=` says otherwise, or the path of a WAV file
 
-        >>> Whisper.load("whisper-tiny.en").transcribe("speech.wav").text
+        Threads take turns: what is being written lies in the model's caches.
         """
-        return transcribe(self._captured, audio, **options)
+        with self._captured.turn:
+            return transcribe(self._captured, audio, **options)
+
+
+class Turn:
+    """A lock that copies and pickles leave out: each copy of a model has its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> Any:
+        return Turn, ()
 
 
 class Captured(Hidden):
     """A model as a search uses it: captures for a sound of 30 seconds, and for so many texts at once."""
 
     def __init__(self, model: Whisper) -> None:
-        self.model = model
+        self.model, self.turn = model, Turn()
         self.writings: dict[int, Writing] = {}
         self._hear = TinyJit(self._heard)
 
@@ -515,6 +537,7 @@ def _of_hugging_face(place: pathlib.Path) -> tuple[Sizes, Source, dict[str, Any]
     made = place / "generation_config.json"
     said = {**config, **(read_json(made) if made.is_file() else {})}
     settings = {"suppress": said.get("suppress_tokens"), "suppress_first": said.get("begin_suppress_tokens")}
+    settings["multilingual"] = said.get("is_multilingual")
     return sizes, Source(Weights(load_folder(place), place), HUGGING_FACE), settings
 
 

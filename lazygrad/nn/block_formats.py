@@ -254,12 +254,11 @@ def _iq4_xs(planes: Planes) -> Tensor:
 
 
 def _digits(packed: Tensor, count: int) -> Tensor:
-    """(..., n) bytes → (..., count * n): a byte is a fraction of 256, of which these are the digits to base
-    3."""
-    places: list[int] = [3**place for place in range(count)]
-    shifted = [packed * place for place in places]  # modulo 256: what stands before the point is dropped
-    digits = shifted[0].stack(*shifted[1:], dim=-2)
-    return ((digits.cast(dtypes.uint16) * 3) >> 8).flatten(-2)
+    """(..., n) bytes → (..., count * n): 256ths, of which these are the first digits to base 3."""
+    # Times 3**place modulo 256: the digits before it are dropped, and it comes first behind the point.
+    shifted = [packed * 3**place for place in range(count)]
+    digits: Tensor = (shifted[0].stack(*shifted[1:], dim=-2).cast(dtypes.uint16) * 3) >> 8
+    return digits.flatten(-2)
 
 
 def _tq1_0(planes: Planes) -> Tensor:

@@ -17,7 +17,6 @@ from typing import Any
 
 from ..dtype import dtypes
 from ..shape import shape_text
-from ..shape.sizes import vmax
 from ..tensor import Tensor, no_grad
 from .formats.source import shown
 from .parameters import count, need_tensors, parameter, probability
@@ -123,7 +122,7 @@ class LoRA:
 
     def numel(self) -> int:
         """How many numbers are trained."""
-        return sum(vmax(each.numel()) for each in self.parameters())
+        return sum(each._static_numel() for each in self.parameters())
 
     def state_dict(self) -> dict[str, Tensor]:
         """A and B by PEFT's names, without what stands before a layer's name."""
@@ -244,7 +243,8 @@ def load(model: Any, folder: str | os.PathLike[str], rename: Callable[[str], str
     for option, plain in _WITHOUT.items():
         if config.get(option) not in plain:
             raise NotImplementedError(f"{source / CONFIG}: LoRA with {option}={config[option]!r}")
-    tensors = {name.removeprefix(PREFIX): each for name, each in safe_load(source / WEIGHTS).items()}
+    found = safe_load(source / WEIGHTS).items()
+    tensors = {name.removeprefix(PREFIX): each for name, each in found if isinstance(each, Tensor)}
     there = {rename(name): name for name, _ in _linear_layers(model)}
     wanted = list(dict.fromkeys(name.rsplit(".lora_", 1)[0] for name in tensors))
     unknown = [name for name in wanted if name not in there]

@@ -42,7 +42,7 @@ class QuantizedTensor:
         *rows, count, _ = _known(blocks.shape)
         self.shape: tuple[int, ...] = (*rows, count * self.format.elements)
         self._blocks: Tensor | None = blocks
-        self._planes: dict[str, Tensor] | None = None
+        self._planes: dict[str, Tensor] = {}
 
     @classmethod
     def of_planes(cls, planes: Mapping[str, Tensor], format: BlockFormat | str) -> QuantizedTensor:
@@ -87,10 +87,8 @@ class QuantizedTensor:
     @property
     def device(self) -> Devices:
         """Where its blocks are: `DISK:path` until they are needed."""
-        if self._planes is not None:
-            return next(iter(self._planes.values())).device
-        assert self._blocks is not None  # one of the two is there
-        return self._blocks.device
+        blocks = self._blocks
+        return next(iter(self.planes.values())).device if blocks is None else blocks.device
 
     @property
     def requires_grad(self) -> bool:
@@ -109,29 +107,26 @@ class QuantizedTensor:
 
     @property
     def planes(self) -> dict[str, Tensor]:
-        """Scales, minima, packed integers: a tensor each, made once, on the default device if still in a
-        file."""
-        if self._planes is None:
-            assert self._blocks is not None  # one of the two is there
-            self._planes = _split(
-                self._blocks, self.format, Device.DEFAULT if self._in_file() else self.device
-            )
+        """Scales, minima, packed integers, a tensor each. Made once; of blocks in a file, on the default
+        device.
+        """
+        blocks = self._blocks  # asked for first: another thread sets the planes before it lets go of these
+        if blocks is not None:
+            in_file = not Device.runs_kernels(blocks.device)
+            self._planes = _split(blocks, self.format, Device.DEFAULT if in_file else blocks.device)
             self._blocks = None
         return self._planes
 
     @property
     def blocks(self) -> Tensor:
         """The blocks as a file holds them: uint8 of shape (..., blocks, bytes)."""
-        if self._blocks is not None:
-            return self._blocks
+        if (blocks := self._blocks) is not None:
+            return blocks
         parts = [
             (each.unsqueeze(-1) if plane.count == 1 else each).cast(plane.dtype).bitcast(dtypes.uint8)
             for plane, each in zip(self.format.planes, self.planes.values(), strict=True)
         ]
         return parts[0].cat(*parts[1:], dim=-1) if len(parts) > 1 else parts[0]
-
-    def _in_file(self) -> bool:
-        return self._planes is None and not Device.runs_kernels(self.device)
 
     def realize(self) -> QuantizedTensor:
         """Read and split its blocks now; gives itself."""
@@ -141,10 +136,26 @@ class QuantizedTensor:
     def to(self, device: Devices | None) -> QuantizedTensor:
         """The same on another device; from a file, the blocks are read and split now."""
         wanted = Device.DEFAULT if device is None else device
-        if self._in_file():
-            assert self._blocks is not None  # they are in the file
-            return self.of_planes(_split(self._blocks, self.format, wanted), self.format)
+        blocks = self._blocks
+        if blocks is not None and not Device.runs_kernels(blocks.device):
+            return self.of_planes(_split(blocks, self.format, wanted), self.format)
         return self.of_planes({name: each.to(wanted) for name, each in self.planes.items()}, self.format)
+
+    def shard(self, devices: Sequence[str] | Devices, axis: int | None = None) -> QuantizedTensor:
+        """The same on several devices: in parts along `axis`, or a copy on each where it is None.
+
+        Along the last axis a part is whole blocks.
+        """
+        planes = {name: each.shard(devices, self._place(axis)) for name, each in self.planes.items()}
+        return self.of_planes(planes, self.format)
+
+    def _place(self, axis: int | None) -> int | None:
+        """An axis counted from the first: planes may have one more."""
+        if axis is None or 0 <= axis < self.ndim:
+            return axis
+        if -self.ndim <= axis < 0:
+            return axis + self.ndim
+        raise IndexError(f"shape {shape_text(self.shape)} has no axis {axis}")
 
     # ---- what it is worth ----
 
@@ -200,8 +211,9 @@ class QuantizedTensor:
                 "dequantize() first"
             )
         plain = len(keys) == 1 and (not isinstance(key, slice) or key.step in (None, 1))
-        if self._blocks is not None and (plain or not self._in_file()):
-            return QuantizedTensor(self._blocks[keys], self.format)
+        blocks = self._blocks
+        if blocks is not None and (plain or Device.runs_kernels(blocks.device)):
+            return QuantizedTensor(blocks[keys], self.format)
         return self.of_planes({name: each[keys] for name, each in self.planes.items()}, self.format)
 
 

@@ -96,7 +96,7 @@ class TrainingState:
             raise ValueError(
                 f"{path} has the parts {', '.join(map(shown, saved))}; this run has {', '.join(states)}"
             )
-        tensors = safe_load(path)
+        tensors = {name: each for name, each in safe_load(path).items() if isinstance(each, Tensor)}
         tensors.update({name: tensors[known] for name, known in content["same"].items()})
         targets = {f"{part}.{name}": t for part, (own, _) in states.items() for name, t in own.items()}
         here = {name: value.to(_home(targets.get(name))) for name, value in tensors.items()}

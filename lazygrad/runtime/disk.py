@@ -13,13 +13,35 @@ from typing import Any, NoReturn
 from ..device import Allocator, CompiledDevice, DeviceError
 
 
+class Contents:
+    """What tells whether a path still leads to the same file, and nobody else has written it."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, descriptor: int) -> None:
+        self.note(descriptor)
+
+    def note(self, descriptor: int) -> None:
+        self.state = self._of(descriptor)
+
+    def are_in(self, descriptor: int) -> bool:
+        return self._of(descriptor) == self.state
+
+    def _of(self, descriptor: int) -> tuple[int, ...]:
+        found = os.fstat(descriptor)
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 class Region:
-    """`nbytes` of a file from `offset` on."""
+    """`nbytes` of a file from `offset` on.
 
-    __slots__ = ("nbytes", "offset", "path")
+    contents  the file that is meant, where what lies there was decided by reading it; None: whatever is there
+    """
 
-    def __init__(self, path: str, offset: int, nbytes: int) -> None:
-        self.path, self.offset, self.nbytes = path, offset, nbytes
+    __slots__ = ("contents", "nbytes", "offset", "path")
+
+    def __init__(self, path: str, offset: int, nbytes: int, contents: Contents | None = None) -> None:
+        self.path, self.offset, self.nbytes, self.contents = path, offset, nbytes, contents
 
     def __repr__(self) -> str:
         return f"<{self.nbytes} bytes of {self.path} from {self.offset}>"
@@ -51,6 +73,8 @@ class DiskAllocator(Allocator):
                 written = 0
                 while written < len(source):
                     written += file.write(source[written:]) or 0
+                if handle.contents is not None:
+                    handle.contents.note(file.fileno())
         except OSError as error:
             _refuse("write", handle, error)
 
@@ -59,6 +83,11 @@ class DiskAllocator(Allocator):
             return
         try:
             with open(handle.path, "rb", buffering=0) as file:
+                if handle.contents is not None and not handle.contents.are_in(file.fileno()):
+                    raise DeviceError(
+                        f"{handle.path} was changed or replaced since it was loaded, so what this tensor was "
+                        "is gone: load it again, or move tensors with .to() before the file changes"
+                    )
                 _check_size(file.fileno(), handle)
                 file.seek(handle.offset)
                 read = 0
@@ -72,7 +101,7 @@ class DiskAllocator(Allocator):
             _refuse("read", handle, error)
 
     def _offset(self, handle: Region, nbytes: int, offset: int) -> Region:
-        return Region(handle.path, handle.offset + offset, nbytes)
+        return Region(handle.path, handle.offset + offset, nbytes, handle.contents)
 
 
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends

@@ -47,14 +47,12 @@ def test_search(tmp_path):
 
 @needs("tokenizers")
 def test_transcribe(tmp_path):
-    path = write_wav(tmp_path / "a.wav", (speech_like(24_000) * 32767).astype("<i2").tobytes())
+    path = write_wav(tmp_path / "a.wav", (speech_like(12_000) * 32767).astype("<i2").tobytes())
     folder = tmp_path / "model"
     folder.mkdir()
     arguments = (path, "--model", whisper_folder(folder), "--language", "en")
-    timed, _ = run("transcribe.py", *arguments)
+    timed, seconds = run("transcribe.py", *arguments)
     assert re.fullmatch(r"( *\d+\.\d\d - +\d+\.\d\d  \w+\n)*", timed)
-    plain, seconds = run("transcribe.py", *arguments, "--plain")
-    assert plain.strip().isalpha()
     assert seconds.endswith(" s\n")
 
 
@@ -71,6 +69,7 @@ def test_without_weights(name, arguments, module, package):
     assert "Traceback" not in complaint
 
 
+@pytest.mark.slow
 @needs("tokenizers")
 def test_no_sound(tmp_path):
     _, complaint = run("transcribe.py", tmp_path / "a.wav", "--model", whisper_folder(tmp_path), status=1)

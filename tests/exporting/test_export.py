@@ -14,7 +14,7 @@ import lazygrad
 from lazygrad import Context, Tensor, TinyJit, Variable, nn
 from lazygrad.exporting import FileError, launches
 from lazygrad.exporting.container import HEAD
-from tests.helpers import ROOT
+from tests.helpers import ROOT, needs
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_an_index_out_of_range_raises(path):
     assert fn(Tensor([3, 63])).tolist() == [3.0, 63.0]
 
 
-@pytest.mark.parametrize("device", ["CLANG", "PYTHON"])
+@pytest.mark.parametrize("device", ["CLANG", "PYTHON", pytest.param("CL", marks=needs("cl"))])
 def test_other_devices(path, device):
     w = weights(8, 8).to(device).realize()
     fn = exported(lambda x: x @ w, (Tensor.ones(1, 8, device=device).contiguous(),), path)
@@ -289,6 +289,11 @@ def test_other_files_and_versions(path, small):
         file.write(b"GGUF" + bytes(100))
     with pytest.raises(FileError, match=r"is no file that lazygrad.export wrote"):
         lazygrad.load_exported(path)
+
+
+def test_load_says_that_it_is_a_program(path, small):
+    with pytest.raises(ValueError, match=r"lazygrad\.load_exported runs such files"):
+        lazygrad.load(path)
 
 
 def test_a_file_in_use_is_replaced_and_not_overwritten(path, small):

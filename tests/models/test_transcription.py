@@ -387,9 +387,18 @@ def test_options(speech, options, message):
         transcribe(Scripted(speech, [[]]), np.zeros(100), **options)
 
 
+def test_a_model_without_times():
+    speech = Speech(Tokenizer(), {"multilingual": False}, SYMBOLS - TIMES)
+    assert transcribe(Scripted(speech, [letters("b")]), np.zeros(9), timestamps=False).text == "b"
+    with pytest.raises(ValueError, match="no tokens for times; give timestamps=False"):
+        transcribe(Scripted(speech, [[]]), np.zeros(9))
+
+
 def test_samples(speech):
     with pytest.raises(ValueError, match=r"samples have one axis, not shape \(2, 3\)"):
         transcribe(Scripted(speech, [[]]), np.zeros((2, 3)))
+    with pytest.raises(TypeError, match=r"floats between -1 and 1, not dtypes\.short: divide int16 by 32768"):
+        transcribe(Scripted(speech, [[]]), np.zeros(5, np.int16))
     with pytest.raises(ValueError, match="the samples are not all finite"):
         transcribe(Scripted(speech, [[]]), [0.0, math.nan])
     english = Speech(Tokenizer(), {"multilingual": False}, SYMBOLS)

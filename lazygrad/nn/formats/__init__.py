@@ -8,6 +8,7 @@ from .content import format_of as format_of
 from .folders import file_of as file_of
 from .folders import load_weights as load_weights
 from .folders import read_index as read_index
+from .folders import read_split_gguf as read_split_gguf
 from .folders import write_sharded as write_sharded
 from .gguf import read_gguf as read_gguf
 from .npy import read_npy as read_npy

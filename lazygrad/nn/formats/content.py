@@ -1,4 +1,4 @@
-"""What a file is, told by its bytes: what it is called says nothing."""
+"""What a file is, told by its bytes, whatever it is called."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ READERS = {
 }
 ONNX, INDEX = "ONNX", "index"
 
+#: Bytes of an index of 100,000 tensors.
+MOST_INDEX = 1 << 24
+
 #: What people have that is no file of weights, by how it begins; what to do about it.
 _HINTS = (
     (
@@ -33,6 +36,7 @@ _HINTS = (
     (b"<", "it is a page of the web or other text, perhaps what a download answered in place of the file"),
     (b"\x1f\x8b", "it is compressed by gzip: unpack it first"),
     (b"\x89HDF", "it is HDF5, which is not read: load it in the program that wrote it, and save safetensors"),
+    (b"\x89LZG", "it is a program that lazygrad.export wrote: lazygrad.load_exported runs such files"),
     (b"\x80", "it is a pickle that torch.save did not write, which is not read: it is a program"),
 )
 
@@ -44,6 +48,7 @@ _MOST_FIELDS = 10_000
 
 def format_of(path: Path | Tensor) -> str:
     """The format of a file: a key of READERS, "ONNX", or "index", which says what the files beside it hold.
+
     FileFormatError where it is none of them.
     """
     with Source(path, "known") as source:
@@ -61,7 +66,7 @@ def _format_of(source: Source) -> str:
     if after_magic(source) is not None:
         return "torch"
     size = int.from_bytes(begin[:8], "little")
-    if len(begin) > 8 and begin[8:9] == b"{" and size <= max(source.size, 1 << 40):
+    if len(begin) > 8 and begin[8:9] == b"{" and size < 1 << 40:
         return "safetensors"  # perhaps cut short, which its reader says better
     if begin.lstrip().startswith(b"{") and _is_index(source):
         return INDEX
@@ -83,10 +88,6 @@ def _kind_of_archive(source: Source) -> str:
         if all(name.endswith(".npy") for name in names):
             return "npz"
         raise ValueError("it is an archive that neither torch.save nor numpy.savez wrote: it has no data.pkl")
-
-
-#: An index of 100,000 tensors.
-MOST_INDEX = 1 << 24
 
 
 def _is_index(source: Source) -> bool:

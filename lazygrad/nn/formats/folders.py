@@ -1,17 +1,19 @@
-"""Weights in several files, and folders of them: what an index names, or the one file that holds weights."""
+"""Weights in several files: what an index names, the parts of a split model, the weights of a folder."""
 
 from __future__ import annotations
 
 import json
 import os
 import pathlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ...tensor import Tensor
 from .content import INDEX, MOST_INDEX, ONNX, READERS, format_of
-from .safetensors import parsed_json, write_safetensors
-from .source import Path, Source, shown
+from .gguf import read_gguf
+from .safetensors import write_safetensors
+from .source import FileFormatError, Path, Source, shown
 from .weights import Weights
 from .writing import written_whole
 
@@ -23,7 +25,8 @@ _USUAL = (
     "pytorch_model.bin",
 )
 _ENDINGS = ("*.index.json", "*.safetensors", "*.gguf", "*.pth", "*.pt", "*.bin", "*.npz", "*.npy")
-_INDEX_ENDING = ".index.json"
+#: How the files of one model are called that llama.cpp has split.
+_SPLIT = re.compile(r"(.+)-([0-9]{5})-of-([0-9]{5})\.gguf")
 #: Bytes of a file's name, on every system that we know.
 MOST_NAME = 255
 
@@ -41,7 +44,9 @@ def load_weights(path: Path | Tensor) -> Any:
         return read_index(path)
     if kind == ONNX:
         raise NotImplementedError(f"{shown(str(path))} is an ONNX model: OnnxRunner runs it")
-    return READERS[kind](path)
+    found = READERS[kind](path)
+    split = isinstance(found, Weights) and kind == "GGUF" and found.metadata.get("split.count", 1) != 1
+    return read_split_gguf(path) if split and not isinstance(path, Tensor) else found
 
 
 def file_of(path: Path | Tensor) -> Path | Tensor:
@@ -54,7 +59,7 @@ def file_of(path: Path | Tensor) -> Path | Tensor:
             return place / name
     for ending in _ENDINGS:
         found = sorted(place.glob(ending))
-        if len(found) > 1:
+        if len(found) > 1 and len({_whole_of(each) for each in found}) > 1:
             names = ", ".join(shown(each.name) for each in found[:5])
             raise ValueError(f"{place} has several files {ending} ({names}): name one of them")
         if found:
@@ -62,12 +67,42 @@ def file_of(path: Path | Tensor) -> Path | Tensor:
     raise FileNotFoundError(f"{place} has no file of weights: no {', '.join(_ENDINGS)}")
 
 
+def _whole_of(file: pathlib.Path) -> str:
+    """What the files of one split model have in common; of any other, its name."""
+    split = _SPLIT.fullmatch(file.name)
+    return file.name if split is None else f"{split[1]} of {split[3]}"
+
+
+def read_split_gguf(path: Path) -> Weights:
+    """The tensors of a model that is split into several GGUF files, of which one is named."""
+    place = pathlib.Path(path)
+    split = _SPLIT.fullmatch(place.name)
+    if split is None:
+        raise NotImplementedError(
+            f"{place} is a part of a model, and its name does not say where the others are: parts are called "
+            "NAME-00001-of-00003.gguf"
+        )
+    whole, total = Weights(), int(split[3])
+    for number in range(1, total + 1):
+        file = place.with_name(f"{split[1]}-{number:05}-of-{split[3]}.gguf")
+        part = read_gguf(file)
+        stated = part.metadata.get("split.no"), part.metadata.get("split.count")
+        if stated != (number - 1, total):
+            raise FileFormatError(f"{file} says that it is part {stated[0]} (counted from 0) of {stated[1]}")
+        for name, tensor in part.items():
+            if name in whole:
+                raise FileFormatError(f"{file} has tensor {shown(name)}, which a part before it has too")
+            whole[name] = tensor
+        whole.metadata |= part.metadata if number == 1 else {}
+    return whole
+
+
 def read_index(path: Path) -> Weights:
     """The tensors of several files, as an index says: {"weight_map": {name: file}, "metadata": {...}}."""
     with Source(path, "index") as source:
         if source.size > MOST_INDEX:
             source.refuse(f"it has {source.size} bytes; at most {MOST_INDEX}")
-        index = parsed_json(source, source.read(0, source.size, "the index"), "the index")
+        index = source.json(0, source.size, "the index")
         if type(index) is not dict or type(index.get("weight_map")) is not dict:
             source.refuse("it has no weight_map")
         metadata, files = index.get("metadata", {}), index["weight_map"]
@@ -133,7 +168,7 @@ def write_sharded(
         weight_map |= dict.fromkeys(part, file)
     total = sum(tensor.nbytes() for tensor in tensors.values())
     index = {"metadata": {"total_size": total}, "weight_map": weight_map}
-    target = place / f"model.safetensors{_INDEX_ENDING}"
+    target = place / _USUAL[0]
     with written_whole(target) as written:
         written.write(json.dumps(index, indent=2).encode())
     return target

@@ -7,10 +7,11 @@ tensor, padding, and the tensors' bytes, each at a multiple of the alignment. Ve
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dtype import DType, dtypes
 from ...tensor import Tensor
+from ...tensor.sources import MOST_AXES
 from ..block_formats import FORMATS, BlockFormat
 from ..quantized import QuantizedTensor
 from .source import Path, Source, Window, shown
@@ -134,8 +135,10 @@ class _Header(Window):
         return found
 
     def texts(self, count: int, what: str) -> list[str]:
-        """Texts, of which a vocabulary has 100,000s. A token may be half a character: its bytes are kept, as
-        `surrogateescape` writes them."""
+        """Texts, of which a vocabulary has 100,000s.
+
+        A token may be half a character: its bytes are kept, as `surrogateescape` writes them.
+        """
         found = []
         for _ in range(count):
             self.need(8, what)
@@ -186,11 +189,14 @@ def _metadata(header: _Header, count: int) -> dict[str, Any]:
     return found
 
 
-class _Description:
+class _Description(NamedTuple):
     """What a file states of a tensor: where its bytes are is counted from the first tensor's."""
 
-    def __init__(self, name: str, shape: tuple[int, ...], kind: int, offset: int, nbytes: int) -> None:
-        self.name, self.shape, self.kind, self.offset, self.nbytes = name, shape, kind, offset, nbytes
+    name: str
+    shape: tuple[int, ...]
+    kind: int
+    offset: int
+    nbytes: int
 
 
 def _description(header: _Header) -> _Description:
@@ -198,7 +204,8 @@ def _description(header: _Header) -> _Description:
     name = header.name("a tensor's name")
     what = f"tensor {shown(name)}"
     axes = header.unpack(_U32, what)
-    header.need(min(axes, 1 << 40) * 8, what)
+    if axes > MOST_AXES:
+        source.refuse(f"{what} has {axes} axes; at most {MOST_AXES}", begin)
     shape = tuple(header.unpack(_U64, what) for _ in range(axes))[::-1]
     kind = header.unpack(_U32, what)
     offset = header.unpack(_U64, what)

@@ -62,8 +62,10 @@ def read_npy(path: Path | Tensor) -> Tensor:
 
 
 def read_npz(path: Path | Tensor) -> Weights:
-    """The arrays of a `.npz` file by name. Compressed ones are unpacked at once, the others read when
-    needed."""
+    """The arrays of a `.npz` file by name; `.metadata` has those of texts, as texts and lists of them.
+
+    Compressed ones are unpacked at once, the others read when they are needed.
+    """
     with Source(path, "npz") as source, source.damage():
         archive = Archive(source)
         archive.check_unpacks()

@@ -90,32 +90,10 @@ def _header(source: Source) -> tuple[dict[str, Any], int]:
     size = int.from_bytes(source.read(0, 8, "the size of the header"), "little")
     if size > MOST_HEADER and size <= source.size - 8:
         source.refuse(f"its header has {size} bytes; at most {MOST_HEADER}", 0)
-    text = source.read(8, size, "the header")
-    header = parsed_json(source, text, "the header")
+    header = source.json(8, size, "the header")
     if type(header) is not dict:
         source.refuse("the header is no JSON object", 8)
     return header, 8 + size
-
-
-def parsed_json(source: Source, text: bytes, what: str) -> Any:
-    """JSON of a file; names that are there twice are refused."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, value in pairs:
-            if name in found:
-                source.refuse(f"{shown(name)} is there twice in {what}")
-            found[name] = value
-        return found
-
-    try:
-        return json.loads(text.decode(), object_pairs_hook=unique)
-    except UnicodeDecodeError as error:
-        source.refuse(f"{what} is not UTF-8: {error.reason}", error.start)
-    except json.JSONDecodeError as error:
-        source.refuse(f"{what} is no JSON: {error.msg} at character {error.pos}")
-    except RecursionError:
-        source.refuse(f"{what} is nested too deeply")
 
 
 def _are_counts(values: Any) -> bool:

@@ -1,5 +1,4 @@
-"""A file that is read with suspicion: what it states is checked against its size before anything is read or
-made.
+"""A file that is read with suspicion: what it states is checked before anything is read or made.
 
 A file of weights may be cut short, or written by somebody who wishes harm. Readers take bytes through a
 `Source`, which gives none beyond the end, and say what is wrong through it: every error names the file, what
@@ -11,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import json
 import math
 import os
 import pathlib
@@ -23,6 +23,8 @@ from typing import Any, NoReturn
 from ...dtype import DType, dtypes, numpy_name
 from ...ir.ops import Ops
 from ...ir.uop import UOp
+from ...runtime.disk import Contents, Region
+from ...schedule.versions import buffer_of
 from ...tensor import Tensor
 from ...tensor.sources import MOST_AXES
 
@@ -42,6 +44,15 @@ def shown(text: str) -> str:
     return short if short.isprintable() else ascii(short)
 
 
+def _path_if_whole(source: Path | Tensor) -> Path | Tensor:
+    """The file whose bytes a tensor is, all of them: they need not be in memory to be read."""
+    if isinstance(source, Tensor) and isinstance(source.device, str) and source.dtype is dtypes.uint8:
+        kind, _, path = source.device.partition(":")
+        if kind == "DISK" and os.path.isfile(path) and source.shape == (os.path.getsize(path),):
+            return pathlib.Path(path)
+    return source
+
+
 class Source:
     """The bytes of a file, or of a tensor of bytes that holds one.
 
@@ -53,6 +64,7 @@ class Source:
 
     def __init__(self, source: Path | Tensor, kind: str) -> None:
         self.kind = kind
+        source = _path_if_whole(source)
         self.in_memory = isinstance(source, Tensor)
         self.file: Any  # to be read from
         if isinstance(source, Tensor):
@@ -69,6 +81,9 @@ class Source:
         self.file = open(path, "rb", buffering=0)  # noqa: SIM115  closed by whoever has the source
         self.size = os.fstat(self.file.fileno()).st_size
         self.whole = Tensor(path)
+        # The header says what lies where: of this file, and of no other that comes to have its name.
+        region = Region(os.path.abspath(path), 0, self.size, Contents(self.file.fileno()))
+        buffer_of(self.whole.uop).look_at(region)
 
     def __enter__(self) -> Source:
         return self
@@ -92,9 +107,33 @@ class Source:
             left -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def json(self, begin: int, count: int, what: str) -> Any:
+        """What some bytes say in JSON; names that are there twice are refused."""
+
+        def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            found: dict[str, Any] = {}
+            for name, value in pairs:
+                if name in found:
+                    self.refuse(f"{shown(name)} is there twice in {what}")
+                found[name] = value
+            return found
+
+        text = self.read(begin, count, what)
+        try:
+            return json.loads(text.decode(), object_pairs_hook=unique)
+        except UnicodeDecodeError as error:
+            self.refuse(f"{what} is not UTF-8: {error.reason}", begin + error.start)
+        except json.JSONDecodeError as error:
+            self.refuse(f"{what} is no JSON: {error.msg} at character {error.pos}")
+        except FileFormatError:
+            raise
+        except ValueError as error:  # a number of very many digits
+            self.refuse(f"{what} is no JSON: {error}")
+        except RecursionError:
+            self.refuse(f"{what} is nested too deeply")
+
     def tensor(self, begin: int, shape: tuple[int, ...], dtype: DType, what: str) -> Tensor:
-        """A tensor whose elements lie in the file from a byte on, one after the other; nothing is read
-        yet."""
+        """A tensor whose elements lie in the file from a byte on, in order; nothing is read yet."""
         count = self.elements(shape, what)
         if begin < 0 or begin + count * dtype.itemsize > self.size:
             self.refuse(
@@ -134,8 +173,7 @@ class Source:
 
     @contextlib.contextmanager
     def damage(self) -> Iterator[None]:
-        """What libraries raise for a damaged file, and readers that know no file, is an error that names
-        it."""
+        """What libraries raise for a damaged file, or readers that know no file, becomes FileFormatError."""
         try:
             yield
         except FileFormatError:
@@ -174,8 +212,7 @@ class Window:
         self.place = 0
 
     def missing(self, count: int) -> int:
-        """Have the next `count` bytes in `data`; how many of them are behind the end (then nothing is
-        read)."""
+        """Have the next `count` bytes in `data`; if some are behind the end, how many (nothing is read)."""
         end = self.place + count
         if end > self.size:
             return end - self.size

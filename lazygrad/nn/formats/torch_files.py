@@ -204,10 +204,10 @@ def read_torch(path: Path | Tensor) -> Any:
     nothing of the file is executed. FileFormatError says what is wrong with a damaged file.
     """
     with Source(path, KIND) as source, source.damage():
-        if zipfile.is_zipfile(source.file):
-            return _read_archive(Archive(source))
         if (place := after_magic(source)) is not None:
             return _read_legacy(source, place)
+        if zipfile.is_zipfile(source.file):
+            return _read_archive(Archive(source))
         raise NotImplementedError(
             "it is neither a zip file, which torch.save writes since PyTorch 1.6, nor of the form before that"
         )
@@ -234,7 +234,7 @@ def _read_archive(archive: Archive) -> Any:
         raise ValueError(f"it has {len(indices) or 'no'} data.pkl: torch.save did not write it")
     root = indices[0].removesuffix("data.pkl")
     order = archive.members.get(f"{root}byteorder")
-    if order is not None and archive.contents(order) != b"little":
+    if order is not None and (order.nbytes != 6 or archive.contents(order) != b"little"):
         raise NotImplementedError("its numbers are not little-endian: load it there and save it again")
     known: dict[str, Tensor] = {}
 
@@ -260,7 +260,8 @@ def _read_archive(archive: Archive) -> Any:
 
 def _read_legacy(source: Source, place: int) -> Any:
     """Five pickles (a number, the version, the machine's kind, the object, the keys of the storages), then
-    for each storage how many elements it has, in 8 bytes, and these."""
+    for each storage how many elements it has, in 8 bytes, and these.
+    """
 
     def plain(begin: int) -> tuple[Any, int]:
         return read_pickle(source, begin, source.size, {}, _no_storage)

@@ -16,8 +16,7 @@ MOST_INFLATED, MOST_RATIO = 1 << 28, 100
 
 
 class Member(NamedTuple):
-    """A file of an archive: its name, where its bytes are, and the library's record of it if they are
-    packed."""
+    """A file of an archive: its name, where its bytes are, the library's record of it if they are packed."""
 
     name: str
     begin: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,8 +93,8 @@ class Run:
             }
             if "outputs" in row.wants:
                 attributes["outputs"] = len(node.outputs)
-            if "opset" in row.wants:
-                attributes["opset"] = node.opset
+            if "file_opset" in row.wants:
+                attributes["file_opset"] = node.opset
             if "run" in row.wants:
                 attributes["run"] = self
         if row.raw:
@@ -164,6 +164,7 @@ class Weights:
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[Array, Tensor | None]] = {}
+        self._arranged: dict[int, tuple[Tensor, Tensor]] = {}
         #: the places of nodes of which it was said that they need a value on the host
         self.said: set[int] = set()
 
@@ -184,6 +185,15 @@ class Weights:
                 tensor.realize()
             self._made[id(value)] = (value, tensor)
         return tensor
+
+    def arranged(self, tensor: Tensor, arrange: Callable[[], Tensor]) -> Tensor:
+        """Another arrangement of a weight, made once and kept; of other values, made where it is used."""
+        if all(tensor is not made for _, made in self._made.values()):
+            return arrange()
+        found = self._arranged.get(id(tensor))
+        if found is None:
+            found = self._arranged[id(tensor)] = (tensor, arrange().contiguous().realize())
+        return found[1]
 
     def only(self, arrays: set[int]) -> None:
         """Forget all others than these."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...ir.uop import UOp
 from ...tensor import Tensor
-from ...tensor.storage import base_of
 from .values import Array, Value, elem_type_of, has_tensor_dtype, is_native, numpy_dtype, type_name
 
 #: An input that steers is read on the host if it has at most so many elements.
@@ -80,17 +77,6 @@ class Input:
             kept = self._kept[value.shape] = array, Tensor.from_numpy(array)
         np.copyto(kept[0], value)
         return kept[1]
-
-
-def memories(values: Sequence[Value]) -> set[UOp]:
-    """The memory of tensors among values."""
-    found = set()
-    for value in values:
-        if isinstance(value, Tensor):
-            found.add(base_of(value._value()))
-        elif isinstance(value, list):
-            found |= memories(value)
-    return found
 
 
 def is_fixed(dim: Any) -> bool:

@@ -7,18 +7,14 @@ import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...dtype import DType
-from ...ir.uop import UOp
 from ...tensor import Tensor, no_grad
-from ...tensor.storage import base_of
 from . import ops as ops  # the table is filled by these files
 from . import table
 from .execution import Run, Scope, Steered, Weights, folded
 from .files import read_model
 from .graph import Builder, Graph, Node
-from .inputs import Input, is_fixed, memories
+from .inputs import Input, is_fixed
 from .segments import Segment, cut
 from .values import DTYPE_OF, Value, numpy_dtypes, tensor_of, type_name
 
@@ -76,6 +72,8 @@ class OnnxRunner:
         #: the places of nodes that need a value of data on the host
         self._barriers: set[int] = set()
         self._parts: list[Segment | tuple[int, Node]] | None = None
+        #: the values that parts made
+        self._own: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<OnnxRunner ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})>"
@@ -116,6 +114,8 @@ class OnnxRunner:
             try:
                 if self._parts is None:
                     self._parts = cut(self._graph, self._barriers, self._weights)
+                    segments = [part for part in self._parts if isinstance(part, Segment)]
+                    self._own = {name for segment in segments for name in segment.outputs}
                 for part in self._parts:
                     if isinstance(part, Segment):
                         part.run(scope, met)
@@ -126,21 +126,18 @@ class OnnxRunner:
                 continue
             if met:
                 self._learn(met)
-            inputs = memories([scope[name] for name in given])
-            return {name: self._result(scope[name], inputs) for name in self._graph.outputs}
+            return {name: self._result(scope[name], name in self._own) for name in self._graph.outputs}
         raise RuntimeError("the graph could not be cut into parts that a capture can hold")
 
-    def _result(self, value: Value, inputs: set[UOp]) -> Any:
-        """A Tensor that is computed, in memory of its own."""
+    def _result(self, value: Value, own: bool) -> Any:
+        """A Tensor that is computed, in memory of its own; `own` says that it is one."""
+        if isinstance(value, Tensor):
+            return value if own else value.clone().realize()
         if isinstance(value, list):
-            return [self._result(part, inputs) for part in value]
-        if value is None or (isinstance(value, np.ndarray) and value.dtype.kind in "OUT"):
+            return [self._result(part, own) for part in value]
+        if value is None or value.dtype.kind in "OUT":
             return value
-        if not isinstance(value, Tensor):
-            return tensor_of(value).contiguous().realize()
-        if not value.is_realized:
-            value.realize()
-        return value.clone().realize() if base_of(value._value()) in inputs else value
+        return tensor_of(value).contiguous().realize()
 
     def _learn(self, met: Mapping[int, list[str]]) -> None:
         """Values were needed on the host: from small inputs alone they will be known, else a part ends

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from ...config import DEBUG
+from ...ir.ops import Ops
 from ...jit import JitError, TinyJit
 from ...jit.capture import capturing
 from ...report.terminal import show
 from ...tensor import Tensor
+from ...tensor.storage import base_of
 from .execution import Run, Scope, Weights
 from .graph import Graph, Node
 from .values import Value
@@ -26,7 +28,10 @@ MAX_CAPTURES = 16
 
 
 class Segment:
-    """Some nodes that follow each other, and the names of the values that come in and go out."""
+    """Some nodes that follow each other, and the names of the values that come in and go out.
+
+    final  the outputs of the graph: what the user gets is in memory of its own
+    """
 
     def __init__(
         self,
@@ -34,9 +39,10 @@ class Segment:
         places: Sequence[int],
         constants: set[str],
         needed: set[str],
+        final: set[str],
         weights: Weights,
     ) -> None:
-        self.nodes, self.places, self.weights = nodes, places, weights
+        self.nodes, self.places, self.weights, self.final = nodes, places, weights, final
         own: set[str] = set()
         read: dict[str, None] = {}
         for node in nodes:
@@ -106,11 +112,21 @@ class _Captured:
         self.result_form = []
         for name in segment.outputs:
             value = scope.get(name)
+            if name in segment.final:
+                value = _apart(value)
             found: list[Tensor] = []
             _key(value, found)
             self.result_form.append(_formed(value, [len(results)]))
             results += found
         return results
+
+
+def _apart(value: Value) -> Value:
+    """A result in memory of its own, where it would look at an argument or at a weight."""
+    if isinstance(value, list):
+        return [_apart(part) for part in value]
+    looks = isinstance(value, Tensor) and base_of(value._value()).op is Ops.BUFFER
+    return value.clone() if looks else value
 
 
 def _key(value: Value, tensors: list[Tensor]) -> Any:
@@ -149,7 +165,7 @@ def _filled(form: Value, tensors: Sequence[Tensor]) -> Value:
 
 def cut(graph: Graph, barriers: set[int], weights: Weights) -> list[Segment | tuple[int, Node]]:
     """The graph's nodes as stretches and single nodes that need a value of data."""
-    constants = {*graph.constants}
+    constants, final = {*graph.constants}, {*graph.outputs}
     parts: list[list[int]] = [[]]
     for place in range(len(graph.nodes)):
         parts += [[place], []] if place in barriers else []
@@ -162,6 +178,8 @@ def cut(graph: Graph, barriers: set[int], weights: Weights) -> list[Segment | tu
         if part[0] in barriers:
             found.append((part[0], graph.nodes[part[0]]))
         else:
-            needed = set(graph.outputs).union(*reads[number + 1 :])
-            found.append(Segment([graph.nodes[place] for place in part], part, constants, needed, weights))
+            needed = final.union(*reads[number + 1 :])
+            found.append(
+                Segment([graph.nodes[place] for place in part], part, constants, needed, final, weights)
+            )
     return found

@@ -52,7 +52,7 @@ _HOST: dict[tuple[str, str], Callable[..., Any]] = {}
 #: Rows that need no kernel where the host knows what they take, though they are no functions of arrays.
 FREE = {("", name) for name in ("Shape", "Size", "Identity", "Constant", "ConstantOfShape", "Range", "Cast")}
 #: What a row may ask for beside its attributes.
-_MORE = {"outputs", "opset", "run"}
+_MORE = {"outputs", "file_opset", "run"}
 
 
 def op(

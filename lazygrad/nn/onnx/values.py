@@ -37,12 +37,14 @@ DTYPE_OF: dict[int, DType] = {
     19: dtypes.fp8e5m2,
 }
 _TYPE_OF = {dtype: number for number, dtype in DTYPE_OF.items()}
-_BY_NAME = {numpy_name(dtype): dtype for dtype in dtypes.all if dtype not in (*dtypes.fp8s, dtypes.bfloat16)}
+_BY_DTYPE = {
+    np.dtype(numpy_name(dtype)): dtype for dtype in dtypes.all if dtype not in (*dtypes.fp8s, dtypes.bfloat16)
+}
 
 
 def is_native(dtype: np.dtype[Any]) -> bool:
     """Whether it is one of numpy's own types of numbers that a Tensor has too."""
-    return dtype.name in _BY_NAME
+    return dtype in _BY_DTYPE
 
 
 @functools.cache
@@ -110,7 +112,7 @@ def tensor_of(value: Value) -> Tensor:
     if array.dtype.kind in "OSUT":
         raise NotImplementedError("texts are not computed with; this operation takes numbers")
     if array.size == 1 and is_native(array.dtype):
-        return Tensor.full(array.shape, array.item(), dtype=_BY_NAME[array.dtype.name])
+        return Tensor.full(array.shape, array.item(), dtype=_BY_DTYPE[array.dtype])
     return Tensor(np.ascontiguousarray(array).reshape(array.shape))
 
 

@@ -168,7 +168,10 @@ HOSTILE = {
     "nested arrays": (gguf_file([], [("k", 9, NESTED)]), "nested more than 4 deep"),
     "a flag that is 2": (gguf_file([], [("k", 7, b"\2")]), "metadata k is neither true nor false"),
     "many axes": (gguf_file([Entry("a", (1,) * 65, 0, bytes(4))]), "tensor a has 65 axes; at most 64"),
-    "2**32 axes": (gguf_file([A]).replace(text("a") + b"\1\0\0\0", text("a") + b"\xff" * 4), "tensor a ends"),
+    "2**32 axes": (
+        gguf_file([A]).replace(text("a") + b"\1\0\0\0", text("a") + b"\xff" * 4),
+        "has 4294967295 axes",
+    ),
     "a large size": (gguf_file([Entry("a", (1 << 63, 0))]), "a shape of too many elements"),
     "a large shape": (gguf_file([Entry("a", (1 << 40, 1 << 40))]), "a shape of too many elements"),
     "beyond the end": (

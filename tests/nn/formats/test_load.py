@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
 
 import lazygrad
 from lazygrad import Tensor
+from lazygrad.device import DeviceError
 from lazygrad.nn.formats import FileFormatError, Weights, format_of, write_safetensors, write_sharded
 from lazygrad.nn.quantized import QuantizedTensor
 from tests.fuzz.formats import Member, legacy_file, mapping, number, text, torch_file, zip_file
@@ -86,6 +88,24 @@ def test_onnx_is_recognised(tmp_path):
         format_of(tmp_path / "graph alone")
 
 
+def test_a_file_that_was_replaced_is_not_read_as_the_one_before(tmp_path):
+    path = tmp_path / "x"
+    write_safetensors({"a": Tensor([1.0, 2.0]), "b": Tensor([3.0])}, path)
+    before = lazygrad.load(path)
+    assert before["a"].tolist() == [1, 2]
+    write_safetensors({"b": Tensor([4.0]), "a": Tensor([5.0, 6.0])}, path)  # as long, in another order
+    after = lazygrad.load(path)
+    assert (after["a"].tolist(), after["b"].tolist()) == ([5, 6], [4])
+    with pytest.raises(DeviceError, match=r"x was changed or replaced since it was loaded.* load it again"):
+        before["a"].tolist()
+    (tmp_path / "gone").write_bytes(gguf_file([Entry("w", (32, 2), 8, bytes(68))]))
+    blocks = lazygrad.load(tmp_path / "gone")["w"]
+    (tmp_path / "gone").write_bytes(gguf_file([Entry("w", (32, 2), 8, b"\1" * 68)]))
+    os.utime(tmp_path / "gone", ns=(0, 0))
+    with pytest.raises(DeviceError, match="changed or replaced"):
+        blocks.linear(Tensor.ones(32))
+
+
 # ---- several files ----
 
 
@@ -129,6 +149,32 @@ def test_folders(tmp_path):
         lazygrad.load(tmp_path)
     write_safetensors({"w": Tensor([1.0])}, tmp_path / "model.safetensors")
     assert lazygrad.load(tmp_path)["w"].tolist() == [1]
+
+
+def parts_of_gguf(folder, said=((0, 2), (1, 2)), names="ab"):
+    for part, ((place, total), name) in enumerate(zip(said, names, strict=True), 1):
+        keys = [("split.no", 2, place), ("split.count", 2, total), *([("k", 8, "v")] if part == 1 else [])]
+        data = gguf_file([Entry(name, (1,), 0, bytes(4))], keys)
+        (folder / f"m-{part:05}-of-00002.gguf").write_bytes(data)
+
+
+def test_a_split_gguf_model(tmp_path):
+    parts_of_gguf(tmp_path)
+    for path in (tmp_path, tmp_path / "m-00002-of-00002.gguf"):
+        found = lazygrad.load(path)
+        assert (list(found), found.metadata["k"]) == (["a", "b"], "v")
+    (tmp_path / "x.gguf").write_bytes((tmp_path / "m-00001-of-00002.gguf").read_bytes())
+    with pytest.raises(NotImplementedError, match="its name does not say where the others are"):
+        lazygrad.load(tmp_path / "x.gguf")
+    parts_of_gguf(tmp_path, names="aa")
+    with pytest.raises(FileFormatError, match=r"m-00002-of-00002\.gguf has tensor a, which a part before"):
+        lazygrad.load(tmp_path / "m-00001-of-00002.gguf")
+    parts_of_gguf(tmp_path, said=((0, 2), (0, 2)))
+    with pytest.raises(FileFormatError, match=r"says that it is part 0 \(counted from 0\) of 2"):
+        lazygrad.load(tmp_path / "m-00001-of-00002.gguf")
+    (tmp_path / "m-00002-of-00002.gguf").unlink()
+    with pytest.raises(FileNotFoundError, match="m-00002-of-00002"):
+        lazygrad.load(tmp_path / "m-00001-of-00002.gguf")
 
 
 INDICES = {

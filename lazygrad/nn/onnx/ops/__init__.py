@@ -9,6 +9,8 @@ from . import host as host
 from . import indexing as indexing
 from . import losses as losses
 from . import microsoft as microsoft
+from . import microsoft_attention as microsoft_attention
+from . import microsoft_quantized as microsoft_quantized
 from . import normalization as normalization
 from . import pooling as pooling
 from . import products as products

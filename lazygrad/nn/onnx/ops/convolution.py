@@ -7,6 +7,7 @@ from typing import Any
 
 from ....dtype import dtypes
 from ....tensor import Tensor
+from ..execution import Run
 from ..table import op
 from ..values import ints, shape_of
 
@@ -90,6 +91,7 @@ def conv_transpose(
     output_shape: Any = None,
     pads: Any = None,
     strides: Any = None,
+    run: Run,
 ) -> Tensor:
     rank = x.ndim - 2
     strides, dilations = strides or [1] * rank, dilations or [1] * rank
@@ -112,20 +114,51 @@ def conv_transpose(
             )
     else:
         around = axis_pads(shape_of(x)[2:], kernel, strides, dilations, pads, auto_pad)
-    if all(before == after >= 0 for before, after in around) and all(
-        m < s for m, s in zip(more, strides, strict=True)
-    ):
-        padding = tuple(before for before, _ in around)
-        return x.conv_transpose2d(w, b, group, tuple(strides), tuple(dilations), padding, tuple(more))
-    y = x.conv_transpose2d(w, b, group, tuple(strides), tuple(dilations))
-    cuts = [(-before, extra - after) for (before, after), extra in zip(around, more, strict=True)]
+    if any(stride > 1 for stride in strides) and all(dilation == 1 for dilation in dilations):
+        filters = run.weights.arranged(w, lambda: _phase_filters(w, group, strides))
+        y = _by_phases(x, filters, group, strides)
+    else:
+        y = x.conv_transpose2d(w, None, group, tuple(strides), tuple(dilations))
+    ends = [
+        full - before - after + extra
+        for full, (before, after), extra in zip(whole, around, more, strict=True)
+    ]
+    cuts = [
+        (-before, end + before - size)
+        for (before, _), end, size in zip(around, ends, shape_of(y)[2:], strict=True)
+    ]
     y = y.pad([(0, 0), (0, 0), *cuts])
-    if b is not None and any(after > 0 or before > 0 for before, after in cuts):
-        plain = x.conv_transpose2d(w, None, group, tuple(strides), tuple(dilations)).pad(
-            [(0, 0), (0, 0), *cuts]
-        )
-        return plain + b.reshape(1, -1, *[1] * rank)
-    return y
+    return y if b is None else y + b.reshape(1, -1, *[1] * rank)
+
+
+def _phase_filters(w: Tensor, group: int, strides: Any) -> Tensor:
+    """Of the filters of a transposed convolution, those that make each of its phases by an ordinary one.
+
+    What lies at place q·stride + p of the result is Σᵤ x[q - u] · w[u·stride + p]: a convolution with every
+    stride-th tap. So nothing is multiplied by the zeros that a stride puts between the places of x.
+
+    w (channels, out / group, *kernel) → (out · phases, channels / group, *taps)
+    """
+    channels, out, *kernel = shape_of(w)
+    rank = len(kernel)
+    taps = [-(-k // stride) for k, stride in zip(kernel, strides, strict=True)]
+    whole = [(0, t * stride - k) for t, stride, k in zip(taps, strides, kernel, strict=True)]
+    split = [size for pair in zip(taps, strides, strict=True) for size in pair]
+    parts = w.pad([(0, 0), (0, 0), *whole]).reshape(group, channels // group, out, *split)
+    of_taps, of_phases = range(3, 3 + 2 * rank, 2), range(4, 4 + 2 * rank, 2)
+    parts = parts.permute(0, 2, *of_phases, 1, *of_taps)
+    return parts.reshape(-1, channels // group, *taps).flip(tuple(range(2, 2 + rank)))
+
+
+def _by_phases(x: Tensor, filters: Tensor, group: int, strides: Any) -> Tensor:
+    """The phases side by side; longer than a transposed convolution, with zeros behind."""
+    rank = len(strides)
+    y = x.conv2d(filters, None, group, padding=tuple(t - 1 for t in shape_of(filters)[2:]))
+    n, channels, *places = shape_of(y)
+    parts = y.reshape(n, channels // math.prod(strides), *strides, *places)
+    order = [axis for number in range(rank) for axis in (2 + rank + number, 2 + number)]
+    longer = [size * stride for size, stride in zip(places, strides, strict=True)]
+    return parts.permute(0, 1, *order).reshape(n, channels // math.prod(strides), *longer)
 
 
 @op("DeformConv")

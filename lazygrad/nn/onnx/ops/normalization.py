@@ -74,10 +74,10 @@ def group_normalization(
     num_groups: int,
     epsilon: float = 1e-5,
     stash_type: int = 1,
-    opset: int,
+    file_opset: int,
 ) -> Tensor:
     """Before opset 21 scale and bias had a number for each group."""
-    if opset < 21:
+    if file_opset < 21:
         each = shape_of(x)[1] // num_groups
         scale, bias = scale.repeat_interleave(each), bias.repeat_interleave(each)
     return _wide(x).group_norm(num_groups, _wide(scale), _wide(bias), epsilon).cast(x.dtype)

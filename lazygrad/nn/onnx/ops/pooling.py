@@ -119,15 +119,13 @@ def average_pool(
     average = windows.padded(x, 0).avg_pool2d(windows.kernel, windows.strides, windows.dilations)
     counts = windows.counted(shape_of(x)[2:], bool(count_include_pad))
     share = math.prod(windows.kernel) / counts
-    if np.all(share == 1):
+    if bool(np.all(share == 1)):
         return average
-    scaled: Tensor = average * Tensor(share.astype(np.float32)).cast(x.dtype)
-    return scaled
+    return average * Tensor(np.asarray(share, np.float32)).cast(x.dtype)
 
 
 def _window_sum(x: Tensor, windows: _Windows) -> Tensor:
-    share: int = math.prod(windows.kernel)
-    return x.avg_pool2d(windows.kernel, windows.strides, windows.dilations) * share
+    return x.avg_pool2d(windows.kernel, windows.strides, windows.dilations) * int(math.prod(windows.kernel))
 
 
 @op("LpPool")

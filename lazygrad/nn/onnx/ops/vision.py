@@ -38,14 +38,14 @@ def roi_align(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
     coordinate_transformation_mode: str | None = None,
-    opset: int,
+    file_opset: int,
 ) -> Tensor:
     """Each region in a grid of cells, each the mean (or greatest) of points in it (He et al. 2017).
 
     Before opset 16 no half pixel was taken off. `sampling_ratio` 0 is as many points as pixels lie in a cell:
     then the greatest number of any region's cells is computed, and what a region lacks is hidden.
     """
-    half = coordinate_transformation_mode != "output_half_pixel" if opset >= 16 else False
+    half = coordinate_transformation_mode != "output_half_pixel" if file_opset >= 16 else False
     shift = 0.5 if half else 0.0
     count, (height, width) = shape_of(rois)[0], shape_of(x)[2:]
     corners = rois.float() * spatial_scale - shift

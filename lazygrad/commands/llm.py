@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from ..models import LanguageModel, Sampling, load
+from ..models.sharding import device_list, shard
 from ..serving.app import Limits
 from ..serving.served import ServedModel
 from ..serving.server import Server, warn_of_openness
@@ -59,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     server.add_argument(
         "--host", default="127.0.0.1", help="the address; this machine alone reaches the default"
     )
-    server.add_argument("--port", type=int, default=8000, help="0 takes a free one (default 8000)")
+    server.add_argument("--port", type=port, default=8000, help="0 takes a free one (default 8000)")
     server.add_argument("--name", help="what clients call the model")
     server.add_argument("--slots", type=positive, default=4, help="answers computed together (default 4)")
     server.add_argument("--queue", type=positive, default=32, help="answers that may wait (default 32)")
@@ -78,6 +79,13 @@ def number(text: str) -> float:
     if not math.isfinite(found):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return found
+
+
+def port(text: str) -> int:
+    """A number of a port."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, a number from 0 to 65535")
+    return int(text)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -104,10 +112,10 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _load(given: argparse.Namespace) -> LanguageModel:
-    path = find_model(given.model)
-    if given.shard is not None and given.shard > 1:
-        raise NotImplementedError("--shard")
-    return load(path, given.device, given.dtype)
+    model = load(find_model(given.model), given.device, given.dtype)
+    if given.shard is None or given.shard == 1:
+        return model
+    return shard(model, device_list(given.device, given.shard))
 
 
 def _chat(model: LanguageModel, given: argparse.Namespace, sampling: dict[str, Any]) -> int:

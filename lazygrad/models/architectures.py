@@ -6,6 +6,7 @@ A row reads a config in Hugging Face's words (`config.json`; GGUF's metadata are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,7 @@ def windows(config: Config, layers: int, default: Callable[[int], bool]) -> tupl
     window = config.get("sliding_window")
     if not window:
         return (None,) * layers
+    _check_count("sliding_window", window)
     kinds = config.get("layer_types")
     if kinds is None:
         return tuple(window if default(layer) else None for layer in range(layers))
@@ -272,10 +274,47 @@ ACTIVATION_NAMES = {
 }
 
 
+#: What a config says as a whole number from 1 on, and as a number above 0.
+COUNTS = {
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "hidden_size",
+    "vocab_size",
+    "max_position_embeddings",
+    "original_max_position_embeddings",
+    "rotary_dim",
+    "num_local_experts",
+    "num_experts_per_tok",
+}
+NUMBERS = {
+    "rms_norm_eps",
+    "rope_theta",
+    "partial_rotary_factor",
+    "query_pre_attn_scalar",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+}
+#: A file that says more lies.
+MOST = 1 << 40
+
+
+def _check_count(name: str, value: Any) -> None:
+    most = 10_000 if name == "num_hidden_layers" else MOST
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise ValueError(f"{name} of a config is a whole number from 1 to {most}, not {value!r}")
+
+
+def _check_number(name: str, value: Any) -> None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise ValueError(f"{name} of a config is a number above 0, not {value!r}")
+
+
 def architecture_of(config: Config) -> Architecture:
     """The row of a config. NotImplementedError lists those that there are."""
     kind = config.get("model_type")
-    if kind not in ARCHITECTURES:
+    if not isinstance(kind, str) or kind not in ARCHITECTURES:
         raise NotImplementedError(f"language model {kind!r}; there are {', '.join(ARCHITECTURES)}")
     return ARCHITECTURES[kind]
 
@@ -285,17 +324,20 @@ def describe(config: Config) -> Description:
     row = architecture_of(config)
     renamed = {OTHER_NAMES.get(key, key): value for key, value in config.items() if value is not None}
     config = {**row.defaults, **renamed}
+    for name in COUNTS & config.keys():
+        _check_count(name, config[name])
+    for name in NUMBERS & config.keys():
+        _check_number(name, config[name])
     try:
         return _described(row, config)
     except KeyError as error:
         raise ValueError(f"the config of this {config['model_type']} lacks {error}") from None
+    except (TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError(f"the config of this {config['model_type']} says what cannot be: {error}") from error
 
 
 def _described(row: Architecture, config: dict[str, Any]) -> Description:
     layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
-    for name in ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size"):
-        if not isinstance(config[name], int) or isinstance(config[name], bool) or config[name] < 1:
-            raise ValueError(f"{name} of a config is a number from 1 on, not {config[name]!r}")
     config.setdefault("head_dim", config["hidden_size"] // heads)
     act = config.get("hidden_act", "silu")
     if act not in ACTIVATION_NAMES:

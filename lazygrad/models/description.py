@@ -93,6 +93,9 @@ class Description:
             raise NotImplementedError(f"activation {self.activation!r}; there are {', '.join(ACTIVATIONS)}")
         if self.experts is not None and not 0 < self.experts.chosen <= self.experts.count:
             raise ValueError(f"a token takes {self.experts.chosen} of {self.experts.count} experts")
+        for rotary in self.rotaries:
+            if rotary.dim > self.head_dim:
+                raise ValueError(f"{rotary.dim} features of a head are turned, which has {self.head_dim}")
         for name in ("rotary_of", "windows"):
             if len(getattr(self, name)) != self.layers:
                 raise ValueError(f"{name} tells of {len(getattr(self, name))} of {self.layers} layers")

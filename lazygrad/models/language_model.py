@@ -79,6 +79,13 @@ class LanguageModel:
         handle = session.add(prompt, sampling, max_tokens, stop)
         return _pieces(session, handle)
 
+    def reset(self) -> None:
+        """Forget what `generate` has captured and cached.
+
+        Needed where a weight was replaced by another tensor. One that is written in place is read anew.
+        """
+        self._session = None
+
 
 def _pieces(session: Session, handle: int) -> Iterator[str]:
     """The pieces of one sequence, which ends where nobody asks for more."""

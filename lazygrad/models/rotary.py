@@ -54,6 +54,15 @@ class Rotary:
             raise ValueError(f"a rotary embedding turns pairs of features: dim is even, not {self.dim}")
         if self.scaling not in SCALINGS:
             raise NotImplementedError(f"rotary scaling {self.scaling!r}; there are {', '.join(SCALINGS)[2:]}")
+        for name in ("base", "factor"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} of a rotary embedding is above 0, not {getattr(self, name)!r}")
+        if self.scaling in NEED_ORIGINAL and self.original < 2:
+            raise ValueError(
+                f"rotary scaling {self.scaling!r} needs the positions that a model was trained on"
+            )
+        if self.scaling == "longrope" and not (self.short and self.long):
+            raise ValueError("rotary scaling 'longrope' needs the factors of short and of long texts")
         for name in ("short", "long"):
             if getattr(self, name) and len(getattr(self, name)) != self.dim // 2:
                 raise ValueError(
@@ -130,6 +139,8 @@ def _longrope(rotary: Rotary, length: int) -> np.ndarray:
     return scaled
 
 
+#: Scalings that depend on `original`.
+NEED_ORIGINAL = {"dynamic", "yarn", "llama3", "longrope"}
 #: Scaling → the rates for a text of some length.
 SCALINGS = {
     "": _plain,

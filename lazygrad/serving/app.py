@@ -163,6 +163,7 @@ class Api:
             raise ApiError(415, f"the body must be of type application/json, not {kind[:80] or 'none'!r}")
         ask = parse(parse_json(await self._body(request)))
         self._check_name(ask.model)
+        self.engine.require_room(self._count(ask))
         loop = asyncio.get_running_loop()
         prompts = await loop.run_in_executor(self._tokenizing, self._prompts, ask)
         rows = self._rows(ask, prompts)
@@ -196,6 +197,14 @@ class Api:
             raise ApiError(400, "the client left before its request was whole") from None
         return bytes(found)
 
+    def _count(self, ask: Ask) -> int:
+        """How many answers are wanted; ApiError 400 where they are more than there can ever be room for."""
+        prompts = max(len(ask.prompts), 1)
+        if prompts * ask.n > self.engine.slots + self.engine.most_waiting:
+            text = f"{prompts} prompts with {ask.n} answers each are more than this server takes at once"
+            raise ApiError(400, text, "n", "too_many_answers")
+        return prompts * ask.n
+
     def _prompts(self, ask: Ask) -> list[list[int]]:
         """The tokens of every prompt."""
         name = "messages" if ask.is_chat else "prompt"
@@ -208,9 +217,6 @@ class Api:
 
     def _rows(self, ask: Ask, prompts: list[list[int]]) -> list[Row]:
         """Every answer that is wanted: `n` for each prompt. ApiError 400 where there is no room for one."""
-        if len(prompts) * ask.n > self.engine.slots + self.engine.most_waiting:
-            text = f"{len(prompts)} prompts with {ask.n} answers each are more than this server takes at once"
-            raise ApiError(400, text, "n", "too_many_answers")
         context = self.model.context
         rows = []
         for prompt in prompts:

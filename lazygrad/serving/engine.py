@@ -147,16 +147,23 @@ class Engine:
         """
         ticket = Ticket(rows, client, notify, self.unread * len(rows))
         with self._change:
-            if self._closed:
-                raise ApiError(503, SHUTTING_DOWN, code="shutting_down")
-            here = len(self._active) + len(self._waiting)
-            if here + len(rows) > self.slots + self.most_waiting:
-                self.counts["refused"] += 1
-                raise self._too_busy(len(rows))
+            self._require_room(len(rows))
             self.counts["requests"] += 1
             self._waiting += [(next(self._number), ticket, row) for row in range(len(rows))]
             self._change.notify()
         return ticket
+
+    def require_room(self, rows: int) -> None:
+        """Raise what `submit` of so many rows would raise now: before work is done for them."""
+        with self._change:
+            self._require_room(rows)
+
+    def _require_room(self, rows: int) -> None:
+        if self._closed:
+            raise ApiError(503, SHUTTING_DOWN, code="shutting_down")
+        if len(self._active) + len(self._waiting) + rows > self.slots + self.most_waiting:
+            self.counts["refused"] += 1
+            raise self._too_busy(rows)
 
     def cancel(self, ticket: Ticket) -> None:
         """Its client is gone: its places in the batch and in the queue are free from the next step on."""

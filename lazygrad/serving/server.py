@@ -45,14 +45,13 @@ class Server:
     ) -> None:
         self.engine = Engine(model.batch, slots, waiting, unread)
         self.grace_s = grace_s
+        self.api = Api(model, self.engine, limits, key, LOOPBACK if is_loopback(host) else None)
+        self._server = self._make(slots + waiting + MORE_CONNECTIONS)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family)
         self.port: int = self._socket.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self.port}/v1"
-        local = is_loopback(host)
-        self.api = Api(model, self.engine, limits, key, LOOPBACK if local else None)
-        self._server = self._make(slots + waiting + MORE_CONNECTIONS)
 
     def run(self) -> None:
         """Answer until Ctrl-C or SIGTERM (on the main thread), or `stop`."""
@@ -71,8 +70,13 @@ class Server:
     def _make(self, connections: int) -> Any:
         import asyncio
 
-        import uvicorn
-        from uvicorn.protocols.http.h11_impl import H11Protocol
+        try:
+            import starlette  # noqa: F401
+            import uvicorn
+            from uvicorn.protocols.http.h11_impl import H11Protocol
+        except ModuleNotFoundError as error:
+            name = (error.name or "").partition(".")[0]
+            raise ModuleNotFoundError(f'the server needs {name}: pip install "lazygrad[serve]"') from None
 
         engine = self.engine
 

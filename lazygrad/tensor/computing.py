@@ -111,4 +111,12 @@ def pending_nodes() -> list[UOp]:
 
     It only looks: they may be tensors of other threads.
     """
-    return [node for node in (latest(t._uop) for t in live_tensors()) if not is_in_memory(base_of(node))]
+    found = []
+    for tensor in live_tensors():
+        base = base_of(tensor._uop)
+        if base.op is Ops.BUFFER and "becomes" not in base.facts:
+            continue  # as nearly all are, the weights of a model: they are looked at in every step
+        node = latest(tensor._uop)
+        if not is_in_memory(base_of(node)):
+            found.append(node)
+    return found

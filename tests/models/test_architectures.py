@@ -161,12 +161,12 @@ def test_gemma3_has_two_rotary_embeddings():
         (
             {"num_hidden_layers": "two"},
             ValueError,
-            "num_hidden_layers of a config is a number from 1 on, not 'two'",
+            "num_hidden_layers of a config is a whole number from 1 to 10000, not 'two'",
         ),
         (
             {"num_attention_heads": 0},
             ValueError,
-            "num_attention_heads of a config is a number from 1 on, not 0",
+            "num_attention_heads of a config is a whole number from 1 to 1099511627776, not 0",
         ),
         ({"num_key_value_heads": 3}, ValueError, "4 query heads are not shared evenly by 3 key heads"),
         ({"hidden_size": 12}, ValueError, "turns pairs of features: dim is even, not 3"),
@@ -177,7 +177,7 @@ def test_gemma3_has_two_rotary_embeddings():
         ),
         ({"rope_scaling": {"type": "llama3"}}, ValueError, "lacks 'low_freq_factor'"),
         (
-            {"rope_scaling": {"type": "longrope", "short_factor": [1]}},
+            {"rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [1]}},
             ValueError,
             "1 short factors for 2 pairs",
         ),
@@ -194,3 +194,33 @@ def test_gemma3_has_two_rotary_embeddings():
 def test_configs_that_are_refused(change, error, message):
     with pytest.raises(error, match=message):
         described(**change)
+
+
+ODD = [None, "x", -1, 0, 1.5, [], {}, [1], 10**30, True, float("nan"), float("inf"), {"rope_type": "yarn"}]
+ODD += [{"rope_type": "linear", "factor": 0}, {"rope_type": "dynamic", "factor": 2}, {"rope_type": [1]}]
+ODD += [
+    {"rope_type": "yarn", "factor": -1},
+    {"rope_type": "longrope", "short_factor": "x"},
+    {"sliding_attention": 1},
+]
+MORE = "rope_scaling rope_parameters sliding_window layer_types head_dim num_experts num_experts_per_tok"
+MORE += " rotary_dim partial_rotary_factor query_pre_attn_scalar attn_logit_softcapping max_window_layers"
+MORE += (
+    " no_rope_layers use_sliding_window mlp_only_layers decoder_sparse_step original_max_position_embeddings"
+)
+MORE += " sliding_window_pattern rope_local_base_freq"
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_a_config_is_described_or_refused_whatever_it_says(kind):
+    sound = tiny.CONFIG | {"model_type": kind, "num_experts": 4, "num_experts_per_tok": 2, "head_dim": 4}
+    described = 0
+    for name in {*tiny.CONFIG, *MORE.split()}:
+        for value in ODD:
+            try:
+                d = describe(sound | {"use_sliding_window": True, name: value})
+            except (ValueError, NotImplementedError):
+                continue
+            described += 1
+            assert all(np.isfinite(rotary.rates(10)).all() for rotary in d.rotaries), (name, value)
+    assert described > 100

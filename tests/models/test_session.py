@@ -158,6 +158,25 @@ def test_generate_streams_the_text_of_the_tokens(speaking):
     assert "".join(speaking.generate(prompt, max_tokens=12)) == expected
 
 
+def test_weights_that_change_after_a_capture(tmp_path):
+    model = models.load(tiny.folder(tmp_path / "model"))
+    head = model.decoder.head
+
+    def first() -> int:
+        session = model._session or Session(model, slots=1)
+        model._session = session
+        session.add([5, 9, 3], max_tokens=1)
+        return session.step()[0].token
+
+    before = first()
+    head.weight.assign(-head.weight).realize()
+    written = first()
+    assert written != before
+    head.weight = (-head.weight).realize()
+    model.reset()
+    assert first() == before
+
+
 @needs("tokenizers")
 def test_a_text_ends_before_a_stop_word(speaking):
     whole = text_of(speaking)

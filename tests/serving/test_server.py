@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -383,6 +384,7 @@ def test_a_client_that_says_half_of_what_it_wants(toy, monkeypatch):
             with connection(server) as sock:
                 sock.sendall(head.encode())
                 assert until_closed(sock) == b""
+        monkeypatch.setattr(server_module, "HEAD_S", PATIENCE)
         with connection(server) as sock:
             sock.sendall(
                 b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -418,6 +420,15 @@ def test_a_prompt_that_is_too_long(asker):
     with pytest.raises(openai.BadRequestError, match="998 of the prompt with 3 of the answer are more"):
         asker.completions.create(model="toy", prompt="a" * 998, max_tokens=3)
     assert asker.completions.create(model="toy", prompt="a" * 998, max_tokens=2).choices[0].text == "AA"
+
+
+def test_more_answers_than_there_is_ever_room_for(client):
+    openai = require("openai")
+    with pytest.raises(
+        openai.BadRequestError, match="3 prompts with 3 answers each are more than"
+    ) as refused:
+        client.completions.create(model="toy", prompt=["a", "b", "c"], n=3)
+    assert refused.value.code == "too_many_answers"
 
 
 def test_what_the_model_refuses(asker):
@@ -533,6 +544,14 @@ def test_another_name_that_leads_to_this_machine_is_refused(shared):
         assert post(shared, b"{}", Host=name)[0] == 400
 
 
+def test_without_its_libraries_it_says_how_to_get_them(toy, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r'the server needs uvicorn: pip install "lazygrad\[serve\]"'
+    ):
+        server_module.Server(toy, port=0)
+
+
 # ---- the end ----
 
 
@@ -551,8 +570,9 @@ def test_ending_lets_answers_finish_and_refuses_new_ones(toy):
         assert "".join(chunk.choices[0].text for chunk in stream) == "BC"
 
 
-def test_ending_cuts_a_stream_that_does_not_end(toy):
+def test_ending_cuts_a_stream_that_does_not_end(toy, monkeypatch):
     openai = require("openai")
+    monkeypatch.setattr(server_module, "CUT_S", PATIENCE)
     toy.hold()
     with serving(toy, grace_s=0.05) as server, client_of(server) as client:
         stream = client.chat.completions.create(model="toy", messages=say("forever"), stream=True)

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from copy import copy
 
-from ...ir.index import as_index
+from ...ir.index import as_index, bounds
 from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
@@ -175,7 +175,9 @@ class Plan:
         if not cheap and any(axis.number in along for _, along in self.facts.scans):
             return whole  # there is no last turn apart
         if size is None:
-            return self.width if cheap or typical(as_index(axis.size)) >= self.width else whole
+            most = max(bounds(as_index(axis.size))[1], 1)
+            lanes = min(self.width, 1 << (most - 1).bit_length())  # PADTO refuses many more than there can be
+            return lanes if cheap or typical(as_index(axis.size)) >= self.width else whole
         lanes = min(self.width, 1 << (size - 1).bit_length())
         turns = -(-size // lanes)
         keeps = 4 * turns > 3 * (size // whole) or not (cheap or turns > FEW_TURNS)

@@ -21,6 +21,7 @@ def example(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_digits_goes_on_and_is_exported(tmp_path, capsys):
     checkpoint, path = str(tmp_path / "run.safetensors"), str(tmp_path / "digits.lzg")
     main = example("digits").main
@@ -51,8 +52,8 @@ def test_char_gpt_reads_a_text(tmp_path, capsys):
 
 def test_lora_beside_quantised_weights(tmp_path):
     lora = example("lora_smollm2")
-    losses = lora.main(["--small", "--save", str(tmp_path)])
-    assert losses[-1] < 0.5 * losses[0]
+    losses = lora.main(["--small", "--steps", "16", "--save", str(tmp_path)])
+    assert losses[-1] < 0.7 * losses[0]
     model = lora.random_model()
     adapter = lazygrad.nn.lora.load(model, tmp_path, rename=lora.peft_name)
     tokens, follows = lora.batch_of([([n, n + 1, n + 2], [3 * n + 1, 2 * n, n + 9, n]) for n in range(4)])

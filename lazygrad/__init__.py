@@ -86,17 +86,21 @@ def load(path: _Any) -> _Any:
     return formats.load_weights(file)
 
 
-#: What is loaded when it is first asked for.
-_LATER = {"export", "load_exported"}
-
-
 def __getattr__(name: str) -> _Any:
-    if name in _LATER:
+    """What is loaded when it is first asked for."""
+    found: _Any
+    if name == "export":
+        from .exporting import writing
+
+        found = writing.export
+    elif name == "load_exported":
         from . import exporting
 
-        globals().update({each: getattr(exporting, each) for each in _LATER})
-        return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = exporting.load_exported
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
 
 
 def _load_classic_style() -> None:

@@ -127,6 +127,10 @@ class Allocator:
         """The bytes without a copy, over a new exporter; None where the host does not see the memory."""
         return None
 
+    def _look_at(self, handle: Any) -> memoryview | None:
+        """The same bytes for lazygrad itself, which holds the memory as long as it looks."""
+        return self._as_buffer(handle)
+
     def _offset(self, handle: Any, nbytes: int, offset: int) -> Any:
         """A handle on a part of a handle's memory; it keeps the whole alive."""
         raise NotImplementedError(f"{self.name} has no views of memory")

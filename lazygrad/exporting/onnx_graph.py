@@ -66,6 +66,7 @@ def save_onnx(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
         value = graph.value(effective(tensor.uop))
         writer.nodes.append(writer.onnx.helper.make_node("Identity", [value], [name]))
         outputs.append(writer.information(name, tensor.dtype, graph.sizes(tensor.uop)))
+    writer.drop_unused([output.name for output in outputs])
     made = writer.onnx.helper.make_graph(
         writer.nodes,
         getattr(inner, "__name__", type(inner).__name__),

@@ -98,6 +98,17 @@ class Writer:
         self.dtype[name] = dtype
         return name
 
+    def drop_unused(self, results: Sequence[str]) -> None:
+        """Keep what these values need: a node that became part of another is not written."""
+        wanted = set(results)
+        kept = []
+        for node in reversed(self.nodes):
+            if wanted.intersection(node.output):
+                wanted.update(node.input)
+                kept.append(node)
+        self.nodes = kept[::-1]
+        self.initialisers = {name: each for name, each in self.initialisers.items() if name in wanted}
+
     def information(self, name: str, dtype: DType, shape: Sequence[int]) -> Any:
         """What a graph says of an input or a result."""
         return self.onnx.helper.make_tensor_value_info(name, self.type_of(dtype), list(shape))

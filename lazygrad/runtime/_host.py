@@ -96,6 +96,9 @@ class HostAllocator(Allocator):
         exporter: Any = numpy.frombuffer(handle.bytes, numpy.uint8, handle.nbytes)
         return memoryview(exporter)
 
+    def _look_at(self, handle: Memory) -> memoryview | None:
+        return handle.bytes[: handle.nbytes]
+
     def _offset(self, handle: Memory, nbytes: int, offset: int) -> Memory:
         return Memory(handle.address + offset, handle.bytes[offset : offset + nbytes], nbytes, handle)
 

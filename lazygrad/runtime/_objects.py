@@ -22,6 +22,7 @@ from ._mappings import check_room
 
 _READ, _WRITE, _EXECUTE = 1, 2, 4
 _PROGBITS, _SYMTAB, _RELA, _NOBITS = 1, 2, 4, 8
+_UNWIND = 0x70000001  # how to walk up from a function that may throw: data that nobody asks for
 _ALLOC, _EXECINSTR = 2, 4
 #: R_X86_64_64, _PC32, _PLT32; those that ask for a place with the address: _GOTPCREL, _GOTPCRELX and REX too.
 _ABSOLUTE, _RELATIVE, _CALL, _THROUGH_TABLE = 1, 2, 4, (9, 41, 42)
@@ -144,7 +145,7 @@ class _Linking:
             self.memory[offset : offset + 14] = _JUMP + struct.pack("<Q", self._outside(name))
         for (number, index), offset in self.places.items():
             section = self.objects[number].sections[index]
-            if section.kind == _PROGBITS:
+            if section.kind in (_PROGBITS, _UNWIND):
                 content = self.objects[number].content[section.offset : section.offset + section.size]
                 self.memory[offset : offset + section.size] = content
             elif section.kind != _NOBITS:

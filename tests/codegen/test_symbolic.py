@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lazygrad import Tensor
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.lower import lower
 from lazygrad.config import Context
@@ -78,3 +79,12 @@ def test_every_size(name, device):
             found = run(ast, device, contents, variables)
         expected = evaluate(ast, contents, variables)
         assert all(equal(a, b) for a, b in zip(found, expected, strict=True)), (n, m)
+
+
+def test_a_vector_has_no_more_lanes_than_there_can_be_steps():
+    """Sixteen lanes for at most three rows were more padding than PADTO allows."""
+    table = Tensor.arange(40).reshape(10, 4).cast("float16").realize()
+    rows = Tensor([1, 2, 3]).realize()
+    for count in (1, 2, 3):
+        some = rows[: Variable("count", 1, 3).bind(count)]
+        assert table[some].sum().item() == sum(range(4, 4 + 4 * count))

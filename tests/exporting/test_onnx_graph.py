@@ -81,6 +81,8 @@ def test_a_matrix_product_is_one_node(path):
     both(lambda x: x @ w, path, floats(4, 6))
     assert kinds(path).count("Einsum") == 1
     assert not {"Mul", "ReduceSum", "Expand"} & set(kinds(path))
+    graph = require("onnx").load(path).graph
+    assert {each.name for each in graph.initializer} <= {name for node in graph.node for name in node.input}
 
 
 @pytest.mark.parametrize(

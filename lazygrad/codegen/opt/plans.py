@@ -176,9 +176,8 @@ class Plan:
             return whole  # there is no last turn apart
         if size is None:
             most = max(bounds(as_index(axis.size))[1], 1)
-            if not cheap and typical(as_index(axis.size)) < self.width:
-                return whole
-            return min(self.width, 1 << (most - 1).bit_length())
+            lanes = min(self.width, 1 << (most - 1).bit_length())  # PADTO refuses many more than there can be
+            return lanes if cheap or typical(as_index(axis.size)) >= self.width else whole
         lanes = min(self.width, 1 << (size - 1).bit_length())
         turns = -(-size // lanes)
         keeps = 4 * turns > 3 * (size // whole) or not (cheap or turns > FEW_TURNS)

@@ -111,7 +111,7 @@ def play(read: Any, data: bytes, in_memory: bool = False) -> Any:
 # ---- GGUF ----
 
 
-@fuzzed(quick=150, sweep=6000)
+@fuzzed(quick=150, sweep=4000)
 @given(changed(GGUF), st.booleans())
 def test_damaged_gguf(data, in_memory):
     play(read_gguf, data, in_memory)
@@ -144,7 +144,7 @@ values = st.one_of(
 metadata = st.lists(st.tuples(words, kinds.filter(lambda kind: kind != 8), values), max_size=3)
 
 
-@fuzzed(quick=150, sweep=6000)
+@fuzzed(quick=150, sweep=4000)
 @given(
     st.lists(entries, max_size=3),
     metadata,
@@ -159,7 +159,7 @@ def test_gguf_with_wrong_fields(tensors, keys, tensor_count, key_count, version)
 # ---- the others ----
 
 
-@fuzzed(quick=100, sweep=4000)
+@fuzzed(quick=100, sweep=2500)
 @given(changed(OLD), st.booleans())
 def test_damaged_older_torch_files(data, in_memory):
     play(read_torch, data, in_memory)
@@ -201,7 +201,7 @@ pieces = st.sampled_from(
 headers = st.lists(pieces, max_size=14).map("".join).map(lambda inside: "{" + inside + "}")
 
 
-@fuzzed(quick=150, sweep=6000)
+@fuzzed(quick=150, sweep=4000)
 @given(
     st.one_of(
         changed(VALID[read_npy]),
@@ -217,7 +217,7 @@ def test_damaged_npy(data, in_memory):
     play(read_npy, data, in_memory)
 
 
-@fuzzed(quick=100, sweep=4000)
+@fuzzed(quick=100, sweep=2500)
 @given(changed(npz(np.savez)) | changed(npz(np.savez_compressed)), st.booleans())
 def test_damaged_npz(data, in_memory):
     play(read_npz, data, in_memory)
@@ -250,7 +250,7 @@ def test_indices(found, wrapped):
 ANYTHING = [*VALID.values(), npz(np.savez_compressed), torch_file(tensor(), {"0": VALUES.tobytes()})]
 
 
-@fuzzed(quick=150, sweep=6000)
+@fuzzed(quick=150, sweep=4000)
 @given(
     st.one_of(*map(changed, ANYTHING))
     | st.binary(max_size=60)
@@ -269,11 +269,11 @@ def test_whatever_it_is(data):
 
 @pytest.mark.parametrize("read", [*VALID, read_safetensors], ids=lambda read: read.__name__)
 def test_what_is_cut_anywhere_is_refused(read):
-    """Every prefix of a valid file; only padding may be missing at its end."""
+    """Prefixes of a valid file; only padding may be missing at its end."""
     data = VALID.get(read)
     if data is None:
         write_safetensors({"a": Tensor(VALUES), "b": Tensor([1])}, _folder / "whole")
         data = (_folder / "whole").read_bytes()
-    for size in range(len(data) - 24):
+    for size in [*range(40), *range(40, len(data) - 24, 7)]:
         with pytest.raises(FileFormatError if size > 70 else ERRORS):
             read(path_for(_folder, data[:size]))

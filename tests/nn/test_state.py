@@ -289,6 +289,16 @@ HOSTILE = {
     "negative shape": file_of({"a": entry(shape=(-1, -2))}, b"\0" * 8),
     "overlap": file_of({"a": entry(), "b": entry()}, b"\0" * 8),
     "hole": file_of({"a": entry(), "b": entry(offsets=(16, 24))}, b"\0" * 24),
+    "a name twice": file_of(
+        b'{"a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}, "a": {"dtype": "U8", "shape": [1], '
+        b'"data_offsets": [0, 1]}}',
+        b"\0",
+    ),
+    "no shape": file_of({"a": {"dtype": "F32", "data_offsets": [0, 8]}}, b"\0" * 8),
+    "texts that are none": file_of({"__metadata__": {"a": 1}}),
+    "a number of 5000 digits": file_of(b'{"a": ' + b"9" * 5000 + b"}"),
+    "a fraction": file_of({"a": entry(shape=(2.0,))}, b"\0" * 8),
+    "65 axes": file_of({"a": entry(shape=(1,) * 65, offsets=(0, 4))}, b"\0" * 4),
     "unknown dtype": file_of({"a": entry(dtype="F7")}, b"\0" * 8),
 }
 

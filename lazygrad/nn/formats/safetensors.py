@@ -102,8 +102,8 @@ def _are_counts(values: Any) -> bool:
 
 def _place(source: Source, name: str, entry: Any) -> tuple[int, int]:
     """Where the bytes of a tensor begin and end."""
-    if type(entry) is not dict or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        source.refuse(f"tensor {shown(name)} is described by other things than dtype, shape and data_offsets")
+    if type(entry) is not dict or not entry.keys() >= {"dtype", "shape", "data_offsets"}:
+        source.refuse(f"tensor {shown(name)} is described without one of dtype, shape and data_offsets")
     offsets = entry["data_offsets"]
     if not _are_counts(offsets) or len(offsets) != 2 or not _are_counts(entry["shape"]):
         source.refuse(f"tensor {shown(name)} has a shape or offsets that are no sizes")

@@ -34,11 +34,11 @@ _MOST_MAGIC = 64
 class _Storage(Opaque):
     """Memory that tensors of the file share: `size` elements of a dtype (None: bytes of whichever).
 
-    data  its bytes; None while it is not known where they are
+    place  of its first byte in the file; None while it is not known
     """
 
-    def __init__(self, data: Tensor | None, dtype: DType | None, size: int) -> None:
-        self.data, self.dtype, self.size = data, dtype, size
+    def __init__(self, source: Source, place: int | None, dtype: DType | None, size: int) -> None:
+        self.source, self.place, self.dtype, self.size = source, place, dtype, size
 
 
 class _Unplaced(Opaque):
@@ -86,11 +86,11 @@ _DTYPES = {
     )
 }
 
-#: From its key the bytes of a storage; None while it is not known where they are.
-Memory = Callable[[str], Tensor | None]
+#: From its key the first byte of a storage and how many there are; None while that is not known.
+Memory = Callable[[str], tuple[int, int] | None]
 
 
-def _storage(pid: Any, memory: Memory, sizes: dict[str, int]) -> _Storage:
+def _storage(pid: Any, source: Source, memory: Memory, sizes: dict[str, int]) -> _Storage:
     """What ("storage", its class, its key, the device it was on, how many elements, ...) stands for.
 
     In the older form a sixth entry may say which part of another storage it is: (key, offset, size).
@@ -106,11 +106,14 @@ def _storage(pid: Any, memory: Memory, sizes: dict[str, int]) -> _Storage:
     nbytes = size * (dtype.itemsize if dtype else 1)
     if sizes.setdefault(key, nbytes) != nbytes:
         raise ValueError(f"storage {shown(key)} has two sizes, {sizes[key]} and {nbytes} bytes")
-    data = memory(key)
-    if data is not None and nbytes > data.numel():
+    found = memory(key)
+    if found is None:
+        return _Storage(source, None, dtype, size)
+    place, there = found
+    if nbytes > there:
         what = f"elements of {dtype}" if dtype else "bytes"
-        raise ValueError(f"storage {shown(key)} is said to have {size} {what}, and has {data.numel()} bytes")
-    return _Storage(data, dtype, size)
+        raise ValueError(f"storage {shown(key)} is said to have {size} {what}, and has {there} bytes")
+    return _Storage(source, place, dtype, size)
 
 
 def _are_sizes(values: Any) -> bool:
@@ -148,13 +151,12 @@ def _typed_tensor(
     last = offset + sum((axis - 1) * step for axis, step in zip(shape, strides, strict=True))
     if last >= size:
         raise ValueError(f"a tensor of shape {shape_text(shape)} has elements {offset} to {last} of {size}")
-    if storage.data is None:
+    if storage.place is None:
         return _Unplaced()
     here = tuple(0 if axis == 1 else step for axis, step in zip(shape, strides, strict=True))
     if here == strides_of(shape):
-        begin = offset * dtype.itemsize
-        return storage.data[begin : begin + count * dtype.itemsize].bitcast(dtype).reshape(shape)
-    elements = storage.data[: size * dtype.itemsize].to("CPU").bitcast(dtype)
+        return storage.source.tensor(storage.place + offset * dtype.itemsize, shape, dtype, "a tensor")
+    elements = storage.source.tensor(storage.place, (size,), dtype, "a storage").to("CPU")
     return elements.as_strided(shape, strides, offset)
 
 
@@ -236,15 +238,12 @@ def _read_archive(archive: Archive) -> Any:
     order = archive.members.get(f"{root}byteorder")
     if order is not None and (order.nbytes != 6 or archive.contents(order) != b"little"):
         raise NotImplementedError("its numbers are not little-endian: load it there and save it again")
-    known: dict[str, Tensor] = {}
 
-    def memory(key: str) -> Tensor:
-        if key not in known:
-            member = archive.members.get(f"{root}data/{key}")
-            if member is None:
-                raise ValueError(f"there is no storage {shown(key)} in the archive")
-            known[key] = archive.tensor(member)
-        return known[key]
+    def memory(key: str) -> tuple[int, int]:
+        member = archive.members.get(f"{root}data/{key}")
+        if member is None:
+            raise ValueError(f"there is no storage {shown(key)} in the archive")
+        return member.begin, member.nbytes
 
     index = archive.members[indices[0]]
     sizes: dict[str, int] = {}
@@ -253,7 +252,7 @@ def _read_archive(archive: Archive) -> Any:
         index.begin,
         index.begin + index.nbytes,
         _CALLS,
-        lambda pid: _storage(pid, memory, sizes),
+        lambda pid: _storage(pid, archive.source, memory, sizes),
     )
     return found
 
@@ -276,7 +275,7 @@ def _read_legacy(source: Source, place: int) -> Any:
     widths: dict[str, int] = {}
 
     def unplaced(pid: Any) -> _Storage:
-        made = _storage(pid, lambda key: None, sizes)
+        made = _storage(pid, source, lambda key: None, sizes)
         widths[pid[2]] = made.dtype.itemsize if made.dtype else 1
         return made
 
@@ -286,7 +285,7 @@ def _read_legacy(source: Source, place: int) -> Any:
     keys, place = plain(place)
     places = _places(source, keys, place, sizes, widths)
     found, _ = read_pickle(
-        source, begin, source.size, _CALLS, lambda pid: _storage(pid, places.__getitem__, {})
+        source, begin, source.size, _CALLS, lambda pid: _storage(pid, source, places.__getitem__, {})
     )
     return found
 
@@ -297,8 +296,9 @@ def _no_storage(pid: Any) -> Opaque:
 
 def _places(
     source: Source, keys: Any, place: int, sizes: dict[str, int], widths: dict[str, int]
-) -> dict[str, Tensor]:
-    """The memory of each storage of a file of the older form; the first begins at a byte."""
+) -> dict[str, tuple[int, int]]:
+    """Where the bytes of each storage of the older form begin, and how many there are; the first's at
+    `place`."""
     if type(keys) is not list or not all(type(key) is str for key in keys) or sorted(keys) != sorted(sizes):
         raise ValueError("the storages listed are others than those of its tensors")
     found = {}
@@ -308,6 +308,10 @@ def _places(
             raise ValueError(
                 f"storage {shown(key)} of {sizes[key]} bytes is said to have {count} elements (byte {place})"
             )
-        found[key] = source.tensor(place + 8, (sizes[key],), dtypes.uint8, f"storage {shown(key)}")
+        found[key] = place + 8, sizes[key]
         place += 8 + sizes[key]
+        if place > source.size:
+            source.refuse(
+                f"storage {shown(key)} is said to be bytes {found[key][0]} to {place} of {source.size}"
+            )
     return found

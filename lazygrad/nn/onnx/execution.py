@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ...report.terminal import show
 from ...tensor import Tensor
 from . import table
 from .graph import Graph, Node
+from .table import Row
 from .values import Array, Value, array_of, tensor_of
 
 
@@ -99,10 +101,10 @@ class Run:
                 attributes["run"] = self
         if row.raw:
             return _several(row.function(*values, **attributes))
-        on_host = table.host_function(row.domain, row.name)
-        if on_host is not None and values and all(v is None or isinstance(v, np.ndarray) for v in values):
-            with np.errstate(all="ignore"):
-                return [np.asarray(value) for value in _several(on_host(*values, **attributes))]
+        if values and all(v is None or isinstance(v, np.ndarray) for v in values):
+            found = _on_host(row, values, attributes)
+            if found is not None:
+                return found
         given: list[Value] = []
         for number, value in enumerate(values):
             if value is None or isinstance(value, list):
@@ -129,6 +131,22 @@ class Run:
             show(f"ONNX: {self._node} needs the value of {name!r}, so what is before it is computed first")
         self.met.setdefault(self.place, []).append(name)
         return array_of(value)
+
+
+#: Arrays of more elements are a kernel's work; so are results of more.
+_MAX_ON_HOST = 1 << 16
+
+
+def _on_host(row: Row, values: Sequence[Value], attributes: Mapping[str, Any]) -> list[Array] | None:
+    """What an operation makes of arrays by numpy; None where that is none of its business."""
+    function = table.host_function(row.domain, row.name)
+    if function is None or any(value is not None and value.size > _MAX_ON_HOST for value in values):
+        return None
+    with np.errstate(all="ignore"):
+        results = _several(function(*values, **attributes))
+    if any(value is NotImplemented for value in results):
+        return None
+    return [np.asarray(value) for value in results]
 
 
 class NodeError(Exception):
@@ -200,10 +218,14 @@ class Weights:
         self._made = {key: kept for key, kept in self._made.items() if key in arrays}
 
 
+def _elements(values: Iterable[Value]) -> int:
+    return sum(math.prod(value.shape) for value in values if isinstance(value, (Tensor, np.ndarray)))
+
+
 def folded(graph: Graph, weights: Weights) -> None:
     """Compute the nodes that take nothing but constants, once; what nobody reads any more is let go.
 
-    Results of tensors become arrays of the file, as if it had them.
+    What would take much more memory than what it is made of stays as it is.
     """
     for array in graph.constants.values():
         weights.keep(array)
@@ -216,7 +238,14 @@ def folded(graph: Graph, weights: Weights) -> None:
         row = node.row
         pure = row is not None and not row.random and not row.raw and not node.graphs()
         if pure and all(not name or name in scope for name in node.inputs):
-            run.nodes([node], scope)
+            inner = Scope(scope, {})
+            run.nodes([node], inner)
+            if _elements(inner.values()) > max(
+                _MAX_ON_HOST, 4 * _elements(scope[name] for name in node.inputs if name)
+            ):
+                left.append(node)
+                continue
+            scope |= inner
             made += [scope[name] for name in node.outputs if isinstance(scope.get(name), Tensor)]
         else:
             left.append(node)

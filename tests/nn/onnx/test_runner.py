@@ -309,3 +309,13 @@ def test_damaged_files_are_refused_in_words(data):
         )
     except (ValueError, TypeError, IndexError, NotImplementedError, RuntimeError):
         pass
+
+
+def test_a_constant_of_a_terabyte_is_not_made():
+    nodes = [
+        ("ConstantOfShape", "s", "big", {}),
+        ("ReduceSum", "big", "sum", {"keepdims": 0}),
+        ("Add", "x sum", "y", {}),
+    ]
+    run = runner(model(nodes, *DOUBLE[1:], {"s": np.array([1 << 20, 1 << 18])}))
+    assert run(x=[3.0])["y"].tolist() == [3.0]

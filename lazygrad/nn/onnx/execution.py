@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...config import DEBUG
+from ...jit import JitError
 from ...report.terminal import show
 from ...tensor import Tensor
 from . import table
@@ -66,7 +67,7 @@ class Run:
             outer, self._node = self._node, node
             try:
                 results = self.node(node, scope)
-            except (Steered, NotImplementedError, NodeError):
+            except (Steered, NotImplementedError, NodeError, JitError):
                 raise
             except Exception as error:
                 raise _at(node, scope, error) from error
@@ -157,9 +158,9 @@ def _at(node: Node, scope: Scope, error: Exception) -> Exception:
     """The same kind of error, with the node and what it took."""
     given = ", ".join(_shown(scope[name]) if name else "-" for name in node.inputs)
     text = f"{node} of ({given}): {error}"
-    kind = next(
-        (kind for kind in (IndexError, TypeError, ValueError) if isinstance(error, kind)), RuntimeError
-    )
+    words = {IndexError: IndexError, TypeError: TypeError, ValueError: ValueError}
+    words |= {KeyError: ValueError, ArithmeticError: ValueError}  # attributes and sizes that make no sense
+    kind = next((kind for cause, kind in words.items() if isinstance(error, cause)), RuntimeError)
     made: Exception = type(kind.__name__, (NodeError, kind), {"__module__": "builtins"})(text)
     return made
 

@@ -134,7 +134,7 @@ class Builder:
                 graph.nodes.append(node)
             there.update(node_proto.output)
         for name in outputs:
-            if name not in there:
+            if name not in there or not name:
                 raise ValueError(f"{self.name}: nothing makes the output {name!r}")
         return graph
 

@@ -15,7 +15,7 @@ from ...tensor import Tensor
 from . import table
 from .graph import Graph, Node
 from .table import Row
-from .values import Array, Value, array_of, tensor_of
+from .values import Array, Value, array_of, has_tensor_dtype, tensor_of
 
 
 class Steered(Exception):
@@ -182,41 +182,60 @@ class Weights:
     """The arrays of a file as Tensors, each made once; arrays that a call made are not kept."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Array, Tensor | None]] = {}
-        self._arranged: dict[int, tuple[Tensor, Tensor]] = {}
+        self._arrays: dict[int, tuple[Array, Tensor | None]] = {}
+        self._tensors: dict[int, Tensor] = {}
+        self._arranged: dict[int, Tensor] = {}
         #: the places of nodes of which it was said that they need a value on the host
         self.said: set[int] = set()
 
-    def keep(self, array: Array) -> None:
-        """The Tensor of this array shall be kept."""
-        self._made.setdefault(id(array), (array, None))
+    def keep(self, value: Value) -> None:
+        """The Tensor of this array shall be kept; a Tensor is a weight from here on."""
+        if isinstance(value, np.ndarray):
+            self._arrays.setdefault(id(value), (value, None))
+        elif isinstance(value, Tensor):
+            self._tensors[id(value)] = value
+
+    def keep_inside(self, graph: Graph) -> None:
+        """Those of all nodes, and of the graphs inside of them."""
+        for node in graph.nodes:
+            for value in node.attributes.values():
+                self.keep(value)
+            for inner in node.graphs():
+                for value in inner.constants.values():
+                    self.keep(value)
+                self.keep_inside(inner)
 
     def tensor(self, value: Value) -> Tensor:
-        if not isinstance(value, np.ndarray):
+        """The value as a Tensor."""
+        if not isinstance(value, np.ndarray) or id(value) not in self._arrays:
             return tensor_of(value)
-        found = self._made.get(id(value))
-        if found is None:
-            return tensor_of(value)
-        tensor = found[1]
+        tensor = self._arrays[id(value)][1]
         if tensor is None:
             tensor = tensor_of(value)
             if value.size > 1:
                 tensor.realize()
-            self._made[id(value)] = (value, tensor)
+                self.keep(tensor)
+            self._arrays[id(value)] = (value, tensor)
+        return tensor
+
+    def instead(self, array: Array) -> Tensor:
+        """The Tensor of an array, which is let go."""
+        tensor = self.tensor(array)
+        self._arrays.pop(id(array), None)
         return tensor
 
     def arranged(self, tensor: Tensor, arrange: Callable[[], Tensor]) -> Tensor:
         """Another arrangement of a weight, made once and kept; of other values, made where it is used."""
-        if all(tensor is not made for _, made in self._made.values()):
+        if id(tensor) not in self._tensors:
             return arrange()
         found = self._arranged.get(id(tensor))
         if found is None:
-            found = self._arranged[id(tensor)] = (tensor, arrange().contiguous().realize())
-        return found[1]
+            found = self._arranged[id(tensor)] = arrange().contiguous().realize()
+        return found
 
-    def only(self, arrays: set[int]) -> None:
-        """Forget all others than these."""
-        self._made = {key: kept for key, kept in self._made.items() if key in arrays}
+    def forget(self) -> None:
+        """All that was kept so far."""
+        self._arrays, self._tensors = {}, {}
 
 
 def _elements(values: Iterable[Value]) -> int:
@@ -228,36 +247,36 @@ def folded(graph: Graph, weights: Weights) -> None:
 
     What would take much more memory than what it is made of stays as it is.
     """
-    for array in graph.constants.values():
-        weights.keep(array)
+    for value in graph.constants.values():
+        weights.keep(value)
     inputs = {*graph.inputs}
     scope = Scope({}, {name: value for name, value in graph.constants.items() if name not in inputs})
     run = Run(weights)
     left: list[Node] = []
     made: list[Tensor] = []
     for node in graph.nodes:
-        row = node.row
-        pure = row is not None and not row.random and not row.raw and not node.graphs()
-        if pure and all(not name or name in scope for name in node.inputs):
-            inner = Scope(scope, {})
-            run.nodes([node], inner)
-            if _elements(inner.values()) > max(
-                _MAX_ON_HOST, 4 * _elements(scope[name] for name in node.inputs if name)
-            ):
-                left.append(node)
-                continue
-            scope |= inner
-            made += [scope[name] for name in node.outputs if isinstance(scope.get(name), Tensor)]
-        else:
+        known = node.row is not None and not node.row.random and not node.graphs()
+        if not known or not all(not name or name in scope for name in node.inputs):
             left.append(node)
+            continue
+        inner = Scope(scope, {})
+        run.nodes([node], inner)
+        before = _elements(scope[name] for name in node.inputs if name)
+        grows = _elements(inner.values()) > max(_MAX_ON_HOST, 4 * before) and node.op_type != "Constant"
+        if grows or not all(isinstance(value, (Tensor, np.ndarray)) for value in inner.values()):
+            left.append(node)
+            continue
+        scope |= inner
+        made += [value for value in inner.values() if isinstance(value, Tensor)]
     if made:
         made[0].realize(*made[1:])
     graph.nodes = left
     needed = {name for node in left for name in node.reads()} | {*graph.outputs}
-    graph.constants = {name: value for name, value in scope.items() if name in needed} | {
-        name: value for name, value in graph.constants.items() if name in inputs
-    }
-    for value in graph.constants.values():
-        if isinstance(value, np.ndarray):
-            weights.keep(value)
-    weights.only({id(value) for value in graph.constants.values()})
+    own = {name: value for name, value in graph.constants.items() if name in inputs}
+    graph.constants = own | {name: value for name, value in scope.items() if name in needed}
+    weights.forget()
+    for name, value in graph.constants.items():
+        weights.keep(value)
+        if isinstance(value, np.ndarray) and value.size > _MAX_ON_HOST and has_tensor_dtype(value):
+            graph.constants[name] = weights.instead(value)
+    weights.keep_inside(graph)

@@ -2,7 +2,8 @@
 
 Every ```python block of README.md and docs/ runs. The blocks of a file share their names and run in order, in
 a process of their own. A block that a ```text or ```output block follows must print that text; `...` there
-stands for anything. Shell blocks are not run here: .ci/run takes its commands from the README.
+stands for anything. A page that begins with `<!-- needs: onnx -->` is skipped where that is missing. Shell
+blocks are not run here: .ci/run takes its commands from the README.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -119,16 +120,20 @@ def has_python(path: Path) -> bool:
     return any(block.language == "python" for block in blocks_of(path.read_text(encoding="utf-8")))
 
 
-#: Pages whose examples take more than the extra `test` brings.
-NEEDED = {"docs/serving.md": ("jinja2", "openai", "starlette", "tokenizers", "uvicorn")}
+def needed_by(path: Path) -> list[str]:
+    """What a page needs besides the package, said in a comment: `<!-- needs: onnx -->`."""
+    found = re.search(r"^<!-- needs: ([\w, -]+?) -->", path.read_text(encoding="utf-8"))
+    return re.split(r", *", found[1]) if found else []
 
 
-def page_with_python(path: Path) -> Any:
-    name = path.relative_to(ROOT).as_posix()
-    return pytest.param(path, id=name, marks=[needs(*NEEDED[name])] if name in NEEDED else [])
-
-
-@pytest.mark.parametrize("page", [page_with_python(path) for path in PAGES if has_python(path)])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(path, id=path.relative_to(ROOT).as_posix(), marks=needs(*needed_by(path)))
+        for path in PAGES
+        if has_python(path)
+    ],
+)
 def test_examples_run_and_print_what_the_page_says(page, tmp_path):
     check_page(page, tmp_path)
 

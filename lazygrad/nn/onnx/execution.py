@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...config import DEBUG
+from ...jit import JitError
 from ...report.terminal import show
 from ...tensor import Tensor
 from . import table
 from .graph import Graph, Node
-from .values import Array, Value, array_of, tensor_of
+from .table import Row
+from .values import Array, Value, array_of, has_tensor_dtype, tensor_of
 
 
 class Steered(Exception):
@@ -64,7 +67,7 @@ class Run:
             outer, self._node = self._node, node
             try:
                 results = self.node(node, scope)
-            except (Steered, NotImplementedError, NodeError):
+            except (Steered, NotImplementedError, NodeError, JitError):
                 raise
             except Exception as error:
                 raise _at(node, scope, error) from error
@@ -99,10 +102,10 @@ class Run:
                 attributes["run"] = self
         if row.raw:
             return _several(row.function(*values, **attributes))
-        on_host = table.host_function(row.domain, row.name)
-        if on_host is not None and values and all(v is None or isinstance(v, np.ndarray) for v in values):
-            with np.errstate(all="ignore"):
-                return [np.asarray(value) for value in _several(on_host(*values, **attributes))]
+        if values and all(v is None or isinstance(v, np.ndarray) for v in values):
+            found = _on_host(row, values, attributes)
+            if found is not None:
+                return found
         given: list[Value] = []
         for number, value in enumerate(values):
             if value is None or isinstance(value, list):
@@ -131,6 +134,22 @@ class Run:
         return array_of(value)
 
 
+#: Arrays of more elements are a kernel's work; so are results of more.
+_MAX_ON_HOST = 1 << 16
+
+
+def _on_host(row: Row, values: Sequence[Value], attributes: Mapping[str, Any]) -> list[Array] | None:
+    """What an operation makes of arrays by numpy; None where that is none of its business."""
+    function = table.host_function(row.domain, row.name)
+    if function is None or any(value is not None and value.size > _MAX_ON_HOST for value in values):
+        return None
+    with np.errstate(all="ignore"):
+        results = _several(function(*values, **attributes))
+    if any(value is NotImplemented for value in results):
+        return None
+    return [np.asarray(value) for value in results]
+
+
 class NodeError(Exception):
     """An error that says at which node it was; see `_at`."""
 
@@ -139,9 +158,9 @@ def _at(node: Node, scope: Scope, error: Exception) -> Exception:
     """The same kind of error, with the node and what it took."""
     given = ", ".join(_shown(scope[name]) if name else "-" for name in node.inputs)
     text = f"{node} of ({given}): {error}"
-    kind = next(
-        (kind for kind in (IndexError, TypeError, ValueError) if isinstance(error, kind)), RuntimeError
-    )
+    words = {IndexError: IndexError, TypeError: TypeError, ValueError: ValueError}
+    words |= {KeyError: ValueError, ArithmeticError: ValueError}  # attributes and sizes that make no sense
+    kind = next((kind for cause, kind in words.items() if isinstance(error, cause)), RuntimeError)
     made: Exception = type(kind.__name__, (NodeError, kind), {"__module__": "builtins"})(text)
     return made
 
@@ -163,71 +182,101 @@ class Weights:
     """The arrays of a file as Tensors, each made once; arrays that a call made are not kept."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Array, Tensor | None]] = {}
-        self._arranged: dict[int, tuple[Tensor, Tensor]] = {}
+        self._arrays: dict[int, tuple[Array, Tensor | None]] = {}
+        self._tensors: dict[int, Tensor] = {}
+        self._arranged: dict[int, Tensor] = {}
         #: the places of nodes of which it was said that they need a value on the host
         self.said: set[int] = set()
 
-    def keep(self, array: Array) -> None:
-        """The Tensor of this array shall be kept."""
-        self._made.setdefault(id(array), (array, None))
+    def keep(self, value: Value) -> None:
+        """The Tensor of this array shall be kept; a Tensor is a weight from here on."""
+        if isinstance(value, np.ndarray):
+            self._arrays.setdefault(id(value), (value, None))
+        elif isinstance(value, Tensor):
+            self._tensors[id(value)] = value
+
+    def keep_inside(self, graph: Graph) -> None:
+        """Those of all nodes, and of the graphs inside of them."""
+        for node in graph.nodes:
+            for value in node.attributes.values():
+                self.keep(value)
+            for inner in node.graphs():
+                for value in inner.constants.values():
+                    self.keep(value)
+                self.keep_inside(inner)
 
     def tensor(self, value: Value) -> Tensor:
-        if not isinstance(value, np.ndarray):
+        """The value as a Tensor."""
+        if not isinstance(value, np.ndarray) or id(value) not in self._arrays:
             return tensor_of(value)
-        found = self._made.get(id(value))
-        if found is None:
-            return tensor_of(value)
-        tensor = found[1]
+        tensor = self._arrays[id(value)][1]
         if tensor is None:
             tensor = tensor_of(value)
             if value.size > 1:
                 tensor.realize()
-            self._made[id(value)] = (value, tensor)
+                self.keep(tensor)
+            self._arrays[id(value)] = (value, tensor)
+        return tensor
+
+    def instead(self, array: Array) -> Tensor:
+        """The Tensor of an array, which is let go."""
+        tensor = self.tensor(array)
+        self._arrays.pop(id(array), None)
         return tensor
 
     def arranged(self, tensor: Tensor, arrange: Callable[[], Tensor]) -> Tensor:
         """Another arrangement of a weight, made once and kept; of other values, made where it is used."""
-        if all(tensor is not made for _, made in self._made.values()):
+        if id(tensor) not in self._tensors:
             return arrange()
         found = self._arranged.get(id(tensor))
         if found is None:
-            found = self._arranged[id(tensor)] = (tensor, arrange().contiguous().realize())
-        return found[1]
+            found = self._arranged[id(tensor)] = arrange().contiguous().realize()
+        return found
 
-    def only(self, arrays: set[int]) -> None:
-        """Forget all others than these."""
-        self._made = {key: kept for key, kept in self._made.items() if key in arrays}
+    def forget(self) -> None:
+        """All that was kept so far."""
+        self._arrays, self._tensors = {}, {}
+
+
+def _elements(values: Iterable[Value]) -> int:
+    return sum(math.prod(value.shape) for value in values if isinstance(value, (Tensor, np.ndarray)))
 
 
 def folded(graph: Graph, weights: Weights) -> None:
     """Compute the nodes that take nothing but constants, once; what nobody reads any more is let go.
 
-    Results of tensors become arrays of the file, as if it had them.
+    What would take much more memory than what it is made of stays as it is.
     """
-    for array in graph.constants.values():
-        weights.keep(array)
+    for value in graph.constants.values():
+        weights.keep(value)
     inputs = {*graph.inputs}
     scope = Scope({}, {name: value for name, value in graph.constants.items() if name not in inputs})
     run = Run(weights)
     left: list[Node] = []
     made: list[Tensor] = []
     for node in graph.nodes:
-        row = node.row
-        pure = row is not None and not row.random and not row.raw and not node.graphs()
-        if pure and all(not name or name in scope for name in node.inputs):
-            run.nodes([node], scope)
-            made += [scope[name] for name in node.outputs if isinstance(scope.get(name), Tensor)]
-        else:
+        known = node.row is not None and not node.row.random and not node.graphs()
+        if not known or not all(not name or name in scope for name in node.inputs):
             left.append(node)
+            continue
+        inner = Scope(scope, {})
+        run.nodes([node], inner)
+        before = _elements(scope[name] for name in node.inputs if name)
+        grows = _elements(inner.values()) > max(_MAX_ON_HOST, 4 * before) and node.op_type != "Constant"
+        if grows or not all(isinstance(value, (Tensor, np.ndarray)) for value in inner.values()):
+            left.append(node)
+            continue
+        scope |= inner
+        made += [value for value in inner.values() if isinstance(value, Tensor)]
     if made:
         made[0].realize(*made[1:])
     graph.nodes = left
     needed = {name for node in left for name in node.reads()} | {*graph.outputs}
-    graph.constants = {name: value for name, value in scope.items() if name in needed} | {
-        name: value for name, value in graph.constants.items() if name in inputs
-    }
-    for value in graph.constants.values():
-        if isinstance(value, np.ndarray):
-            weights.keep(value)
-    weights.only({id(value) for value in graph.constants.values()})
+    own = {name: value for name, value in graph.constants.items() if name in inputs}
+    graph.constants = own | {name: value for name, value in scope.items() if name in needed}
+    weights.forget()
+    for name, value in graph.constants.items():
+        weights.keep(value)
+        if isinstance(value, np.ndarray) and value.size > _MAX_ON_HOST and has_tensor_dtype(value):
+            graph.constants[name] = weights.instead(value)
+    weights.keep_inside(graph)

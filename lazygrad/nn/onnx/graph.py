@@ -11,7 +11,7 @@ import numpy as np
 from . import table
 from .files import array_of_proto, onnx_module
 from .table import Row
-from .values import Array
+from .values import Array, Value
 
 #: A function of the file or of a schema may call others so deep.
 _MAX_DEPTH = 64
@@ -80,7 +80,8 @@ class Graph:
     def __init__(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.nodes: list[Node] = []
-        self.constants: dict[str, Array] = {}
+        #: arrays; of large ones Tensors, once they are used
+        self.constants: dict[str, Value] = {}
 
     def reads(self) -> list[str]:
         """What it takes from the graphs around it."""
@@ -134,7 +135,7 @@ class Builder:
                 graph.nodes.append(node)
             there.update(node_proto.output)
         for name in outputs:
-            if name not in there:
+            if name not in there or not name:
                 raise ValueError(f"{self.name}: nothing makes the output {name!r}")
         return graph
 

@@ -65,8 +65,11 @@ def _numbers() -> dict[np.dtype[Any], int]:
 
 
 def numpy_dtype(elem_type: int) -> np.dtype[Any]:
-    """The numpy dtype of a TensorProto.DataType."""
-    return numpy_dtypes()[elem_type]
+    """The numpy dtype of a TensorProto.DataType; ValueError where there is no such type."""
+    found = numpy_dtypes().get(elem_type)
+    if found is None:
+        raise ValueError(f"{elem_type} is no type of the elements of a tensor")
+    return found
 
 
 def type_name(elem_type: int) -> str:

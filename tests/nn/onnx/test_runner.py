@@ -309,3 +309,28 @@ def test_damaged_files_are_refused_in_words(data):
         )
     except (ValueError, TypeError, IndexError, NotImplementedError, RuntimeError):
         pass
+
+
+def test_a_constant_of_a_terabyte_is_not_made():
+    nodes = [
+        ("ConstantOfShape", "s", "big", {}),
+        ("ReduceSum", "big", "sum", {"keepdims": 0}),
+        ("Add", "x sum", "y", {}),
+    ]
+    run = runner(model(nodes, *DOUBLE[1:], {"s": np.array([1 << 20, 1 << 18])}))
+    assert run(x=[3.0])["y"].tolist() == [3.0]
+
+
+def test_regions_whose_points_depend_on_data():
+    """RoiAlign with sampling_ratio 0 takes as many points as a region has pixels: it is a part of its own."""
+    inputs = {"x": ("FLOAT", [1, 1, 4, 4]), "rois": ("FLOAT", ["n", 4]), "batch": ("INT64", ["n"])}
+    nodes = [
+        ("Add", "x x", "twice", {}),
+        ("RoiAlign", "twice rois batch", "cells", {"output_height": 2, "output_width": 2}),
+        ("Neg", "cells", "y", {}),
+    ]
+    run = runner(model(nodes, inputs, {"y": ("FLOAT", None)}))
+    for size in (2.0, 4.0) * 3:
+        out = run(x=np.ones((1, 1, 4, 4), np.float32), rois=[[0.5, 0.5, size, size]], batch=[0])["y"]
+        assert out.tolist() == [[[[-2.0, -2.0], [-2.0, -2.0]]]]
+    assert len(run._parts) == 3

@@ -178,16 +178,16 @@ def cumsum(x: Array, axis: Array, *, exclusive: int = 0, reverse: int = 0) -> An
 @on_host("Expand")
 def expand(x: Array, shape: Any) -> Any:
     sizes = np.broadcast_shapes(x.shape, tuple(ints(shape)))
-    return np.broadcast_to(x, sizes) if math.prod(sizes) > SMALL else np.broadcast_to(x, sizes).copy()
+    return np.broadcast_to(x, sizes).copy() if math.prod(sizes) <= SMALL else NotImplemented
 
 
 @on_host("Tile")
 def tile(x: Array, repeats: Any, axis: Any = None) -> Any:
+    times = ints(repeats)
     if axis is not None:
         times = [1] * x.ndim
         times[ints(axis)[0]] = ints(repeats)[0]
-        return np.tile(x, times)
-    return np.tile(x, ints(repeats))
+    return np.tile(x, times) if x.size * math.prod(times) <= SMALL else NotImplemented
 
 
 def _reduced(name: str, function: Callable[..., Any]) -> None:

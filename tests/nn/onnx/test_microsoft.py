@@ -206,3 +206,11 @@ def test_an_operation_gives_what_onnxruntime_gives(name):
             np.testing.assert_allclose(got.astype(int), expected.astype(int), atol=1)
         else:
             np.testing.assert_allclose(got, expected, rtol=2e-4, atol=2e-5)
+
+
+def test_max_roi_pool_which_the_formats_own_cases_leave_out():
+    regions = np.array([[0, 0, 0, 7, 7], [1, 1, 2, 5, 4], [0, 6, 6, 12, 9]], np.float32)
+    inputs = [rand(2, 3, 8, 8), regions]
+    for scale in (1.0, 0.5):
+        ((got, expected),) = both("MaxRoiPool", inputs, domain="", pooled_shape=[2, 3], spatial_scale=scale)
+        np.testing.assert_allclose(got, expected)

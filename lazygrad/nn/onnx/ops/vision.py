@@ -160,3 +160,27 @@ def _overlaps(box: Array, others: Array) -> Array:
     )
     both = np.prod(box[2:] - box[:2]) + np.prod(others[:, 2:] - others[:, :2], 1) - shared
     return np.where(both > 0, shared / np.where(both > 0, both, 1), 0)
+
+
+@op("MaxRoiPool")
+def max_roi_pool(x: Tensor, rois: Tensor, *, pooled_shape: Any, spatial_scale: float = 1.0) -> Tensor:
+    """The greatest pixel of each cell of each region; 0 where a cell has none (Girshick 2015).
+
+    rois  (regions, 5): the number of the image, then x and y of two corners, which belong to the region
+    """
+    images = x[rois[:, 0].int()]  # (regions, channels, height, width)
+    corners = (rois[:, 1:] * spatial_scale + 0.5).floor()
+    for axis, count in ((3, pooled_shape[1]), (2, pooled_shape[0])):
+        size = shape_of(images)[axis]
+        first, last = corners[:, 3 - axis], corners[:, 5 - axis]
+        cell = ((last - first + 1).maximum(1) / count).reshape(-1, 1)
+        start = (Tensor.arange(count) * cell).floor() + first.reshape(-1, 1)
+        end = (Tensor.arange(1, count + 1) * cell).ceil() + first.reshape(-1, 1)
+        places = Tensor.arange(size).float()
+        inside = (places >= start.unsqueeze(-1)).logical_and(
+            places < end.unsqueeze(-1)
+        )  # (regions, cells, size)
+        line = images.transpose(axis, 3).unsqueeze(3)
+        shape = (-1, 1, 1, count, size)
+        images = inside.reshape(*shape).where(line, -math.inf).max(-1).transpose(axis, 3)
+    return (images == -math.inf).where(0.0, images).cast(x.dtype)

@@ -90,8 +90,9 @@ _GOLDEN_COVE = Core(loads=3, add=3)
 #: A product is begun before the sum that it is added to is there.
 _NEOVERSE_V = Core(arithmetic=4, products=4, loads=3, add=2, multiply=3, multiply_add=2)
 
-#: Measured: sums of 16 and of 64 MB, and products of 56 MB of rows of 1,152 bytes, one row or four at a time.
-_ZEN_5 = Memory(rates=(64, 24, 12), stream=12, start=100)
+#: Measured: sums of 16 and of 64 MB; products of 56 MB of rows of 1,152 bytes, one row or four at a time;
+#: products of 60 matrices in blocks of 4 bits, asked for 0.5 to 64 KB ahead.
+_ZEN_5 = Memory(rates=(64, 24, 12), stream=12, start=100, ahead=16 * _K)
 
 
 def _x86(level: str, core: Core = _PLAIN, *caches: int, memory: Memory = _UNKNOWN) -> Processor:

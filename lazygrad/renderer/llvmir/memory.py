@@ -91,6 +91,14 @@ def _load(ctx: Text, dtype: DType, index: UOp, place: str | None = None) -> str:
     return _from_memory(ctx, value, dtype)
 
 
+def load_and_prefetch(ctx: Text, node: UOp) -> str:
+    """Besides what is loaded, ask for what lies behind it: to be read once, and kept near."""
+    later = ctx.let("ahead", f"getelementptr i8, ptr {address(ctx, node.src[0])}, i64 {ctx.ahead[node]}")
+    ctx.declare("llvm.prefetch.p0", "void", [("ptr", ""), ("i32", ""), ("i32", ""), ("i32", "")])
+    ctx.emit(f"call void @llvm.prefetch.p0(ptr {later}, i32 0, i32 3, i32 1)")
+    return _load(ctx, node.dtype, node.src[0])
+
+
 def _from_memory(ctx: Text, value: str, dtype: DType) -> str:
     if dtype.scalar_type is not dtypes.bool:
         return value
@@ -252,6 +260,7 @@ def _has_mask(node: UOp) -> bool:
 ROWS = PatternMatcher(
     [
         (UPat(Ops.INDEX), ""),  # written where it is used: a masked load may want another address
+        (UPat(Ops.LOAD), load_and_prefetch, lambda ctx, node: node in ctx.ahead),
         (UPat(Ops.LOAD), lambda ctx, node: _load(ctx, node.dtype, node.src[0]), _is_valid),
         (UPat(Ops.LOAD), load_lanes, _has_mask),
         (UPat(Ops.LOAD), load_where_valid),

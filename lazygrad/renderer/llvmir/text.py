@@ -14,6 +14,7 @@ from ...target import Target
 from .. import parameters
 from ..names import Names, carried_accumulators, loop_names, totals_of_sums
 from ..nontemporal import nontemporal_stores
+from ..prefetch import prefetched_loads
 from ..texts import Writer
 from .places import of_places, only_in_addresses, zero_lanes
 from .types import type_text
@@ -50,6 +51,8 @@ class Text(Writer):
         self.functions: dict[str, None] = {}  # whole ones, that the kernel calls
         self.scratch: list[tuple[str, int]] = []  # tiles too large for the stack, and their bytes
         self.nontemporal = nontemporal_stores(uops, target)
+        #: LOAD → how many bytes behind its place are asked for too.
+        self.ahead = prefetched_loads(uops, target)
         #: Stores past the caches that wait: (buffer, what follows `store`, the alignment of an element).
         self.waiting: list[tuple[UOp, str, int]] = []
         self.names = Names()

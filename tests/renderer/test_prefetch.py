@@ -1,0 +1,74 @@
+"""Loads that ask for what comes later: of what a kernel reads once, in loops inside of each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lazygrad import Tensor
+from lazygrad.codegen.compile import compile_kernel
+from lazygrad.device import Device
+from lazygrad.nn.quantized import quantize
+from lazygrad.renderer.llvmir import LLVMRenderer
+from lazygrad.renderer.prefetch import prefetched_loads
+
+
+def renderer(ahead: int = 16384) -> LLVMRenderer:
+    """That of this machine, asking so many bytes ahead."""
+    here = Device["CPU"].renderer.target
+    return LLVMRenderer(replace(here, memory=replace(here.memory, ahead=ahead)))
+
+
+def program(value: Tensor, ahead: int = 16384):
+    return compile_kernel(value.schedule()[-1].ast, renderer(ahead))
+
+
+def test_weights_are_asked_for_and_the_vector_is_not():
+    spec = program(Tensor.empty(1, 576) @ Tensor.empty(512, 576).T)
+    asked = prefetched_loads(spec.uops, renderer().target)
+    assert {load.src[0].src[0].dtype.size for load in asked} == {512 * 576}
+    assert set(asked.values()) == {16384}
+    assert "call void @llvm.prefetch.p0(" in spec.src
+    assert "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)" in spec.src
+
+
+def test_scales_are_asked_for_as_many_turns_ahead():
+    weight = quantize(Tensor.rand(512, 576), "Q4_0").realize()
+    spec = program(weight.linear(Tensor.empty(1, 576)))
+    asked = prefetched_loads(spec.uops, renderer().target)
+    by_size = {load.src[0].src[0].dtype.size: ahead for load, ahead in asked.items()}
+    assert by_size == {512 * 288: 16384, 512 * 18: 4096}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda: Tensor.empty(64, 512) @ Tensor.empty(512, 512),  # rows share what they multiply
+        lambda: Tensor.empty(1, 64) @ Tensor.empty(32, 64).T,  # in the first cache
+        lambda: Tensor.empty(1 << 20).sum(),  # no loop in a loop of rows
+        lambda: Tensor.empty(1 << 20) + 1,
+        lambda: Tensor.empty(512, 576).softmax(-1),  # read more than once
+        lambda: Tensor.empty(4096, 576)[Tensor.empty(512, dtype="int32")].sum(1),  # which rows, data says
+    ],
+    ids=["a tile", "small", "a sum", "elements", "softmax", "gathered"],
+)
+def test_what_is_left_as_it_is(value):
+    assert not prefetched_loads(program(value()).uops, renderer().target)
+
+
+def test_no_target_asks_where_that_was_not_measured():
+    spec = program(Tensor.empty(1, 576) @ Tensor.empty(512, 576).T, ahead=0)
+    assert "prefetch" not in spec.src
+
+
+def test_asking_behind_the_end_of_memory_reads_nothing():
+    """The last rows are asked for far behind the end of their buffer."""
+    x, weight = (np.random.default_rng(0).random(shape, np.float32) for shape in ((1, 576), (512, 576)))
+    item = (Tensor(x).realize() @ Tensor(weight).realize().T).schedule()[-1]
+    device = Device["CPU"]
+    spec = compile_kernel(item.ast, renderer(1 << 20))
+    kernel = device.load(spec, device.compile(spec))
+    kernel(tuple([buffer.ensure_allocated()._buf for buffer in item.bufs]), ())
+    np.testing.assert_allclose(item.bufs[0].numpy(), (x @ weight.T)[0], rtol=1e-4)

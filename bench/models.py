@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from .onnx_models import MODELS, Model
 
 #: How often the sides of a case take turns, and how many times each runs what is timed in a turn.
-ROUNDS, REPEATS = 3, 30
+ROUNDS, REPEATS = 3, 60
 PROMPT = "The capital of France is"
 SENTENCES = [
     f"{n} short sentences about things that people search for, such as a good recipe" for n in range(16)
@@ -144,11 +144,15 @@ def _path(model: Model) -> str:
 
 
 def _our_graph(model: Model) -> Timed:
-    from lazygrad import Tensor
     from lazygrad.nn.onnx import OnnxRunner
 
     runner, inputs = OnnxRunner(_path(model)), model.inputs()
-    return lambda: Tensor.realize(*runner(inputs).values())
+
+    for _ in range(4):
+        results = runner(inputs)
+    if not all(result.is_realized for result in results.values()):
+        raise RuntimeError("a call leaves something to compute")
+    return lambda: runner(inputs)
 
 
 def _their_graph(model: Model, threads: int) -> Timed:

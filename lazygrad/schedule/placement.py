@@ -129,7 +129,7 @@ class Placement:
         count = numel(node)
         evaluations = 0
         for group, tuples in uses.items():
-            times = [n // self._shared(group, at) for at, n in tuples.items()]
+            times = [n // self._shared(at, n) for at, n in tuples.items()]
             evaluations += max(times) if group in rows else sum(times)
         if evaluations <= count or _widens_memory(node):
             return ""
@@ -399,13 +399,13 @@ class Placement:
             deepest = max(deepest, group.order.get(r, times) // block_of(indices, r))
         return deepest
 
-    def _shared(self, group: Group, indices: Indices) -> int:
+    def _shared(self, indices: Indices, times: int) -> int:
         """How many outputs that a tile of registers computes side by side share what they multiply."""
         free = free_ranges(indices)
         if not any(r.arg.kind is AxisType.REDUCE for r in free):
             return 1
-        apart = [r for r in group.ranges if r.op is Ops.RANGE and r not in free]
-        return min(TILE_ROWS, math.prod([vmax(size_of(r)) for r in apart]))
+        places = math.prod([vmax(size_of(r)) // block_of(indices, r) for r in free])
+        return min(TILE_ROWS, max(times // max(places, 1), 1))
 
     def _enter_reduce(self, node: UOp, group: Group, indices: Indices) -> tuple[Indices, int]:
         """The indices at which a reduce reads its source: fresh ranges on the reduced axes."""

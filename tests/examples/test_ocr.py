@@ -9,7 +9,7 @@ from tests.helpers import needs
 
 
 @pytest.mark.slow
-@needs("onnx", "pillow", "rapidocr", "scipy")
+@needs("onnx", "pillow", "rapidocr-onnxruntime", "scipy")
 def test_the_words_of_a_picture():
     printed, seconds = run("ocr.py")
     assert printed.splitlines() == ["lazygrad reads pictures", "Total: 42.50 EUR", "Thank you!"]
@@ -17,7 +17,7 @@ def test_the_words_of_a_picture():
 
 
 @pytest.mark.slow
-@needs("onnx", "pillow", "rapidocr", "scipy")
+@needs("onnx", "pillow", "rapidocr-onnxruntime", "scipy")
 def test_a_picture_of_a_file_with_places(tmp_path):
     from PIL import Image, ImageDraw, ImageFont
 

@@ -11,8 +11,9 @@ import pytest
 from lazygrad.device import CompileError
 from lazygrad.runtime import _objects, _replay, _scratch
 from lazygrad.runtime.cpu import host_compiler
+from tests.helpers import needs
 
-pytestmark = pytest.mark.skipif(not _objects.available(), reason="only on Linux and x86-64")
+pytestmark = needs("elf-x86-64")
 
 #: Constants in memory, a call inside, one of the system, memory of its own through a table of addresses.
 TEXT = """

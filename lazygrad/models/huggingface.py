@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from typing import Any
 
 from ..dtype import DType
-from ..nn.state import safe_load
 from ..tensor import Tensor
 from .architectures import architecture_of, describe
 from .chat import ChatTemplate
 from .decoder import Decoder
 from .decoder_weights import Weights, build
+from .folders import load_folder, read_json
 from .tokenizer import Tokenizer
 
 #: In front of the names of a language model that is part of a model of more kinds of data.
 PREFIXES = ("language_model.", "model.language_model.", "model.")
-
-
-def read_json(path: pathlib.Path) -> Any:
-    """A JSON file. ValueError says what is wrong with it."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON file: {error}") from error
 
 
 def config_of(folder: pathlib.Path) -> dict[str, Any]:
@@ -33,11 +24,11 @@ def config_of(folder: pathlib.Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"{folder} has no config.json: is it the folder of a model?")
     config = read_json(path)
-    if not isinstance(config, dict):
-        raise ValueError(f"{path} holds no object but a {type(config).__name__}")
     inner = config.get("text_config")
     if isinstance(inner, dict) and "model_type" in inner:
-        kept = {key: config[key] for key in ("tie_word_embeddings", "eos_token_id") if key in config}
+        kept: dict[str, Any] = {
+            key: config[key] for key in ("tie_word_embeddings", "eos_token_id") if key in config
+        }
         return kept | inner
     return config
 
@@ -46,7 +37,7 @@ def load_decoder(folder: pathlib.Path, device: Any, dtype: DType | None) -> Deco
     """The decoder of a folder."""
     config = config_of(folder)
     row, description = architecture_of(config), describe(config)
-    tensors = _bare(_tensors(folder), row.names["embedding"] + ".weight")
+    tensors = _bare(load_folder(folder), row.names["embedding"] + ".weight")
     names = dict(row.names)
     fused = f"{names['layer'].format(0)}mlp.experts.gate_up_proj"
     if fused in tensors:
@@ -54,25 +45,6 @@ def load_decoder(folder: pathlib.Path, device: Any, dtype: DType | None) -> Deco
         names |= {f"expert_{part}s": f"mlp.experts.{part}" for part in ("gate", "up", "down")}
     weights = Weights(tensors, names, device, dtype, row.transposed, description.norm_shift)
     return build(description, weights)
-
-
-def _tensors(folder: pathlib.Path) -> dict[str, Tensor]:
-    """All weights of a folder, on disk."""
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        places = read_json(index).get("weight_map")
-        if not isinstance(places, dict):
-            raise ValueError(f"{index} has no weight_map")
-        files = {str(name) for name in places.values()}
-        outside = [name for name in files if pathlib.PurePath(name).name != name]
-        if outside:
-            raise ValueError(f"{index} names a file outside of its folder: {outside[0]!r}")
-        return {key: tensor for name in sorted(files) for key, tensor in safe_load(folder / name).items()}
-    found = sorted(folder.glob("*.safetensors"))
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
-        raise FileNotFoundError(f"{folder} has no model.safetensors nor an index of several ({names})")
-    return safe_load(found[0])
 
 
 def _bare(tensors: dict[str, Tensor], embedding: str) -> dict[str, Tensor]:
@@ -140,10 +112,7 @@ def load_tokenizer(folder: pathlib.Path, config: dict[str, Any]) -> Tokenizer | 
 
 
 def _optional(path: pathlib.Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    found = read_json(path)
-    return found if isinstance(found, dict) else {}
+    return read_json(path) if path.is_file() else {}
 
 
 def _ids(value: Any) -> list[int]:

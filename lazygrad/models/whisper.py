@@ -21,7 +21,8 @@ from ..shape import shape_text
 from ..tensor import Tensor
 from .audio import HOP, log_mel
 from .ctranslate2 import read_ctranslate2
-from .encoder_weights import RandomWeights, Weights, load_folder, open_tokenizer, read_json, whole_number
+from .encoder_weights import RandomWeights, Weights, open_tokenizer, whole_number
+from .folders import load_folder, read_json
 from .transcription import Speech, Transcript, transcribe
 from .whisper_network import CTRANSLATE2, HUGGING_FACE, Sizes, SoundEncoder, Source, TextDecoder
 

@@ -14,6 +14,11 @@ def lane_values(node: UOp) -> tuple[ConstType, ...]:
     return node.arg if node.dtype.count > 1 else (node.arg,)
 
 
+def is_zero(node: UOp) -> bool:
+    """Whether a node is the constant 0, in every lane."""
+    return node.op is Ops.CONST and not any(lane_values(node))
+
+
 def power_of_two(node: UOp) -> int | None:
     """k where a node is the constant 2**k, in every lane."""
     values = set(lane_values(node)) if node.op is Ops.CONST else set()

@@ -18,7 +18,7 @@ from ..ir.rewrite import graph_rewrite, same_value
 from ..ir.uop import UOp
 from ..renderer import Renderer
 from ..simplify.algebra import BOOLS, FLOATS, INTS, NUMBERS, WHOLE
-from .constants import fold, gathered, lane_of, lane_values, power_of_two
+from .constants import fold, gathered, is_zero, lane_of, lane_values, power_of_two
 from .transcendental import DECOMPOSITIONS
 
 
@@ -299,8 +299,25 @@ def integer_power(x: UOp, y: UOp) -> UOp:
     return (y < 0).where(x.eq(-1).where(minus_one, x.eq(1).where(x.const_like(1), 0)), result)
 
 
+def by_bytes(n: UOp) -> UOp:
+    """DP4A as four products: bytes of the one are masked, those of the other shifted with their sign."""
+    a, b, total = n.src
+    for place in range(0, 32, 8):
+        total = total + ((a >> place) & 255) * ((b << (24 - place)) >> 24)
+    return total
+
+
+def added_to(x: UOp, n: UOp) -> UOp:
+    """Products of bytes that are added to something: the instruction does that too."""
+    a, b, total = n.src
+    return UOp(Ops.DP4A, n.dtype, (a, b, x if is_zero(total) else x + total))
+
+
 integers = PatternMatcher(
     [
+        (UPat(Ops.DP4A, name="n"), by_bytes, lacks),
+        (x + UPat(Ops.DP4A, name="n"), added_to),
+        (UPat(Ops.DP4A, name="n") + x, added_to),
         ((-x).named("n"), UPat.const(0) - x, lacks),
         ((x <= y).named("n"), (y < x).ne(True), lacks),
         (UPat((Ops.SHL, Ops.SHR), name="n"), shifted, _may_shift_too_far),

@@ -29,7 +29,7 @@ from .constants import lane_of
 from .first_thread import Guard, guard_first_thread
 from .late_sums import Chain, late_sums
 from .nest_sums import is_float_sum
-from .products import accumulate, is_first_dot, is_masked_product
+from .products import DOTS, accumulate, is_first_dot, is_masked_product
 
 #: Where each kind of declaration stands at the head of the list.
 _HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
@@ -376,7 +376,7 @@ class _Writer:
         uses = Counter(source for node in nodes for source in node.src if source in asked)
         fused: set[UOp] = set()
         for value, product in found.items():
-            native = product.op is Ops.DOT or self.renderer.supports(Ops.MULACC, product.dtype.scalar())
+            native = product.op in DOTS or self.renderer.supports(Ops.MULACC, product.dtype.scalar())
             if native and uses[value] == uses[product] == 1:
                 fused |= {value, product}
         return fused

@@ -150,7 +150,7 @@ def _price(u: UOp, target: Target) -> float:
 
 def _latency(total: UOp, core: Core) -> float:
     """Cycles from a sum, a product or the like to the next one that needs it."""
-    if total.op in (Ops.MULACC, Ops.DOT):
+    if total.op in (Ops.MULACC, Ops.DOT, Ops.DP4A):
         return core.multiply_add
     return core.multiply if total.op is Ops.MUL else core.add
 

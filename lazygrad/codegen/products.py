@@ -13,7 +13,7 @@ from ..ir.pattern import PatternMatcher, UPat
 from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..renderer import Renderer
-from .constants import fold, lane_values
+from .constants import fold, is_zero, lane_values
 from .decompose import decomposed
 
 
@@ -104,11 +104,13 @@ def packed(n: UOp) -> UOp:
 packs = PatternMatcher([(UPat(Ops.PACK, name="n"), packed)])
 
 
+#: Sums of products of packed numbers.
+DOTS = (Ops.DOT, Ops.DP4A)
+
+
 def is_first_dot(value: UOp) -> bool:
-    """Whether a value is a DOT that adds to nothing yet: a sum of such may be added to instead."""
-    if value.op is not Ops.DOT or value.src[2].op is not Ops.CONST:
-        return False
-    return not any(lane_values(value.src[2]))
+    """Whether a value is a DOT or a DP4A that adds to nothing yet: a sum of such may be added to instead."""
+    return value.op in DOTS and is_zero(value.src[2])
 
 
 def accumulate(op: Ops, accumulator: UOp, value: UOp, renderer: Renderer, *, shared: bool = False) -> UOp:
@@ -117,7 +119,7 @@ def accumulate(op: Ops, accumulator: UOp, value: UOp, renderer: Renderer, *, sha
     A product that counts where a condition holds is fused there: elsewhere the accumulator stays as it is.
     """
     if op is Ops.ADD and not shared and is_first_dot(value):
-        return UOp(Ops.DOT, value.dtype, (*value.src[:2], accumulator), value.arg)
+        return UOp(value.op, value.dtype, (*value.src[:2], accumulator), value.arg)
     if op is Ops.ADD and not shared and renderer.supports(Ops.MULACC, value.dtype.scalar_type):
         if value.op is Ops.MUL or is_masked_product(value):
             return _multiplied_and_added(value, accumulator)

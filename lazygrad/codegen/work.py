@@ -17,7 +17,7 @@ from ..ir.ops import Ops
 from ..target import Core, Memory, Target
 
 #: What is a product to the units of a core.
-PRODUCTS = frozenset((Ops.MUL, Ops.MULACC, Ops.DOT))
+PRODUCTS = frozenset((Ops.MUL, Ops.MULACC, Ops.DOT, Ops.DP4A))
 #: Registers that hold no accumulators: what is loaded needs some.
 OTHERS = 3
 #: Computing and fetching go on together, but for this share of what takes less, where lines come from beyond

@@ -110,6 +110,7 @@ class Ops(enum.IntEnum):
     # elementwise, three sources
     WHERE = 83
     MULACC = 84
+    DP4A = 91
     CHECK = 89
     # in every lane, sums of products by one instruction
     PACK = 85
@@ -279,6 +280,13 @@ def _sum_to_odd(a: float, b: float) -> float:
     return total
 
 
+def _dp4a(dtype: DType, a: int, b: int, c: int) -> int:
+    """c and the products of the four unsigned bytes of a with the four signed bytes of b."""
+    return c + sum(
+        x * y for x, y in zip(struct.pack("<i", a), struct.unpack("<4b", struct.pack("<i", b)), strict=True)
+    )
+
+
 def _neg(dtype: DType, x: Any) -> Any:
     return (not x) if dtype.scalar_type is dtypes.bool else -x
 
@@ -353,6 +361,8 @@ OPS: dict[Ops, OpInfo] = {
     Ops.SHR: _binary(_shr, ">>"),
     Ops.WHERE: OpInfo(Kind.ELEMENTWISE, 3, _second, lambda dtype, c, a, b: a if c else b),
     Ops.MULACC: OpInfo(Kind.ELEMENTWISE, 3, _same, _mulacc, cost=1),
+    # DP4A(a, b, c): four products of bytes in words, those of a unsigned, those of b signed; int32 alone
+    Ops.DP4A: OpInfo(Kind.ELEMENTWISE, 3, _same, _dp4a, cost=1),
     # CHECK(value, good, index) is the value; where `good` fails a kernel also reports the index
     Ops.CHECK: OpInfo(Kind.ELEMENTWISE, 3, _same, lambda dtype, value, good, index: value, cost=1),
     **dict.fromkeys((Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.PAD, Ops.SHRINK, Ops.FLIP), _MOVEMENT),

@@ -215,6 +215,7 @@ def target(arch: str = "") -> Target:
         vector_bytes=16,
         native_dtypes=frozenset(ALL_DTYPES),
         has_fma=True,
+        has_dp4a=True,
         dots=DOTS,
     )
 

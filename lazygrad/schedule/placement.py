@@ -169,7 +169,8 @@ class Placement:
         if computed > count:
             return f"this reduce would be computed {computed / max(count, 1):.3g} times per element"
         if not free <= outputs:
-            if work > MAX_NESTED_WORK:
+            short = work <= SHORT_REDUCE * count and dtypes.is_int(node.dtype)  # unrolled, it is no loop
+            if work > MAX_NESTED_WORK and not short:
                 return f"a reduce of {work:,} steps inside the loop of another"
             return ""
         if group.scanned in free and (free != outputs or work > SHORT_REDUCE * count):

@@ -147,6 +147,7 @@ class Target:
     native_dtypes     the types it computes in; the others are emulated by `legalize`
     converted_dtypes  the types that it only converts, from float32 and back, by instructions
     has_fma           whether MULACC is one instruction
+    has_dp4a          whether DP4A is one instruction
     dots              its instructions for sums of products of narrow numbers
     core, memory, launch   how fast it computes, fetches and starts
     """
@@ -170,6 +171,7 @@ class Target:
     native_dtypes: frozenset[DType] = frozenset()
     converted_dtypes: frozenset[DType] = frozenset()
     has_fma: bool = False
+    has_dp4a: bool = False
     dots: tuple[Dot, ...] = ()
     core: Core = Core()
     memory: Memory = Memory()

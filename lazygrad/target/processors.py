@@ -24,6 +24,8 @@ DOTS = {
     frozenset(("avx512bf16", "avx512_bf16")): Dot(dtypes.bfloat16, 2, dtypes.float32),
     frozenset(("avx512vnni", "avx512_vnni")): Dot(dtypes.int16, 2, dtypes.int32),
 }
+#: What has `vpdpbusd`.
+_DP4A = frozenset(("avx512vnni", "avx512_vnni", "avxvnni", "avx_vnni"))
 _NEON = frozenset(("neon", "asimd"))
 
 
@@ -49,6 +51,7 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
         has_masks="avx512f" in features,
         has_fma=arm or "fma" in features,
         converted_dtypes=frozenset((dtypes.float16,)) if halves else frozenset(),
+        has_dp4a=bool(features & _DP4A),
         dots=tuple(dot for names, dot in DOTS.items() if features & names),
         core=known.core if known else base.core,
         memory=known.memory if known else base.memory,

@@ -158,6 +158,8 @@ def elementwise(u: UOp) -> str | None:
         return f"it is for floats, not {kind}"
     if u.op in _INTS_ONLY and not dtypes.is_int(kind):
         return f"it is for integers, not {kind}"
+    if u.op is Ops.DP4A and kind.scalar_type is not dtypes.int32:
+        return f"it is for int32, words of four bytes, not {kind}"
     if u.op in _NO_FLOATS and dtypes.is_float(kind):
         return f"it is for integers and bools, not {kind}"
     return None

@@ -49,7 +49,9 @@ class LLVMRenderer(Renderer):
             return False
         if op is Ops.DOT:
             return any(scalar is dot.total for dot in self.target.dots)
-        return op in ops_on(ROWS, scalar) and (op is not Ops.MULACC or self.target.has_fma)
+        if (op is Ops.MULACC and not self.target.has_fma) or (op is Ops.DP4A and not self.target.has_dp4a):
+            return False
+        return op in ops_on(ROWS, scalar)
 
     def _render(self, name: str, uops: Sequence[UOp]) -> str:
         """The module's text: the kernel, its entry, the intrinsics it declares."""

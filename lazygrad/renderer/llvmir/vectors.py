@@ -55,12 +55,32 @@ def dot(ctx: Text, node: UOp) -> str:
     factors = [ctx.let("cast", f"bitcast {word} {value} to {packed}") for value in (first, second)]
     arguments = [(kind, before), *((packed, factor) for factor in factors)]
     made = ctx.call("alu", f"{name}.{32 * lanes}", kind, arguments)
+    return _narrowed(ctx, made, kind, lanes, count)
+
+
+def dp4a(ctx: Text, node: UOp) -> str:
+    """`vpdpbusd`, on as many words as its registers have."""
+    count = node.dtype.count
+    lanes = next(lanes for lanes in (4, 8, 16) if lanes >= count)
+    kind = type_text(node.dtype.scalar_type.vec(lanes))
+    first, second, before = (_widened(ctx, ctx.of(s), s.dtype, lanes) for s in node.src)
+    made = ctx.call(
+        "alu",
+        f"llvm.x86.avx512.vpdpbusd.{32 * lanes}",
+        kind,
+        [(kind, each) for each in (before, first, second)],
+    )
+    return _narrowed(ctx, made, kind, lanes, count)
+
+
+def _narrowed(ctx: Text, value: str, kind: str, lanes: int, count: int) -> str:
+    """The first lanes of a value that has more."""
     if count == 1:
-        made = ctx.let("alu", f"extractelement {kind} {made}, i32 0")
-    elif count < lanes:
-        mask = ", ".join(f"i32 {lane}" for lane in range(count))
-        made = ctx.let("alu", f"shufflevector {kind} {made}, {kind} poison, <{count} x i32> <{mask}>")
-    return made
+        return ctx.let("alu", f"extractelement {kind} {value}, i32 0")
+    if count == lanes:
+        return value
+    mask = ", ".join(f"i32 {lane}" for lane in range(count))
+    return ctx.let("alu", f"shufflevector {kind} {value}, {kind} poison, <{count} x i32> <{mask}>")
 
 
 def _widened(ctx: Text, value: str, dtype: DType, lanes: int) -> str:
@@ -93,4 +113,4 @@ ROWS = PatternMatcher(
         (UPat(Ops.GEP), some_lanes),
         (UPat(Ops.DOT), dot),
     ]
-)
+) + PatternMatcher([(UPat(Ops.DP4A), dp4a)], on=(dtypes.int32,))

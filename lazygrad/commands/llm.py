@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from ..models import LanguageModel, Sampling, load
+from ..models.rounding import ACTIVATIONS
 from ..models.sharding import device_list, shard
 from ..serving.app import Limits
 from ..serving.served import ServedModel
@@ -32,6 +33,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", help="where it runs, for example CPU or CLANG")
     parser.add_argument("--dtype", help="of weights that are plain numbers, for example bfloat16")
+    parser.add_argument(
+        "--activations",
+        default="float32",
+        choices=ACTIVATIONS,
+        help="int8 rounds what weights in blocks multiply: quicker, and less exact (default float32)",
+    )
     parser.add_argument("--shard", type=positive, metavar="N", help="split the weights over N devices")
     parser.add_argument("--context", type=positive, help="the most tokens of a conversation or request")
 
@@ -112,7 +119,7 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _load(given: argparse.Namespace) -> LanguageModel:
-    model = load(find_model(given.model), given.device, given.dtype)
+    model = load(find_model(given.model), given.device, given.dtype, given.activations)
     if given.shard is None or given.shard == 1:
         return model
     return shard(model, device_list(given.device, given.shard))

@@ -13,6 +13,7 @@ from ..tensor import Tensor
 from . import gguf_files, huggingface
 from .decoder import Decoder
 from .description import Description
+from .rounding import ACTIVATIONS, round_activations
 from .sampling import Sampling
 from .session import Session
 from .tokenizer import Tokenizer
@@ -99,17 +100,29 @@ def _pieces(session: Session, handle: int) -> Iterator[str]:
 
 
 def load(
-    path: str | os.PathLike[str], device: str | None = None, dtype: str | DType | None = None
+    path: str | os.PathLike[str],
+    device: str | None = None,
+    dtype: str | DType | None = None,
+    activations: str = "float32",
 ) -> LanguageModel:
     """A language model of a GGUF file or of a Hugging Face folder.
 
     path    a .gguf file, or a folder with config.json, safetensors and tokenizer.json
     device  where the weights go; the default device if not given
     dtype   of the weights that are plain numbers; as in the file if not given. Weights in blocks stay so.
+    activations  "int8" rounds what weights in blocks multiply to 8 bits: quicker, and less exact
 
     NotImplementedError names an architecture that is not known. ValueError says what is wrong with a file.
     """
-    place = pathlib.Path(path)
+    if activations not in ACTIVATIONS:
+        raise ValueError(f"activations are {' or '.join(ACTIVATIONS)}, not {activations!r}")
+    model = _load(pathlib.Path(path), device, dtype)
+    if activations == "int8":
+        round_activations(model.decoder)
+    return model
+
+
+def _load(place: pathlib.Path, device: str | None, dtype: str | DType | None) -> LanguageModel:
     where = device or Device.DEFAULT
     wanted = None if dtype is None else to_dtype(dtype)
     if place.is_dir():

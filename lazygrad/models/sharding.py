@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..device import Device
+from ..nn.integer_weights import IntegerWeights
 from ..nn.quantized import QuantizedTensor
 from .blocks import Block, FeedForward, Linear, Norm
 from .language_model import LanguageModel
@@ -45,6 +46,10 @@ def shard(model: LanguageModel, devices: Sequence[str]) -> LanguageModel:
 
 def _laid(weight: Any, places: tuple[str, ...], axis: int | None = None) -> Any:
     """A Tensor, a QuantizedTensor or None in parts along an axis, or with a copy on each device."""
+    if isinstance(weight, IntegerWeights):
+        raise NotImplementedError(
+            "sharding of weights that multiply rounded activations (activations='int8')"
+        )
     if isinstance(weight, QuantizedTensor):
         planes = {name: plane.shard(places, axis).realize() for name, plane in weight.planes.items()}
         return QuantizedTensor.of_planes(planes, weight.format)

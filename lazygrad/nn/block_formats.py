@@ -22,6 +22,30 @@ Planes = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What the elements of blocks are made of: for each part of a block integers, a scale, and a minimum.
+
+    integers  (..., parts, elements), int8, or unsigned and at most 8 bits
+    scale     (..., parts), float32
+    minimum   (..., parts), float32, which is added; None for none
+    zero      the integer that stands for 0; of an int8 it is 0
+    bits      how many an unsigned integer has at most
+    """
+
+    integers: Tensor
+    scale: Tensor
+    minimum: Tensor | None = None
+    zero: int = 0
+    bits: int = 8
+
+    def values(self) -> Tensor:
+        """The elements, float32 of shape (..., parts, elements)."""
+        integers = self.integers if self.zero == 0 else self.integers.cast(dtypes.int8) - self.zero
+        values = self.scale.unsqueeze(-1) * _float(integers)
+        return values if self.minimum is None else values + self.minimum.unsqueeze(-1)
+
+
+@dataclass(frozen=True)
 class Plane:
     """Some bytes of every block: `begin` to `end` of them, `count` numbers of a dtype."""
 
@@ -47,15 +71,16 @@ class BlockFormat:
     number    which stands for it in a GGUF file
     elements  in a block
     planes    what a block's bytes are, in their order
-    values    the elements, float32 of shape (..., blocks, elements), from planes of shape (..., blocks)
-              where a block has one number there, else (..., blocks, count)
+    parts     what the elements are made of, of shape (..., blocks, parts of a block, elements of a part),
+              from planes of shape (..., blocks) where a block has one number there, else
+              (..., blocks, count)
     """
 
     name: str
     number: int
     elements: int
     planes: tuple[Plane, ...]
-    values: Callable[[Planes], Tensor]
+    parts: Callable[[Planes], Parts]
 
     def __reduce__(self) -> tuple[Callable[[str], BlockFormat], tuple[str]]:
         """Copies and pickles are the row of the table itself."""
@@ -91,7 +116,7 @@ class BlockFormat:
 
     def elements_of(self, planes: Planes) -> Tensor:
         """The elements of planes, float32 of shape (..., blocks * elements)."""
-        return self.values(planes).flatten(-2)
+        return self.parts(planes).values().flatten(-3)
 
 
 # ---- integers out of bytes ----
@@ -118,7 +143,7 @@ def _signed(integers: Tensor, zero: int) -> Tensor:
 
 
 def _each(scale: Tensor) -> Tensor:
-    """A scale per block, or per part of a block, for all elements of it."""
+    """A scale per block, for each part of it."""
     return _float(scale).unsqueeze(-1)
 
 
@@ -131,7 +156,7 @@ def _looked_up(table: Sequence[int], integers: Tensor) -> Tensor:
         *(Tensor(word, dtype=dtypes.uint64, device=integers.device) for word in (low, high))
     )
     shifts = (integers & 7).cast(dtypes.uint64) * 8
-    return _float((words >> shifts).cast(dtypes.uint8).bitcast(dtypes.int8))
+    return (words >> shifts).cast(dtypes.uint8).bitcast(dtypes.int8)
 
 
 # ---- formats of 32 elements ----
@@ -146,32 +171,26 @@ def _five_bits(planes: Planes) -> Tensor:
     return _nibbles(planes["packed"]).flatten(-2) | _fifth_bits(planes["high"])
 
 
-def _q4_0(planes: Planes) -> Tensor:
-    return _each(planes["scale"]) * _signed(_nibbles(planes["packed"]).flatten(-2), 8)
+def _whole(
+    planes: Planes, integers: Tensor, zero: int = 0, bits: int = 8, scale: Tensor | None = None
+) -> Parts:
+    """Blocks of one part: integers (..., 32) with the scale, and the minimum, of their block."""
+    minimum = planes.get("minimum")
+    return Parts(
+        integers.unsqueeze(-2),
+        _each(planes["scale"] if scale is None else scale),
+        None if minimum is None else _each(minimum),
+        zero,
+        bits,
+    )
 
 
-def _q4_1(planes: Planes) -> Tensor:
-    return _each(planes["scale"]) * _float(_nibbles(planes["packed"]).flatten(-2)) + _each(planes["minimum"])
-
-
-def _q5_0(planes: Planes) -> Tensor:
-    return _each(planes["scale"]) * _signed(_five_bits(planes), 16)
-
-
-def _q5_1(planes: Planes) -> Tensor:
-    return _each(planes["scale"]) * _float(_five_bits(planes)) + _each(planes["minimum"])
-
-
-def _q8_0(planes: Planes) -> Tensor:
-    return _each(planes["scale"]) * _float(planes["packed"])
+def _four_bits(planes: Planes) -> Tensor:
+    return _nibbles(planes["packed"]).flatten(-2)
 
 
 #: The 16 numbers of IQ4_NL: nearer to each other where weights are frequent.
 _IQ4_NL = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
-
-
-def _iq4_nl(planes: Planes) -> Tensor:
-    return _each(planes["scale"]) * _looked_up(_IQ4_NL, _nibbles(planes["packed"]).flatten(-2))
 
 
 #: The floats of 4 bits (E2M1): sign, two bits of exponent, one of mantissa; twice their value, so that they
@@ -179,33 +198,36 @@ def _iq4_nl(planes: Planes) -> Tensor:
 _E2M1 = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
 
 
-def _mxfp4(planes: Planes) -> Tensor:
+def _mxfp4(planes: Planes) -> Parts:
     """The scale is a power of two, 2**(byte - 127); half of it, as the table has twice the values."""
     byte = planes["scale"].cast(dtypes.uint32)
     subnormal = (byte + 1) * 0x00200000  # 2**-128 and 2**-127, of 0 and 1
     half = (byte < 2).where(subnormal, (byte.maximum(1) - 1) << 23).bitcast(dtypes.float32)
-    return half.unsqueeze(-1) * _looked_up(_E2M1, _nibbles(planes["packed"]).flatten(-2))
+    return _whole(planes, _looked_up(_E2M1, _four_bits(planes)), scale=half)
 
 
 # ---- formats of 256 elements, whose parts of 16 or 32 have scales of 4 to 8 bits ----
 
 
-def _q2_k(planes: Planes) -> Tensor:
+def _q2_k(planes: Planes) -> Parts:
     scales = planes["scales"]  # of 16 parts: low half the scale's integer, high half the minimum's
-    scale = _each(planes["scale"]) * _float(scales & 15)
-    minimum = _each(planes["minimum"]) * _float(scales >> 4)
     packed = _fields(planes["packed"].unflatten(-1, (2, 32)), 2, 4)  # (..., 2, 4, 32)
-    return (_each(scale) * _float(packed.flatten(-3).unflatten(-1, (16, 16))) - _each(minimum)).flatten(-2)
+    return Parts(
+        packed.flatten(-3).unflatten(-1, (16, 16)),
+        _each(planes["scale"]) * _float(scales & 15),
+        -(_each(planes["minimum"]) * _float(scales >> 4)),
+        bits=2,
+    )
 
 
-def _q3_k(planes: Planes) -> Tensor:
+def _q3_k(planes: Planes) -> Parts:
     low = _nibbles(planes["scales"][..., :8]).flatten(-2)
     high = _fields(planes["scales"][..., 8:], 2, 4).flatten(-2)
-    scale = _each(planes["scale"]) * _signed(low | (high << 4), 32)
     packed = _fields(planes["packed"].unflatten(-1, (2, 32)), 2, 4).flatten(-3)
     # A third bit that is set is worth 4, and what is stored is 4 too much.
     third = _fields(planes["high"], 1, 8).flatten(-2)
-    return (_each(scale) * _signed(packed | (third << 2), 4).unflatten(-1, (16, 16))).flatten(-2)
+    integers = (packed | (third << 2)).unflatten(-1, (16, 16))
+    return Parts(integers, _each(planes["scale"]) * _signed(low | (high << 4), 32), zero=4, bits=3)
 
 
 def _scales_and_minima(packed: Tensor) -> tuple[Tensor, Tensor]:
@@ -218,39 +240,40 @@ def _scales_and_minima(packed: Tensor) -> tuple[Tensor, Tensor]:
     )
 
 
-def _of_parts(planes: Planes, integers: Tensor) -> Tensor:
+def _of_eight(planes: Planes, integers: Tensor, bits: int) -> Parts:
     """Q4_K and Q5_K: unsigned integers (..., 8, 32) times the scales of their parts, less the minima."""
     scales, minima = _scales_and_minima(planes["scales"])
-    scale, minimum = (
+    return Parts(
+        integers,
         _each(planes["scale"]) * _float(scales),
-        _each(planes["minimum"]) * _float(minima),
+        -(_each(planes["minimum"]) * _float(minima)),
+        bits=bits,
     )
-    return (_each(scale) * _float(integers) - _each(minimum)).flatten(-2)
 
 
-def _q4_k(planes: Planes) -> Tensor:
-    return _of_parts(planes, _nibbles(planes["packed"].unflatten(-1, (4, 32))).flatten(-3, -2))
+def _q4_k(planes: Planes) -> Parts:
+    return _of_eight(planes, _nibbles(planes["packed"].unflatten(-1, (4, 32))).flatten(-3, -2), 4)
 
 
-def _q5_k(planes: Planes) -> Tensor:
+def _q5_k(planes: Planes) -> Parts:
     low = _nibbles(planes["packed"].unflatten(-1, (4, 32))).flatten(-3, -2)
-    return _of_parts(planes, low | (_fields(planes["high"], 1, 8) << 4))
+    return _of_eight(planes, low | (_fields(planes["high"], 1, 8) << 4), 5)
 
 
-def _q6_k(planes: Planes) -> Tensor:
+def _q6_k(planes: Planes) -> Parts:
     low = _nibbles(planes["packed"].unflatten(-1, (2, 64))).flatten(-3)
     high = _fields(planes["high"].unflatten(-1, (2, 32)), 2, 4).flatten(-3)
-    scale = _each(planes["scale"]) * _float(planes["scales"])
-    return (_each(scale) * _signed(low | (high << 4), 32).unflatten(-1, (16, 16))).flatten(-2)
+    integers = (low | (high << 4)).unflatten(-1, (16, 16))
+    return Parts(integers, _each(planes["scale"]) * _float(planes["scales"]), zero=32, bits=6)
 
 
-def _iq4_xs(planes: Planes) -> Tensor:
+def _iq4_xs(planes: Planes) -> Parts:
     """8 parts of 32; the scale's integer has four bits in a nibble and two in a word that all parts share."""
     low = _nibbles(planes["scales"]).transpose(-1, -2).flatten(-2)
     high = _fields(planes["high"].unsqueeze(-1), 2, 8).squeeze(-1).cast(dtypes.uint8)
-    scale = _each(planes["scale"]) * _signed(low | (high << 4), 32)
     packed = _nibbles(planes["packed"].unflatten(-1, (8, 16))).flatten(-2)
-    return (_each(scale) * _looked_up(_IQ4_NL, packed)).flatten(-2)
+    scale = _each(planes["scale"]) * _signed(low | (high << 4), 32)
+    return Parts(_looked_up(_IQ4_NL, packed), scale)
 
 
 def _digits(packed: Tensor, count: int) -> Tensor:
@@ -261,14 +284,15 @@ def _digits(packed: Tensor, count: int) -> Tensor:
     return digits.flatten(-2)
 
 
-def _tq1_0(planes: Planes) -> Tensor:
+def _tq1_0(planes: Planes) -> Parts:
     parts = _digits(planes["packed"][..., :32], 5), _digits(planes["packed"][..., 32:], 5)
-    return _each(planes["scale"]) * _signed(parts[0].cat(parts[1], _digits(planes["high"], 4), dim=-1), 1)
+    integers = parts[0].cat(parts[1], _digits(planes["high"], 4), dim=-1)
+    return _whole(planes, integers, 1, 2)
 
 
-def _tq2_0(planes: Planes) -> Tensor:
+def _tq2_0(planes: Planes) -> Parts:
     packed = _fields(planes["packed"].unflatten(-1, (2, 32)), 2, 4)
-    return _each(planes["scale"]) * _signed(packed.flatten(-3), 1)
+    return _whole(planes, packed.flatten(-3), 1, 2)
 
 
 # ---- the table ----
@@ -298,11 +322,27 @@ def _packed(count: int) -> tuple[str, int, DType]:
 FORMATS: dict[str, BlockFormat] = {
     row.name: row
     for row in (
-        BlockFormat("Q4_0", 2, 32, _laid_out(_SCALE, _packed(16)), _q4_0),
-        BlockFormat("Q4_1", 3, 32, _laid_out(_SCALE, _MINIMUM, _packed(16)), _q4_1),
-        BlockFormat("Q5_0", 6, 32, _laid_out(_SCALE, _HIGH_WORD, _packed(16)), _q5_0),
-        BlockFormat("Q5_1", 7, 32, _laid_out(_SCALE, _MINIMUM, _HIGH_WORD, _packed(16)), _q5_1),
-        BlockFormat("Q8_0", 8, 32, _laid_out(_SCALE, ("packed", 32, dtypes.int8)), _q8_0),
+        BlockFormat("Q4_0", 2, 32, _laid_out(_SCALE, _packed(16)), lambda p: _whole(p, _four_bits(p), 8, 4)),
+        BlockFormat(
+            "Q4_1", 3, 32, _laid_out(_SCALE, _MINIMUM, _packed(16)), lambda p: _whole(p, _four_bits(p), 0, 4)
+        ),
+        BlockFormat(
+            "Q5_0",
+            6,
+            32,
+            _laid_out(_SCALE, _HIGH_WORD, _packed(16)),
+            lambda p: _whole(p, _five_bits(p), 16, 5),
+        ),
+        BlockFormat(
+            "Q5_1",
+            7,
+            32,
+            _laid_out(_SCALE, _MINIMUM, _HIGH_WORD, _packed(16)),
+            lambda p: _whole(p, _five_bits(p), 0, 5),
+        ),
+        BlockFormat(
+            "Q8_0", 8, 32, _laid_out(_SCALE, ("packed", 32, dtypes.int8)), lambda p: _whole(p, p["packed"])
+        ),
         BlockFormat("Q2_K", 10, 256, _laid_out(_bytes("scales", 16), _packed(64), _SCALE, _MINIMUM), _q2_k),
         BlockFormat(
             "Q3_K", 11, 256, _laid_out(_bytes("high", 32), _packed(64), _bytes("scales", 12), _SCALE), _q3_k
@@ -322,7 +362,13 @@ FORMATS: dict[str, BlockFormat] = {
             _laid_out(_packed(128), _bytes("high", 64), ("scales", 16, dtypes.int8), _SCALE),
             _q6_k,
         ),
-        BlockFormat("IQ4_NL", 20, 32, _laid_out(_SCALE, _packed(16)), _iq4_nl),
+        BlockFormat(
+            "IQ4_NL",
+            20,
+            32,
+            _laid_out(_SCALE, _packed(16)),
+            lambda p: _whole(p, _looked_up(_IQ4_NL, _four_bits(p))),
+        ),
         BlockFormat(
             "IQ4_XS",
             23,

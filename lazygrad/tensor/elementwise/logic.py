@@ -7,6 +7,7 @@ from typing import Any
 from ...dtype import dtypes
 from ...gradient import filled
 from ...ir.ops import Ops
+from ...shape import broadcast_shapes, broadcast_to
 from ..face import Tensor
 from ..formulas import formula, operator
 
@@ -89,6 +90,25 @@ class Logic(Tensor):
         [4]
         """
         return self._bits(Ops.SHR, other, reverse)
+
+    def dp4a(self, other: Tensor, total: Any = 0) -> Tensor:
+        """`total` and the four products of the bytes of two words, in int32: those of this tensor without
+        signs, from 0 to 255, those of `other` with, from -128 to 127. Sums wrap.
+
+        One instruction where the processor has it, as GPUs do.
+
+        >>> Tensor([0x01020304]).dp4a(Tensor([0x01010101]), 5).tolist()
+        [15]
+        """
+        words = (self, self._operand(other), self._operand(total))
+        wrong = [each.dtype for each in words if each.dtype is not dtypes.int32]
+        if wrong:
+            raise TypeError(f"dp4a is for int32, words of four bytes, not {wrong[0]}; bitcast bytes to int32")
+        shape = broadcast_shapes(*(each.shape for each in words))
+        for each in words:
+            self._check_device(each)
+        a, b, c = (broadcast_to(each.uop, shape) for each in words)
+        return self._make(a.alu(Ops.DP4A, b, c), *words)
 
     # *** operators
 

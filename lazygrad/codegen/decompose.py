@@ -316,8 +316,7 @@ def added_to(x: UOp, n: UOp) -> UOp:
 integers = PatternMatcher(
     [
         (UPat(Ops.DP4A, name="n"), by_bytes, lacks),
-        (x + UPat(Ops.DP4A, name="n"), added_to),
-        (UPat(Ops.DP4A, name="n") + x, added_to),
+        (x + UPat(Ops.DP4A, name="n"), added_to),  # in either order
         ((-x).named("n"), UPat.const(0) - x, lacks),
         ((x <= y).named("n"), (y < x).ne(True), lacks),
         (UPat((Ops.SHL, Ops.SHR), name="n"), shifted, _may_shift_too_far),

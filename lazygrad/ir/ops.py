@@ -282,9 +282,9 @@ def _sum_to_odd(a: float, b: float) -> float:
 
 def _dp4a(dtype: DType, a: int, b: int, c: int) -> int:
     """c and the products of the four unsigned bytes of a with the four signed bytes of b."""
-    return c + sum(
-        x * y for x, y in zip(struct.pack("<i", a), struct.unpack("<4b", struct.pack("<i", b)), strict=True)
-    )
+    for place in range(0, 32, 8):
+        c += (a >> place & 255) * ((b >> place & 255 ^ 128) - 128)
+    return c
 
 
 def _neg(dtype: DType, x: Any) -> Any:

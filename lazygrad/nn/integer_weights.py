@@ -19,7 +19,7 @@ from ..dtype import DType, dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
 from .block_formats import Parts
-from .quantized import QuantizedTensor
+from .quantized import QuantizedTensor, known
 
 #: So many activations share a scale.
 BLOCK = 32
@@ -46,14 +46,16 @@ class IntegerWeights:
         rows, columns = self.shape
         self.rows = math.gcd(rows, ROWS)
         parts = weight.format.parts(weight.planes)
-        self.unit = min(parts.integers.shape[-1], BLOCK)
+        self.unit = min(known(parts.integers.shape)[-1], BLOCK)
         self.zero, self.packed = _zero(parts), parts.bits <= 4
         integers = _unsigned(parts).reshape(rows, columns // self.unit, self.unit)
         self.words = self._tiled(_words(integers, self.packed))
-        narrow = parts.integers.shape[-1] == self.unit and all(
-            plane.dtype is dtypes.float16 for plane in weight.format.planes if plane.count == 1
+        exact = weight.format.elements == self.unit and all(
+            plane.dtype is dtypes.float16
+            for plane in weight.format.planes
+            if plane.name in ("scale", "minimum")
         )
-        held = dtypes.float16 if narrow else dtypes.float32
+        held = dtypes.float16 if exact else dtypes.float32
         self.scale = self._tiled(self._of_units(parts.scale).cast(held))
         self.minimum = (
             None if parts.minimum is None else self._tiled(self._of_units(parts.minimum).cast(held))

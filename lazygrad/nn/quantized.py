@@ -39,7 +39,7 @@ class QuantizedTensor:
                 f"blocks of {self.format.name} are uint8 of shape (..., blocks, {self.format.nbytes}), not "
                 f"{blocks.dtype} of shape {shape_text(blocks.shape)}"
             )
-        *rows, count, _ = _known(blocks.shape)
+        *rows, count, _ = known(blocks.shape)
         self.shape: tuple[int, ...] = (*rows, count * self.format.elements)
         self._blocks: Tensor | None = blocks
         self._planes: dict[str, Tensor] = {}
@@ -65,7 +65,7 @@ class QuantizedTensor:
                     f"{each.dtype} of shape {shape_text(each.shape)}"
                 )
             made._planes[plane.name] = each.cast(held)
-        *before, count = _known(rows)
+        *before, count = known(rows)
         made.shape = (*before, count * made.format.elements)
         return made
 
@@ -217,7 +217,7 @@ class QuantizedTensor:
         return self.of_planes({name: each[keys] for name, each in self.planes.items()}, self.format)
 
 
-def _known(shape: Sequence[int | UOp]) -> tuple[int, ...]:
+def known(shape: Sequence[int | UOp]) -> tuple[int, ...]:
     sizes = tuple(size for size in shape if isinstance(size, int))
     if len(sizes) < len(shape):
         raise NotImplementedError(f"quantised tensors have sizes that are numbers, not {shape_text(shape)}")

@@ -63,6 +63,8 @@ ROWS = [
     (A.alu(Ops.RECIP), "(1.0/a)"),
     (X.alu(Ops.TRUNC), "x"),
     (X.alu(Ops.MULACC, Y, Z), "((x*y)+z)"),
+    (Z + X.alu(Ops.DP4A, Y, X.const_like(0)), "dp4a(x, y, z)"),
+    (X.alu(Ops.DP4A, Y, X) + Z, "dp4a(x, y, (z+x))"),
     # casts
     (UOp(Ops.CAST, X.dtype, (X,)), "x"),
     (X.cast(dtypes.bool), "(x!=0)"),
@@ -82,6 +84,7 @@ ROWS = [
 LONG = [
     (A.alu(Ops.TRUNC), "AND BITCAST CAST CMPLT OR WHERE"),
     (A.cast(dtypes.uint8), "AND CAST CMPLE CMPLT WHERE"),
+    (X.alu(Ops.DP4A, Y, Z), "ADD AND MUL SHL SHR"),
     (X // Y, "ADD BITCAST CMPEQ CMPNE IDIV MUL SHR SUB WHERE XOR"),
     (A.alu(Ops.EXP2), "ADD AND BITCAST CMPLT MUL SHL SHR SUB WHERE"),
     (H.alu(Ops.EXP2), "ADD AND BITCAST CAST CMPLT MUL SHL SHR SUB WHERE"),
@@ -90,7 +93,7 @@ LONG = [
 
 
 def machine_for(before: UOp) -> Machine:
-    return Machine(before.op)
+    return Machine() if before.op is Ops.ADD else Machine(before.op)
 
 
 @pytest.mark.parametrize(("before", "after"), ROWS, ids=[after for _, after in ROWS])

@@ -83,6 +83,8 @@ def same(a: Any, b: Any) -> bool:
 
 
 def applies(op: Ops, dtype: DType) -> bool:
+    if op is Ops.DP4A:
+        return dtype is dtypes.int32
     integers_only = {Ops.IDIV, Ops.MOD, Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR}
     floats_only = {
         Ops.RECIP,

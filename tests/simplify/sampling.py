@@ -18,7 +18,7 @@ from lazygrad.ir.text import expression
 from lazygrad.ir.uop import UOp
 from tests.scalar_graph import value_of
 
-INTEGER_ONLY = frozenset((Ops.IDIV, Ops.MOD, Ops.SHL, Ops.SHR))
+INTEGER_ONLY = frozenset((Ops.IDIV, Ops.MOD, Ops.SHL, Ops.SHR, Ops.DP4A))
 FLOAT_ONLY = frozenset((Ops.RECIP, Ops.SQRT, Ops.FDIV, Ops.FMOD, Ops.TRUNC))
 NOT_FLOAT = frozenset((Ops.AND, Ops.OR, Ops.XOR))
 #: Of this many tries at least one must fire; a rule that never does is wrong too.

@@ -255,6 +255,12 @@ ROWS: list[Row] = [
         "polygamma's order is a whole number from 0 on, not -1",
     ),
     ("polygamma", lambda: LINE.polygamma("a"), TypeError, "polygamma: n is an int, not 'a'"),
+    (
+        "dp4a",
+        lambda: LINE.dp4a(LINE),
+        TypeError,
+        "dp4a is for int32, words of four bytes, not dtypes.float; bitcast bytes to int32",
+    ),
     ("round", lambda: LINE.round(0.5), TypeError, "round: decimals is an int, not 0.5"),
     ("round", lambda: INTS.round(decimals="a"), TypeError, "round: decimals is an int, not 'a'"),
     (

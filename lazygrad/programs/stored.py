@@ -48,13 +48,13 @@ def _key(device: CompiledDevice, ast: UOp) -> str | None:
     flags = [(flag.name, flag.value) for flag in ContextVar.of_code]
     try:
         target = f"{type(device.renderer).__name__} {target_text(device.target)}"
-        return "\n".join((_own_source(), version, target, repr(flags), digest(ast)))
+        return "\n".join((own_source(), version, target, repr(flags), digest(ast)))
     except Unlasting:
         return None
 
 
 @functools.cache
-def _own_source() -> str:
+def own_source() -> str:
     """A digest of lazygrad's source, its version included: an edited compiler finds no program of the old."""
     package = Path(__file__).parents[1]
     found = hashlib.blake2b(sys.version.encode(), digest_size=16)

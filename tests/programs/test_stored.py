@@ -147,7 +147,7 @@ def test_keys_hold_flags_compiler_and_target(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(device.renderer, "target", narrow)
         keys.add(stored._key(device, ast))
-    monkeypatch.setattr(stored, "_own_source", lambda: "another")
+    monkeypatch.setattr(stored, "own_source", lambda: "another")
     keys.add(stored._key(device, ast))
     assert len(keys) == 4 + len(ContextVar.of_code)
 

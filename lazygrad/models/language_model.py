@@ -13,6 +13,7 @@ from ..tensor import Tensor
 from . import gguf_files, huggingface
 from .decoder import Decoder
 from .description import Description
+from .garbage import uncollected
 from .sampling import Sampling
 from .session import Session
 from .tokenizer import Tokenizer
@@ -109,9 +110,13 @@ def load(
 
     NotImplementedError names an architecture that is not known. ValueError says what is wrong with a file.
     """
-    place = pathlib.Path(path)
-    where = device or Device.DEFAULT
-    wanted = None if dtype is None else to_dtype(dtype)
+    with uncollected():
+        return _loaded(
+            pathlib.Path(path), device or Device.DEFAULT, None if dtype is None else to_dtype(dtype)
+        )
+
+
+def _loaded(place: pathlib.Path, where: str, wanted: DType | None) -> LanguageModel:
     if place.is_dir():
         config = huggingface.config_of(place)
         decoder = huggingface.load_decoder(place, where, wanted)

@@ -152,6 +152,22 @@ def test_keys_hold_flags_compiler_and_target(monkeypatch):
     assert len(keys) == 4 + len(ContextVar.of_code)
 
 
+def test_an_edited_file_is_another_source(tmp_path, monkeypatch):
+    (tmp_path / "inner").mkdir()
+    file = tmp_path / "inner" / "one.py"
+    file.write_text("x = 1\n")
+    first = stored.source_digest(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(stored.Path, "read_bytes", lambda self: pytest.fail("it is known"))
+        assert stored.source_digest(tmp_path) == first
+    times = file.stat().st_atime_ns, file.stat().st_mtime_ns
+    file.write_text("x = 2\n")
+    os.utime(file, ns=times)
+    second = stored.source_digest(tmp_path)
+    (tmp_path / "two.py").write_text("")
+    assert len({first, second, stored.source_digest(tmp_path)}) == 3
+
+
 @pytest.mark.parametrize("device", ["CPU", "PYTHON", pytest.param("CLANG", marks=needs("clang"))])
 def test_compilers_say_what_their_binaries_depend_on(device):
     opened = Device[device]

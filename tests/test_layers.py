@@ -34,8 +34,8 @@ DRIVERS |= {
     "tqdm",
 }
 # and what of the standard library takes milliseconds to import, where only rare paths use it.
-SLOW = {"argparse", "asyncio", "concurrent", "difflib", "http", "importlib", "inspect", "multiprocessing"}
-SLOW |= {"sqlite3", "subprocess", "tempfile", "urllib"}
+SLOW = {"argparse", "asyncio", "concurrent", "difflib", "getpass", "http", "importlib", "inspect"}
+SLOW |= {"multiprocessing", "sqlite3", "subprocess", "tempfile", "urllib"}
 
 FINDS_BACKENDS = "device"  # the one layer that may import a module of the package by a computed name
 FRONT_PAGE = "__init__"  # the layer of `import lazygrad` itself

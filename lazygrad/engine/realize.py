@@ -294,12 +294,18 @@ def bytes_on_host(buffer: Buffer) -> memoryview:
 
 def read_part(buffer: Buffer, begin: int, nbytes: int) -> Buffer:
     """So many bytes of allocated memory from `begin` on, read into memory of the host; that has its row."""
-    start = time.perf_counter()
-    part = buffer.view(nbytes, dtypes.uint8, begin).ensure_allocated()
     read = Buffer("NPY", nbytes, dtypes.uint8).allocate_uncleared()
-    part.copyout(read.as_buffer())
-    _note_plain("CPU", copy_name(read, part), 2, time.perf_counter() - start, nbytes)
+    read_into(buffer, begin, read.as_buffer())
     return read
+
+
+def read_into(buffer: Buffer, begin: int, target: memoryview) -> None:
+    """Fill memory of the host with the bytes of allocated memory from `begin` on; that has its row."""
+    start = time.perf_counter()
+    part = buffer.view(len(target), dtypes.uint8, begin).ensure_allocated()
+    part.copyout(target)
+    name = copy_name(Buffer("NPY", len(target), dtypes.uint8), part)
+    _note_plain("CPU", name, 2, time.perf_counter() - start, len(target))
 
 
 def _note_plain(device: str, name: str, args: int, seconds: float | None = None, nbytes: int = 0) -> None:

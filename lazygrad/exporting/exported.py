@@ -10,6 +10,7 @@ from ..device import Buffer
 from ..dtype import DTYPES_BY_NAME
 from ..jit.captured import Captured
 from ..jit.errors import Changed, Mismatch
+from ..jit.forms import argument_form, argument_spec, moves_of_rows, moves_rows, result_form, result_of
 from ..jit.outputs import Output
 from ..jit.results import Argument, ArgumentPart, Constant, Made, OutputPart
 from ..jit.specs import Call, Spec
@@ -31,7 +32,6 @@ from ..tensor import Tensor
 from ..tensor.random import sampling
 from ..tensor.storage import Storage
 from .container import Container, FileError, Sections, write_file
-from .forms import argument_form, argument_spec, moves_of_rows, moves_rows, result_form, result_of
 from .launches import Launches, launches_form
 
 KIND = "captured function"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
 
 from ..config import CHECK_INDEX, FUSE, ContextVar, flags_state
 from ..device import Buffer, Device
@@ -11,15 +11,16 @@ from ..dtype import default_float, default_int
 from ..engine.actions import Roles
 from ..engine.replay import Replay
 from ..locks import uninterrupted
+from ..schedule.items import ScheduleItem
 from ..tensor import Tensor
 from ..tensor.modes import mode
 from ..tensor.random import sampling
 from ..tensor.storage import Storage
-from .capture import Capture
+from .capture import Capture, Draws
 from .describer import without_unnamed
 from .environment import Environment
 from .errors import Changed
-from .nest import Nest
+from .nest import Build, Nest
 from .outputs import Output
 from .results import Argument, ArgumentPart, Constant, Made, OutputPart, StoragePart
 from .session import Session
@@ -60,6 +61,22 @@ class Gradient:
         return self.tensor if self.number is None else call.tensors[self.number]
 
 
+class Stored(NamedTuple):
+    """What a capture is besides the arguments, as another process left it, on the memory of this one.
+
+    storages  whose memory is from outside        binds  the values that Variables had in the items
+    """
+
+    items: list[ScheduleItem]
+    roles: Roles
+    storages: dict[Buffer, list[Storage]]
+    binds: dict[str, int]
+    read_values: dict[str, int]
+    made: list[Made]
+    outputs: list[Output]
+    build: Build
+
+
 class Captured:
     """One capture. `match` says whether a call is like it, `run` replays."""
 
@@ -68,14 +85,16 @@ class Captured:
         #: what holds in a thread and changes what operations record
         self._modes = mode.grad, mode.training
         self._flags_state = flags_state()
-        self._flags = _flags()
+        self._flags = capture_flags()
 
     # *** after the capture
 
     def complete(
         self, capture: Capture, session: Session, specs: list[TensorSpec], call: Call, nest: Nest
-    ) -> bool:
-        """Make it ready to run again. False where it cannot be: it adds to a part of a gradient's memory."""
+    ) -> Roles | None:
+        """Make it ready to run again. What its memory is; None where it cannot be ready: it adds to a part of
+        a gradient's memory.
+        """
         for spec in (*self.args, *self.kwargs.values()):
             if not self.environment.every:
                 without_unnamed(spec, self.environment.names)
@@ -87,11 +106,7 @@ class Captured:
         #: whether it leaves tensors besides its results, or some of these are older or constant
         self._lasting = session.keeps(nest.tensors)
         roles = Roles(fresh=capture.fresh, zeroed=capture.zeroed)
-        #: slot → the number of the tensor whose memory it is; (number, slot) of others in the same memory
-        self.slots: list[int] = []
-        self.ties: list[tuple[int, int]] = []
-        for buffer in call.buffers:
-            self._add_slot(buffer, roles)
+        self._begin_slots(call, roles)
         storages = session.storages()
         parts: dict[Buffer, Views] = {}
         self.made = [self._result(t, call, session, storages, roles, parts) for t in nest.tensors]
@@ -108,7 +123,7 @@ class Captured:
             if before is not None and old is not None and old[0].base in used:
                 gradient.reads = TensorSpec(f"the gradient of a tensor of shape {tensor.shape}", 0, None)
                 if session.prepare(before, gradient.reads) is not old[0]:
-                    return False
+                    return None
                 call.buffers.append(old[0])
                 self._add_slot(old[0], roles)
             self.gradients.append(gradient)
@@ -116,17 +131,46 @@ class Captured:
             note_bind(call, bind, "a Variable outside of the arguments")
         #: the Variables whose values Python read, and these values
         self._read_values = {n: v for n, v in capture.read_values.items() if call.binds.get(n) == v}
-        binds, draws = call.binds, capture.draws
+        self.outputs = [Output(base, parts[base]) for base in roles.outputs]
+        self._make_replay(capture.items, roles, storages, call, call.binds)
+        return roles
+
+    def restore(self, stored: Stored, specs: list[TensorSpec], call: Call) -> None:
+        """Make it ready to run as another process had it; `call` fits it."""
+        self.specs = specs
+        self.signature = tuple((spec.shape, spec.dtype, spec.device) for spec in specs)
+        self.draws, self.build, self._lasting = Draws(), stored.build, False
+        roles = stored.roles
+        self._begin_slots(call, roles)
+        self.gradients = []
+        self._read_values = stored.read_values
+        self.made, self.outputs = stored.made, stored.outputs
+        self._make_replay(stored.items, roles, stored.storages, call, stored.binds)
+
+    def _begin_slots(self, call: Call, roles: Roles) -> None:
+        #: slot → the number of the tensor whose memory it is; (number, slot) of others in the same memory
+        self.slots: list[int] = []
+        self.ties: list[tuple[int, int]] = []
+        for buffer in call.buffers:
+            self._add_slot(buffer, roles)
+
+    def _make_replay(
+        self,
+        items: Sequence[ScheduleItem],
+        roles: Roles,
+        storages: dict[Buffer, list[Storage]],
+        call: Call,
+        binds: dict[str, int],
+    ) -> None:
+        draws = self.draws
 
         def source(name: str, value: int) -> Hashable | None:
             return ("bind", name) if binds.get(name) == value else draws.source(name, value)
 
-        self.replay = Replay(capture.items, roles, source)
+        self.replay = Replay(items, roles, source)
         self.replay.follow_flags()
         self._changing = bool(self.replay.sources or draws.start is not None or draws.final is not None)
-        self.outputs = [Output(base, parts[base]) for base in roles.outputs]
         self._watch_memory(storages, roles, call)
-        return True
 
     def _add_slot(self, buffer: Buffer, roles: Roles) -> None:
         number = len(self.slots) + len(self.ties)
@@ -198,6 +242,16 @@ class Captured:
         """How many kernels and copies a replay runs."""
         return self.replay.kernels
 
+    @property
+    def read_values(self) -> dict[str, int]:
+        """The Variables whose values Python read, or the graph depends on, with these values."""
+        return self._read_values
+
+    @property
+    def leaves_tensors(self) -> bool:
+        """Whether it leaves tensors besides its results, or some of these are older or constant."""
+        return self._lasting
+
     def is_sizeable(self) -> bool:
         """Whether all that it does is to compute new results: then it can be run once more, and compared."""
         draws = self.draws
@@ -239,8 +293,8 @@ class Captured:
             raise Changed("Tensor.training or no_grad", self._modes, (mode.grad, mode.training))
         overlay, changes = flags_state()
         if overlay is not self._flags_state[0] or changes != self._flags_state[1]:
-            if _flags() != self._flags:
-                raise Changed("a flag of lazygrad", self._flags, _flags())
+            if capture_flags() != self._flags:
+                raise Changed("a flag of lazygrad", self._flags, capture_flags())
             self._flags_state = overlay, changes
             self.replay.follow_flags()
         self.environment.check(call)
@@ -384,7 +438,7 @@ class Captured:
             external.node = external.storage.version
 
 
-def _flags() -> tuple[Any, ...]:
+def capture_flags() -> tuple[Any, ...]:
     """What changes the kernels of the same function."""
     flags = [flag.value for flag in ContextVar.of_code]
     return (*flags, FUSE.value, CHECK_INDEX.value, default_float(), default_int(), Device.DEFAULT)

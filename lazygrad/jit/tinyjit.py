@@ -29,6 +29,7 @@ from .nest import Nest
 from .session import Session
 from .size_families import Families
 from .specs import Call, Spec, binds_in, note_bind
+from .stored import stored_capture
 from .tensor_memory import computed, settled
 from .written_memory import begin_writes
 
@@ -269,6 +270,18 @@ class _State:
                 call.buffers.append(session.prepare(tensor, spec))
                 for bind in binds_in(tensor.shape):
                     note_bind(call, bind, spec.name)
+            specs = [spec for _, spec in describer.tensors]
+            place = stored_capture(self.fxn, positional, keywords)
+            if place is not None:
+                stored = place.load(call, session)
+                if stored is not None:
+                    captured = Captured(positional, keywords, Environment(session.realize_before))
+                    captured.restore(stored, specs, call)
+                    now = Call()
+                    captured.match(args, kwargs, now)  # it fits, or has another place
+                    self.calls += 1
+                    self._keep(captured)
+                    return captured.run(now)
             environment = Environment(session.realize_before)
             environment.hides_sizes = self.sized
             environment.function(self.fxn, (*args, *kwargs.values()))
@@ -299,14 +312,20 @@ class _State:
         self.calls += 1
         self.moved = session.moved()
         self.refused = _changed_arguments(args, kwargs, positional, keywords)
-        specs = [spec for _, spec in describer.tensors]
-        if not self.moved and self.refused is None and captured.complete(capture, session, specs, call, nest):
-            if DEBUG >= 1:
-                captured.announce()
-            self.used = captured
-            self.captures.insert(0, captured)
-            self.captures = _kept(self.captures)
+        if not self.moved and self.refused is None:
+            roles = captured.complete(capture, session, specs, call, nest)
+            if roles is not None:
+                if place is not None:
+                    place.store(captured, capture, roles, call)
+                self._keep(captured)
         return value
+
+    def _keep(self, captured: Captured) -> None:
+        if DEBUG >= 1:
+            captured.announce()
+        self.used = captured
+        self.captures.insert(0, captured)
+        self.captures = _kept(self.captures)
 
 
 def _kept(captures: list[Captured]) -> list[Captured]:

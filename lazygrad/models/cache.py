@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtype import DType, dtypes
+from ..jit.tensor_memory import put_into_memory
 from ..tensor import Tensor
 from .blocks import sizes
 
@@ -31,7 +32,11 @@ class Cache:
         shape = (slots, kv_heads, length, head_dim)
         # zeros would be one node, and one memory that the first write of each tensor copies
         made = [Tensor.empty(*shape, dtype=dtype, device=device) for _ in range(2 * blocks)]
-        Tensor.realize(*[memory.assign(0) for memory in made])
+        if isinstance(made[0].device, tuple):
+            Tensor.realize(*[memory.assign(0) for memory in made])
+        else:
+            for memory in made:
+                put_into_memory(memory)  # which reads zeros, without a kernel
         self.keys, self.values = made[:blocks], made[blocks:]
 
     def longer(self, length: int) -> Cache:

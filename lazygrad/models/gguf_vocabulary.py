@@ -8,7 +8,7 @@ bytes stand for what no word writes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from .chat import ChatTemplate
 from .tokenizer import Tokenizer
@@ -64,7 +64,7 @@ def tokenizer_of(metadata: Mapping[str, Any]) -> Tokenizer | None:
     if kind in (None, "none", "no_vocab"):
         return None
     tokens = metadata.get("tokenizer.ggml.tokens")
-    if not isinstance(tokens, list) or not all(isinstance(each, str) for each in tokens):
+    if not _are(tokens, str):
         raise ValueError("the vocabulary of the GGUF file (tokenizer.ggml.tokens) is no list of texts")
     if kind == "gpt2":
         inner = _byte_level(tokens, metadata)
@@ -96,16 +96,17 @@ def _number(metadata: Mapping[str, Any], name: str, count: int) -> int | None:
     return found
 
 
+def _are(found: Any, kind: type) -> TypeGuard[list[Any]]:
+    """Whether it is a list of values of one type; a list of a file has 100,000s."""
+    return isinstance(found, list) and set(map(type, found)) <= {kind}
+
+
 def _line(name: str, metadata: Mapping[str, Any], count: int, kind: type) -> list[Any] | None:
     """A list with a number for each token."""
     found = metadata.get(f"tokenizer.ggml.{name}")
     if found is None:
         return None
-    if (
-        not isinstance(found, list)
-        or len(found) != count
-        or not all(isinstance(each, kind) for each in found)
-    ):
+    if not _are(found, kind) or len(found) != count:
         raise ValueError(f"tokenizer.ggml.{name} has no {kind.__name__} for each of the {count} tokens")
     return found
 
@@ -115,15 +116,15 @@ def _byte_level(tokens: list[str], metadata: Mapping[str, Any]) -> Any:
     from tokenizers import decoders, models, pre_tokenizers
 
     merges = metadata.get("tokenizer.ggml.merges")
-    if not isinstance(merges, list) or not all(isinstance(each, str) for each in merges):
+    if not _are(merges, str):
         raise ValueError("the merges of the GGUF file (tokenizer.ggml.merges) are no list of texts")
     name = metadata.get("tokenizer.ggml.pre", "default")
     if name not in PRE_TOKENIZERS:
         raise NotImplementedError(
             f"pre-tokenizer {name!r} of a GGUF file; there are {', '.join(PRE_TOKENIZERS)}"
         )
-    pairs = [_pair(merge) for merge in merges]
-    vocabulary = {text: i for i, text in enumerate(tokens)}
+    pairs = _pairs(merges)
+    vocabulary = dict(zip(tokens, range(len(tokens)), strict=True))
     try:
         model = models.BPE(vocabulary, pairs, ignore_merges=name in WHOLE_WORDS)
     except Exception as error:  # the library raises Exception itself
@@ -143,12 +144,13 @@ def _byte_level(tokens: list[str], metadata: Mapping[str, Any]) -> Any:
     return inner
 
 
-def _pair(merge: str) -> tuple[str, str]:
-    """The two parts of a merge, with a space between: bytes are written as letters, so no part holds one."""
-    first, _, second = merge.partition(" ")
-    if not first or not second:
-        raise ValueError(f"{merge!r} is no merge of two parts (tokenizer.ggml.merges)")
-    return first, second
+def _pairs(merges: list[str]) -> list[tuple[str, str]]:
+    """The two parts of each merge, with a space between: bytes are written as letters, so none holds one."""
+    pairs: list[Any] = [tuple(merge.split(" ", 1)) for merge in merges]
+    if not set(map(len, pairs)) <= {2} or not all(map(all, pairs)):
+        wrong = next(m for m, pair in zip(merges, pairs, strict=True) if len(pair) < 2 or not all(pair))
+        raise ValueError(f"{wrong!r} is no merge of two parts (tokenizer.ggml.merges)")
+    return pairs
 
 
 def _sentence_piece(tokens: list[str], metadata: Mapping[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from ..tensor import Tensor
 from . import gguf_files, huggingface
 from .decoder import Decoder
 from .description import Description
+from .garbage import uncollected
 from .rounding import ACTIVATIONS, round_activations
 from .sampling import Sampling
 from .session import Session
@@ -116,15 +117,16 @@ def load(
     """
     if activations not in ACTIVATIONS:
         raise ValueError(f"activations are {' or '.join(ACTIVATIONS)}, not {activations!r}")
-    model = _load(pathlib.Path(path), device, dtype)
-    if activations == "int8":
-        round_activations(model.decoder)
+    with uncollected():
+        model = _loaded(
+            pathlib.Path(path), device or Device.DEFAULT, None if dtype is None else to_dtype(dtype)
+        )
+        if activations == "int8":
+            round_activations(model.decoder)
     return model
 
 
-def _load(place: pathlib.Path, device: str | None, dtype: str | DType | None) -> LanguageModel:
-    where = device or Device.DEFAULT
-    wanted = None if dtype is None else to_dtype(dtype)
+def _loaded(place: pathlib.Path, where: str, wanted: DType | None) -> LanguageModel:
     if place.is_dir():
         config = huggingface.config_of(place)
         decoder = huggingface.load_decoder(place, where, wanted)

@@ -7,7 +7,6 @@ one is captured when it is first needed.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from ..jit import TinyJit, asks_nothing
 from ..tensor import Tensor
 from .cache import Cache, Rows
 from .decoder import Decoder
+from .garbage import uncollected
 
 #: The fewest positions that a token's step reads, and a prompt's: one capture more costs more than positions
 #: that are read and hidden.
@@ -119,22 +119,15 @@ class Stepper:
 
 
 def _first_without_collections(run: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose first call no garbage collection interrupts.
-
-    A capture makes half a million nodes of which next to none are garbage; looking at them again and again
-    takes half of its time.
-    """
+    """A function whose first call, which captures, no garbage collection interrupts."""
     is_first = True
 
     def called(*args: Any) -> Any:
         nonlocal is_first
-        if not is_first or not gc.isenabled():
+        if not is_first:
             return run(*args)
         is_first = False
-        gc.disable()
-        try:
+        with uncollected():
             return run(*args)
-        finally:
-            gc.enable()
 
     return called

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import os
 import pathlib
 import shutil
-import tempfile
-import urllib.error
-import urllib.request
 
 from ..config import CACHEDB
-from ..progress import tqdm
+from ..progress import bar_class
 from ..runtime._cache import default_path
 from ..runtime._trust import Untrusted, make_private, require_trusted
 
@@ -65,11 +61,15 @@ def _downloads() -> pathlib.Path:
 
 def _download(address: str, path: pathlib.Path) -> None:
     """Write it beside its place first: whoever sees the file sees all of it."""
+    import tempfile
+    import urllib.error
+    import urllib.request
+
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
     try:
         with os.fdopen(handle, "wb") as file, urllib.request.urlopen(address, timeout=10) as answer:
             total = int(answer.headers.get("content-length") or 0)
-            with tqdm(desc=address, unit="B", unit_scale=True, total=total or None) as bar:
+            with bar_class()(desc=address, unit="B", unit_scale=True, total=total or None) as bar:
                 while chunk := answer.read(1 << 16):
                     file.write(chunk)
                     bar.update(len(chunk))
@@ -85,5 +85,8 @@ def _download(address: str, path: pathlib.Path) -> None:
 
 def temp(name: str, append_user: bool = False) -> str:
     """The path of a temporary file of this name; with `append_user` one for each user of the machine."""
+    import getpass
+    import tempfile
+
     file_name = f"{name}.{getpass.getuser()}" if append_user else name
     return (pathlib.Path(tempfile.gettempdir()) / file_name).as_posix()

@@ -8,15 +8,17 @@ float32 weights are never in memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..device import Device, Devices
+from ..device import Buffer, Device, Devices, lock_across_fork
 from ..dtype import DType, dtypes, numpy_name
+from ..engine.realize import read_into
 from ..ir.uop import UOp
 from ..shape import shape_text
 from ..tensor import Tensor
-from .block_formats import BlockFormat, format_named
+from .block_formats import BlockFormat, Plane, format_named
 
 Key = int | slice | tuple[int | slice, ...]
 
@@ -236,32 +238,99 @@ def _split(blocks: Tensor, format: BlockFormat, device: Devices) -> dict[str, Te
     # numpy copies a field of a record many times faster than a slice of bytes.
     fields: Any = {
         "names": [plane.name for plane in format.planes],
-        "formats": [f"V{plane.nbytes}" for plane in format.planes],
+        "formats": [_field_type(plane, format) for plane in format.planes],
         "offsets": [plane.begin for plane in format.planes],
         "itemsize": format.nbytes,
     }
-    records = np.asarray(blocks).view(np.dtype(fields))[..., 0]
+    record, shape = np.dtype(fields), known(blocks.shape)[:-1]
+    memory: dict[str, Any] = {}
+    for plane in format.planes:
+        held = np.dtype(numpy_name(format.held(plane)))
+        count = math.prod(shape) * plane.count
+        memory[plane.name] = _room.take(count * held.itemsize).view(held)
+    begin = 0
+    for piece in _pieces(blocks, format.nbytes):
+        records = piece.view(record)
+        for plane in format.planes:
+            found = records[plane.name]
+            part = memory[plane.name][begin * plane.count : (begin + len(records)) * plane.count]
+            if found.dtype.kind == "V":
+                part.view(found.dtype)[...] = found
+            else:
+                part.reshape(found.shape)[...] = found
+        begin += len(records)
     planes = {}
     for plane in format.planes:
-        held = numpy_name(format.held(plane))
-        shape = records.shape if plane.count == 1 else (*records.shape, plane.count)
-        part = _aligned(math.prod(shape) * np.dtype(held).itemsize).view(held).reshape(shape)
-        if format.held(plane) is plane.dtype:
-            part.view(f"V{plane.nbytes}").reshape(records.shape)[...] = records[plane.name]
-        else:
-            part[...] = records[plane.name].copy().view(numpy_name(plane.dtype)).reshape(shape)
-        shared = Tensor.from_numpy(part)
+        whole = shape if plane.count == 1 else (*shape, plane.count)
+        shared = Tensor.from_numpy(memory[plane.name].reshape(whole))
         planes[plane.name] = shared if shared.device == device else shared.to(device)
     return planes
 
 
-def _aligned(nbytes: int) -> Any:
-    """Memory that begins where a line of the cache does, so that no wide load reads two of them."""
+def _field_type(plane: Plane, format: BlockFormat) -> str:
+    """Bytes that stay as they are, or numbers of which others are made."""
+    kept = format.held(plane) is plane.dtype
+    return f"V{plane.nbytes}" if kept else f"({plane.count},){numpy_name(plane.dtype)}"
+
+
+def _pieces(blocks: Tensor, nbytes: int) -> Iterator[Any]:
+    """The bytes of blocks, a few at a time while they are in a file: each piece in the memory of the one
+    before, which stays in cache.
+    """
     import numpy as np
 
-    whole = np.empty(nbytes + 64, np.uint8)
-    begin = -whole.ctypes.data % 64
-    return whole[begin : begin + nbytes]
+    buffer, first, by_parts = blocks._elements()
+    count = math.prod(known(blocks.shape))
+    if not by_parts or not count:
+        yield np.asarray(blocks).reshape(-1)
+        return
+    most = PIECE // nbytes * nbytes
+    held = _scratch.memory
+    if held is None:
+        held = _scratch.memory = np.empty(PIECE, np.uint8)
+    for begin in range(0, count, most):
+        piece = held[: min(most, count - begin)]
+        read_into(buffer, first + begin, memoryview(piece))
+        yield piece
+
+
+#: So many bytes of a file are taken apart at once.
+PIECE = 1 << 19
+#: Planes lie together in blocks of so many bytes, which have huge pages: the first touch of as much memory in
+#: small ones takes several times as long as reading the file.
+ROOM = 8 << 20
+
+
+class _Scratch(threading.local):
+    """What a thread reads into."""
+
+    memory: Any = None
+
+
+class _Room:
+    """Memory for planes, one after another in blocks. A block lives as long as one of its planes."""
+
+    def __init__(self) -> None:
+        self._lock = lock_across_fork()
+        self._left: Any = None
+
+    def take(self, nbytes: int) -> Any:
+        """So many bytes of nobody, from the begin of a line of the cache on: no wide load reads two."""
+        import numpy as np
+
+        room = -(-nbytes // 64) * 64
+        with self._lock:
+            left = self._left
+            if room > ROOM // 2 or left is None or len(left) < room:
+                block = Buffer("NPY", max(room, ROOM), dtypes.uint8).allocate_uncleared()
+                left = np.frombuffer(block.as_buffer(), np.uint8)
+                if room > ROOM // 2:
+                    return left[:nbytes]
+            self._left = left[room:]
+            return left[:nbytes]
+
+
+_scratch, _room = _Scratch(), _Room()
 
 
 # ---- quantising ----

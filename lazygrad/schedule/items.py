@@ -101,20 +101,19 @@ def item_of(kernel: UOp) -> ScheduleItem:
     binds = [source for source in kernel.src[count:] if source.op is Ops.BIND]
     values: dict[UOp, int] = {}
     if binds:
-        values = _bind_values(arg.program, binds)
+        values = bind_values(arg.program, [bind.unbind() for bind in binds])
     return ScheduleItem(arg.program, bufs, arg.metadata, values, kernel)
 
 
-def _bind_values(ast: UOp, binds: Sequence[UOp]) -> dict[UOp, int]:
-    """Match bound Variables to the kernel's own.
+def bind_values(ast: UOp, binds: Sequence[tuple[UOp, int]]) -> dict[UOp, int]:
+    """Match Variables and their values to the kernel's own Variables.
 
     A name that was bound twice had a number added, in the same order.
     """
     own = {v.arg[0]: v for v in variables_of(ast)}
     values: dict[UOp, int] = {}
     taken: set[str] = set()
-    for bind in binds:
-        variable, value = bind.unbind()
+    for variable, value in binds:
         name = argument_name(variable.arg[0], taken)
         taken.add(name)
         if name in own:

@@ -105,6 +105,13 @@ class Host(Tensor):
         in_order = base_and_tracker(peel(value))[1].contiguous
         return self if in_order and self.dtype.fmt is not None else self.to("CPU")
 
+    def _elements(self) -> tuple[Buffer, int, bool]:
+        """The memory where the elements lie in order, which of its elements is the first, and whether it is
+        read by parts, as a file is.
+        """
+        buffer, tracker = self._readable()._host_buffer()
+        return buffer, tracker.views[-1].offset, Device[buffer.device].allocator.reads_parts
+
     def _host_array(self) -> np.ndarray[Any, Any]:
         """The elements, in memory that belongs to the tensor (a file's: in memory of their own); bf16 and fp8
         as the integers of their bits.
@@ -117,9 +124,8 @@ class Host(Tensor):
         shape = tuple(_bound_size(size) for size in self.shape)
         if 0 in shape:
             return np.empty(shape, numpy_dtype)
-        buffer, tracker = self._readable()._host_buffer()
-        offset = tracker.views[-1].offset
-        if Device[buffer.device].allocator.reads_parts:
+        buffer, offset, by_parts = self._elements()
+        if by_parts:
             begin, offset = offset * buffer.dtype.itemsize, 0
             buffer = read_part(buffer, begin, math.prod(shape) * buffer.dtype.itemsize)
         flat = np.frombuffer(bytes_on_host(buffer), numpy_dtype)

@@ -133,7 +133,7 @@ def node_of(data: Any, device: Devices, device_given: bool, dtype: DType | None)
     if type(data).__module__.partition(".")[0] == "numpy" or hasattr(data, "__array__"):
         import numpy as np
 
-        if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        if hasattr(data, "mask") and np.ma.is_masked(data):  # `np.ma` is imported when it is named
             raise TypeError("a Tensor has no mask: give Tensor(array.filled(value)), or array.data")
         return _array_node(np.asarray(data), device, dtype)
     hint = "; float() of it is a number" if hasattr(type(data), "__float__") else ""

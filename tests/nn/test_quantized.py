@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, dtypes, jit
+from lazygrad.nn import quantized
 from lazygrad.nn.block_formats import FORMATS
 from lazygrad.nn.quantized import QuantizedTensor, quantize
 from lazygrad.nn.state import get_parameters, get_state_dict, load_state_dict
@@ -126,6 +127,28 @@ def test_from_a_file_the_blocks_are_read_when_they_are_needed(tmp_path):
     weights.realize()
     path.unlink()  # all is read
     np.testing.assert_array_equal(weights.numpy(), full)
+
+
+@pytest.mark.parametrize("name", ["Q4_1", "Q8_0", "Q6_K"])
+def test_pieces_of_a_file_give_what_the_whole_gives(name, tmp_path, monkeypatch):
+    format = FORMATS[name]
+    blocks = np.random.default_rng(0).integers(0, 60, (5, 7, format.nbytes), dtype=np.uint8)
+    (tmp_path / "blocks").write_bytes(bytes(8) + blocks.tobytes())
+    whole = Tensor(tmp_path / "blocks")[8:].reshape(blocks.shape)
+    monkeypatch.setattr(quantized, "PIECE", 3 * format.nbytes + 1)
+    monkeypatch.setattr(quantized, "_scratch", quantized._Scratch())
+    found = QuantizedTensor(whole, format).planes
+    for plane, wanted in QuantizedTensor(Tensor(blocks), format).planes.items():
+        np.testing.assert_array_equal(found[plane].numpy(), wanted.numpy())
+
+
+def test_planes_that_are_read_one_after_another_share_no_memory():
+    room = quantized._Room()
+    parts = [room.take(nbytes) for nbytes in (100, 1, quantized.ROOM, 64, quantized.ROOM // 2, 200)]
+    for number, part in enumerate(parts):
+        part[...] = number
+        assert part.ctypes.data % 64 == 0
+    assert [sorted(set(part.tolist())) for part in parts] == [[n] for n in range(len(parts))]
 
 
 def test_in_a_model_and_under_jit():

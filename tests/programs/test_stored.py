@@ -147,9 +147,25 @@ def test_keys_hold_flags_compiler_and_target(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(device.renderer, "target", narrow)
         keys.add(stored._key(device, ast))
-    monkeypatch.setattr(stored, "_own_source", lambda: "another")
+    monkeypatch.setattr(stored, "own_source", lambda: "another")
     keys.add(stored._key(device, ast))
     assert len(keys) == 4 + len(ContextVar.of_code)
+
+
+def test_an_edited_file_is_another_source(tmp_path, monkeypatch):
+    (tmp_path / "inner").mkdir()
+    file = tmp_path / "inner" / "one.py"
+    file.write_text("x = 1\n")
+    first = stored.source_digest(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(stored.Path, "read_bytes", lambda self: pytest.fail("it is known"))
+        assert stored.source_digest(tmp_path) == first
+    times = file.stat().st_atime_ns, file.stat().st_mtime_ns
+    file.write_text("x = 2\n")
+    os.utime(file, ns=times)
+    second = stored.source_digest(tmp_path)
+    (tmp_path / "two.py").write_text("")
+    assert len({first, second, stored.source_digest(tmp_path)}) == 3
 
 
 @pytest.mark.parametrize("device", ["CPU", "PYTHON", pytest.param("CLANG", marks=needs("clang"))])

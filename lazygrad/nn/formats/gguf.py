@@ -139,15 +139,24 @@ class _Header(Window):
 
         A token may be half a character: its bytes are kept, as `surrogateescape` writes them.
         """
-        found = []
-        for _ in range(count):
-            self.need(8, what)
-            (size,) = _U64.unpack_from(self.data, self.place)
-            self.place += 8
-            if self.place + size > len(self.data):
-                self.need(size, what)
-            found.append(self.data[self.place : self.place + size].decode("utf-8", "surrogateescape"))
-            self.place += size
+        found: list[str] = []
+        size_of = _U64.unpack_from
+        while len(found) < count:
+            data, place = self.data, self.place
+            last = len(data) - 8
+            for _ in range(count - len(found)):
+                if place > last:
+                    break
+                (size,) = size_of(data, place)
+                end = place + 8 + size
+                if end > last + 8:
+                    break
+                found.append(data[place + 8 : end].decode("utf-8", "surrogateescape"))
+                place = end
+            self.place = place
+            if len(found) < count:  # the next one is not in `data` as a whole
+                self.need(8, what)
+                self.need(8 + size_of(self.data, place)[0], what)
         return found
 
 

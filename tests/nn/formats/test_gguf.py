@@ -128,6 +128,12 @@ def test_empty_tensors_and_other_alignments(tmp_path):
     assert found["a"].tolist() == [0, 0]
 
 
+def test_texts_over_all_borders_of_what_is_read_at_once(tmp_path):
+    texts = ["x" * (n * 7919 % 301) + str(n) for n in range(3000)] + ["y" * 200_000, "", "z"]
+    path = written(tmp_path, [], [("before", 4, 1), ("texts", 9, array(8, texts)), ("after", 4, 2)])
+    assert read_gguf(path).metadata == {"before": 1, "texts": texts, "after": 2}
+
+
 def test_half_a_character_is_kept(tmp_path):
     path = written(tmp_path, [], [("tokens", 9, array(8, [b"\xf0\x9f", "ok"]))])
     token, _ = read_gguf(path).metadata["tokens"]

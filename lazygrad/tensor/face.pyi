@@ -415,6 +415,10 @@ class Tensor(TensorCore):
     def polygamma(self, n: builtins.int) -> Tensor: 'The n-th derivative of `digamma`; called as `x.polygamma(n)`.\n\nFor n > 20 and x below 0 it is NaN. NotImplementedError for n > 170, whose factorial no float holds.\n\n>>> round(Tensor([1.0]).polygamma(1).item(), 6)\n1.644934'
     def multigammaln(self, p: builtins.int) -> Tensor: 'The logarithm of the multivariate gamma function of p dimensions, for x > (p - 1) / 2.\n\n>>> round(Tensor([3.0]).multigammaln(1).item(), 6)\n0.693147'
 
+    # elementwise.incomplete_gamma
+    def igamma(self, other: Any) -> Tensor: "P(a, x) = ∫ t^(a-1)·e^-t dt from 0 to x, divided by Γ(a); a is this tensor, x is `other`.\n\nNaN where either is negative. Its gradient is that of x; NotImplementedError where a's is asked for.\n\n>>> round(Tensor([1.0]).igamma(Tensor([2.0])).item(), 6)\n0.864665"
+    def igammac(self, other: Any) -> Tensor: 'Q(a, x) = 1 - P(a, x), accurate where it is small; see `igamma`.\n\n>>> round(Tensor([1.0]).igammac(Tensor([2.0])).item(), 6)\n0.135335'
+
     # elementwise.bessel
     def i0(self) -> Tensor: 'The modified Bessel function of the first kind of order 0.\n\n>>> Tensor([0.0]).i0().tolist()\n[1.0]'
     def i0e(self) -> Tensor: 'exp(-|x|)·i0(x).\n\n>>> Tensor([0.0]).i0e().tolist()\n[1.0]'

@@ -86,6 +86,10 @@ def load(path: _Any) -> _Any:
     return formats.load_weights(file)
 
 
+#: PyTorch's functions under the names it has them by.
+_NAMESPACES = ("fft", "functional", "linalg", "special")
+
+
 def __getattr__(name: str) -> _Any:
     """What is loaded when it is first asked for."""
     found: _Any
@@ -97,6 +101,10 @@ def __getattr__(name: str) -> _Any:
         from . import exporting
 
         found = exporting.load_exported
+    elif name in _NAMESPACES:
+        import importlib
+
+        found = importlib.import_module(f".{name}", __name__)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found

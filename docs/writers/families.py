@@ -98,6 +98,7 @@ FAMILIES = [
             "Elementary functions": "elementwise.functions",
             "Special functions": "elementwise.special",
             "The gamma family": "elementwise.gamma",
+            "The incomplete gamma functions": "elementwise.incomplete_gamma",
             "Bessel functions": "elementwise.bessel",
         },
     ),

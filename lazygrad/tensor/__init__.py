@@ -8,7 +8,7 @@ face of all (face.py); none derives from another, none imports another for its m
 
 from . import assigning, backward, computing, copying, creation, host, likeness, numpy_calls, sharding
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
-from .elementwise import gamma, logic, operands, rounding, special
+from .elementwise import gamma, incomplete_gamma, logic, operands, rounding, special
 from .indexing import choosing, gathering, searching, sorting, subscripts, writing
 from .linalg import contractions, decompositions, fourier, products
 from .neural import adaptive_pooling, attention, class_losses, convolution, layers, losses, normalization
@@ -41,7 +41,7 @@ FAMILIES: tuple[type[Tensor], ...] = (
     # element by element
     casting.Casting, operands.Operands, arithmetic.Arithmetic, division.Division, rounding.Rounding,
     comparison.Comparison, choosing.Choosing, logic.Logic, floats.Floats, functions.Functions,
-    special.Special, gamma.Gamma, bessel.Bessel, activation.Activation,
+    special.Special, gamma.Gamma, incomplete_gamma.IncompleteGamma, bessel.Bessel, activation.Activation,
     # shape
     movement.Movement, rearranging.Rearranging, padding.Padding, arranging.Arranging, diagonals.Diagonals,
     joining.Joining, stacking.Stacking,

@@ -163,8 +163,9 @@ def trace_methods(cls: type) -> None:
 
 
 def check_functions(names: dict[str, Any]) -> None:
-    """Let every public function that a package's files make say what is wrong with its arguments."""
-    here = os.path.dirname(names["__file__"])
+    """Let every public function that a package's files make, or take from Tensor (as_functions.py), say what
+    is wrong with its arguments."""
+    here = (os.path.dirname(names["__file__"]), os.path.join(os.path.dirname(__file__), "as_functions.py"))
     for name, member in list(names.items()):
         own = isinstance(member, types.FunctionType) and member.__code__.co_filename.startswith(here)
         if own and not name.startswith("_"):

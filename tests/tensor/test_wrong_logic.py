@@ -292,6 +292,18 @@ ROWS: list[Row] = [
         "cannot broadcast (3,), (4,) together: axis -1 has the sizes 3 and 4, and",
     ),
     (
+        "igamma",
+        lambda: LINE.igamma(FOUR),
+        ValueError,
+        "cannot broadcast (3,), (4,) together: axis -1 has the sizes 3 and 4, and",
+    ),
+    (
+        "igammac",
+        lambda: LINE.igammac(FOUR),
+        ValueError,
+        "cannot broadcast (3,), (4,) together: axis -1 has the sizes 3 and 4, and",
+    ),
+    (
         "xlogy",
         lambda: LINE.xlogy(FOUR),
         ValueError,

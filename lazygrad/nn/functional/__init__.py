@@ -5,6 +5,7 @@ arguments PyTorch orders otherwise than the method does, or whose defaults diffe
 """
 
 from ...tensor import Tensor
+from ...tensor.as_functions import function_of
 from ...tensor.trace import check_functions
 from .activation import alpha_dropout as alpha_dropout
 from .activation import dropout as dropout
@@ -39,7 +40,6 @@ from .losses import binary_cross_entropy_with_logits as binary_cross_entropy_wit
 from .losses import cross_entropy as cross_entropy
 from .losses import nll_loss as nll_loss
 from .losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
-from .methods import function_of
 from .normalization import batch_norm as batch_norm
 from .normalization import instance_norm as instance_norm
 from .normalization import layer_norm as layer_norm

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from ...dtype import dtypes
 from ...tensor import Tensor
 from ...tensor.neural.convolution import each
 from ..over_axes import text_for_axes
@@ -128,13 +129,15 @@ def _avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The average of each window of {last}.
+    """The average of each window of {last}; of integers without its fraction, an integer.
 
     >>> nn.functional.avg_pool{n}d(Tensor.ones(1, 1{ones}), 1).item()
     1.0
     """
     kernel, around = each(kernel_size, axes, "kernel_size"), each(padding, axes, "padding")
-    return input.avg_pool2d(kernel, stride, 1, around, ceil_mode, count_include_pad, divisor_override)
+    x = input.cast(dtypes.float64) if dtypes.is_int(input.dtype) else input
+    made = x.avg_pool2d(kernel, stride, 1, around, ceil_mode, count_include_pad, divisor_override)
+    return made.trunc().cast(input.dtype) if x is not input else made
 
 
 avg_pool1d, avg_pool2d, avg_pool3d = _avg_pool

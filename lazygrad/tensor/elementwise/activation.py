@@ -64,13 +64,15 @@ class Activation(Tensor):
         return ((self + 3.0) / 6.0).clamp(0.0, 1.0)
 
     def hardtanh(self, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-        """Limited to [min_val, max_val].
+        """Limited to [min_val, max_val]; integers stay integers, where the limits are whole.
 
         >>> Tensor([-4.0, 0.5, 4.0]).hardtanh().tolist()
         [-1.0, 0.5, 1.0]
         """
         if min_val > max_val:
             raise ValueError(f"hardtanh needs min_val <= max_val, not {min_val!r} and {max_val!r}")
+        if dtypes.is_int(self.dtype) and float(min_val).is_integer() and float(max_val).is_integer():
+            min_val, max_val = int(min_val), int(max_val)
         # at the ends the slope is 0, where that of clamp is 1
         outside = (self <= min_val) | (self >= max_val)
         return outside.where(self.detach(), self).clamp(min_val, max_val)

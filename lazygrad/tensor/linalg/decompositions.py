@@ -17,6 +17,7 @@ from ...shape import shape_text, vmax
 from ..face import Tensor
 from ..signatures import LU, QR, SVD, Eigh, LeastSquares, SignLog
 from . import matrix_functions as functions
+from .cholesky_solutions import cholesky_inverted, cholesky_solved
 
 
 class Decompositions(Tensor):
@@ -184,9 +185,7 @@ class Decompositions(Tensor):
         >>> Tensor([[8.0]]).cholesky_solve(Tensor([[2.0]])).tolist()
         [[2.0]]
         """
-        lower = L.transpose(-2, -1) if upper else L
-        first = lower.solve_triangular(self, upper=False)
-        return lower.transpose(-2, -1).solve_triangular(first, upper=True)
+        return cholesky_solved(self, L, upper)
 
     def cholesky_inverse(self, upper: bool = False) -> Tensor:
         """The inverse of the matrix whose Cholesky factor this is.
@@ -194,8 +193,8 @@ class Decompositions(Tensor):
         >>> Tensor([[2.0]]).cholesky_inverse().tolist()
         [[0.25]]
         """
-        identity = self.eye(self._square("cholesky_inverse"), dtype=self._float().dtype, device=self.device)
-        return identity.expand(self.shape).cholesky_solve(self._float(), upper)
+        self._square("cholesky_inverse")
+        return cholesky_inverted(self._float(), upper)
 
     def qr(self, mode: str = "reduced") -> QR[Tensor]:
         """Q @ R = self, Q with orthonormal columns and R upper triangular.

@@ -23,7 +23,12 @@ class Products(Tensor):
     # *** products with sums
 
     def _mixed(self, product: Any, beta: float, alpha: float) -> Tensor:
-        """beta·self + alpha·product, where beta = 0 leaves NaN and infinities of self out."""
+        """beta·self + alpha·product, where beta = 0 leaves NaN and infinities of self out.
+
+        A product of small integers, which are summed in wider ones, is of their dtype again.
+        """
+        if dtypes.is_int(product.dtype) and dtypes.is_int(self.dtype):
+            product = product.cast(self.dtype)
         scaled = product if alpha == 1 else product * alpha
         if beta == 0:
             return scaled + self._filled(0)  # type: ignore[no-any-return]

@@ -11,10 +11,11 @@ from typing import Any
 
 from ...dtype import default_int, dtypes, least_upper_dtype
 from ...ir.index import sint
-from ...shape import prod, resolve_equal, shape_text
+from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
 from ..creation import iota, place_dtype
 from ..face import Tensor
 from ..indexing.addresses import checked, is_below, is_checking, trusted
+from ..transforms.function import Function
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -67,12 +68,19 @@ class ClassLosses(Tensor):
             else self.cast(self.dtype)
         )
 
-    def _distance(self, target: Any, name: str) -> tuple[Tensor, Tensor]:
+    def _distance(self, target: Any, name: str, broadcast: bool = False) -> tuple[Tensor, Tensor]:
+        """Predictions and what was wanted of them in one float dtype, of one shape or (where the loss lets
+        them) of shapes that meet."""
         right = self._operand(target)
         if right.ndim != self.ndim or not all(map(resolve_equal, self.shape, right.shape)):
-            raise ValueError(
-                f"{name} needs a target of shape {shape_text(self.shape)}, not {shape_text(right.shape)}"
-            )
+            try:
+                broadcast = broadcast and bool(broadcast_shapes(self.shape, right.shape))
+            except ValueError:
+                broadcast = False
+            if not broadcast:
+                raise ValueError(
+                    f"{name} needs a target of shape {shape_text(self.shape)}, not {shape_text(right.shape)}"
+                )
         common = least_upper_dtype(self._float().dtype, right.dtype)
         return self.cast(common), right.cast(common)
 
@@ -301,7 +309,7 @@ class ClassLosses(Tensor):
         >>> Tensor([[0.0, 0.0]]).multilabel_soft_margin_loss(Tensor([[0.0, 1.0]])).item()
         0.6931471824645996
         """
-        x, y = self._distance(target, "multilabel_soft_margin_loss")
+        x, y = self._distance(target, "multilabel_soft_margin_loss", True)
         losses = -(y * x.logsigmoid() + (1.0 - y) * (-x).logsigmoid())
         return (losses if weight is None else losses * weight).mean(-1)._reduced(reduction)
 
@@ -324,6 +332,9 @@ class ClassLosses(Tensor):
         target_lengths  how many classes a text has, of each sample
         blank           the class that separates
         zero_infinity   texts that do not fit count 0 instead of infinity
+
+        The gradient is PyTorch's: that with respect to logits of which these are the log_softmax. That of a
+        text that does not fit is 0, where PyTorch's is NaN without `zero_infinity`.
 
         "mean" divides each loss by the length of its text first.
 
@@ -381,6 +392,8 @@ class ClassLosses(Tensor):
         reached = ((place == last) | ((place == last - 1) & (last > 0))).where(state, impossible)
         losses = -reached.logsumexp(1)
         hopeless = losses > 1e29
+        counted = (self._make(iota(times, default_int(), self.device)).unsqueeze(1) < ends).unsqueeze(2)
+        losses = _AsOfLogits.apply(losses, counted.where(logs.exp(), 0.0).sum((0, 2)))
         losses = hopeless.where(0.0 if zero_infinity else math.inf, losses).cast(self._float().dtype)
         if reduction == "mean":
             return (losses / sizes.clamp(min=1)).mean()
@@ -412,6 +425,17 @@ class ClassLosses(Tensor):
         with trusted():
             found = texts[inside.where(begins.unsqueeze(1) + column, 0)]
         return inside.where(found, 0).cast(default_int())
+
+
+class _AsOfLogits(Function):
+    """Losses as they are; their gradient is that with respect to the logits, as PyTorch's is: to it belong
+    the probabilities that log_softmax would subtract, whose sum over classes and times is `total`."""
+
+    def forward(self, losses: Tensor, total: Tensor) -> Tensor:
+        return losses
+
+    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+        return grad, grad
 
 
 def _on_axis(weight: Any, axis: int, rank: int) -> Any:

@@ -21,7 +21,7 @@ class Losses(Tensor):
         >>> Tensor([1.0, 4.0]).mse_loss(Tensor([1.0, 2.0])).item()
         2.0
         """
-        x, y = self._distance(target, "mse_loss")
+        x, y = self._distance(target, "mse_loss", True)
         return ((x - y) * (x - y))._reduced(reduction)
 
     def l1_loss(self, target: Any, reduction: str = "mean") -> Tensor:
@@ -30,7 +30,7 @@ class Losses(Tensor):
         >>> Tensor([1.0, 4.0]).l1_loss(Tensor([1.0, 2.0])).item()
         1.0
         """
-        x, y = self._distance(target, "l1_loss")
+        x, y = self._distance(target, "l1_loss", True)
         return (x - y).abs()._reduced(reduction)
 
     def smooth_l1_loss(self, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
@@ -43,7 +43,7 @@ class Losses(Tensor):
             raise ValueError(f"smooth_l1_loss needs a beta that is not negative, not {beta}")
         if beta == 0:
             return self.l1_loss(target, reduction)
-        x, y = self._distance(target, "smooth_l1_loss")
+        x, y = self._distance(target, "smooth_l1_loss", True)
         away = (x - y).abs()
         return (away < beta).where(away * away * (0.5 / beta), away - 0.5 * beta)._reduced(reduction)
 
@@ -55,7 +55,7 @@ class Losses(Tensor):
         """
         if delta <= 0:
             raise ValueError(f"huber_loss needs a positive delta, not {delta}")
-        x, y = self._distance(target, "huber_loss")
+        x, y = self._distance(target, "huber_loss", True)
         away = (x - y).abs()
         return (away <= delta).where(away * away * 0.5, (away - 0.5 * delta) * delta)._reduced(reduction)
 
@@ -96,7 +96,7 @@ class Losses(Tensor):
         >>> Tensor([0.0]).poisson_nll_loss(Tensor([2.0])).item()
         1.0
         """
-        x, y = self._distance(target, "poisson_nll_loss")
+        x, y = self._distance(target, "poisson_nll_loss", True)
         losses = x.exp() - y * x if log_input else x - y * (x + eps).log()
         if full:
             large = y > 1
@@ -130,7 +130,7 @@ class Losses(Tensor):
         >>> Tensor([0.0]).soft_margin_loss(Tensor([1.0])).item()
         0.6931471824645996
         """
-        x, y = self._distance(target, "soft_margin_loss")
+        x, y = self._distance(target, "soft_margin_loss", True)
         return (-(x * y)).softplus()._reduced(reduction)
 
     def hinge_embedding_loss(self, target: Any, margin: float = 1.0, reduction: str = "mean") -> Tensor:
@@ -139,7 +139,7 @@ class Losses(Tensor):
         >>> Tensor([0.25, 0.25]).hinge_embedding_loss(Tensor([1.0, -1.0]), reduction="none").tolist()
         [0.25, 0.75]
         """
-        x, y = self._distance(target, "hinge_embedding_loss")
+        x, y = self._distance(target, "hinge_embedding_loss", True)
         far = (y != 1).where((margin - x).clamp(min=0.0), 0.0)
         return (far + (y != -1).where(x, 0.0))._reduced(reduction)
 

@@ -98,6 +98,9 @@ class Resizing(Tensor):
         mode  nearest, nearest-exact, linear (along any number of axes), bilinear, bicubic, trilinear or area
         antialias   bilinear and bicubic to a smaller size look at all old pixels that a new one covers
 
+        Pixels of uint8 stay such, rounded and limited to 0 to 255; other integers become floats, but for the
+        modes that only choose.
+
         >>> Tensor([[[1.0, 3.0]]]).interpolate(4).tolist()
         [[[1.0, 1.0, 3.0, 3.0]]]
         """
@@ -122,6 +125,8 @@ class Resizing(Tensor):
                 x = _smoothed(x, 2 + i, new, scale, bool(align_corners), mode)
                 continue
             x = _RESAMPLED[mode](x, 2 + i, new, scale, bool(align_corners))
+        if self.dtype is dtypes.uint8 and mode in _AXES_OF:
+            return x.round().clamp(0.0, 255.0).cast(dtypes.uint8)
         return x
 
     def _new_sizes(
@@ -343,7 +348,7 @@ def _cubic_taps(t: Tensor, tap: Tensor) -> Tensor:
 
 #: How much a neighbour counts, by how far behind the first one (the second, of four) the place is.
 _TAP_WEIGHTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "nearest": lambda t, tap: t.detach() * 0.0 + 1.0,
+    "nearest": lambda t, tap: t * 0.0 + 1.0,
     "bilinear": lambda t, tap: (tap == 0).where(1.0 - t, t),
     "bicubic": _cubic_taps,
 }

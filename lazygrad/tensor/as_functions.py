@@ -1,4 +1,4 @@
-"""Methods of Tensor taken as functions."""
+"""Methods of Tensor taken as functions, for the namespaces that PyTorch has them in."""
 
 from __future__ import annotations
 

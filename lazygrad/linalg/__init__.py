@@ -1,0 +1,50 @@
+"""`torch.linalg` on lazygrad's Tensors: the same functions, with the same arguments.
+
+Most are methods of Tensor, taken as functions. In the files beside this one are those that no method is, and
+those whose defaults differ from the method's.
+"""
+
+from ..tensor import Tensor
+from ..tensor.as_functions import function_of
+from ..tensor.trace import check_functions
+from .eigenvalues import eig as eig
+from .eigenvalues import eigvals as eigvals
+from .factors import inv_ex as inv_ex
+from .factors import lu_factor as lu_factor
+from .factors import lu_factor_ex as lu_factor_ex
+from .factors import lu_solve as lu_solve
+from .factors import lu_unpack as lu_unpack
+from .factors import solve_ex as solve_ex
+from .forms import diagonal as diagonal
+from .forms import householder_product as householder_product
+from .forms import lstsq as lstsq
+from .forms import multi_dot as multi_dot
+from .forms import norm as norm
+from .forms import pinv as pinv
+from .forms import svdvals as svdvals
+from .forms import tensorinv as tensorinv
+from .forms import tensorsolve as tensorsolve
+from .forms import vander as vander
+
+cholesky = function_of(Tensor.cholesky)
+cond = function_of(Tensor.cond, "A")
+cross = function_of(Tensor.cross)
+det = function_of(Tensor.det, "A")
+eigh = function_of(Tensor.eigh, "A")
+eigvalsh = function_of(Tensor.eigvalsh, "A")
+inv = function_of(Tensor.inv, "A")
+lu = function_of(Tensor.lu, "A")
+matmul = function_of(Tensor.matmul)
+matrix_exp = function_of(Tensor.matrix_exp, "A")
+matrix_norm = function_of(Tensor.matrix_norm, "A")
+matrix_power = function_of(Tensor.matrix_power, "A")
+matrix_rank = function_of(Tensor.matrix_rank, "A")
+qr = function_of(Tensor.qr, "A")
+slogdet = function_of(Tensor.slogdet, "A")
+solve = function_of(Tensor.solve, "A")
+solve_triangular = function_of(Tensor.solve_triangular, "A")
+svd = function_of(Tensor.svd, "A")
+vecdot = function_of(Tensor.vecdot, "x", y="other")
+vector_norm = function_of(Tensor.vector_norm, "x")
+
+check_functions(globals())

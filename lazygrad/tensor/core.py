@@ -29,11 +29,12 @@ from .trace import note_line
 class TensorCore(metaclass=TrainingFlag):
     """The node that a tensor stands for, and the memory that it is a view of."""
 
-    __slots__ = ("__weakref__", "_leaf", "_own", "_requires_grad", "_storage", "_uop", "grad")
+    __slots__ = ("__weakref__", "_frozen", "_leaf", "_own", "_requires_grad", "_storage", "_uop", "grad")
     _uop: UOp
     _storage: Storage | None
     _own: bool  #: a new value (views.py), which may be written once it is realized: no memory is in it twice
     _requires_grad: bool | None  #: None: nobody said
+    _frozen: bool  #: only there once it was trained and then told not to be: a parameter all the same
     grad: Self | None
     train: ClassVar[type[TrainingMode]] = TrainingMode
     test: ClassVar[type[TestMode]] = TestMode
@@ -264,6 +265,8 @@ class TensorCore(metaclass=TrainingFlag):
             raise TypeError(f"only float tensors have gradients, not {self.dtype}")
         if value and not self._requires_grad:
             self._mark()
+        elif self._requires_grad and self._leaf:
+            self._frozen = True
         self._requires_grad = bool(value)
         self._leaf = True
         return self

@@ -167,7 +167,11 @@ safe_save = write_safetensors
 
 
 def safe_load(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, by name. Each is on device DISK: `.to("CPU")` reads it."""
+    """The tensors of a safetensors file, by name. Each stays on device DISK, and is read when it is used.
+
+    What is computed with one is computed with its copy on the default device (on that of the other tensors
+    of a call), which is made once; `.to(device)` makes one that is kept apart.
+    """
     return {name: value for name, value in read_safetensors(path).items() if isinstance(value, Tensor)}
 
 

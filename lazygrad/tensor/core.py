@@ -22,7 +22,7 @@ from .live import register
 from .modes import TestMode, TrainingFlag, TrainingMode, inference_mode, mode, no_grad
 from .print_options import printing
 from .signatures import DTypeLike
-from .sources import node_of
+from .sources import node_of, read_from
 from .storage import Storage, base_of, is_marked, is_padded, is_view, marked, overlaps
 from .trace import note_line
 
@@ -264,6 +264,9 @@ class TensorCore(metaclass=TrainingFlag):
         """
         if value and not dtypes.is_float(self.dtype):
             raise TypeError(f"only float tensors have gradients, not {self.dtype}")
+        if value and not Device.runs_kernels(self.device):  # a file is not trained, its copy is
+            self._uop, self._storage = read_from(self._node(), Device.DEFAULT), None
+            self._note_reader()
         if value and not self._requires_grad:
             self._mark()
         elif self._requires_grad and self._leaf:

@@ -140,6 +140,8 @@ class _Devices:
         ] = {}  # after a fork: devices of the parent that this child must not touch
         self._chosen: str | None = None
         self._stand_in: Callable[[str, DeviceError], CompiledDevice] | None = None
+        #: whether anybody has named a file as a device: else no tensor is asked whether it is on one
+        self.uses_files = False
 
     def known(self) -> list[str]:
         """Every kind of device there is a name for."""
@@ -247,6 +249,7 @@ class _Devices:
         if kind == "DISK":
             if not rest:
                 raise DeviceError("DISK needs the path of a file: 'DISK:/path/to/file'")
+            self.uses_files = True
             return f"DISK:{rest}"
         if colon and not (rest.isascii() and rest.isdigit()):
             raise DeviceError(f"{name!r}: after {kind}: comes the number of the device, as in {kind}:1")

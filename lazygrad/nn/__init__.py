@@ -89,6 +89,7 @@ from .losses import SmoothL1Loss as SmoothL1Loss
 from .losses import SoftMarginLoss as SoftMarginLoss
 from .losses import TripletMarginLoss as TripletMarginLoss
 from .losses import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
+from .module import Module as Module
 from .normalization import BatchNorm as BatchNorm
 from .normalization import BatchNorm1d as BatchNorm1d
 from .normalization import BatchNorm2d as BatchNorm2d
@@ -143,6 +144,7 @@ from .recurrent import LSTMCell as LSTMCell
 from .recurrent import RNNCell as RNNCell
 from .rotary import RotaryEmbedding as RotaryEmbedding
 from .sequential import Sequential as Sequential
+from .summary import summary as summary
 from .training import ShuffledOrder as ShuffledOrder
 from .training import TrainingState as TrainingState
 from .transformer import Transformer as Transformer

@@ -6,13 +6,16 @@ in stays as it was.
 
 from __future__ import annotations
 
+from ..device import Devices
 from ..tensor import Tensor
+from ..tensor.signatures import DTypeLike
 from . import functional
 from .function_layer import FunctionOfOne, InPlace
+from .module import Module
 from .parameters import parameter
 
 
-class PReLU:
+class PReLU(Module):
     """x, and weight·x where x is negative; one weight, or one for each channel (axis 1).
 
     weight  (num_parameters,)
@@ -21,9 +24,16 @@ class PReLU:
     [-4.0, 2.0]
     """
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         self.num_parameters = num_parameters
-        self.weight = parameter(Tensor.full((num_parameters,), init))
+        self.weight = parameter(Tensor.full((num_parameters,), init, device=device, dtype=dtype))
 
     def __call__(self, x: Tensor) -> Tensor:
         return x.prelu(self.weight)

@@ -7,16 +7,19 @@ Weights have PyTorch's names, masks its meaning: in `attn_mask` and `key_padding
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..device import Devices
 from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
+from ..tensor.signatures import DTypeLike
 from .layers import Linear
+from .module import Module
 from .parameters import count, need_tensors, parameter, probability
 
 
-class MultiheadAttention:
+class MultiheadAttention(Module):
     """Attention in several heads, each on a part of the features (Vaswani et al. 2017).
 
     in_proj_weight  (3·embed_dim, embed_dim), or q_proj_weight, k_proj_weight and v_proj_weight where `kdim`
@@ -40,7 +43,11 @@ class MultiheadAttention:
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
+        made: Any = {"device": device, "dtype": dtype}
         self.embed_dim, self.num_heads = count("embed_dim", embed_dim), count("num_heads", num_heads)
         if embed_dim % num_heads:
             raise ValueError(f"{num_heads} heads do not divide embed_dim={embed_dim}")
@@ -48,17 +55,20 @@ class MultiheadAttention:
         probability("dropout", dropout)
         self.dropout, self.batch_first, self.add_zero_attn = dropout, batch_first, add_zero_attn
         if self.kdim == self.vdim == embed_dim:
-            self.in_proj_weight = parameter(Tensor.glorot_uniform(3 * embed_dim, embed_dim))
+            self.in_proj_weight = parameter(Tensor.glorot_uniform(3 * embed_dim, embed_dim, **made))
         else:
-            self.q_proj_weight = parameter(Tensor.glorot_uniform(embed_dim, embed_dim))
-            self.k_proj_weight = parameter(Tensor.glorot_uniform(embed_dim, self.kdim))
-            self.v_proj_weight = parameter(Tensor.glorot_uniform(embed_dim, self.vdim))
-        self.in_proj_bias = parameter(Tensor.zeros(3 * embed_dim)) if bias else None
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias)
+            self.q_proj_weight = parameter(Tensor.glorot_uniform(embed_dim, embed_dim, **made))
+            self.k_proj_weight = parameter(Tensor.glorot_uniform(embed_dim, self.kdim, **made))
+            self.v_proj_weight = parameter(Tensor.glorot_uniform(embed_dim, self.vdim, **made))
+        self.in_proj_bias = parameter(Tensor.zeros(3 * embed_dim, **made)) if bias else None
+        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, **made)
         if self.out_proj.bias is not None:
-            self.out_proj.bias.assign(Tensor.zeros(embed_dim))
-        self.bias_k = parameter(Tensor.randn(1, 1, embed_dim) * embed_dim**-0.5) if add_bias_kv else None
-        self.bias_v = parameter(Tensor.randn(1, 1, embed_dim) * embed_dim**-0.5) if add_bias_kv else None
+            self.out_proj.bias.assign(Tensor.zeros(embed_dim, **made))
+        added = [
+            parameter(Tensor.randn(1, 1, embed_dim, **made) * embed_dim**-0.5) if add_bias_kv else None
+            for _ in range(2)
+        ]
+        self.bias_k, self.bias_v = added
 
     def __call__(
         self,

@@ -6,9 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..device import Devices
 from ..shape import shape_text
 from ..tensor import Tensor
 from ..tensor.neural.convolution import named_padding
+from ..tensor.signatures import DTypeLike
+from .module import Module
 from .over_axes import SIZES, OverAxes
 from .parameters import Sizes, count, counts, need_tensors, uniform
 
@@ -16,7 +19,7 @@ from .parameters import Sizes, count, counts, need_tensors, uniform
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class _Windows(OverAxes):
+class _Windows(OverAxes, Module):
     """What a convolution and its transpose have in common: sizes and weights, over `axes` axes."""
 
     transposed = False
@@ -30,6 +33,8 @@ class _Windows(OverAxes):
         dilation: Sizes,
         groups: int,
         bias: bool,
+        device: Devices | None,
+        dtype: DTypeLike,
     ) -> None:
         self.in_channels = count("in_channels", in_channels)
         self.out_channels = count("out_channels", out_channels)
@@ -43,8 +48,9 @@ class _Windows(OverAxes):
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         # PyTorch's, from the second axis of the weight for both
         fan_in = second // groups * math.prod(self.kernel_size)
-        self.weight = uniform(first, second // groups, *self.kernel_size, fan_in=fan_in)
-        self.bias = uniform(out_channels, fan_in=fan_in) if bias else None
+        made: Any = {"fan_in": fan_in, "device": device, "dtype": dtype}
+        self.weight = uniform(first, second // groups, *self.kernel_size, **made)
+        self.bias = uniform(out_channels, **made) if bias else None
 
     def _need_channels(self, x: Tensor) -> None:
         need_tensors(self, x)
@@ -75,8 +81,13 @@ class _Convolution(_Windows):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
-        super().__init__(in_channels, out_channels, kernel_size, stride, dilation, groups, bias)
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype
+        )
         if padding_mode not in _PADDING_MODES:
             raise ValueError(f"padding_mode is one of {', '.join(_PADDING_MODES)}, not {padding_mode!r}")
         self.padding = padding if isinstance(padding, str) else counts("padding", padding, self.axes, 0)
@@ -128,8 +139,13 @@ class _Transposed(_Windows):
         groups: int = 1,
         bias: bool = True,
         dilation: Sizes = 1,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
-        super().__init__(in_channels, out_channels, kernel_size, stride, dilation, groups, bias)
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype
+        )
         self.padding = counts("padding", padding, self.axes, 0)
         self.output_padding = counts("output_padding", output_padding, self.axes, 0)
 

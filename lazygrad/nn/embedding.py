@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from ..device import Devices
 from ..dtype import dtypes
 from ..tensor import Tensor
+from ..tensor.signatures import DTypeLike
 from . import functional
+from .module import Module
 from .parameters import count, need_tensors, parameter
 
 
-class Embedding:
+class Embedding(Module):
     """A line of numbers for each of `num_embeddings` symbols: integers (...) → (..., embedding_dim).
 
     weight       (num_embeddings, embedding_dim)
@@ -27,12 +30,15 @@ class Embedding:
         padding_idx: int | None = None,
         max_norm: float | None = None,
         norm_type: float = 2.0,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
         self.num_embeddings = count("num_embeddings", num_embeddings)
         self.embedding_dim = count("embedding_dim", embedding_dim)
         self.padding_idx = checked_symbol(padding_idx, num_embeddings)
         self.max_norm, self.norm_type = max_norm, norm_type
-        self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx))
+        self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx, device, dtype))
 
     def __call__(self, index: Tensor) -> Tensor:
         need_tensors(self, index)
@@ -41,7 +47,7 @@ class Embedding:
         return functional.embedding(index, self.weight, self.padding_idx, self.max_norm, self.norm_type)
 
 
-class EmbeddingBag:
+class EmbeddingBag(Module):
     """The sum, mean or maximum of the embeddings of each bag of symbols; see `Tensor.embedding_bag`.
 
     weight  (num_embeddings, embedding_dim)
@@ -57,12 +63,15 @@ class EmbeddingBag:
         mode: str = "mean",
         include_last_offset: bool = False,
         padding_idx: int | None = None,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
         self.num_embeddings = count("num_embeddings", num_embeddings)
         self.embedding_dim = count("embedding_dim", embedding_dim)
         self.mode, self.include_last_offset = mode, include_last_offset
         self.padding_idx = checked_symbol(padding_idx, num_embeddings)
-        self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx))
+        self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx, device, dtype))
 
     def __call__(
         self, index: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
@@ -81,9 +90,11 @@ def checked_symbol(symbol: int | None, size: int) -> int | None:
     return symbol % size
 
 
-def _table(size: int, depth: int, padding_idx: int | None) -> Tensor:
+def _table(
+    size: int, depth: int, padding_idx: int | None, device: Devices | None, dtype: DTypeLike
+) -> Tensor:
     """Normally distributed lines, with zeros for the symbol that is padding."""
-    table = Tensor.randn(size, depth)
+    table = Tensor.randn(size, depth, device=device, dtype=dtype)
     if padding_idx is None:
         return table
-    return (Tensor.arange(size) == padding_idx).unsqueeze(1).where(0.0, table)
+    return (Tensor.arange(size, device=device) == padding_idx).unsqueeze(1).where(0.0, table)

@@ -12,12 +12,13 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, dataclass_transform
 
 from ..tensor import Tensor
+from .module import Module
 from .parameters import need_tensors
 
 
 @dataclass_transform(eq_default=False)
-@dataclass(eq=False)
-class FunctionLayer:
+@dataclass(eq=False, repr=False)
+class FunctionLayer(Module):
     """A function with its options; a subclass says what it is called with."""
 
     function: ClassVar[Callable[..., Tensor]]
@@ -27,7 +28,7 @@ class FunctionLayer:
         if function is not None:
             cls.function = function
         if "__annotations__" in vars(cls):  # it takes 0.3 ms: not where a base has all the options
-            dataclass(eq=False)(cls)
+            dataclass(eq=False, repr=False)(cls)
 
     def _called(self, *inputs: Any) -> Tensor:
         need_tensors(self, inputs[0])

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..device import Devices
 from ..shape import shape_text
 from ..tensor import Tensor
+from ..tensor.signatures import DTypeLike
 from . import functional
 from .function_layer import FunctionOfOne
+from .module import Module
 from .parameters import count, need_tensors, uniform
 
 
-class Linear:
+class Linear(Module):
     """x @ weightᵀ + bias over the last axis.
 
     weight  (out_features, in_features)        bias  (out_features,), or None
@@ -22,13 +25,21 @@ class Linear:
     (4, 2)
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         self.in_features, self.out_features = (
             count("in_features", in_features),
             count("out_features", out_features),
         )
-        self.weight = uniform(out_features, in_features, fan_in=in_features)
-        self.bias = uniform(out_features, fan_in=in_features) if bias else None
+        self.weight = uniform(out_features, in_features, fan_in=in_features, device=device, dtype=dtype)
+        self.bias = uniform(out_features, fan_in=in_features, device=device, dtype=dtype) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
         need_tensors(self, x)
@@ -40,7 +51,7 @@ class Linear:
         return x.linear(self.weight.transpose(0, 1), self.bias)
 
 
-class Bilinear:
+class Bilinear(Module):
     """x1ᵀ · weight[k] · x2 + bias[k], for each of `out_features` k.
 
     weight  (out_features, in1_features, in2_features)        bias  (out_features,), or None
@@ -49,20 +60,30 @@ class Bilinear:
     (4, 5)
     """
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True) -> None:
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         self.in1_features, self.in2_features = (
             count("in1_features", in1_features),
             count("in2_features", in2_features),
         )
         self.out_features = count("out_features", out_features)
-        self.weight = uniform(out_features, in1_features, in2_features, fan_in=in1_features)
-        self.bias = uniform(out_features, fan_in=in1_features) if bias else None
+        made: Any = {"fan_in": in1_features, "device": device, "dtype": dtype}
+        self.weight = uniform(out_features, in1_features, in2_features, **made)
+        self.bias = uniform(out_features, **made) if bias else None
 
     def __call__(self, x1: Tensor, x2: Tensor) -> Tensor:
         return functional.bilinear(x1, x2, self.weight, self.bias)
 
 
-class Identity:
+class Identity(Module):
     """What comes in. Arguments are ignored.
 
     >>> nn.Identity()(Tensor([1.0])).tolist()
@@ -86,8 +107,8 @@ class Flatten(FunctionOfOne, function=Tensor.flatten):
     end_dim: int = -1
 
 
-@dataclass(eq=False)
-class Unflatten:
+@dataclass(eq=False, repr=False)
+class Unflatten(Module):
     """An axis becomes several.
 
     >>> nn.Unflatten(1, (3, 4))(Tensor.ones(2, 12)).shape

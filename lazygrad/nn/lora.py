@@ -19,6 +19,7 @@ from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor, no_grad
 from .formats.source import shown
+from .module import Module
 from .parameters import count, need_tensors, parameter, probability
 from .quantized import QuantizedTensor
 from .state import get_parameters, load_state_dict, safe_load, safe_save
@@ -39,7 +40,7 @@ _WITHOUT: dict[str, tuple[Any, ...]] = {
 }
 
 
-class LoRALinear:
+class LoRALinear(Module):
     """A linear layer with an adapter.
 
     base    what has a matrix `weight` (out, in), a Tensor or a QuantizedTensor, and a `bias`

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..device import Devices
 from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
+from ..tensor.signatures import DTypeLike
 from . import functional
 from .function_layer import FunctionOfOne
+from .module import Module
 from .parameters import Sizes, buffer, count, need_tensors, parameter
 
 
-class BatchNorm:
+class BatchNorm(Module):
     """Mean 0 and variance 1 of each channel (axis 1), then weight and bias for each channel.
 
     In training by the batch, whose statistics move the running ones (by `momentum`; None averages all batches
@@ -33,15 +36,19 @@ class BatchNorm:
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
         features = self.num_features = count("num_features", num_features)
         self.eps, self.momentum = eps, momentum
-        self.weight = parameter(Tensor.ones(features)) if affine else None
-        self.bias = parameter(Tensor.zeros(features)) if affine else None
-        self.running_mean = buffer(Tensor.zeros(features)) if track_running_stats else None
-        self.running_var = buffer(Tensor.ones(features)) if track_running_stats else None
+        made: Any = {"device": device, "dtype": dtype}
+        self.weight = parameter(Tensor.ones(features, **made)) if affine else None
+        self.bias = parameter(Tensor.zeros(features, **made)) if affine else None
+        self.running_mean = buffer(Tensor.zeros(features, **made)) if track_running_stats else None
+        self.running_var = buffer(Tensor.ones(features, **made)) if track_running_stats else None
         self.num_batches_tracked = (
-            buffer(Tensor.zeros((), dtype=dtypes.int64)) if track_running_stats else None
+            buffer(Tensor.zeros((), dtype=dtypes.int64, device=device)) if track_running_stats else None
         )
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -68,7 +75,7 @@ class BatchNorm:
 BatchNorm1d = BatchNorm2d = BatchNorm3d = BatchNorm
 
 
-class LayerNorm:
+class LayerNorm(Module):
     """Mean 0 and variance 1 of each sample over the last axes, then weight and bias for each element.
 
     weight, bias  of shape `normalized_shape`, or None
@@ -78,12 +85,20 @@ class LayerNorm:
     """
 
     def __init__(
-        self, normalized_shape: Sizes, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True
+        self,
+        normalized_shape: Sizes,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
+        made: Any = {"device": device, "dtype": dtype}
         sizes = self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
-        self.weight = parameter(Tensor.ones(*sizes)) if elementwise_affine else None
-        self.bias = parameter(Tensor.zeros(*sizes)) if elementwise_affine and bias else None
+        self.weight = parameter(Tensor.ones(*sizes, **made)) if elementwise_affine else None
+        self.bias = parameter(Tensor.zeros(*sizes, **made)) if elementwise_affine and bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
         return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -103,7 +118,7 @@ class LayerNorm2d(LayerNorm):
         return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
-class RMSNorm:
+class RMSNorm(Module):
     """Each sample divided by the root of its mean square over the last axes, then times weight.
 
     weight  of shape `normalized_shape`, or None
@@ -114,17 +129,24 @@ class RMSNorm:
     """
 
     def __init__(
-        self, normalized_shape: Sizes, eps: float | None = None, elementwise_affine: bool = True
+        self,
+        normalized_shape: Sizes,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
+        made: Any = {"device": device, "dtype": dtype}
         sizes = self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
-        self.weight = parameter(Tensor.ones(*sizes)) if elementwise_affine else None
+        self.weight = parameter(Tensor.ones(*sizes, **made)) if elementwise_affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
         return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
 
-class GroupNorm:
+class GroupNorm(Module):
     """Mean 0 and variance 1 of each sample's groups of channels (axis 1), then weight and bias for each.
 
     weight, bias  (num_channels,), or None
@@ -133,7 +155,17 @@ class GroupNorm:
     (1, 4, 3)
     """
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
+    ) -> None:
+        made: Any = {"device": device, "dtype": dtype}
         self.num_groups, self.num_channels = (
             count("num_groups", num_groups),
             count("num_channels", num_channels),
@@ -141,8 +173,8 @@ class GroupNorm:
         if num_channels % num_groups:
             raise ValueError(f"{num_groups} groups do not divide num_channels={num_channels}")
         self.eps = eps
-        self.weight = parameter(Tensor.ones(num_channels)) if affine else None
-        self.bias = parameter(Tensor.zeros(num_channels)) if affine else None
+        self.weight = parameter(Tensor.ones(num_channels, **made)) if affine else None
+        self.bias = parameter(Tensor.zeros(num_channels, **made)) if affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
         _need_channels(self, x, self.num_channels, 2)
@@ -167,8 +199,11 @@ class InstanceNorm(BatchNorm):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype)
 
     def __call__(self, x: Tensor) -> Tensor:
         _need_channels(self, x, self.num_features, 3)

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..device import Devices
 from ..shape import shape_text
 from ..tensor import Tensor
+from ..tensor.signatures import DTypeLike
+from .module import Module
 from .parameters import buffer, count, need_tensors, probability, uniform
 
 State = Any  # a Tensor, or (h, c)
@@ -51,22 +54,31 @@ def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 # *** one step
 
 
-class _Cell:
+class _Cell(Module):
     """The weights of a cell, and its step."""
 
     gates = 1
     has_cell = False  # whether the state is (h, c)
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
+    ) -> None:
         self.input_size, self.hidden_size = (
             count("input_size", input_size),
             count("hidden_size", hidden_size),
         )
         lines = self.gates * hidden_size
-        self.weight_ih = uniform(lines, input_size, fan_in=hidden_size)
-        self.weight_hh = uniform(lines, hidden_size, fan_in=hidden_size)
-        self.bias_ih = uniform(lines, fan_in=hidden_size) if bias else None
-        self.bias_hh = uniform(lines, fan_in=hidden_size) if bias else None
+        made: Any = {"fan_in": hidden_size, "device": device, "dtype": dtype}
+        self.weight_ih = uniform(lines, input_size, **made)
+        self.weight_hh = uniform(lines, hidden_size, **made)
+        self.bias_ih = uniform(lines, **made) if bias else None
+        self.bias_hh = uniform(lines, **made) if bias else None
 
     def _step(self) -> Step:
         raise NotImplementedError(f"{type(self).__name__} does not say how it steps")
@@ -107,9 +119,16 @@ class RNNCell(_Cell):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh"
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias)
+        super().__init__(input_size, hidden_size, bias, device=device, dtype=dtype)
         _activation(nonlinearity)
         self.nonlinearity = nonlinearity
 
@@ -151,7 +170,7 @@ class GRUCell(_Cell):
 # *** sequences
 
 
-class _Recurrent:
+class _Recurrent(Module):
     """Layers of cells over a sequence."""
 
     gates = 1
@@ -167,6 +186,9 @@ class _Recurrent:
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
         self.input_size, self.hidden_size = (
             count("input_size", input_size),
@@ -179,18 +201,19 @@ class _Recurrent:
         self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
         self.proj_size = proj_size
         lines, out = self.gates * hidden_size, proj_size or hidden_size
+        made: Any = {"fan_in": hidden_size, "device": device, "dtype": dtype}
         for layer in range(num_layers):
             for end in self._directions():
                 width = input_size if layer == 0 else out * len(self._directions())
                 own = {
-                    "weight_ih": uniform(lines, width, fan_in=hidden_size),
-                    "weight_hh": uniform(lines, out, fan_in=hidden_size),
+                    "weight_ih": uniform(lines, width, **made),
+                    "weight_hh": uniform(lines, out, **made),
                 }
                 if bias:
-                    own["bias_ih"] = uniform(lines, fan_in=hidden_size)
-                    own["bias_hh"] = uniform(lines, fan_in=hidden_size)
+                    own["bias_ih"] = uniform(lines, **made)
+                    own["bias_hh"] = uniform(lines, **made)
                 if proj_size:
-                    own["weight_hr"] = uniform(proj_size, hidden_size, fan_in=hidden_size)
+                    own["weight_hr"] = uniform(proj_size, hidden_size, **made)
                 for name, tensor in own.items():
                     setattr(self, f"{name}_l{layer}{end}", tensor)
 
@@ -307,8 +330,21 @@ class RNN(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            device=device,
+            dtype=dtype,
+        )
         _activation(nonlinearity)
         self.nonlinearity = nonlinearity
 

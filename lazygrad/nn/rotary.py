@@ -8,10 +8,11 @@ from typing import Any
 from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
+from .module import Module
 from .parameters import count
 
 
-class RotaryEmbedding:
+class RotaryEmbedding(Module):
     """Positions as angles: turns pairs of features of queries and keys (RoPE, Su et al. 2021).
 
     dim          features of a head, even       base  how slowly the last pair turns

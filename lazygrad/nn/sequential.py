@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .module import Module, text_of
 
-class Sequential(list[Callable[..., Any]]):
+
+class Sequential(list[Callable[..., Any]], Module):
     """Layers and functions, each called with what the one before gives.
 
     It is a list: it can be indexed, appended to, and walked through; the names of weights are "0.weight", ...
@@ -25,3 +27,6 @@ class Sequential(list[Callable[..., Any]]):
         for layer in self:
             x = layer(x)
         return x
+
+    def __repr__(self) -> str:
+        return text_of(self)

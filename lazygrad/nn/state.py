@@ -43,17 +43,24 @@ def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
             found[name] = value
         elif id(value) not in outer:  # a part may know the whole it belongs to
             inside = outer | {id(value)}
-            parts = [(f"{name}.{key}" if name else str(key), part, inside) for key, part in _parts(value)]
+            parts = [(f"{name}.{key}" if name else str(key), part, inside) for key, part in parts_of(value)]
             todo.extend(reversed(parts))
     return found
+
+
+#: The attribute of a Module with the names of its buffers that no file has.
+UNSAVED = "_unsaved_buffers"
 
 
 class Hidden:
     """What a model or an optimizer holds that is no part of its state."""
 
 
-def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
-    """What an object consists of: (name, part)."""
+def parts_of(value: Any, unsaved: bool = False) -> Iterator[tuple[Any, Any]]:
+    """What an object consists of: (name, part).
+
+    unsaved  also the buffers of a Module that are no part of its state (`register_buffer`)
+    """
     if isinstance(value, Hidden):
         return
     if isinstance(value, QuantizedTensor):
@@ -65,7 +72,9 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
     elif isinstance(value, (list, tuple)):
         yield from enumerate(value)
     elif not isinstance(value, _CODE):
-        yield from getattr(value, "__dict__", {}).items()
+        own = getattr(value, "__dict__", {})
+        left_out = () if unsaved else own.get(UNSAVED, ())
+        yield from (own.items() if not left_out else ((k, v) for k, v in own.items() if k not in left_out))
         for kind in type(value).__mro__:
             slots = kind.__dict__.get("__slots__", ())
             for slot in (slots,) if isinstance(slots, str) else slots:
@@ -158,7 +167,11 @@ safe_save = write_safetensors
 
 
 def safe_load(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, by name. Each is on device DISK: `.to("CPU")` reads it."""
+    """The tensors of a safetensors file, by name. Each stays on device DISK, and is read when it is used.
+
+    What is computed with one is computed with its copy on the default device (on that of the other tensors
+    of a call), which is made once; `.to(device)` makes one that is kept apart.
+    """
     return {name: value for name, value in read_safetensors(path).items() if isinstance(value, Tensor)}
 
 

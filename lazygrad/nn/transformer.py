@@ -13,10 +13,12 @@ from typing import Any
 from ..device import Devices
 from ..shape import shape_text
 from ..tensor import Tensor
+from ..tensor.signatures import DTypeLike
 from .attention import MultiheadAttention, causal_mask
 from .dropout import Dropout
 from .init import xavier_uniform_
 from .layers import Linear
+from .module import Module
 from .normalization import LayerNorm
 from .parameters import count
 from .state import get_parameters
@@ -36,7 +38,7 @@ def _function(activation: Activation) -> Callable[[Tensor], Tensor]:
     return known[activation]
 
 
-class _TransformerLayer:
+class _TransformerLayer(Module):
     """What an encoder's layer and a decoder's have in common: all parts, and what stands around each.
 
     norm_first  normalize before each part instead of behind it
@@ -56,18 +58,20 @@ class _TransformerLayer:
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias=bias, batch_first=batch_first)
+        made: Any = {"bias": bias, "device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **made)
         if self.decodes:
-            self.multihead_attn = MultiheadAttention(
-                d_model, nhead, dropout, bias=bias, batch_first=batch_first
-            )
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias)
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias)
+            self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **made)
+        self.linear1 = Linear(d_model, dim_feedforward, **made)
+        self.linear2 = Linear(dim_feedforward, d_model, **made)
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, **made)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, **made)
         if self.decodes:
-            self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias)
+            self.norm3 = LayerNorm(d_model, layer_norm_eps, **made)
         self.dropout = Dropout(dropout)
         self.norm_first, self.activation = norm_first, _function(activation)
 
@@ -138,7 +142,7 @@ class TransformerDecoderLayer(_TransformerLayer):
         return self._added(x, self.norm3, self._feed)
 
 
-class _Stack:
+class _Stack(Module):
     """Copies of a layer in a row, and a normalization if given."""
 
     def __init__(self, layer: Any, num_layers: int, norm: LayerNorm | None) -> None:
@@ -191,7 +195,7 @@ class TransformerDecoder(_Stack):
         return self._through(tgt, memory, *masks, **more)
 
 
-class Transformer:
+class Transformer(Module):
     """An encoder, and a decoder that looks at what the encoder gives (Vaswani et al. 2017).
 
     encoder, decoder  six layers each if not said otherwise, and a normalization behind the last
@@ -221,18 +225,26 @@ class Transformer:
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
+        *,
+        device: Devices | None = None,
+        dtype: DTypeLike = None,
     ) -> None:
+        made: Any = {"bias": bias, "device": device, "dtype": dtype}
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
         options: tuple[Any, ...] = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
-        options += (batch_first, norm_first, bias)
+        options += (batch_first, norm_first)
         self.encoder: Any = custom_encoder
         if self.encoder is None:
-            norm = LayerNorm(d_model, layer_norm_eps, bias=bias)
-            self.encoder = TransformerEncoder(TransformerEncoderLayer(*options), num_encoder_layers, norm)
+            norm = LayerNorm(d_model, layer_norm_eps, **made)
+            self.encoder = TransformerEncoder(
+                TransformerEncoderLayer(*options, **made), num_encoder_layers, norm
+            )
         self.decoder: Any = custom_decoder
         if self.decoder is None:
-            norm = LayerNorm(d_model, layer_norm_eps, bias=bias)
-            self.decoder = TransformerDecoder(TransformerDecoderLayer(*options), num_decoder_layers, norm)
+            norm = LayerNorm(d_model, layer_norm_eps, **made)
+            self.decoder = TransformerDecoder(
+                TransformerDecoderLayer(*options, **made), num_decoder_layers, norm
+            )
         for weight in get_parameters(self):
             if weight.ndim > 1:
                 xavier_uniform_(weight)

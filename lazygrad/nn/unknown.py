@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 #: What PyTorch has because its models are registered, and what does without it here.
 INSTEAD = {
-    "Module": "any class is a model; write __call__, and nn.state.get_parameters(model) finds its weights",
     "ModuleList": "a list of layers is found as it is",
     "ModuleDict": "a dict of layers is found as it is",
     "Parameter": "Tensor(..., requires_grad=True) is trained",

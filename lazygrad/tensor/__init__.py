@@ -6,7 +6,8 @@ face of all (face.py); none derives from another, none imports another for its m
 # ruff: noqa: I001 - on one screen
 # fmt: off
 
-from . import assigning, backward, computing, copying, creation, host, likeness, numpy_calls, sharding
+from . import assigning, backward, computing, copying, creation, host, likeness, numpy_calls
+from . import sharding, showing
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
 from .elementwise import gamma, incomplete_gamma, logic, operands, rounding, special
 from .indexing import choosing, gathering, searching, sorting, subscripts, writing
@@ -22,20 +23,21 @@ from .computing import kernels
 from .face import Tensor
 from .holders import memory
 from .modes import enable_grad, no_grad
+from .print_options import printoptions, set_printoptions
 from .transforms.checkpoint import checkpoint
 from .transforms.derivatives import grad, gradcheck, hessian, jacobian, jvp, value_and_grad, vjp, vmap
 from .transforms.function import Function
 
 __all__ = [
     "Function", "Tensor", "checkpoint", "enable_grad", "grad", "gradcheck", "hessian", "jacobian", "jvp",
-    "kernels", "memory", "no_grad", "value_and_grad", "vjp", "vmap",
+    "kernels", "memory", "no_grad", "printoptions", "set_printoptions", "value_and_grad", "vjp", "vmap",
 ]
 
 #: Each in the file before the dot, and the folder that the imports say. Nowhere else are they listed.
 FAMILIES: tuple[type[Tensor], ...] = (
     # a tensor as a whole
     computing.Computing, copying.Copying, sharding.Sharding, assigning.Assigning, backward.Backward,
-    host.Host, numpy_calls.NumpyCalls,
+    host.Host, numpy_calls.NumpyCalls, showing.Showing,
     # new tensors
     creation.Creation, likeness.Likeness, sampling.Sampling, distributions.Distributions,
     # element by element

@@ -20,8 +20,9 @@ from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
 from .live import register
 from .modes import TestMode, TrainingFlag, TrainingMode, inference_mode, mode, no_grad
+from .print_options import printing
 from .signatures import DTypeLike
-from .sources import node_of
+from .sources import node_of, read_from
 from .storage import Storage, base_of, is_marked, is_padded, is_view, marked, overlaps
 from .trace import note_line
 
@@ -29,11 +30,12 @@ from .trace import note_line
 class TensorCore(metaclass=TrainingFlag):
     """The node that a tensor stands for, and the memory that it is a view of."""
 
-    __slots__ = ("__weakref__", "_leaf", "_own", "_requires_grad", "_storage", "_uop", "grad")
+    __slots__ = ("__weakref__", "_frozen", "_leaf", "_own", "_requires_grad", "_storage", "_uop", "grad")
     _uop: UOp
     _storage: Storage | None
     _own: bool  #: a new value (views.py), which may be written once it is realized: no memory is in it twice
     _requires_grad: bool | None  #: None: nobody said
+    _frozen: bool  #: only there once it was trained and then told not to be: a parameter all the same
     grad: Self | None
     train: ClassVar[type[TrainingMode]] = TrainingMode
     test: ClassVar[type[TestMode]] = TestMode
@@ -262,8 +264,13 @@ class TensorCore(metaclass=TrainingFlag):
         """
         if value and not dtypes.is_float(self.dtype):
             raise TypeError(f"only float tensors have gradients, not {self.dtype}")
+        if value and not Device.runs_kernels(self.device):  # a file is not trained, its copy is
+            self._uop, self._storage = read_from(self._node(), Device.DEFAULT), None
+            self._note_reader()
         if value and not self._requires_grad:
             self._mark()
+        elif self._requires_grad and self._leaf:
+            self._frozen = True
         self._requires_grad = bool(value)
         self._leaf = True
         return self
@@ -279,6 +286,8 @@ class TensorCore(metaclass=TrainingFlag):
             self._uop = marked(node)
 
     def __repr__(self) -> str:
+        if printing.options.values:
+            return self._repr_with_values()
         node = self._value()
         base = base_of(node)
         held = base.facts.get("buffer") if base.op is Ops.BUFFER else None
@@ -289,6 +298,9 @@ class TensorCore(metaclass=TrainingFlag):
             held = f"axis={base.arg.axis}"
         node_text = f"<UOp {self.device} {shape} {short} ({base.op!r}, {held})>"
         return f"<Tensor {node_text} on {self.device} with grad {grad}>"
+
+    def _repr_with_values(self) -> str:
+        raise NotImplementedError  # a family's (showing.py)
 
     def __hash__(self) -> int:
         return id(self)

@@ -44,6 +44,7 @@ class _Mode(threading.local):
     training: bool = False
     trusted: bool = False  #: whether indices are in range by construction
     examples: tuple[Examples, ...] = ()  #: the outermost `vmap` first
+    by_modules: bool = False  #: whether somebody has told a module to train, by `Module.train()`
 
 
 mode = _Mode()

@@ -289,5 +289,5 @@ def _file_node(path: pathlib.Path, dtype: DType | None) -> UOp:
         raise FileNotFoundError(f"no file {path}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory; a Tensor has the bytes of a file")
-    node = empty_buffer(f"DISK:{path.resolve()}", path.stat().st_size, dtypes.uint8)
+    node = empty_buffer(Device.canonicalize(f"DISK:{path.resolve()}"), path.stat().st_size, dtypes.uint8)
     return node if dtype is None else node.cast(dtype)

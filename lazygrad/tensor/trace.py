@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..config import CHECK, DEBUG, TRACEMETA
+from ..device import Device
 from ..ir.uop import UOp, origin
 from .arguments import FAILURES, explained
+from .file_values import in_memory
 from .kinds import Contract
 from .names import own_names, renamed_arguments
 from .views import as_new, gives_views
@@ -70,6 +72,8 @@ def traced(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
         if current is not None:
             if kwargs and not renamed.keys().isdisjoint(kwargs):
                 kwargs = own_names(kwargs, renamed, function.__name__)
+            if Device.uses_files and type(current) is _Block:
+                args, kwargs = in_memory(function.__name__, args, kwargs, tensor)
             result = function(*args, **kwargs)
             if type(current) is not _Block:
                 return result
@@ -77,6 +81,8 @@ def traced(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
             if TRACEMETA.value:
                 origin.current = Metadata(function.__name__, user_line()) if _wants_lines() else plain
             try:
+                if Device.uses_files:
+                    args, kwargs = in_memory(function.__name__, args, kwargs, tensor)
                 result = check(*args, **kwargs)
             finally:
                 origin.current = None

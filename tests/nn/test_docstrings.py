@@ -21,6 +21,7 @@ from lazygrad.nn import (
     images,
     init,
     layers,
+    module,
     normalization,
     padding,
     pooling,
@@ -46,7 +47,19 @@ from lazygrad.tensor.shape import folding, resizing
 from lazygrad.tensor.transforms import derivatives
 
 MODULES: list[ModuleType] = [
-    *(activation, attention, convolution, dropout, embedding, images, init, layers, normalization, pooling),
+    *(
+        activation,
+        attention,
+        convolution,
+        dropout,
+        embedding,
+        images,
+        init,
+        layers,
+        module,
+        normalization,
+        pooling,
+    ),
     *(padding, recurrent, rotary, sequential, transformer, loss_layers),
     *(activation_functions, axes, lookup, loss_functions, normalization_functions, products),
     *(adam, adaptive, combined, cycles, gradients, plateau, schedule, sgd),
@@ -55,6 +68,7 @@ MODULES: list[ModuleType] = [
 ]
 #: The function of the same name hides the module.
 MODULES.append(sys.modules["lazygrad.tensor.transforms.checkpoint"])
+MODULES.append(sys.modules["lazygrad.nn.summary"])
 NAMES = {"Tensor": Tensor, "nn": nn, "dtypes": dtypes}
 NAMES |= {name: getattr(lazygrad, name) for name in lazygrad.__all__}
 
@@ -88,6 +102,8 @@ def public(module: Any) -> list[tuple[str, Any]]:
 PLAIN = {
     "over_axes", "checked_symbol", "LRScheduler", "GroupsLR", "other_defaults", "least_float",
     "each", "greatest", "paddings", "named_padding", "checked_probability",
+    "SummaryRow", "Summary", "IncompatibleKeys", "Watcher", "watched", "is_layer", "walk_tensors",
+    "is_parameter", "parameter_count", "text_of",
 }  # fmt: skip
 
 

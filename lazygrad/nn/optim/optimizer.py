@@ -15,6 +15,7 @@ from ...device import Devices
 from ...dtype import ConstType, DType, dtypes, least_upper_dtype
 from ...shape import shape_text
 from ...tensor import Tensor, no_grad
+from ...tensor.modes import mode
 from ...tensor.trace import called
 from ..parameters import buffer
 from ..state import Hidden, get_state_dict, load_state_dict
@@ -184,9 +185,10 @@ class Optimizer:
 
         only_if  a 0-d bool: where it is False, everything stays as it was
         """
-        if not Tensor.training:
+        if not (Tensor.training or mode.by_modules):
             raise RuntimeError(
-                f"{type(self).__name__}.step() outside training: put the loop into `with Tensor.train():`"
+                f"{type(self).__name__}.step() outside training: put the loop into `with Tensor.train():`, "
+                "or call model.train() before it"
             )
         grads = self._gradients()
         self._only_if[:] = [] if only_if is None else [only_if]

@@ -9,9 +9,9 @@ from ..codegen.records import expression_of, expression_rows
 from ..dtype import DTYPES_BY_NAME
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..jit.layout import Moves
 from ..jit.nest import Build
 from ..jit.specs import BoundSpec, DictSpec, PlainSpec, SequenceSpec, Spec
-from ..jit.tensor_memory import Moves
 from ..jit.tensor_specs import TensorSpec
 from ..tensor import Tensor
 

@@ -55,6 +55,7 @@ __all__ = [
     "load_exported",
     "memory",
     "no_grad",
+    "profile",
     "value_and_grad",
     "vjp",
     "vmap",
@@ -93,6 +94,10 @@ def __getattr__(name: str) -> _Any:
         from .exporting import writing
 
         found = writing.export
+    elif name == "profile":
+        from .inspection import profiling
+
+        found = profiling.profile
     elif name == "load_exported":
         from . import exporting
 

@@ -195,7 +195,7 @@ def _is_of_one_kind(action: Action) -> bool:
 class Batch:
     """Consecutive kernels that a device runs as one, by a native call or a graph; or one thing by itself.
 
-    group  which devices take part: those of a kind where it is native
+    group  which devices take part: all of a kind where they send each other values in a native loop
     """
 
     device: str
@@ -213,12 +213,14 @@ def batches_of(actions: list[Action], in_order: bool = False) -> list[Batch]:
     in_order  only the last batch is joined, so that nothing moves
     """
     batches: list[Batch] = []
+    #: devices that send each other values by turns run in one native call
+    together = any(action.copier is not None for action in actions)
     last_write: dict[Buffer, int] = {}
     last_use: dict[Buffer, int] = {}
     for action in actions:
         device = Device[action.device]
         native = device.replayer() if action.kind == "kernel" or action.copier is not None else None
-        group = action.device if native is None else device.kind
+        group = device.kind if native is not None and together else action.device
         as_one = native is not None or (action.kind == "kernel" and device.has_graphs)
         earliest = max((last_write.get(b, 0) for b in action.reads), default=0)
         earliest = max([earliest, *(last_use.get(b, 0) for b in action.writes)])

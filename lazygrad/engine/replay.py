@@ -20,6 +20,7 @@ from ..device.reports import ReportBuffer
 from ..dtype import dtypes
 from ..ir.reports import FAILED, WORDS
 from ..programs.runners import Runner
+from ..report import profile
 from ..report.check import Checker
 from ..report.rows import copy_name, row
 from ..report.terminal import colored, show
@@ -339,6 +340,7 @@ class Replay:
         args = len({place for a in actions for place in a.places})
         moved = sum(b.nbytes for a in actions for b in a.bufs)
         ops, accessed = sum(a.ops for a in actions), sum(a.accessed for a in actions)
+        profile.shown.note_batch(batch.device, f"<batched {len(actions)}>", seconds, ops, moved)
         show(row(batch.device, name, args, seconds, ops, moved, accessed, (), "cyan", True))
 
     def _run_action(self, action: Action) -> None:

@@ -58,6 +58,7 @@ __all__ = [
     "memory",
     "no_grad",
     "printoptions",
+    "profile",
     "set_printoptions",
     "value_and_grad",
     "vjp",
@@ -101,6 +102,10 @@ def __getattr__(name: str) -> _Any:
         from .exporting import writing
 
         found = writing.export
+    elif name == "profile":
+        from .inspection import profiling
+
+        found = profiling.profile
     elif name == "load_exported":
         from . import exporting
 

@@ -16,7 +16,7 @@ from .facts import (
     MissingDeviceError,
     OutOfMemoryError,
 )
-from .registry import CompiledDevice, Compiler, Device, Graph, Launch, Program
+from .registry import CompiledDevice, Compiler, Device, Graph, Launch, NativeCopy, Program
 
 __all__ = [
     "Allocator",
@@ -33,6 +33,7 @@ __all__ = [
     "Graph",
     "Launch",
     "MissingDeviceError",
+    "NativeCopy",
     "OutOfMemoryError",
     "Program",
     "copy_memory",

@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, NamedTuple, overload
 
 from ..config import DEBUG, DEV
 from ..ir.args import Devices
@@ -42,6 +42,16 @@ Program = Callable[..., float | None]
 Launch = tuple[Program, Sequence[int], Sequence[int]]
 #: Runs a recorded list: `graph(handles, integers)`, of which each kernel takes its own.
 Graph = Callable[[Sequence[Any], Sequence[int]], None]
+
+
+class NativeCopy(NamedTuple):
+    """What copies memory in a native loop: `address` is called as a kernel's entry, with how many bytes and
+    `move` as integers.
+    """
+
+    address: int
+    move: int
+    keep_alive: Any
 
 
 class CompiledDevice:
@@ -92,7 +102,14 @@ class CompiledDevice:
         raise DeviceError(f"{self.name} holds data and runs no kernels")
 
     def replayer(self) -> Callable[[bytes], None] | None:
-        """The native loop that runs a captured list of this device's kernels, if it has one (_replay.py)."""
+        """The native loop that runs a captured list of kernels, if it has one (_replay.py).
+
+        It runs those of every device of this kind.
+        """
+        return None
+
+    def copier(self) -> NativeCopy | None:
+        """What the native loop copies with, from one device of this kind to another; None: the host does."""
         return None
 
     def graph(self, launches: Sequence[Launch]) -> Graph:

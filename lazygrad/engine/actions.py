@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..device import Buffer, Device
+from ..device import Buffer, Device, NativeCopy
 from ..device.reports import ReportBuffer
 from ..ir.ops import Ops
 from ..ir.uop import UOp
@@ -38,7 +38,10 @@ class Roles:
 
 @dataclass
 class Action:
-    """One thing of the list: a kernel, a copy between devices, or clearing memory."""
+    """One thing of the list: a kernel, a copy between devices, or clearing memory.
+
+    copier  what copies in a native loop; None where the host does
+    """
 
     kind: str
     device: str
@@ -46,6 +49,7 @@ class Action:
     outputs: int
     item: ScheduleItem
     runner: Runner | None = None
+    copier: NativeCopy | None = None
     places: tuple[int, ...] = ()
     values: tuple[int, ...] = ()
     ops: int = 0
@@ -160,11 +164,42 @@ def without_constant_copies(actions: list[Action], roles: Roles) -> tuple[list[A
     return kept, constants
 
 
+def native_copies(actions: list[Action]) -> list[Action]:
+    """Copies between devices that one native loop serves become parts of it: one for each source."""
+    found = []
+    for action in actions:
+        copier = Device[action.device].copier() if action.kind == "copy" and _is_of_one_kind(action) else None
+        if copier is None:
+            found.append(action)
+            continue
+        target, *sources = action.bufs
+        begin = 0
+        for source, part in zip(sources, action.item.ast.src[:-1], strict=True):
+            ast = action.item.ast.replace(src=(part, action.item.ast.src[-1]))
+            into = target.view(source.size, source.dtype, begin) if len(sources) > 1 else target
+            item = ScheduleItem(ast, (into, source), action.item.metadata, action.item.var_vals, ast)
+            found.append(
+                Action("copy", action.device, (into, source), 1, item, None, copier, accessed=into.nbytes)
+            )
+            begin += source.nbytes
+    return found
+
+
+def _is_of_one_kind(action: Action) -> bool:
+    """Whether a copy is from memory of devices of the kind that it goes to, and of nothing else."""
+    same = all(Device[b.device].kind == Device[action.device].kind for b in action.bufs)
+    return same and all(part.op is not Ops.CONST for part in action.item.ast.src[:-1])
+
+
 @dataclass
 class Batch:
-    """Consecutive kernels that a device runs as one, by a native call or a graph; or one thing by itself."""
+    """Consecutive kernels that a device runs as one, by a native call or a graph; or one thing by itself.
+
+    group  which devices take part: all of a kind where they send each other values in a native loop
+    """
 
     device: str
+    group: str
     native: Any
     actions: list[Action]
     as_one: bool
@@ -178,23 +213,24 @@ def batches_of(actions: list[Action], in_order: bool = False) -> list[Batch]:
     in_order  only the last batch is joined, so that nothing moves
     """
     batches: list[Batch] = []
+    #: devices that send each other values by turns run in one native call
+    together = any(action.copier is not None for action in actions)
     last_write: dict[Buffer, int] = {}
     last_use: dict[Buffer, int] = {}
     for action in actions:
         device = Device[action.device]
-        native = device.replayer() if action.kind == "kernel" else None
+        native = device.replayer() if action.kind == "kernel" or action.copier is not None else None
+        group = device.kind if native is not None and together else action.device
         as_one = native is not None or (action.kind == "kernel" and device.has_graphs)
         earliest = max((last_write.get(b, 0) for b in action.reads), default=0)
         earliest = max([earliest, *(last_use.get(b, 0) for b in action.writes)])
         joins = None
         if as_one:
             places = range(max(earliest, len(batches) - 1) if in_order else earliest, len(batches))
-            joins = next(
-                (n for n in places if batches[n].as_one and batches[n].device == action.device), None
-            )
+            joins = next((n for n in places if batches[n].as_one and batches[n].group == group), None)
         if joins is None:
             joins = len(batches)
-            batches.append(Batch(action.device, native, [], as_one))
+            batches.append(Batch(action.device, group, native, [], as_one))
         batches[joins].actions.append(action)
         for base in action.writes:
             last_write[base] = max(joins, last_write.get(base, 0))

@@ -24,6 +24,7 @@ from ..ir.uop import UOp
 from ..locks import uninterrupted
 from ..programs.runners import get_runner, prepare, values_for
 from ..renderer import ProgramSpec
+from ..report import profile
 from ..report.check import Checker
 from ..report.forms import print_forms
 from ..report.rows import copy_name, row, shown_name
@@ -334,6 +335,7 @@ def report_run(
     for observer in list(observers):
         observer(item, name, seconds, ops, moved)
     if DEBUG.value >= 2:
+        profile.shown.note(item, name, seconds, ops, moved)
         shown = colored(name, "yellow") if spec is None else shown_name(item.ast, spec)
         args, metadata, kernel = len(item.bufs), item.metadata, spec is not None
         show(row(device, shown, args, seconds, ops, moved, accessed, metadata, head, kernel))

@@ -20,6 +20,7 @@ from ..device.reports import ReportBuffer
 from ..dtype import dtypes
 from ..ir.reports import FAILED, WORDS
 from ..programs.runners import Runner
+from ..report import profile
 from ..report.check import Checker
 from ..report.rows import copy_name, row
 from ..report.terminal import colored, show
@@ -32,6 +33,7 @@ from .actions import (
     actions_of,
     batches_of,
     launch_values,
+    native_copies,
     needed,
     run_copy,
     without_constant_copies,
@@ -54,6 +56,7 @@ class Replay:
 
     def __init__(self, recorded: Sequence[ScheduleItem], roles: Roles, source: Source) -> None:
         actions, self.constants = without_constant_copies(needed(actions_of(recorded), roles), roles)
+        actions = native_copies(actions)
         self.batches = batches_of(actions)
         #: how many batches there would be without changing the order
         self.unordered = len(batches_of(actions, in_order=True))
@@ -185,6 +188,8 @@ class Replay:
         wanted: list[tuple[Action, list[tuple[Hashable | None, int]]]] = []
         for action in ordered:
             runner = action.runner
+            if action.copier is not None:
+                wanted.append((action, [(None, action.bufs[0].nbytes), (None, action.copier.move)]))
             if runner is None:
                 continue
             known = {
@@ -227,12 +232,11 @@ class Replay:
         for batch in native:
             starts.append(len(words))
             for action in batch.actions:
-                runner = action.runner
-                assert runner is not None  # a native batch is of kernels
-                region = getattr(runner.program, "region", None)
+                program = action.copier if action.runner is None else action.runner.program
+                region = getattr(program, "region", None)
                 if region is not None:
                     self._threads.append(len(words) + 3)
-                words += launch_words(runner.program)
+                words += launch_words(program)
                 words += [len(action.places), len(action.values), *action.places]
                 words += [first_integer + value for value in action.values]
         room = len(words)
@@ -336,6 +340,7 @@ class Replay:
         args = len({place for a in actions for place in a.places})
         moved = sum(b.nbytes for a in actions for b in a.bufs)
         ops, accessed = sum(a.ops for a in actions), sum(a.accessed for a in actions)
+        profile.shown.note_batch(batch.device, f"<batched {len(actions)}>", seconds, ops, moved)
         show(row(batch.device, name, args, seconds, ops, moved, accessed, (), "cyan", True))
 
     def _run_action(self, action: Action) -> None:

@@ -168,7 +168,7 @@ class _Source:
             output = self.captured.outputs[made.output]
             name = _identifier("result" if len(results) == 1 else f"result_{number}", taken)
             outputs[made.output] = f"(void*){name}"
-            like = output.like
+            (like,) = output.likes
             fixed = None if output.symbolic else output.views[made.place].tracker.shape
             text = f"at most {like.size} elements" if fixed is None else shape_text(fixed)
             self._parameter(name, like.dtype, text, const=False)

@@ -33,7 +33,7 @@ def captured_with(
     if found is None:
         raise JitError(
             f"{jitted!r} could not be captured with these arguments: it changes what it is given or sees "
-            "besides tensors, or works on several devices; DEBUG=1 says why a TinyJit captures again"
+            "besides tensors; DEBUG=1 says why a TinyJit captures again"
         )
     _require_own_memory(*found)
     return found
@@ -54,6 +54,8 @@ def _fitting(
 
 def _require_own_memory(captured: Captured, call: Call) -> None:
     """Raise where a file could not say what the capture does."""
+    if captured.devices > 1:
+        raise NotImplementedError("exporting a function that works on several devices")
     if captured.ties or captured.pins:
         raise ValueError(
             "an example argument is in the memory of another one, or of a tensor that the function also sees "

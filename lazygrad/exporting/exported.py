@@ -11,6 +11,7 @@ from ..dtype import DTYPES_BY_NAME
 from ..jit.captured import Captured
 from ..jit.errors import Changed, Mismatch
 from ..jit.forms import argument_form, argument_spec, moves_of_rows, moves_rows, result_form, result_of
+from ..jit.layout import on_one_device
 from ..jit.outputs import Output
 from ..jit.results import Argument, ArgumentPart, Constant, Made, OutputPart
 from ..jit.specs import Call, Spec
@@ -26,7 +27,7 @@ from ..jit.tensor_memory import (
 from ..jit.tensor_specs import TensorSpec
 from ..jit.written_memory import begin_writes, end_writes, is_watched
 from ..locks import uninterrupted
-from ..schedule.versions import in_shape
+from ..schedule.versions import buffer_of, in_shape
 from ..shape import shape_text
 from ..tensor import Tensor
 from ..tensor.random import sampling
@@ -59,7 +60,7 @@ def save_captured(captured: Captured, call: Call, name: str, path: str) -> None:
 
 
 def _output_form(output: Output) -> dict[str, Any]:
-    like = output.like
+    (like,) = output.likes
     parts = [moves_rows(moves) for _, moves in output.parts]
     return {"device": like.device, "size": like.size, "dtype": like.dtype.name, "parts": parts}
 
@@ -73,7 +74,7 @@ def _made_form(made: Made, captured: Captured, call: Call, sections: Sections) -
         return ["output", made.output, made.place]
     tensor = made(call, [])
     place = place_of(tensor)
-    if place is not None and place[0].base in captured.replay.written:
+    if place is not None and place[0][0].base in captured.replay.written:
         raise NotImplementedError(
             "an exported function returns no tensor that looks at memory it keeps and writes: return "
             "tensor.clone()"
@@ -185,11 +186,11 @@ class Exported:
         if writes:
             begin_writes(writes)
             for number in self._written:
-                call.buffers[number] = settled(storage_in_memory(call.tensors[number]))[1]
+                call.buffers[number] = buffer_of(settled(storage_in_memory(call.tensors[number])))
         handles = [call.buffers[number]._buf for number in self._slots]
         made = []
         for output in self._outputs:
-            buffer, tensors = output.take(call.binds)
+            (buffer,), tensors = output.take(call.binds)
             handles.append(buffer._buf)
             made.append(tensors)
         values = self._values(call)
@@ -217,7 +218,8 @@ class Exported:
 
 def _output_of(form: dict[str, Any]) -> Output:
     like = Buffer(form["device"], form["size"], DTYPES_BY_NAME[form["dtype"]])
-    return Output(like, [(Tensor, moves_of_rows(rows)) for rows in form["parts"]])
+    parts = [(Tensor, moves_of_rows(rows)) for rows in form["parts"]]
+    return Output([like], parts, on_one_device(like.device))
 
 
 def _made_of(form: list[Any], container: Container) -> Made:

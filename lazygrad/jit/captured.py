@@ -12,21 +12,23 @@ from ..engine.actions import Roles
 from ..engine.replay import Replay
 from ..locks import uninterrupted
 from ..schedule.items import ScheduleItem
+from ..schedule.versions import peel
 from ..tensor import Tensor
 from ..tensor.modes import mode
 from ..tensor.random import sampling
-from ..tensor.storage import Storage
+from ..tensor.storage import Storage, base_of
 from .capture import Capture, Draws
 from .describer import without_unnamed
 from .environment import Environment
 from .errors import Changed
+from .layout import Layout, Moves, buffers_of, layout_of
 from .nest import Build, Nest
 from .outputs import Output
 from .results import Argument, ArgumentPart, Constant, Made, OutputPart, StoragePart
 from .session import Session
 from .specs import Call, Spec, note_bind
-from .tensor_memory import Moves, place_of, settled, storage_in_memory
-from .tensor_specs import TensorSpec
+from .tensor_memory import place_of, settled, storage_in_memory
+from .tensor_specs import TensorSpec, spec_for
 from .written_memory import begin_writes, end_writes, is_watched
 
 #: The tensors on an output: their class, and how they look at it.
@@ -34,13 +36,18 @@ Views = list[tuple[type[Tensor], Moves]]
 
 
 class External:
-    """Memory from outside that the kernels use: what joins its tensors, the version that was there last."""
+    """Memory from outside that the kernels use: what joins its tensors, the version that was there last.
 
-    __slots__ = ("buffer", "node", "shared", "storage", "written")
+    part  which of the storage's Buffers it is, one for each device     layout  how these lie
+    """
+
+    __slots__ = ("buffer", "layout", "node", "part", "shared", "storage", "written")
 
     def __init__(self, storage: Storage, buffer: Buffer, shared: bool, written: bool) -> None:
         self.storage, self.buffer, self.shared, self.written = storage, buffer, shared, written
         self.node = storage.version
+        self.layout = layout_of(self.node)
+        self.part = [each.base for each in buffers_of(self.node)].index(buffer)
 
 
 class Gradient:
@@ -100,45 +107,51 @@ class Captured:
                 without_unnamed(spec, self.environment.names)
         self.specs = specs
         #: what the tensors among the arguments are like
-        self.signature = tuple((spec.shape, spec.dtype, spec.device) for spec in specs)
+        self.signature = tuple(spec.signature for spec in specs)
         self.draws = capture.draws
         self.build = nest.build
         #: whether it leaves tensors besides its results, or some of these are older or constant
         self._lasting = session.keeps(nest.tensors)
+        #: whether results that lie in other ways have a device's part in common
+        self._shared = False
         roles = Roles(fresh=capture.fresh, zeroed=capture.zeroed)
         self._begin_slots(call, roles)
         storages = session.storages()
-        parts: dict[Buffer, Views] = {}
+        parts: dict[tuple[Buffer, ...], tuple[Layout, Views]] = {}
         self.made = [self._result(t, call, session, storages, roles, parts) for t in nest.tensors]
         used = {buffer.base for item in capture.items for buffer in item.bufs}
         self.gradients: list[Gradient] = []
         for tensor, before, after in session.gradients():
-            number = next((n for n, t in enumerate(call.tensors) if t is tensor), None)
-            if number is None and not session.existed(tensor):
+            argument = next((n for n, t in enumerate(call.tensors) if t is tensor), None)
+            if argument is None and not session.existed(tensor):
                 continue
-            gradient = Gradient(number, tensor, before is None)
+            gradient = Gradient(argument, tensor, before is None)
             if after is not None:
                 gradient.made = self._result(after, call, session, storages, roles, parts)
             old = None if before is None else place_of(before)
-            if before is not None and old is not None and old[0].base in used:
-                gradient.reads = TensorSpec(f"the gradient of a tensor of shape {tensor.shape}", 0, None)
-                if session.prepare(before, gradient.reads) is not old[0]:
+            if before is not None and old is not None and any(b.base in used for b in old[0]):
+                gradient.reads = spec_for(before, f"the gradient of a tensor of shape {tensor.shape}", 0)
+                buffers = session.prepare(before, gradient.reads)
+                if any(now is not was for now, was in zip(buffers, old[0], strict=True)):
                     return None
-                call.buffers.append(old[0])
-                self._add_slot(old[0], roles)
+                for buffer in buffers:
+                    call.buffers.append(buffer)
+                    self._add_slot(buffer, roles)
             self.gradients.append(gradient)
+        if self._shared:
+            return None
         for bind in self.environment.binds():
             note_bind(call, bind, "a Variable outside of the arguments")
         #: the Variables whose values Python read, and these values
         self._read_values = {n: v for n, v in capture.read_values.items() if call.binds.get(n) == v}
-        self.outputs = [Output(base, parts[base]) for base in roles.outputs]
+        self.outputs = [Output(bases, views, layout) for bases, (layout, views) in parts.items()]
         self._make_replay(capture.items, roles, storages, call, call.binds)
         return roles
 
     def restore(self, stored: Stored, specs: list[TensorSpec], call: Call) -> None:
         """Make it ready to run as another process had it; `call` fits it."""
         self.specs = specs
-        self.signature = tuple((spec.shape, spec.dtype, spec.device) for spec in specs)
+        self.signature = tuple(spec.signature for spec in specs)
         self.draws, self.build, self._lasting = Draws(), stored.build, False
         roles = stored.roles
         self._begin_slots(call, roles)
@@ -148,9 +161,13 @@ class Captured:
         self._make_replay(stored.items, roles, stored.storages, call, stored.binds)
 
     def _begin_slots(self, call: Call, roles: Roles) -> None:
-        #: slot → the number of the tensor whose memory it is; (number, slot) of others in the same memory
+        #: slot → the number of a Buffer of the call; (number, slot) of others in the same memory
         self.slots: list[int] = []
         self.ties: list[tuple[int, int]] = []
+        #: number of a Buffer of the call → that of the tensor; a tensor on several devices has several
+        self.owners: list[int] = []
+        for number, spec in enumerate(self.specs):
+            self.owners += [number] * spec.count
         for buffer in call.buffers:
             self._add_slot(buffer, roles)
 
@@ -187,7 +204,7 @@ class Captured:
         session: Session,
         storages: dict[Buffer, list[Storage]],
         roles: Roles,
-        parts: dict[Buffer, Views],
+        parts: dict[tuple[Buffer, ...], tuple[Layout, Views]],
     ) -> Made:
         """How one tensor of the result is made in a replay."""
         kind = type(tensor)
@@ -199,26 +216,33 @@ class Captured:
         if place is None or session.existed(tensor):
             self._lasting = True
             return Constant(tensor)
-        buffer, moves = place
-        base = buffer.base
-        if base in roles.arguments:
+        buffers, moves = place
+        bases = tuple([buffer.base for buffer in buffers])
+        if bases[0] in roles.arguments:
             self._lasting = True
-            return ArgumentPart(kind, self.slots[roles.arguments[base]], base.size, moves)
-        if base in roles.fresh or (base in roles.zeroed and base is buffer):
-            output = roles.outputs.setdefault(base, len(roles.outputs))
-            views = parts.setdefault(base, [])
+            owner = self.owners[self.slots[roles.arguments[bases[0]]]]
+            return ArgumentPart(kind, owner, bases[0].size if len(bases) == 1 else None, moves)
+        if all(base in roles.fresh or (base in roles.zeroed and base in buffers) for base in bases):
+            if bases not in parts:
+                self._shared = self._shared or any(base in roles.outputs for base in bases)
+                for base in bases:
+                    roles.outputs.setdefault(base, len(roles.outputs))
+                parts[bases] = layout_of(base_of(peel(tensor._value()))), []
+            views = parts[bases][1]
             views.append((kind, moves))
-            return OutputPart(output, len(views) - 1)
+            return OutputPart(list(parts).index(bases), len(views) - 1)
         self._lasting = True
-        return StoragePart(kind, storages[base][0], moves)
+        return StoragePart(kind, storages[bases[0]][0], moves)
 
     def _watch_memory(self, storages: dict[Buffer, list[Storage]], roles: Roles, call: Call) -> None:
         """Note whose memory is used, and which arguments must not be in the same memory as what else."""
         replay = self.replay
         bases = [buffer.base for buffer in call.buffers]
         for number, spec in enumerate(self.specs):
-            spec.written = bases[number] in replay.written
-        self._written = [number for number, spec in enumerate(self.specs) if spec.written]
+            begin = self.owners.index(number)
+            spec.written = any(base in replay.written for base in bases[begin : begin + spec.count])
+        #: the numbers of the call's Buffers that are written
+        self._written = [number for number, owner in enumerate(self.owners) if self.specs[owner].written]
         self.external = []
         for base in replay.external:
             found = storages.get(base, [])
@@ -228,11 +252,12 @@ class Captured:
 
         def is_used(tensor: Tensor) -> bool:
             place = place_of(tensor)
-            return place is not None and place[0].base in used
+            return place is not None and any(buffer.base in used for buffer in place[0])
 
         self.written = [external for external in self.external if external.written]
         self.environment.close(is_used, [gradient.of(call) for gradient in self.gradients])
-        held = {place[0].base for t in self.environment.tensors() if (place := place_of(t)) is not None}
+        places = [place_of(tensor) for tensor in self.environment.tensors()]
+        held = {buffer.base for place in places if place is not None for buffer in place[0]}
         #: arguments that the function also sees otherwise: they must be in the same memory every time
         self.pins = [(n, call.buffers[n]) for n in range(len(bases)) if bases[n] in held]
         self._apart = bool(replay.written)
@@ -251,6 +276,11 @@ class Captured:
     def leaves_tensors(self) -> bool:
         """Whether it leaves tensors besides its results, or some of these are older or constant."""
         return self._lasting
+
+    @property
+    def devices(self) -> int:
+        """On how many devices a replay runs."""
+        return len({action.device for batch in self.replay.batches for action in batch.actions})
 
     def is_sizeable(self) -> bool:
         """Whether all that it does is to compute new results: then it can be run once more, and compared."""
@@ -330,7 +360,7 @@ class Captured:
         seen: dict[Buffer, bool] = {}
         for number in self.slots:
             base = buffers[number].base
-            writes = number < len(self.specs) and self.specs[number].written
+            writes = number < len(self.owners) and self.specs[self.owners[number]].written
             if (base in external and (writes or base in written)) or (
                 base in seen and (writes or seen[base])
             ):
@@ -340,7 +370,7 @@ class Captured:
             seen[base] = writes
 
     def _name(self, number: int) -> str:
-        return self.specs[number].name if number < len(self.specs) else "a gradient"
+        return self.specs[self.owners[number]].name if number < len(self.owners) else "a gradient"
 
     # *** a replay
 
@@ -359,17 +389,19 @@ class Captured:
             if is_watched(each.storage, each.buffer):
                 writes.append(each.storage)
         for number in self._written:
-            storage = storage_in_memory(call.tensors[number])
+            storage = storage_in_memory(call.tensors[self.owners[number]])
             if is_watched(storage, call.buffers[number].base):
                 writes.append(storage)
         if writes:
+            writes = list(dict.fromkeys(writes))  # once, also where several devices hold it
             self._begin(writes, call)
         buffers, handles, made = call.buffers, [], []
         for number in self.slots:
             handles.append(buffers[number]._buf)
         for output in self.outputs:
-            buffer, tensors = output.take(call.binds, numbers)
-            handles.append(buffer._buf)
+            taken, tensors = output.take(call.binds, numbers)
+            for buffer in taken:
+                handles.append(buffer._buf)
             made.append(tensors)
         values = self._values(call) if self._changing else []
         if writes:
@@ -407,9 +439,12 @@ class Captured:
 
     def _settle(self, external: External) -> None:
         """A tensor was written since, or given other memory: the kernels follow."""
-        node, buffer = settled(external.storage)
-        if buffer.base is not external.buffer:
-            self._replace(external, buffer.base)
+        node = settled(external.storage)
+        base = buffers_of(node)[external.part].base
+        if base is not external.buffer:
+            if layout_of(node) != external.layout:
+                raise Changed("how a tensor lies on its devices", "as before", "otherwise")
+            self._replace(external, base)
         external.node = node
 
     def _replace(self, external: External, buffer: Buffer) -> None:
@@ -430,7 +465,9 @@ class Captured:
             if external.storage.version is not external.node:
                 self._settle(external)
         for number in self._written:
-            call.buffers[number] = settled(storage_in_memory(call.tensors[number]))[1]
+            owner = self.owners[number]
+            version = settled(storage_in_memory(call.tensors[owner]))
+            call.buffers[number] = buffers_of(version)[number - self.owners.index(owner)]
 
     def _end(self, writes: list[Storage]) -> None:
         end_writes(writes)

@@ -34,7 +34,7 @@ from .specs import (
     SequenceSpec,
     Spec,
 )
-from .tensor_specs import TensorSpec
+from .tensor_specs import TensorSpec, spec_for
 
 
 class Describer:
@@ -109,7 +109,7 @@ class Describer:
 
     def _tensor(self, value: Tensor, name: str) -> Spec:
         first = self._number.get(id(value))
-        spec = TensorSpec(name, len(self.tensors), first)
+        spec = spec_for(value, name, len(self.tensors), first)
         if first is None:
             self._number[id(value)] = len(self.tensors)
             self.tensors.append((value, spec))

@@ -10,9 +10,9 @@ from ..dtype import DTYPES_BY_NAME
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..tensor import Tensor
+from .layout import Moves
 from .nest import Build
 from .specs import BoundSpec, DictSpec, PlainSpec, SequenceSpec, Spec
-from .tensor_memory import Moves
 from .tensor_specs import TensorSpec
 
 _PLAIN = (type(None), bool, int, float, str)

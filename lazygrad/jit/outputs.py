@@ -10,13 +10,13 @@ from ..ir.device import device_of
 from ..ir.index import as_sint, sint, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, new_node
-from ..schedule.versions import version_on
 from ..shape import shape_of
 from ..shape.movement import base_and_tracker
 from ..tensor import Tensor
 from ..tensor.storage import Storage
+from .layout import Layout, Moves
 from .specs import binds_in
-from .tensor_memory import Moves, tensors_on
+from .tensor_memory import tensors_on
 
 #: So many results of earlier calls are kept, to be handed out again when nobody holds them any more.
 KEPT_RESULTS = 2
@@ -33,28 +33,34 @@ class Output:
     they stood for. Who keeps its results has no use for that: then few calls look for free memory.
     """
 
-    def __init__(self, like: Buffer, parts: Sequence[tuple[type[Tensor], Moves]]) -> None:
-        self.like = Buffer(like.device, like.size, like.dtype)
-        self.place = UOp(Ops.DEVICE, arg=like.device)
+    def __init__(
+        self, likes: Sequence[Buffer], parts: Sequence[tuple[type[Tensor], Moves]], layout: Layout
+    ) -> None:
+        self.likes = [Buffer(like.device, like.size, like.dtype) for like in likes]
+        self.layout = layout
         self.parts = parts
-        self.symbolic = any(_binds_of(argument) for _, moves in parts for _, argument in moves)
-        version = version_on(self.place, like)
+        seen = [*layout.moves, *(moves for _, moves in parts)]
+        self.symbolic = any(_binds_of(argument) for moves in seen for _, argument in moves)
+        version = layout.on(self.likes)
         self.views = [] if self.symbolic else [View(version, kind, moves) for kind, moves in parts]
         #: the movements for values that Variables had
-        self.known: dict[Any, list[View]] = {}
+        self.known: dict[Any, tuple[list[View], Layout]] = {}
         self.kept: list[Kept] = []
         self.rest = 0  #: calls that do not look for free results
         self.longest = 0  #: how long the last such rest was
 
-    def take(self, binds: dict[str, int], numbers: str | None = None) -> tuple[Buffer, list[Tensor]]:
-        """Memory that nobody holds, and the tensors on it; with a number for the Variable `numbers`."""
+    def take(self, binds: dict[str, int], numbers: str | None = None) -> tuple[list[Buffer], list[Tensor]]:
+        """Memory that nobody holds, one Buffer for each device, and the tensors on it.
+
+        numbers  the name of a Variable that they have a number for
+        """
         if self.symbolic:
-            made = self._fresh(self._views_for(binds, numbers))
-            return made.buffer, tensors_on(made.storage, made.parts)
+            made = self._fresh(*self._views_for(binds, numbers))
+            return made.buffers, tensors_on(made.storage, made.parts)
         if self.rest:
             self.rest -= 1
-            made = self._fresh(self.views)
-            return made.buffer, tensors_on(made.storage, made.parts)
+            made = self._fresh(self.views, self.layout)
+            return made.buffers, tensors_on(made.storage, made.parts)
         for kept in self.kept:
             storage = kept.storage
             for tensor in storage.tensors.values():
@@ -66,22 +72,23 @@ class Output:
                     if kept is not self.kept[-1]:
                         self.kept.reverse()  # the next call finds the other one first
                     storage.tensors.clear()
-                    return kept.buffer, tensors_on(storage, kept.parts)
+                    return kept.buffers, tensors_on(storage, kept.parts)
                 self.kept.remove(kept)  # whoever else sees it has it alone now
                 break
         if len(self.kept) >= KEPT_RESULTS:
             self.kept.pop(0)
             self.rest = self.longest = min(self.longest + 1, LONGEST_REST)
-        made = self._fresh(self.views)
+        made = self._fresh(self.views, self.layout)
         self.kept.append(made)
-        return made.buffer, tensors_on(made.storage, made.parts)
+        return made.buffers, tensors_on(made.storage, made.parts)
 
-    def _views_for(self, binds: dict[str, int], numbers: str | None) -> list[View]:
+    def _views_for(self, binds: dict[str, int], numbers: str | None) -> tuple[list[View], Layout]:
         """The movements for what the Variables are in this call, and with a number for one of them."""
         key = (*binds.items(), numbers)
-        views = self.known.get(key)
-        if views is None:
-            version = version_on(self.place, self.like)
+        found = self.known.get(key)
+        if found is None:
+            layout = self.layout.with_moves(lambda moves: _rebound(moves, binds))
+            version = layout.on(self.likes)
             views = []
             for kind, moves in self.parts:
                 rebound = _rebound(moves, binds)
@@ -90,14 +97,14 @@ class Output:
                 views.append(View(version, kind, rebound))
             if len(self.known) >= KNOWN_SIZES:
                 self.known.clear()
-            self.known[key] = views
-        return views
+            found = self.known[key] = views, layout
+        return found
 
-    def _fresh(self, views: list[View]) -> Kept:
-        buffer = self.like.fresh()
-        storage = Storage(version_on(self.place, buffer))
+    def _fresh(self, views: list[View], layout: Layout) -> Kept:
+        buffers = [like.fresh() for like in self.likes]
+        storage = Storage(layout.on(buffers))
         storage.known = False
-        return Kept(buffer, storage, views)
+        return Kept(buffers, storage, views)
 
 
 class View:
@@ -130,17 +137,19 @@ class View:
 class Kept:
     """The memory of a result, to be handed out again when the tensors on it are gone."""
 
-    __slots__ = ("_version", "buffer", "parts", "storage")
+    __slots__ = ("_version", "buffers", "parts", "storage")
 
-    def __init__(self, buffer: Buffer, storage: Storage, views: list[View]) -> None:
-        self.buffer, self.storage = buffer, storage
+    def __init__(self, buffers: list[Buffer], storage: Storage, views: list[View]) -> None:
+        self.buffers, self.storage = buffers, storage
         self._version = version = storage.version
         self.parts = [(view.kind, view.of(version)) for view in views]
 
     def is_unseen(self) -> bool:
         """Whether nobody but tensors sees the memory: neither a graph, nor numpy."""
         storage = self.storage
-        return not storage.known and storage.version is self._version and not self.buffer.exported
+        if storage.known or storage.version is not self._version:
+            return False
+        return not any(buffer.exported for buffer in self.buffers)
 
 
 def numbered(moves: Moves, shape: tuple[sint, ...], name: str, size: int) -> Moves:

@@ -8,8 +8,9 @@ from ..schedule.versions import peel
 from ..shape.movement import reshape
 from ..tensor import Tensor
 from ..tensor.storage import Storage
+from .layout import Moves, moved
 from .specs import Call
-from .tensor_memory import Moves, moved, tensor_on
+from .tensor_memory import tensor_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +25,20 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPart:
-    """A tensor that looks at the memory of an argument, which has `size` elements."""
+    """A tensor that looks at the memory of an argument, which has `size` elements; None on several devices,
+    where it is seen as the argument is.
+    """
 
     kind: type[Tensor]
     number: int
-    size: int
+    size: int | None
     moves: Moves
 
     def __call__(self, call: Call, made: list[list[Tensor]]) -> Tensor:
         tensor = call.tensors[self.number]
-        return self.kind._make(
-            moved(reshape(peel(tensor._value()), (self.size,)), self.moves), tensor
-        ).detach()
+        value = peel(tensor._value())
+        memory = value if self.size is None else reshape(value, (self.size,))
+        return self.kind._make(moved(memory, self.moves), tensor).detach()
 
 
 @dataclass(frozen=True, slots=True)

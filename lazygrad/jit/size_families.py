@@ -164,7 +164,7 @@ class Families:
         others   the captures that differ from it in the arguments' tensors only     result  what it gave
         capture  captures the function for arguments with a Variable: gives the results, and the capture
         """
-        if not captured.is_sizeable() or any(spec.symbolic for spec in captured.specs):
+        if not captured.is_sizeable() or any(spec.symbolic or spec.count > 1 for spec in captured.specs):
             return
         nest = Nest((args, kwargs), _always)
         if nest.has_objects or len(nest.tensors) != len(captured.specs):

@@ -33,6 +33,7 @@ from .capture import Capture
 from .captured import Captured, Stored, capture_flags
 from .environment import is_unwatched
 from .forms import argument_form, moves_of_rows, moves_rows, result_form, result_of
+from .layout import on_one_device
 from .outputs import Output
 from .results import OutputPart
 from .session import Session
@@ -111,6 +112,8 @@ class _Writer:
         draws = captured.draws
         if captured.ties or captured.pins or captured.gradients or captured.leaves_tensors:
             raise Unlasting("a capture that does more than compute results and write memory")
+        if captured.devices > 1:
+            raise Unlasting("several devices")
         if draws.start is not None or draws.final is not None or draws.read:
             raise Unlasting("random numbers")
         self.captured, self.roles, self.call = captured, roles, call
@@ -213,7 +216,7 @@ class _Reader:
         for number, parts in form["outputs"]:
             self.roles.outputs[memory[number]] = len(outputs)
             views = [(Tensor, moves_of_rows(rows)) for rows in parts]
-            outputs.append(Output(memory[number], views))
+            outputs.append(Output([memory[number]], views, on_one_device(memory[number].device)))
         result = form["result"]
         return Stored(
             items,

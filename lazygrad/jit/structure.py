@@ -23,8 +23,9 @@ from ..schedule.versions import buffer_of
 from ..tensor import Tensor
 from ..tensor.storage import base_of
 from .guard import cell_value
+from .layout import moves_of
 from .python_values import PLAIN, fields_of
-from .tensor_memory import moves_of, put_into_memory
+from .tensor_memory import put_into_memory
 
 _OWN = __package__.partition(".")[0] + "."
 _SEQUENCES = (list, tuple, collections.deque)

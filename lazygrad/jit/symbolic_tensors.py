@@ -15,12 +15,11 @@ from ..shape import shape_of
 from ..shape.sizes import prod
 from ..tensor import Tensor
 from ..tensor.storage import Storage, base_of
+from .layout import moved, moves_of
 from .outputs import KNOWN_SIZES, View, numbered
 from .tensor_memory import (
     copied_whole,
     memory_of,
-    moved,
-    moves_of,
     part_in_memory,
     put_into_memory,
     storage_in_memory,

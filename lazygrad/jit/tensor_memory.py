@@ -4,40 +4,23 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any
 
 from ..device import Buffer
 from ..engine.realize import allocate_empty
 from ..engine.realize import realize as realize_nodes
-from ..ir.ops import MOVEMENT, Ops
+from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.versions import buffer_of, in_shape, peel, version_on
 from ..shape.movement import base_and_tracker
+from ..shape.rules import shape_of
+from ..shape.sizes import prod, vmax
 from ..tensor import Tensor
 from ..tensor.computing import pending_nodes
-from ..tensor.storage import Storage, base_of, is_padded, overlaps
-
-#: How a tensor looks at memory: movements as (op, argument), the innermost first.
-Moves = tuple[tuple[Ops, Any], ...]
+from ..tensor.storage import Storage, base_of, is_in_memory, is_padded, overlaps
+from .layout import Moves, buffers_of, moves_of
 
 #: Up to this many elements a constant argument is filled by the host; a larger one by a kernel.
 FILLED_BY_HOST = 4096
-
-
-def moves_of(node: UOp) -> Moves:
-    """The movements from a node down to its base, the innermost first."""
-    found = []
-    while node.op in MOVEMENT:
-        found.append((node.op, node.arg))
-        node = node.src[0]
-    return tuple(reversed(found))
-
-
-def moved(node: UOp, moves: Moves) -> UOp:
-    """The same movements on another base."""
-    for op, argument in moves:
-        node = UOp(op, node.dtype, (node,), argument)
-    return node
 
 
 def version_in(buffer: Buffer) -> UOp:
@@ -78,13 +61,43 @@ def storage_in_memory(tensor: Tensor) -> Storage:
     return storage
 
 
-def place_of(tensor: Tensor) -> tuple[Buffer, Moves] | None:
-    """The Buffer that a computed tensor looks at, and how; None where it needs no memory."""
+def place_of(tensor: Tensor) -> tuple[tuple[Buffer, ...], Moves] | None:
+    """The Buffers that a computed tensor looks at, one on each device, and how; None: it needs no memory."""
     value = peel(tensor._value())
     base = base_of(value)
-    if base.op not in (Ops.BUFFER, Ops.BUFFER_VIEW):
+    if base.op is Ops.MULTI:
+        parts = [base_of(part) for part in base.src]
+        if any(part.op not in _MEMORY for part in parts):
+            return None
+        return tuple(map(buffer_of, parts)), moves_of(value)
+    if base.op not in _MEMORY:
         return None
-    return buffer_of(base), moves_of(value)
+    return (buffer_of(base),), moves_of(value)
+
+
+_MEMORY = (Ops.BUFFER, Ops.BUFFER_VIEW)
+
+
+def is_in_place(base: UOp) -> bool:
+    """Whether a node that is no movement needs no kernel: it is memory, or one number."""
+    if base.op is Ops.MULTI:
+        return all(is_in_place(base_of(part)) for part in base.src)
+    return base.op in _MEMORY or base.op is Ops.CONST
+
+
+def whole_memory(tensor: Tensor) -> list[Buffer] | None:
+    """The Buffers of a tensor that is all of their memory, row by row; None where it is not.
+
+    On several devices it is one for each, of that device's part. Memory is for the greatest size of a shape.
+    """
+    value = peel(tensor._value())
+    found = []
+    for part in value.src if value.op is Ops.MULTI else (value,):
+        base, shape = base_of(part), shape_of(part)
+        if base.op is not Ops.BUFFER or vmax(prod(shape)) > base.arg or in_shape(base, shape) is not part:
+            return None
+        found.append(buffer_of(base).ensure_allocated())
+    return found
 
 
 def memory_of(tensor: Tensor) -> tuple[UOp, Buffer]:
@@ -109,21 +122,13 @@ def part_in_memory(tensor: Tensor) -> Buffer | None:
     return Buffer(whole.device, size, dtype, base=whole, offset=offset).ensure_allocated()
 
 
-def settled(storage: Storage) -> tuple[UOp, Buffer]:
-    """The newest version of a storage and its Buffer, after the writes that wait have run."""
+def settled(storage: Storage) -> UOp:
+    """The newest version of a storage, after the writes that wait have run."""
     storage.refresh()
-    if storage.version.op is not Ops.BUFFER:
+    if not is_in_memory(storage.version):
         realize_nodes([storage.version], pending_nodes)
         storage.refresh()
-    return storage.version, buffer_of(storage.version)
-
-
-def one_device(tensor: Tensor) -> str:
-    """The device of an argument: on several devices it is not captured."""
-    device = tensor.device
-    if isinstance(device, tuple):
-        raise RuntimeError("an argument on several devices in a capture")
-    return device
+    return storage.version
 
 
 # *** computing
@@ -132,12 +137,15 @@ def one_device(tensor: Tensor) -> str:
 def put_into_memory(tensor: Tensor) -> None:
     """Compute a tensor; constants are written by the host, so that another number compiles nothing."""
     value = tensor._value()
-    node = base_of(value)
-    if node.op is Ops.BUFFER and not (tensor._own and overlaps(value)):
-        buffer = buffer_of(node)
-        if not buffer.is_allocated:
-            allocate_empty(buffer)
+    node, device = base_of(value), tensor.device
+    if is_in_memory(node) and not (tensor._own and overlaps(value)):
+        for buffer in buffers_of(node):
+            if not buffer.is_allocated:
+                allocate_empty(buffer)
         tensor._claim_memory()  # a value that was read is no memory to be written yet
+        return
+    if isinstance(device, tuple):
+        tensor.realize()
         return
     count = tensor._static_numel()
     kept_for_gradients = tensor._requires_grad and not tensor._leaf
@@ -148,7 +156,7 @@ def put_into_memory(tensor: Tensor) -> None:
     if fmt is None:
         tensor.realize()
         return
-    buffer = Buffer(one_device(tensor), count, node.dtype).allocate_uncleared()
+    buffer = Buffer(device, count, node.dtype).allocate_uncleared()
     buffer.copyin(struct.pack(f"{count}{fmt}", *[node.arg] * count))
     tensor._set(in_shape(version_in(buffer), tensor.shape))
     tensor._claim_memory()

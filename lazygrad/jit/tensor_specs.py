@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ..device import Buffer
+from ..device import Buffer, Devices
 from ..dtype import DType
+from ..ir.args import MultiArg
 from ..ir.index import sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.versions import buffer_of, in_shape, peel
-from ..shape import shape_text
+from ..shape import shape_of, shape_text
 from ..tensor import Tensor
+from ..tensor.places import devices_text
 from ..tensor.storage import Storage, base_of
 from .errors import Changed, JitError, Mismatch
 from .python_values import kind_text
 from .specs import Call, Spec, binds_in, note_bind, unbound
-from .tensor_memory import copied_whole, memory_of, part_in_memory, put_into_memory, storage_of
+from .tensor_memory import (
+    copied_whole,
+    memory_of,
+    part_in_memory,
+    put_into_memory,
+    storage_of,
+    whole_memory,
+)
 
 
 class TensorSpec(Spec):
@@ -33,7 +43,8 @@ class TensorSpec(Spec):
         self.shape: tuple[sint, ...] = ()
         self.symbolic = False
         self.dtype: DType
-        self.device, self.size, self.grad, self.written = "", 0, False, False
+        self.device: Devices = ""
+        self.size, self.grad, self.written = 0, False, False
 
     def read(self, value: Any, call: Call) -> None:
         if not isinstance(value, Tensor):
@@ -44,13 +55,34 @@ class TensorSpec(Spec):
             return
         call.tensors.append(value)
         try:
-            call.buffers.append(self._memory(value))
+            self._find(value, call)
         except Mismatch as mismatch:
             call.mismatch = call.mismatch or mismatch
             return
         if self.symbolic:
             for bind in binds_in(value.shape):
                 note_bind(call, bind, self.name)
+
+    def describe(self, tensor: Tensor, buffers: Sequence[Buffer]) -> None:
+        """Note what a tensor that is in this memory is like."""
+        shape = tensor.shape
+        self.shape, self.symbolic = unbound(shape), bool(binds_in(shape))
+        self.dtype, self.device, self.grad = tensor.dtype, tensor.device, tensor.requires_grad
+        self.size = buffers[0].size
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """What two arguments that one capture is for have in common: shape, dtype, and where it lies."""
+        return self.shape, self.dtype, self.device
+
+    @property
+    def count(self) -> int:
+        """In how many Buffers it is."""
+        return 1
+
+    def _find(self, tensor: Tensor, call: Call) -> None:
+        """Note the memory of an argument like the captured one. Raises Mismatch."""
+        call.buffers.append(self._memory(tensor))
 
     def _memory(self, tensor: Tensor) -> Buffer:
         """The whole, contiguous Buffer of an argument like the captured one. Raises Mismatch."""
@@ -74,11 +106,8 @@ class TensorSpec(Spec):
 
     def _brought_into_memory(self, tensor: Tensor) -> Buffer:
         """The general case: what is not in memory is computed, a part of something larger is copied."""
+        self._compare(tensor)
         shape = tensor.shape
-        if unbound(shape) != self.shape or tensor.dtype is not self.dtype or tensor.device != self.device:
-            raise Mismatch(f"{self.name}: was {self._text()}, now {self._text_of_other(tensor)}")
-        if tensor.requires_grad is not self.grad:
-            raise Changed(f"{self.name}.requires_grad", self.grad, tensor.requires_grad)
         put_into_memory(tensor)
         value = peel(tensor._value())
         base = base_of(value)
@@ -91,15 +120,83 @@ class TensorSpec(Spec):
             return part
         return memory_of(copied_whole(tensor))[1]
 
+    def _compare(self, tensor: Tensor) -> None:
+        """Raise where another capture is for such a tensor."""
+        if (
+            unbound(tensor.shape) != self.shape
+            or tensor.dtype is not self.dtype
+            or tensor.device != self.device
+        ):
+            raise Mismatch(f"{self.name}: was {self._text()}, now {self._text_of_other(tensor)}")
+        if tensor.requires_grad is not self.grad:
+            raise Changed(f"{self.name}.requires_grad", self.grad, tensor.requires_grad)
+
     def _text(self) -> str:
-        return f"{shape_text(self.shape)} {_short(self.dtype)} on {self.device}"
+        return f"{shape_text(self.shape)} {_short(self.dtype)} on {devices_text(self.device)}"
 
     def _text_of_other(self, tensor: Tensor) -> str:
         """A tensor's shape, and what else differs."""
         text = shape_text(unbound(tensor.shape))
         if tensor.dtype is not self.dtype:
             text += f" {_short(tensor.dtype)}"
-        return text if tensor.device == self.device else f"{text} on {tensor.device}"
+        return text if tensor.device == self.device else f"{text} on {devices_text(tensor.device)}"
+
+
+class ShardedSpec(TensorSpec):
+    """A tensor argument on several devices: in the same parts, each in memory that may be other memory.
+
+    arg    the axis and the devices     parts  shape and elements of memory of each device's part
+    """
+
+    __slots__ = ("arg", "parts_like")
+
+    def describe(self, tensor: Tensor, buffers: Sequence[Buffer]) -> None:
+        super().describe(tensor, buffers)
+        value = peel(tensor._value())
+        self.arg: MultiArg = value.arg
+        shapes = [unbound(shape_of(part)) for part in value.src]
+        self.parts_like = [(s, b.size) for s, b in zip(shapes, buffers, strict=True)]
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        return self.shape, self.dtype, (self.arg, *self.parts_like)
+
+    @property
+    def count(self) -> int:
+        return len(self.parts_like)
+
+    def _find(self, tensor: Tensor, call: Call) -> None:
+        self._compare(tensor)
+        call.buffers += self._memory_of_parts(tensor)
+
+    def _memory_of_parts(self, tensor: Tensor) -> list[Buffer]:
+        put_into_memory(tensor)
+        found = whole_memory(tensor)
+        if found is None:
+            if self.written:
+                raise part_is_written(self.name)
+            tensor = copied_whole(tensor)
+            found = whole_memory(tensor)
+            assert found is not None  # a copy has memory of its own
+        value = peel(tensor._value())
+        shapes = [unbound(shape_of(part)) for part in value.src]
+        if (
+            value.arg != self.arg
+            or [(s, b.size) for s, b in zip(shapes, found, strict=True)] != self.parts_like
+        ):
+            lies = [
+                self._lies(arg, shapes)
+                for arg, shapes in ((self.arg, [s for s, _ in self.parts_like]), (value.arg, shapes))
+            ]
+            raise Mismatch(f"{self.name}: was {lies[0]}, now {lies[1]}")
+        return found
+
+    @staticmethod
+    def _lies(arg: MultiArg, shapes: Sequence[tuple[sint, ...]]) -> str:
+        """How a tensor lies on its devices."""
+        if arg.axis is None:
+            return f"copied on {devices_text(arg.devices)}"
+        return f"in parts of {', '.join(map(shape_text, shapes))} along axis {arg.axis}"
 
 
 class HeldSpec(Spec):
@@ -132,6 +229,11 @@ class HeldSpec(Spec):
             if value._node() is self.tensor._node():
                 return
         raise Changed(self.name, "one tensor", "another")
+
+
+def spec_for(tensor: Tensor, name: str, number: int, first: int | None = None) -> TensorSpec:
+    """The spec of an argument, to be described when it is in memory."""
+    return (ShardedSpec if isinstance(tensor.device, tuple) else TensorSpec)(name, number, first)
 
 
 def part_is_written(name: str) -> JitError:

@@ -147,8 +147,6 @@ class _State:
             self.moved: list[Storage] = []
             #: why the last capture was not kept: the function changed an argument
             self.refused: Changed | None = None
-            #: the function works on tensors that several devices hold, so that every call is plain
-            self.on_several = False
             #: how often it was captured because of a name, for each signature
             self.recaptures: dict[tuple[Any, str], int] = {}
             self.warned: set[str] = set()
@@ -158,9 +156,9 @@ class _State:
             refuse_nested(capturing.now)
             return self.fxn(*args, **kwargs)
         with self.lock:
-            if self.calls >= 2 and JIT.value and not self.on_several:
+            if self.calls >= 2 and JIT.value:
                 return self._replay(args, kwargs)
-            if self.calls == 0 or self.on_several or not JIT.value:
+            if self.calls == 0 or not JIT.value:
                 result = self._plain(args, kwargs)
                 self.calls = max(self.calls, 1)
                 return result
@@ -229,17 +227,6 @@ class _State:
             )
         return self._plain(args, kwargs)
 
-    def _stay_plain(self) -> None:
-        """Every call is plain from here on; say so once."""
-        self.on_several = True
-        warnings.warn(
-            f"{self!r} runs without a capture: it takes, gives or keeps tensors that are sharded over "
-            "several devices, and replaying these is not there yet; what is sharded inside of it alone is "
-            "replayed",
-            RuntimeWarning,
-            stacklevel=user_level(),
-        )
-
     # *** capturing
 
     def _sized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Captured | None]:
@@ -258,16 +245,13 @@ class _State:
         names = argument_names(self.fxn, args)
         positional = [describer.describe(value, name) for value, name in zip(args, names, strict=True)]
         keywords = {key: describer.describe(value, f"argument `{key}`") for key, value in kwargs.items()}
-        if any(isinstance(tensor.device, tuple) for tensor, _ in describer.tensors):
-            self._stay_plain()
-            return self._plain(args, kwargs)
         call = Call()
         for bind in describer.binds:
             note_bind(call, bind, "an argument")
         try:
             for tensor, spec in describer.tensors:
                 call.tensors.append(tensor)
-                call.buffers.append(session.prepare(tensor, spec))
+                call.buffers += session.prepare(tensor, spec)
                 for bind in binds_in(tensor.shape):
                     note_bind(call, bind, spec.name)
             specs = [spec for _, spec in describer.tensors]
@@ -297,10 +281,6 @@ class _State:
                     result = self.fxn(*args, **kwargs)
                 nest = Nest(result, session.existed)
                 session.finish(nest.tensors)
-            used = {buffer.base for item in capture.items for buffer in item.bufs}
-            if session.uses_several(used):
-                self._stay_plain()
-                return nest.build(nest.tensors)
         finally:
             session.end()
         if not capture.items:

@@ -15,11 +15,11 @@ from ..ir.ops import Ops
 from ..ir.rewrite import resolve
 from ..ir.uop import UOp
 from ..schedule.kernelize import planning
-from ..schedule.versions import buffer_of, effective, end_version
+from ..schedule.versions import effective, end_version
 from ..tensor.assigning import keep_old_values
 from ..tensor.computing import pending_nodes
-from ..tensor.storage import Storage, base_of
-from .tensor_memory import version_in
+from ..tensor.storage import Storage, base_of, versions_of
+from .layout import buffers_of, layout_of
 
 
 def is_watched(storage: Storage, buffer: Buffer) -> bool:
@@ -32,25 +32,30 @@ def begin_writes(storages: Sequence[Storage]) -> None:
     versions = {storage.version for storage in storages}
     for version in versions:
         keep_old_values(version)
-    readers = readers_of(versions)
+    readers = readers_of({*versions, *(part for version in versions for part in versions_of(version))})
     if readers:
         realize_nodes(readers, pending_nodes)
     for storage in storages:
         version = storage.version
-        buffer = buffer_of(version)
-        if storage.is_shared() or buffer.base.exported:  # others go on reading the old memory
-            made = Buffer(buffer.device, buffer.size, buffer.dtype).allocate_uncleared()
-            made.copyin(buffer.as_buffer())
-            storage.move_to(version_in(made))
+        buffers = buffers_of(version)
+        if storage.is_shared() or any(
+            b.base.exported for b in buffers
+        ):  # others go on reading the old memory
+            copies = [Buffer(b.device, b.size, b.dtype).allocate_uncleared() for b in buffers]
+            for made, buffer in zip(copies, buffers, strict=True):
+                made.copyin(buffer.as_buffer())
+            storage.move_to(layout_of(version).on(copies))
 
 
 def end_writes(storages: Sequence[Storage]) -> None:
     """After memory was written: its tensors stand for the new contents, old values are gone."""
     with planning:
         for storage in storages:
-            buffer = buffer_of(storage.version)
-            end_version(storage.version)
-            storage.move_to(version_in(buffer), known=False)
+            version = storage.version
+            written = layout_of(version).on(buffers_of(version))
+            for part in versions_of(version):
+                end_version(part)
+            storage.move_to(written, known=False)
 
 
 def readers_of(versions: set[UOp]) -> list[UOp]:

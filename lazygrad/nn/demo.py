@@ -12,9 +12,8 @@ from typing import Any
 from ..device import Device
 from ..dtype import dtypes
 from ..engine.realize import observe_kernels
-from ..ir.ops import Ops
+from ..report.profile import written_shape
 from ..schedule.items import ScheduleItem
-from ..shape import shape_text
 from ..tensor import Tensor
 from .convolution import Conv2d
 from .datasets import digits
@@ -108,7 +107,11 @@ def observed(step: Callable[[], object], times: int = 5) -> list[Row]:
 
     def see(item: ScheduleItem, name: str, seconds: float | None, ops: int, nbytes: int) -> None:
         calls = ", ".join(dict.fromkeys(str(call) for call in item.metadata))
-        runs[-1].append(Row(" ".join(name.split()), _shape(item), ops, nbytes, seconds or 0.0, calls))
+        runs[-1].append(
+            Row(
+                " ".join(name.split()), written_shape(item.ast, item.bufs), ops, nbytes, seconds or 0.0, calls
+            )
+        )
 
     step()  # the first one also does what was left undone before
     for _ in range(times):
@@ -120,15 +123,6 @@ def observed(step: Callable[[], object], times: int = 5) -> list[Row]:
     for place, row in enumerate(last):
         row.seconds = statistics.median(rows[place].seconds for rows in same)
     return last
-
-
-def _shape(item: ScheduleItem) -> str:
-    """The shape of what a kernel writes, without axes of size 1; of the largest where it writes several."""
-    if item.ast.op is Ops.COPY:
-        return shape_text((item.bufs[0].size,))
-    shapes = [store.src[1].arg.shape for store in item.ast.src]
-    largest = max(shapes, key=lambda shape: math.prod(int(size) for size in shape))
-    return shape_text(tuple(size for size in largest if size != 1))
 
 
 def table(rows: list[Row]) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import atexit
 from typing import Any
 
 from ..codegen.opt import OptOps
-from ..config import DEBUG
 from ..device import Buffer, GlobalCounters
 from ..ir.args import AxisType
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from .roofline import reached
-from .terminal import colored, show, size_text, time_text, visible_width
+from .terminal import colored, size_text, time_text, visible_width
 
 #: The colour of a loop's size in a kernel's name.
 _OF_AXIS = {
@@ -39,12 +37,22 @@ def shown_name(ast: UOp, spec: ProgramSpec) -> str:
     """A kernel's name as displayed: the sizes in the colours of their loops, and `n1`, `n2`, ... where
     another kernel of that name was shown before.
     """
+    return colored_name(spec) + _ending(ast, spec.name)
+
+
+def plain_name(ast: UOp, name: str) -> str:
+    """A kernel's name as displayed, without colours; `name` is that of its program."""
+    return name + _ending(ast, name)
+
+
+def _ending(ast: UOp, name: str) -> str:
+    """What tells a kernel from others of its name."""
     numbers = ast.facts.setdefault("shown_numbers", {})
-    number = numbers.get(spec.name)
+    number = numbers.get(name)
     if number is None:
-        number = numbers[spec.name] = _shown.get(spec.name, 0)
-        _shown[spec.name] = number + 1
-    return colored_name(spec) + (f"n{number}" if number else "")
+        number = numbers[name] = _shown.get(name, 0)
+        _shown[name] = number + 1
+    return f"n{number}" if number else ""
 
 
 def colored_name(spec: ProgramSpec) -> str:
@@ -90,17 +98,3 @@ def row(
         share = reached(device, seconds, ops, accessed)
         text += f" {share}" if share else ""
     return text
-
-
-def _summary() -> None:
-    if DEBUG >= 3 and GlobalCounters.kernel_count:
-        seconds = max(GlobalCounters.time_sum_s, 1e-12)
-        show(
-            f"avg: {GlobalCounters.global_ops / seconds * 1e-9:8.2f} GFLOPS "
-            f"{GlobalCounters.global_mem / seconds * 1e-9:8.2f} GB/s   "
-            f"total: {GlobalCounters.kernel_count:4d} kernels {GlobalCounters.global_ops * 1e-9:8.2f} GOPS "
-            f"{GlobalCounters.global_mem * 1e-9:8.2f} GB {GlobalCounters.time_sum_s * 1e3:8.2f} ms"
-        )
-
-
-atexit.register(_summary)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import CPU_TARGET, usable_cores
-from ..device import Program
+from ..device import NativeCopy, Program
 from ..renderer import ProgramSpec
 from ..target import PROCESSORS, Processor, Target, refined
 from ._pool import pool
@@ -65,6 +65,16 @@ def native_replay(address: int, keep_alive: Any) -> Callable[[bytes], None]:
     replay = _REPLAY(address)
     replay.keep_alive = keep_alive  # type: ignore[attr-defined]
     return replay
+
+
+#: The address of memmove.
+_MOVE = ctypes.cast(ctypes.memmove, ctypes.c_void_p).value
+
+
+def native_copy(address: int, keep_alive: Any) -> NativeCopy:
+    """The entry of _replay.py at `address` that copies, for the native loop."""
+    assert _MOVE is not None  # an address
+    return NativeCopy(address, _MOVE, keep_alive)
 
 
 # *** this machine

@@ -8,11 +8,14 @@ arguments. The block is a list of words: addresses of buffers and integers. A ro
     how many buffers, how many integers, then for each of these the word of the block that holds it
 
 so that replacing a buffer everywhere in the list is storing one word.
+
+`lazygrad_copy` is an entry as a kernel's: it copies from its second buffer to its first as many bytes as its
+first integer says, by the function (memmove) whose address is the second.
 """
 
 from __future__ import annotations
 
-SYMBOL = "lazygrad_replay"
+SYMBOL, COPY = "lazygrad_replay", "lazygrad_copy"
 
 LLVM = f"""\
 define void @{SYMBOL}(ptr %desc) nounwind {{
@@ -94,5 +97,27 @@ void {SYMBOL}(int64_t *desc) {{
     else entry((void **)room, room + buffers, 0, 1);
     row += 6 + all;
   }}
+}}
+"""
+
+COPY_LLVM = f"""\
+define void @{COPY}(ptr %bufs, ptr %vals, i32 %piece, i32 %pieces) nounwind {{
+  %to = load ptr, ptr %bufs
+  %from.at = getelementptr ptr, ptr %bufs, i64 1
+  %from = load ptr, ptr %from.at
+  %bytes = load i64, ptr %vals
+  %move.at = getelementptr i64, ptr %vals, i64 1
+  %move = load ptr, ptr %move.at
+  call ptr %move(ptr %to, ptr %from, i64 %bytes)
+  ret void
+}}
+"""
+
+COPY_C = f"""\
+#include <stddef.h>
+#include <stdint.h>
+typedef void *(*move_t)(void *to, const void *from, size_t bytes);
+void {COPY}(void **bufs, int64_t *vals, int32_t piece, int32_t pieces) {{
+  ((move_t)vals[1])(bufs[0], bufs[1], (size_t)vals[0]);
 }}
 """

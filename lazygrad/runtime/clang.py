@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..config import CC
-from ..device import CompiledDevice, CompileError, Compiler, DeviceError, Program
+from ..device import CompiledDevice, CompileError, Compiler, DeviceError, NativeCopy, Program
 from ..locks import left_to
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import FLAGS as TEXT_FLAGS
@@ -23,7 +23,15 @@ from ..renderer.cstyle.dialects import c_target
 from . import _replay, _scratch
 from ._host import HostAllocator
 from ._mappings import check_room
-from ._native import asked_processor, host_features, host_name, host_target, native_program, native_replay
+from ._native import (
+    asked_processor,
+    host_features,
+    host_name,
+    host_target,
+    native_copy,
+    native_program,
+    native_replay,
+)
 from .cpu import host_compiler
 
 #: How to compile; TEXT_FLAGS are those without which the text would mean something else.
@@ -130,6 +138,11 @@ class ClangDevice(CompiledDevice):
     def replayer(self) -> Callable[[bytes], None]:
         library = _load_library(self.compiler.compile(_replay.C), _replay.C)
         return native_replay(_address(library, _replay.SYMBOL), library)
+
+    @functools.cache  # noqa: B019  a device lives as long as the process
+    def copier(self) -> NativeCopy:
+        library = _load_library(self.compiler.compile(_replay.COPY_C), _replay.COPY_C)
+        return native_copy(_address(library, _replay.COPY), library)
 
     def load(self, spec: ProgramSpec, lib: bytes) -> Program:
         library = _load_library(lib, spec.src)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from ..device import CompiledDevice, CompileError, Program, lock_across_fork
+from ..device import CompiledDevice, CompileError, NativeCopy, Program, lock_across_fork
 from ..locks import left_to
 from ..renderer import ProgramSpec, Renderer
 from ..renderer.llvmir import LLVMRenderer, target
@@ -25,7 +25,7 @@ from ._cache import diskcache_get, diskcache_put
 from ._host import HostAllocator
 from ._llvm import CodeGenerator, apart, llvm_lock, llvmlite_binding, version_of
 from ._mappings import check_room, check_space
-from ._native import asked_processor, host_target, native_program, native_replay
+from ._native import asked_processor, host_target, native_copy, native_program, native_replay
 
 #: Code that nobody calls any more, for the next who holds the lock to free.
 _unused: deque[Any] = deque()
@@ -176,6 +176,11 @@ class CPUDevice(CompiledDevice):
     def replayer(self) -> Callable[[bytes], None]:
         code = self.compiler.compile_once(_replay.LLVM)
         return native_replay(*self.compiler.link(code, _replay.SYMBOL, _replay.LLVM))
+
+    @functools.cache  # noqa: B019  a device lives as long as the process
+    def copier(self) -> NativeCopy:
+        code = self.compiler.compile_once(_replay.COPY_LLVM)
+        return native_copy(*self.compiler.link(code, _replay.COPY, _replay.COPY_LLVM))
 
 
 def _always() -> frozenset[str]:

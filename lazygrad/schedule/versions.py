@@ -203,6 +203,7 @@ def renewed(multi: UOp) -> UOp | None:
         return None
     made = multi.replace(src=parts)
     with uninterrupted():
+        made.facts.pop("becomes", None)  # its parts are what is there now: a jit's capture may lead back
         set_becomes(multi, made)
         _let_go(multi, made)  # and with it of what the parts were computed from
     return made

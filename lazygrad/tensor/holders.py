@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..device import Buffer, Device, GlobalCounters, allocator
@@ -9,6 +10,7 @@ from ..ir.uop import UOp
 from ..shape import shape_text
 from .computing import live_tensors
 from .face import Tensor
+from .owners import attributes_of
 from .storage import base_of, versions_of
 
 #: How many tensors an error lists.
@@ -22,6 +24,8 @@ class Holding(NamedTuple):
     tensors         how many of them there are    made_by  the call that made it: its name, and with
                                                            TRACEMETA=2 the user's line
     owned   False for memory that was taken over from an array, which `in_use` does not count
+    held_by the attribute that holds such a tensor, as `Network.first.weight`; "" for a local variable
+    line    the user's line that made it, where lines are noted (TRACEMETA=2, DEBUG=2)
     """
 
     nbytes: int
@@ -31,6 +35,21 @@ class Holding(NamedTuple):
     tensors: int
     made_by: str
     owned: bool
+    held_by: str = ""
+    line: str = ""
+
+    @property
+    def layer(self) -> str:
+        """The object that holds it: `Network.first` for the attribute `Network.first.weight`."""
+        return self.held_by.removesuffix(".grad").rpartition(".")[0]
+
+
+class Group(NamedTuple):
+    """The blocks of one layer, or of one line: how many, and their bytes."""
+
+    name: str
+    blocks: int
+    nbytes: int
 
 
 class MemoryReport(NamedTuple):
@@ -40,12 +59,21 @@ class MemoryReport(NamedTuple):
     kept    freed and kept for reuse, over all devices
     tensors the blocks that live tensors see, largest first; the rest of `in_use` belongs to graphs that are
             not computed yet and to captures
+    layers  the same by the object that holds the tensors     lines  and by the line that made them
     """
 
     in_use: int
     peak: int
     kept: int
     tensors: tuple[Holding, ...]
+
+    @property
+    def layers(self) -> tuple[Group, ...]:
+        return _groups((row.layer, row) for row in self.tensors)
+
+    @property
+    def lines(self) -> tuple[Group, ...]:
+        return _groups((row.line, row) for row in self.tensors)
 
     def text(self, most: int = 1 << 30) -> str:
         """The table, with so many rows."""
@@ -72,6 +100,8 @@ class MemoryReport(NamedTuple):
             lines += [f"  {'  '.join(map(str.rjust, row, widths))}  {row[4]}" for row in rows]
         if len(self.tensors) > most:
             lines.append(f"  and {len(self.tensors) - most} more")
+        for what, groups in (("layer", self.layers), ("line", self.lines)):
+            lines += _table_of_groups(what, groups, most)
         if rows and not any(" - " in row.made_by for row in self.tensors):
             lines.append("  (TRACEMETA=2 names the lines)")
         return "\n".join(lines)
@@ -93,7 +123,12 @@ def memory() -> MemoryReport:
                 and not buffer.device.startswith("DISK")
             ):
                 blocks.setdefault(id(buffer.base), (version, []))[1].append(tensor)
-    rows = sorted([_holding(*block) for block in blocks.values()], key=lambda row: -row.nbytes)
+    found = [_holding(*block) for block in blocks.values()]
+    names = attributes_of([tensor for _, tensors in blocks.values() for tensor in tensors])
+    for place, (_, tensors) in enumerate(blocks.values()):
+        held_by = [names[id(tensor)] for tensor in tensors if id(tensor) in names]
+        found[place] = found[place]._replace(held_by=min(held_by, key=len, default=""))
+    rows = sorted(found, key=lambda row: -row.nbytes)
     kept = sum(Device[name].allocator.kept_bytes for name in Device.opened())
     return MemoryReport(GlobalCounters.mem_used, GlobalCounters.mem_peak, kept, tuple(rows))
 
@@ -103,9 +138,30 @@ def _holding(version: UOp, tensors: list[Tensor]) -> Holding:
     largest = max(tensors, key=lambda tensor: tensor.nbytes())
     block: Buffer = version.facts["buffer"].base
     name = repr(largest.dtype).removeprefix("dtypes.")
-    made_by = str(version.facts.get("origin") or "Tensor")
+    origin = version.facts.get("origin")
+    made_by, line = str(origin or "Tensor"), getattr(origin, "line", "")
     shape = shape_text(largest.shape)
-    return Holding(block.nbytes, block.device, shape, name, len(tensors), made_by, block._owned)
+    return Holding(block.nbytes, block.device, shape, name, len(tensors), made_by, block._owned, line=line)
+
+
+def _groups(named: Iterable[tuple[str, Holding]]) -> tuple[Group, ...]:
+    """The blocks by a name, those with most bytes first; without those that have no name."""
+    found: dict[str, Group] = {}
+    for name, row in named:
+        if name:
+            known = found.get(name, Group(name, 0, 0))
+            found[name] = Group(name, known.blocks + 1, known.nbytes + row.nbytes)
+    return tuple(sorted(found.values(), key=lambda group: -group.nbytes))
+
+
+def _table_of_groups(what: str, groups: Sequence[Group], most: int) -> list[str]:
+    if not groups:
+        return []
+    rows = [("bytes", "blocks", what)]
+    rows += [(_size(group.nbytes), str(group.blocks), group.name) for group in groups[:most]]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    lines = [f"  {'  '.join(map(str.rjust, row, widths))}  {row[2]}" for row in rows]
+    return lines + ([f"  and {len(groups) - most} more"] if len(groups) > most else [])
 
 
 def _size(nbytes: int) -> str:

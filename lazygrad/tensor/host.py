@@ -14,12 +14,12 @@ from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock
-from ..schedule.versions import buffer_of, latest, mark_buffer, new_buffer, peel
+from ..schedule.versions import buffer_of, latest, mark_buffer, new_buffer, peel, rebased
 from ..shape.movement import base_and_tracker, reshape
 from .computing import pending_nodes
 from .face import Tensor
 from .observer import observing
-from .storage import base_of
+from .storage import base_of, is_in_memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,6 +112,16 @@ class Host(Tensor):
         buffer, tracker = self._readable()._host_buffer()
         return buffer, tracker.views[-1].offset, Device[buffer.device].allocator.reads_parts
 
+    def _one_of_copies(self) -> Tensor:
+        """Where several devices have a copy in memory, that of the first, to be read at once; else itself."""
+        if not isinstance(self.device, tuple):
+            return self
+        value = peel(self._value())
+        base = base_of(value)
+        if base.op is not Ops.MULTI or base.arg.axis is not None or not is_in_memory(base):
+            return self
+        return type(self)._make(rebased(value, base.src[0]))
+
     def _host_array(self) -> np.ndarray[Any, Any]:
         """The elements, in memory that belongs to the tensor (a file's: in memory of their own); bf16 and fp8
         as the integers of their bits.
@@ -140,7 +150,9 @@ class Host(Tensor):
         """
         import numpy as np
 
-        source: Tensor = self._readable().cast(dtypes.float32) if self.dtype.fmt is None else self
+        source: Tensor = self._one_of_copies()
+        if self.dtype.fmt is None:
+            source = source._readable().cast(dtypes.float32)
         array = source._host_array()
         return np.array(array) if array.base is not None else array
 

@@ -28,7 +28,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 class Metadata(NamedTuple):
     """The method that made a node, and the user's line that called it: empty unless TRACEMETA=2, CHECK or
-    DEBUG=3 asks for lines.
+    DEBUG=2 asks for lines.
     """
 
     name: str
@@ -46,7 +46,7 @@ class _Block(Metadata):
 
 
 def _wants_lines() -> bool:
-    return bool(TRACEMETA.value >= 2 or CHECK.value or DEBUG.value >= 3)
+    return bool(TRACEMETA.value >= 2 or CHECK.value or DEBUG.value >= 2)
 
 
 def user_line() -> str:

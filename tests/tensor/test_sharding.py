@@ -344,40 +344,10 @@ def test_errors(name: str) -> None:
         call()
 
 
-def test_a_jit_of_sharded_tensors_runs_plainly_and_says_so() -> None:
-    count = Tensor([0.0, 0.0, 0.0]).shard(TWO, 0).realize()
-
-    @TinyJit
-    def step(x: Tensor) -> Tensor:
-        count.assign(count + x.shard(TWO, 0))
-        return count.sum().to("CPU").realize(count)
-
-    before = count + 0
-    totals = [step(Tensor([1.0, 2.0, 0.0])).item()]
-    with pytest.warns(RuntimeWarning, match="TinyJit of .*step.* runs without a capture: it takes, gives or"):
-        totals.append(step(Tensor([1.0, 2.0, 1.0])).item())
-    doubled = (count * 2).realize()
-    totals += [step(Tensor([1.0, 2.0, i])).item() for i in (2.0, 3.0)]
-    assert totals == [3.0, 7.0, 12.0, 18.0]
-    assert (before.tolist(), doubled.tolist()) == ([0.0, 0.0, 0.0], [4.0, 8.0, 2.0])
-    assert (count * 2).tolist() == [8.0, 16.0, 12.0]
-
-
 def test_a_jit_that_shards_inside_is_replayed() -> None:
     total = TinyJit(lambda x: (x.shard(TWO, 0) * x.shard(TWO)).sum().to("CPU").realize())
     assert [total(Tensor([1.0, 2.0, i])).item() for i in range(4)] == [5.0, 6.0, 9.0, 14.0]
     assert total.captured is not None
-
-
-@pytest.mark.parametrize("inside", [True, False])
-def test_sharded_arguments_and_results_of_a_jit(inside: bool) -> None:
-    function = TinyJit(lambda x: (x.shard(TWO, 0) * 2).realize())
-    place = Tensor if inside else sharded
-    results = [function(place([1, 2]))]
-    with pytest.warns(RuntimeWarning, match="runs without a capture"):
-        results += [function(place([i, 2])) for i in range(3)]
-    assert [result.tolist() for result in results] == [[2, 4], [0, 4], [2, 4], [4, 4]]
-    assert function.captured is None
 
 
 def test_shard_over_one_device_is_to() -> None:

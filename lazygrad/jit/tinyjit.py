@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import threading
 import types
 import warnings
@@ -352,8 +353,14 @@ def argument_names(fxn: Any, args: tuple[Any, ...]) -> list[str]:
             inner = getattr(type(fxn), "__call__", None)  # noqa: B004  the function itself is wanted
             if not isinstance(inner, types.FunctionType):
                 break
+            inner = inspect.unwrap(inner)
+            if inner.__code__.co_argcount == 1 and isinstance(
+                getattr(fxn, "forward", None), types.MethodType
+            ):
+                fxn = fxn.forward  # which `__call__` hands everything to
+                continue
             bound += 1
             fxn = inner
-    code = getattr(fxn, "__code__", None)
+    code = getattr(inspect.unwrap(fxn), "__code__", None)
     names = () if code is None else code.co_varnames[bound : code.co_argcount]
     return [f"argument `{names[n]}`" if n < len(names) else f"argument {n + 1}" for n in range(len(args))]

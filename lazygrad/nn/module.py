@@ -24,11 +24,12 @@ from ..dtype import DType, dtypes, to_dtype
 from ..tensor import Tensor
 from ..tensor.modes import mode
 from ..tensor.signatures import DTypeLike
+from .integer_weights import IntegerWeights
 from .quantized import QuantizedTensor
 from .state import UNSAVED, get_state_dict, load_state_dict, parts_of
 
 #: What has attributes or elements, and is no layer.
-_CONTAINERS = (list, tuple, dict, set, frozenset, str, bytes, Tensor, QuantizedTensor)
+_CONTAINERS = (list, tuple, dict, set, frozenset, str, bytes, Tensor, QuantizedTensor, IntegerWeights)
 _CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
 
 

@@ -22,6 +22,7 @@ from ..dtype import DTYPES_BY_NAME, dtypes
 from ..engine.actions import Roles
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..programs.runners import prepare
 from ..programs.stored import LEVEL, own_source
 from ..runtime import diskcache_get, diskcache_put
 from ..schedule.items import ScheduleItem, bind_values
@@ -208,6 +209,8 @@ class _Reader:
             settled(storage_in_memory(tensor))
         memory = [self._base(*row) for row in form["memory"]]
         nodes = graph_of(form["graph"])
+        devices = {ast: memory[buffers[0][0]].device for ast, buffers, *_ in form["items"]}
+        prepare((device, nodes[ast]) for ast, device in devices.items())
         items = [_item(nodes[ast], memory, *rest) for ast, *rest in form["items"]]
         outputs: list[Output] = []
         for number, parts in form["outputs"]:

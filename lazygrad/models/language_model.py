@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..device import Device
 from ..dtype import DType, dtypes, to_dtype
+from ..programs.runners import begin
 from ..shape import shape_text
 from ..tensor import Tensor
 from . import gguf_files, huggingface
@@ -110,10 +111,10 @@ def load(
 
     NotImplementedError names an architecture that is not known. ValueError says what is wrong with a file.
     """
+    where = device or Device.DEFAULT
+    begin(where)
     with uncollected():
-        return _loaded(
-            pathlib.Path(path), device or Device.DEFAULT, None if dtype is None else to_dtype(dtype)
-        )
+        return _loaded(pathlib.Path(path), where, None if dtype is None else to_dtype(dtype))
 
 
 def _loaded(place: pathlib.Path, where: str, wanted: DType | None) -> LanguageModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from . import checks, choices, cores, latency, models, odd, predict, sums
+from . import checks, choices, cores, first_token, latency, models, odd, predict, sums
 from . import compile as compile_times
 from .replay import run as replay
 from .speed import run as speed
@@ -17,6 +17,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "cores": cores,
     "odd": odd,
     "models": models,
+    "first_token": first_token,
     "replay": replay,
     "predict": predict,
     "choices": choices,
@@ -31,7 +32,7 @@ def main(arguments: list[str]) -> int:
     if arguments[0] not in MEASUREMENTS:
         print("python -m bench [NAME] [--help]; what can be measured, the first if no NAME is given:")
         for name, module in MEASUREMENTS.items():
-            print(f"  {name:10} {(module.__doc__ or '').splitlines()[0]}")
+            print(f"  {name:11} {(module.__doc__ or '').splitlines()[0]}")
         return 0 if arguments in (["--help"], ["-h"]) else 2
     status: int = MEASUREMENTS[arguments[0]].main(arguments[1:])
     return status

@@ -167,7 +167,10 @@ CACHEDB = ContextVar(
     "the file of the disk cache, where only you can write; empty is `lazygrad/cache.db` among your caches",
 )
 CACHELEVEL = ContextVar(
-    "CACHELEVEL", 2, "2 keeps programs in memory and on disk, 1 only what searches found on disk, 0 nothing"
+    "CACHELEVEL",
+    2,
+    "2 keeps programs and captures of models in memory and on disk, 1 on disk only what searches found, "
+    "0 nothing",
 )
 CC = ContextVar("CC", "", "the C compiler of device CLANG; empty tries clang, then gcc, then cc")
 CPU_TARGET = ContextVar(

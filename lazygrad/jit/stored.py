@@ -22,13 +22,14 @@ from ..dtype import DTYPES_BY_NAME, dtypes
 from ..engine.actions import Roles
 from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..programs.runners import prepare
 from ..programs.stored import LEVEL, own_source
 from ..runtime import diskcache_get, diskcache_put
 from ..schedule.items import ScheduleItem, bind_values
 from ..schedule.reports import Site
 from ..tensor import Tensor
 from ..tensor.modes import mode
-from ..tensor.trace import Metadata
+from ..tensor.trace import Metadata, user_line
 from .capture import Capture
 from .captured import Captured, Stored, capture_flags
 from .environment import is_unwatched
@@ -159,7 +160,8 @@ class _Writer:
 
     def _buffer(self, buffer: Buffer) -> list[Any]:
         if type(buffer) is ReportBuffer:
-            return [self._numbered(buffer, ["reports", buffer.device, buffer.size, buffer.sites])]
+            names = [None if site is None else site[0] for site in buffer.sites]
+            return [self._numbered(buffer, ["reports", buffer.device, buffer.size, names])]
         base = buffer.base
         number = self._base(base)
         return [number] if base is buffer else [number, buffer.size, buffer.dtype.name, buffer.offset]
@@ -187,11 +189,11 @@ class _Writer:
 
 
 def _item_rows(item: ScheduleItem) -> list[Any]:
-    """The values of an item's Variables, and the user calls it comes from."""
+    """The values of an item's Variables, and the methods it comes from: lines are of the caller's program."""
     binds = [node.unbind() for node in item.kernel.src if node.op is Ops.BIND]
     return [
         [[expression_rows(variable), value] for variable, value in binds],
-        [list(metadata) for metadata in item.metadata],
+        [metadata.name for metadata in item.metadata],
     ]
 
 
@@ -211,6 +213,8 @@ class _Reader:
             settled(storage_in_memory(tensor))
         memory = [self._base(*row) for row in form["memory"]]
         nodes = graph_of(form["graph"])
+        devices = {ast: memory[buffers[0][0]].device for ast, buffers, *_ in form["items"]}
+        prepare((device, nodes[ast]) for ast, device in devices.items())
         items = [_item(nodes[ast], memory, *rest) for ast, *rest in form["items"]]
         outputs: list[Output] = []
         for number, parts in form["outputs"]:
@@ -236,10 +240,10 @@ class _Reader:
         if kind == "held":
             return memory_of(self.tensors[rest[0]])[1].base
         if kind == "reports":
-            device, size, sites = rest
-            return ReportBuffer(
-                device, size, tuple([None if site is None else Site(*site) for site in sites])
-            )
+            device, size, names = rest
+            line = user_line()  # that of the call, as in a capture
+            sites = tuple([None if name is None else Site(name, line) for name in names])
+            return ReportBuffer(device, size, sites)
         device, size, dtype = rest
         made = Buffer(device, size, DTYPES_BY_NAME[dtype])
         (self.roles.fresh if kind == "fresh" else self.roles.zeroed).add(made)
@@ -253,7 +257,7 @@ def _item(
     bound = [(expression_of(variable), value) for variable, value in binds]
     kernel = UOp(Ops.KERNEL, dtypes.void, tuple([variable.bind(value) for variable, value in bound]))
     values = bind_values(ast, bound) if bound else {}
-    return ScheduleItem(ast, bufs, tuple([Metadata(*each) for each in metadata]), values, kernel)
+    return ScheduleItem(ast, bufs, tuple(map(Metadata, metadata)), values, kernel)
 
 
 def _part(base: Buffer, size: int = 0, dtype: str = "", offset: int = 0) -> Buffer:

@@ -21,7 +21,8 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.versions import buffer_of
 from ..tensor import Tensor
-from ..tensor.storage import base_of
+from ..tensor.storage import Storage, base_of
+from .bytecode import is_user_code
 from .guard import cell_value
 from .layout import moves_of
 from .python_values import PLAIN, fields_of
@@ -44,6 +45,8 @@ class Structure:
         #: what has a number lives as long: another object could be at its address
         self._held: list[Any] = []
         self._memory: dict[Buffer, int] = {}
+        self._storages: dict[Storage | None, int] = {}
+        _require_own_methods(Tensor)
 
     def add(self, value: Any) -> None:
         """Walk a value, and compute the tensors in it. Raises Unlasting."""
@@ -94,8 +97,8 @@ class Structure:
         """An instance that holds attributes and nothing else: a class from outside may hold more."""
         kind = type(value)
         name = _name_of(kind)
-        if not all(_is_own(base.__module__) for base in kind.__mro__[:-1]):
-            raise Unlasting(name)
+        for base in kind.__mro__[:-1]:
+            _require_own_methods(base)
         fields = dict(fields_of(value))
         self._all(name, *fields, *fields.values())
 
@@ -128,7 +131,13 @@ class Structure:
             buffer = buffer_of(base)
             whole = buffer.base
             place = self._memory.setdefault(whole, len(self._memory))
-            text += [place, whole.size, repr(whole.dtype), whole.device]
+            text += [
+                place,
+                self._storages.setdefault(tensor._memory(), len(self._storages)),
+                whole.size,
+                repr(whole.dtype),
+                whole.device,
+            ]
             text += [buffer.size, buffer.offset, "fresh" in base.facts]
             self.tensors.append(tensor)
         else:
@@ -143,6 +152,17 @@ class Structure:
 
 def _is_own(module: str) -> bool:
     return module.startswith(_OWN)
+
+
+def _require_own_methods(kind: type) -> None:
+    """Raise Unlasting for a class of somebody else, and for one of ours that was given other methods."""
+    if not _is_own(kind.__module__):
+        raise Unlasting(kind.__name__)
+    for name, value in vars(kind).items():
+        if isinstance(value, types.FunctionType) and is_user_code(value.__code__):
+            made = value.__code__.co_filename == "<string>" and _is_own(value.__module__)
+            if not made:  # as those of a dataclass are
+                raise Unlasting(f"{kind.__name__}.{name}")
 
 
 def _name_of(kind: type) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..device import Device
 from ..dtype import DType, dtypes, to_dtype
+from ..programs.runners import begin
 from ..shape import shape_text
 from ..tensor import Tensor
 from . import gguf_files, huggingface
@@ -117,10 +118,10 @@ def load(
     """
     if activations not in ACTIVATIONS:
         raise ValueError(f"activations are {' or '.join(ACTIVATIONS)}, not {activations!r}")
+    where = device or Device.DEFAULT
+    begin(where)
     with uncollected():
-        model = _loaded(
-            pathlib.Path(path), device or Device.DEFAULT, None if dtype is None else to_dtype(dtype)
-        )
+        model = _loaded(pathlib.Path(path), where, None if dtype is None else to_dtype(dtype))
         if activations == "int8":
             round_activations(model.decoder)
     return model

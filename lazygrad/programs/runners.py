@@ -5,6 +5,7 @@ A program that another process compiled comes from disk, and nothing is lowered.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -101,6 +102,26 @@ class Build:
         if self.error is not None:
             raise self.error
         return self.runner or self.finish()
+
+
+class _Start:
+    """A device's compiler on its way."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def run(self) -> None:
+        with contextlib.suppress(Exception):  # who asks for a program is told
+            Device[self.device].renderer  # noqa: B018  it asks the compiler what the processor has
+
+    def drop(self) -> None:
+        pass
+
+
+def begin(device: str) -> None:
+    """Start a device's compiler on the compile thread, while this one does what needs no kernel yet."""
+    if usable_cores() >= 2 and Device.runs_kernels(device):
+        background.submit(_Start(device))
 
 
 def prepare(kernels: Iterable[tuple[str, UOp]]) -> None:

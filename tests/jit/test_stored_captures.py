@@ -18,10 +18,12 @@ from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.jit import asks_nothing, stored
 from lazygrad.jit.structure import Structure
+from lazygrad.models import Session, load
 from lazygrad.nn import Linear
 from lazygrad.programs.runners import clear_programs
 from lazygrad.runtime import diskcache_put
 from tests.helpers import ROOT
+from tests.models import tiny_decoder
 
 
 @pytest.fixture(autouse=True)
@@ -48,25 +50,21 @@ def own(fxn):
     return TinyJit(asks_nothing(fxn))
 
 
-class Counter:
-    """A layer, and memory that each call writes."""
-
-    def __init__(self, seed: int = 0, rows: int = 4) -> None:
-        Tensor.manual_seed(seed)
-        self.layer = Linear(3, 2)
-        self.seen = Tensor.zeros(rows, 3).contiguous().realize()
-
-
-Counter.__module__ = "lazygrad.made_for_a_test"
+def counter(seed: int = 0, rows: int = 4) -> Linear:
+    """A layer, with memory that each call writes."""
+    Tensor.manual_seed(seed)
+    layer = Linear(3, 2)
+    layer.seen = Tensor.zeros(rows, 3).contiguous().realize()
+    return layer
 
 
-def step_of(state: Counter, scale: float = 2.0):
+def step_of(state: Linear, scale: float = 2.0):
     """One call puts a row into memory, and gives what the layer makes of all that is there."""
 
     def step(x, at):
         ran.append("step")
         state.seen[at : at + 1].assign(x)
-        return {"all": (state.layer(state.seen) * scale).realize()}
+        return {"all": (state(state.seen) * scale).realize()}
 
     return own(step)
 
@@ -80,8 +78,8 @@ def rows_seen(step, count: int = 3) -> np.ndarray:
 
 
 def test_the_next_process_runs_without_a_plan(calls):
-    first = rows_seen(step_of(Counter()))
-    before = Counter()
+    first = rows_seen(step_of(counter()))
+    before = counter()
     calls.clear()
     step = step_of(before)
     np.testing.assert_array_equal(rows_seen(step), first)
@@ -91,19 +89,19 @@ def test_the_next_process_runs_without_a_plan(calls):
 
 
 def test_it_runs_on_the_weights_of_now(calls):
-    rows_seen(step_of(Counter(seed=0)))
-    other = Counter(seed=1)
+    rows_seen(step_of(counter(seed=0)))
+    other = counter(seed=1)
     calls.clear()
     found = rows_seen(step_of(other))
     assert calls == []
     seen = np.array([[1, 1, 1], [2, 2, 2], [3, 3, 3], [0, 0, 0]], np.float32)
-    np.testing.assert_allclose(found[-1], other.layer(Tensor(seen)).numpy() * 2, rtol=1e-6)
+    np.testing.assert_allclose(found[-1], other(Tensor(seen)).numpy() * 2, rtol=1e-6)
 
 
 @pytest.mark.parametrize("change", ["number", "shape", "flag", "source", "code"])
 def test_what_it_depends_on_is_in_its_key(calls, change, monkeypatch):
-    rows_seen(step_of(Counter()))
-    state = Counter(rows=5 if change == "shape" else 4)
+    rows_seen(step_of(counter()))
+    state = counter(rows=5 if change == "shape" else 4)
     calls.clear()
     if change == "source":
         monkeypatch.setattr(stored, "own_source", lambda: "another")
@@ -113,7 +111,7 @@ def test_what_it_depends_on_is_in_its_key(calls, change, monkeypatch):
         def step(x, at):
             ran.append("other")
             state.seen[at : at + 1].assign(x)
-            return {"all": (state.layer(state.seen) + 2.0).realize()}
+            return {"all": (state(state.seen) + 2.0).realize()}
 
         step = own(step)
     with Context(FUSE=0) if change == "flag" else Context():
@@ -122,19 +120,19 @@ def test_what_it_depends_on_is_in_its_key(calls, change, monkeypatch):
 
 
 def test_an_entry_of_another_layout_is_as_if_there_were_none(monkeypatch):
-    first = rows_seen(step_of(Counter()))
+    first = rows_seen(step_of(counter()))
     for wrong in ({}, {"graph": 1}, [1], {"graph": [], "memory": [["held", 99]], "items": []}):
         with monkeypatch.context() as patch:
             patch.setattr(stored, "diskcache_get", lambda *key, wrong=wrong: wrong)
-            np.testing.assert_array_equal(rows_seen(step_of(Counter())), first)
+            np.testing.assert_array_equal(rows_seen(step_of(counter())), first)
 
 
 def test_an_entry_that_another_hand_wrote_is_missing(calls, tmp_path):
-    rows_seen(step_of(Counter()))
+    rows_seen(step_of(counter()))
     with sqlite3.connect(tmp_path / "private" / "cache.db") as file:
         file.execute("UPDATE entries2 SET hash = zeroblob(32) WHERE kind = 'captures'")
     calls.clear()
-    rows_seen(step_of(Counter()))
+    rows_seen(step_of(counter()))
     assert calls
 
 
@@ -154,6 +152,24 @@ def test_a_function_of_a_user_is_not_kept(calls):
         assert calls
 
 
+def test_an_index_out_of_range_is_of_the_line_that_calls():
+    state = counter()
+
+    def step(at):
+        return state.seen[at].realize()
+
+    def line_of(run) -> str:
+        with pytest.raises(IndexError) as caught:
+            run(Tensor([9])).tolist()
+        return str(caught.value)
+
+    first = line_of(own(step))
+    second = line_of(lambda at: own(step)(at))
+    for text in (first, second):
+        assert "index 9" in text
+        assert __file__ in text
+
+
 def test_random_numbers_are_not_kept(calls):
     def step(x):
         ran.append("step")
@@ -166,7 +182,7 @@ def test_random_numbers_are_not_kept(calls):
 
 
 def test_a_capture_that_leaves_a_tensor_elsewhere_is_not_kept():
-    state = Counter()
+    state = counter()
 
     def step(x):
         state.seen = (x * 2).realize()
@@ -208,6 +224,17 @@ class Mine:
 def test_what_only_this_process_knows_has_no_structure(value):
     with pytest.raises(Unlasting):
         text_of(value)
+
+
+def test_a_method_that_somebody_else_gave_has_no_structure(monkeypatch):
+    layer = Linear(2, 2)
+    monkeypatch.setattr(Linear, "__call__", lambda self, x: x)
+    with pytest.raises(Unlasting):
+        text_of(layer)
+    monkeypatch.undo()
+    monkeypatch.setattr(Tensor, "relu", lambda self: self)
+    with pytest.raises(Unlasting):
+        text_of(layer)
 
 
 PROCESS = """
@@ -257,7 +284,36 @@ def test_what_rows_cannot_say_is_refused():
 
 def test_a_damaged_record_is_no_capture():
     """A value that the cache keeps and that no capture wrote."""
-    step = step_of(Counter())
+    step = step_of(counter())
     place = stored.stored_capture(step.fxn, [], {})
     diskcache_put(stored.TABLE, place._key, "not a capture", stored.LEVEL)
     assert place.load(None, None) is None
+
+
+# *** a language model
+
+
+def test_a_model_that_is_loaded_again_captures_nothing(tmp_path, monkeypatch):
+    path = tiny_decoder.folder(tmp_path / "model")
+    found: list[bool] = []
+    load_of = stored.StoredCapture.load
+
+    def noted(self, *args):
+        capture = load_of(self, *args)
+        found.append(capture is not None)
+        return capture
+
+    monkeypatch.setattr(stored.StoredCapture, "load", noted)
+    answers = []
+    for _ in range(2):
+        session = Session(load(path), slots=2)
+        session.add([5, 6, 7, 8], max_tokens=6)
+        session.add([9, 10], max_tokens=4)
+        events = []
+        while session.busy:
+            events += [(event.handle, event.token) for event in session.step()]
+        answers.append(events)
+    assert answers[0] == answers[1]
+    half = len(found) // 2
+    assert found == [False] * half + [True] * half
+    assert half >= 2

@@ -1,7 +1,6 @@
 """docs/coverage.md: what each method takes, and its gradient, by calling its example; which tests name it.
 
 A method takes a dtype if its example can be called with it; central differences check its gradient.
-The last part is what PyTorch's Tensor has beyond ours (needs PyTorch).
 """
 
 from __future__ import annotations
@@ -255,7 +254,8 @@ def coverage_page() -> str:
         "gradient of the example's first tensor: *yes* where they agree, *flat* where the result does not",
         "change with it, *no* where it does and there is none; – where the result is no float, or random, or",
         "the example has no tensor to move. *Tests* are files that call it, *table* what every row of",
-        "tests/tensor/table.py is for; all examples run in tests/tensor/test_doctests.py.",
+        "tests/tensor/table.py is for; all examples run in tests/tensor/test_doctests.py. What PyTorch has",
+        "beyond, and why not: [pytorch_names.md](pytorch_names.md).",
         "",
         "| method | takes | gradient | tests |",
         "|---|---|---|---|",
@@ -277,52 +277,4 @@ def coverage_page() -> str:
         where = [stem for stem, text in texts.items() if called.search(text)]
         shown = ", ".join(where[:3]) + (", ..." if len(where) > 3 else "")
         lines.append(f"| {name} | {', '.join(kinds) or 'none'} | {gradient} | {shown or 'doctests'} |")
-    return "\n".join([*lines, "", *missing_lines()]).rstrip() + "\n"
-
-
-#: Why PyTorch's methods are not there: the first row whose pattern fits.
-REASONS = (
-    (
-        r"(sparse|coalesce|indices|values$|crow|ccol|col_indices|row_indices|to_dense|mkldnn|dense_dim|smm|sspaddmm|hspmm|nested|padded)",
-        "sparse, nested and foreign layouts do not exist here",
-    ),
-    (
-        r"(dequant|is_quant|^q_|qscheme|int_repr)",
-        "no quantized tensors",
-    ),
-    (
-        r"(complex|real|imag|conj|angle|polar|cfloat|cdouble|chalf|is_neg|resolve|eig$|view_as_c|geqrf|ormqr|orgqr)",
-        "no complex dtypes: complex numbers are a trailing axis of 2 (`fft`)",
-    ),
-    (r"(^name$|names|rename|align|refine|has_names|named)", "named axes: use `rearrange` or plain numbers"),
-    (
-        r"(storage|data_ptr|is_set_to|set_$|stride|layout|pin|share_memory|record_stream|is_shared|resize|_version|untyped|has_resizeable|contiguous|dim_order|slice_inverse)",
-        "a lazy tensor has no strides or storage to look at",
-    ),
-    (
-        r"(cuda|hip|ipu|xpu|mtia|hpu|xla|vulkan|metal|mps|is_cpu|is_meta|maia|get_device)",
-        "devices are named: `to(device)`",
-    ),
-    (
-        r"(hook|retain|grad_fn|grad_dtype|is_leaf|is_inference|output_nr|register|reinforce|backward_|retains_grad|is_distributed|module_load|volatile)",
-        "the graph is not kept by hooks: `gradient` and `Function`",
-    ),
-    (r"(stft|istft)", "windowed transforms: `unfold` and `rfft`"),
-    (r"^(new|index|as_subclass|hash_tensor)$", "how PyTorch itself makes and tells tensors"),
-    (r"_$", "in place: `x.assign(...)`, operators such as `+=`, or `x[...] =`"),
-)
-
-
-def missing_lines() -> list[str]:
-    """What PyTorch's Tensor has and ours does not, by reason."""
-    import torch
-
-    names = [n for n in dir(torch.Tensor) if not n.startswith("_") and not hasattr(Tensor, n)]
-    groups: dict[str, list[str]] = {reason: [] for _, reason in REASONS}
-    rest: list[str] = []
-    for name in names:
-        reason = next((why for pattern, why in REASONS if re.search(pattern, name)), None)
-        (rest if reason is None else groups[reason]).append(name)
-    lines = ["## What PyTorch's Tensor has and this one does not", "", "| reason | names |", "|---|---|"]
-    lines += [f"| {why} | {', '.join(found)} |" for why, found in groups.items() if found]
-    return [*lines, f"| not written yet | {', '.join(rest)} |"]
+    return "\n".join(lines) + "\n"

@@ -98,6 +98,14 @@ def _public(module: types_module.ModuleType) -> Names:
     return {name: value for name, value in vars(module).items() if not name.startswith("_")}
 
 
+#: What stands in the table under a path of its own.
+_BELOW_NN = ("optim", "state", "datasets")
+
+
+def _public_but_below(module: types_module.ModuleType) -> Names:
+    return {name: value for name, value in _public(module).items() if name not in _BELOW_NN}
+
+
 def _named(*objects: Any) -> Names:
     """What is called there as it is here."""
     return {each.__name__: each for each in objects}
@@ -230,7 +238,7 @@ MODULES: dict[str, Names] = {
     "jit": _JIT,
     "realize": _REALIZE,
     "scheduler": _SCHEDULE,
-    "nn": {**_public(nn), **_named(training.RMSNorm, Tensor)},
+    "nn": {**_public_but_below(nn), **_named(training.RMSNorm, Tensor)},
     "nn.optim": {**_public(optim), **_named(training.OptimizerGroup)},
     "nn.state": {
         **_public(state),
@@ -275,6 +283,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             for below in MODULES:
                 if below and "." not in below and below not in ("ops", "lazy", "jit", "realize"):
                     vars(module)[below] = _module(f"{ROOT}.{below}")
+        elif path == "nn":  # `nn.state` is the one of the table, with what scripts took from it
+            for below in _BELOW_NN:
+                vars(module)[below] = _module(f"{ROOT}.nn.{below}")
 
 
 def _module(name: str) -> types_module.ModuleType:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import gzip
 import math
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from ..dtype import DType, ImageDType, PtrDType, dtypes, numpy_name, to_dtype
 from ..ir.uop import UOp
 from ..jit import TinyJit
 from ..jit.captured import Captured
+from ..nn.files import fetch
 from ..nn.optim import Optimizer
 from ..renderer import Renderer
 from ..tensor import Tensor
@@ -101,6 +103,22 @@ def from_blob(
     return made if device is None else made.to(device)
 
 
+#: What a packed file may unpack to.
+MOST_UNPACKED = 1 << 32
+
+
+def from_url(url: str, gunzip: bool = False, **kwargs: Any) -> Tensor:
+    """The bytes at an address (uint8), downloaded once; unpacked where `gunzip`."""
+    path = fetch(url)
+    if not gunzip:
+        return Tensor(path, **kwargs)
+    with gzip.open(path) as packed:
+        content = packed.read(MOST_UNPACKED + 1)
+    if len(content) > MOST_UNPACKED:
+        raise ValueError(f"{url} unpacks to more than {MOST_UNPACKED:,} bytes")
+    return Tensor(content, **kwargs)
+
+
 def _set_flag(flag: ContextVar, value: int | str) -> None:
     if flag.accepts(value):
         flag.set_default(value)
@@ -133,6 +151,8 @@ ADDED: dict[type, dict[str, Any]] = {
     Captured: {"jit_cache": property(_jit_cache)},
     Tensor: {
         "from_blob": staticmethod(from_blob),
+        "from_url": staticmethod(from_url),
+        "fuse": lambda tensor: tensor,  # what may be one kernel is one, without being asked
         "pad2d": lambda tensor, padding, value=0.0: tensor.pad(tuple(padding), value=value),
     },
     DType: {

@@ -322,6 +322,11 @@ class _Devices:
     def DEFAULT(self, name: str) -> None:
         DEV.set_default(self.canonicalize(name))
 
+    @property
+    def default(self) -> CompiledDevice:
+        """The usual device itself, open."""
+        return self[self.DEFAULT]
+
     def _choose(self) -> str:
         for kind in self.known():
             if os.environ.get(kind) == "1" and kind not in _DATA_ONLY:

@@ -1141,6 +1141,16 @@ class Tensor(TensorCore):
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addr` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(1, 2).addr_(Tensor([2.0]), Tensor([3.0, 4.0])).tolist()\n[[6.0, 8.0]]"
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addbmm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(1, 1).addbmm_(Tensor.ones(2, 1, 1), Tensor.ones(2, 1, 1)).tolist()\n[[2.0]]"
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`baddbmm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.ones(1, 1, 1).baddbmm_(Tensor([[[2.0]]]), Tensor([[[3.0]]])).tolist()\n[[[7.0]]]"
+    def i0_(self) -> Self: "`i0` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).i0_().tolist()\n[1.0]"
+    def igamma_(self, other: Any) -> Self: "`igamma` written into this tensor's memory; returns the tensor.\n\n>>> round(Tensor([1.0]).igamma_(Tensor([2.0])).item(), 6)\n0.864665"
+    def igammac_(self, other: Any) -> Self: "`igammac` written into this tensor's memory; returns the tensor.\n\n>>> round(Tensor([1.0]).igammac_(Tensor([2.0])).item(), 6)\n0.135335"
+    def mvlgamma_(self, p: builtins.int) -> Self: "`mvlgamma` written into this tensor's memory; returns the tensor.\n\n>>> round(Tensor([3.0]).mvlgamma_(1).item(), 6)\n0.693147"
+    def polygamma_(self, n: builtins.int) -> Self: "`polygamma` written into this tensor's memory; returns the tensor.\n\n>>> round(Tensor([1.0]).polygamma_(1).item(), 6)\n1.644934"
+    @overload
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Self: "`renorm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([[3.0, 4.0], [0.0, 1.0]]).renorm_(2, 0, 1.0).round(3).tolist()\n[[0.6, 0.8], [0.0, 1.0]]"
+    @overload
+    def renorm_(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Self: ...
+    def sinc_(self) -> Self: "`sinc` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0, 1.0]).sinc_().tolist()\n[1.0, 0.0]"
     def __iadd__(self, other: Any) -> Self: ...
     def __isub__(self, other: Any) -> Self: ...
     def __imul__(self, other: Any) -> Self: ...

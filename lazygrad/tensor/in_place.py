@@ -21,7 +21,8 @@ IN_PLACE = """
     addcmul addcdiv clamp clamp_min clamp_max clip copysign hypot atan2 arctan2 nextafter ldexp xlogy
     heaviside gcd lcm bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift
     masked_fill masked_scatter index_add index_copy index_fill index_reduce index_put scatter scatter_add
-    scatter_reduce put cumsum cumprod tril triu addmm addmv addr addbmm baddbmm
+    scatter_reduce put cumsum cumprod tril triu addmm addmv addr addbmm baddbmm i0 igamma igammac mvlgamma
+    polygamma renorm sinc
 """
 #: The operators that have one, `__iadd__` of `__add__`.
 OPERATORS = "add sub mul truediv floordiv mod pow and or xor lshift rshift"

@@ -17,7 +17,7 @@ MISSING = re.findall(r"^\| `(tinygrad\.[\w.]+)` \|", PAGE, re.MULTILINE)
 def test_the_flags():
     rows = {}
     for name, values, meaning in re.findall(
-        r"^\| `([A-Z_0-9]+)` \| ([\d, ]+) \| (.*) \|$", PAGE, re.MULTILINE
+        r"^\| `([A-Z_0-9]+)` \| ([-\d, ]+) \| (.*) \|$", PAGE, re.MULTILINE
     ):
         rows[name] = [int(value) for value in values.split(",")], meaning
     assert rows == {

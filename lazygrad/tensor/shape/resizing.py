@@ -6,6 +6,7 @@ Formulas are those of PyTorch: pixel i of n stands at (i + 1/2) / n of the whole
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -121,6 +122,7 @@ class Resizing(Tensor):
             return self._adaptive_avg(sizes, count, "interpolate")
         x: Tensor = self.cast(self.dtype) if mode.startswith("nearest") else self._float()
         for i, (new, scale) in enumerate(zip(sizes, scales, strict=True)):
+            x = x.contiguous() if i and mode in _AXES_OF else x
             if antialias:
                 x = _smoothed(x, 2 + i, new, scale, bool(align_corners), mode)
                 continue
@@ -264,7 +266,12 @@ def _counter(x: Tensor, count: int) -> Tensor:
 
 
 def _taken(x: Tensor, axis: int, index: Tensor) -> Tensor:
-    return x[(slice(None),) * axis + (index,)]
+    """The lines of these numbers, of which those beyond an end are the last one there."""
+    size: Any = x.shape[axis]
+    # as extremes and not as choices: their bounds are seen, and nobody asks whether a place is one
+    within = index.maximum(0).minimum(size - 1)
+    with trusted():
+        return x[(slice(None),) * axis + (within,)]
 
 
 def _along(weights: Tensor, x: Tensor, axis: int) -> Tensor:
@@ -364,20 +371,23 @@ _SMOOTH: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 def _smoothed(x: Tensor, axis: int, new: int, scale: float, align_corners: bool, mode: str) -> Tensor:
     """Each new pixel a weighted mean of the old ones around it, of a kernel as wide as the new pixels.
 
-    A product with a matrix (new, old), whose rows sum to 1. The cubic kernel's slope is -1/2 here.
+    The weights of a new pixel sum to 1, and are the same for all lines. The cubic kernel's slope is -1/2.
     """
     kernel, reach = _SMOOTH[mode]
     size: Any = x.shape[axis]
     if align_corners:
         scale = (size - 1) / (new - 1) if new > 1 else 0.0
-    float_type = least_float(x)
-    middle = (_counter(x, new).cast(float_type) + 0.5) * scale
-    old = _counter(x, size).cast(float_type) + 0.5
     wide = max(scale, 1.0)
-    distance = (old - middle.unsqueeze(1)).abs() * (1.0 / wide)
+    taps = min(math.ceil(2.0 * reach * wide) + 1, size)
+    middle = ((_counter(x, new).cast(least_float(x)) + 0.5) * scale).unsqueeze(1)
+    begin = (middle - reach * wide + 0.5).floor().cast(default_int()).clamp(0, max(size - taps, 0))
+    old = begin + _counter(x, taps)  # (new, taps)
+    distance = (old.cast(least_float(x)) + 0.5 - middle).abs() * (1.0 / wide)
     weights = (distance < reach).where(kernel(distance), 0.0)
     weights = (weights / weights.sum(1, keepdim=True)).contiguous()
-    return x.transpose(axis, -1).dot(weights.transpose(0, 1).cast(x.dtype)).transpose(axis, -1)
+    near = _taken(x, axis, old)  # the new axis, then its taps
+    behind = (1,) * (x.ndim - axis - 1)
+    return (near * weights.cast(x.dtype).reshape((new, taps, *behind))).sum(axis + 1)
 
 
 _RESAMPLED: dict[str, Callable[[Tensor, int, int, float, bool], Tensor]] = {

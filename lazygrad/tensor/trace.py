@@ -18,6 +18,7 @@ from ..config import CHECK, DEBUG, TRACEMETA
 from ..device import Device
 from ..ir.uop import UOp, origin
 from .arguments import FAILURES, explained
+from .autocasting import autocasting
 from .file_values import in_memory
 from .kinds import Contract
 from .names import own_names, renamed_arguments
@@ -164,6 +165,7 @@ def trace_methods(cls: type) -> None:
             second = renamed_arguments(function) if public else {}
             if second:
                 function.also_named = second  # type: ignore[attr-defined]
+            function = autocasting(function)
             wrapped: Any = checked(function) if name in _UNTRACED else traced(function, cls)
             setattr(cls, name, kind(wrapped) if kind in (classmethod, staticmethod) else wrapped)
 

@@ -2,6 +2,7 @@
 
 tensor       docs/tensor/: every public method of Tensor, a page for each family and one of contents
 coverage     docs/coverage.md: what each method takes, its gradient and tests; what PyTorch has beyond
+dtypes       docs/dtypes.md: what two dtypes give together
 face         lazygrad/tensor/face.pyi: Tensor for type checkers and editors, with all methods of the families
 
 Each is a file of docs/writers/. tests/tensor/test_generated_docs.py says when a page is not what they write.
@@ -16,12 +17,13 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]  # the checkout's, wherever this is run
 
-from writers import coverage, face, tensor  # noqa: E402
+from writers import coverage, face, mixing, tensor  # noqa: E402
 
 #: A name → what gives the files that it writes, and their text.
 WRITERS: dict[str, Callable[[], dict[str, str]]] = {
     "tensor": lambda: {f"docs/tensor/{name}": text for name, text in tensor.tensor_pages().items()},
     "coverage": lambda: {"docs/coverage.md": coverage.coverage_page()},
+    "dtypes": lambda: {"docs/dtypes.md": mixing.mixing_page()},
     "face": lambda: {"lazygrad/tensor/face.pyi": face.face_stub()},
 }
 

@@ -120,6 +120,10 @@ def __getattr__(name: str) -> _Any:
         from .nn import logs  # which makes `nn` an attribute of this package
 
         found = globals()["nn"] if name == "nn" else getattr(logs, name)
+    elif name == "random":
+        from .random import Generator  # noqa: F401 - which makes `random` an attribute of this package
+
+        found = globals()["random"]
     elif name in _FUNCTIONS:
         found = getattr(Tensor, name)
     elif isinstance(getattr(dtypes, name, None), DType):
@@ -142,7 +146,7 @@ def _near(name: str) -> str:
 
 def __dir__() -> list[str]:
     """All names, those that are made later included."""
-    return sorted({*globals(), *_FUNCTIONS, *DTYPES_BY_NAME, "log", "nn", "read_log"})
+    return sorted({*globals(), *_FUNCTIONS, *DTYPES_BY_NAME, "log", "nn", "random", "read_log"})
 
 
 as_tensor = asarray = new_tensor

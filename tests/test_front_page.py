@@ -47,6 +47,15 @@ def test_a_name_that_is_not_there_suggests_others() -> None:
     assert {"zeros", "float32", "nn", "log", "Generator"} <= set(dir(lazygrad))
 
 
+def test_random_has_the_streams() -> None:
+    assert lazygrad.random.Generator is lazygrad.Generator
+    lazygrad.random.manual_seed(4)
+    state = lazygrad.random.get_state()
+    first = lazygrad.random.rand(2).tolist()
+    lazygrad.random.set_state(state)
+    assert lazygrad.random.rand(2).tolist() == first
+
+
 def test_nothing_is_loaded_for_these_names() -> None:
     script = "import sys, lazygrad; lazygrad.float32, lazygrad.zeros; print('lazygrad.nn' in sys.modules)"
     script += "; lazygrad.nn; print('lazygrad.nn' in sys.modules)"

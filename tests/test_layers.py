@@ -25,6 +25,7 @@ DRIVERS |= {"jinja2", "starlette", "tokenizers", "uvicorn"}
 DRIVERS |= {
     "fractions",
     "llvmlite",
+    "matplotlib",
     "numpy",
     "onnx",
     "platformdirs",

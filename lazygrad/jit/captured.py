@@ -90,7 +90,7 @@ class Captured:
     def __init__(self, args: list[Spec], kwargs: dict[str, Spec], environment: Environment) -> None:
         self.args, self.kwargs, self.environment = args, kwargs, environment
         #: what holds in a thread and changes what operations record
-        self._modes = mode.grad, mode.training
+        self._modes = mode.grad, mode.training, mode.autocast, mode.generators
         self._flags_state = flags_state()
         self._flags = capture_flags()
 
@@ -319,8 +319,9 @@ class Captured:
                     changed = changed or reason
         if changed is not None:
             raise changed
-        if mode.grad != self._modes[0] or mode.training != self._modes[1]:
-            raise Changed("Tensor.training or no_grad", self._modes, (mode.grad, mode.training))
+        modes = mode.grad, mode.training, mode.autocast, mode.generators
+        if modes != self._modes:
+            raise Changed("Tensor.training, no_grad, autocast or the generator", self._modes, modes)
         overlay, changes = flags_state()
         if overlay is not self._flags_state[0] or changes != self._flags_state[1]:
             if capture_flags() != self._flags:

@@ -47,6 +47,7 @@ from .convolution import Conv3d as Conv3d
 from .convolution import ConvTranspose1d as ConvTranspose1d
 from .convolution import ConvTranspose2d as ConvTranspose2d
 from .convolution import ConvTranspose3d as ConvTranspose3d
+from .data import DataLoader as DataLoader
 from .dropout import AlphaDropout as AlphaDropout
 from .dropout import Dropout as Dropout
 from .dropout import Dropout1d as Dropout1d
@@ -66,6 +67,9 @@ from .layers import Flatten as Flatten
 from .layers import Identity as Identity
 from .layers import Linear as Linear
 from .layers import Unflatten as Unflatten
+from .logs import Log as Log
+from .logs import log as log
+from .logs import read_log as read_log
 from .losses import BCELoss as BCELoss
 from .losses import BCEWithLogitsLoss as BCEWithLogitsLoss
 from .losses import CosineEmbeddingLoss as CosineEmbeddingLoss

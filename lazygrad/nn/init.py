@@ -10,6 +10,7 @@ import math
 
 from ..shape import shape_text
 from ..tensor import Tensor, no_grad
+from ..tensor.signatures import Numbers
 
 
 def _written(tensor: Tensor, value: Tensor) -> Tensor:
@@ -58,26 +59,35 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return known[nonlinearity]
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Numbers | None = None) -> Tensor:
     """Uniform in [a, b).
 
     >>> nn.init.uniform_(Tensor.empty(3), 2.0, 3.0).floor().tolist()
     [2.0, 2.0, 2.0]
     """
-    return _written(tensor, Tensor.uniform(*tensor.shape, low=a, high=b, device=tensor.device))
+    return _written(
+        tensor, Tensor.uniform(*tensor.shape, low=a, high=b, device=tensor.device, generator=generator)
+    )
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Numbers | None = None) -> Tensor:
     """Normal.
 
     >>> nn.init.normal_(Tensor.empty(2), 3.0, 0.0).tolist()
     [3.0, 3.0]
     """
-    return _written(tensor, Tensor.randn(*tensor.shape, device=tensor.device) * std + mean)
+    return _written(
+        tensor, Tensor.randn(*tensor.shape, device=tensor.device, generator=generator) * std + mean
+    )
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Numbers | None = None,
 ) -> Tensor:
     """Normal, without what lies outside of [a, b].
 
@@ -85,7 +95,10 @@ def trunc_normal_(
     True
     """
     return _written(
-        tensor, Tensor.truncated_normal(*tensor.shape, mean=mean, std=std, a=a, b=b, device=tensor.device)
+        tensor,
+        Tensor.truncated_normal(
+            *tensor.shape, mean=mean, std=std, a=a, b=b, device=tensor.device, generator=generator
+        ),
     )
 
 
@@ -144,23 +157,24 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return _written(tensor, here.where(1.0, 0.0))
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Numbers | None = None) -> Tensor:
     """Uniform in ±gain · √(6 / (fan_in + fan_out)) (Glorot, Bengio 2010).
 
     >>> (nn.init.xavier_uniform_(Tensor.empty(3, 3)).abs() <= 1.0).all().item()
     True
     """
     bound = gain * math.sqrt(6.0 / max(1, sum(fans(tensor, "xavier_uniform_"))))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Numbers | None = None) -> Tensor:
     """Normal of standard deviation gain · √(2 / (fan_in + fan_out)) (Glorot, Bengio 2010).
 
     >>> nn.init.xavier_normal_(Tensor.empty(3, 3), gain=0.0).abs().sum().item()
     0.0
     """
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / max(1, sum(fans(tensor, "xavier_normal_")))))
+    std = gain * math.sqrt(2.0 / max(1, sum(fans(tensor, "xavier_normal_"))))
+    return normal_(tensor, 0.0, std, generator)
 
 
 def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str, name: str) -> float:
@@ -172,7 +186,11 @@ def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str, name: str) 
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Numbers | None = None,
 ) -> Tensor:
     """Uniform in ±gain · √(3 / fan) (He et al. 2015); `a` is the negative slope of leaky_relu.
 
@@ -180,21 +198,26 @@ def kaiming_uniform_(
     True
     """
     bound = math.sqrt(3.0) * _kaiming(tensor, a, mode, nonlinearity, "kaiming_uniform_")
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Numbers | None = None,
 ) -> Tensor:
     """Normal of standard deviation gain / √fan (He et al. 2015); `a` is the negative slope of leaky_relu.
 
     >>> nn.init.kaiming_normal_(Tensor.empty(2, 6)).shape
     (2, 6)
     """
-    return normal_(tensor, 0.0, _kaiming(tensor, a, mode, nonlinearity, "kaiming_normal_"))
+    std = _kaiming(tensor, a, mode, nonlinearity, "kaiming_normal_")
+    return normal_(tensor, 0.0, std, generator)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Numbers | None = None) -> Tensor:
     """A random matrix whose rows or columns, whichever are fewer, are orthonormal (Saxe et al. 2013).
 
     Axes behind the first count as one. It is the Q of normal numbers, with signs that make it uniform.
@@ -206,13 +229,13 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     rows, *others = _sizes(tensor, "orthogonal_")
     columns = math.prod(others)
     tall, wide = max(rows, columns), min(rows, columns)
-    q, r = Tensor.randn(tall, wide, device=tensor.device).qr()
+    q, r = Tensor.randn(tall, wide, device=tensor.device, generator=generator).qr()
     q = q * (r.diagonal() < 0).where(-1.0, 1.0)
     q = q if rows >= columns else q.transpose(0, 1)
     return _written(tensor, (q * gain).reshape(tensor.shape))
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Numbers | None = None) -> Tensor:
     """Normal numbers, and zeros for a share of each column (Martens 2010).
 
     >>> (nn.init.sparse_(Tensor.empty(4, 3), 0.5) == 0.0).sum(0).tolist()
@@ -221,6 +244,6 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
     rows, columns = _sizes(tensor, "sparse_", 2, 2)
     if not 0 <= sparsity <= 1:
         raise ValueError(f"sparsity is a share, in [0, 1], not {sparsity}")
-    order = Tensor.rand(rows, columns, device=tensor.device).argsort(0)
-    values = Tensor.randn(rows, columns, device=tensor.device) * std
+    order = Tensor.rand(rows, columns, device=tensor.device, generator=generator).argsort(0)
+    values = Tensor.randn(rows, columns, device=tensor.device, generator=generator) * std
     return _written(tensor, (order < math.ceil(sparsity * rows)).where(0.0, values))

@@ -20,7 +20,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, Self
 
 from ..device import Devices
-from ..dtype import DType, dtypes, to_dtype
+from ..dtype import DTypeSaid, dtypes, says_dtype, to_dtype
 from ..tensor import Tensor
 from ..tensor.modes import mode
 from ..tensor.signatures import DTypeLike
@@ -296,7 +296,7 @@ class Module:
             function(module)
         return self
 
-    def to(self, device: Devices | DType | Tensor | None = None, dtype: DTypeLike = None) -> Self:
+    def to(self, device: Devices | DTypeSaid | Tensor | None = None, dtype: DTypeLike = None) -> Self:
         """Move its tensors to a device, in place, and those of floats into a float dtype.
 
         device  a device or several, a dtype instead, or a tensor that is there and has the dtype
@@ -306,18 +306,18 @@ class Module:
         >>> nn.Linear(2, 2).to("float16").weight.dtype
         dtypes.half
         """
+        place: Any = device
         if isinstance(device, Tensor):
-            dtype = dtype or device.dtype
-            device = device.device
-        elif isinstance(device, DType) or (isinstance(device, str) and device.lower() in _float_names()):
-            device, dtype = None, dtype or device
+            place, dtype = device.device, dtype or device.dtype
+        elif device is not None and not isinstance(device, tuple) and says_dtype(device):
+            place, dtype = None, dtype or device
         wanted = None if dtype is None else to_dtype(dtype)
         if wanted is not None and not dtypes.is_float(wanted):
             raise TypeError(f"a module is cast to a float dtype, not to {wanted}")
         moved = []
         for tensor, castable in _tensors_to_move(self):
             floats = wanted is not None and castable and dtypes.is_float(tensor.dtype)
-            value = tensor.detach() if device is None else tensor.detach().to(device)
+            value = tensor.detach() if place is None else tensor.detach().to(place)
             value = value.cast(wanted) if floats and wanted is not None else value
             if value.device == tensor.device and value.dtype is tensor.dtype:
                 continue
@@ -455,10 +455,6 @@ def _named_tensors(root: Any, prefix: str, recurse: bool, parameters: bool) -> I
     for name, tensor in walk_tensors(root, prefix, recurse):
         if is_parameter(tensor) is parameters:
             yield name, tensor
-
-
-def _float_names() -> set[str]:
-    return {"float", "half", "double", "float16", "bfloat16", "float32", "float64"}
 
 
 # ---- printed forms ----

@@ -232,7 +232,7 @@ class ShuffledOrder:
         if self.epoch not in self._orders:
             made: Any = np.arange(self.count)
             if self.shuffle:
-                made = np.argsort(_words(self.seed, self.epoch, self.count), kind="stable")
+                made = np.argsort(random_words(self.seed, self.epoch, self.count), kind="stable")
             self._orders = {self.epoch: made}
         return self._orders[self.epoch]
 
@@ -255,7 +255,7 @@ class ShuffledOrder:
         self._orders.clear()
 
 
-def _words(seed: int, stream: int, count: int) -> Any:
+def random_words(seed: int, stream: int, count: int) -> Any:
     """`count` random integers of 64 bits, as a numpy array: what Threefry counts for a key of two words."""
     import numpy as np
 

@@ -6,6 +6,11 @@ face of all (face.py); none derives from another, none imports another for its m
 # ruff: noqa: I001 - on one screen
 # fmt: off
 
+import sys
+import types
+from typing import Any
+
+from ..device import Devices
 from . import assigning, backward, computing, copying, creation, host, likeness, numpy_calls
 from . import sharding, showing
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
@@ -22,15 +27,18 @@ from .assembly import assemble
 from .computing import kernels
 from .face import Tensor
 from .holders import memory
-from .modes import enable_grad, no_grad
+from .modes import autocast, enable_grad, no_grad
 from .print_options import printoptions, set_printoptions
+from .random.generator import Generator
 from .transforms.checkpoint import checkpoint
 from .transforms.derivatives import grad, gradcheck, hessian, jacobian, jvp, value_and_grad, vjp, vmap
+from .signatures import DTypeLike
 from .transforms.function import Function
 
 __all__ = [
-    "Function", "Tensor", "checkpoint", "enable_grad", "grad", "gradcheck", "hessian", "jacobian", "jvp",
-    "kernels", "memory", "no_grad", "printoptions", "set_printoptions", "value_and_grad", "vjp", "vmap",
+    "Function", "Generator", "Tensor", "autocast", "checkpoint", "enable_grad", "grad", "gradcheck",
+    "hessian", "jacobian", "jvp", "kernels", "memory", "new_tensor", "no_grad", "printoptions",
+    "set_printoptions", "value_and_grad", "vjp", "vmap",
 ]
 
 #: Each in the file before the dot, and the folder that the imports say. Nowhere else are they listed.
@@ -60,3 +68,23 @@ FAMILIES: tuple[type[Tensor], ...] = (
 )
 
 assemble(Tensor, FAMILIES)
+
+
+def new_tensor(
+    data: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: bool | None = None
+) -> Tensor:
+    """`Tensor(data)` with PyTorch's name and order of arguments: `lazygrad.tensor`. An array is copied.
+
+    >>> lazygrad.tensor([1, 2], dtype=lazygrad.float32).tolist()
+    [1.0, 2.0]
+    """
+    return Tensor(data, device=device, dtype=dtype, requires_grad=requires_grad)
+
+
+class _Callable(types.ModuleType):
+    """This package, which is called as PyTorch's function of its name is."""
+
+    __call__ = staticmethod(new_tensor)
+
+
+sys.modules[__name__].__class__ = _Callable

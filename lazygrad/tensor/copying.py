@@ -6,7 +6,16 @@ import copy
 from typing import Any
 
 from ..device import Device
-from ..dtype import ConstType, DType, default_float, default_int, dtypes, least_upper_dtype, to_dtype
+from ..dtype import (
+    ConstType,
+    DType,
+    DTypeSaid,
+    default_float,
+    default_int,
+    dtypes,
+    least_upper_dtype,
+    to_dtype,
+)
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..schedule.versions import latest, peel
@@ -65,7 +74,7 @@ class Copying(Tensor):
         made._requires_grad = False
         return made
 
-    def cast(self, dtype: DType | str) -> Tensor:
+    def cast(self, dtype: DTypeSaid) -> Tensor:
         """The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.
 
         >>> Tensor([1.7, -1.7]).cast("int32").tolist()
@@ -76,7 +85,7 @@ class Copying(Tensor):
             return self
         return self._unary(self.uop.cast(wanted))
 
-    def bitcast(self, dtype: DType | str) -> Tensor:
+    def bitcast(self, dtype: DTypeSaid) -> Tensor:
         """The same bits read as another dtype; where that has another size, the last axis becomes longer or
         shorter.
 

@@ -19,7 +19,7 @@ from ..schedule.versions import has_become, latest
 from ..shape.rules import shape_of
 from ..shape.sizes import shape_text
 from .live import register
-from .modes import TestMode, TrainingFlag, TrainingMode, inference_mode, mode, no_grad
+from .modes import TestMode, TrainingFlag, TrainingMode, autocast, inference_mode, mode, no_grad
 from .print_options import printing
 from .signatures import DTypeLike
 from .sources import node_of, read_from
@@ -40,6 +40,7 @@ class TensorCore(metaclass=TrainingFlag):
     train: ClassVar[type[TrainingMode]] = TrainingMode
     test: ClassVar[type[TestMode]] = TestMode
     no_grad: ClassVar[type[no_grad]] = no_grad
+    autocast: ClassVar[type[autocast]] = autocast
     inference_mode: ClassVar[type[inference_mode]] = inference_mode
 
     def __init__(

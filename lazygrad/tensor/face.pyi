@@ -4,7 +4,7 @@ import builtins
 import numpy as np
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from lazygrad.device.buffer import Buffer
-from lazygrad.dtype import ConstType, DType
+from lazygrad.dtype import ConstType, DType, DTypeSaid
 from lazygrad.inspection.kernels import InspectedKernel
 from lazygrad.ir.args import Devices
 from lazygrad.ir.index.atoms import sint
@@ -13,7 +13,7 @@ from lazygrad.ir.uop import UOp
 from lazygrad.schedule.items import ScheduleItem
 from lazygrad.tensor.core import TensorCore
 from lazygrad.tensor.print_options import PrintOptions
-from lazygrad.tensor.signatures import Adaptive, Axis, DTypeLike, Eigh, LU, LeastSquares, Pairs, Parsed, QR, SVD, Several, SignLog
+from lazygrad.tensor.signatures import Adaptive, Axis, DTypeLike, Eigh, LU, LeastSquares, Numbers, Pairs, Parsed, QR, SVD, Several, SignLog
 from lazygrad.tensor.storage import Storage
 from typing import Any, Literal, Self, overload
 
@@ -41,13 +41,13 @@ class Tensor(TensorCore):
     def clone(self) -> Tensor: 'A copy in memory of its own; of a tensor on disk, in that of the default device.\n\n>>> Tensor([1]).clone().tolist()\n[1]'
     def __deepcopy__(self, memo: dict[builtins.int, Any]) -> Tensor: ...
     def detach(self) -> Tensor: 'The same value, through which no gradient flows.\n\n>>> Tensor([1.0], requires_grad=True).detach().requires_grad\nFalse'
-    def cast(self, dtype: DType | str) -> Tensor: 'The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.\n\n>>> Tensor([1.7, -1.7]).cast("int32").tolist()\n[1, -1]'
-    def bitcast(self, dtype: DType | str) -> Tensor: 'The same bits read as another dtype; where that has another size, the last axis becomes longer or\nshorter.\n\n>>> Tensor([1.0]).bitcast("int32").tolist()\n[1065353216]\n>>> Tensor([1.0]).bitcast("uint8").tolist()\n[0, 0, 128, 63]'
+    def cast(self, dtype: DTypeSaid) -> Tensor: 'The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.\n\n>>> Tensor([1.7, -1.7]).cast("int32").tolist()\n[1, -1]'
+    def bitcast(self, dtype: DTypeSaid) -> Tensor: 'The same bits read as another dtype; where that has another size, the last axis becomes longer or\nshorter.\n\n>>> Tensor([1.0]).bitcast("int32").tolist()\n[1065353216]\n>>> Tensor([1.0]).bitcast("uint8").tolist()\n[0, 0, 128, 63]'
     def _lift(self, other: Any) -> Tensor: ...
     def _scalar_dtype(self, value: ConstType) -> DType: ...
 
     # sharding
-    def to(self, device: Devices | DType | Tensor | None = None, dtype: DTypeLike = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor: 'A copy on another device, or in another dtype; the tensor itself if it is there already.\n\nOf a sharded tensor the parts are gathered; several devices take a copy each (`shard`).\n\ndevice        a device or several, a dtype instead, or a tensor that is there and has the dtype\nnon_blocking  PyTorch\'s; every copy is computed when it is asked for\ncopy          a copy in memory of its own in any case\n\n>>> Tensor([1]).to("CPU").device\n\'CPU\'\n>>> Tensor([1]).to(dtype="float16").tolist()\n[1.0]'
+    def to(self, device: Devices | DTypeSaid | Tensor | None = None, dtype: DTypeLike = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor: 'A copy on another device, or in another dtype; the tensor itself if it is there already.\n\nOf a sharded tensor the parts are gathered; several devices take a copy each (`shard`).\n\ndevice        a device or several, a dtype instead, or a tensor that is there and has the dtype\nnon_blocking  PyTorch\'s; every copy is computed when it is asked for\ncopy          a copy in memory of its own in any case\n\n>>> Tensor([1]).to("CPU").device\n\'CPU\'\n>>> Tensor([1]).to(dtype="float16").tolist()\n[1.0]'
     def _on(self, name: Devices) -> Tensor: ...
     def shard(self, devices: Sequence[str] | Devices, axis: builtins.int | None = None, *, dim: builtins.int | None = None) -> Tensor: 'One tensor on several devices: in parts along `axis`, or a copy on each where it is None.\n\nThe first parts are larger by one element where the axis does not divide; an axis has at least one\nelement for each device. On one device it is `to`.\n\n>>> Tensor([1, 2, 3]).shard(("CPU", "CPU:1"), axis=0).mul(2).tolist()\n[2, 4, 6]'
     def _shard_place(self, axis: Any) -> builtins.int: ...
@@ -160,11 +160,11 @@ class Tensor(TensorCore):
     @staticmethod
     def manual_seed(seed: builtins.int = 0) -> None: 'Begin the stream of random numbers that belongs to a seed.\n\n>>> Tensor.manual_seed(0)'
     @classmethod
-    def rand(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Uniform numbers in [0, 1).\n\n>>> Tensor.rand(2, 3).shape\n(2, 3)'
+    def rand(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Uniform numbers in [0, 1).\n\n>>> Tensor.rand(2, 3).shape\n(2, 3)'
     @classmethod
-    def randn(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).\n\n>>> Tensor.randn(2, 3).shape\n(2, 3)'
+    def randn(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).\n\n>>> Tensor.randn(2, 3).shape\n(2, 3)'
     @classmethod
-    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
+    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
     @classmethod
     def uniform(cls, *shape: Any, low: builtins.float = 0.0, high: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform numbers in [low, high).\n\n>>> Tensor.uniform(2, low=3.0, high=3.0).tolist()\n[3.0, 3.0]'
     @classmethod
@@ -179,10 +179,10 @@ class Tensor(TensorCore):
     def kaiming_normal(cls, *shape: Any, a: builtins.float = 0.01, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Normal weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.\n\n2015).\n\n>>> Tensor.kaiming_normal(2, 3).shape\n(2, 3)'
     def rand_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Uniform numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).rand_like().shape\n(2,)'
     def randn_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Normally distributed numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).randn_like().shape\n(2,)'
-    def bernoulli(self) -> Tensor: '1 with the probability that an element gives, else 0.\n\n>>> Tensor([0.0, 1.0]).bernoulli().tolist()\n[0.0, 1.0]'
-    def multinomial(self, num_samples: builtins.int = 1, replacement: builtins.bool = False) -> Tensor: 'Indices drawn by weight: of a line, or of each row of a matrix.\n\n>>> Tensor([0.0, 1.0]).multinomial().tolist()\n[1]'
+    def bernoulli(self, *, generator: Numbers | None = None) -> Tensor: '1 with the probability that an element gives, else 0.\n\n>>> Tensor([0.0, 1.0]).bernoulli().tolist()\n[0.0, 1.0]'
+    def multinomial(self, num_samples: builtins.int = 1, replacement: builtins.bool = False, *, generator: Numbers | None = None) -> Tensor: 'Indices drawn by weight: of a line, or of each row of a matrix.\n\n>>> Tensor([0.0, 1.0]).multinomial().tolist()\n[1]'
     @classmethod
-    def randperm(cls, n: builtins.int, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'A random order of 0 ... n - 1: the order of as many random keys.\n\n>>> sorted(Tensor.randperm(3).tolist())\n[0, 1, 2]'
+    def randperm(cls, n: builtins.int, *, dtype: DTypeLike = None, device: Devices | None = None, generator: Numbers | None = None, **more: Any) -> Tensor: 'A random order of 0 ... n - 1: the order of as many random keys.\n\n>>> sorted(Tensor.randperm(3).tolist())\n[0, 1, 2]'
 
     # random.distributions
     @classmethod
@@ -198,18 +198,18 @@ class Tensor(TensorCore):
     @classmethod
     def truncated_normal(cls, *shape: Any, mean: builtins.float = 0.0, std: builtins.float = 1.0, a: builtins.float = -2.0, b: builtins.float = 2.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Normally distributed numbers of which those outside of [a, b] do not occur, by inversion.\n\na, b  limits of the numbers themselves, as in `torch.nn.init.trunc_normal_`\n\n>>> bool((Tensor.truncated_normal(100, a=-1.0, b=1.0).abs() <= 1).all())\nTrue'
     @classmethod
-    def gamma(cls, *shape: Any, concentration: builtins.float = 1.0, rate: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Numbers of the gamma distribution: mean concentration / rate.\n\n>>> bool((Tensor.gamma(10, concentration=0.5) >= 0).all())\nTrue'
-    def standard_gamma(self) -> Tensor: 'A number of the gamma distribution of rate 1 for each concentration in this tensor.\n\n>>> Tensor([0.5, 20.0]).standard_gamma().shape\n(2,)'
+    def gamma(cls, *shape: Any, concentration: builtins.float = 1.0, rate: builtins.float = 1.0, requires_grad: builtins.bool | None = None, generator: Numbers | None = None, **more: Any) -> Tensor: 'Numbers of the gamma distribution: mean concentration / rate.\n\n>>> bool((Tensor.gamma(10, concentration=0.5) >= 0).all())\nTrue'
+    def standard_gamma(self, *, generator: Numbers | None = None) -> Tensor: 'A number of the gamma distribution of rate 1 for each concentration in this tensor.\n\n>>> Tensor([0.5, 20.0]).standard_gamma().shape\n(2,)'
     @classmethod
     def beta(cls, *shape: Any, concentration1: builtins.float = 1.0, concentration0: builtins.float = 1.0, **more: Any) -> Tensor: 'Numbers in [0, 1] of the beta distribution: mean c1 / (c1 + c0) of the two concentrations.\n\n>>> Tensor.beta(3, concentration1=2.0, concentration0=3.0).shape\n(3,)'
-    def poisson(self) -> Tensor: "A number of Poisson's distribution for each rate in this tensor, as floats.\n\n>>> Tensor([0.0, 3.0]).poisson()[0].item()\n0.0"
-    def _poisson_by_rejection(self) -> Tensor: ...
-    def dirichlet(self) -> Tensor: 'Positive numbers that add up to 1 along the last axis, for concentrations along it.\n\n>>> round(Tensor([1.0, 2.0]).dirichlet().sum().item(), 5)\n1.0'
-    def binomial(self, prob: Any, count: builtins.int | None = None) -> Tensor: 'How many of so many trials (this tensor, at most `count`) succeed, each with probability `prob`.\n\nThe trials are made one by one, along an axis that is summed up: it runs to know the greatest number,\nif `count` is not given.\n\n>>> Tensor([5.0]).binomial(Tensor([1.0])).tolist()\n[5.0]'
-    def uniform_(self, from_: builtins.float = 0.0, to: builtins.float = 1.0) -> Any: "Write uniform numbers in [from_, to) into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).uniform_().shape\n(3,)"
-    def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0) -> Any: "Write normally distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).normal_().shape\n(3,)"
-    def exponential_(self, lambd: builtins.float = 1.0) -> Any: "Write exponentially distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).exponential_().shape\n(3,)"
-    def bernoulli_(self, p: builtins.float = 0.5) -> Any: "Write 1 with probability p, else 0, into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).bernoulli_(1.0).tolist()\n[1.0, 1.0, 1.0]"
+    def poisson(self, *, generator: Numbers | None = None) -> Tensor: "A number of Poisson's distribution for each rate in this tensor, as floats.\n\n>>> Tensor([0.0, 3.0]).poisson()[0].item()\n0.0"
+    def _poisson_by_rejection(self, generator: Numbers | None) -> Tensor: ...
+    def dirichlet(self, *, generator: Numbers | None = None) -> Tensor: 'Positive numbers that add up to 1 along the last axis, for concentrations along it.\n\n>>> round(Tensor([1.0, 2.0]).dirichlet().sum().item(), 5)\n1.0'
+    def binomial(self, prob: Any, count: builtins.int | None = None, *, generator: Numbers | None = None) -> Tensor: 'How many of so many trials (this tensor, at most `count`) succeed, each with probability `prob`.\n\nThe trials are made one by one, along an axis that is summed up: it runs to know the greatest number,\nif `count` is not given.\n\n>>> Tensor([5.0]).binomial(Tensor([1.0])).tolist()\n[5.0]'
+    def uniform_(self, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write uniform numbers in [from_, to) into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).uniform_().shape\n(3,)"
+    def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write normally distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).normal_().shape\n(3,)"
+    def exponential_(self, lambd: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write exponentially distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).exponential_().shape\n(3,)"
+    def bernoulli_(self, p: builtins.float = 0.5, *, generator: Numbers | None = None) -> Any: "Write 1 with probability p, else 0, into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).bernoulli_(1.0).tolist()\n[1.0, 1.0, 1.0]"
 
     # elementwise.casting
     def float(self) -> Tensor: 'Cast to float32.\n\n>>> Tensor([1]).float().tolist()\n[1.0]'
@@ -286,6 +286,10 @@ class Tensor(TensorCore):
     def floor(self) -> Tensor: 'Rounded down; integers stay.\n\n>>> Tensor([1.8, -1.2]).floor().tolist()\n[1.0, -2.0]'
     def ceil(self) -> Tensor: 'Rounded up; integers stay.\n\n>>> Tensor([1.2, -1.2]).ceil().tolist()\n[2.0, -1.0]'
     def round(self, decimals: builtins.int = 0) -> Tensor: 'Rounded to the nearest whole number (or number of `decimals`), ties to even; integers stay.\n\n>>> Tensor([0.5, 1.5, 1.6]).round().tolist()\n[0.0, 2.0, 2.0]'
+    def __round__(self, digits: builtins.int | None = None) -> Tensor: ...
+    def __floor__(self) -> builtins.int: ...
+    def __ceil__(self) -> builtins.int: ...
+    def __trunc__(self) -> builtins.int: ...
     def frac(self) -> Tensor: 'What truncation drops.\n\n>>> Tensor([1.5, -1.5]).frac().tolist()\n[0.5, -0.5]'
 
     # elementwise.comparison
@@ -461,17 +465,17 @@ class Tensor(TensorCore):
     def tanhshrink(self) -> Tensor: 'x - tanh(x).\n\n>>> print(Tensor([0.0, 1.0]).tanhshrink().numpy())\n[0.         0.23840582]'
     def glu(self, dim: builtins.int = -1, *, axis: builtins.int = -1) -> Tensor: 'The first half of an axis, times the sigmoid of the second (Dauphin et al. 2016).\n\n>>> Tensor([3.0, 5.0, 0.0, 0.0]).glu().tolist()\n[1.5, 2.5]'
     def prelu(self, weight: Tensor) -> Tensor: 'x, and weight·x where x is negative (He et al. 2015).\n\nweight  one number, or a line with one for each channel (axis 1)\n\n>>> Tensor([-8.0, 2.0]).prelu(Tensor([0.5])).tolist()\n[-4.0, 2.0]'
-    def rrelu(self, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool | None = None) -> Tensor: 'x, and a·x where x is negative: a is random in [lower, upper] in training, else their mean.\n\n(Xu et al. 2015.) `training` is `Tensor.training` if not given.\n\n>>> Tensor([-8.0, 2.0]).rrelu(0.25, 0.75, training=False).tolist()\n[-4.0, 2.0]'
-    def gumbel_softmax(self, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, axis: builtins.int = -1) -> Tensor: 'A random choice along an axis by these logits, smooth in them (Jang, Gu, Poole 2016).\n\ntau   how smooth: towards 0 the result is a one-hot line\nhard  the result is one-hot, and its gradient that of the smooth one\n\n>>> Tensor([[0.0, 100.0], [100.0, 0.0]]).gumbel_softmax(hard=True).tolist()\n[[0.0, 1.0], [1.0, 0.0]]'
-    def dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: 'While training, elements are 0 with probability p and the others divided by 1 - p.\n\nElse the tensor itself. `training` is `Tensor.training` if not given.\n\n>>> Tensor([1.0, 2.0]).dropout(0.5).tolist()\n[1.0, 2.0]'
-    def _dropped(self, p: builtins.float, training: builtins.bool | None, shape: Any) -> Tensor: ...
-    def _channels_dropped(self, p: builtins.float, training: builtins.bool | None, axes: builtins.int, name: str) -> Tensor: ...
-    def dropout1d(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, length), or without batch.\n\n>>> Tensor.ones(2, 3, 4).dropout1d(1.0, training=True).sum().item()\n0.0'
-    def dropout2d(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, height, width), or without batch.\n\n>>> Tensor.ones(2, 3, 4, 4).dropout2d(1.0, training=True).sum().item()\n0.0'
-    def dropout3d(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, depth, height, width), or without batch.\n\n>>> Tensor.ones(2, 3, 2, 2, 2).dropout3d(1.0, training=True).sum().item()\n0.0'
-    def alpha_dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: "Dropout that keeps mean 0 and variance 1, for networks with `selu` (Klambauer et al. 2017).\n\nDropped elements become selu's limit -alpha·scale, then all are scaled and moved.\n\n>>> Tensor([1.0, 2.0]).alpha_dropout(0.5).tolist()\n[1.0, 2.0]"
-    def feature_alpha_dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`alpha_dropout` of whole channels: shape (batch, channels, ...).\n\n>>> Tensor.ones(2, 3, 4).feature_alpha_dropout(0.0, training=True).sum().item()\n24.0'
-    def _alpha_dropped(self, p: builtins.float, training: builtins.bool | None, shape: Any) -> Tensor: ...
+    def rrelu(self, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: 'x, and a·x where x is negative: a is random in [lower, upper] in training, else their mean.\n\n(Xu et al. 2015.) `training` is `Tensor.training` if not given.\n\n>>> Tensor([-8.0, 2.0]).rrelu(0.25, 0.75, training=False).tolist()\n[-4.0, 2.0]'
+    def gumbel_softmax(self, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, generator: Numbers | None = None, axis: builtins.int = -1) -> Tensor: 'A random choice along an axis by these logits, smooth in them (Jang, Gu, Poole 2016).\n\ntau   how smooth: towards 0 the result is a one-hot line\nhard  the result is one-hot, and its gradient that of the smooth one\n\n>>> Tensor([[0.0, 100.0], [100.0, 0.0]]).gumbel_softmax(hard=True).tolist()\n[[0.0, 1.0], [1.0, 0.0]]'
+    def dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: 'While training, elements are 0 with probability p and the others divided by 1 - p.\n\nElse the tensor itself. `training` is `Tensor.training` if not given.\n\n>>> Tensor([1.0, 2.0]).dropout(0.5).tolist()\n[1.0, 2.0]'
+    def _dropped(self, p: builtins.float, training: builtins.bool | None, shape: Any, generator: Numbers | None) -> Tensor: ...
+    def _channels_dropped(self, p: builtins.float, training: builtins.bool | None, axes: builtins.int, name: str, generator: Numbers | None) -> Tensor: ...
+    def dropout1d(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, length), or without batch.\n\n>>> Tensor.ones(2, 3, 4).dropout1d(1.0, training=True).sum().item()\n0.0'
+    def dropout2d(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, height, width), or without batch.\n\n>>> Tensor.ones(2, 3, 4, 4).dropout2d(1.0, training=True).sum().item()\n0.0'
+    def dropout3d(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, depth, height, width), or without batch.\n\n>>> Tensor.ones(2, 3, 2, 2, 2).dropout3d(1.0, training=True).sum().item()\n0.0'
+    def alpha_dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: "Dropout that keeps mean 0 and variance 1, for networks with `selu` (Klambauer et al. 2017).\n\nDropped elements become selu's limit -alpha·scale, then all are scaled and moved.\n\n>>> Tensor([1.0, 2.0]).alpha_dropout(0.5).tolist()\n[1.0, 2.0]"
+    def feature_alpha_dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: '`alpha_dropout` of whole channels: shape (batch, channels, ...).\n\n>>> Tensor.ones(2, 3, 4).feature_alpha_dropout(0.0, training=True).sum().item()\n24.0'
+    def _alpha_dropped(self, p: builtins.float, training: builtins.bool | None, shape: Any, generator: Numbers | None) -> Tensor: ...
 
     # shape.movement
     def _axis(self, axis: Any) -> builtins.int: ...
@@ -1003,7 +1007,7 @@ class Tensor(TensorCore):
     def swish(self) -> Tensor: 'x · sigmoid(x).\n\n>>> print(Tensor([-1.0, 0.0, 1.0]).silu().numpy())\n[-0.26894143  0.          0.7310586 ]'
     def trapz(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1, axis: builtins.int = -1) -> Tensor: 'The area below points along an axis, by the trapezoidal rule.\n\nx   where the points are: a line, or a tensor that broadcasts      dx  else their distance\n\n>>> Tensor([1.0, 3.0]).trapezoid().item()\n2.0'
     def true_divide(self, other: Any, reverse: builtins.bool = False, *, rounding_mode: str | None = None) -> Tensor: 'Elementwise quotient in floats.\n\n`rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers).\n\n>>> Tensor([7]).div(2, rounding_mode="floor").tolist()\n[3]'
-    def type(self, dtype: DType | str) -> Tensor: 'The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.\n\n>>> Tensor([1.7, -1.7]).cast("int32").tolist()\n[1, -1]'
+    def type(self, dtype: DTypeSaid) -> Tensor: 'The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.\n\n>>> Tensor([1.7, -1.7]).cast("int32").tolist()\n[1, -1]'
     def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'At most `chunks` equal pieces of an axis (the last may be smaller); so many of an empty one.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).chunk(2)]\n[[1, 2], [3]]'
     def unsafe_split(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'Pieces of an axis: of this size (the last may be smaller), or of these sizes.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]\n[[1, 2], [3]]'
     def unsafe_split_with_sizes(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'Pieces of an axis: of this size (the last may be smaller), or of these sizes.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]\n[[1, 2], [3]]'

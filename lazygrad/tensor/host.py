@@ -17,6 +17,7 @@ from ..locks import table_lock
 from ..schedule.versions import buffer_of, latest, mark_buffer, new_buffer, peel, rebased
 from ..shape.movement import base_and_tracker, reshape
 from .computing import pending_nodes
+from .dlpack import AsIntegers, as_bfloat16, is_bfloat16
 from .face import Tensor
 from .observer import observing
 from .storage import base_of, is_in_memory
@@ -197,9 +198,12 @@ class Host(Tensor):
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         """The memory, shared without a copy through DLPack (the tensor is computed first)."""
-        if self.dtype.fmt is None:
+        if self.dtype.fmt is None and self.dtype is not dtypes.bfloat16:
             raise BufferError(f"DLPack export of {self.dtype} is not supported; cast it first")
         self._be_alone_in_memory()
+        if self.dtype is dtypes.bfloat16:  # a version that numpy writes without a word of its own on it
+            kwargs = {key: value for key, value in kwargs.items() if key != "max_version"}
+            return as_bfloat16(self._host_array().__dlpack__(**kwargs))
         return self._host_array().__dlpack__(**kwargs)
 
     def _be_alone_in_memory(self) -> None:
@@ -253,8 +257,10 @@ class Host(Tensor):
         if not hasattr(source, "__dlpack__"):
             raise TypeError(f"from_dlpack takes an object with __dlpack__, such as an array, not {source!r}")
         try:
-            array = np.from_dlpack(source)
-        except BufferError as error:
+            if is_bfloat16(source) and not isinstance(source, np.ndarray):
+                return cls._of_array(np.from_dlpack(AsIntegers(source)), dtypes.bfloat16)
+            array = source if is_bfloat16(source) else np.from_dlpack(source)
+        except (BufferError, RuntimeError) as error:
             raise TypeError(f"from_dlpack cannot take this memory: {error}") from error
         return cls._adopt(array)
 
@@ -280,6 +286,8 @@ class Host(Tensor):
             raise ValueError(
                 "only a contiguous array can be shared without a copy; use Tensor(array) to copy it"
             )
+        if is_bfloat16(array):  # ml_dtypes'
+            return cls._of_array(array.view("uint16"), dtypes.bfloat16)
         return cls._of_array(array, from_numpy_name(array.dtype.name))
 
     @classmethod

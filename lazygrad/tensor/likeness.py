@@ -23,7 +23,14 @@ class Likeness(Tensor):
         """
         bounds = (0, low) if high is None else (low, high)
         whole = self.dtype if dtypes.is_int(self.dtype) else dtypes.int64
-        made = self.randint(*self.shape, low=bounds[0], high=bounds[1], dtype=whole, device=self.device)
+        made = self.randint(
+            *self.shape,
+            low=bounds[0],
+            high=bounds[1],
+            dtype=whole,
+            device=self.device,
+            generator=more.get("generator"),
+        )
         return made.cast(more.get("dtype", self.dtype))
 
     def new_full(self, size: Any, fill_value: ConstType, **more: Any) -> Tensor:

@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..device import Devices
-from ..dtype import dtypes
+from ..dtype import DType, DTypeSaid, dtypes, to_dtype
 from ..ir.index import sint
 from ..ir.uop import UOp
 from ..schedule.versions import empty_buffer
@@ -44,6 +44,8 @@ class _Mode(threading.local):
     training: bool = False
     trusted: bool = False  #: whether indices are in range by construction
     examples: tuple[Examples, ...] = ()  #: the outermost `vmap` first
+    autocast: DType | None = None  #: the narrow float of matrix products; None: that of their operands
+    generators: tuple[Any, ...] = ()  #: what random numbers are drawn from: the innermost last
     by_modules: bool = False  #: whether somebody has told a module to train, by `Module.train()`
 
 
@@ -54,10 +56,10 @@ class Setting(contextlib.ContextDecorator):
     """Within it, or within a function that it decorates, one thing of a thread's mode has another value."""
 
     name: ClassVar[str]
-    value: bool
+    value: Any
 
     def __init__(self) -> None:
-        self._outer: list[bool] = []
+        self._outer: list[Any] = []
 
     def _recreate_cm(self) -> Self:  # a decorated function may run in several threads at once
         made = copy.copy(self)
@@ -108,6 +110,30 @@ class inference_mode(no_grad):
     def __enter__(self) -> Self:
         self.value = mode.grad and not self.wanted
         return super().__enter__()
+
+
+class autocast(Setting):
+    """Within it, or within a function it decorates, matrix products and convolutions are computed in a narrow
+    float, and reductions, softmax, normalizations and losses in float32.
+
+    dtype    "bfloat16" or "float16"       enabled  False: as if it were not there, also inside another one
+
+    Weights stay what they are, and get gradients of their own dtype. float64 and integers are left alone.
+
+    >>> a = Tensor.ones(2, 2)
+    >>> with lazygrad.autocast("bfloat16"):
+    ...     (a @ a).dtype, (a @ a).sum().dtype
+    (dtypes.bfloat16, dtypes.float)
+    """
+
+    name = "autocast"
+
+    def __init__(self, dtype: DTypeSaid = dtypes.bfloat16, enabled: bool = True) -> None:
+        super().__init__()
+        narrow = to_dtype(dtype)
+        if narrow not in (dtypes.bfloat16, dtypes.float16):
+            raise TypeError(f"autocast computes in bfloat16 or float16, not in {narrow}")
+        self.value = narrow if enabled else None
 
 
 class TrainingMode(Setting):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from ..device import Device, Devices
-from ..dtype import DType
+from ..dtype import DTypeSaid, says_dtype
 from ..ir.uop import UOp
 from ..schedule.multi import sharded, value_of
 from ..shape.sizes import shape_text
@@ -20,7 +20,7 @@ class Sharding(Tensor):
 
     def to(
         self,
-        device: Devices | DType | Tensor | None = None,
+        device: Devices | DTypeSaid | Tensor | None = None,
         dtype: DTypeLike = None,
         non_blocking: bool = False,
         copy: bool = False,
@@ -41,10 +41,11 @@ class Sharding(Tensor):
         wanted: DTypeLike = dtype
         if isinstance(device, Tensor):
             place, wanted = device.device, dtype or device.dtype
-        elif isinstance(device, DType):
+        elif device is not None and not isinstance(device, tuple) and says_dtype(device):
             place, wanted = self.device, dtype or device
         else:
-            place = self.device if device is None and dtype is not None else Device.canonicalize(device)
+            named: Any = device
+            place = self.device if device is None and dtype is not None else Device.canonicalize(named)
         moved: Any = self._on(place)
         moved = moved if wanted is None else moved.cast(wanted)
         return moved.clone() if copy else moved  # type: ignore[no-any-return]

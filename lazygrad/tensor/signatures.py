@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ..dtype import DType
+from ..device import Devices
+from ..dtype import DTypeSaid
 from ..ir.index import sint
+from ..ir.uop import UOp
 
 Axis = int | Sequence[int] | None
-DTypeLike = DType | str | None  #: None: what the method takes without one
+DTypeLike = DTypeSaid | None  #: None: what the method takes without one
 Several = int | Sequence[int]  #: of windows: one for all axes, or one for each
 Adaptive = int | Sequence[int | None]  #: of results: None leaves an axis as it is
 Pairs = tuple[tuple[int, int], ...]  #: (before, behind) for each axis
 T = TypeVar("T")  #: the class of the tensors in a tuple
+
+
+class Numbers(Protocol):
+    """What random numbers are drawn from: a Generator."""
+
+    def take(self, total: int, device: Devices) -> tuple[UOp, UOp]:
+        """The key, and the number of the next of `total` numbers, each a uint64 on a device."""
 
 
 class Parsed(NamedTuple):

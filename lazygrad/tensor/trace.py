@@ -18,6 +18,7 @@ from ..config import CHECK, DEBUG, TRACEMETA
 from ..device import Device
 from ..ir.uop import UOp, origin
 from .arguments import FAILURES, explained
+from .autocasting import autocasting
 from .file_values import in_memory
 from .kinds import Contract
 from .names import own_names, renamed_arguments
@@ -143,9 +144,9 @@ def note_line(node: UOp, name: str) -> None:
 #: Methods that make no nodes, or whose nodes belong to what they call.
 _NO_ORIGIN = """
     __init__ __new__ __repr__ __hash__ __len__ __init_subclass__ __class_getitem__ __del__ __bool__ __float__
-    __int__ __index__ __iter__ __format__ __array__ __array_ufunc__ __array_function__ __dlpack__
-    __dlpack_device__ numpy tolist item data realize kernelize schedule schedule_with_vars kernels numel size
-    dim element_size nbytes requires_grad_ sequential
+    __int__ __index__ __floor__ __ceil__ __trunc__ __iter__ __format__ __array__ __array_ufunc__
+    __array_function__ __dlpack__ __dlpack_device__ numpy tolist item data realize kernelize schedule
+    schedule_with_vars kernels numel size dim element_size nbytes requires_grad_ sequential
 """
 _UNTRACED = frozenset(_NO_ORIGIN.split())
 
@@ -164,6 +165,7 @@ def trace_methods(cls: type) -> None:
             second = renamed_arguments(function) if public else {}
             if second:
                 function.also_named = second  # type: ignore[attr-defined]
+            function = autocasting(function)
             wrapped: Any = checked(function) if name in _UNTRACED else traced(function, cls)
             setattr(cls, name, kind(wrapped) if kind in (classmethod, staticmethod) else wrapped)
 

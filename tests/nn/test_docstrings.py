@@ -68,8 +68,9 @@ MODULES: list[ModuleType] = [
 ]
 #: The function of the same name hides the module.
 MODULES.append(sys.modules["lazygrad.tensor.transforms.checkpoint"])
-MODULES.append(sys.modules["lazygrad.nn.summary"])
-NAMES = {"Tensor": Tensor, "nn": nn, "dtypes": dtypes}
+MODULES += [sys.modules[f"lazygrad.nn.{name}"] for name in ("summary", "data", "logs")]
+MODULES += [sys.modules[f"lazygrad.tensor.{name}"] for name in ("modes", "print_options", "random.generator")]
+NAMES = {"Tensor": Tensor, "nn": nn, "dtypes": dtypes, "lazygrad": lazygrad}
 NAMES |= {name: getattr(lazygrad, name) for name in lazygrad.__all__}
 
 
@@ -103,7 +104,9 @@ PLAIN = {
     "over_axes", "checked_symbol", "LRScheduler", "GroupsLR", "other_defaults", "least_float",
     "each", "greatest", "paddings", "named_padding", "checked_probability",
     "SummaryRow", "Summary", "IncompatibleKeys", "Watcher", "watched", "is_layer", "walk_tensors",
-    "is_parameter", "parameter_count", "text_of",
+    "is_parameter", "parameter_count", "text_of", "Dataset", "collate", "Curves", "Examples", "Setting",
+    "no_grad", "enable_grad", "inference_mode", "TrainingMode", "TestMode", "TrainingFlag", "PrintOptions",
+    "printoptions",
 }  # fmt: skip
 
 

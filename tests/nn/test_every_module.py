@@ -157,7 +157,7 @@ for _r in ("mean", "sum", "none"):
 case("KLDivLoss", reduction="batchmean", log_target=True, given=[FLAT, OTHER])
 
 #: Tested where they stand, or nothing to compare.
-ELSEWHERE = {"CTCLoss", "Sequential", "TransformerEncoder", "TransformerDecoder"}
+ELSEWHERE = {"CTCLoss", "Module", "Sequential", "TransformerEncoder", "TransformerDecoder"}
 
 
 @needs("torch")

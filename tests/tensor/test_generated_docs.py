@@ -30,6 +30,10 @@ def test_the_methods_are_those_of_the_code() -> None:
     assert there == writer("tensor").tensor_pages(), "run: python docs/generate.py tensor"
 
 
+def test_the_table_of_dtypes_is_that_of_the_code() -> None:
+    assert page("dtypes.md") == writer("mixing").mixing_page(), "run: python docs/generate.py dtypes"
+
+
 def heads(text: str) -> list[str]:
     """The methods that a page describes."""
     return re.findall(r"^### (\w+)$", text, re.M)

@@ -152,7 +152,7 @@ def _dropout(
     >>> nn.functional.dropout{n}d(Tensor.ones(1, 2{ones}), 1.0).sum().item()
     0.0
     """
-    return input._channels_dropped(p, training, axes, f"dropout{axes}d")
+    return input._channels_dropped(p, training, axes, f"dropout{axes}d", None)
 
 
 dropout1d, dropout2d, dropout3d = _dropout

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...dtype import DType
+from ...dtype import DTypeSaid
 from ...tensor import Tensor, no_grad
 from . import ops as ops  # the table is filled by these files
 from . import table
@@ -30,7 +30,7 @@ class ValueInfo(NamedTuple):
     """
 
     name: str
-    dtype: DType | str | None
+    dtype: DTypeSaid | None
     shape: tuple[int | str | None, ...] | None
 
 

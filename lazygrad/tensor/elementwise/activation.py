@@ -12,6 +12,7 @@ from ...dtype import dtypes
 from ...shape import resolve_equal, shape_text
 from ..face import Tensor
 from ..modes import mode
+from ..signatures import Numbers
 
 #: The constants of self-normalizing networks (Klambauer et al. 2017).
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -267,7 +268,14 @@ class Activation(Tensor):
             slope = slope.reshape((slope.shape[0],) + (1,) * (self.ndim - 2))
         return (self > 0).where(self, self * slope)
 
-    def rrelu(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool | None = None) -> Tensor:
+    def rrelu(
+        self,
+        lower: float = 1.0 / 8,
+        upper: float = 1.0 / 3,
+        training: bool | None = None,
+        *,
+        generator: Numbers | None = None,
+    ) -> Tensor:
         """x, and a·x where x is negative: a is random in [lower, upper] in training, else their mean.
 
         (Xu et al. 2015.) `training` is `Tensor.training` if not given.
@@ -279,12 +287,15 @@ class Activation(Tensor):
             raise ValueError(f"rrelu needs lower <= upper, not {lower} and {upper}")
         if not (mode.training if training is None else training):
             return (self <= 0).where(self * ((lower + upper) / 2), self)
-        slope = self.uniform(*self.shape, low=lower, high=upper, dtype=self.dtype, device=self.device)
+        how: dict[str, Any] = {"dtype": self.dtype, "device": self.device, "generator": generator}
+        slope = self.uniform(*self.shape, low=lower, high=upper, **how)
         return (self <= 0).where(self * slope, self)
 
     # *** softmax of noise
 
-    def gumbel_softmax(self, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
+    def gumbel_softmax(
+        self, tau: float = 1.0, hard: bool = False, dim: int = -1, *, generator: Numbers | None = None
+    ) -> Tensor:
         """A random choice along an axis by these logits, smooth in them (Jang, Gu, Poole 2016).
 
         tau   how smooth: towards 0 the result is a one-hot line
@@ -297,7 +308,7 @@ class Activation(Tensor):
             raise ValueError(f"gumbel_softmax needs a positive tau, not {tau}")
         x = self._float()
         # -log(-log u), and 1 - u is never 0
-        uniform = 1.0 - x.rand_like()
+        uniform = 1.0 - x.rand_like(generator=generator)
         noise = -(-uniform.log()).clamp(min=dtypes.finfo(x.dtype).tiny).log()
         soft = ((x + noise) / tau).softmax(dim)
         if not hard:
@@ -310,7 +321,9 @@ class Activation(Tensor):
 
     # *** dropout
 
-    def dropout(self, p: float = 0.5, training: bool | None = None) -> Tensor:
+    def dropout(
+        self, p: float = 0.5, training: bool | None = None, *, generator: Numbers | None = None
+    ) -> Tensor:
         """While training, elements are 0 with probability p and the others divided by 1 - p.
 
         Else the tensor itself. `training` is `Tensor.training` if not given.
@@ -318,51 +331,61 @@ class Activation(Tensor):
         >>> Tensor([1.0, 2.0]).dropout(0.5).tolist()
         [1.0, 2.0]
         """
-        return self._dropped(p, training, self.shape)
+        return self._dropped(p, training, self.shape, generator)
 
-    def _dropped(self, p: float, training: bool | None, shape: Any) -> Tensor:
+    def _dropped(self, p: float, training: bool | None, shape: Any, generator: Numbers | None) -> Tensor:
         """Dropout that decides once for each element of a shape that broadcasts to this one."""
         checked_probability(p, "dropout")
         if not (mode.training if training is None else training) or p == 0:
             return self.cast(self.dtype)
         if p == 1:
             return self * 0
-        kept = self.rand(*shape, dtype=dtypes.float32, device=self.device) >= p
+        kept = self.rand(*shape, dtype=dtypes.float32, device=self.device, generator=generator) >= p
         return kept.where(self * (1.0 / (1.0 - p)), 0)
 
-    def _channels_dropped(self, p: float, training: bool | None, axes: int, name: str) -> Tensor:
+    def _channels_dropped(
+        self, p: float, training: bool | None, axes: int, name: str, generator: Numbers | None
+    ) -> Tensor:
         if self.ndim not in (axes + 1, axes + 2):
             raise ValueError(
                 f"{name} takes (batch, channels) and {axes} axes, or these without batch, "
                 f"not shape {shape_text(self.shape)}"
             )
-        return self._dropped(p, training, self.shape[: self.ndim - axes] + (1,) * axes)
+        return self._dropped(p, training, self.shape[: self.ndim - axes] + (1,) * axes, generator)
 
-    def dropout1d(self, p: float = 0.5, training: bool | None = None) -> Tensor:
+    def dropout1d(
+        self, p: float = 0.5, training: bool | None = None, *, generator: Numbers | None = None
+    ) -> Tensor:
         """`dropout` of whole channels: shape (batch, channels, length), or without batch.
 
         >>> Tensor.ones(2, 3, 4).dropout1d(1.0, training=True).sum().item()
         0.0
         """
-        return self._channels_dropped(p, training, 1, "dropout1d")
+        return self._channels_dropped(p, training, 1, "dropout1d", generator)
 
-    def dropout2d(self, p: float = 0.5, training: bool | None = None) -> Tensor:
+    def dropout2d(
+        self, p: float = 0.5, training: bool | None = None, *, generator: Numbers | None = None
+    ) -> Tensor:
         """`dropout` of whole channels: shape (batch, channels, height, width), or without batch.
 
         >>> Tensor.ones(2, 3, 4, 4).dropout2d(1.0, training=True).sum().item()
         0.0
         """
-        return self._channels_dropped(p, training, 2, "dropout2d")
+        return self._channels_dropped(p, training, 2, "dropout2d", generator)
 
-    def dropout3d(self, p: float = 0.5, training: bool | None = None) -> Tensor:
+    def dropout3d(
+        self, p: float = 0.5, training: bool | None = None, *, generator: Numbers | None = None
+    ) -> Tensor:
         """`dropout` of whole channels: shape (batch, channels, depth, height, width), or without batch.
 
         >>> Tensor.ones(2, 3, 2, 2, 2).dropout3d(1.0, training=True).sum().item()
         0.0
         """
-        return self._channels_dropped(p, training, 3, "dropout3d")
+        return self._channels_dropped(p, training, 3, "dropout3d", generator)
 
-    def alpha_dropout(self, p: float = 0.5, training: bool | None = None) -> Tensor:
+    def alpha_dropout(
+        self, p: float = 0.5, training: bool | None = None, *, generator: Numbers | None = None
+    ) -> Tensor:
         """Dropout that keeps mean 0 and variance 1, for networks with `selu` (Klambauer et al. 2017).
 
         Dropped elements become selu's limit -alpha·scale, then all are scaled and moved.
@@ -370,9 +393,11 @@ class Activation(Tensor):
         >>> Tensor([1.0, 2.0]).alpha_dropout(0.5).tolist()
         [1.0, 2.0]
         """
-        return self._alpha_dropped(p, training, self.shape)
+        return self._alpha_dropped(p, training, self.shape, generator)
 
-    def feature_alpha_dropout(self, p: float = 0.5, training: bool | None = None) -> Tensor:
+    def feature_alpha_dropout(
+        self, p: float = 0.5, training: bool | None = None, *, generator: Numbers | None = None
+    ) -> Tensor:
         """`alpha_dropout` of whole channels: shape (batch, channels, ...).
 
         >>> Tensor.ones(2, 3, 4).feature_alpha_dropout(0.0, training=True).sum().item()
@@ -382,9 +407,11 @@ class Activation(Tensor):
             raise ValueError(
                 f"feature_alpha_dropout takes (batch, channels, ...), not shape {shape_text(self.shape)}"
             )
-        return self._alpha_dropped(p, training, self.shape[:2] + (1,) * (self.ndim - 2))
+        return self._alpha_dropped(p, training, self.shape[:2] + (1,) * (self.ndim - 2), generator)
 
-    def _alpha_dropped(self, p: float, training: bool | None, shape: Any) -> Tensor:
+    def _alpha_dropped(
+        self, p: float, training: bool | None, shape: Any, generator: Numbers | None
+    ) -> Tensor:
         checked_probability(p, "alpha_dropout")
         if not (mode.training if training is None else training) or p == 0:
             return self.cast(self.dtype)
@@ -392,7 +419,7 @@ class Activation(Tensor):
             return self * 0
         limit = -SELU_ALPHA * SELU_SCALE
         scale = ((1.0 - p) * (1.0 + p * limit * limit)) ** -0.5
-        kept = self.rand(*shape, dtype=dtypes.float32, device=self.device) >= p
+        kept = self.rand(*shape, dtype=dtypes.float32, device=self.device, generator=generator) >= p
         mixed = kept.where(self, limit) * scale
         moved: Tensor = mixed - scale * p * limit
         return moved

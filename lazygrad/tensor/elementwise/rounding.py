@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ...dtype import dtypes
 from ...ir.ops import Ops
 from ..face import Tensor
@@ -52,6 +54,21 @@ class Rounding(Tensor):
         odd = (whole * 0.5).trunc() * 2 != whole
         away = (rest > 0.5) | ((rest == 0.5) & odd)
         return away.where(whole + (self < 0).where(self._filled(-1.0), 1.0), whole)
+
+    def __round__(self, digits: int | None = None) -> Tensor:
+        """`round(x)` and `round(x, 2)`: as the method, a tensor."""
+        return self.round(digits or 0)
+
+    # `math.floor` and the others are for one number, and give an int, as of numpy's numbers.
+
+    def __floor__(self) -> int:
+        return math.floor(self.item())
+
+    def __ceil__(self) -> int:
+        return math.ceil(self.item())
+
+    def __trunc__(self) -> int:
+        return math.trunc(self.item())
 
     def frac(self) -> Tensor:
         """What truncation drops.

@@ -17,6 +17,7 @@ from ...dtype import dtypes
 from ..creation import sizes_of, with_grad
 from ..face import Tensor
 from ..indexing.addresses import trusted
+from ..signatures import Numbers
 
 TRIES = 24
 #: Up to this rate Poisson numbers are counted up; above they are drawn by rejection.
@@ -24,7 +25,7 @@ SMALL_RATE = 10.0
 
 
 class Distributions(Tensor):
-    """Random tensors of other distributions. All take `dtype`, `device` and `requires_grad`."""
+    """Random tensors of other distributions. All take `dtype`, `device`, `requires_grad` and `generator`."""
 
     @classmethod
     def exponential(
@@ -124,6 +125,7 @@ class Distributions(Tensor):
         concentration: float = 1.0,
         rate: float = 1.0,
         requires_grad: bool | None = None,
+        generator: Numbers | None = None,
         **more: Any,
     ) -> Tensor:
         """Numbers of the gamma distribution: mean concentration / rate.
@@ -134,9 +136,9 @@ class Distributions(Tensor):
         _need_positive("gamma", "concentration", concentration)
         _need_positive("gamma", "rate", rate)
         like: Any = cls.full(sizes_of(shape), concentration, **{"dtype": dtypes.float32, **more})
-        return with_grad(like.standard_gamma() * (1.0 / rate), requires_grad)
+        return with_grad(like.standard_gamma(generator=generator) * (1.0 / rate), requires_grad)
 
-    def standard_gamma(self) -> Tensor:
+    def standard_gamma(self, *, generator: Numbers | None = None) -> Tensor:
         """A number of the gamma distribution of rate 1 for each concentration in this tensor.
 
         >>> Tensor([0.5, 20.0]).standard_gamma().shape
@@ -147,7 +149,7 @@ class Distributions(Tensor):
         shape = small.where(alpha + 1.0, alpha)
         d = shape - 1.0 / 3.0
         c = (d * 9.0).rsqrt()
-        more: dict[str, Any] = {"dtype": alpha.dtype, "device": alpha.device}
+        more: dict[str, Any] = {"dtype": alpha.dtype, "device": alpha.device, "generator": generator}
         x = self.randn(TRIES, *alpha.shape, **more)
         u = 1.0 - self.rand(TRIES, *alpha.shape, **more)
         root = x * c + 1.0
@@ -155,7 +157,7 @@ class Distributions(Tensor):
         v = positive.where(root, 1.0).pow(3)
         accepted = positive & (u.log() < x * x * 0.5 + d * (1.0 - v + v.log()))
         value = d * _first_accepted(accepted, v, 1.0)
-        lifted = value * (1.0 - alpha.rand_like()).pow(1.0 / small.where(alpha, 1.0))
+        lifted = value * (1.0 - alpha.rand_like(generator=generator)).pow(1.0 / small.where(alpha, 1.0))
         return small.where(lifted, value)
 
     @classmethod
@@ -171,7 +173,7 @@ class Distributions(Tensor):
         b = cls.gamma(*shape, concentration=concentration0, **more)
         return a / (a + b)
 
-    def poisson(self) -> Tensor:
+    def poisson(self, *, generator: Numbers | None = None) -> Tensor:
         """A number of Poisson's distribution for each rate in this tensor, as floats.
 
         >>> Tensor([0.0, 3.0]).poisson()[0].item()
@@ -182,19 +184,20 @@ class Distributions(Tensor):
         small = wide < SMALL_RATE
         # inversion: the probabilities of 0, 1, 2, ... are added up until they pass a uniform number
         low = small.where(wide, 1.0)
-        u = wide.rand_like()
+        u = wide.rand_like(generator=generator)
         term = (-low).exp()
         total, count = term, u._filled(0.0)
         for k in range(1, 46):
             count = count + (u >= total).cast(wide.dtype)
             term = term * low * (1.0 / k)
             total = total + term
-        return small.where(count, small.where(SMALL_RATE, wide)._poisson_by_rejection()).cast(rate.dtype)
+        many = small.where(SMALL_RATE, wide)._poisson_by_rejection(generator)
+        return small.where(count, many).cast(rate.dtype)
 
-    def _poisson_by_rejection(self) -> Tensor:
+    def _poisson_by_rejection(self, generator: Numbers | None) -> Tensor:
         """Hörmann's PTRS, for rates from 10 on."""
         rate = self
-        more: dict[str, Any] = {"dtype": rate.dtype, "device": rate.device}
+        more: dict[str, Any] = {"dtype": rate.dtype, "device": rate.device, "generator": generator}
         b = rate.sqrt() * 2.53 + 0.931
         a = b * 0.02483 - 0.059
         inverse_alpha = 1.1328 / (b - 3.4) + 1.1239
@@ -210,16 +213,16 @@ class Distributions(Tensor):
         slow = possible & (left <= safe * rate.log() - rate - (safe + 1.0).lgamma())
         return _first_accepted(quick | slow, k, 0.0) + (~(quick | slow).any(0)).where(rate.floor(), 0.0)  # type: ignore[no-any-return]
 
-    def dirichlet(self) -> Tensor:
+    def dirichlet(self, *, generator: Numbers | None = None) -> Tensor:
         """Positive numbers that add up to 1 along the last axis, for concentrations along it.
 
         >>> round(Tensor([1.0, 2.0]).dirichlet().sum().item(), 5)
         1.0
         """
-        parts = self.standard_gamma()
+        parts = self.standard_gamma(generator=generator)
         return parts / parts.sum(-1, keepdim=True)
 
-    def binomial(self, prob: Any, count: int | None = None) -> Tensor:
+    def binomial(self, prob: Any, count: int | None = None, *, generator: Numbers | None = None) -> Tensor:
         """How many of so many trials (this tensor, at most `count`) succeed, each with probability `prob`.
 
         The trials are made one by one, along an axis that is summed up: it runs to know the greatest number,
@@ -238,12 +241,12 @@ class Distributions(Tensor):
         both = trials + chance * 0.0
         number = self.arange(most, dtype=dtypes.int32, device=self.device)
         number = number.reshape((most,) + (1,) * both.ndim)
-        u = self.rand(most, *both.shape, dtype=both.dtype, device=self.device)
+        u = self.rand(most, *both.shape, dtype=both.dtype, device=self.device, generator=generator)
         return ((u < chance) & (number < trials)).sum(0).cast(both.dtype)
 
     # *** in place
 
-    def uniform_(self, from_: float = 0.0, to: float = 1.0) -> Any:
+    def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator: Numbers | None = None) -> Any:
         """Write uniform numbers in [from_, to) into this tensor's memory; returns the tensor.
 
         >>> Tensor.zeros(3).uniform_().shape
@@ -251,9 +254,9 @@ class Distributions(Tensor):
         """
         if to < from_:
             raise ValueError(f"uniform_ needs from_ <= to, not {from_} and {to}")
-        return self.assign(self.rand_like() * (to - from_) + from_)
+        return self.assign(self.rand_like(generator=generator) * (to - from_) + from_)
 
-    def normal_(self, mean: float = 0.0, std: float = 1.0) -> Any:
+    def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator: Numbers | None = None) -> Any:
         """Write normally distributed numbers into this tensor's memory; returns the tensor.
 
         >>> Tensor.zeros(3).normal_().shape
@@ -261,17 +264,18 @@ class Distributions(Tensor):
         """
         if std < 0:
             raise ValueError(f"normal_ needs a standard deviation that is not negative, not {std}")
-        return self.assign(self.randn_like() * std + mean)
+        return self.assign(self.randn_like(generator=generator) * std + mean)
 
-    def exponential_(self, lambd: float = 1.0) -> Any:
+    def exponential_(self, lambd: float = 1.0, *, generator: Numbers | None = None) -> Any:
         """Write exponentially distributed numbers into this tensor's memory; returns the tensor.
 
         >>> Tensor.zeros(3).exponential_().shape
         (3,)
         """
-        return self.assign(self.exponential(*self.shape, lambd=lambd, dtype=self.dtype, device=self.device))
+        how: dict[str, Any] = {"dtype": self.dtype, "device": self.device, "generator": generator}
+        return self.assign(self.exponential(*self.shape, lambd=lambd, **how))
 
-    def bernoulli_(self, p: float = 0.5) -> Any:
+    def bernoulli_(self, p: float = 0.5, *, generator: Numbers | None = None) -> Any:
         """Write 1 with probability p, else 0, into this tensor's memory; returns the tensor.
 
         >>> Tensor.zeros(3).bernoulli_(1.0).tolist()
@@ -279,7 +283,7 @@ class Distributions(Tensor):
         """
         if not 0 <= p <= 1:
             raise ValueError(f"bernoulli_ needs a probability in [0, 1], not {p!r}")
-        chance = self.rand(*self.shape, device=self.device) < p
+        chance = self.rand(*self.shape, device=self.device, generator=generator) < p
         return self.assign(chance.cast(self.dtype))
 
 

@@ -26,7 +26,7 @@ from ..creation import checked_shape, iota, place_dtype, sizes_of, with_grad
 from ..face import Tensor
 from ..modes import mode
 from ..observer import observing
-from ..signatures import DTypeLike
+from ..signatures import DTypeLike, Numbers
 from ..transforms.constant import Flat
 
 Word = TypeVar("Word")
@@ -115,19 +115,21 @@ def fork_random() -> Iterator[None]:
         set_state(state)
 
 
-def words(count: Any, device: Devices) -> tuple[UOp, UOp]:
-    """Two random uint32 words for each of the next `count` numbers."""
+def words(count: Any, device: Devices, generator: Numbers | None = None) -> tuple[UOp, UOp]:
+    """Two random uint32 words for each of the next `count` numbers, of a generator or of Tensor's stream."""
     shape, u32, u64 = (count,), dtypes.uint32, dtypes.uint64
     before, total = _before_example(count, device) if mode.examples else (None, vmax(count))
-    seed, base = _stream.take(total)
-    seed_word = UOp(Ops.CAST, u32, (Variable("seed", 0, SEED_LIMIT).bind(seed),))
-    start = Variable("base", 0, BASE_LIMIT).bind(base)
-    if before is None:
-        low_start = UOp(Ops.CAST, u32, (start,))
-        high_start = UOp(Ops.CAST, u64, (start,)).alu(Ops.SHR, UOp.const(u64, 32)).cast(u32)
-    else:
-        first = UOp(Ops.CAST, u64, (start,)) + before
+    if generator is None and mode.generators:
+        generator = mode.generators[-1]
+    second_word: UOp | int = 0
+    if generator is not None:
+        key_node, first = generator.take(total, device)
+        seed_word = key_node.cast(u32)
+        second_word = expanded(key_node.alu(Ops.SHR, UOp.const(u64, 32)).cast(u32), shape)
+        first = first if before is None else first + before
         low_start, high_start = first.cast(u32), first.alu(Ops.SHR, UOp.const(u64, 32)).cast(u32)
+    else:
+        seed_word, low_start, high_start = _next_of_stream(total, before)
     if vmax(count) > 1 << 32:
         raise NotImplementedError(f"one call of more than 2**32 random numbers: {count}")
     low = iota(count, u32, device) + expanded(low_start, shape)
@@ -143,7 +145,7 @@ def words(count: Any, device: Devices) -> tuple[UOp, UOp]:
             constants[word] = filled(shape, u32, word)
         return constants[word]
 
-    key = expanded(seed_word, shape), operand(0)
+    key = expanded(seed_word, shape), operand(second_word)
     return threefry(
         (low, high),
         key,
@@ -151,6 +153,17 @@ def words(count: Any, device: Devices) -> tuple[UOp, UOp]:
         rotate=lambda a, r: a.alu(Ops.SHL, operand(r)).alu(Ops.OR, a.alu(Ops.SHR, operand(32 - r))),
         xor=lambda a, b: a.alu(Ops.XOR, operand(b)),
     )
+
+
+def _next_of_stream(total: int, before: UOp | None) -> tuple[UOp, UOp, UOp]:
+    """The key and the two words of the next number of the stream that belongs to Tensor."""
+    u32, u64 = dtypes.uint32, dtypes.uint64
+    seed, base = _stream.take(total)
+    seed_word = UOp(Ops.CAST, u32, (Variable("seed", 0, SEED_LIMIT).bind(seed),))
+    start = Variable("base", 0, BASE_LIMIT).bind(base)
+    first = UOp(Ops.CAST, u64, (start,)) if before is None else UOp(Ops.CAST, u64, (start,)) + before
+    low_start = UOp(Ops.CAST, u32, (start,)) if before is None else first.cast(u32)
+    return seed_word, low_start, first.alu(Ops.SHR, UOp.const(u64, 32)).cast(u32)
 
 
 def _before_example(count: Any, device: Devices) -> tuple[UOp | None, int]:
@@ -182,9 +195,9 @@ def _fraction(word: UOp, dtype: DType, bits: int) -> UOp:
     return whole * filled(shape, dtype, 2.0**-bits)
 
 
-def _uniform(count: Any, dtype: DType, device: Devices) -> UOp:
+def _uniform(count: Any, dtype: DType, device: Devices, generator: Numbers | None) -> UOp:
     """Numbers in [0, 1), each a multiple of 2^-(bits of the mantissa)."""
-    high, low = words(count, device)
+    high, low = words(count, device, generator)
     bits = dtypes.finfo(dtype).mantissa_bits + 1
     if bits <= 24:
         return _fraction(high, wide_float(dtype), bits).cast(dtype)
@@ -194,7 +207,7 @@ def _uniform(count: Any, dtype: DType, device: Devices) -> UOp:
 
 
 class Sampling(Tensor):
-    """Random tensors. All take `dtype`, `device` and `requires_grad`."""
+    """Random tensors. All take `dtype`, `device`, `requires_grad` and a `generator` (generator.py)."""
 
     @staticmethod
     def manual_seed(seed: int = 0) -> None:
@@ -214,6 +227,7 @@ class Sampling(Tensor):
         dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
+        generator: Numbers | None = None,
     ) -> Tensor:
         """Uniform numbers in [0, 1).
 
@@ -221,7 +235,7 @@ class Sampling(Tensor):
         (2, 3)
         """
         sizes, chosen = checked_shape(sizes_of(shape)), _float_dtype("rand", dtype)
-        flat = cls._created(_uniform(prod(sizes), chosen, Device.canonicalize(device)), None)
+        flat = cls._created(_uniform(prod(sizes), chosen, Device.canonicalize(device), generator), None)
         return with_grad(flat.reshape(sizes), requires_grad)
 
     @classmethod
@@ -231,6 +245,7 @@ class Sampling(Tensor):
         dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
+        generator: Numbers | None = None,
     ) -> Tensor:
         """Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).
 
@@ -240,7 +255,9 @@ class Sampling(Tensor):
         sizes, chosen = checked_shape(sizes_of(shape)), _float_dtype("randn", dtype)
         work = wide_float(chosen)
         bits = 32 if work is dtypes.float64 else 24
-        first, second = (_fraction(w, work, bits) for w in words(prod(sizes), Device.canonicalize(device)))
+        first, second = (
+            _fraction(w, work, bits) for w in words(prod(sizes), Device.canonicalize(device), generator)
+        )
         # 1 - u is in (0, 1]: its logarithm is finite
         radius = (cls._make(first) * -1.0 + 1.0).log() * -2.0
         angle = (cls._make(second) - 0.5) * (2.0 * math.pi)
@@ -255,6 +272,7 @@ class Sampling(Tensor):
         dtype: DTypeLike = None,
         device: Devices | None = None,
         requires_grad: bool | None = None,
+        generator: Numbers | None = None,
     ) -> Tensor:
         """Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).
 
@@ -275,7 +293,7 @@ class Sampling(Tensor):
                 f"randint from {low} to {high} leaves the numbers of {chosen}; give another dtype="
             )
         sizes = checked_shape(sizes_of(shape))
-        word = cls._make(words(prod(sizes), Device.canonicalize(device))[0])
+        word = cls._make(words(prod(sizes), Device.canonicalize(device), generator)[0])
         scaled = (word.cast(dtypes.uint64) * (high - low)) >> 32
         return with_grad((scaled.cast(dtypes.int64) + low).cast(chosen).reshape(sizes), requires_grad)
 
@@ -371,17 +389,19 @@ class Sampling(Tensor):
         """
         return self.randn(*self.shape, **self._like(dtype, device), **more)
 
-    def bernoulli(self) -> Tensor:
+    def bernoulli(self, *, generator: Numbers | None = None) -> Tensor:
         """1 with the probability that an element gives, else 0.
 
         >>> Tensor([0.0, 1.0]).bernoulli().tolist()
         [0.0, 1.0]
         """
         x = self._float()
-        drawn: Tensor = Flat.apply(x, (x.rand_like() < x.detach()).cast(x.dtype))
+        drawn: Tensor = Flat.apply(x, (x.rand_like(generator=generator) < x.detach()).cast(x.dtype))
         return drawn
 
-    def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
+    def multinomial(
+        self, num_samples: int = 1, replacement: bool = False, *, generator: Numbers | None = None
+    ) -> Tensor:
         """Indices drawn by weight: of a line, or of each row of a matrix.
 
         >>> Tensor([0.0, 1.0]).multinomial().tolist()
@@ -400,19 +420,26 @@ class Sampling(Tensor):
                     f"multinomial cannot draw {num_samples} different indices of {weights.shape[1]}"
                 )
             # who comes first, each at a random time with its weight as rate (Efraimidis and Spirakis)
-            times = -(1.0 - weights.rand_like()).log() / weights
+            times = -(1.0 - weights.rand_like(generator=generator)).log() / weights
             drawn = times.topk(num_samples, 1, largest=False)[1]
             return drawn if self.ndim == 2 else drawn.reshape((num_samples,))
         reached = weights.cumsum(1)
         total = reached._window(1, reached.shape[1] - 1, reached.shape[1])
-        drawn = self.rand(weights.shape[0], num_samples, dtype=weights.dtype, device=self.device) * total
+        how: dict[str, Any] = {"dtype": weights.dtype, "device": self.device, "generator": generator}
+        drawn = self.rand(weights.shape[0], num_samples, **how) * total
         places = (reached.unsqueeze(1) <= drawn.unsqueeze(2)).sum(2).cast(place_dtype(weights.shape[1]))
         places = places.minimum(weights.shape[1] - 1)  # weights that are none give an index all the same
         return places if self.ndim == 2 else places.reshape((num_samples,))
 
     @classmethod
     def randperm(
-        cls, n: int, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any
+        cls,
+        n: int,
+        *,
+        dtype: DTypeLike = None,
+        device: Devices | None = None,
+        generator: Numbers | None = None,
+        **more: Any,
     ) -> Tensor:
         """A random order of 0 ... n - 1: the order of as many random keys.
 
@@ -426,7 +453,7 @@ class Sampling(Tensor):
             raise NotImplementedError(f"randperm of more than 2**31 - 1 elements: {n}")
         if n == 0:
             return cls.zeros(0, dtype=wanted, device=device, **more)
-        key, _ = words(n, Device.canonicalize(device))
+        key, _ = words(n, Device.canonicalize(device), generator)
         return cls._created(UOp(Ops.SORT, dtypes.int32, (key,)).cast(wanted), more.get("requires_grad"))
 
 

@@ -1,0 +1,283 @@
+"""Batches of examples for a training loop: `DataLoader`."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from ..device import Device, Devices
+from ..tensor import Generator, Tensor
+from ..tensor.random.sampling import draw
+from .parameters import count
+from .training import ShuffledOrder, random_words
+
+
+@runtime_checkable
+class Dataset(Protocol):
+    """What has examples by number."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+class DataLoader:
+    """Examples in batches, in another order each epoch, made ready while the last batch is worked on.
+
+    dataset     an array or a Tensor, whose first axis counts the examples; a tuple or a dict of such; or any
+                object with `__len__` and `__getitem__`, whose examples are put together by `collate_fn`
+    batch_size  how many examples each batch has        shuffle  False: 0, 1, 2, ... in each epoch
+    drop_last   leave out a last batch that is smaller: all batches then have one shape, as a jit wants
+    workers     threads that read examples ahead (`num_workers` is PyTorch's name); 0: they are read when
+                the loop asks. Threads gain where reading waits for files, or computes in numpy
+    prefetch    how many batches are made ahead for each worker
+    collate_fn  a list of examples → a batch; not given: arrays, tensors and numbers are stacked to a Tensor,
+                in tuples and dicts as they stand; texts stay a list
+    seed        of the orders; if not given, drawn from `generator`, or from the stream that belongs to Tensor
+    device      where the batches are, the default device if not given
+
+    Iterating gives what is left of an epoch; at its end the next one begins. `state_dict` says where that is,
+    so a loader is a part of `nn.TrainingState`: a run goes on with the example after the last it was given.
+    An error of the dataset is raised in the loop, with a note that names the example.
+
+    >>> loader = nn.DataLoader((Tensor([[1.0], [2.0], [3.0]]), Tensor([0, 1, 2])), batch_size=2)
+    >>> [(x.tolist(), y.tolist()) for x, y in loader]
+    [([[1.0], [2.0]], [0, 1]), ([[3.0]], [2])]
+    >>> len(loader), loader.epoch
+    (2, 1)
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        drop_last: bool = False,
+        workers: int = 0,
+        prefetch: int = 2,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        generator: Generator | None = None,
+        seed: int | None = None,
+        device: Devices | None = None,
+        num_workers: int | None = None,
+    ) -> None:
+        self.dataset, self.collate_fn, self.device = dataset, collate_fn, device
+        self.workers = count("workers", workers if num_workers is None else num_workers, 0)
+        self.prefetch = count("prefetch", prefetch)
+        self._columns = _columns(dataset)
+        if collate_fn is not None and self._columns:
+            raise TypeError(
+                "collate_fn puts single examples together; arrays are read in whole batches: change those"
+            )
+        if seed is None:
+            seed = _drawn_seed(generator) if shuffle else 0
+        self.order = ShuffledOrder(_length(dataset, self._columns), batch_size, seed, shuffle, drop_last)
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs are done."""
+        return self.order.epoch
+
+    @property
+    def position(self) -> int:
+        """How many examples of this epoch were given out."""
+        return self.order.position
+
+    def __len__(self) -> int:
+        """How many batches an epoch has."""
+        return len(self.order)
+
+    def __iter__(self) -> Iterator[Any]:
+        device = Device.canonicalize(self.device)
+        # What an outer loop is given moves `order`; what is made ahead is read off a copy of it.
+        ahead = ShuffledOrder(*(getattr(self.order, name) for name in _ORDER))
+        ahead.epoch, ahead.position = self.order.epoch, self.order.position
+        batches = self._plain(ahead, device) if self.workers == 0 else self._in_threads(ahead, device)
+        epoch = self.order.epoch
+        for indices, batch in batches:
+            self.order.epoch, self.order.position = epoch, self.order.position + len(indices)
+            yield batch
+        self.order.epoch, self.order.position = epoch + 1, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is, and what it is an order of: numbers that JSON can say."""
+        return self.order.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from where another loader of as many examples was."""
+        self.order.load_state_dict(state_dict)
+
+    def _plain(self, order: ShuffledOrder, device: Devices) -> Iterator[tuple[Any, Any]]:
+        for indices in order:
+            yield indices, self._batch(indices, device)
+
+    def _in_threads(self, order: ShuffledOrder, device: Devices) -> Iterator[tuple[Any, Any]]:
+        """The same batches in the same order, made by threads ahead of the loop."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        pool = ThreadPoolExecutor(self.workers, "lazygrad-data")
+        begun: collections.deque[Any] = collections.deque()
+        try:
+            for indices in order:
+                begun.append((indices, pool.submit(self._batch, indices, device)))
+                if len(begun) > self.workers * self.prefetch:
+                    first, made = begun.popleft()
+                    yield first, made.result()
+            while begun:
+                first, made = begun.popleft()
+                yield first, made.result()
+        finally:  # also where the loop is left early
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _batch(self, indices: Any, device: Devices) -> Any:
+        if self._columns:
+            return _map(self.dataset, lambda column: _rows(column, indices, device))
+        examples = []
+        for index in indices.tolist():
+            try:
+                examples.append(self.dataset[index])
+            except Exception as error:
+                error.add_note(f"while a DataLoader read example {index} of {len(self.dataset)}")
+                raise
+        try:
+            return collate(examples, device) if self.collate_fn is None else self.collate_fn(examples)
+        except Exception as error:
+            error.add_note(f"while a DataLoader put the examples {_few(indices)} together")
+            raise
+
+
+#: What a ShuffledOrder is made with.
+_ORDER = ("count", "batch_size", "seed", "shuffle", "drop_last")
+
+
+def _few(indices: Any) -> str:
+    shown = ", ".join(map(str, indices.tolist()[:8]))
+    return shown if len(indices) <= 8 else f"{shown}, ..."
+
+
+def _is_column(value: Any) -> bool:
+    """Whether something is an array of examples, and not an example or a list of them."""
+    return isinstance(value, Tensor) or (hasattr(value, "__array__") and hasattr(value, "shape"))
+
+
+def _columns(dataset: Any) -> list[Any]:
+    """The arrays that a dataset consists of; none where it is an object with examples."""
+    if _is_column(dataset):
+        return [dataset]
+    parts = list(dataset.values()) if isinstance(dataset, Mapping) else dataset
+    if not isinstance(dataset, (tuple, Mapping)) or not parts:
+        return []
+    for part in parts:
+        if not _is_column(part):
+            raise TypeError(
+                f"a tuple or dict of a DataLoader holds arrays and Tensors, not {type(part).__name__}; "
+                "give single examples as a list, or as an object with __len__ and __getitem__"
+            )
+    return list(parts)
+
+
+def _length(dataset: Any, columns: list[Any]) -> int:
+    if not columns:
+        if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+            raise TypeError(
+                f"a DataLoader takes arrays, or an object with __len__ and __getitem__, not a "
+                f"{type(dataset).__name__}; list(...) of what can only be walked through is one"
+            )
+        length = len(dataset)
+    else:
+        lengths = [column.shape[0] if len(column.shape) else -1 for column in columns]
+        if -1 in lengths:
+            raise ValueError("an array of a DataLoader has an axis that counts the examples, not shape ()")
+        if len(set(lengths)) > 1:
+            raise ValueError(f"the arrays of a DataLoader have as many examples each, not {lengths}")
+        length = lengths[0]
+    if length == 0:
+        raise ValueError("a DataLoader of no examples")
+    return length
+
+
+def _map(value: Any, function: Callable[[Any], Any]) -> Any:
+    """A function of each array of a dataset, in its form."""
+    if _is_column(value):
+        return function(value)
+    if isinstance(value, Mapping):
+        return {key: function(part) for key, part in value.items()}
+    made = [function(part) for part in value]
+    return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
+
+
+def _rows(column: Any, indices: Any, device: Devices) -> Tensor:
+    """Some examples of an array, in memory."""
+    if isinstance(column, Tensor):
+        chosen: Tensor = column[Tensor(indices, device=_place_of(column))]
+        return chosen.to(device).realize()
+    import numpy as np
+
+    return Tensor(np.asarray(column)[indices], device=device).realize()
+
+
+def _place_of(column: Tensor) -> Devices:
+    return column.device if Device.runs_kernels(column.device) else Device.DEFAULT
+
+
+def collate(examples: list[Any], device: Devices | None = None) -> Any:
+    """Examples put together: arrays, tensors and numbers as one Tensor with a first axis more.
+
+    Of tuples and dicts the parts are put together; texts, bytes and None stay a list.
+    """
+    first = examples[0]
+    for number, example in enumerate(examples):
+        alike = isinstance(example, type(first)) or isinstance(first, type(example))
+        if not alike and not (_is_number(first) and _is_number(example)):
+            kinds = f"{type(first).__name__} and {type(example).__name__}"
+            raise TypeError(
+                f"examples of one batch are of one kind, not {kinds} (the first and number {number})"
+            )
+    if isinstance(first, Tensor):
+        _need_one_shape([x.shape for x in examples])
+        return Tensor.stack(*examples).to(device).realize()
+    if isinstance(first, (str, bytes)) or first is None:
+        return examples
+    if isinstance(first, Mapping):
+        return {key: collate([x[key] for x in examples], device) for key in first}
+    if isinstance(first, (tuple, list)):
+        if len({len(x) for x in examples}) > 1:
+            raise ValueError(
+                f"examples of one batch have as many parts each, not {[len(x) for x in examples]}"
+            )
+        made = [collate(list(parts), device) for parts in zip(*examples, strict=True)]
+        return type(first)(*made) if hasattr(first, "_fields") else type(first)(made)
+    import numpy as np
+
+    if _is_number(first):
+        return Tensor(examples, device=device).realize()
+    if not (hasattr(first, "__array__") and hasattr(first, "shape")):
+        raise TypeError(
+            f"a DataLoader does not know how to put {type(first).__name__} together: give a collate_fn"
+        )
+    _need_one_shape([x.shape for x in examples])
+    return Tensor(np.stack([np.asarray(x) for x in examples]), device=device).realize()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float))
+
+
+def _need_one_shape(shapes: list[Any]) -> None:
+    if len(set(map(tuple, shapes))) > 1:
+        different = sorted(set(map(tuple, shapes)))
+        raise ValueError(
+            f"examples of one batch have one shape, not {' and '.join(map(str, different[:3]))}; "
+            "a collate_fn may pad them"
+        )
+
+
+def _drawn_seed(generator: Generator | None) -> int:
+    """A seed that follows from where the random numbers stand."""
+    if generator is not None:
+        drawn = Tensor.randint(1, high=1 << 32, dtype="uint32", generator=generator).item()
+        return int(drawn)
+    seed, base = draw(1)
+    return int(random_words(seed, base, 1)[0]) & 0xFFFFFFFF

@@ -161,6 +161,7 @@ CHECK = ContextVar(
 TRACEMETA = ContextVar(
     "TRACEMETA", 1, "what a kernel remembers of your code: 0 nothing, 1 the method, 2 its line"
 )
+TRACEBACK = ContextVar("TRACEBACK", 0, "1 shows all frames of a traceback, ours too (and so does DEBUG=1)")
 CACHEDB = ContextVar(
     "CACHEDB",
     "",

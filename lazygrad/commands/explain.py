@@ -3,64 +3,76 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 
-from ..config import NOOPT
+from ..config import NOOPT, Context
 from ..device import Device
 from ..engine.realize import observe_kernels
-from ..ir.ops import Ops
-from ..ir.uop import UOp
 from ..report.terminal import use_color
 from ..schedule.items import ScheduleItem
 from ..viz import pages, plain, record
 from ..viz.record import PlanningRecorder
 from ..viz.walk import in_terminal
 from .script import name_of, run_script, script_argument
-from .words import positive
+from .seen import Enough, Seen, ended_after
+from .words import KERNEL, seconds
 
 HELP = "a kernel of a script through every form, each rewrite with its rule, forwards and backwards"
+#: So long a script may run until the kernel that is wanted.
+SECONDS = 60.0
+#: So many names of kernels are listed.
+LISTED = 20
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     script_argument(parser)
-    parser.add_argument("--kernel", type=positive, default=1, help="which of its kernels; the first is 1")
+    parser.add_argument(
+        "--kernel", default="1", help=f"which of its kernels; the first is 1; or {KERNEL}", metavar="WHICH"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=seconds,
+        default=SECONDS,
+        help=f"the script is ended where that kernel has not run by then; {SECONDS:.0f} unless told",
+    )
     parser.add_argument("--plain", action="store_true", help="all steps as text, as in a pipe")
     parser.add_argument("--full", action="store_true", help="leave out nothing of large forms")
 
 
-class _Enough(BaseException):
-    """The kernel that is wanted has run: no more of the script is needed."""
+class _Search(Seen):
+    """Waits for the n-th different kernel, or for one that a word means, while a script runs."""
 
-
-class _Search:
-    """Waits for the n-th different kernel while a script runs."""
-
-    def __init__(self, wanted: int) -> None:
+    def __init__(self, wanted: str) -> None:
+        super().__init__()
         self.wanted = wanted
-        self.met: set[UOp] = set()
         self.found: ScheduleItem | None = None
 
-    def ran(self, item: ScheduleItem, name: str, seconds: float | None, ops: int, moved: int) -> None:
-        if item.ast.op is Ops.COPY or item.ast in self.met:
-            return
-        self.met.add(item.ast)
-        if len(self.met) == self.wanted:
+    def note(self, item: ScheduleItem, name: str, seconds: float | None, ops: int, moved: int) -> None:
+        known = len(self.items)
+        super().note(item, name, seconds, ops, moved)
+        if len(self.items) > known and self._is_it(item):
             self.found = item
-            raise _Enough
+            raise Enough
+
+    def _is_it(self, item: ScheduleItem) -> bool:
+        if self.wanted.isdecimal():
+            return len(self.items) == int(self.wanted)
+        return self.is_meant(item.ast, self.wanted)
 
 
 def run(given: argparse.Namespace) -> int:
+    if given.kernel.isdecimal() and int(given.kernel) < 1:
+        print("lazygrad explain: the first kernel is 1", file=sys.stderr)
+        return 2
     search, planning = _Search(given.kernel), PlanningRecorder()
     status = 0
-    try:
-        with observe_kernels(search.ran), planning.recording():
-            status = run_script(given)
-    except _Enough:
-        pass
+    limit, ended, lines = ended_after(given.seconds), contextlib.suppress(Enough), Context(TRACEMETA=2)
+    with limit as late, ended, lines, observe_kernels(search.note), planning.recording():
+        status = run_script(given)
     if search.found is None:
         if status == 0:
-            count = f"only {len(search.met)} different kernels" if search.met else "no kernel"
-            print(f"lazygrad explain: {name_of(given)} runs {count}", file=sys.stderr)
+            print(f"lazygrad explain: {name_of(given)} {_ran(search, given, bool(late))}", file=sys.stderr)
         return status or 1
     item = search.found
     renderer = Device[item.bufs[0].device].renderer
@@ -71,3 +83,19 @@ def run(given: argparse.Namespace) -> int:
     else:
         in_terminal(pages(recording, given.full), use_color())
     return 0
+
+
+def _ran(search: _Search, given: argparse.Namespace, late: bool) -> str:
+    """What a script ran, instead of the kernel that was wanted."""
+    if not search.items:
+        return f"ran no kernel in {given.seconds:g} s" if late else "runs no kernel"
+    names = list(search.names.values())
+    listed = ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
+    if given.kernel.isdecimal():
+        counted = f"only {len(names)} different kernels"
+        return f"ran {counted} in {given.seconds:g} s" if late else f"runs {counted}"
+    return (
+        f"runs no kernel {given.kernel}"
+        + (f" in {given.seconds:g} s" if late else "")
+        + f"; it runs {listed}"
+    )

@@ -4,6 +4,20 @@ from __future__ import annotations
 
 import argparse
 
+#: How a command's help says by what kernels are chosen.
+KERNEL = "by its name as DEBUG=2 shows it, the shape it writes, a method, or a line (script.py:12)"
+
+
+def seconds(text: str) -> float:
+    """A duration of more than 0 seconds."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return found
+
 
 def positive(text: str) -> int:
     """A whole number from 1 on."""

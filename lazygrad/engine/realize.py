@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..config import CHECK, DEBUG
-from ..device import Buffer, Device, GlobalCounters, copy_memory
+from ..device import Buffer, CompileError, Device, DeviceError, GlobalCounters, copy_memory
 from ..device.reports import ReportBuffer
 from ..dtype import dtypes, storage_fmt
 from ..ir.index import evaluate, sint
@@ -25,7 +25,7 @@ from ..locks import uninterrupted
 from ..programs.runners import get_runner, prepare, values_for
 from ..renderer import ProgramSpec
 from ..report import profile
-from ..report.check import Checker
+from ..report.check import Checker, CheckError
 from ..report.forms import print_forms
 from ..report.rows import copy_name, row, shown_name
 from ..report.terminal import colored, show, size_text
@@ -103,7 +103,11 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
         for position, item in enumerate(items):
             other = item.kernel.facts["runner"]
             if other is mark:
-                run_item(item)
+                try:
+                    run_item(item)
+                except (DeviceError, CompileError, CheckError) as error:
+                    _say_whose(error, item)
+                    raise
                 if arena is not None:
                     arena.after(position)
             else:
@@ -119,6 +123,13 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
                 arena.close()
         mark.running.release()
     return True
+
+
+def _say_whose(error: Exception, item: ScheduleItem) -> None:
+    """Note on an error of a kernel or copy what it was to compute, in the words and lines of the user."""
+    if item.metadata and not hasattr(error, "__notes__"):
+        calls = [f"{m.name} at {m.line}" if getattr(m, "line", "") else str(m) for m in item.metadata]
+        error.add_note(f"while computing {', '.join(dict.fromkeys(calls))}")
 
 
 def _finish(kernel: UOp) -> None:

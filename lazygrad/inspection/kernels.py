@@ -29,6 +29,7 @@ from ..renderer import ProgramSpec
 from ..schedule.items import ScheduleItem, create_schedule, output_count
 from ..schedule.kernelize import planning
 from ..schedule.versions import effective
+from ..tuning.beam import Tuned, tune
 from .targets import Target, find_target
 
 #: What `form` can show, in the order of compiling.
@@ -186,6 +187,15 @@ class InspectedKernel:
         made = InspectedKernel(self.item, self.target, found)
         _ = made.spec
         return made
+
+    def tune(self, width: int = 2, seconds: float = 60.0) -> Tuned:
+        """Search its Opts by timing them, as BEAM does, for so many seconds at most; what is found is kept
+        for runs with BEAM.
+
+        width  how many lists of Opts the search follows
+        """
+        self._compute_inputs()
+        return tune(Device[self._device_name()], self.ast, width, time.monotonic() + seconds)
 
     def run(self, repeats: int = REPEATS) -> KernelRun:
         """Run this kernel on its device, as often as asked (or for 0.2 s), and say how long it took.

@@ -21,6 +21,7 @@ from ..config import DEBUG, JIT
 from ..locks import lock_across_fork
 from ..report.terminal import show
 from ..tensor.storage import Storage
+from ..tensor.tracebacks import shorten
 from .capture import Capture, capturing, recorded, refuse_nested
 from .captured import Captured
 from .describer import Describer
@@ -65,7 +66,11 @@ class TinyJit(Generic[P, R]):
         self._run = _State(fxn).call
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._run(args, kwargs)  # type: ignore[no-any-return]
+        try:
+            return self._run(args, kwargs)  # type: ignore[no-any-return]
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __get__(self, owner: Any, kind: type | None = None) -> TinyJit[P, R]:
         """As a method: each instance has captures of its own, kept in the instance."""

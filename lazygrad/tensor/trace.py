@@ -22,6 +22,7 @@ from .autocasting import autocasting
 from .file_values import in_memory
 from .kinds import Contract
 from .names import own_names, renamed_arguments
+from .tracebacks import shorten, shows_all, wraps_only
 from .views import as_new, gives_views
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -85,12 +86,16 @@ def traced(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
                 if Device.uses_files:
                     args, kwargs = in_memory(function.__name__, args, kwargs, tensor)
                 result = check(*args, **kwargs)
+            except Exception as error:
+                shorten(error)
+                raise
             finally:
                 origin.current = None
         if makes_new:
             return as_new(result, tensor, (*args, *kwargs.values()) if kwargs else args)
         return result
 
+    wraps_only(wrapper)  # type: ignore[arg-type]
     return wrapper
 
 
@@ -104,20 +109,25 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         nonlocal contract, unchecked
         try:
-            if kwargs or len(args) > unchecked or not args or not hasattr(args[0], "_uop"):
-                if contract is None:
-                    contract = Contract(function)
-                    unchecked = contract.unchecked
-                contract.check(args, kwargs)
-            if kwargs and not renamed.keys().isdisjoint(kwargs):
-                return function(*args, **own_names(kwargs, renamed, function.__name__))
-            return function(*args, **kwargs)
-        except FAILURES as error:
-            better = explained(function, args, kwargs, error)
-            if better is None:
-                raise
-            raise better from error
+            try:
+                if kwargs or len(args) > unchecked or not args or not hasattr(args[0], "_uop"):
+                    if contract is None:
+                        contract = Contract(function)
+                        unchecked = contract.unchecked
+                    contract.check(args, kwargs)
+                if kwargs and not renamed.keys().isdisjoint(kwargs):
+                    return function(*args, **own_names(kwargs, renamed, function.__name__))
+                return function(*args, **kwargs)
+            except FAILURES as error:
+                better = explained(function, args, kwargs, error)
+                if better is None:
+                    raise
+                raise better from (error if shows_all() else None)
+        except Exception as error:
+            shorten(error)
+            raise
 
+    wraps_only(wrapper)  # type: ignore[arg-type]
     return wrapper
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..codegen.compile import compile_kernel, stages
@@ -31,6 +31,8 @@ from ..renderer import ProgramSpec
 from ..runtime import diskcache_get, diskcache_put
 from .trials import TrialError, trials_on
 
+#: The note of a search that had no more time.
+CUT_SHORT = "ended early"
 #: Of what is stored; another version finds nothing of the old.
 VERSION = 1
 #: The fastest so many are timed again, in turn with the heuristic's, before one is chosen.
@@ -50,7 +52,7 @@ class Tuned:
     opts, seconds          the best list of Opts, and its time
     usual, usual_seconds   what the heuristic chose, and its time
     tried                  how many lists were timed
-    note                   why nothing was searched, or ""
+    note                   why nothing was searched, or that a search ended early (CUT_SHORT), or ""
     """
 
     name: str
@@ -74,11 +76,15 @@ def opts_for(device: CompiledDevice, ast: UOp) -> Sequence[Opt] | None:
     return None if sort_keys(ast) is not None else found.opts
 
 
-def tune(device: CompiledDevice, ast: UOp, width: int) -> Tuned:
-    """Search, or give what an earlier search of this width found. Else it is what the heuristic chose."""
+def tune(device: CompiledDevice, ast: UOp, width: int, until: float | None = None) -> Tuned:
+    """Search, or give what an earlier search of this width found. Else it is what the heuristic chose.
+
+    until  a time of the monotonic clock at which the search ends with the best that it has found; what it
+           measured is kept, and the next search goes on from there
+    """
     if sort_keys(ast) is not None:
         return Tuned("sort", (), 0.0, (), 0.0, note="a sort has no loops to change")
-    searcher = _Search(device, ast, width)
+    searcher = _Search(device, ast, width, until)
     found = searcher.stored()
     if found is not None:
         return found
@@ -97,8 +103,9 @@ class _Program(NamedTuple):
 class _Search:
     """One kernel on one device."""
 
-    def __init__(self, device: CompiledDevice, ast: UOp, width: int) -> None:
-        self.device, self.ast, self.width = device, ast, width
+    def __init__(self, device: CompiledDevice, ast: UOp, width: int, until: float | None = None) -> None:
+        self.device, self.ast, self.width, self.until = device, ast, width, until
+        self.cut_short = False
         self.target = device.target
         self.loops = Loops.of(dict(_until(stages(ast, device.renderer, ()), "lower"))["lower"])
         self.usual = tuple(choose(self.loops, self.target))
@@ -169,6 +176,8 @@ class _Search:
         finally:
             self.progress.close()
             self._keep("times", self.times)
+        if self.cut_short:
+            return replace(made, note=CUT_SHORT)
         self._keep(
             f"width {self.width}",
             {
@@ -192,7 +201,14 @@ class _Search:
                     print(f"{list(opts)}: {type(error).__name__}: {error}".splitlines()[0])
         return self.programs[opts]
 
+    def _is_late(self) -> bool:
+        if self.until is not None and time.monotonic() > self.until:
+            self.cut_short = True
+        return self.cut_short
+
     def _predicted(self, opts: Opts) -> float | None:
+        if self._is_late():
+            return None
         program = self._program(opts)
         if program is None or program.predicted > self.limit or len(program.spec.uops) > self.target.max_ops:
             return None  # too slow, or too long for a compiler to be quick about it
@@ -201,6 +217,8 @@ class _Search:
     def _measured(self, opts: Opts) -> float | None:
         text = repr(list(opts))
         if text not in self.times:
+            if self._is_late():
+                return None
             self.times[text] = self._time(opts)
         seconds = self.times[text]
         if seconds is not None and (self.best is None or seconds < self.best):

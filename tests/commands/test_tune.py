@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 
 from lazygrad import Context
@@ -31,7 +34,7 @@ def script(tmp_path):
 def test_a_table_of_what_was_found(script, capsys, monkeypatch):
     widths = []
 
-    def found(device, ast, width):
+    def found(device, ast, width, until):
         widths.append(width)
         if len(widths) == 1:
             return Tuned("r_8_8", (Opt(OptOps.UPCAST, 0, 8),), 2e-6, (), 4e-6, 12)
@@ -51,7 +54,8 @@ def test_a_table_of_what_was_found(script, capsys, monkeypatch):
         "[Opt(op=OptOps.UPCAST, axis=0, amount=8)]",
     ]
     assert lines[2].endswith("1.00x  as the heuristic")
-    assert lines[3] == "BEAM=3 uses what was found"
+    assert lines[3] == "in all, 3 runs of 2 kernels: 9.00us before, 5.00us now, 1.80x"
+    assert lines[4] == "BEAM=3 uses what was found"
 
 
 def test_it_searches_and_keeps(script, capsys):
@@ -65,7 +69,7 @@ def test_it_searches_and_keeps(script, capsys):
 def test_ctrl_c_says_how_far_it_came(script, capsys, monkeypatch):
     asked = []
 
-    def stopped(device, ast, width):
+    def stopped(device, ast, width, until):
         asked.append(ast)
         if len(asked) == 2:
             raise KeyboardInterrupt
@@ -74,7 +78,7 @@ def test_ctrl_c_says_how_far_it_came(script, capsys, monkeypatch):
     monkeypatch.setattr(tune, "tune", stopped)
     assert main(["tune", script]) == 130
     out, err = capsys.readouterr()
-    assert "E_64" in out
+    assert out.splitlines()[1].startswith(("E_", "r_"))  # the name that DEBUG=2 shows
     assert "stopped after 1 of 2 kernels: run it again to go on" in err
 
 
@@ -88,3 +92,37 @@ def test_mistakes(tmp_path, capsys):
     assert "ZeroDivisionError" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["tune", str(path), "--beam", "0"])
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("sum", "r_"), ("script.py:5", "r_"), ("(8,)", "r_"), ("r", "r_"), ("contiguous", "E_")],
+)
+def test_kernels_are_chosen(script, capsys, monkeypatch, word, name):
+    monkeypatch.setattr(tune, "tune", lambda *given: Tuned("", (), 1e-6, (), 1e-6, 1))
+    assert main(["tune", script, "--kernel", word]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert lines[1].startswith(name)
+
+
+def test_a_word_that_means_no_kernel(script, capsys):
+    assert main(["tune", script, "--kernel", "softmax"]) == 1
+    assert re.search(r"script.py runs no kernel softmax; it runs E_\w+, r_\w+", capsys.readouterr().err)
+
+
+def test_it_ends_in_time(script, capsys):
+    begin = time.monotonic()
+    assert main(["tune", script, "--seconds", "0.001", "--beam", "1"]) == 0
+    assert time.monotonic() - begin < PATIENCE
+    out = capsys.readouterr().out
+    assert "0.001 s were over with 2 of 2 kernels to be searched" in out
+    assert main(["tune", script, "--beam", "1"]) == 0  # what is left is searched, what was cut short too
+    assert "were over" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "x", "nan", "inf"])
+def test_what_is_no_budget(script, capsys, seconds):
+    with pytest.raises(SystemExit):
+        main(["tune", script, f"--seconds={seconds}"])
+    assert "is not a number of seconds" in capsys.readouterr().err

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lazygrad import Tensor
+from lazygrad import Context, Tensor
+from lazygrad.__main__ import main
 from lazygrad.codegen.opt import Opt, OptOps
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops, UOp
@@ -286,3 +287,37 @@ def test_on_a_terminal_keys_walk(tmp_path):
     last = int(seen[0][1])
     assert [int(at) for at, _ in seen] == [1, 2, 3, 2, 3, last]
     assert out.endswith("\x1b[?25h\x1b[?1049l")
+
+
+CHOICE = """
+    from lazygrad import Tensor
+    a = Tensor.empty(8, 4).realize()
+    (a + 1).realize()
+    (a.exp() * 2).sum(1).realize()
+"""
+
+
+@pytest.mark.parametrize("word", ["sum", "script.py:5", "(8)", "r_8_4", "exp"])
+def test_a_kernel_is_chosen_by_a_word(tmp_path, word, capsys):
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(CHOICE))
+    with Context(NOOPT=1):
+        assert main(["explain", str(path), "--plain", "--kernel", word]) == 0
+    assert capsys.readouterr().out.startswith("kernel r_8_4 ")
+
+
+def test_a_word_that_means_no_kernel(tmp_path, capsys):
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(CHOICE))
+    assert main(["explain", str(path), "--kernel", "softmax"]) == 1
+    assert re.search(r"runs no kernel softmax; it runs E_\w+, r_\w+", capsys.readouterr().err)
+    assert main(["explain", str(path), "--kernel", "0"]) == 2
+
+
+def test_a_script_that_goes_on_for_ever_is_ended(tmp_path, capsys):
+    path = tmp_path / "script.py"
+    path.write_text(
+        "from lazygrad import Tensor\na = Tensor.empty(8).realize()\nwhile True: (a + 1).realize()\n"
+    )
+    assert main(["explain", str(path), "--kernel", "2", "--seconds", "0.5"]) == 1
+    assert "ran only 1 different kernels in 0.5 s" in capsys.readouterr().err

@@ -157,7 +157,7 @@ def _near(name: str) -> str:
 
 def __dir__() -> list[str]:
     """All names, those that are made later included."""
-    return sorted({*globals(), *_FUNCTIONS, *DTYPES_BY_NAME, "log", "nn", "random", "read_log"})
+    return sorted({*globals(), *_FUNCTIONS, *_NAMESPACES, *DTYPES_BY_NAME, "log", "nn", "random", "read_log"})
 
 
 as_tensor = asarray = new_tensor

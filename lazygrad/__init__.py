@@ -4,6 +4,7 @@ What you type builds a graph; when a value is needed, the graph is cut into fuse
 generates.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from .config import Context
@@ -30,12 +31,16 @@ from .tensor import (
     vmap,
 )
 
+if _TYPE_CHECKING:
+    from .tensor.own_kernels import KernelError, kernel
+
 __all__ = [
     "CheckError",
     "Context",
     "Device",
     "Function",
     "JitError",
+    "KernelError",
     "Tensor",
     "TinyJit",
     "UOp",
@@ -50,6 +55,7 @@ __all__ = [
     "jacobian",
     "jit",
     "jvp",
+    "kernel",
     "kernels",
     "load",
     "load_exported",
@@ -97,6 +103,10 @@ def __getattr__(name: str) -> _Any:
         from . import exporting
 
         found = exporting.load_exported
+    elif name in ("kernel", "KernelError"):
+        from .tensor import own_kernels
+
+        found = getattr(own_kernels, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found

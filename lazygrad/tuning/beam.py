@@ -21,7 +21,7 @@ from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
 from ..codegen.predict import predict
 from ..codegen.records import Unlasting, digest, target_text
-from ..codegen.sort import sort_keys
+from ..codegen.written import is_written
 from ..config import BEAM, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
 from ..device import Buffer, CompiledDevice
 from ..dtype import DTYPES_BY_NAME
@@ -71,13 +71,13 @@ def opts_for(device: CompiledDevice, ast: UOp) -> Sequence[Opt] | None:
     found = tune(device, ast, BEAM.value)
     if found.note and DEBUG >= 2:
         print(f"{found.name}: {found.note}")
-    return None if sort_keys(ast) is not None else found.opts
+    return None if is_written(ast) else found.opts
 
 
 def tune(device: CompiledDevice, ast: UOp, width: int) -> Tuned:
     """Search, or give what an earlier search of this width found. Else it is what the heuristic chose."""
-    if sort_keys(ast) is not None:
-        return Tuned("sort", (), 0.0, (), 0.0, note="a sort has no loops to change")
+    if is_written(ast):
+        return Tuned("written", (), 0.0, (), 0.0, note="a sort, or a kernel of steps, has no loops to change")
     searcher = _Search(device, ast, width)
     found = searcher.stored()
     if found is not None:

@@ -1,0 +1,183 @@
+"""The steps of a kernel while its function runs: loops and branches that are open, what was done in them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from ...dtype import DType, dtypes
+from ...ir import index
+from ...ir.args import AxisType, RangeArg
+from ...ir.ops import Ops
+from ...ir.own import Array
+from ...ir.uop import UOp
+from ..trace import user_line
+
+
+class KernelError(ValueError):
+    """A kernel's function does what a kernel cannot."""
+
+
+class Block:
+    """A loop or branch, or the whole kernel: its steps in order, some of them Blocks.
+
+    opener  the RANGE or IF; None of the whole kernel
+    line    where the user opened it
+    """
+
+    def __init__(self, opener: UOp | None, parent: Block | None) -> None:
+        self.opener, self.parent = opener, parent
+        self.items: list[UOp | Block] = []
+        self.open = True
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.line = user_line()
+        self.branch: UOp | None = None  # the condition of the `when` that ended last here
+
+    @property
+    def kind(self) -> AxisType | None:
+        """What a loop is; None of a branch."""
+        loop = self.opener is not None and self.opener.op is Ops.RANGE
+        return self.opener.arg.kind if loop and self.opener is not None else None
+
+    def around(self) -> Iterator[Block]:
+        """This block and those that it stands in, the innermost first."""
+        block: Block | None = self
+        while block is not None:
+            yield block
+            block = block.parent
+
+    def steps(self) -> Iterator[UOp]:
+        """All steps inside, in order, with those that open and close blocks."""
+        for item in self.items:
+            if not isinstance(item, Block):
+                yield item
+            elif item.opener is not None:
+                yield item.opener
+                yield from item.steps()
+                closing = Ops.ENDRANGE if item.opener.op is Ops.RANGE else Ops.ENDIF
+                yield UOp(closing, dtypes.void, (item.opener,))
+
+
+class Recorder:
+    """What the function of a kernel has done so far.
+
+    begins  for each output what it begins with: an input's number, or a number for all its elements
+    """
+
+    def __init__(self, name: str, inputs: list[Array]) -> None:
+        self.name, self.inputs = name, inputs
+        self.outputs: list[Array] = []
+        self.begins: list[tuple[str, Any]] = []
+        self.block = self.root = Block(None, None)
+        self.grid: Block | None = None
+        self.counts = {"load": 0, "store": 0, "range": 0, "if": 0, "local": 0, "barrier": 0}
+        self.owners: dict[UOp, Block] = {}  # memory of the kernel's own → where it was made
+
+    def number(self, what: str) -> int:
+        """The next one of a kind."""
+        self.counts[what] += 1
+        return self.counts[what] - 1
+
+    # *** blocks
+
+    def open(self, opener: UOp) -> Block:
+        block = Block(opener, self.block)
+        self.block.items.append(block)
+        self.block = block
+        return block
+
+    def close(self, block: Block) -> None:
+        if self.block is not block:
+            raise KernelError(
+                f"{self._what(self.block)} did not run to its end before the one around it ended: "
+                "no `break` or `return` inside; use `with kernel.when(...)`"
+            )
+        assert block.parent is not None
+        block.open = False
+        self.block = block.parent
+
+    def open_loop(self, size: UOp, kind: AxisType) -> Block:
+        loop = UOp(Ops.RANGE, dtypes.index, (size,), RangeArg(self.number("range"), kind))
+        return self.open(loop)
+
+    def finish(self) -> None:
+        """The function has returned: everything must be closed."""
+        if self.block is not self.root:
+            raise KernelError(
+                f"{self.name}: {self._what(self.block)} did not run to its end: a kernel has no `break`, and "
+                "no `return` inside of a loop; use `with kernel.when(...)`"
+            )
+
+    def _what(self, block: Block) -> str:
+        kind = "loop" if block.kind is not None else "`when`"
+        return f"the {kind} at {block.line}"
+
+    # *** steps
+
+    def add(self, step: UOp) -> UOp:
+        self.block.items.append(step)
+        return step
+
+    def load(self, access: UOp, dtype: DType) -> UOp:
+        return self.add(UOp(Ops.LOAD, dtype, (access,), self.number("load")))
+
+    def store(self, access: UOp, value: UOp) -> None:
+        self.add(UOp(Ops.STORE, dtypes.void, (access, value), self.number("store")))
+
+    def memory(self, dtype: DType, size: int, shared: bool = False) -> UOp:
+        """Memory of the kernel's own: of each place of the grid, or shared by a workgroup."""
+        made = UOp(Ops.DEFINE_LOCAL, dtype.ptr(size, local=shared), (), self.number("local"))
+        self.owners[made] = self.block
+        return made
+
+    def sink(self) -> UOp:
+        """All steps."""
+        return UOp.sink(*self.root.steps())
+
+
+class _Current(threading.local):
+    """The kernel whose function runs in this thread."""
+
+    recorder: Recorder | None = None
+
+
+_current = _Current()
+
+
+def recorder() -> Recorder:
+    """The kernel whose function runs."""
+    found = _current.recorder
+    if found is None:
+        raise KernelError("kernel.range, kernel.grid and their like belong inside a function under @kernel")
+    return found
+
+
+def recording() -> bool:
+    """Whether the function of a kernel runs."""
+    return _current.recorder is not None
+
+
+class running:
+    """Within the block a kernel's function runs."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def __enter__(self) -> Recorder:
+        if _current.recorder is not None:
+            raise KernelError(
+                f"{self.recorder.name} is called inside of kernel {_current.recorder.name}: a "
+                "kernel's function calls plain functions; call a kernel with tensors"
+            )
+        _current.recorder = self.recorder
+        return self.recorder
+
+    def __exit__(self, *_: object) -> None:
+        _current.recorder = None
+
+
+def in_range(place: UOp, size: int) -> UOp:
+    """Whether a place is inside of an axis: TRUE where that follows from its loops."""
+    low = index.less(index.const(-1), place)
+    return index.all_of([low, index.less(place, index.const(size))])

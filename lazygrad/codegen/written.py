@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..ir.ops import Ops
@@ -35,4 +36,5 @@ def written_spec(ast: UOp, renderer: Renderer, uops: Sequence[UOp], applied: Seq
     kernel = own_kernel(ast)
     if kernel is None:
         return ProgramSpec.of(sort_name(ast), renderer, uops, applied, estimates=sort_estimate(ast))
-    return ProgramSpec.of(own_name(kernel), renderer, uops, applied, estimates=own_estimate(kernel))
+    spec = ProgramSpec.of(own_name(kernel), renderer, uops, applied, estimates=own_estimate(kernel))
+    return replace(spec, src=renderer.unoptimized + spec.src)

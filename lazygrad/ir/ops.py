@@ -384,6 +384,8 @@ def _of_kind(kind: Kind) -> frozenset[Ops]:
 
 ELEMENTWISE = _of_kind(Kind.ELEMENTWISE)
 MOVEMENT = _of_kind(Kind.MOVEMENT)
+#: The arg of a float ADD or MUL in a sum that may be added up in any order, and its products fused.
+ANY_ORDER = "any order"
 #: What is done in every lane of a vector alike. PACK makes an unsigned integer of narrow numbers, the first
 #: in its low bits. DOT(a, b, c) adds to c the products of the numbers in two of them, of the type in its arg,
 #: the last ones first, each with one rounding; where an instruction does it, subnormals may count as zero.

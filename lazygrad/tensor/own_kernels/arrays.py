@@ -126,31 +126,31 @@ class Register(KernelArray, Computed):
         """Store a value."""
         self[()] = value
 
-    def __iadd__(self, other: Any) -> Register:  # type: ignore[override]
+    def __iadd__(self, other: Any) -> Register:
         self.set(self + other)
         return self
 
-    def __isub__(self, other: Any) -> Register:  # type: ignore[override]
+    def __isub__(self, other: Any) -> Register:
         self.set(self - other)
         return self
 
-    def __imul__(self, other: Any) -> Register:  # type: ignore[override]
+    def __imul__(self, other: Any) -> Register:
         self.set(self * other)
         return self
 
-    def __itruediv__(self, other: Any) -> Register:  # type: ignore[override]
+    def __itruediv__(self, other: Any) -> Register:
         self.set(divided(self, other))
         return self
 
-    def __iand__(self, other: Any) -> Register:  # type: ignore[override]
+    def __iand__(self, other: Any) -> Register:
         self.set(binary(Ops.AND, self, other))
         return self
 
-    def __ior__(self, other: Any) -> Register:  # type: ignore[override]
+    def __ior__(self, other: Any) -> Register:
         self.set(binary(Ops.OR, self, other))
         return self
 
-    def __ixor__(self, other: Any) -> Register:  # type: ignore[override]
+    def __ixor__(self, other: Any) -> Register:
         self.set(binary(Ops.XOR, self, other))
         return self
 

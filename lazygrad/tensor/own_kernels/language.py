@@ -9,12 +9,12 @@ from typing import Any
 from ...dtype import DType, default_float, dtypes, sum_acc_dtype, to_dtype
 from ...ir import index
 from ...ir.args import AxisType
-from ...ir.ops import Ops, start_value
+from ...ir.ops import ANY_ORDER, Ops, start_value
 from ...ir.own import Array
 from ...ir.uop import UOp
 from .arrays import KernelArray, Output, Register
 from .recording import Block, KernelError, Recorder, recorder
-from .values import Value, as_condition, binary, function, value_of, where
+from .values import Value, as_condition, binary, function, made, value_of, where
 
 
 class Language:
@@ -276,7 +276,14 @@ def _reduced(op: Ops, values: Iterable[Any]) -> Value:
     start = UOp(Ops.INDEX, memory.dtype, (memory, index.const(0)))
     begin = UOp.const(kind, start_value(op, kind))
     outer.items.insert(place, UOp(Ops.STORE, dtypes.void, (start, begin), here.number("store")))
-    total.set(binary(op, total, given.cast(kind)))
+    added = given.cast(kind)
+    if op is Ops.ADD and dtypes.is_float(kind):
+        if added.node.op is Ops.MUL:
+            added = added.like(added.node.replace(arg=ANY_ORDER))
+        before = total._value()
+        total.set(made(UOp(Ops.ADD, kind, (before.node, added.node), ANY_ORDER), before, added))
+    else:
+        total.set(binary(op, total, added))
     if next(turns, None) is not None:
         raise KernelError(
             "a reduction goes over kernel.range; Python's own range gives several values to add up"

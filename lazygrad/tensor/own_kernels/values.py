@@ -114,10 +114,10 @@ class Computed:
     def __ge__(self, other: Any) -> Value:
         return binary(Ops.CMPLE, other, self)
 
-    def __eq__(self, other: Any) -> Value:  # type: ignore[override]
+    def __eq__(self, other: Any) -> Value:
         return binary(Ops.CMPEQ, self, other)
 
-    def __ne__(self, other: Any) -> Value:  # type: ignore[override]
+    def __ne__(self, other: Any) -> Value:
         return binary(Ops.CMPNE, self, other)
 
     __hash__ = object.__hash__

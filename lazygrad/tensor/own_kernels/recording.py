@@ -179,5 +179,23 @@ class running:
 
 def in_range(place: UOp, size: int) -> UOp:
     """Whether a place is inside of an axis: TRUE where that follows from its loops."""
-    low = index.less(index.const(-1), place)
-    return index.all_of([low, index.less(place, index.const(size))])
+    low = index.TRUE if _extreme(place, up=False) >= 0 else index.less(index.const(-1), place)
+    high = index.TRUE if _extreme(place, up=True) < size else index.less(place, index.const(size))
+    return index.all_of([low, high])
+
+
+def _extreme(place: UOp, up: bool) -> int:
+    """The greatest or least that a place can be: each loop at one of its ends, the innermost first, since its
+    end may depend on those around it (`for i in range(j + 1, n)`).
+    """
+    while True:
+        terms, _ = index.terms_of(place)
+        loops = [
+            m[0] for m in terms if len(m) == 1 and m[0].op is Ops.RANGE and m[0].src[0].op is not Ops.CONST
+        ]
+        loop = max(loops, key=lambda r: r.arg.id, default=None)
+        if loop is None or any(loop in m for m in terms if len(m) > 1):
+            return index.bounds(place)[up]
+        coefficient = terms[(loop,)]
+        end = loop.src[0] - 1 if (coefficient > 0) == up else index.const(0)
+        place = place + (end - loop) * coefficient

@@ -11,7 +11,11 @@ import weakref
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..dtype import DType
+from ..dtype import DType, dtypes
+from .args import AxisType, RangeArg
+from .index import rebuild
+from .ops import Ops
+from .rewrite import transform
 from .uop import UOp
 
 
@@ -68,6 +72,32 @@ class OwnKernel:
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
+
+
+def many(kernel: OwnKernel, size: int) -> OwnKernel:
+    """The same kernel on so many sets of arrays, along a new first axis of each, one more of its grid."""
+    if kernel.steps is None:
+        raise NotImplementedError(f"vmap over kernel {kernel.name}, which is a text")
+    ids = [step.arg.id for step in kernel.steps.src if step.op is Ops.RANGE]
+    number = RangeArg(min([0, *ids]) - 1, AxisType.GLOBAL)
+    place = UOp(Ops.RANGE, dtypes.index, (UOp.const(dtypes.index, size),), number)
+
+    def moved(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if node.op is not Ops.INDEX or node.src[0].op is not Ops.DEFINE_GLOBAL:
+            return None
+        memory = node.src[0]
+        count = arrays[memory.arg].size
+        wide = UOp(Ops.DEFINE_GLOBAL, memory.dtype.base.ptr(count * size), (), memory.arg)
+        return UOp(Ops.INDEX, wide.dtype, (wide, src[1] + place * count, *src[2:]))
+
+    arrays = (*kernel.outputs, *kernel.inputs)
+    steps = transform(kernel.steps, moved, None, rebuild=rebuild).src
+    sink = UOp.sink(place, *steps, UOp(Ops.ENDRANGE, dtypes.void, (place,)))
+    outputs, inputs = (
+        tuple([Array(array.dtype, (size, *array.shape)) for array in some])
+        for some in (kernel.outputs, kernel.inputs)
+    )
+    return OwnKernel.of(kernel.name, outputs, inputs, kernel.begun, sink, None)
 
 
 _known: weakref.WeakValueDictionary[tuple[Any, ...], OwnKernel] = weakref.WeakValueDictionary()

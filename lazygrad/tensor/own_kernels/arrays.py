@@ -23,9 +23,11 @@ class KernelArray:
     computed. A load outside of the array gives 0, a store outside is left out; where that is sure, it raises.
     """
 
-    def __init__(self, name: str, memory: UOp, dtype: DType, shape: tuple[int, ...], written: bool) -> None:
+    def __init__(
+        self, name: str, memory: UOp, dtype: DType, shape: tuple[int, ...], number: int | None = None
+    ) -> None:
         self.name, self.memory, self.dtype, self.shape = name, memory, dtype, shape
-        self.written = written
+        self.input = number  # which input of the kernel it is
 
     @property
     def ndim(self) -> int:
@@ -46,15 +48,19 @@ class KernelArray:
 
     def __getitem__(self, place: Any) -> Value:
         here = recorder()
+        if not self.size:  # in a loop without turns, or outside
+            return Value(UOp.const(self.dtype, 0), here.root)
         return Value(here.load(self._access(place), self.dtype), here.block)
 
     def __setitem__(self, place: Any, value: Any) -> None:
-        if not self.written:
+        if self.input is not None:
             raise KernelError(
                 f"{self.name} is an input: store into what kernel.zeros or kernel.copy({self.name}) gives"
             )
         here = recorder()
         access = self._access(place)
+        if not self.size:
+            return
         given = value_of(value, self.dtype)
         owner = here.owners.get(self.memory)
         if owner is not None:
@@ -96,7 +102,7 @@ class KernelArray:
                 )
             at = index.as_index(value.node)
             least, most = bounds(at)
-            if most < 0 or least >= size:
+            if (most < 0 or least >= size) and size and _is_surely_done(recorder().block):
                 raise IndexError(
                     f"axis {axis} of {self.name} with size {size} is indexed by {least} to {most}: "
                     "always outside"
@@ -112,7 +118,7 @@ class Output(KernelArray):
     """An array that the kernel makes: what it returns."""
 
     def __init__(self, number: int, memory: UOp, dtype: DType, shape: tuple[int, ...]) -> None:
-        super().__init__(f"output {number}", memory, dtype, shape, True)
+        super().__init__(f"output {number}", memory, dtype, shape)
         self.number = number
 
 
@@ -153,6 +159,12 @@ class Register(KernelArray, Computed):
     def __ixor__(self, other: Any) -> Register:
         self.set(binary(Ops.XOR, self, other))
         return self
+
+
+def _is_surely_done(block: Block) -> bool:
+    """Whether what stands in a block is done at least once, whatever the data."""
+    around = [each.opener for each in block.around() if each.opener is not None]
+    return all(opener.op is Ops.RANGE and bounds(opener.src[0])[0] > 0 for opener in around)
 
 
 def _grid_between(block: Block, outer: Block) -> str | None:

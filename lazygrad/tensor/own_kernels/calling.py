@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...device import Device
@@ -15,10 +16,16 @@ from ...ir.uop import UOp
 from ...schedule.versions import placed
 from ...shape import shape_text
 from ..face import Tensor
+from ..modes import mode
+from ..places import devices_text, meeting
 from ..trace import called
+from ..transforms.function import Function
 from .arrays import KernelArray, Output
 from .language import Language
 from .recording import KernelError, Recorder, running
+
+#: (gradient of the result, the result, the kernel's arguments) → the gradient of each argument, or None
+Gradient = Callable[..., Any]
 
 
 class OwnFunction:
@@ -28,29 +35,92 @@ class OwnFunction:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        self.signature = inspect.signature(function)
+        self._gradient: Gradient | None = None
         functools.update_wrapper(self, function)
 
     @property
     def name(self) -> str:
         return self.function.__name__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
-        recorder = Recorder(self.name, [])
-        given = iter([_input(recorder, tensor, self.name) for tensor in tensors])
+    def gradient(self, function: Gradient) -> Gradient:
+        """`@my_kernel.gradient` above the function that gives the gradients.
 
-        def stand_in(value: Any) -> Any:
-            return next(given) if isinstance(value, Tensor) else value
+        It takes the gradient of the result (a tuple of them, where the kernel gives several), the result, and
+        the arguments of the kernel, and gives the gradient of each argument, or None.
+        """
+        self._gradient = function
+        return function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = self.signature.bind(*args, **kwargs)
+        tensors = [value for value in (*bound.args, *bound.kwargs.values()) if isinstance(value, Tensor)]
+        if mode.grad and any(tensor.requires_grad for tensor in tensors):
+            return _differentiable(self).apply(*bound.args, **bound.kwargs)
+        return self._run(bound.args, bound.kwargs)
+
+    def _run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """The kernel's nodes for these arguments."""
+        recorder = Recorder(self.name, [])
+        tensors: list[Tensor] = []
+        names = iter(self.signature.parameters)
+
+        def stand_in(value: Any, name: str) -> Any:
+            if not isinstance(value, Tensor):
+                return value
+            tensors.append(value)
+            return _input(recorder, value, name)
 
         with running(recorder):
-            places = [stand_in(value) for value in args]
-            named = {key: stand_in(value) for key, value in kwargs.items()}
+            places = [stand_in(value, next(names, "an argument")) for value in args]
+            named = {name: stand_in(value, name) for name, value in kwargs.items()}
             result = self.function(*places, **named)
             recorder.finish()
-        return _results(self.name, recorder, tensors, result)
+        outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+        for each in outputs:
+            if not isinstance(each, Output):
+                raise KernelError(
+                    f"kernel {self.name} returns what kernel.zeros or kernel.copy gave, not {each!r}"
+                )
+        with called(self.name):
+            nodes = _nodes(recorder, tensors)
+        kind = type(tensors[0]) if tensors else Tensor
+        made = [kind._make(nodes[each.number], *tensors, view=False) for each in outputs]
+        return tuple(made) if isinstance(result, (tuple, list)) else made[0]
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
+
+
+def _differentiable(own: OwnFunction) -> type[Function]:
+    """The kernel as a Function, whose gradients are what its author gives."""
+
+    def forward(self: Function, *args: Any, **kwargs: Any) -> Any:
+        result = own._run(args, kwargs)
+        results = result if isinstance(result, tuple) else (result,)
+        arguments: Any = self
+        arguments.several = isinstance(result, tuple)
+        arguments.others = [None if isinstance(a, Tensor) else a for a in args]
+        arguments.places = [n for n, a in enumerate(args) if isinstance(a, Tensor)]
+        arguments.results = len(results)
+        self.save_for_backward(*results, *[a for a in args if isinstance(a, Tensor)])
+        return result
+
+    def backward(self: Any, *grads: Tensor) -> Any:
+        if own._gradient is None:
+            raise NotImplementedError(
+                f"kernel {own.name} has no gradient: write one under @{own.name}.gradient, or call it with "
+                "x.detach()"
+            )
+        results, tensors = self.saved_tensors[: self.results], self.saved_tensors[self.results :]
+        args = list(self.others)
+        for place, tensor in zip(self.places, tensors, strict=True):
+            args[place] = tensor
+        if not self.several:
+            return own._gradient(grads[0], results[0], *args)
+        return own._gradient(grads, results, *args)
+
+    return type(own.name, (Function,), {"forward": forward, "backward": backward})
 
 
 class Kernel(Language):
@@ -68,35 +138,33 @@ class Kernel(Language):
 kernel = Kernel()
 
 
-class _Input(KernelArray):
-    """An array that the kernel reads."""
-
-    def __init__(self, recorder: Recorder, name: str, array: Array) -> None:
-        self.input = len(recorder.inputs)
-        recorder.inputs.append(array)
-        # outputs are counted first, but not known yet: inputs have numbers from -1 down until the end
-        memory = UOp(Ops.DEFINE_GLOBAL, array.dtype.ptr(array.size), (), -1 - self.input)
-        super().__init__(name, memory, array.dtype, array.shape, False)
-
-
 def _input(recorder: Recorder, tensor: Tensor, name: str) -> KernelArray:
     shape = tensor.shape
     if not all(isinstance(size, int) for size in shape):
-        raise NotImplementedError(f"kernel {name} of a symbolic shape {shape_text(shape)} is not there yet")
+        raise NotImplementedError(
+            f"kernel {recorder.name} of {name} of shape {shape_text(shape)} is not there yet"
+        )
+    array = Array(tensor.dtype, shape)  # type: ignore[arg-type]
     number = len(recorder.inputs)
-    return _Input(recorder, f"input {number}", Array(tensor.dtype, shape))  # type: ignore[arg-type]
+    recorder.inputs.append(array)
+    return KernelArray(name, _unnumbered(number, array), array.dtype, array.shape, number)
 
 
-def _results(name: str, recorder: Recorder, tensors: list[Tensor], result: Any) -> Any:
-    several = isinstance(result, (tuple, list))
-    outputs = list(result) if several else [result]
-    for each in outputs:
-        if not isinstance(each, Output):
-            raise KernelError(f"kernel {name} returns what kernel.zeros or kernel.copy gave, not {each!r}")
-    device = next((tensor.device for tensor in tensors if tensor._device_known()), Device.DEFAULT)
+def _unnumbered(number: int, array: Array) -> UOp:
+    """An input's memory while the function runs: how many outputs are counted before it is not known yet."""
+    return UOp(Ops.DEFINE_GLOBAL, array.dtype.ptr(array.size), (), -1 - number)
+
+
+def _nodes(recorder: Recorder, tensors: list[Tensor]) -> list[UOp]:
+    """The graph's node for each output."""
     for tensor in tensors:
         if tensor._is_apart(tensors[0]):
-            raise ValueError(f"kernel {name}: tensors on {tensors[0].device} and {tensor.device} do not meet")
+            first, second = devices_text(tensors[0].device), devices_text(tensor.device)
+            raise ValueError(
+                f"kernel {recorder.name}: tensors on {first} and {second} do not meet; "
+                f"{meeting(tensors[0].device, tensor.device)}"
+            )
+    device = next((tensor.device for tensor in tensors if tensor._device_known()), Device.DEFAULT)
     inputs = [placed(tensor.uop, device) for tensor in tensors]
     begins = [
         inputs[what].cast(array.dtype)
@@ -104,24 +172,17 @@ def _results(name: str, recorder: Recorder, tensors: list[Tensor], result: Any) 
         else placed(filled(array.shape, array.dtype, what), device)
         for array, (how, what) in zip(recorder.outputs, recorder.begins, strict=True)
     ]
+    if recorder.does_nothing():
+        return begins
+    begun = recorder.begun() if inputs else (True,) * len(begins)  # something says where it runs
     own = OwnKernel.of(
-        name,
-        tuple(recorder.outputs),
-        tuple(recorder.inputs),
-        (True,) * len(begins),
-        _numbered(recorder),
-        None,
+        recorder.name, tuple(recorder.outputs), tuple(recorder.inputs), begun, _numbered(recorder), None
     )
-    with called(name):
-        nodes = [
-            UOp(Ops.CUSTOM, array.dtype, (*inputs, *begins), CustomArg(own, number))
-            for number, array in enumerate(recorder.outputs)
-        ]
-    made = [
-        type(tensors[0])._make(nodes[each.number]) if tensors else Tensor._make(nodes[each.number])
-        for each in outputs
+    sources = (*inputs, *[begin for begin, counts in zip(begins, begun, strict=True) if counts])
+    return [
+        UOp(Ops.CUSTOM, array.dtype, sources, CustomArg(own, number))
+        for number, array in enumerate(recorder.outputs)
     ]
-    return tuple(made) if several else made[0]
 
 
 def _numbered(recorder: Recorder) -> UOp:
@@ -129,9 +190,7 @@ def _numbered(recorder: Recorder) -> UOp:
     sink = recorder.sink()
     count = len(recorder.outputs)
     places = {
-        UOp(Ops.DEFINE_GLOBAL, array.dtype.ptr(array.size), (), -1 - number): UOp(
-            Ops.DEFINE_GLOBAL, array.dtype.ptr(array.size), (), count + number
-        )
+        _unnumbered(number, array): _unnumbered(-1 - count - number, array)
         for number, array in enumerate(recorder.inputs)
     }
     return substitute((sink,), places)[sink]

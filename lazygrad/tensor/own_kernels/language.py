@@ -90,7 +90,7 @@ class Language:
     @staticmethod
     def copy(x: KernelArray, dtype: DType | str | None = None) -> Output:
         """An array that the kernel makes, which begins with the elements of an input."""
-        if isinstance(x, Output) or not hasattr(x, "input"):
+        if not isinstance(x, KernelArray) or x.input is None:
             raise KernelError("kernel.copy copies an input of the kernel")
         return _output(x.shape, x.dtype if dtype is None else to_dtype(dtype), ("copy", x.input))
 
@@ -101,7 +101,7 @@ class Language:
         """
         begin = value_of(value)
         kind = _whole(begin.dtype) if dtype is None else to_dtype(dtype)
-        made = Register("the local", recorder().memory(kind, 1), kind, (), True)
+        made = Register("the local", recorder().memory(kind, 1), kind, ())
         made.set(begin)
         return made
 
@@ -110,8 +110,8 @@ class Language:
         """Memory of this place of the grid, filled with a number each time that this line is reached."""
         kind = default_float() if dtype is None else to_dtype(dtype)
         sizes = _sizes(shape)
-        made = KernelArray("the array", recorder().memory(kind, _count(sizes)), kind, sizes, True)
-        flat = KernelArray("the array", made.memory, kind, (made.size,), True)
+        made = KernelArray("the array", recorder().memory(kind, _count(sizes)), kind, sizes)
+        flat = KernelArray("the array", made.memory, kind, (made.size,))
         for i in _Loop(0, made.size, 1):
             flat[i] = fill
         return made
@@ -272,7 +272,7 @@ def _reduced(op: Ops, values: Iterable[Any]) -> Value:
     here.counts["local"] += 1
     memory = UOp(Ops.DEFINE_LOCAL, kind.ptr(1), (), here.counts["local"] - 1)
     here.owners[memory] = outer
-    total = Register("the sum", memory, kind, (), True)
+    total = Register("the sum", memory, kind, ())
     start = UOp(Ops.INDEX, memory.dtype, (memory, index.const(0)))
     begin = UOp.const(kind, start_value(op, kind))
     outer.items.insert(place, UOp(Ops.STORE, dtypes.void, (start, begin), here.number("store")))

@@ -131,9 +131,75 @@ class Recorder:
         self.owners[made] = self.block
         return made
 
+    def does_nothing(self) -> bool:
+        """Whether there is no place of the grid, or nothing to store."""
+        if self.grid is None:
+            return not any(array.size for array in self.outputs)
+        block: Block | UOp | None = self.grid
+        while isinstance(block, Block) and block.kind is AxisType.GLOBAL and block.opener is not None:
+            if block.opener.src[0].arg == 0:
+                return True
+            block = next((item for item in block.items if isinstance(item, Block)), None)
+        return not any(array.size for array in self.outputs)
+
+    def begun(self) -> tuple[bool, ...]:
+        """For each output, whether what it begins with counts: else all of it is stored before it is read."""
+        return tuple([
+            how == "copy" or not self._is_stored_whole(number)
+            for number, (how, _) in enumerate(self.begins)
+        ])  # fmt: skip
+
+    def _is_stored_whole(self, number: int) -> bool:
+        """Whether loops that always turn store each element before anything reads one."""
+        for item in self.root.items:
+            for step, around in _steps_in(item, ()):
+                memory = step.src[0].src[0] if step.op in (Ops.LOAD, Ops.STORE) else None
+                if memory is None or memory.op is not Ops.DEFINE_GLOBAL or memory.arg != number:
+                    continue
+                if step.op is Ops.LOAD:
+                    return False
+                if _stores_all(step, around, self.outputs[number].shape):
+                    return not any(
+                        later.op is Ops.LOAD and later.src[0].src[0] is memory
+                        for later, _ in _steps_in(item, ())
+                    )
+        return False
+
     def sink(self) -> UOp:
         """All steps."""
         return UOp.sink(*self.root.steps())
+
+
+def _steps_in(item: UOp | Block, around: tuple[Block, ...]) -> Iterator[tuple[UOp, tuple[Block, ...]]]:
+    """The steps of an item in order, each with the blocks around it."""
+    if not isinstance(item, Block):
+        yield item, around
+        return
+    for inner in item.items:
+        yield from _steps_in(inner, (*around, item))
+
+
+def _stores_all(store: UOp, around: tuple[Block, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a STORE is done once for each element of an array of this shape, whatever the data."""
+    access = store.src[0]
+    loops = [block.opener for block in around if block.kind is not None and block.opener is not None]
+    if len(access.src) > 2 or len(loops) < len(around):
+        return False
+    if any(loop.src[0].op is not Ops.CONST or loop.src[0].arg < 1 for loop in loops):
+        return False
+    place, step = index.const(0), 1
+    expected = []
+    for size in reversed(shape):
+        if size != 1:
+            expected.append((size, step))
+        step *= size
+    terms, _ = index.terms_of(access.src[1])
+    for size, stride in expected:
+        loop = next((m[0] for m, c in terms.items() if len(m) == 1 and c == stride and m[0] in loops), None)
+        if loop is None or loop.src[0].arg != size:
+            return False
+        place = place + loop * stride
+    return place is access.src[1]
 
 
 class _Current(threading.local):

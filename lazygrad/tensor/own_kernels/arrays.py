@@ -83,7 +83,7 @@ class KernelArray:
                 f"{self.name} of shape {shape_text(self.shape)} takes {len(self.shape)} indices, "
                 f"not {len(places)}"
             )
-        flat, conditions = index.const(0), []
+        flat, conditions, exact = index.const(0), [], []
         for axis, (each, size) in enumerate(zip(places, self.shape, strict=True)):
             if isinstance(each, slice):
                 raise KernelError(
@@ -109,9 +109,13 @@ class KernelArray:
                 )
             conditions.append(in_range(at, size))
             flat = flat * index.const(size) + at
+            exact.append(at)
         inside = index.all_of(conditions)
         valid = () if inside is index.TRUE else (inside,)
-        return UOp(Ops.INDEX, self.memory.dtype, (self.memory, flat, *valid))
+        access = UOp(Ops.INDEX, self.memory.dtype, (self.memory, flat, *valid))
+        if self.input is not None:
+            recorder().places[access] = tuple(exact)
+        return access
 
 
 class Output(KernelArray):

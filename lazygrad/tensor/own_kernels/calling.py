@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from ...device import Device
 from ...gradient import filled
@@ -21,6 +21,7 @@ from ..places import devices_text, meeting
 from ..trace import called
 from ..transforms.function import Function
 from .arrays import KernelArray, Output
+from .graphs import graphs_of
 from .language import Language
 from .recording import KernelError, Recorder, running
 
@@ -33,8 +34,8 @@ class OwnFunction:
     the function returns: a tensor, or a tuple of them.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], as_written: bool = False) -> None:
+        self.function, self.as_written = function, as_written
         self.signature = inspect.signature(function)
         self._gradient: Gradient | None = None
         functools.update_wrapper(self, function)
@@ -55,12 +56,15 @@ class OwnFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self.signature.bind(*args, **kwargs)
         tensors = [value for value in (*bound.args, *bound.kwargs.values()) if isinstance(value, Tensor)]
-        if mode.grad and any(tensor.requires_grad for tensor in tensors):
-            return _differentiable(self).apply(*bound.args, **bound.kwargs)
-        return self._run(bound.args, bound.kwargs)
+        wanted = mode.grad and any(tensor.requires_grad for tensor in tensors)
+        if not wanted or self._gradient is None:
+            result = self._run(bound.args, bound.kwargs, wanted)
+            if result is not None:
+                return result
+        return _differentiable(self).apply(*bound.args, **bound.kwargs)
 
-    def _run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """The kernel's nodes for these arguments."""
+    def _run(self, args: Sequence[Any], kwargs: dict[str, Any], smooth: bool = False) -> Any:
+        """The results for these arguments; with `smooth` None, if rules say nothing of the gradient."""
         recorder = Recorder(self.name, [])
         tensors: list[Tensor] = []
         names = iter(self.signature.parameters)
@@ -83,7 +87,9 @@ class OwnFunction:
                     f"kernel {self.name} returns what kernel.zeros or kernel.copy gave, not {each!r}"
                 )
         with called(self.name):
-            nodes = _nodes(recorder, tensors)
+            nodes = _nodes(recorder, tensors, self.as_written, smooth)
+        if nodes is None:
+            return None
         kind = type(tensors[0]) if tensors else Tensor
         made = [kind._make(nodes[each.number], *tensors, view=False) for each in outputs]
         return tuple(made) if isinstance(result, (tuple, list)) else made[0]
@@ -126,10 +132,22 @@ def _differentiable(own: OwnFunction) -> type[Function]:
 class Kernel(Language):
     """`@kernel` makes a kernel of a function; its other names are what the function is written with."""
 
-    def __call__(self, function: Callable[..., Any]) -> OwnFunction:
+    @overload
+    def __call__(self, function: Callable[..., Any], *, as_written: bool = False) -> OwnFunction: ...
+    @overload
+    def __call__(self, function: None = None, *, as_written: bool) -> Callable[..., OwnFunction]: ...
+
+    def __call__(self, function: Callable[..., Any] | None = None, *, as_written: bool = False) -> Any:
+        """The kernel of a function.
+
+        as_written  `@kernel(as_written=True)`: its loops stay as they are, where they could be fused with
+                    what stands around them and optimized
+        """
+        if function is None:
+            return functools.partial(self, as_written=as_written)
         if not callable(function):
             raise TypeError(f"@kernel stands above a function, not {function!r}")
-        return OwnFunction(function)
+        return OwnFunction(function, as_written)
 
     def __repr__(self) -> str:
         return "<lazygrad.kernel>"
@@ -155,8 +173,8 @@ def _unnumbered(number: int, array: Array) -> UOp:
     return UOp(Ops.DEFINE_GLOBAL, array.dtype.ptr(array.size), (), -1 - number)
 
 
-def _nodes(recorder: Recorder, tensors: list[Tensor]) -> list[UOp]:
-    """The graph's node for each output."""
+def _nodes(recorder: Recorder, tensors: list[Tensor], as_written: bool, smooth: bool) -> list[UOp] | None:
+    """The graph's node for each output: a tensor graph, if the kernel is pure, or its steps."""
     for tensor in tensors:
         if tensor._is_apart(tensors[0]):
             first, second = devices_text(tensors[0].device), devices_text(tensor.device)
@@ -174,6 +192,9 @@ def _nodes(recorder: Recorder, tensors: list[Tensor]) -> list[UOp]:
     ]
     if recorder.does_nothing():
         return begins
+    pure = None if as_written else graphs_of(recorder, inputs)
+    if pure is not None or smooth:
+        return pure
     begun = recorder.begun() if inputs else (True,) * len(begins)  # something says where it runs
     own = OwnKernel.of(
         recorder.name, tuple(recorder.outputs), tuple(recorder.inputs), begun, _numbered(recorder), None

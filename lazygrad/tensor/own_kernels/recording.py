@@ -72,6 +72,7 @@ class Recorder:
         self.block = self.root = Block(None, None)
         self.grid: Block | None = None
         self.counts = {"load": 0, "store": 0, "range": 0, "if": 0, "local": 0, "barrier": 0}
+        self.places: dict[UOp, tuple[UOp, ...]] = {}  # INDEX of an input → the place on each axis
         self.owners: dict[UOp, Block] = {}  # memory of the kernel's own → where it was made
 
     def number(self, what: str) -> int:
@@ -158,7 +159,7 @@ class Recorder:
                     continue
                 if step.op is Ops.LOAD:
                     return False
-                if _stores_all(step, around, self.outputs[number].shape):
+                if stored_loops(step, around, self.outputs[number].shape) is not None:
                     return not any(
                         later.op is Ops.LOAD and later.src[0].src[0] is memory
                         for later, _ in _steps_in(item, ())
@@ -179,27 +180,31 @@ def _steps_in(item: UOp | Block, around: tuple[Block, ...]) -> Iterator[tuple[UO
         yield from _steps_in(inner, (*around, item))
 
 
-def _stores_all(store: UOp, around: tuple[Block, ...], shape: tuple[int, ...]) -> bool:
-    """Whether a STORE is done once for each element of an array of this shape, whatever the data."""
+def stored_loops(store: UOp, around: tuple[Block, ...], shape: tuple[int, ...]) -> list[UOp | None] | None:
+    """The loop that walks each axis of an array of this shape (None: of size 1), where a STORE is done for
+    each of its elements, whatever the data; None where that is not so.
+    """
     access = store.src[0]
     loops = [block.opener for block in around if block.kind is not None and block.opener is not None]
     if len(access.src) > 2 or len(loops) < len(around):
-        return False
+        return None
     if any(loop.src[0].op is not Ops.CONST or loop.src[0].arg < 1 for loop in loops):
-        return False
-    place, step = index.const(0), 1
-    expected = []
-    for size in reversed(shape):
-        if size != 1:
-            expected.append((size, step))
-        step *= size
+        return None
     terms, _ = index.terms_of(access.src[1])
-    for size, stride in expected:
-        loop = next((m[0] for m, c in terms.items() if len(m) == 1 and c == stride and m[0] in loops), None)
-        if loop is None or loop.src[0].arg != size:
-            return False
-        place = place + loop * stride
-    return place is access.src[1]
+    place, stride = index.const(0), 1
+    found: list[UOp | None] = []
+    for size in reversed(shape):
+        loop = None
+        if size != 1:
+            loop = next(
+                (m[0] for m, c in terms.items() if len(m) == 1 and c == stride and m[0] in loops), None
+            )
+            if loop is None or loop.src[0].arg != size:
+                return None
+            place = place + loop * stride
+        found.append(loop)
+        stride *= size
+    return found[::-1] if place is access.src[1] else None
 
 
 class _Current(threading.local):

@@ -41,6 +41,12 @@ def own_kernel(ast: UOp) -> OwnKernel | None:
     return value.arg.kernel if value is not None and value.op is Ops.CUSTOM else None
 
 
+def is_given_text(ast: UOp) -> bool:
+    """Whether a kernel is a text that its user gave."""
+    kernel = own_kernel(ast)
+    return kernel is not None and kernel.text is not None
+
+
 def own_name(kernel: OwnKernel) -> str:
     """Its function's name, with the sizes of what it makes."""
     name = kernel.name if kernel.name.isidentifier() else "own"
@@ -59,7 +65,7 @@ def own_program(ast: UOp, renderer: Renderer) -> OwnProgram:
     kernel = own_kernel(ast)
     if kernel is None or kernel.steps is None:
         raise TypeError("a kernel without steps")
-    sink = index.substitute((kernel.steps,), _memory(ast, kernel))[kernel.steps]
+    sink = index.substitute((kernel.steps,), memory_of(ast, kernel))[kernel.steps]
     opts: list[Opt] = []
     if renderer.target.grid:
         sink = _launched(sink, renderer.target)
@@ -71,7 +77,7 @@ def own_program(ast: UOp, renderer: Renderer) -> OwnProgram:
     return OwnProgram(_written(sink.src, given, renderer), opts)
 
 
-def _memory(ast: UOp, kernel: OwnKernel) -> dict[UOp, UOp]:
+def memory_of(ast: UOp, kernel: OwnKernel) -> dict[UOp, UOp]:
     """The DEFINE_GLOBALs of the steps → those of the AST."""
     found = {own_memory(kernel, store.src[2].arg.output): store.src[0] for store in ast.src}
     for number, load in enumerate(ast.src[0].src[2].src):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..ir.ops import Ops
+from ..ir.own import OwnKernel, SourceText
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
-from .own_kernel import own_estimate, own_kernel, own_name, own_program
+from ..renderer.given_text import text_around
+from .opt import Opt, OptOps
+from .opt.actions import MAX_PIECES
+from .own_kernel import memory_of, own_estimate, own_kernel, own_memory, own_name, own_program
 from .sort import sort_estimate, sort_keys, sort_name, sort_program
 
 
@@ -36,5 +41,38 @@ def written_spec(ast: UOp, renderer: Renderer, uops: Sequence[UOp], applied: Seq
     kernel = own_kernel(ast)
     if kernel is None:
         return ProgramSpec.of(sort_name(ast), renderer, uops, applied, estimates=sort_estimate(ast))
+    if kernel.text is not None:
+        return _given(ast, kernel, kernel.text, renderer)
     spec = ProgramSpec.of(own_name(kernel), renderer, uops, applied, estimates=own_estimate(kernel))
     return replace(spec, src=renderer.unoptimized + spec.src)
+
+
+def _given(ast: UOp, kernel: OwnKernel, text: SourceText, renderer: Renderer) -> ProgramSpec:
+    """The program of a text."""
+    place = {memory: node.arg for memory, node in memory_of(ast, kernel).items()}
+    arrays = len(kernel.outputs) + len(kernel.inputs)
+    places = [place[own_memory(kernel, number)] for number in range(arrays)]
+    outputs = places[: len(kernel.outputs)]
+    opts: tuple[Opt, ...] = ()
+    if text.grid is not None and not renderer.target.grid:
+        pieces = min(math.prod(text.grid), MAX_PIECES)
+        opts = (Opt(OptOps.THREAD, 0, pieces),) if pieces > 1 else ()
+    launched = renderer.target.grid
+    return ProgramSpec(
+        text.function,
+        renderer.unoptimized + text_around(text, places),
+        renderer.target.name,
+        applied_opts=opts,
+        globals=max(places) + 1,
+        outs=tuple(sorted(outputs)),
+        ins=tuple(sorted(set(places) - set(outputs))),
+        global_size=_three(text.grid) if launched else None,
+        local_size=_three(text.group) if launched else None,
+        estimates=own_estimate(kernel),
+    )
+
+
+def _three(sizes: tuple[int, ...] | None) -> tuple[int, int, int]:
+    """Sizes along x, y and z."""
+    x, y, z = (*(sizes or ()), 1, 1, 1)[:3]
+    return x, y, z

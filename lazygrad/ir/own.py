@@ -35,14 +35,15 @@ class SourceText(NamedTuple):
 
     language  "c", "llvm", "opencl", "cuda" or "metal"
     function  the name of its function
-    grid      how many workgroups are launched along x, y and z, and the threads of each; None on a processor
+    grid      how many workgroups are launched along x, y and z; on a processor how many calls there are
+    group     the threads of each workgroup
     """
 
     language: str
     function: str
     source: str
-    grid: tuple[int, int, int] | None = None
-    group: tuple[int, int, int] | None = None
+    grid: tuple[int, ...] | None = None
+    group: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)

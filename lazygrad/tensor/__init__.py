@@ -6,7 +6,8 @@ face of all (face.py); none derives from another, none imports another for its m
 # ruff: noqa: I001 - on one screen
 # fmt: off
 
-from . import assigning, backward, computing, copying, creation, host, likeness, numpy_calls, sharding
+from . import assigning, backward, computing, copying, creation, custom_kernels, host, likeness
+from . import numpy_calls, sharding
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
 from .elementwise import gamma, logic, operands, rounding, special
 from .indexing import choosing, gathering, searching, sorting, subscripts, writing
@@ -35,7 +36,7 @@ __all__ = [
 FAMILIES: tuple[type[Tensor], ...] = (
     # a tensor as a whole
     computing.Computing, copying.Copying, sharding.Sharding, assigning.Assigning, backward.Backward,
-    host.Host, numpy_calls.NumpyCalls,
+    host.Host, numpy_calls.NumpyCalls, custom_kernels.CustomKernels,
     # new tensors
     creation.Creation, likeness.Likeness, sampling.Sampling, distributions.Distributions,
     # element by element

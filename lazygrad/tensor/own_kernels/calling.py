@@ -19,14 +19,11 @@ from ..face import Tensor
 from ..modes import mode
 from ..places import devices_text, meeting
 from ..trace import called
-from ..transforms.function import Function
+from ..transforms.given_gradient import Gradient, with_gradient
 from .arrays import KernelArray, Output
 from .graphs import graphs_of
 from .language import Language
 from .recording import KernelError, Recorder, running
-
-#: (gradient of the result, the result, the kernel's arguments) → the gradient of each argument, or None
-Gradient = Callable[..., Any]
 
 
 class OwnFunction:
@@ -61,7 +58,7 @@ class OwnFunction:
             result = self._run(bound.args, bound.kwargs, wanted)
             if result is not None:
                 return result
-        return _differentiable(self).apply(*bound.args, **bound.kwargs)
+        return with_gradient(self.name, self._run, self._gradient).apply(*bound.args, **bound.kwargs)
 
     def _run(self, args: Sequence[Any], kwargs: dict[str, Any], smooth: bool = False) -> Any:
         """The results for these arguments; with `smooth` None, if rules say nothing of the gradient."""
@@ -96,37 +93,6 @@ class OwnFunction:
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
-
-
-def _differentiable(own: OwnFunction) -> type[Function]:
-    """The kernel as a Function, whose gradients are what its author gives."""
-
-    def forward(self: Function, *args: Any, **kwargs: Any) -> Any:
-        result = own._run(args, kwargs)
-        results = result if isinstance(result, tuple) else (result,)
-        arguments: Any = self
-        arguments.several = isinstance(result, tuple)
-        arguments.others = [None if isinstance(a, Tensor) else a for a in args]
-        arguments.places = [n for n, a in enumerate(args) if isinstance(a, Tensor)]
-        arguments.results = len(results)
-        self.save_for_backward(*results, *[a for a in args if isinstance(a, Tensor)])
-        return result
-
-    def backward(self: Any, *grads: Tensor) -> Any:
-        if own._gradient is None:
-            raise NotImplementedError(
-                f"kernel {own.name} has no gradient: write one under @{own.name}.gradient, or call it with "
-                "x.detach()"
-            )
-        results, tensors = self.saved_tensors[: self.results], self.saved_tensors[self.results :]
-        args = list(self.others)
-        for place, tensor in zip(self.places, tensors, strict=True):
-            args[place] = tensor
-        if not self.several:
-            return own._gradient(grads[0], results[0], *args)
-        return own._gradient(grads, results, *args)
-
-    return type(own.name, (Function,), {"forward": forward, "backward": backward})
 
 
 class Kernel(Language):

@@ -27,6 +27,7 @@ from .linearize import HEAD, place_in_head, untouched
 from .opt import Opt, OptOps
 from .opt.actions import MAX_PIECES
 from .opt.threads import FEWEST, PIECE
+from .own_threads import without_threads
 
 #: The threads of a workgroup, where a kernel does not say how many.
 GROUP = 64
@@ -70,7 +71,7 @@ def own_program(ast: UOp, renderer: Renderer) -> OwnProgram:
     if renderer.target.grid:
         sink = _launched(sink, renderer.target)
     else:
-        sink, opts = _in_pieces(sink, renderer.target)
+        sink, opts = _in_pieces(without_threads(sink), renderer.target)
     sink = legalize(sink, renderer)
     sink = transform(sink, _as_linear, "number loops from 0")
     given = [node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL]

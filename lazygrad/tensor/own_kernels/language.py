@@ -48,6 +48,26 @@ class Language:
         return _Grid(sizes, AxisType.GLOBAL)
 
     @staticmethod
+    def threads(size: int) -> Iterator[Value]:
+        """The threads of a workgroup, inside of a grid whose places are workgroups then:
+
+        for b in kernel.grid(blocks):
+            tile = kernel.shared(256)
+            for t in kernel.threads(256):
+                tile[t] = x[b * 256 + t]
+                kernel.barrier()
+                ...
+        """
+        return _Threads(size)
+
+    @staticmethod
+    def barrier() -> None:
+        """All threads of the workgroup come here before any goes on: what they stored in `kernel.shared`
+        memory is there for all. It stands in loops that turn as often for each thread, and in no `when`.
+        """
+        recorder().barrier()
+
+    @staticmethod
     @contextmanager
     def when(condition: Any) -> Iterator[None]:
         """`with kernel.when(c):` does what is inside only where c holds."""
@@ -115,6 +135,16 @@ class Language:
         for i in _Loop(0, made.size, 1):
             flat[i] = fill
         return made
+
+    @staticmethod
+    def shared(*shape: Any, dtype: DType | str | None = None) -> KernelArray:
+        """Memory that the threads of a workgroup share; it begins with anything."""
+        here = recorder()
+        if here.threads is not None and here.threads.open:
+            raise KernelError("kernel.shared is made before the threads that share it")
+        kind = default_float() if dtype is None else to_dtype(dtype)
+        sizes = _sizes(shape)
+        return KernelArray("the shared array", here.memory(kind, _count(sizes), True), kind, sizes)
 
     # *** reductions
 
@@ -197,6 +227,29 @@ class _Grid(Iterator[Any]):
         here.grid = self.blocks[0]
         places = tuple(Value(block.opener, block) for block in self.blocks if block.opener is not None)
         return places[0] if len(self.sizes) == 1 else places if self.sizes else ()
+
+
+class _Threads(Iterator[Value]):
+    """The loop of the threads of a workgroup."""
+
+    def __init__(self, size: int) -> None:
+        (self.size,) = _sizes((size,))
+        self.block: Block | None = None
+
+    def __next__(self) -> Value:
+        here = recorder()
+        if self.block is not None:
+            here.close(self.block)
+            raise StopIteration
+        if here.threads is not None:
+            raise KernelError(
+                f"{here.name} has threads already, at {here.threads.line}: a kernel has one such loop"
+            )
+        if any(block.kind is not AxisType.GLOBAL for block in here.block.around() if block is not here.root):
+            raise KernelError("kernel.threads stands in the grid, outside of other loops and branches")
+        self.block = here.threads = here.open_loop(index.const(max(self.size, 1)), AxisType.LOCAL)
+        assert self.block.opener is not None
+        return Value(self.block.opener, self.block)
 
 
 def _index_of(x: Any) -> Value:

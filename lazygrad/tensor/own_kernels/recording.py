@@ -71,6 +71,7 @@ class Recorder:
         self.begins: list[tuple[str, Any]] = []
         self.block = self.root = Block(None, None)
         self.grid: Block | None = None
+        self.threads: Block | None = None
         self.counts = {"load": 0, "store": 0, "range": 0, "if": 0, "local": 0, "barrier": 0}
         self.places: dict[UOp, tuple[UOp, ...]] = {}  # INDEX of an input → the place on each axis
         self.owners: dict[UOp, Block] = {}  # memory of the kernel's own → where it was made
@@ -109,6 +110,15 @@ class Recorder:
                 f"{self.name}: {self._what(self.block)} did not run to its end: a kernel has no `break`, and "
                 "no `return` inside of a loop; use `with kernel.when(...)`"
             )
+        for block, word in ((self.grid, "grid"), (self.threads, "threads")):
+            for item in self.root.items if block is not None else ():
+                for step, around in _steps_in(item, ()):
+                    memory = step.src[0].src[0] if step.op is Ops.STORE else None
+                    if memory is not None and memory.op is Ops.DEFINE_GLOBAL and block not in around:
+                        raise KernelError(
+                            f"{self.name} stores into output {memory.arg} outside of its {word}: "
+                            "all its places would do that; store inside"
+                        )
 
     def _what(self, block: Block) -> str:
         kind = "loop" if block.kind is not None else "`when`"
@@ -125,6 +135,24 @@ class Recorder:
 
     def store(self, access: UOp, value: UOp) -> None:
         self.add(UOp(Ops.STORE, dtypes.void, (access, value), self.number("store")))
+
+    def barrier(self) -> None:
+        threads = self.threads
+        if threads is None or not threads.open:
+            raise KernelError("kernel.barrier() stands inside of kernel.threads")
+        for block in self.block.around():
+            if block is threads:
+                break
+            if block.kind is None or block.opener is None:
+                raise KernelError(
+                    "kernel.barrier() in a `when`: threads for which it does not hold never come"
+                )
+            if any(node is threads.opener or node.op is Ops.LOAD for node in block.opener.src[0].toposort()):
+                raise KernelError(
+                    f"kernel.barrier() in the loop at {block.line}, which turns as often as data say, or the "
+                    "thread"
+                )
+        self.add(UOp(Ops.BARRIER, dtypes.void, (), self.number("barrier")))
 
     def memory(self, dtype: DType, size: int, shared: bool = False) -> UOp:
         """Memory of the kernel's own: of each place of the grid, or shared by a workgroup."""

@@ -50,6 +50,8 @@ def is_given_text(ast: UOp) -> bool:
 
 def own_name(kernel: OwnKernel) -> str:
     """Its function's name, with the sizes of what it makes."""
+    if kernel.text is not None:
+        return kernel.name
     name = kernel.name if kernel.name.isidentifier() else "own"
     return "_".join([name, *map(str, kernel.outputs[0].shape or (1,))])
 

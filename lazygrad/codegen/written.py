@@ -24,6 +24,17 @@ def is_written(ast: UOp) -> bool:
     return value is not None and value.op in (Ops.SORT, Ops.CUSTOM)
 
 
+def kind_of(ast: UOp) -> str:
+    """What such a kernel is, in words."""
+    return "a sort" if own_kernel(ast) is None else "a kernel that is done as its user wrote it"
+
+
+def name_of(ast: UOp) -> str:
+    """Its name as displayed."""
+    kernel = own_kernel(ast)
+    return sort_name(ast) if kernel is None else own_name(kernel)
+
+
 def linear_form(ast: UOp, renderer: Renderer, applied: list[Any]) -> list[UOp]:
     """Its linear program; how many pieces it has is added to `applied`. A text has none."""
     if sort_keys(ast) is not None:

@@ -21,7 +21,7 @@ from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
 from ..codegen.predict import predict
 from ..codegen.records import Unlasting, digest, target_text
-from ..codegen.written import is_written
+from ..codegen.written import is_written, kind_of, name_of
 from ..config import BEAM, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
 from ..device import Buffer, CompiledDevice
 from ..dtype import DTYPES_BY_NAME
@@ -77,7 +77,7 @@ def opts_for(device: CompiledDevice, ast: UOp) -> Sequence[Opt] | None:
 def tune(device: CompiledDevice, ast: UOp, width: int) -> Tuned:
     """Search, or give what an earlier search of this width found. Else it is what the heuristic chose."""
     if is_written(ast):
-        return Tuned("written", (), 0.0, (), 0.0, note="a sort, or a kernel of steps, has no loops to change")
+        return Tuned(name_of(ast), (), 0.0, (), 0.0, note=f"{kind_of(ast)} has no loops to change")
     searcher = _Search(device, ast, width)
     found = searcher.stored()
     if found is not None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lazygrad
-from lazygrad import Context, KernelError, Tensor, TinyJit, kernel, vmap
+from lazygrad import Context, Device, KernelError, Tensor, TinyJit, kernel, vmap
 from lazygrad.device import GlobalCounters
 from lazygrad.ir.ops import Ops
 from tests.helpers import needs, require
@@ -424,6 +424,40 @@ def test_outside_of_an_array_there_are_zeros_and_nothing_is_stored() -> None:
         (0, -(10**9), [0.0] * 3),
     ):
         assert moved(x, Tensor([stored, loaded])).tolist() == expected
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["long", "ulong", "int", "uint"])
+def test_the_greatest_numbers_as_places(dtype: str, device: str) -> None:
+    @kernel(as_written=True)
+    def pick(x: Any, at: Any) -> Any:
+        out = kernel.zeros_like(x)
+        for i in kernel.grid(len(x)):
+            out[i] = x[at[i] + at[i] + i]
+            out[at[i] * 3] = x[i]
+        return out
+
+    info = np.iinfo({"long": "int64", "ulong": "uint64", "int": "int32", "uint": "uint32"}[dtype])
+    at = Tensor([info.max, info.min or info.max - 1, info.max // 2 + 1], dtype=dtype, device=device)
+    x = Tensor([1.0, 2.0, 3.0], device=device)
+    assert all(value in (0.0, 1.0, 2.0, 3.0) for value in pick(x, at).tolist())
+
+
+def test_a_long_grid_is_shared_by_the_cores() -> None:
+    @kernel(as_written=True)
+    def shares(x: Any) -> Any:
+        out = kernel.zeros_like(x)
+        for i in kernel.grid(x.shape[0]):
+            total = kernel.sum(x[i, k] for k in kernel.range(x.shape[1]))
+            for j in kernel.range(x.shape[1]):
+                out[i, j] = x[i, j] / total
+        return out
+
+    x = rng.random((600, 1000), dtype=np.float32)
+    [made] = shares(Tensor(x).realize()).kernels()
+    assert [opt.op.name for opt in made.applied_opts] == ["THREAD"] * (Device["CPU"].target.threads > 1)
+    with Context(THREADS=4):
+        np.testing.assert_allclose(shares(Tensor(x)).numpy(), x / x.sum(1, keepdims=True), rtol=1e-4)
 
 
 def test_empty_arrays() -> None:

@@ -13,7 +13,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import shape_text
 from .recording import Block, KernelError, in_range, recorder
-from .values import Computed, Value, binary, divided, value_of
+from .values import Computed, Value, as_place, binary, divided, value_of
 
 
 class KernelArray:
@@ -100,7 +100,7 @@ class KernelArray:
                 raise KernelError(
                     f"axis {axis} of {self.name} is indexed by whole numbers, not by {value.dtype}"
                 )
-            at = index.as_index(value.node)
+            at = as_place(value)
             least, most = bounds(at)
             if (most < 0 or least >= size) and size and _is_surely_done(recorder().block):
                 raise IndexError(

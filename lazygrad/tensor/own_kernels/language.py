@@ -14,7 +14,7 @@ from ...ir.own import Array
 from ...ir.uop import UOp
 from .arrays import KernelArray, Output, Register
 from .recording import Block, KernelError, Recorder, recorder
-from .values import Value, as_condition, binary, function, made, value_of, where
+from .values import Value, as_condition, as_place, binary, function, made, value_of, where
 
 
 class Language:
@@ -256,7 +256,7 @@ def _index_of(x: Any) -> Value:
     value = value_of(x, dtypes.index)
     if not dtypes.is_int(value.dtype):
         raise KernelError(f"kernel.range counts whole numbers, not {value.dtype}")
-    return value.like(index.as_index(value.node))
+    return value.like(as_place(value))
 
 
 def _branch(here: Recorder, condition: UOp) -> Iterator[None]:

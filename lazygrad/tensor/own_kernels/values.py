@@ -302,7 +302,7 @@ def _common(a: DType, b: DType) -> DType:
         return a
     if dtypes.index in (a, b):  # an index beside a whole number is an index
         other = b if a is dtypes.index else a
-        return other if dtypes.is_float(other) else dtypes.index
+        return other if dtypes.is_float(other) or other.itemsize == 8 else dtypes.index
     return least_upper_dtype(a, b)
 
 
@@ -314,6 +314,20 @@ def _as(node: UOp, dtype: DType) -> UOp:
     if node.op is Ops.CONST:
         return UOp.const(dtype, node.arg)
     return node.cast(dtype)
+
+
+#: No array has so many elements along an axis.
+FAR = 1 << 40
+
+
+def as_place(value: Value) -> UOp:
+    """A whole number as an index. One of 64 bits that is far outside of any array stays outside."""
+    node = value.node
+    if node.dtype is dtypes.index or node.dtype.itemsize < 8:
+        return as_index(node)
+    if dtypes.is_unsigned(node.dtype):
+        return as_index(node.minimum(FAR).cast(dtypes.int64))
+    return as_index(node.maximum(-FAR).minimum(FAR))
 
 
 def deeper(*values: Value) -> Block:

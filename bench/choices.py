@@ -26,7 +26,7 @@ from lazygrad.codegen.opt.facts import Facts
 from lazygrad.codegen.opt.inline import all_inline
 from lazygrad.codegen.opt.search import Opts, Space
 from lazygrad.codegen.predict import predict
-from lazygrad.codegen.sort import sort_keys
+from lazygrad.codegen.written import is_written
 from lazygrad.ir.uop import UOp
 from lazygrad.renderer import ProgramSpec, Renderer
 
@@ -67,7 +67,7 @@ def fixed_set(words: Sequence[str], renderer: Renderer) -> list[tuple[str, UOp, 
     """The kernels, with the program in which each is met first and what was chosen for it."""
     found: dict[str, list[tuple[float, UOp, ProgramSpec]]] = {}
     for ast, program in kernels(words).items():
-        if sort_keys(ast) is None:
+        if not is_written(ast):
             spec = compile_kernel(ast, renderer)
             cycles = predict(spec.uops, renderer.target)
             if LEAST <= cycles <= MOST and nbytes(spec) <= MOST_BYTES:

@@ -4,7 +4,7 @@ What you type builds a graph; when a value is needed, the graph is cut into fuse
 generates.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from .config import Context
@@ -36,6 +36,9 @@ from .tensor import (
     vmap,
 )
 
+if _TYPE_CHECKING:
+    from .tensor.own_kernels import KernelError, kernel
+
 __all__ = [
     "CheckError",
     "Context",
@@ -44,6 +47,7 @@ __all__ = [
     "Generator",
     "GlobalCounters",
     "JitError",
+    "KernelError",
     "Tensor",
     "TinyJit",
     "UOp",
@@ -59,6 +63,7 @@ __all__ = [
     "jacobian",
     "jit",
     "jvp",
+    "kernel",
     "kernels",
     "load",
     "load_exported",
@@ -139,6 +144,10 @@ def __getattr__(name: str) -> _Any:
         found = getattr(Tensor, name)
     elif isinstance(getattr(dtypes, name, None), DType):
         found = getattr(dtypes, name)
+    elif name in ("kernel", "KernelError"):
+        from .tensor import own_kernels
+
+        found = getattr(own_kernels, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_near(name)}")
     globals()[name] = found
@@ -162,7 +171,7 @@ def __dir__() -> list[str]:
 
 as_tensor = asarray = new_tensor
 
-if TYPE_CHECKING:  # for type checkers; at run time __getattr__ makes them when they are asked for
+if _TYPE_CHECKING:  # for type checkers; at run time __getattr__ makes them when they are asked for
     tensor = new_tensor  # the package of that name, which can be called
     arange, cat, einsum, empty, eye = Tensor.arange, Tensor.cat, Tensor.einsum, Tensor.empty, Tensor.eye
     from_dlpack, from_numpy, full, linspace = (

@@ -32,6 +32,7 @@ FAMILIES = [
             "Devices": "sharding",
             "Assigning": "assigning",
             "In place": "in_place",
+            "Kernels as text": "custom_kernels",
         },
     ),
     Family(

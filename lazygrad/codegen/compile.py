@@ -21,8 +21,8 @@ from .lower import lower
 from .nest_sums import nest_sums
 from .opt import Loops, Opt, apply_opts, choose
 from .separate_loops import separate_loops
-from .sort import sort_estimate, sort_keys, sort_name, sort_program
 from .vectorize import vectorize
+from .written import is_written, linear_form, written_spec
 
 
 class Job(NamedTuple):
@@ -79,9 +79,14 @@ PASSES = [
 ]
 # fmt: on
 
-#: A kernel that sorts is no computation on elements: it is written at once.
-SORT_PASSES = [
-    Pass("linearize", lambda ast, job: sort_program(ast), 7, "counted loops that sort by digits"),
+#: A kernel that sorts, or that its user wrote, has no loops to optimize: it is written at once.
+WRITTEN_PASSES = [
+    Pass(
+        "linearize",
+        lambda ast, job: linear_form(ast, job.renderer, job.applied),
+        7,
+        "loops that sort by digits, or what a user wrote; every loop is closed",
+    ),
 ]
 
 #: Seconds spent in each pass by this process, and "render"; `python -m bench compile` prints them.
@@ -97,7 +102,7 @@ def stages(
     form: Any = ast
     if CHECK == 1:
         verify(ast, KERNEL, "scheduling")
-    for step in PASSES if sort_keys(ast) is None else SORT_PASSES:
+    for step in WRITTEN_PASSES if is_written(ast) else PASSES:
         start = time.perf_counter()
         form = step.run(form, job)
         stage_times[step.name] = stage_times.get(step.name, 0.0) + time.perf_counter() - start
@@ -111,11 +116,11 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
     applied: list[Opt] = []
     forms = dict(stages(ast, renderer, opts, applied))
     start = time.perf_counter()
-    if sort_keys(ast) is None:
+    if is_written(ast):
+        spec = written_spec(ast, renderer, forms["linearize"], applied)
+    else:
         scheduled = forms["apply opts"]
         name, cost, axes = scheduled.arg.name, estimate(forms["lower"]), kernel_axes(scheduled)
-    else:
-        name, cost, axes = sort_name(ast), sort_estimate(ast), ()
-    spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=cost, axes=axes)
+        spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=cost, axes=axes)
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start
     return spec

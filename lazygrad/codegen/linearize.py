@@ -32,7 +32,7 @@ from .nest_sums import is_float_sum
 from .products import DOTS, accumulate, is_first_dot, is_masked_product
 
 #: Where each kind of declaration stands at the head of the list.
-_HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
+HEAD = {Ops.DEFINE_GLOBAL: 0, Ops.DEFINE_VAR: 1, Ops.CONST: 2, Ops.DEFINE_LOCAL: 3, Ops.SPECIAL: 4}
 _OPENING, _CLOSING = (Ops.RANGE, Ops.IF), (Ops.ENDRANGE, Ops.ENDIF)
 
 
@@ -45,7 +45,7 @@ def linearize(sink: UOp, renderer: Any = None, arguments: Iterable[UOp] = ()) ->
     return writer.program(sink, arguments)
 
 
-def _untouched(buffer: UOp, renderer: Any) -> UOp:
+def untouched(buffer: UOp, renderer: Any) -> UOp:
     """A buffer that nothing reads or writes: bytes, where the target has no name for its type."""
     dtype = buffer.dtype
     if renderer is None or not isinstance(dtype, PtrDType) or renderer.supports(Ops.LOAD, dtype.base):
@@ -77,7 +77,7 @@ class _Writer:
         touched = {node.arg for node in nodes if node.op is Ops.DEFINE_GLOBAL}
         for buffer in arguments:
             if buffer.arg not in touched:
-                self.declare(_untouched(buffer, self.renderer))
+                self.declare(untouched(buffer, self.renderer))
         self.loaded = {node.src[0] for node in nodes if node.op is Ops.LOAD}
         self.fused = self.products_to_fuse(nodes)
         body = loop_nest(sink)
@@ -88,7 +88,7 @@ class _Writer:
                 for level in chain:
                     self.late_in.setdefault(level.src[1], []).append(level)
         self.block(body)
-        head = sorted(self.head, key=lambda u: (_HEAD[u.op], _place_in_head(u)))
+        head = sorted(self.head, key=lambda u: (HEAD[u.op], place_in_head(u)))
         return head + _without_repeated_barriers(self.body)
 
     # *** writing
@@ -96,7 +96,7 @@ class _Writer:
     def emit(self, node: UOp) -> UOp:
         """Append a node of the list; declarations that it reads go to the head."""
         for source in node.src:
-            if source.op in _HEAD:
+            if source.op in HEAD:
                 self.declare(source)
         self.body.append(node)
         self.written.add(node)
@@ -120,7 +120,7 @@ class _Writer:
         """What the node is in the list."""
         found = self.made.get(node)
         if found is None:
-            if node.op not in _HEAD:
+            if node.op not in HEAD:
                 raise RuntimeError(f"{node.op} is read before it is written")
             found = self.made[node] = self.declare(node)
         return found
@@ -200,7 +200,7 @@ class _Writer:
     def inside(self, root: UOp) -> None:
         """Append what only a branch needs. It does not count as written: what follows writes its own."""
         for node in toposort((root,), done=set(self.visible)):
-            if node.op in _HEAD:
+            if node.op in HEAD:
                 self.declare(node)
             else:
                 self.body.append(node)
@@ -239,7 +239,7 @@ class _Writer:
         start = start_value(reduce.arg, reduce.dtype.scalar())
         initial = self.declare(_same_in_all_lanes(reduce.dtype, start))
         closed = whole.src[1:] if whole.op is Ops.REDUCE else scan_ranges(whole)
-        ranges = [self.loop(r) for r in closed if r.src[0] in self.made or r.src[0].op in _HEAD]
+        ranges = [self.loop(r) for r in closed if r.src[0] in self.made or r.src[0].op in HEAD]
         self.made[reduce] = self.accumulator(initial, ranges)
         if reduce.op is Ops.SCAN and is_float_sum(reduce):
             more = [self.accumulator(initial, ranges) for _ in range(2)]
@@ -358,7 +358,7 @@ class _Writer:
     def emit_new(self, root: UOp, written: set[UOp]) -> None:
         """Append what a new expression is made of, down to what is `written`."""
         for node in toposort((root,), done=written):
-            if node.op not in _HEAD:
+            if node.op not in HEAD:
                 self.emit(node)
 
     def products_to_fuse(self, nodes: list[UOp]) -> set[UOp]:
@@ -453,7 +453,7 @@ def _same_in_all_lanes(dtype: DType, value: Any) -> UOp:
     return UOp(Ops.CONST, dtype, (), value if dtype.count == 1 else (value,) * dtype.count)
 
 
-def _place_in_head(node: UOp) -> Any:
+def place_in_head(node: UOp) -> Any:
     if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
         return node.arg
     return node.arg[0] if node.op in (Ops.DEFINE_VAR, Ops.SPECIAL) else 0

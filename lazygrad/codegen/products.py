@@ -32,7 +32,11 @@ def form_multiply_add(sink: UOp, renderer: Renderer) -> UOp:
     terms = _terms_of_reductions(order, uses)
 
     def fused(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
-        if node.op not in (Ops.ADD, Ops.SUB) or not native.get(node.dtype.scalar_type):
+        if (
+            node.op not in (Ops.ADD, Ops.SUB)
+            or node.arg is not None
+            or not native.get(node.dtype.scalar_type)
+        ):
             return None
         single = [
             uses[s] == 1

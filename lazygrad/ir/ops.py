@@ -50,6 +50,7 @@ class Ops(enum.IntEnum):
     SCATTER = 28
     SCAN = 29
     SORT = 30
+    CUSTOM = 91
     IOTA = 31
     # kernels and loops
     VIEW = 32
@@ -377,6 +378,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.GATHER: OpInfo(Kind.DATA, 2, _same),
     Ops.SCATTER: OpInfo(Kind.DATA, 3, _same),
     Ops.SORT: OpInfo(Kind.DATA, 1, _same),
+    Ops.CUSTOM: OpInfo(Kind.DATA, None),
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),
     **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.INDEX, Ops.SPECIAL), _DATA),
     **dict.fromkeys((Ops.DEFINE_VAR, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC), _DATA),
@@ -392,6 +394,8 @@ def _of_kind(kind: Kind) -> frozenset[Ops]:
 
 ELEMENTWISE = _of_kind(Kind.ELEMENTWISE)
 MOVEMENT = _of_kind(Kind.MOVEMENT)
+#: The arg of a float ADD or MUL in a sum that may be added up in any order, and its products fused.
+ANY_ORDER = "any order"
 #: What is done in every lane of a vector alike. PACK makes an unsigned integer of narrow numbers, the first
 #: in its low bits. DOT(a, b, c) adds to c the products of the numbers in two of them, of the type in its arg,
 #: the last ones first, each with one rounding; where an instruction does it, subnormals may count as zero.

@@ -34,6 +34,8 @@ class Renderer:
     """
 
     suffix = ""
+    #: A line before a text that asks the compiler to optimize it: what a user wrote is as it was written.
+    unoptimized = ""
     plain: Callable[[], Target]
 
     def __init__(self, target: Target | None = None) -> None:

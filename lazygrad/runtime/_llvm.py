@@ -9,6 +9,7 @@ from typing import Any
 
 from ..device import CompileError, Compiler, DeviceError, lock_across_fork
 from ..locks import in_main_thread
+from ..renderer.llvmir import UNOPTIMIZED
 from ..target import Processor
 from ..threads import NoThread, Working
 from ._mappings import check_space
@@ -55,7 +56,7 @@ class CodeGenerator(Compiler):
     def compile(self, source: str) -> bytes:
         check_space(source)
         with llvm_lock:
-            code: bytes = self.machine.emit_object(_parsed(self.llvm, source))
+            code: bytes = self.machine.emit_object(self._module(source))
         return code
 
     @apart
@@ -63,7 +64,16 @@ class CodeGenerator(Compiler):
         """The instructions that LLVM makes of the text."""
         check_space(source)
         with llvm_lock:
-            return str(self.machine.emit_assembly(_parsed(self.llvm, source)))
+            return str(self.machine.emit_assembly(self._module(source)))
+
+    def _module(self, source: str) -> Any:
+        module = _parsed(self.llvm, source)
+        if source.startswith(UNOPTIMIZED):
+            options = self.llvm.create_pipeline_tuning_options(speed_level=2)
+            options.loop_vectorization = options.slp_vectorization = True
+            builder = self.llvm.create_pass_builder(self.machine, options)
+            builder.getModulePassManager().run(module, builder)
+        return module
 
 
 class CrossCompiler(CodeGenerator):
@@ -91,7 +101,7 @@ class CrossCompiler(CodeGenerator):
 
 
 def _parsed(llvm: Any, source: str) -> Any:
-    """The module, verified. No pass over LLVM IR runs before code generation.
+    """The module, verified. No pass over LLVM IR runs before code generation, but on what a user wrote.
 
     Our code comes unrolled, with vectors, with accumulators in registers, invariants outside of loops.
     Measured on sums, softmax, exp, transposes: instcombine and GVN cost 10 to 20 % of compile time, the

@@ -10,6 +10,7 @@ from ..device import Device
 from ..dtype import dtypes
 from ..ir.device import device_of
 from ..ir.ops import Ops
+from ..ir.own import CustomArg
 from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
@@ -46,6 +47,9 @@ class _Assembler:
         outputs = {kernel: [self._output(*target) for target in targets[kernel]] for kernel in order}
         for kernel, sorting in self._sorts():
             outputs[kernel].append(self._working_memory(sorting))
+        for group in self.placed.groups:
+            if group.kind == "custom":
+                outputs[group.id] += [self._output(node, None) for node in self._unread(group)]
         for kernel, made in outputs.items():
             for number, output in enumerate(made):
                 self.sizes["out", self.position[kernel], number] = output.size
@@ -59,6 +63,16 @@ class _Assembler:
         plan = SortPlan.of(shape_of(node), node.src[0].dtype)  # type: ignore[arg-type]
         return Output(None, self._device_of(node), plan.words, WORD)
 
+    def _unread(self, group: Group) -> list[UOp]:
+        """The results of a user's kernel that nobody asked for: it stores them all the same."""
+        first = group.stores[0]
+        kernel, asked = first.arg.kernel, {node.arg.output for node in group.stores}
+        return [
+            UOp(Ops.CUSTOM, array.dtype, first.src, CustomArg(kernel, number))
+            for number, array in enumerate(kernel.outputs)
+            if number not in asked
+        ]
+
     def _results(self) -> list[tuple[int, int, int]]:
         found: list[tuple[int, int, int]] = []
         for raw, made in self.graph.version.items():
@@ -66,7 +80,7 @@ class _Assembler:
                 group, output = self.writes.version_place[made]
                 found.append((self.walk[raw], self.position[group], output))
         # what is stored on request is stored once, for everybody
-        asked = [node for node in self.order if node.op in (Ops.COPY, Ops.CONTIGUOUS)]
+        asked = [node for node in self.order if node.op in (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM)]
         for root in dict.fromkeys([*self.graph.asked.roots, *asked]):
             base = below_movement(self.graph.value[root])
             if root.op is not Ops.ASSIGN and base in self.writes.place:
@@ -86,12 +100,16 @@ class _Assembler:
             return Output(
                 self._where_is(below_movement(node.src[0])), device_name(node), numel(node), node.dtype
             )
+        if node.op is Ops.CUSTOM and node.arg.kernel.begun[node.arg.output]:  # into the memory begun for it
+            kernel = node.arg.kernel
+            begun = node.src[len(kernel.inputs) + sum(kernel.begun[: node.arg.output])]
+            return Output(self._where_is(below_movement(begun)), device_name(node), numel(node), node.dtype)
         count = numel(node.src[1]) if node.op is Ops.ASSIGN and not is_held(node) else numel(node)
         return Output(None, self._device_of(node), count, node.dtype)
 
     def _device_of(self, node: UOp) -> str:
         """Where a value is stored: numbers, which are on no device, where they are needed."""
-        if device_of(node) is not None:
+        if device_of(node) is not None or node not in self.placed.home:
             return device_name(node)
         return self.placed.home[node].device or Device.DEFAULT
 
@@ -123,6 +141,9 @@ class _Assembler:
             made = self._device_copy(group, targets[0][0], outputs)
         elif group.kind == "sort":
             made = self._sort(group, targets[0][0], outputs)
+        elif group.kind == "custom":
+            nodes = [node for node, _ in targets] + self._unread(group)
+            made = self._custom(group, nodes, outputs)
         else:
             made = self._compute(group, targets, outputs)
         made.after = sorted(self.position[earlier] for earlier in self.writes.before[number])
@@ -208,6 +229,20 @@ class _Assembler:
         return KernelTemplate(
             UOp.sink(*stores), outputs, list(builder.inputs), [], builder.latest_first([node])
         )
+
+    def _custom(self, group: Group, nodes: list[UOp], outputs: list[Output]) -> KernelTemplate:
+        """A kernel that its user wrote: a store for each output, of what it makes of its inputs."""
+        where = functools.partial(self._where_is, kernel=group.id)
+        builder = AstBuilder(group, self.placed.home, where, self._size_of, len(outputs))
+        inputs = tuple([builder.value(source) for source in nodes[0].src[: len(nodes[0].arg.kernel.inputs)]])
+        stores = []
+        for number, (node, output) in enumerate(zip(nodes, outputs, strict=True)):
+            value = UOp(Ops.CUSTOM, node.dtype, inputs, node.arg)
+            memory = UOp(Ops.DEFINE_GLOBAL, output.dtype.ptr(output.size), (), number)
+            view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape_of(node)))
+            stores.append(UOp(Ops.STORE, dtypes.void, (memory, view, value)))
+        metadata = builder.latest_first(nodes)
+        return KernelTemplate(UOp.sink(*stores), outputs, list(builder.inputs), [], metadata)
 
     def _memory_copy(self, number: int, target: Store, output: Output) -> KernelTemplate:
         """A kernel that copies on its device: a value that was stored first, or contents that a write will

@@ -67,7 +67,22 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
             observer(wanted)
         if CHECK == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
-        _plan_and_bind(run(COLLECT, Asked.of(wanted), Job(pending)))
+        _plan_and_bind(run(COLLECT, _with_siblings(Asked.of(wanted)), Job(pending)))
+
+
+def _with_siblings(asked: Asked) -> Asked:
+    """All results of a user's kernel are asked for where one is: it stores them at once."""
+    custom = [node for node in asked.order if node.op is Ops.CUSTOM and len(node.arg.kernel.outputs) > 1]
+    if not custom:
+        return asked
+    found: dict[UOp, None] = {}
+    for node in custom:
+        for number, array in enumerate(node.arg.kernel.outputs):
+            sibling = UOp(Ops.CUSTOM, array.dtype, node.src, node.arg._replace(output=number))
+            if "becomes" not in sibling.facts:
+                found[sibling] = None
+    roots = list(dict.fromkeys([*asked.roots, *found]))
+    return asked if len(roots) == len(asked.roots) else Asked.of(roots)
 
 
 class _Family:

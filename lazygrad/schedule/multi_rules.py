@@ -94,6 +94,14 @@ def _sort(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     return each(value, lambda part: node.replace(src=(part,)), value.arg.axis)
 
 
+def _custom(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
+    """A kernel that its user wrote runs on each device, for all of its arrays."""
+    devices = next(source.arg.devices for source in sources if is_multi(source))
+    laid = [copies(source, devices) for source in sources]
+    parts = [node.replace(src=tuple(each)) for each in zip(*laid, strict=True)]
+    return multi(parts, None, devices)
+
+
 def _reshape(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     """Parts stay parts where the elements before the sharded axis, and those of a part, stay together."""
     (value,) = sources
@@ -301,6 +309,7 @@ RULES: dict[Ops, Rule] = {
     Ops.REDUCE_AXIS: _reduce,
     Ops.SCAN: _along_one_axis,
     Ops.SORT: _sort,
+    Ops.CUSTOM: _custom,
     Ops.RESHAPE: _reshape,
     Ops.EXPAND: _expand,
     Ops.PERMUTE: _permute,

@@ -264,9 +264,11 @@ class Placement:
                 if self.fuse and self._may_join(node, group, uses):
                     self._join(node, group, uses)
                     return
+        if node.op is Ops.CUSTOM and self._joins_its_kernel(node, uses):
+            return
         shape = shape_of(node)
         kind = "kernel"
-        if node.op in (Ops.COPY, Ops.SORT):
+        if node.op in (Ops.COPY, Ops.SORT, Ops.CUSTOM):
             kind = node.op.name.lower()
         elif node.op is Ops.SCATTER:
             kind, shape = "scatter", shape_of(node.src[1])
@@ -282,6 +284,19 @@ class Placement:
         for consumer in uses:  # nothing comes before a new group yet
             group.downstream |= consumer.downstream
         self._use_sources(node, group, group.ranges, group.points())
+
+    def _joins_its_kernel(self, node: UOp, uses: dict[Group, dict[Indices, int]]) -> bool:
+        """Whether the kernel of a user that computes this node stores another of its outputs already.
+
+        Nodes that this kernel reads are placed after all its outputs, so nothing can have come between them.
+        """
+        for group in self.groups:
+            first = group.stores[0]
+            if group.kind == "custom" and first.src == node.src and first.arg.kernel is node.arg.kernel:
+                self._take(node, group)
+                self._add_edges(group, uses)
+                return True
+        return False
 
     def _may_join(self, node: UOp, group: Group, uses: dict[Group, dict[Indices, int]]) -> bool:
         """Whether the kernel computes this node once per point of (some of) its loops, and may store it."""
@@ -350,8 +365,9 @@ class Placement:
             for source in node.src[:-1]:
                 self._use(source, group, group.ranges if len(node.src) == 2 else None, times)
             return
-        if op is Ops.SORT:
-            self._use(node.src[0], group, None, times)
+        if op in (Ops.SORT, Ops.CUSTOM):
+            for source in dict.fromkeys(node.src):
+                self._use(source, group, None, times)
             return
         if op is Ops.REDUCE_AXIS:
             indices, times = self._enter_reduce(node, group, indices)

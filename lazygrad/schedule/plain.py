@@ -61,6 +61,18 @@ def _sorted(sort: UOp, x: UOp) -> UOp:
     return sort.replace(src=(in_order(x),))
 
 
+def _custom(node: UOp) -> UOp:
+    """A user's kernel reads memory that is in order; what an output begins with is in memory of its own."""
+    kernel = node.arg.kernel
+    count = len(kernel.inputs)
+    begins = [number for number, begun in enumerate(kernel.begun) if begun]
+    src = [in_order(source) for source in node.src[:count]]
+    read = tuple([source.number for source in src])
+    for number, source in zip(begins, node.src[count:], strict=True):
+        src.append(UOp(Ops.CONTIGUOUS, source.dtype, (source,), ("begin", kernel, number, *read)))
+    return node.replace(src=tuple(src))
+
+
 def _gathered(gather: UOp, x: UOp, index: UOp) -> UOp:
     """A GATHER reads movements on memory: at places that only the data knows nothing can be computed."""
     base, _ = base_and_tracker(x)
@@ -82,6 +94,7 @@ memory_rules = PatternMatcher(
         (UPat(Ops.CONTIGUOUS, src=(UPat(Ops.CONTIGUOUS, name="x"),), arg=None), x),
         (UPat(Ops.COPY, src=(x, device), name="copy"), _copied),
         (UPat(Ops.SORT, src=(x,), name="sort"), _sorted),
+        (UPat(Ops.CUSTOM, name="node"), _custom),
         (UPat(Ops.GATHER, src=(x, index), name="gather"), _gathered),
         (UPat(Ops.SCATTER, src=(x, index, values), name="scatter"), _scattered),
     ]

@@ -76,15 +76,23 @@ class Writes:
                     self.version_place[assign] = (group.id, len(targets))
                     self.place.setdefault(node, (group.id, len(targets)))
                     targets.append((node, assign))
-            self.targets[group.id] = targets if group.kind == "kernel" else targets[:1]
-            if group.kind != "kernel":  # it has one target; others are copied from that
-                for again, into in targets[1:]:
-                    self._copy_over(group.id, 0, again, into)
+            if group.kind == "kernel":
+                self.targets[group.id] = targets
+                continue
+            # each node has one target; others are copied from that
+            own = [target for target in targets if target[0].op is Ops.CUSTOM and target[1] is None]
+            self.targets[group.id] = own = own or targets[:1]
+            for output, (node, _) in enumerate(own):
+                self.place[node] = (group.id, output)
+            for again, into in targets:
+                if (again, into) not in own:
+                    output = next(n for n, (node, _) in enumerate(own) if node is again)
+                    self._copy_over(group.id, output, again, into)
 
     def _needs_own_memory(self, node: UOp, group: Group, assigns: list[UOp], roots: set[UOp]) -> bool:
         """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or
         others read it and what it is assigned to is written again."""
-        if not assigns or node in roots or node.op in (Ops.SCATTER, Ops.SORT):
+        if not assigns or node in roots or node.op in (Ops.SCATTER, Ops.SORT, Ops.CUSTOM):
             return True
         readers = any(g is not group for g in self.reads_of(node))
         return readers and all(assign in self.graph.ended_by for assign in assigns)

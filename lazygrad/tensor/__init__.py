@@ -11,8 +11,8 @@ import types
 from typing import Any
 
 from ..device import Devices
-from . import assigning, backward, computing, copying, creation, host, likeness, numpy_calls
-from . import sharding, showing
+from . import assigning, backward, computing, copying, creation, custom_kernels, host, likeness
+from . import numpy_calls, sharding, showing
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
 from .elementwise import gamma, incomplete_gamma, logic, operands, rounding, special
 from .indexing import choosing, gathering, searching, sorting, subscripts, writing
@@ -45,7 +45,7 @@ __all__ = [
 FAMILIES: tuple[type[Tensor], ...] = (
     # a tensor as a whole
     computing.Computing, copying.Copying, sharding.Sharding, assigning.Assigning, backward.Backward,
-    host.Host, numpy_calls.NumpyCalls, showing.Showing,
+    host.Host, numpy_calls.NumpyCalls, showing.Showing, custom_kernels.CustomKernels,
     # new tensors
     creation.Creation, likeness.Likeness, sampling.Sampling, distributions.Distributions,
     # element by element

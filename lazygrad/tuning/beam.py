@@ -21,7 +21,7 @@ from ..codegen.opt.search import Found, Opts, Space, rank, search
 from ..codegen.opt.text import parse_opts
 from ..codegen.predict import predict
 from ..codegen.records import Unlasting, digest, target_text
-from ..codegen.sort import sort_keys
+from ..codegen.written import is_written, kind_of, name_of
 from ..config import BEAM, BEAM_TIMEOUT_SEC, DEBUG, NOOPT, THREADS
 from ..device import Buffer, CompiledDevice
 from ..dtype import DTYPES_BY_NAME
@@ -73,7 +73,7 @@ def opts_for(device: CompiledDevice, ast: UOp) -> Sequence[Opt] | None:
     found = tune(device, ast, BEAM.value)
     if found.note and DEBUG >= 2:
         print(f"{found.name}: {found.note}")
-    return None if sort_keys(ast) is not None else found.opts
+    return None if is_written(ast) else found.opts
 
 
 def tune(device: CompiledDevice, ast: UOp, width: int, until: float | None = None) -> Tuned:
@@ -82,8 +82,8 @@ def tune(device: CompiledDevice, ast: UOp, width: int, until: float | None = Non
     until  a time of the monotonic clock at which the search ends with the best that it has found; what it
            measured is kept, and the next search goes on from there
     """
-    if sort_keys(ast) is not None:
-        return Tuned("sort", (), 0.0, (), 0.0, note="a sort has no loops to change")
+    if is_written(ast):
+        return Tuned(name_of(ast), (), 0.0, (), 0.0, note=f"{kind_of(ast)} has no loops to change")
     searcher = _Search(device, ast, width, until)
     found = searcher.stored()
     if found is not None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..codegen.compile import PASSES, SORT_PASSES, compile_kernel, stages
+from ..codegen.compile import PASSES, WRITTEN_PASSES, compile_kernel, stages
 from ..codegen.opt import ACTIONS, Loops, Opt, apply_opt
-from ..codegen.sort import sort_keys
+from ..codegen.written import is_written
 from ..ir.rewrite import observe
 from ..ir.uop import UOp
 from ..renderer import Renderer
@@ -80,7 +80,7 @@ def record(
         forms.append(Form(1, "tensor graph", "what was asked for", UOp.sink(*asked)))
     forms += planning
     forms.append(Form(2, "schedule", "one kernel: loads, one expression, stores", ast))
-    promises = {step.name: step for step in (PASSES if sort_keys(ast) is None else SORT_PASSES)}
+    promises = {step.name: step for step in (WRITTEN_PASSES if is_written(ast) else PASSES)}
     seen: list[Rewrite] = []
     applied: list[Opt] = []
     before: Any = ast

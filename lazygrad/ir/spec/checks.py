@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ...dtype import PtrDType, dtypes
 from ..args import CheckArg, ReduceArg
 from ..ops import COMPARISONS, OPS, REDUCTIONS, SCANS, Ops
+from ..own import CustomArg
 from ..uop import UOp
 
 #: What is wrong with a node, or None.
@@ -235,3 +236,20 @@ def sort(u: UOp) -> str | None:
         return f"it sorts unsigned integers, not {u.src[0].dtype if u.src else 'nothing'}"
     expected = dtypes.int32 if u.arg is None else dtypes.uint64
     return None if u.dtype is expected else f"its dtype is {expected}, not {u.dtype}"
+
+
+def custom(u: UOp) -> str | None:
+    """An output of a kernel that its user wrote; in a kernel's AST its inputs alone are its sources."""
+    if not isinstance(u.arg, CustomArg):
+        return f"its arg is a CustomArg, not {u.arg!r}"
+    kernel = u.arg.kernel
+    most = len(kernel.inputs) + sum(kernel.begun)
+    if len(u.src) not in (len(kernel.inputs), most):
+        return f"it takes {most} sources, not {len(u.src)}"
+    expected = kernel.outputs[u.arg.output].dtype
+    if u.dtype is not expected:
+        return f"its dtype is {expected}, not {u.dtype}"
+    for source, array in zip(u.src, kernel.inputs, strict=False):
+        if source.dtype is not array.dtype:
+            return f"it reads {array.dtype}, not {source.dtype}"
+    return None

@@ -6,7 +6,7 @@ A lane of a vector bool is a mask, 0 or -1, as wide as what was compared; in mem
 from __future__ import annotations
 
 from ...dtype import DType, PtrDType, dtypes
-from ...ir.ops import Ops
+from ...ir.ops import ANY_ORDER, Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
 from ..scratch import MAX_STACK
@@ -195,6 +195,12 @@ def define_in_scratch(ctx: Text, node: UOp) -> str:
     return ctx.line(f"{kind}*{ctx.row.restrict} {name} = ({kind}*)(scratch+{begin});")
 
 
+def in_any_order(ctx: Text, node: UOp) -> str:
+    """A sum or product whose order, and whose rounding between the two, are left to the compiler."""
+    function = ctx.functions.in_any_order(node.op, node.dtype)
+    return f"{function}({ctx.of(node.src[0])},{ctx.of(node.src[1])})"
+
+
 _COMPARISONS = tuple(_COMPARE)
 
 
@@ -244,6 +250,7 @@ ROWS = (
     )
     + PatternMatcher(
         [
+            (UPat((Ops.ADD, Ops.MUL), dtypes.floats, arg=ANY_ORDER), in_any_order),
             (UPat(_COMPARISONS), compare, is_vector),
             (UPat(Ops.WHERE), choose, lambda node: node.src[0].dtype.count > 1),
             (

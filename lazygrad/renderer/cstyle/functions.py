@@ -69,6 +69,12 @@ class Functions:
             body = f"return {condition}?b:a;"
         return self.write(name, dtype, f"{kind} a, {kind} b", body)
 
+    def in_any_order(self, op: Ops, dtype: DType) -> str:
+        """ADD or MUL of a sum that may be added up in any order: the pragma holds inside of the function."""
+        kind, sign = self.type(dtype), "+" if op is Ops.ADD else "*"
+        body = f'_Pragma("clang fp reassociate(on) contract(fast)") return a{sign}b;'
+        return self.write(f"{op.name.lower()}_{self.short(dtype)}", dtype, f"{kind} a, {kind} b", body)
+
     def library(self, op: Ops, dtype: DType) -> str:
         """SQRT, TRUNC, MULACC."""
         template, arity = {

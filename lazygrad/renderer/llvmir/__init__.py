@@ -34,10 +34,15 @@ def target(arch: str = "") -> Target:
     )
 
 
+#: The first line of a module that LLVM's passes have work to do on.
+UNOPTIMIZED = "; to be optimized\n"
+
+
 class LLVMRenderer(Renderer):
     """Linear program → LLVM IR text, with real vectors of any length."""
 
     suffix = "ll"
+    unoptimized = UNOPTIMIZED
     plain = staticmethod(target)
 
     def supports(self, op: Ops, dtype: DType) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...dtype import dtypes
-from ...ir.ops import Ops
+from ...ir.ops import ANY_ORDER, Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
 from .places import wraps
@@ -135,6 +135,8 @@ ROWS = (
     )
     + PatternMatcher(
         [
+            (UPat(Ops.ADD, arg=ANY_ORDER), "fadd reassoc nsz contract {kind} {0}, {1}"),
+            (UPat(Ops.MUL, arg=ANY_ORDER), "fmul reassoc nsz contract {kind} {0}, {1}"),
             (UPat(Ops.ADD), "fadd {kind} {0}, {1}"),
             (UPat(Ops.SUB), "fsub {kind} {0}, {1}"),
             (UPat(Ops.MUL), "fmul {kind} {0}, {1}"),

@@ -13,6 +13,7 @@ from ...gradient import expanded, filled
 from ...ir.args import ReduceArg
 from ...ir.index import sint
 from ...ir.ops import ELEMENTWISE, Ops
+from ...ir.own import CustomArg, many
 from ...ir.uop import UOp, toposort
 from ...shape import movement
 from ...shape.rules import shape_of
@@ -98,6 +99,13 @@ def _sort(node: UOp, sources: list[UOp], size: sint) -> UOp:
     return _same(node, sources, size)
 
 
+def _custom(node: UOp, sources: list[UOp], size: sint) -> UOp:
+    if not isinstance(size, int):
+        raise NotImplementedError("vmap of a symbolic size over a kernel of one's own is not there yet")
+    kernel = many(node.arg.kernel, size)
+    return UOp(Ops.CUSTOM, node.dtype, tuple(sources), CustomArg(kernel, node.arg.output))
+
+
 _RULES: dict[Ops, Rule] = {
     **dict.fromkeys(ELEMENTWISE, _same),
     **dict.fromkeys((Ops.CONTIGUOUS, Ops.DETACH), _same),
@@ -114,4 +122,5 @@ _RULES: dict[Ops, Rule] = {
     Ops.GATHER: _gather,
     Ops.SCATTER: _scatter,
     Ops.SORT: _sort,
+    Ops.CUSTOM: _custom,
 }

@@ -1,0 +1,114 @@
+"""What a kernel does that its user wrote, as data: the argument of a CUSTOM node.
+
+Its `steps` are loops, branches, loads and stores in the order in which they are done, on DEFINE_GLOBALs that
+are numbered outputs first; indices are index arithmetic, as in form 3. Or it is the text of a program.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..dtype import DType, dtypes
+from .args import AxisType, RangeArg
+from .index import rebuild
+from .ops import Ops
+from .rewrite import transform
+from .uop import UOp
+
+
+class Array(NamedTuple):
+    """An array that a kernel reads or writes: its elements lie row by row."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+class SourceText(NamedTuple):
+    """A program as its user wrote it.
+
+    language  "c", "llvm", "opencl", "cuda" or "metal"
+    function  the name of its function
+    grid      how many workgroups are launched along x, y and z; on a processor how many calls there are
+    group     the threads of each workgroup
+    """
+
+    language: str
+    function: str
+    source: str
+    grid: tuple[int, ...] | None = None
+    group: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class OwnKernel:
+    """A kernel of a user's own. Equal ones are one object: `OwnKernel.of`.
+
+    outputs  what it makes, one CUSTOM node for each
+    inputs   what it reads: the first sources of its nodes
+    begun    for each output, whether it begins with the values of a further source; else with anything
+    steps    SINK of RANGE, ENDRANGE, IF, ENDIF, LOAD, STORE and BARRIER nodes in order; None of a text
+    """
+
+    name: str
+    outputs: tuple[Array, ...]
+    inputs: tuple[Array, ...]
+    begun: tuple[bool, ...]
+    steps: UOp | None = None
+    text: SourceText | None = None
+
+    @classmethod
+    def of(cls, *fields: Any) -> OwnKernel:
+        """The one object with these fields."""
+        found = _known.get(fields)
+        if found is None:
+            found = _known[fields] = cls(*fields)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
+
+
+def many(kernel: OwnKernel, size: int) -> OwnKernel:
+    """The same kernel on so many sets of arrays, along a new first axis of each, one more of its grid."""
+    if kernel.steps is None:
+        raise NotImplementedError(f"vmap over kernel {kernel.name}, which is a text")
+    ids = [step.arg.id for step in kernel.steps.src if step.op is Ops.RANGE]
+    number = RangeArg(min([0, *ids]) - 1, AxisType.GLOBAL)
+    place = UOp(Ops.RANGE, dtypes.index, (UOp.const(dtypes.index, size),), number)
+
+    def moved(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+        if node.op is not Ops.INDEX or node.src[0].op is not Ops.DEFINE_GLOBAL:
+            return None
+        memory = node.src[0]
+        count = arrays[memory.arg].size
+        wide = UOp(Ops.DEFINE_GLOBAL, memory.dtype.base.ptr(count * size), (), memory.arg)
+        return UOp(Ops.INDEX, wide.dtype, (wide, src[1] + place * count, *src[2:]))
+
+    arrays = (*kernel.outputs, *kernel.inputs)
+    steps = transform(kernel.steps, moved, None, rebuild=rebuild).src
+    sink = UOp.sink(place, *steps, UOp(Ops.ENDRANGE, dtypes.void, (place,)))
+    outputs, inputs = (
+        tuple([Array(array.dtype, (size, *array.shape)) for array in some])
+        for some in (kernel.outputs, kernel.inputs)
+    )
+    return OwnKernel.of(kernel.name, outputs, inputs, kernel.begun, sink, None)
+
+
+_known: weakref.WeakValueDictionary[tuple[Any, ...], OwnKernel] = weakref.WeakValueDictionary()
+
+
+class CustomArg(NamedTuple):
+    """Which kernel a CUSTOM node is the result of, and which of its outputs."""
+
+    kernel: OwnKernel
+    output: int
+
+    def __repr__(self) -> str:
+        return f"({self.kernel.name}, {self.output})"

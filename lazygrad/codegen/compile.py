@@ -20,6 +20,7 @@ from .linearize import linearize
 from .lower import lower
 from .nest_sums import nest_sums
 from .opt import Loops, Opt, apply_opts, choose
+from .routines import routine_estimate, routine_name, routine_of, routine_program
 from .separate_loops import separate_loops
 from .sort import sort_estimate, sort_keys, sort_name, sort_program
 from .vectorize import vectorize
@@ -84,6 +85,19 @@ SORT_PASSES = [
     Pass("linearize", lambda ast, job: sort_program(ast), 7, "counted loops that sort by digits"),
 ]
 
+#: Nor is a routine.
+ROUTINE_PASSES = [
+    Pass("linearize", lambda ast, job: routine_program(ast, job.renderer), 7, "the steps of the routine"),
+]
+
+
+def passes_for(ast: UOp) -> list[Pass]:
+    """The passes that a kernel goes through."""
+    if routine_of(ast) is not None:
+        return ROUTINE_PASSES
+    return PASSES if sort_keys(ast) is None else SORT_PASSES
+
+
 #: Seconds spent in each pass by this process, and "render"; `python -m bench compile` prints them.
 stage_times: dict[str, float] = {}
 
@@ -97,7 +111,7 @@ def stages(
     form: Any = ast
     if CHECK == 1:
         verify(ast, KERNEL, "scheduling")
-    for step in PASSES if sort_keys(ast) is None else SORT_PASSES:
+    for step in passes_for(ast):
         start = time.perf_counter()
         form = step.run(form, job)
         stage_times[step.name] = stage_times.get(step.name, 0.0) + time.perf_counter() - start
@@ -111,7 +125,9 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
     applied: list[Opt] = []
     forms = dict(stages(ast, renderer, opts, applied))
     start = time.perf_counter()
-    if sort_keys(ast) is None:
+    if routine_of(ast) is not None:
+        name, cost, axes = routine_name(ast), routine_estimate(ast), ()
+    elif sort_keys(ast) is None:
         scheduled = forms["apply opts"]
         name, cost, axes = scheduled.arg.name, estimate(forms["lower"]), kernel_axes(scheduled)
     else:

@@ -328,7 +328,7 @@ GRADIENTS: dict[Ops, Rule] = {
     # the first source is the value; its gradient is what the author of the Function says
     Ops.FUNCTION: lambda grad, node: node.arg.gradients(grad, node),
     # nothing flows through these
-    **dict.fromkeys((Ops.DETACH, Ops.BITCAST, Ops.IDIV, Ops.MOD, Ops.SORT), NO_GRADIENT),
+    **dict.fromkeys((Ops.DETACH, Ops.BITCAST, Ops.IDIV, Ops.MOD, Ops.SORT, Ops.ROUTINE), NO_GRADIENT),
     **dict.fromkeys((Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, *COMPARISONS), NO_GRADIENT),
     Ops.CHECK: NO_GRADIENT,  # its values are indices, or whether they are good
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL), NO_GRADIENT),

@@ -50,6 +50,7 @@ class Ops(enum.IntEnum):
     SCATTER = 28
     SCAN = 29
     SORT = 30
+    ROUTINE = 95
     IOTA = 31
     # kernels and loops
     VIEW = 32
@@ -367,6 +368,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.GATHER: OpInfo(Kind.DATA, 2, _same),
     Ops.SCATTER: OpInfo(Kind.DATA, 3, _same),
     Ops.SORT: OpInfo(Kind.DATA, 1, _same),
+    Ops.ROUTINE: OpInfo(Kind.DATA, None, _same),
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),
     **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.INDEX, Ops.SPECIAL), _DATA),
     **dict.fromkeys((Ops.DEFINE_VAR, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC), _DATA),

@@ -121,6 +121,8 @@ class _Assembler:
             made = self._memory_copy(number, targets[0], outputs[0])
         elif group.kind == "copy":
             made = self._device_copy(group, targets[0][0], outputs)
+        elif group.kind == "routine":
+            made = self._routine(group, targets[0][0], outputs)
         elif group.kind == "sort":
             made = self._sort(group, targets[0][0], outputs)
         else:
@@ -208,6 +210,17 @@ class _Assembler:
         return KernelTemplate(
             UOp.sink(*stores), outputs, list(builder.inputs), [], builder.latest_first([node])
         )
+
+    def _routine(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
+        """A kernel that is a routine."""
+        where = functools.partial(self._where_is, kernel=group.id)
+        builder = AstBuilder(group, self.placed.home, where, self._size_of, 1)
+        value = UOp(Ops.ROUTINE, node.dtype, tuple([builder.value(s) for s in node.src]), node.arg)
+        memory = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(outputs[0].size), (), 0)
+        view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape_of(node)))
+        store = UOp(Ops.STORE, dtypes.void, (memory, view, value))
+        inputs = list(builder.inputs)
+        return KernelTemplate(UOp.sink(store), outputs, inputs, [], builder.latest_first([node]))
 
     def _memory_copy(self, number: int, target: Store, output: Output) -> KernelTemplate:
         """A kernel that copies on its device: a value that was stored first, or contents that a write will

@@ -265,7 +265,7 @@ class Placement:
                     return
         shape = shape_of(node)
         kind = "kernel"
-        if node.op in (Ops.COPY, Ops.SORT):
+        if node.op in (Ops.COPY, Ops.SORT, Ops.ROUTINE):
             kind = node.op.name.lower()
         elif node.op is Ops.SCATTER:
             kind, shape = "scatter", shape_of(node.src[1])
@@ -349,8 +349,9 @@ class Placement:
             for source in node.src[:-1]:
                 self._use(source, group, group.ranges if len(node.src) == 2 else None, times)
             return
-        if op is Ops.SORT:
-            self._use(node.src[0], group, None, times)
+        if op in (Ops.SORT, Ops.ROUTINE):
+            for source in node.src:
+                self._use(source, group, None, times)
             return
         if op is Ops.REDUCE_AXIS:
             indices, times = self._enter_reduce(node, group, indices)

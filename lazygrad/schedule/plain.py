@@ -61,6 +61,11 @@ def _sorted(sort: UOp, x: UOp) -> UOp:
     return sort.replace(src=(in_order(x),))
 
 
+def _by_routine(routine: UOp) -> UOp:
+    """A ROUTINE reads memory that is in order."""
+    return routine.replace(src=tuple([in_order(source) for source in routine.src]))
+
+
 def _gathered(gather: UOp, x: UOp, index: UOp) -> UOp:
     """A GATHER reads movements on memory: at places that only the data knows nothing can be computed."""
     base, _ = base_and_tracker(x)
@@ -82,6 +87,7 @@ memory_rules = PatternMatcher(
         (UPat(Ops.CONTIGUOUS, src=(UPat(Ops.CONTIGUOUS, name="x"),), arg=None), x),
         (UPat(Ops.COPY, src=(x, device), name="copy"), _copied),
         (UPat(Ops.SORT, src=(x,), name="sort"), _sorted),
+        (UPat(Ops.ROUTINE, name="routine"), _by_routine),
         (UPat(Ops.GATHER, src=(x, index), name="gather"), _gathered),
         (UPat(Ops.SCATTER, src=(x, index, values), name="scatter"), _scattered),
     ]

@@ -167,11 +167,12 @@ class Weights:
     def _mark_sources(self, node: UOp) -> None:
         """Note what this node's sources must be, whatever else is decided."""
         op = node.op
-        if op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.GATHER, Ops.ASSIGN, Ops.SORT):
+        if op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.GATHER, Ops.ASSIGN, Ops.SORT, Ops.ROUTINE):
             if op is not Ops.GATHER:
                 self.must.setdefault(node, f"{op.name.lower()} is asked for")
-            if op in (Ops.COPY, Ops.GATHER, Ops.SORT):
-                for source in node.src[:-1] if op is Ops.COPY else node.src[:1]:
+            if op in (Ops.COPY, Ops.GATHER, Ops.SORT, Ops.ROUTINE):
+                read = node.src[:-1] if op is Ops.COPY else node.src if op is Ops.ROUTINE else node.src[:1]
+                for source in read:
                     base = below_movement(source)
                     if not is_held(base) and base.op is not Ops.CONST:
                         self.must.setdefault(base, f"{op.name.lower()} reads it from memory")

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..codegen.compile import PASSES, SORT_PASSES, compile_kernel, stages
+from ..codegen.compile import compile_kernel, passes_for, stages
 from ..codegen.opt import ACTIONS, Loops, Opt, apply_opt
-from ..codegen.sort import sort_keys
 from ..ir.rewrite import observe
 from ..ir.uop import UOp
 from ..renderer import Renderer
@@ -80,7 +79,7 @@ def record(
         forms.append(Form(1, "tensor graph", "what was asked for", UOp.sink(*asked)))
     forms += planning
     forms.append(Form(2, "schedule", "one kernel: loads, one expression, stores", ast))
-    promises = {step.name: step for step in (PASSES if sort_keys(ast) is None else SORT_PASSES)}
+    promises = {step.name: step for step in passes_for(ast)}
     seen: list[Rewrite] = []
     applied: list[Opt] = []
     before: Any = ast

@@ -32,6 +32,20 @@ class Decompositions(Tensor):
             raise NotImplementedError(f"{name} of symbolic shape {shape_text(self.shape)}")
         return self._wide()
 
+    def _sides(self, name: str, right: Tensor) -> tuple[Tensor, Tensor, bool]:
+        """(matrices, the columns on the right in their dtype, whether these were lines)."""
+        a = self._matrices(name, True)
+        b = right.cast(least_upper_dtype(a.dtype, right.dtype))
+        a = a.cast(b.dtype)
+        line = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+        columns = b.unsqueeze(-1) if line else b
+        if columns.ndim < 2 or columns.shape[-2] != a.shape[-1]:
+            raise ValueError(
+                f"{name} of matrices of shape {shape_text(self.shape)} does not take shape "
+                f"{shape_text(right.shape)} on the right"
+            )
+        return a, columns, line
+
     # *** inverses and solutions
 
     def inv(self) -> Tensor:
@@ -40,7 +54,7 @@ class Decompositions(Tensor):
         >>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()
         [[0.5, 0.0], [0.0, 0.25]]
         """
-        made: Tensor = functions.Inverse.apply(self._matrices("inv", True))
+        made: Tensor = functions.Inverse.apply(self._matrices("inv", True), True)[0]
         return made.cast(self._float().dtype)
 
     def solve(self, B: Any, *, left: bool = True) -> Tensor:
@@ -54,17 +68,8 @@ class Decompositions(Tensor):
         right = self._operand(B)
         if not left:
             return self.transpose(-2, -1).solve(right.transpose(-2, -1)).transpose(-2, -1)
-        a = self._matrices("solve", True)
-        b = right.cast(least_upper_dtype(a.dtype, right.dtype))
-        a = a.cast(b.dtype)
-        line = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
-        columns = b.unsqueeze(-1) if line else b
-        if columns.ndim < 2 or columns.shape[-2] != a.shape[-1]:
-            raise ValueError(
-                f"solve of matrices of shape {shape_text(self.shape)} does not take shape "
-                f"{shape_text(right.shape)} on the right"
-            )
-        made: Tensor = functions.Solve.apply(*functions.batched(a, columns))
+        a, columns, line = self._sides("solve", right)
+        made: Tensor = functions.Solve.apply(*functions.batched(a, columns), True)[0]
         return made.squeeze(-1) if line else made
 
     def solve_triangular(
@@ -76,13 +81,15 @@ class Decompositions(Tensor):
         >>> Tensor([[2.0, 9.0], [1.0, 1.0]]).solve_triangular(Tensor([[2.0], [3.0]]), upper=False).tolist()
         [[1.0], [2.0]]
         """
-        a = self._matrices("solve_triangular", True)
-        if unitriangular:
-            identity = self.eye(self._square("solve_triangular"), dtype=a.dtype, device=a.device)
-            a = (a.triu(1) if upper else a.tril(-1)) + identity
-        else:
-            a = a.triu() if upper else a.tril()
-        return a.solve(B, left=left)
+        right = self._operand(B)
+        if not left:
+            turned = self.transpose(-2, -1)
+            return turned.solve_triangular(
+                right.transpose(-2, -1), upper=not upper, unitriangular=unitriangular
+            ).transpose(-2, -1)
+        a, columns, line = self._sides("solve_triangular", right)
+        made = functions.solve_triangle(*functions.batched(a, columns), upper, unitriangular, True)
+        return made.squeeze(-1) if line else made
 
     def triangular_solve(
         self, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
@@ -174,7 +181,7 @@ class Decompositions(Tensor):
         >>> Tensor([[4.0, 0.0], [2.0, 2.0]]).cholesky().tolist()
         [[2.0, 0.0], [1.0, 1.0]]
         """
-        lower: Tensor = functions.Cholesky.apply(self._matrices("cholesky", True))
+        lower: Tensor = functions.Cholesky.apply(self._matrices("cholesky", True), True)[0]
         made = lower.transpose(-2, -1) if upper else lower
         return made.cast(self._float().dtype)
 

@@ -6,7 +6,6 @@ Gradients: Giles, Collected matrix derivative results for forward and reverse mo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from ...dtype import dtypes
 from ...shape import shape_text, vmax
 from ..face import Tensor
 from ..transforms.function import Function
+from .routines import cholesky_factor, lu_factors, lu_inverse, lu_solution, or_nan, triangular_solution
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,26 +78,64 @@ def complete_qr(x: np.ndarray[Any, Any]) -> Any:
 
 
 class Inverse(Function):
-    def forward(self, a: Tensor) -> Tensor:
-        (result,) = _on_host("inv", _numpy().linalg.inv, a)
+    def forward(self, a: Tensor, check: bool) -> tuple[Tensor, Tensor]:
+        """(the inverse; the number of the first pivot that is 0, or 0)."""
+        if 0 in a.shape:
+            return a, a.zeros(a.shape[:-2], dtype=dtypes.int32, device=a.device)
+        factors = lu_factors(a)
+        result = lu_inverse(factors)
+        problem = f"inv: a matrix of shape {shape_text(a.shape)} is singular"
+        result = or_nan(result, factors.failed, 2, problem if check else "")
         self.save_for_backward(result)
-        return result
+        return result, factors.failed
 
-    def backward(self, grad: Tensor) -> Tensor:
+    def backward(self, grad: Tensor, grad_failed: Tensor) -> tuple[Tensor, None]:
         (result,) = self.saved_tensors
-        return -_t(result).dot(grad).dot(_t(result))
+        return -_t(result).dot(grad).dot(_t(result)), None
 
 
 class Solve(Function):
-    def forward(self, a: Tensor, b: Tensor) -> Tensor:
-        (x,) = _on_host("solve", _numpy().linalg.solve, a, b)
+    def forward(self, a: Tensor, b: Tensor, check: bool) -> tuple[Tensor, Tensor]:
+        """(the solution; the number of the first pivot that is 0, or 0)."""
+        if 0 in a.shape or 0 in b.shape:
+            return b.zeros_like(), a.zeros(a.shape[:-2], dtype=dtypes.int32, device=a.device)
+        factors = lu_factors(a)
+        problem = f"solve: a matrix of shape {shape_text(a.shape)} is singular"
+        x = or_nan(lu_solution(factors, b), factors.failed, 2, problem if check else "")
+        self.save_for_backward(a, x)
+        return x, factors.failed
+
+    def backward(self, grad: Tensor, grad_failed: Tensor) -> tuple[Tensor, Tensor, None]:
+        a, x = self.saved_tensors
+        below = Solve.apply(_t(a), grad, False)[0]
+        return -below.dot(_t(x)), below, None
+
+
+class SolveTriangular(Function):
+    def forward(self, a: Tensor, b: Tensor, upper: bool, unit: bool, check: bool) -> Tensor:
+        self.upper, self.unit = upper, unit
+        if 0 in a.shape or 0 in b.shape:
+            return b.zeros_like()
+        x = triangular_solution(a, b, upper, unit)
+        if not unit:
+            failed = a.diagonal(dim1=-2, dim2=-1).eq(0).any(-1).cast(dtypes.int32)
+            problem = f"solve_triangular: a matrix of shape {shape_text(a.shape)} is singular"
+            x = or_nan(x, failed, 2, problem if check else "")
         self.save_for_backward(a, x)
         return x
 
-    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(self, grad: Tensor) -> tuple[Any, ...]:
         a, x = self.saved_tensors
-        below = _t(a).solve(grad)
-        return -below.dot(_t(x)), below
+        below = solve_triangle(_t(a), grad, not self.upper, self.unit)
+        whole = -below.dot(_t(x))
+        beside = 1 if self.unit else 0
+        return (whole.triu(beside) if self.upper else whole.tril(-beside)), below, None, None, None
+
+
+def solve_triangle(a: Tensor, b: Tensor, upper: bool, unit: bool = False, check: bool = False) -> Tensor:
+    """The X with T X = B, for a triangle T of matrices; what is 0 on its diagonal gives NaN."""
+    made: Tensor = SolveTriangular.apply(a, b, upper, unit, check)
+    return made
 
 
 class PseudoInverse(Function):
@@ -118,26 +156,23 @@ class PseudoInverse(Function):
 
 class Determinant(Function):
     def forward(self, a: Tensor) -> Tensor:
-        (result,) = _on_host("det", _numpy().linalg.det, a)
-        (least,) = _on_host("det", lambda x: _numpy().min(_svd_ratio(x), initial=1.0), a)
-        self.singular = float(least.item()) < 4 * dtypes.finfo(a.dtype).eps
+        if vmax(a.shape[-1]) == 0:
+            return a.ones(a.shape[:-2], dtype=a.dtype, device=a.device)
+        factors = lu_factors(a)
+        result = factors.packed.diagonal(dim1=-2, dim2=-1).prod(-1) * factors.sign
         self.save_for_backward(a, result)
         return result
 
     def backward(self, grad: Tensor) -> Tensor:
         a, result = self.saved_tensors
         wide = grad.unsqueeze(-1).unsqueeze(-1)
-        if self.singular:
-            return wide * _Cofactors.apply(a)  # type: ignore[no-any-return]
-        return wide * result.unsqueeze(-1).unsqueeze(-1) * _t(a.inv())  # type: ignore[no-any-return]
-
-
-def _svd_ratio(a: np.ndarray[Any, Any]) -> Any:
-    """The least singular value by the greatest."""
-    if 0 in a.shape:
-        return _numpy().ones(1, a.dtype)
-    values = _numpy().linalg.svd(a, compute_uv=False)
-    return values[..., -1] / _numpy().maximum(values[..., 0], _numpy().finfo(a.dtype).tiny)
+        values = a.detach().svdvals()
+        least, greatest = values.min(-1), values.max(-1)
+        singular = (least <= greatest * (4 * dtypes.finfo(a.dtype).eps)).unsqueeze(-1).unsqueeze(-1)
+        identity = a.eye(vmax(a.shape[-1]), dtype=a.dtype, device=a.device)
+        inverse = Inverse.apply(singular.where(identity, a), False)[0]
+        regular = result.unsqueeze(-1).unsqueeze(-1) * _t(inverse)
+        return wide * singular.where(_Cofactors.apply(a), regular)  # type: ignore[no-any-return]
 
 
 def _cofactors(a: np.ndarray[Any, Any]) -> Any:
@@ -178,27 +213,36 @@ def _adjugate(a: Tensor) -> Tensor:
 class SignLog(Function):
     def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
         self.save_for_backward(a)
-        sign, size = _on_host("slogdet", lambda x: tuple(_numpy().linalg.slogdet(x)), a)
-        return sign, size
+        if vmax(a.shape[-1]) == 0:
+            one = a.ones(a.shape[:-2], dtype=a.dtype, device=a.device)
+            return one, one.zeros_like()
+        factors = lu_factors(a)
+        diagonal = factors.packed.diagonal(dim1=-2, dim2=-1)
+        return diagonal.sign().prod(-1) * factors.sign, diagonal.abs().log().sum(-1)
 
     def backward(self, grad_sign: Tensor, grad: Tensor) -> Tensor:
         (a,) = self.saved_tensors
-        return grad.unsqueeze(-1).unsqueeze(-1) * _t(a.inv())
+        return grad.unsqueeze(-1).unsqueeze(-1) * _t(Inverse.apply(a, False)[0])
 
 
 class Cholesky(Function):
-    def forward(self, a: Tensor) -> Tensor:
-        (lower,) = _on_host("cholesky", _numpy().linalg.cholesky, a)
+    def forward(self, a: Tensor, check: bool) -> tuple[Tensor, Tensor]:
+        """(the lower factor; the number of the column that failed, or 0)."""
+        if 0 in a.shape:
+            return a, a.zeros(a.shape[:-2], dtype=dtypes.int32, device=a.device)
+        upper, failed = cholesky_factor(_t(a))
+        problem = f"cholesky: a matrix of shape {shape_text(a.shape)} is not positive definite"
+        lower = or_nan(_t(upper), failed, 2, problem if check else "")
         self.save_for_backward(lower)
-        return lower
+        return lower, failed
 
-    def backward(self, grad: Tensor) -> Tensor:
+    def backward(self, grad: Tensor, grad_failed: Tensor) -> tuple[Tensor, None]:
         (lower,) = self.saved_tensors
         phi = _t(lower).dot(grad)
         phi = (phi.tril() + phi.tril(-1)) * 0.5
-        inverse = lower.inv()
-        made = _t(inverse).dot(phi).dot(inverse)
-        return (made + _t(made)) * 0.5
+        made = solve_triangle(_t(lower), phi, True)
+        made = _t(solve_triangle(_t(lower), _t(made), True))
+        return (made + _t(made)) * 0.5, None
 
 
 class QR(Function):
@@ -221,7 +265,7 @@ class QR(Function):
     def _tall(q: Tensor, r: Tensor, grad_q: Tensor, grad_r: Tensor) -> Tensor:
         m = r.dot(_t(grad_r)) - _t(grad_q).dot(q)
         mirrored = m.tril() + _t(m.tril(-1))
-        return _t(r.solve(_t(grad_q + q.dot(mirrored))))
+        return _t(solve_triangle(r, _t(grad_q + q.dot(mirrored)), True))
 
 
 class SVD(Function):
@@ -271,7 +315,23 @@ class Eigh(Function):
 
 class LU(Function):
     def forward(self, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        p, lower, upper = _on_host("lu", _lu, a)
+        rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
+        size = min(rows, columns)
+        identity = a.eye(rows, dtype=a.dtype, device=a.device).expand((*a.shape[:-1], rows))
+        if 0 in a.shape:
+            shape = a.shape[:-2]
+            p, lower, upper = (
+                identity,
+                a.zeros((*shape, rows, size), dtype=a.dtype),
+                a.zeros((*shape, size, columns), dtype=a.dtype),
+            )
+        else:
+            factors = lu_factors(a)
+            packed, last = factors.packed, a.ndim - 1
+            counter = a.arange(rows, device=a.device).reshape((rows, 1))
+            p = factors.order.unsqueeze(-2).eq(counter).cast(a.dtype)
+            lower = packed._window(last, 0, size).tril(-1) + identity._window(last, 0, size)
+            upper = packed._window(last - 1, 0, size).triu()
         self.save_for_backward(p, lower, upper)
         return p, lower, upper
 
@@ -287,45 +347,16 @@ class LU(Function):
         beside = below = None
         if columns > size:
             right = grad_u._window(first + 1, size, columns)
-            beside = _t(block_l).solve(right)
+            beside = solve_triangle(_t(block_l), right, True, True)
             grad_block_l = grad_block_l - beside.dot(_t(upper._window(first + 1, size, columns)))
         if rows > size:
             under = grad_l._window(first, size, rows)
-            below = _t(block_u.solve(_t(under)))
+            below = _t(solve_triangle(block_u, _t(under), True))
             grad_block_u = grad_block_u - _t(lower._window(first, size, rows)).dot(below)
         inner = _t(block_l).dot(grad_block_l).tril(-1) + grad_block_u.dot(_t(block_u)).triu()
-        made = _t(block_u.solve(_t(_t(block_l).solve(inner))))
+        made = _t(solve_triangle(block_u, _t(solve_triangle(_t(block_l), inner, True, True)), True))
         if beside is not None:
             made = made.cat(beside, dim=-1)
         if below is not None:
             made = made.cat(below, dim=-2)
         return p.dot(made)  # type: ignore[no-any-return]
-
-
-def _lu(a: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
-    """LU of a batch of matrices, column by column: each step is one operation on all matrices."""
-    np = _numpy()
-    rows, columns = a.shape[-2:]
-    work = a.reshape(math.prod(a.shape[:-2]), rows, columns).copy()
-    batch = np.arange(len(work))
-    order = np.tile(np.arange(rows), (len(work), 1))
-    for k in range(min(rows, columns)):
-        pivot = np.abs(work[:, k:, k]).argmax(-1) + k
-        for array in (work, order):
-            held = array[batch, pivot].copy()
-            array[batch, pivot] = array[:, k]
-            array[:, k] = held
-        top = work[:, k, k, None]
-        factor = np.divide(work[:, k + 1 :, k], top, out=np.zeros_like(work[:, k + 1 :, k]), where=top != 0)
-        work[:, k + 1 :, k] = factor
-        work[:, k + 1 :, k + 1 :] -= factor[:, :, None] * work[:, None, k, k + 1 :]
-    size = min(rows, columns)
-    lower = np.tril(work[:, :, :size], -1) + np.eye(rows, size, dtype=a.dtype)
-    upper = np.triu(work[:, :size])
-    p = (order[:, None, :] == np.arange(rows)[None, :, None]).astype(a.dtype)
-    lead = a.shape[:-2]
-    return (
-        p.reshape(*lead, rows, rows),
-        lower.reshape(*lead, rows, size),
-        upper.reshape(*lead, size, columns),
-    )

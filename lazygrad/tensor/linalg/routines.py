@@ -1,0 +1,130 @@
+"""Tensors that a ROUTINE computes: factors and solutions, in the memory that the routine leaves.
+
+A routine works on matrices in memory and writes one line of numbers for each: rows that may have gaps between
+them, and what else it knows. The functions here say what is where in it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ...codegen.routines import ROUTINES, Rows
+from ...config import CHECK_INDEX
+from ...dtype import dtypes
+from ...gradient import filled
+from ...ir.args import CheckArg, RoutineArg
+from ...ir.ops import Ops
+from ...ir.uop import UOp, origin
+from ...schedule.reports import Site
+from ...shape import shape_of, vmax
+from ..face import Tensor
+from ..observer import observing
+from ..trace import user_line
+
+
+def routine(
+    name: str, sizes: tuple[int, ...], *sources: Tensor, core: tuple[int, ...] | None = None
+) -> Tensor:
+    """What a routine leaves for each example of its sources, matrices (or with `core` axes each)."""
+    core = core or (2,) * len(sources)
+    arg = RoutineArg(name, (ROUTINES[name].words(*sizes),), core, sizes)
+    node = UOp(Ops.ROUTINE, sources[0].dtype, tuple([source.detach().uop for source in sources]), arg)
+    made: Tensor = sources[0]._make(node)
+    return made
+
+
+def part(line: Tensor, begin: int, end: int) -> Tensor:
+    """Some of the numbers that a routine left."""
+    return line._window(line.ndim - 1, begin, end)  # type: ignore[no-any-return]
+
+
+def matrix(line: Tensor, begin: int, count: int, size: int) -> Tensor:
+    """So many rows of `size` numbers that begin there."""
+    stride = Rows.of(size).stride
+    lead = line.shape[:-1]
+    wide = part(line, begin, begin + count * stride).reshape((*lead, count, stride))
+    return wide._window(wide.ndim - 1, 0, size)  # type: ignore[no-any-return]
+
+
+def words(name: str, *sizes: int) -> int:
+    """How many numbers a routine leaves."""
+    return ROUTINES[name].words(*sizes)
+
+
+def or_nan(value: Tensor, failed: Tensor, axes: int, problem: str) -> Tensor:
+    """A value, NaN for each example where `failed` is not 0.
+
+    Who computes it outside of a jit's capture gets a ValueError with the user's line instead: a kernel
+    reports it, as it reports indices out of range.
+    """
+    good = failed.eq(0)
+    if problem and CHECK_INDEX and observing.by is None:
+        node = good.uop
+        made = UOp(
+            Ops.CHECK,
+            node.dtype,
+            (node, node, filled(shape_of(node), dtypes.int32, 0)),
+            CheckArg(0, problem=problem),
+        )
+        if "site" not in made.facts:
+            made.facts["site"] = Site("" if origin.current is None else origin.current.name, user_line())
+        good = good._make(made)
+    return good.reshape((*good.shape, *((1,) * axes))).where(value, math.nan)
+
+
+class Factors(NamedTuple):
+    """L U = the rows of A in another order, as `lu` leaves them.
+
+    packed  L below the diagonal, U from there on
+    order   which row of A each row is              pivots  the row that each step took
+    sign    of that permutation: 1 or -1
+    failed  the number of the first pivot that is 0, from 1 on; or 0
+    """
+
+    line: Tensor
+    packed: Tensor
+    order: Tensor
+    pivots: Tensor
+    sign: Tensor
+    failed: Tensor
+
+
+def lu_factors(a: Tensor) -> Factors:
+    rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
+    line = routine("lu", (rows, columns), a)
+    begin = rows * Rows.of(columns).stride
+    steps = begin + rows + min(rows, columns)
+    lead = line.shape[:-1]
+    return Factors(
+        line,
+        matrix(line, 0, rows, columns),
+        part(line, begin, begin + rows).cast(dtypes.int32),
+        part(line, begin + rows, steps).cast(dtypes.int32),
+        part(line, steps, steps + 1).reshape(lead),
+        part(line, steps + 1, steps + 2).reshape(lead).cast(dtypes.int32),
+    )
+
+
+def lu_inverse(factors: Factors) -> Tensor:
+    size = vmax(factors.packed.shape[-1])
+    return matrix(routine("lu_inverse", (size,), factors.line, core=(1,)), 0, size, size)
+
+
+def lu_solution(factors: Factors, b: Tensor) -> Tensor:
+    size, count = vmax(b.shape[-2]), vmax(b.shape[-1])
+    return matrix(routine("lu_solve", (size, count), factors.line, b, core=(1, 2)), 0, size, count)
+
+
+def triangular_solution(a: Tensor, b: Tensor, upper: bool, unit: bool) -> Tensor:
+    size, count = vmax(b.shape[-2]), vmax(b.shape[-1])
+    return matrix(routine("triangular", (size, count, int(upper), int(unit)), a, b), 0, size, count)
+
+
+def cholesky_factor(a: Tensor) -> tuple[Tensor, Tensor]:
+    """(U, upper triangular, from the upper triangle of A; the number of the column that failed, or 0)."""
+    size = vmax(a.shape[-1])
+    line = routine("cholesky", (size,), a)
+    begin = size * Rows.of(size).stride
+    failed = part(line, begin, begin + 1).reshape(line.shape[:-1]).cast(dtypes.int32)
+    return matrix(line, 0, size, size).triu(), failed

@@ -65,8 +65,8 @@ class _Assembler:
             if made in self.writes.version_place:
                 group, output = self.writes.version_place[made]
                 found.append((self.walk[raw], self.position[group], output))
-        # what is stored on request is stored once, for everybody
-        asked = [node for node in self.order if node.op in (Ops.COPY, Ops.CONTIGUOUS)]
+        # what is stored on request, or takes long, is stored once, for everybody
+        asked = [node for node in self.order if node.op in (Ops.COPY, Ops.CONTIGUOUS, Ops.ROUTINE)]
         for root in dict.fromkeys([*self.graph.asked.roots, *asked]):
             base = below_movement(self.graph.value[root])
             if root.op is not Ops.ASSIGN and base in self.writes.place:

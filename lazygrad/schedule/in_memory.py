@@ -36,7 +36,7 @@ def is_copied_as_it_is(node: UOp) -> bool:
 def in_order(node: UOp) -> UOp:
     """What a COPY, SORT or ROUTINE reads: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
     base, tracker = base_and_tracker(node)
-    if (is_held(base) or base.op in (Ops.COPY, Ops.CONTIGUOUS)) and is_whole(base, tracker):
+    if (is_held(base) or base.op in (Ops.COPY, Ops.CONTIGUOUS, Ops.ROUTINE)) and is_whole(base, tracker):
         return node
     if is_held(base) and len(tracker.views) == 1:
         view = tracker.views[0]

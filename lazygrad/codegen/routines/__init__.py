@@ -16,7 +16,7 @@ from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Estimates, Renderer
 from ...shape import shape_of
-from . import triangles
+from . import reflections, spectra, triangles
 from .layout import Rows
 from .writing import Program
 
@@ -46,6 +46,9 @@ ROUTINES: dict[str, Routine] = {
         lambda n, k, upper, unit: triangles.solution_size(n, k),
         lambda n, k, upper, unit: n * n * k,
     ),
+    "qr": Routine(reflections.qr, reflections.qr_size, lambda m, n, k: 4 * m * n * min(m, n)),
+    "eigh": Routine(spectra.eigh, spectra.eigh_size, lambda n, k: 2 * n**3 + 7 * k * n**2),
+    "svd": Routine(spectra.svd, spectra.svd_size, lambda m, n, k: (8 if k else 4) * m * n * n),
 }
 
 

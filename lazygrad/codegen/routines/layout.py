@@ -27,10 +27,10 @@ class Rows(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """How a target works on rows: `lanes` in a vector, `count` vectors side by side, `rows` at once."""
+    """How a target works on rows: `lanes` in a vector, `beside` vectors side by side, `rows` at once."""
 
     lanes: int
-    count: int
+    beside: int
     rows: int
 
     @staticmethod
@@ -41,4 +41,4 @@ class Lanes(NamedTuple):
 
     @property
     def width(self) -> int:
-        return self.lanes * self.count
+        return self.lanes * self.beside

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...dtype import dtypes
 from ...ir.uop import UOp
 from .layout import Lanes, Rows
 from .writing import Int, Program
@@ -22,6 +23,13 @@ def store_tile(p: Program, memory: UOp, place: UOp, stride: int, tile: Tile) -> 
     for r, row in enumerate(tile):
         for c, value in enumerate(row):
             p.store(memory, place + (r * stride + c * value.dtype.count), value)
+
+
+def least_square(p: Program) -> float:
+    """Up to here squares have lost digits; their roots count as 0 beside a matrix whose greatest number is
+    about 1, as those of spectra and of QR are made."""
+    info = dtypes.finfo(p.dtype)
+    return float(info.tiny) / float(info.eps)
 
 
 def minus(p: Program, value: UOp, factor: UOp, row: UOp) -> UOp:

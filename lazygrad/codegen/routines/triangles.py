@@ -67,11 +67,11 @@ def cholesky(p: Program, out: UOp, base: UOp, source: UOp, read: UOp, size: int)
             place = begin + j
             tile = without(
                 p,
-                load_tile(p, out, place, stride, height, lanes.lanes, lanes.count),
+                load_tile(p, out, place, stride, height, lanes.lanes, lanes.beside),
                 0,
                 i,
                 factor,
-                lambda k: load_tile(p, out, base + k * stride + j, 0, 1, lanes.lanes, lanes.count)[0],
+                lambda k: load_tile(p, out, base + k * stride + j, 0, 1, lanes.lanes, lanes.beside)[0],
             )
             for r in range(height):
                 for before in range(r):
@@ -126,7 +126,7 @@ def lu(p: Program, out: UOp, base: UOp, source: UOp, read: UOp, height: int, wid
     with p.loop(0, size >> shift) as number:
         _panel(p, out, base, order, sign, p.let(number << shift), panel, panel, height, rows, lanes)
     if left := size % panel:
-        _panel(p, out, base, order, sign, p.int(size - left), left, panel, height, rows, lanes)
+        _panel(p, out, base, order, sign, p.integer(size - left), left, panel, height, rows, lanes)
     _first(p, out, p.let(sign + 1), base, stride + 1, size, lambda pivot: pivot.alu(Ops.CMPNE, p.number(0.0)))
 
 
@@ -158,7 +158,7 @@ def _panel(
         taken = p.load(out, row + first, panel)
         if panel > 1:
             taken = p.let(later.where(taken, p.number(0.0, panel)))
-        with p.loop(k + 1, p.int(height)) as r:
+        with p.loop(k + 1, p.integer(height)) as r:
             place = p.let(base + r * stride + first)
             values = p.load(out, place, panel)
             factor = p.let(p.lane(values, step) * inverse)
@@ -174,7 +174,7 @@ def _panel(
         shift, narrow = lanes.width.bit_length() - 1, panel.bit_length() - 1
         count = p.let((rows.columns - behind) >> shift)
         with p.loop(0, count) as tile:
-            body(p.let(behind + (tile << shift)), lanes.lanes, lanes.count)
+            body(p.let(behind + (tile << shift)), lanes.lanes, lanes.beside)
         if lanes.width > panel:
             rest = p.let(behind + (count << shift))
             with p.loop(0, (rows.columns - rest) >> narrow) as tile:
@@ -215,9 +215,7 @@ def _pivot(p: Program, out: UOp, column: UOp, stride: int, k: UOp, height: int) 
     with p.loop(k, height) as r:
         value = p.let(p.abs(p.load(out, column + r * stride)))
         better = p.let(best < value)
-        found, greatest = p.let(better.where(r, at)), p.let(better.where(value, best))
-        p.assign(at, found)
-        p.assign(best, greatest)
+        p.assign_all({at: better.where(r, at), best: better.where(value, best)})
     return at
 
 
@@ -308,11 +306,11 @@ def _solved(
             place = p.let(base + i * rows.stride + j)
             tile = without(
                 p,
-                load_tile(p, out, place, rows.stride, many, lanes.lanes, lanes.count),
+                load_tile(p, out, place, rows.stride, many, lanes.lanes, lanes.beside),
                 i + many if upper else 0,
                 size if upper else i,
                 factor,
-                lambda k: load_tile(p, out, base + k * rows.stride + j, 0, 1, lanes.lanes, lanes.count)[0],
+                lambda k: load_tile(p, out, base + k * rows.stride + j, 0, 1, lanes.lanes, lanes.beside)[0],
             )
             for r in reversed(range(many)) if upper else range(many):
                 for k in range(r + 1, many) if upper else range(r):
@@ -323,7 +321,7 @@ def _solved(
                     tile[r] = [p.let(value * p.splat(scales[r], lanes.lanes)) for value in tile[r]]
             store_tile(p, out, place, rows.stride, tile)
 
-        column_tiles(p, rows, lanes, p.int(0), column_tile)
+        column_tiles(p, rows, lanes, p.integer(0), column_tile)
 
     height = lanes.rows
     if not upper:

@@ -50,14 +50,14 @@ class Program:
 
     # *** numbers
 
-    def int(self, value: Int) -> UOp:
+    def integer(self, value: Int) -> UOp:
         return UOp.const(self.place, value) if isinstance(value, int) else value
 
     def number(self, value: float, lanes: int = 1) -> UOp:
         return UOp.const(self.dtype.vec(lanes), (value,) * lanes if lanes > 1 else value)
 
     def float_of(self, value: Int) -> UOp:
-        return self.int(value).cast(self.dtype)
+        return self.integer(value).cast(self.dtype)
 
     def place_of(self, value: UOp) -> UOp:
         """A float that holds a whole number, as a place."""
@@ -123,7 +123,7 @@ class Program:
         return node
 
     def _index(self, memory: UOp, place: Int) -> UOp:
-        return self.let(UOp(Ops.INDEX, memory.dtype, (memory, self.int(place))))
+        return self.let(UOp(Ops.INDEX, memory.dtype, (memory, self.integer(place))))
 
     def load(self, memory: UOp, place: Int, lanes: int = 1) -> UOp:
         """What memory holds now."""
@@ -149,18 +149,25 @@ class Program:
         return self._write(acc)
 
     def assign(self, accumulator: UOp, value: UOp) -> None:
-        value = self.let(value)
-        self._write(UOp(Ops.ASSIGN, accumulator.dtype, (accumulator, value), self._serial()))
-        for node in self.readers[accumulator]:  # what is made of it again is another value
-            self.level.pop(node, None)
-        self.readers[accumulator] = set()
+        self.assign_all({accumulator: value})
+
+    def assign_all(self, values: dict[UOp, UOp]) -> None:
+        """Accumulators become these values, all of what they were before."""
+        for value in values.values():
+            self.let(value)
+        for accumulator, value in values.items():
+            self._write(UOp(Ops.ASSIGN, accumulator.dtype, (accumulator, value), self._serial()))
+        for accumulator in values:
+            for node in self.readers[accumulator]:  # what is made of it again is another value
+                self.level.pop(node, None)
+            self.readers[accumulator] = set()
 
     # *** loops and branches
 
     @contextmanager
     def loop(self, start: Int, end: Int) -> Iterator[UOp]:
         """The steps inside, for each integer from `start` to below `end`."""
-        start, end = self.let(self.int(start)), self.let(self.int(end))
+        start, end = self.let(self.integer(start)), self.let(self.integer(end))
         self.ranges += 1
         counter = UOp(Ops.RANGE, self.place, (start, end), RangeArg(self.ranges - 1, AxisType.LOOP))
         with self._inside(counter, Ops.ENDRANGE):
@@ -187,7 +194,7 @@ class Program:
 
     def tiles(self, start: Int, end: Int, size: int, body: Callable[[UOp, int], None]) -> None:
         """`body(place, size)` for tiles of so many places, and `body(place, 1)` for those that are left."""
-        start, end = self.int(start), self.int(end)
+        start, end = self.integer(start), self.integer(end)
         if size > 1:
             shift = size.bit_length() - 1
             count = self.let((end - start) >> shift)

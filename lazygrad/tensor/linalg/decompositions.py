@@ -1,9 +1,11 @@
 """Decompositions of matrices, and what follows from them: inverses, determinants, solutions.
 
-Their steps depend on each other and on the data (pivots, convergence), so they are not kernels: the matrices
-are read, LAPACK computes on the host in float32 or float64, and the results go back to the device. So these
-methods run when they are called, and no jit captures them. The gradients are graphs of products and of
-further methods of this page, so they have gradients too: `matrix_functions` has them, and their sources.
+Their steps depend on each other and on the data (pivots, convergence), so each is a ROUTINE: a kernel that is
+written as loops at once (`codegen/routines`), in float32 or float64. They are lazy as all methods are, jits
+capture them, and `vmap` and batches do all examples in one kernel. What a matrix has to be, regular or
+positive definite, is found out by the kernel: a ValueError says so when the value is computed; captured by a
+jit, it is NaN. The gradients are graphs of products and of further methods of this page, so they have
+gradients too: `matrix_functions` has them, and their sources.
 """
 
 from __future__ import annotations
@@ -116,8 +118,8 @@ class Decompositions(Tensor):
     def lstsq(self, B: Any, rcond: float | None = None) -> LeastSquares[Tensor]:
         """The X that makes |self @ X - B| least (of several the shortest), by the pseudoinverse.
 
-        solution, residuals (the sums of squares of self @ X - B, empty where the rank is not full or m <= n),
-        rank and singular values of self.
+        solution, residuals (the sums of squares of self @ X - B, empty where m <= n), rank and singular
+        values of self.
 
         >>> Tensor([[1.0], [1.0]]).lstsq(Tensor([[1.0], [3.0]])).solution.round(5).tolist()
         [[2.0]]
@@ -137,9 +139,8 @@ class Decompositions(Tensor):
         )
         rank = (values > limit).cast(dtypes.int32).sum(-1)
         solution = a.pinv(rcond).dot(columns)
-        full = rows > size and bool((rank == size).all().item())
         rest = a.dot(solution) - columns
-        residuals = (rest * rest).sum(-2) if full else self.zeros(0, dtype=a.dtype, device=a.device)
+        residuals = (rest * rest).sum(-2) if rows > size else self.zeros(0, dtype=a.dtype, device=a.device)
         return LeastSquares(solution.squeeze(-1) if line else solution, residuals, rank, values)
 
     # *** determinants
@@ -217,8 +218,7 @@ class Decompositions(Tensor):
             raise ValueError(f"qr's mode is 'reduced', 'complete' or 'r', not {mode!r}")
         a = self._matrices("qr")
         if mode == "complete" and vmax(a.shape[-2]) > vmax(a.shape[-1]):
-            why = "of tall matrices: their last columns of Q are free; mode 'reduced' has one"
-            return QR(*functions.WithoutGradient.apply(a, "qr('complete')", why, functions.complete_qr))
+            return QR(*functions.CompleteQR.apply(a))
         q, r = functions.QR.apply(a)
         return QR(self.zeros(0, dtype=a.dtype, device=a.device) if mode == "r" else q, r)
 
@@ -242,7 +242,10 @@ class Decompositions(Tensor):
         >>> Tensor([[0.0, 2.0], [3.0, 0.0]]).svdvals().tolist()
         [3.0, 2.0]
         """
-        values: Tensor = functions.SVD.apply(self._matrices("svdvals"), False)[1]
+        a = self._matrices("svdvals")
+        if not a.requires_grad:
+            return functions.svd_values(a.detach(), "svdvals")
+        values: Tensor = functions.SVD.apply(a, False)[1]
         return values
 
     def eigh(self, UPLO: str = "L") -> Eigh[Tensor]:
@@ -264,7 +267,9 @@ class Decompositions(Tensor):
         >>> Tensor([[2.0, 0.0], [0.0, 1.0]]).eigvalsh().tolist()
         [1.0, 2.0]
         """
-        return self.eigh(UPLO).eigenvalues
+        if self.requires_grad or UPLO not in ("L", "U"):
+            return self.eigh(UPLO).eigenvalues
+        return functions.eigh_values(self._matrices("eigvalsh", True).detach(), UPLO)
 
     def lu(self, *, pivot: bool = True) -> LU[Tensor]:
         """P @ L @ U = self: a permutation, a lower triangle with ones on its diagonal, an upper triangle.

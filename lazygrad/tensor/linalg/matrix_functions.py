@@ -1,4 +1,4 @@
-"""The functions behind the decompositions of matrices: a value from LAPACK, a gradient as a graph.
+"""The functions behind the decompositions of matrices: a value from a routine, a gradient as a graph.
 
 Gradients: Giles, Collected matrix derivative results for forward and reverse mode algorithmic differentiation
 (2008); for `qr` Walter and Lehmann (2012), for `pinv` Golub and Pereyra (1973).
@@ -6,43 +6,26 @@ Gradients: Giles, Collected matrix derivative results for forward and reverse mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
 from ...shape import shape_text, vmax
+from ...shape.movement import broadcast_shapes
 from ..face import Tensor
 from ..transforms.function import Function
-from .routines import cholesky_factor, lu_factors, lu_inverse, lu_solution, or_nan, triangular_solution
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-def _numpy() -> Any:
-    import numpy
-
-    return numpy
-
-
-def _on_host(name: str, compute: Callable[..., Any], *tensors: Tensor) -> tuple[Tensor, ...]:
-    """The arrays that a function makes of the values of tensors, on their device again."""
-    arrays = [t.numpy() for t in tensors]
-    try:
-        made = compute(*arrays)
-    except _numpy().linalg.LinAlgError as e:
-        reason = (
-            "is not positive definite"
-            if name == "cholesky"
-            else ("is singular" if "ingular" in str(e) else f"did not converge: {e}")
-        )
-        raise ValueError(f"{name}: a matrix of shape {shape_text(tensors[0].shape)} {reason}") from None
-    kind: Any = type(tensors[0])
-    parts = made if isinstance(made, tuple) else (made,)
-    return tuple(
-        kind(_numpy().asarray(part, dtype=arrays[0].dtype, order="C"), device=tensors[0].device)
-        for part in parts
-    )
+from .routines import (
+    cholesky_factor,
+    eigenpairs,
+    eigenvalues,
+    lu_factors,
+    lu_inverse,
+    lu_solution,
+    or_nan,
+    qr_factors,
+    singular_parts,
+    singular_values,
+    triangular_solution,
+)
 
 
 def _t(x: Tensor) -> Tensor:
@@ -51,9 +34,8 @@ def _t(x: Tensor) -> Tensor:
 
 def batched(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Both with the same axes before the last two."""
-    np = _numpy()
     try:
-        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise ValueError(
             f"batches of shapes {shape_text(a.shape)} and {shape_text(b.shape)} do not broadcast"
@@ -61,20 +43,23 @@ def batched(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a.expand(*lead, *a.shape[-2:]), b.expand(*lead, *b.shape[-2:])
 
 
-class WithoutGradient(Function):
-    """What has a value and no gradient (yet): an error says so where one is asked for."""
+def identities(like: Tensor, size: int) -> Tensor:
+    """An identity for each matrix of a batch."""
+    made = like.eye(size, dtype=like.dtype, device=like.device)
+    return made.expand((*like.shape[:-2], size, size))
 
-    def forward(self, a: Tensor, name: str, why: str, compute: Callable[..., Any]) -> Any:
-        self.message = f"{name} of shape {shape_text(a.shape)} has no gradient {why}"
-        made = _on_host(name, compute, a)
-        return made if len(made) > 1 else made[0]
+
+class CompleteQR(Function):
+    def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
+        self.message = (
+            f"qr('complete') of shape {shape_text(a.shape)} has no gradient of tall matrices: "
+            "their last columns of Q are free; mode 'reduced' has one"
+        )
+        rows = vmax(a.shape[-2])
+        return (identities(a, rows), a) if 0 in a.shape else qr_factors(a, rows)
 
     def backward(self, *grads: Tensor) -> Any:
         raise NotImplementedError(self.message)
-
-
-def complete_qr(x: np.ndarray[Any, Any]) -> Any:
-    return tuple(_numpy().linalg.qr(x, "complete"))
 
 
 class Inverse(Function):
@@ -140,8 +125,14 @@ def solve_triangle(a: Tensor, b: Tensor, upper: bool, unit: bool = False, check:
 
 class PseudoInverse(Function):
     def forward(self, a: Tensor, rtol: float | None) -> Tensor:
+        if 0 in a.shape:
+            self.save_for_backward(a, _t(a))
+            return _t(a)
         limit = max(map(vmax, a.shape[-2:])) * dtypes.finfo(a.dtype).eps if rtol is None else rtol
-        (p,) = _on_host("pinv", lambda x: _numpy().linalg.pinv(x, limit), a)
+        u, values, vh = svd_parts(a, False, "pinv")
+        kept = values > values.max(-1, keepdim=True) * limit
+        inverse = kept.where(kept.where(values, 1.0).reciprocal(), values * 0.0)
+        p = (_t(vh) * inverse.unsqueeze(-2)).dot(_t(u))
         self.save_for_backward(a, p)
         return p
 
@@ -175,14 +166,14 @@ class Determinant(Function):
         return wide * singular.where(_Cofactors.apply(a), regular)  # type: ignore[no-any-return]
 
 
-def _cofactors(a: np.ndarray[Any, Any]) -> Any:
+def _cofactors(a: Tensor) -> Tensor:
     """The slope of the determinant, also of singular matrices: det U · det V · U diag(Π of other s) Vᵀ."""
-    np = _numpy()
-    u, s, vh = np.linalg.svd(a)
-    n = s.shape[-1]
-    others = np.stack([np.prod(np.delete(s, i, -1), axis=-1) for i in range(n)], axis=-1)
-    sign = np.linalg.det(u) * np.linalg.det(vh)
-    return sign[..., None, None] * (u * others[..., None, :]) @ vh
+    u, values, vh = svd_parts(a, False, "det")
+    size = vmax(values.shape[-1])
+    itself = a.eye(size, dtype=dtypes.bool, device=a.device)
+    others = itself.where(1.0, values.unsqueeze(-2)).prod(-1)
+    sign = SignLog.apply(u)[0] * SignLog.apply(vh)[0]
+    return sign.unsqueeze(-1).unsqueeze(-1) * (u * others.unsqueeze(-2)).dot(vh)  # type: ignore[no-any-return]
 
 
 class _Cofactors(Function):
@@ -190,7 +181,7 @@ class _Cofactors(Function):
 
     def forward(self, a: Tensor) -> Tensor:
         self.save_for_backward(a)
-        return _on_host("det", _cofactors, a)[0]
+        return _cofactors(a)
 
     def backward(self, grad: Tensor) -> Tensor:
         (a,) = self.saved_tensors
@@ -247,7 +238,11 @@ class Cholesky(Function):
 
 class QR(Function):
     def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
-        q, r = _on_host("qr", lambda x: tuple(_numpy().linalg.qr(x)), a)
+        size = min(map(vmax, a.shape[-2:]))
+        if 0 in a.shape:
+            q, r = a._window(a.ndim - 1, 0, size), a._window(a.ndim - 2, 0, size)
+        else:
+            q, r = qr_factors(a, size)
         self.save_for_backward(a, q, r)
         return q, r
 
@@ -268,9 +263,34 @@ class QR(Function):
         return _t(solve_triangle(r, _t(grad_q + q.dot(mirrored)), True))
 
 
+def svd_parts(a: Tensor, full: bool, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    """(U, the singular values, Vᵀ); with `full` both are square."""
+    rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
+    if rows < columns:
+        u, values, vh = svd_parts(_t(a), full, name)
+        return _t(vh), values, _t(u)
+    if 0 in a.shape:
+        u = identities(a, rows)._window(a.ndim - 1, 0, rows if full else columns)
+        return u, a.zeros((*a.shape[:-2], columns), dtype=a.dtype, device=a.device), identities(a, columns)
+    return singular_parts(a, rows if full else columns, _not_finite(name, a))
+
+
+def _not_finite(name: str, a: Tensor) -> str:
+    shape = shape_text(a.shape)
+    return f"{name}: a matrix of shape {shape} has numbers that are not finite, or did not converge"
+
+
+def svd_values(a: Tensor, name: str) -> Tensor:
+    """The singular values, for whom nothing flows through."""
+    rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
+    if 0 in a.shape:
+        return a.zeros((*a.shape[:-2], min(rows, columns)), dtype=a.dtype, device=a.device)
+    return singular_values(_t(a) if rows < columns else a, _not_finite(name, a))
+
+
 class SVD(Function):
     def forward(self, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
-        u, s, vh = _on_host("svd", lambda x: tuple(_numpy().linalg.svd(x, full_matrices=full)), a)
+        u, s, vh = svd_parts(a, full, "svd")
         self.save_for_backward(u, s, vh)
         return u, s, vh
 
@@ -298,9 +318,24 @@ class SVD(Function):
         return result, None
 
 
+def whole(a: Tensor, uplo: str) -> Tensor:
+    """Symmetric matrices, from one of their triangles."""
+    half = a.tril(-1) if uplo == "L" else a.triu(1)
+    return half + _t(half) + a.diagonal(dim1=-2, dim2=-1).diag_embed()
+
+
+def eigh_values(a: Tensor, uplo: str) -> Tensor:
+    """The eigenvalues, for whom nothing flows through."""
+    if 0 in a.shape:
+        return a.zeros(a.shape[:-1], dtype=a.dtype, device=a.device)
+    return eigenvalues(whole(a, uplo), _not_finite("eigvalsh", a))
+
+
 class Eigh(Function):
     def forward(self, a: Tensor, uplo: str) -> tuple[Tensor, Tensor]:
-        values, vectors = _on_host("eigh", lambda x: tuple(_numpy().linalg.eigh(x, uplo)), a)
+        if 0 in a.shape:
+            return a.zeros(a.shape[:-1], dtype=a.dtype, device=a.device), a
+        values, vectors = eigenpairs(whole(a, uplo), _not_finite("eigh", a))
         self.save_for_backward(values, vectors)
         return values, vectors
 

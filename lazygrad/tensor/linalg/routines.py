@@ -36,7 +36,7 @@ def routine(
 
 def part(line: Tensor, begin: int, end: int) -> Tensor:
     """Some of the numbers that a routine left."""
-    return line._window(line.ndim - 1, begin, end)  # type: ignore[no-any-return]
+    return line._window(line.ndim - 1, begin, end)
 
 
 def matrix(line: Tensor, begin: int, count: int, size: int) -> Tensor:
@@ -44,7 +44,7 @@ def matrix(line: Tensor, begin: int, count: int, size: int) -> Tensor:
     stride = Rows.of(size).stride
     lead = line.shape[:-1]
     wide = part(line, begin, begin + count * stride).reshape((*lead, count, stride))
-    return wide._window(wide.ndim - 1, 0, size)  # type: ignore[no-any-return]
+    return wide._window(wide.ndim - 1, 0, size)
 
 
 def words(name: str, *sizes: int) -> int:
@@ -128,3 +128,78 @@ def cholesky_factor(a: Tensor) -> tuple[Tensor, Tensor]:
     begin = size * Rows.of(size).stride
     failed = part(line, begin, begin + 1).reshape(line.shape[:-1]).cast(dtypes.int32)
     return matrix(line, 0, size, size).triu(), failed
+
+
+# *** orthogonal factors and spectra
+
+
+def about_one(a: Tensor) -> tuple[Tensor, Tensor]:
+    """(matrices whose greatest number is from 1 to below 2, the powers of two that they are divided by).
+
+    What is computed from sums of squares then neither overflows nor vanishes.
+    """
+    greatest = a.abs().max((-2, -1), keepdim=True)
+    kind, mask = (dtypes.int32, 0x7F800000) if a.dtype.itemsize == 4 else (dtypes.int64, 0x7FF << 52)
+    power = (greatest.bitcast(kind) & mask).bitcast(a.dtype)
+    power = power.eq(0).where(1.0, power)
+    return a / power, power
+
+
+def qr_factors(a: Tensor, columns: int) -> tuple[Tensor, Tensor]:
+    """(so many columns of Q, as many rows of R)."""
+    rows, width = vmax(a.shape[-2]), vmax(a.shape[-1])
+    scaled, power = about_one(a)
+    line = routine("qr", (rows, width, columns), scaled.transpose(-2, -1))
+    r = matrix(line, 0, width, rows).transpose(-2, -1)
+    q = matrix(line, width * Rows.of(rows).stride, columns, rows).transpose(-2, -1)
+    return q, r._window(r.ndim - 2, 0, columns).triu() * power
+
+
+def _flag(line: Tensor, at: int) -> Tensor:
+    """Which examples a routine found no result for."""
+    return part(line, at, at + 1).reshape(line.shape[:-1])
+
+
+def eigenpairs(a: Tensor, problem: str) -> tuple[Tensor, Tensor]:
+    """(eigenvalues, eigenvectors in columns) of symmetric matrices."""
+    size = vmax(a.shape[-1])
+    scaled, power = about_one(a)
+    line = routine("eigh", (size, size), scaled)
+    begin = size * Rows.of(size).stride
+    failed = _flag(line, begin + size)
+    values = part(line, begin, begin + size) * power.squeeze(-1)
+    vectors = matrix(line, 0, size, size).transpose(-2, -1)
+    return or_nan(values, failed, 1, problem), or_nan(vectors, failed, 2, problem)
+
+
+def singular_parts(a: Tensor, columns: int, problem: str) -> tuple[Tensor, Tensor, Tensor]:
+    """(so many columns of U, singular values, rows of Vᵀ) of matrices that are not wide."""
+    rows, width = vmax(a.shape[-2]), vmax(a.shape[-1])
+    scaled, power = about_one(a)
+    line = routine("svd", (rows, width, columns), scaled)
+    right = columns * Rows.of(rows).stride
+    begin = right + width * Rows.of(width).stride
+    failed = _flag(line, begin + width)
+    u = matrix(line, 0, columns, rows).transpose(-2, -1)
+    values = part(line, begin, begin + width) * power.squeeze(-1)
+    return (
+        or_nan(u, failed, 2, problem),
+        or_nan(values, failed, 1, problem),
+        or_nan(matrix(line, right, width, width), failed, 2, problem),
+    )
+
+
+def eigenvalues(a: Tensor, problem: str) -> Tensor:
+    """The eigenvalues alone."""
+    size = vmax(a.shape[-1])
+    scaled, power = about_one(a)
+    line = routine("eigh", (size, 0), scaled)
+    return or_nan(part(line, 0, size) * power.squeeze(-1), _flag(line, size), 1, problem)
+
+
+def singular_values(a: Tensor, problem: str) -> Tensor:
+    """The singular values alone."""
+    rows, width = vmax(a.shape[-2]), vmax(a.shape[-1])
+    scaled, power = about_one(a)
+    line = routine("svd", (rows, width, 0), scaled)
+    return or_nan(part(line, 0, width) * power.squeeze(-1), _flag(line, width), 1, problem)

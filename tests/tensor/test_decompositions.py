@@ -283,6 +283,11 @@ CAPTURED: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
     "cholesky": lambda a: (definite(a).cholesky(), a.cholesky_solve(definite(a).cholesky())),
     "det": lambda a: (a.det(), a.slogdet()[1], definite(a).logdet()),
     "lu": lambda a: a.lu(),
+    "qr": lambda a: (a.qr().R.abs(), a.qr("complete").Q.abs()),
+    "svd": lambda a: (a.svd().S, a.svdvals(), a.svd().U.abs()),
+    "eigh": lambda a: (symmetric(a).eigh().eigenvectors.abs(), symmetric(a).eigvalsh()),
+    "pinv": lambda a: (a.pinv(), a.matrix_rank(), a.cond(), a.lstsq(a.T).solution),
+    "lu_factor": lambda a: (a.lu_factor().LU, a.T.lu_solve(*a.lu_factor())),
 }
 
 
@@ -346,3 +351,119 @@ def test_nan_stays_nan() -> None:
     a[1, 2] = np.nan
     assert np.isnan(Tensor(a).inv().numpy()).any()
     assert np.isnan(Tensor(a).det().item())
+
+
+def test_info_instead_of_an_error() -> None:
+    x = Tensor([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, -1.0]]])
+    found = x.cholesky_ex()
+    assert found.info.tolist() == [0, 2]
+    assert np.isnan(found.L.numpy()[1]).all()
+    assert found.L.numpy()[0].tolist() == [[1, 0], [0, 1]]
+    singular = Tensor([[[1.0, 2.0], [2.0, 4.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    assert singular.inv_ex().info.tolist() == [2, 0]
+    assert singular.inv_ex().inverse.numpy()[1].tolist() == [[0, 1], [1, 0]]
+    assert singular.solve_ex(Tensor([[1.0, 2.0], [3.0, 4.0]])).info.tolist() == [2, 0]
+    right = singular.solve_ex(Tensor.ones(2, 1, 2), left=False).result.numpy()
+    assert right[1].tolist() == [[1, 1]]
+    assert np.isnan(right[0]).all()
+    with pytest.raises(ValueError, match=r"inv: .* is singular"):
+        singular.inv_ex(check_errors=True).inverse.numpy()
+
+
+@needs("torch")
+@pytest.mark.parametrize("x", [SQUARE, TALL, WIDE, SQUARE[:, :1, :1]], ids=["square", "tall", "wide", "one"])
+def test_lu_factor_and_lu_solve_are_those_of_pytorch(x: Any) -> None:
+    torch = require("torch")
+    found, expected = Tensor(x).lu_factor(), torch.linalg.lu_factor(torch.tensor(x))
+    np.testing.assert_allclose(found.LU.numpy(), expected.LU.numpy(), atol=1e-12)
+    assert found.pivots.tolist() == expected.pivots.tolist()
+    if x.shape[-1] == x.shape[-2]:
+        right = data(*x.shape[:-1], 2, seed=4, dtype=np.float64)
+        np.testing.assert_allclose(x @ Tensor(right).lu_solve(*found).numpy(), right, atol=1e-10)
+
+
+@needs("torch")
+def test_gradients_of_lu_factor_and_lu_solve() -> None:
+    torch = require("torch").linalg
+    like_torch(
+        lambda a, b: b.lu_solve(*a.lu_factor()),
+        lambda a, b: torch.lu_solve(*torch.lu_factor(a), b),
+        [SQUARE, RIGHT],
+        rtol=1e-7,
+        atol=1e-7,
+    )
+
+
+#: Of a spectrum: hard ones too.
+SPECTRA: dict[str, Callable[[], Any]] = {
+    "zeros": lambda: np.zeros((5, 5)),
+    "ones": lambda: np.ones((6, 6)),
+    "identity": lambda: np.eye(7),
+    "shift": lambda: np.diag(np.ones(5), 1),
+    "hilbert": lambda: 1 / (np.arange(9)[:, None] + np.arange(9) + 1.0),
+    "pairs": lambda: np.kron(np.eye(3), np.ones((2, 2))),
+    "graded": lambda: np.diag(10.0 ** -np.arange(12.0)) + 1e-7,
+    "tiny": lambda: data(6, 6, seed=1, dtype=np.float64) * 1e-30,
+    "huge": lambda: data(6, 6, seed=2, dtype=np.float64) * 1e30,
+    "rank": lambda: data(20, 3, seed=3, dtype=np.float64) @ data(3, 20, seed=4, dtype=np.float64),
+    "one": lambda: np.array([[-2.0]]),
+    "random": lambda: data(33, 33, seed=5, dtype=np.float64),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_spectra(name: str, dtype: Any) -> None:
+    a = SPECTRA[name]().astype(dtype)
+    size, scale = len(a), float(np.abs(a).max()) or 1.0
+    limit = float(np.finfo(dtype).eps) * 10 * size
+    whole = (a + a.T) / 2
+    values, vectors = (part.numpy() for part in Tensor(whole).eigh())
+    assert np.all(np.diff(values) >= 0)
+    assert np.abs(vectors.T @ vectors - np.eye(size)).max() < limit
+    assert np.abs((vectors * values) @ vectors.T / scale - whole / scale).max() < limit
+    exact = np.linalg.eigvalsh(whole.astype(np.float64) / scale)
+    assert np.abs(values / scale - exact).max() < limit * max(abs(exact))
+    assert Tensor(whole).eigvalsh().tolist() == values.tolist()
+    u, s, vh = (part.numpy() for part in Tensor(a).svd())
+    assert np.all(np.diff(s) <= 0)
+    assert np.all(s >= 0)
+    for q in (u, vh.T):
+        assert np.abs(q.T @ q - np.eye(size)).max() < limit
+    assert np.abs((u * s) @ vh / scale - a / scale).max() < limit
+    assert Tensor(a).svdvals().tolist() == s.tolist()
+    q, r = (part.numpy() for part in Tensor(a).qr())
+    assert np.abs(q.T @ q - np.eye(size)).max() < limit
+    assert np.abs(q @ r / scale - a / scale).max() < limit
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (1, 1), (1, 4), (2, 7, 3), (2, 3, 7), (0, 3, 3)])
+def test_shapes_of_spectra(shape: tuple[int, ...]) -> None:
+    x = data(*shape, seed=6, dtype=np.float64)
+    for full in (True, False):
+        u, s, vh = (part.numpy() for part in Tensor(x).svd(full))
+        assert [u.shape, s.shape, vh.shape] == [p.shape for p in np.linalg.svd(x, full_matrices=full)]
+        k = s.shape[-1]
+        np.testing.assert_allclose((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], x, atol=1e-12)
+
+
+def test_numbers_that_are_not_finite_have_no_spectrum() -> None:
+    for bad in (math.nan, math.inf):
+        x = Tensor([[1.0, bad], [bad, 2.0]])
+        for compute in (
+            lambda x: x.eigh()[1],
+            lambda x: x.eigvalsh(),
+            lambda x: x.svd()[0],
+            lambda x: x.pinv(),
+        ):
+            with pytest.raises(ValueError, match="has numbers that are not finite"):
+                compute(x).numpy()
+
+
+def test_gradients_in_a_jit() -> None:
+    def slopes(x: Tensor) -> tuple[Tensor, ...]:
+        x.requires_grad_()
+        loss = x.inv().sum() + x.det() + definite(x).cholesky().sum() + x.svd().S.sum()
+        return tuple(loss.gradient(x))
+
+    jitted("slopes", slopes, [data(3, 3, seed=n, dtype=np.float64) + 2 * np.eye(3) for n in range(3)])

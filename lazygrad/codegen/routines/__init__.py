@@ -39,6 +39,7 @@ class Routine(NamedTuple):
 ROUTINES: dict[str, Routine] = {
     "cholesky": Routine(triangles.cholesky, triangles.cholesky_size, lambda n: n**3 // 3),
     "lu": Routine(triangles.lu, triangles.lu_size, lambda m, n: m * n * min(m, n)),
+    "order": Routine(triangles.order, lambda steps, size: size, lambda steps, size: size),
     "lu_solve": Routine(triangles.lu_solve, triangles.solution_size, lambda n, k: 2 * n * n * k),
     "lu_inverse": Routine(triangles.lu_inverse, lambda n: triangles.solution_size(n, n), lambda n: 2 * n**3),
     "triangular": Routine(

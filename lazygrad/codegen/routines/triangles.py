@@ -237,6 +237,19 @@ def _swap(
         p.store(out, sign, -p.load(out, sign))
 
 
+def order(p: Program, out: UOp, base: UOp, source: UOp, read: UOp, steps: int, size: int) -> None:
+    """Which of so many rows each is after rows have changed places, the first with row `pivot` (from 0 on),
+    then the second, ..."""
+    with p.loop(0, size) as row:
+        p.store(out, base + row, p.float_of(row))
+    with p.loop(0, steps) as k:
+        other = p.let(p.place_of(p.load(source, read + k)))
+        with p.when((other >= 0) & (other < size)):
+            a, b = p.load(out, base + k), p.load(out, base + other)
+            p.store(out, base + k, b)
+            p.store(out, base + other, a)
+
+
 # *** solutions
 
 

@@ -17,8 +17,20 @@ from typing import Any
 from ...dtype import dtypes, least_upper_dtype
 from ...shape import shape_text, vmax
 from ..face import Tensor
-from ..signatures import LU, QR, SVD, Eigh, LeastSquares, SignLog
+from ..signatures import (
+    LU,
+    QR,
+    SVD,
+    CholeskyEx,
+    Eigh,
+    InverseEx,
+    LeastSquares,
+    LUFactor,
+    SignLog,
+    SolveEx,
+)
 from . import matrix_functions as functions
+from .routines import lu_factors, order_of
 
 
 class Decompositions(Tensor):
@@ -51,13 +63,43 @@ class Decompositions(Tensor):
     # *** inverses and solutions
 
     def inv(self) -> Tensor:
-        """The inverse of square matrices; ValueError where one is singular.
+        """The inverse of square matrices.
+
+        Where one is singular: a ValueError when it is computed, NaN in a jit.
 
         >>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()
         [[0.5, 0.0], [0.0, 0.25]]
         """
-        made: Tensor = functions.Inverse.apply(self._matrices("inv", True), True)[0]
-        return made.cast(self._float().dtype)
+        self._square("inv")
+        return self.inv_ex(check_errors=True).inverse
+
+    def inv_ex(self, *, check_errors: bool = False) -> InverseEx[Tensor]:
+        """The inverse, NaN where a matrix is singular, and `info`: 0, or which pivot is 0.
+
+        check_errors  raise the ValueError that `inv` raises
+
+        >>> [t.tolist() for t in Tensor([[[2.0]], [[0.0]]]).inv_ex()]
+        [[[[0.5]], [[nan]]], [0, 1]]
+        """
+        inverse, failed = functions.Inverse.apply(self._matrices("inv_ex", True), check_errors)
+        return InverseEx(inverse.cast(self._float().dtype), failed)
+
+    def solve_ex(self, B: Any, *, left: bool = True, check_errors: bool = False) -> SolveEx[Tensor]:
+        """`solve`, NaN where a matrix is singular, and `info`: 0, or which pivot is 0.
+
+        check_errors  raise the ValueError that `solve` raises
+
+        >>> [t.tolist() for t in Tensor([[0.0]]).solve_ex(Tensor([1.0]))]
+        [[nan], 1]
+        """
+        right = self._operand(B)
+        if not left:
+            turned = self.transpose(-2, -1)
+            made, failed = turned.solve_ex(right.transpose(-2, -1), check_errors=check_errors)
+            return SolveEx(made.transpose(-2, -1), failed)
+        a, columns, line = self._sides("solve", right)
+        made, failed = functions.Solve.apply(*functions.batched(a, columns), check_errors)
+        return SolveEx(made.squeeze(-1) if line else made, failed)
 
     def solve(self, B: Any, *, left: bool = True) -> Tensor:
         """The X with self @ X = B (X @ self = B, where `left` is False).
@@ -67,12 +109,7 @@ class Decompositions(Tensor):
         >>> Tensor([[2.0, 0.0], [0.0, 4.0]]).solve(Tensor([2.0, 2.0])).tolist()
         [1.0, 0.5]
         """
-        right = self._operand(B)
-        if not left:
-            return self.transpose(-2, -1).solve(right.transpose(-2, -1)).transpose(-2, -1)
-        a, columns, line = self._sides("solve", right)
-        made: Tensor = functions.Solve.apply(*functions.batched(a, columns), True)[0]
-        return made.squeeze(-1) if line else made
+        return self.solve_ex(B, left=left, check_errors=True).result
 
     def solve_triangular(
         self, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
@@ -177,14 +214,25 @@ class Decompositions(Tensor):
         """The lower triangle L with L @ Lᵀ = self, of a symmetric positive definite matrix, of which the
         lower triangle is read (with `upper`, the upper triangle Lᵀ).
 
-        ValueError where one is not positive definite.
+        Where one is not positive definite a ValueError when it is computed, NaN in a jit.
 
         >>> Tensor([[4.0, 0.0], [2.0, 2.0]]).cholesky().tolist()
         [[2.0, 0.0], [1.0, 1.0]]
         """
-        lower: Tensor = functions.Cholesky.apply(self._matrices("cholesky", True), True)[0]
+        self._square("cholesky")
+        return self.cholesky_ex(upper=upper, check_errors=True).L
+
+    def cholesky_ex(self, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx[Tensor]:
+        """`cholesky`, NaN where a matrix is not positive definite, and `info`: 0, or which column failed.
+
+        check_errors  raise the ValueError that `cholesky` raises
+
+        >>> Tensor([[1.0, 0.0], [0.0, -1.0]]).cholesky_ex().info.item()
+        2
+        """
+        lower, failed = functions.Cholesky.apply(self._matrices("cholesky_ex", True), check_errors)
         made = lower.transpose(-2, -1) if upper else lower
-        return made.cast(self._float().dtype)
+        return CholeskyEx(made.cast(self._float().dtype), failed)
 
     def cholesky_solve(self, L: Tensor, upper: bool = False) -> Tensor:
         """The X with A @ X = self, where L is the Cholesky factor of A.
@@ -282,6 +330,40 @@ class Decompositions(Tensor):
         if not pivot:
             raise NotImplementedError("lu without pivots is not there; leave out pivot=False")
         return LU(*functions.LU.apply(self._matrices("lu")))
+
+    def lu_factor(self, *, pivot: bool = True) -> LUFactor[Tensor]:
+        """L and U in one matrix, without the ones of L, and the pivots, from 1 on: what `lu_solve` takes.
+
+        >>> [t.tolist() for t in Tensor([[0.0, 2.0], [3.0, 0.0]]).lu_factor()]
+        [[[3.0, 0.0], [0.0, 2.0]], [2, 2]]
+        """
+        if not pivot:
+            raise NotImplementedError("lu_factor without pivots is not there; leave out pivot=False")
+        a = self._matrices("lu_factor")
+        rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
+        if 0 in a.shape:
+            shape = (*a.shape[:-2], min(rows, columns))
+            return LUFactor(a, a.zeros(shape, dtype=dtypes.int32, device=a.device))
+        _, lower, upper = functions.LU.apply(a)
+        wide, tall = max(columns - rows, 0), max(rows - columns, 0)
+        packed = lower.tril(-1).pad((0, wide)) + upper.pad((0, 0, 0, tall))
+        return LUFactor(packed, lu_factors(a.detach()).pivots + 1)
+
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """The X with A @ X = self, from what `A.lu_factor()` gave.
+
+        >>> Tensor([[2.0], [3.0]]).lu_solve(*Tensor([[0.0, 2.0], [3.0, 0.0]]).lu_factor()).tolist()
+        [[1.0], [1.0]]
+        """
+        a, columns, line = LU_data._sides("lu_solve", self)
+        a, columns = functions.batched(a, columns)
+        if 0 in columns.shape:
+            return columns.squeeze(-1) if line else columns
+        order = order_of(LU_pivots - 1, vmax(a.shape[-1]))
+        places = order.unsqueeze(-1).expand(columns.shape)
+        first = functions.solve_triangle(a, columns.gather(columns.ndim - 2, places), False, True)
+        made = functions.solve_triangle(a, first, True, False, True)
+        return made.squeeze(-1) if line else made
 
     # *** numbers
 

@@ -10,17 +10,14 @@ import math
 from typing import NamedTuple
 
 from ...codegen.routines import ROUTINES, Rows
-from ...config import CHECK_INDEX
 from ...dtype import dtypes
-from ...gradient import filled
-from ...ir.args import CheckArg, RoutineArg
+from ...ir.args import RoutineArg
 from ...ir.ops import Ops
-from ...ir.uop import UOp, origin
-from ...schedule.reports import Site
-from ...shape import shape_of, vmax
+from ...ir.uop import UOp
+from ...shape import vmax
 from ..face import Tensor
+from ..indexing.addresses import demanded
 from ..observer import observing
-from ..trace import user_line
 
 
 def routine(
@@ -59,17 +56,8 @@ def or_nan(value: Tensor, failed: Tensor, axes: int, problem: str) -> Tensor:
     reports it, as it reports indices out of range.
     """
     good = failed.eq(0)
-    if problem and CHECK_INDEX and observing.by is None:
-        node = good.uop
-        made = UOp(
-            Ops.CHECK,
-            node.dtype,
-            (node, node, filled(shape_of(node), dtypes.int32, 0)),
-            CheckArg(0, problem=problem),
-        )
-        if "site" not in made.facts:
-            made.facts["site"] = Site("" if origin.current is None else origin.current.name, user_line())
-        good = good._make(made)
+    if problem and observing.by is None:
+        good = good._make(demanded(good.uop, problem))
     return good.reshape((*good.shape, *((1,) * axes))).where(value, math.nan)
 
 
@@ -104,6 +92,13 @@ def lu_factors(a: Tensor) -> Factors:
         part(line, steps, steps + 1).reshape(lead),
         part(line, steps + 1, steps + 2).reshape(lead).cast(dtypes.int32),
     )
+
+
+def order_of(pivots: Tensor, size: int) -> Tensor:
+    """Which of so many rows each is after row k changed places with row `pivots[k]`, one after another."""
+    steps = vmax(pivots.shape[-1])
+    line = routine("order", (steps, size), pivots.cast(dtypes.float32), core=(1,))
+    return line.cast(dtypes.int32)
 
 
 def lu_inverse(factors: Factors) -> Tensor:

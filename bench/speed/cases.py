@@ -109,6 +109,22 @@ def _block(rng: np.random.Generator) -> Arrays:
     return [rng.standard_normal((1, 128, 768), np.float32), *_weights(rng, *block_weights(768))]
 
 
+def _symmetric(size: int) -> Callable[[np.random.Generator], Arrays]:
+    def made(rng: np.random.Generator) -> Arrays:
+        x = rng.standard_normal((size, size), np.float32)
+        return [x + x.T]
+
+    return made
+
+
+def _definite(size: int) -> Callable[[np.random.Generator], Arrays]:
+    def made(rng: np.random.Generator) -> Arrays:
+        x = rng.standard_normal((size, size), np.float32)
+        return [x @ x.T / np.float32(size) + np.eye(size, dtype=np.float32)]
+
+    return made
+
+
 DECODE_LAYERS, DECODE_CACHE = 4, 256
 
 
@@ -169,6 +185,12 @@ CASES = [
          20 * 4093 * 1021, 4 * 4093 * 1021, 4 * 4093 * 1021),
     Case("row sums 4093x4091", "sum", normal((4093, 4091)),
          4093 * 4091, 4 * 4093 * 4091, 4 * 4093, options={"axis": 1}),
+    Case("cholesky 512", "cholesky", _definite(512), 512**3 // 3, 4 * 512**2, 4 * 512**2),
+    Case("inverse 256", "inverse", _definite(256), 2 * 256**3, 4 * 256**2, 4 * 256**2),
+    Case("solve 256", "solve", _definite(256), 8 * 256**3 // 3, 4 * 256**2, 4 * 256**2),
+    Case("qr 256", "qr", normal((256, 256)), 8 * 256**3 // 3, 4 * 256**2, 8 * 256**2, tolerance=1e-4),
+    Case("eigh 256", "eigh", _symmetric(256), 9 * 256**3, 4 * 256**2, 4 * 256**2, tolerance=1e-4),
+    Case("svd 256", "svd", normal((256, 256)), 21 * 256**3, 4 * 256**2, 8 * 256**2, tolerance=1e-4),
 ]
 # fmt: on
 

@@ -79,13 +79,13 @@ PASSES = [
 ]
 # fmt: on
 
-#: A kernel that sorts, or that its user wrote, has no loops to optimize: it is written at once.
+#: Sorts, routines of linear algebra and what users wrote have no loops to optimize: they are written at once.
 WRITTEN_PASSES = [
     Pass(
         "linearize",
         lambda ast, job: linear_form(ast, job.renderer, job.applied),
         7,
-        "loops that sort by digits, or what a user wrote; every loop is closed",
+        "loops that sort by digits, steps of a routine, or what a user wrote",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Kernels whose programs are not made by optimizing loops: one that sorts, one that its user wrote."""
+"""Kernels whose programs are not made by optimizing loops: sorts, routines, and what users wrote."""
 
 from __future__ import annotations
 
@@ -15,30 +15,37 @@ from ..renderer.given_text import text_around
 from .opt import Opt, OptOps
 from .opt.actions import MAX_PIECES
 from .own_kernel import memory_of, own_estimate, own_kernel, own_memory, own_name, own_program
+from .routines import routine_estimate, routine_name, routine_of, routine_program
 from .sort import sort_estimate, sort_keys, sort_name, sort_program
 
 
 def is_written(ast: UOp) -> bool:
     """Whether a kernel has no loops to optimize: its linear program is written at once, or given as text."""
     value = ast.src[0].src[2] if ast.op is Ops.SINK and ast.src else None
-    return value is not None and value.op in (Ops.SORT, Ops.CUSTOM)
+    return value is not None and value.op in (Ops.SORT, Ops.CUSTOM, Ops.ROUTINE)
 
 
 def kind_of(ast: UOp) -> str:
     """What such a kernel is, in words."""
+    if routine_of(ast) is not None:
+        return "a routine"
     return "a sort" if own_kernel(ast) is None else "a kernel that is done as its user wrote it"
 
 
 def name_of(ast: UOp) -> str:
     """Its name as displayed."""
     kernel = own_kernel(ast)
-    return sort_name(ast) if kernel is None else own_name(kernel)
+    if kernel is not None:
+        return own_name(kernel)
+    return sort_name(ast) if routine_of(ast) is None else routine_name(ast)
 
 
 def linear_form(ast: UOp, renderer: Renderer, applied: list[Any]) -> list[UOp]:
     """Its linear program; how many pieces it has is added to `applied`. A text has none."""
     if sort_keys(ast) is not None:
         return sort_program(ast)
+    if routine_of(ast) is not None:
+        return routine_program(ast, renderer)
     kernel = own_kernel(ast)
     if kernel is None or kernel.steps is None:
         return []
@@ -51,7 +58,8 @@ def written_spec(ast: UOp, renderer: Renderer, uops: Sequence[UOp], applied: Seq
     """The rendered program of such a kernel."""
     kernel = own_kernel(ast)
     if kernel is None:
-        return ProgramSpec.of(sort_name(ast), renderer, uops, applied, estimates=sort_estimate(ast))
+        cost = sort_estimate(ast) if routine_of(ast) is None else routine_estimate(ast)
+        return ProgramSpec.of(name_of(ast), renderer, uops, applied, estimates=cost)
     if kernel.text is not None:
         return _given(ast, kernel, kernel.text, renderer)
     spec = ProgramSpec.of(own_name(kernel), renderer, uops, applied, estimates=own_estimate(kernel))

@@ -1,4 +1,5 @@
-"""Indices that kernels found out of range become IndexErrors, at the user's line.
+"""Indices that kernels found out of range become IndexErrors, at the user's line; so do other problems that
+a CHECK names, as ValueErrors.
 
 Where the host sees a device's memory, a kernel's reports are looked at when it has run; elsewhere when
 something is read from the device, or it is waited for.
@@ -38,29 +39,36 @@ def look(device: str) -> None:
 CompiledDevice.observers.append(look)
 
 
-def problem_of(reports: ReportBuffer, ast: UOp) -> IndexError | None:
+def problem_of(reports: ReportBuffer, ast: UOp) -> IndexError | ValueError | None:
     """What a kernel has reported, as an error; from now on it is as if it had not."""
     words = reports.read()
     for number, site in enumerate(reports.sites):
         if words[WORDS * number + FAILED]:
-            return IndexError(_text(words[WORDS * number + FOUND], sizes_of(ast)[number], site))
+            check = checks_of(ast)[number]
+            if check.problem:
+                return ValueError(f"{check.problem}{_made(site)}; {_found()}")
+            return IndexError(_text(words[WORDS * number + FOUND], check.size, site))
     return None
 
 
-def sizes_of(ast: UOp) -> dict[int, int | str]:
-    """The size of the axis that each CHECK of a kernel is about."""
+def checks_of(ast: UOp) -> dict[int, CheckArg]:
+    """What each CHECK of a kernel is about."""
     checks: list[CheckArg] = [node.arg for node in ast.toposort() if node.op is Ops.CHECK]
-    return {arg.number: arg.size for arg in checks}
+    return {arg.number: arg for arg in checks}
 
 
 #: How methods are written by who calls them.
 _SPOKEN = {"__getitem__": "x[...]", "__setitem__": "x[...] =", "__call__": "the call of a TinyJit"}
 
 
+def _made(site: tuple[str, str] | None) -> str:
+    """Which of the user's calls it comes from."""
+    return "" if site is None else f" ({_SPOKEN.get(site[0], site[0])}, {site[1]})"
+
+
 def _text(index: int, size: int | str, site: tuple[str, str] | None) -> str:
-    made = "" if site is None else f" ({_SPOKEN.get(site[0], site[0])}, {site[1]})"
     return (
-        f"index {index} is out of range for an axis of size {size}{made}; {_found()}; "
+        f"index {index} is out of range for an axis of size {size}{_made(site)}; {_found()}; "
         "CHECK_INDEX=0 switches these checks off"
     )
 

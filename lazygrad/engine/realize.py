@@ -204,7 +204,7 @@ def run_item(item: ScheduleItem) -> None:
     runner.runs += 1
 
 
-def _reported(reports: ReportBuffer, ast: UOp) -> IndexError | None:
+def _reported(reports: ReportBuffer, ast: UOp) -> IndexError | ValueError | None:
     """What a kernel that has run says about its indices, where that is known already."""
     if reports.words is None:
         note_launch(reports, ast)

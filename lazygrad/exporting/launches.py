@@ -14,7 +14,7 @@ from ..device import Buffer, Device
 from ..device.reports import ReportBuffer
 from ..dtype import dtypes
 from ..engine.actions import Action
-from ..engine.index_errors import sizes_of
+from ..engine.index_errors import checks_of
 from ..engine.replay import Replay, launch_words
 from ..ir.reports import FAILED, FOUND, WORDS
 from ..programs.runners import Runner
@@ -107,7 +107,7 @@ class Memory:
         row: dict[str, Any] = {"device": base.device, "bytes": base.nbytes, "content": None}
         row["written"] = base in self.replay.written
         if isinstance(base, ReportBuffer):
-            sizes = sizes_of(action.item.ast)
+            sizes = {number: check.size for number, check in checks_of(action.item.ast).items()}
             row["reports"] = [[sizes[number], site] for number, site in enumerate(base.sites)]
         elif base not in self.replay.passing:
             content = base.as_buffer()

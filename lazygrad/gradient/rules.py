@@ -329,6 +329,7 @@ GRADIENTS: dict[Ops, Rule] = {
     Ops.FUNCTION: lambda grad, node: node.arg.gradients(grad, node),
     # nothing flows through these
     **dict.fromkeys((Ops.DETACH, Ops.BITCAST, Ops.IDIV, Ops.MOD, Ops.DP4A, Ops.SORT), NO_GRADIENT),
+    Ops.ROUTINE: NO_GRADIENT,  # who asks for one says the gradient
     Ops.CUSTOM: NO_GRADIENT,  # its author may say one: then it stands below a FUNCTION
     **dict.fromkeys((Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, *COMPARISONS), NO_GRADIENT),
     Ops.CHECK: NO_GRADIENT,  # its values are indices, or whether they are good

@@ -38,6 +38,24 @@ class ReduceArg(NamedTuple):
         return f"({self.op}, {tuple(self.axes)})"
 
 
+class RoutineArg(NamedTuple):
+    """Which ROUTINE: one of those that `codegen/routines` writes as loops.
+
+    name   of the routine
+    shape  of the result of one example; axes before it are those of a batch
+    core   how many axes of each source belong to one example
+    sizes  what else the routine must know
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    core: tuple[int, ...]
+    sizes: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"({self.name!r}, {self.shape}, {self.core}, {self.sizes})"
+
+
 class MultiArg(NamedTuple):
     """How a MULTI is sharded: split along an axis over devices, in their order; axis None: a copy on each."""
 
@@ -62,12 +80,14 @@ class CheckArg(NamedTuple):
     number  which of its kernel's CHECKs it is, from form 2 on
     memory  the number of the buffer that a kernel's CHECKs report in (`ir/reports.py`)
     checks  how many CHECKs the kernel has
+    problem what is wrong where no index is: the text of a ValueError
     """
 
     size: int | str
     number: int = 0
     memory: int = 0
     checks: int = 0
+    problem: str = ""
 
     def __repr__(self) -> str:
         return f"({self.size}, {self.number})" if self.checks else f"({self.size},)"

@@ -50,7 +50,8 @@ class Ops(enum.IntEnum):
     SCATTER = 28
     SCAN = 29
     SORT = 30
-    CUSTOM = 91
+    ROUTINE = 95
+    CUSTOM = 94
     IOTA = 31
     # kernels and loops
     VIEW = 32
@@ -378,6 +379,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.GATHER: OpInfo(Kind.DATA, 2, _same),
     Ops.SCATTER: OpInfo(Kind.DATA, 3, _same),
     Ops.SORT: OpInfo(Kind.DATA, 1, _same),
+    Ops.ROUTINE: OpInfo(Kind.DATA, None, _same),
     Ops.CUSTOM: OpInfo(Kind.DATA, None),
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),
     **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.INDEX, Ops.SPECIAL), _DATA),

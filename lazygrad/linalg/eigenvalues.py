@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..tensor import Tensor
-from ..tensor.linalg.matrix_functions import WithoutGradient
+from ..shape import shape_text
+from ..tensor import Function, Tensor
 
 
 class Eig(NamedTuple):
@@ -25,7 +25,7 @@ def eig(A: Tensor) -> Eig:
     [[0.0, 1.0], [0.0, 1.0]]
     """
     matrices = A._matrices("eig", True)
-    values, vectors = WithoutGradient.apply(matrices, "eig", "here: eigh of a symmetric one has", _eig)
+    values, vectors = _Eig.apply(matrices)
     return Eig(values, vectors)
 
 
@@ -38,8 +38,25 @@ def eigvals(A: Tensor) -> Tensor:
     return eig(A).eigenvalues
 
 
-def _eig(a: Any) -> tuple[Any, Any]:
-    import numpy as np
+class _Eig(Function):
+    """By LAPACK, on the host."""
 
-    values, vectors = np.linalg.eig(a)
-    return np.stack([values.real, values.imag], -1), np.stack([vectors.real, vectors.imag], -1)
+    def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
+        import numpy as np
+
+        self.shape = a.shape
+        try:
+            values, vectors = np.linalg.eig(a.numpy())
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                f"eig: a matrix of shape {shape_text(a.shape)} did not converge: {error}"
+            ) from None
+        kind: Any = type(a)
+        made = (np.stack([each.real, each.imag], -1).astype(a.numpy().dtype) for each in (values, vectors))
+        first, second = (kind(each, device=a.device) for each in made)
+        return first, second
+
+    def backward(self, *grads: Tensor) -> Any:
+        raise NotImplementedError(
+            f"eig of shape {shape_text(self.shape)} has no gradient here: eigh of a symmetric one has"
+        )

@@ -79,8 +79,9 @@ class _Assembler:
             if made in self.writes.version_place:
                 group, output = self.writes.version_place[made]
                 found.append((self.walk[raw], self.position[group], output))
-        # what is stored on request is stored once, for everybody
-        asked = [node for node in self.order if node.op in (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM)]
+        # what is stored on request, or takes long, is stored once, for everybody
+        stored = (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM, Ops.ROUTINE)
+        asked = [node for node in self.order if node.op in stored]
         for root in dict.fromkeys([*self.graph.asked.roots, *asked]):
             base = below_movement(self.graph.value[root])
             if root.op is not Ops.ASSIGN and base in self.writes.place:
@@ -139,6 +140,8 @@ class _Assembler:
             made = self._memory_copy(number, targets[0], outputs[0])
         elif group.kind == "copy":
             made = self._device_copy(group, targets[0][0], outputs)
+        elif group.kind == "routine":
+            made = self._routine(group, targets[0][0], outputs)
         elif group.kind == "sort":
             made = self._sort(group, targets[0][0], outputs)
         elif group.kind == "custom":
@@ -243,6 +246,17 @@ class _Assembler:
             stores.append(UOp(Ops.STORE, dtypes.void, (memory, view, value)))
         metadata = builder.latest_first(nodes)
         return KernelTemplate(UOp.sink(*stores), outputs, list(builder.inputs), [], metadata)
+
+    def _routine(self, group: Group, node: UOp, outputs: list[Output]) -> KernelTemplate:
+        """A kernel that is a routine."""
+        where = functools.partial(self._where_is, kernel=group.id)
+        builder = AstBuilder(group, self.placed.home, where, self._size_of, 1)
+        value = UOp(Ops.ROUTINE, node.dtype, tuple([builder.value(s) for s in node.src]), node.arg)
+        memory = UOp(Ops.DEFINE_GLOBAL, node.dtype.ptr(outputs[0].size), (), 0)
+        view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape_of(node)))
+        store = UOp(Ops.STORE, dtypes.void, (memory, view, value))
+        inputs = list(builder.inputs)
+        return KernelTemplate(UOp.sink(store), outputs, inputs, [], builder.latest_first([node]))
 
     def _memory_copy(self, number: int, target: Store, output: Output) -> KernelTemplate:
         """A kernel that copies on its device: a value that was stored first, or contents that a write will

@@ -34,9 +34,10 @@ def is_copied_as_it_is(node: UOp) -> bool:
 
 
 def in_order(node: UOp) -> UOp:
-    """What a COPY or SORT can read: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
+    """What a COPY, SORT or ROUTINE reads: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
     base, tracker = base_and_tracker(node)
-    if (is_held(base) or base.op in (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM)) and is_whole(base, tracker):
+    stored = is_held(base) or base.op in (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM, Ops.ROUTINE)
+    if stored and is_whole(base, tracker):
         return node
     if is_held(base) and len(tracker.views) == 1:
         view = tracker.views[0]

@@ -102,6 +102,20 @@ def _custom(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     return multi(parts, None, devices)
 
 
+def _routine(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
+    """Each device does the examples that it has; of an example that is shared, all devices do the whole."""
+    batch = len(shape_of(node)) - len(node.arg.shape)
+    axes = {source.arg.axis for source in sources if source.op is Ops.MULTI}
+    if len(axes) > 1 or not all(s.op is Ops.MULTI for s in sources) or not axes.issubset(range(batch)):
+        sources = tuple([on_each(s) if s.op is Ops.MULTI else s for s in sources])
+    first = next(s for s in sources if s.op is Ops.MULTI)
+    parts = [
+        node.replace(src=tuple([s.src[i] if s.op is Ops.MULTI else s for s in sources]))
+        for i in range(len(first.src))
+    ]
+    return multi(parts, first.arg.axis, first.arg.devices)
+
+
 def _reshape(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     """Parts stay parts where the elements before the sharded axis, and those of a part, stay together."""
     (value,) = sources
@@ -310,6 +324,7 @@ RULES: dict[Ops, Rule] = {
     Ops.SCAN: _along_one_axis,
     Ops.SORT: _sort,
     Ops.CUSTOM: _custom,
+    Ops.ROUTINE: _routine,
     Ops.RESHAPE: _reshape,
     Ops.EXPAND: _expand,
     Ops.PERMUTE: _permute,

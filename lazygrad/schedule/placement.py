@@ -268,7 +268,7 @@ class Placement:
             return
         shape = shape_of(node)
         kind = "kernel"
-        if node.op in (Ops.COPY, Ops.SORT, Ops.CUSTOM):
+        if node.op in (Ops.COPY, Ops.SORT, Ops.CUSTOM, Ops.ROUTINE):
             kind = node.op.name.lower()
         elif node.op is Ops.SCATTER:
             kind, shape = "scatter", shape_of(node.src[1])
@@ -365,7 +365,7 @@ class Placement:
             for source in node.src[:-1]:
                 self._use(source, group, group.ranges if len(node.src) == 2 else None, times)
             return
-        if op in (Ops.SORT, Ops.CUSTOM):
+        if op in (Ops.SORT, Ops.CUSTOM, Ops.ROUTINE):
             for source in dict.fromkeys(node.src):
                 self._use(source, group, None, times)
             return

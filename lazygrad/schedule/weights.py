@@ -18,6 +18,8 @@ from .in_memory import is_held
 
 #: What is computed once for each of its elements, or stored.
 ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
+#: What is stored because it is asked for, or is a kernel of its own.
+_STORED = frozenset((Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.ASSIGN, Ops.SORT, Ops.CUSTOM, Ops.ROUTINE))
 
 
 class Weights:
@@ -167,11 +169,11 @@ class Weights:
     def _mark_sources(self, node: UOp) -> None:
         """Note what this node's sources must be, whatever else is decided."""
         op = node.op
-        if op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.GATHER, Ops.ASSIGN, Ops.SORT, Ops.CUSTOM):
+        if op in _STORED or op is Ops.GATHER:
             if op is not Ops.GATHER:
                 self.must.setdefault(node, f"{op.name.lower()} is asked for")
-            if op in (Ops.COPY, Ops.GATHER, Ops.SORT, Ops.CUSTOM):
-                read = {Ops.COPY: node.src[:-1], Ops.CUSTOM: node.src}.get(op, node.src[:1])
+            if op in (Ops.COPY, Ops.GATHER, Ops.SORT, Ops.CUSTOM, Ops.ROUTINE):
+                read = {Ops.COPY: node.src[:-1], Ops.GATHER: node.src[:1]}.get(op, node.src)
                 for source in read:
                     base = below_movement(source)
                     if not is_held(base) and base.op is not Ops.CONST:

@@ -92,7 +92,7 @@ class Writes:
     def _needs_own_memory(self, node: UOp, group: Group, assigns: list[UOp], roots: set[UOp]) -> bool:
         """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or
         others read it and what it is assigned to is written again."""
-        if not assigns or node in roots or node.op in (Ops.SCATTER, Ops.SORT, Ops.CUSTOM):
+        if not assigns or node in roots or node.op in (Ops.SCATTER, Ops.SORT, Ops.CUSTOM, Ops.ROUTINE):
             return True
         readers = any(g is not group for g in self.reads_of(node))
         return readers and all(assign in self.graph.ended_by for assign in assigns)

@@ -49,6 +49,11 @@ def _of_parts(u: UOp, shapes: tuple[Any, ...]) -> Shape:
     return (*first[:axis], length, *first[axis + 1 :])
 
 
+def _routine(u: UOp, shapes: tuple[Any, ...]) -> Shape:
+    """The axes of the batch, and of a result for each example."""
+    return (*shapes[0][: len(shapes[0]) - u.arg.core[0]], *u.arg.shape)
+
+
 def _second(u: UOp, shapes: tuple[Any, ...]) -> Shape | None:
     return shapes[1]  # type: ignore[no-any-return]
 
@@ -129,6 +134,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.GATHER: _second,
     Ops.SCATTER: _first,
     Ops.SCAN: _first,
+    Ops.ROUTINE: _routine,
     Ops.SORT: lambda u, shapes: shapes[0] if u.arg is None else (u.arg,),
     Ops.CUSTOM: lambda u, shapes: u.arg.kernel.outputs[u.arg.output].shape,
     Ops.IOTA: _iota,

@@ -4,7 +4,7 @@ import builtins
 import numpy as np
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from lazygrad.device.buffer import Buffer
-from lazygrad.dtype import ConstType, DType
+from lazygrad.dtype import ConstType, DType, DTypeSaid
 from lazygrad.inspection.kernels import InspectedKernel
 from lazygrad.ir.args import Devices
 from lazygrad.ir.index.atoms import sint
@@ -12,7 +12,8 @@ from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.schedule.items import ScheduleItem
 from lazygrad.tensor.core import TensorCore
-from lazygrad.tensor.signatures import Adaptive, Axis, DTypeLike, Eigh, LU, LeastSquares, Pairs, Parsed, QR, SVD, Several, SignLog
+from lazygrad.tensor.print_options import PrintOptions
+from lazygrad.tensor.signatures import Adaptive, Axis, CholeskyEx, DTypeLike, Eigh, InverseEx, LU, LUFactor, LeastSquares, Numbers, Pairs, Parsed, QR, SVD, Several, SignLog, SolveEx
 from lazygrad.tensor.storage import Storage
 from typing import Any, Literal, Self, overload
 
@@ -40,13 +41,13 @@ class Tensor(TensorCore):
     def clone(self) -> Tensor: 'A copy in memory of its own; of a tensor on disk, in that of the default device.\n\n>>> Tensor([1]).clone().tolist()\n[1]'
     def __deepcopy__(self, memo: dict[builtins.int, Any]) -> Tensor: ...
     def detach(self) -> Tensor: 'The same value, through which no gradient flows.\n\n>>> Tensor([1.0], requires_grad=True).detach().requires_grad\nFalse'
-    def cast(self, dtype: DType | str) -> Tensor: 'The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.\n\n>>> Tensor([1.7, -1.7]).cast("int32").tolist()\n[1, -1]'
-    def bitcast(self, dtype: DType | str) -> Tensor: 'The same bits read as another dtype; where that has another size, the last axis becomes longer or\nshorter.\n\n>>> Tensor([1.0]).bitcast("int32").tolist()\n[1065353216]\n>>> Tensor([1.0]).bitcast("uint8").tolist()\n[0, 0, 128, 63]'
+    def cast(self, dtype: DTypeSaid) -> Tensor: 'The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.\n\n>>> Tensor([1.7, -1.7]).cast("int32").tolist()\n[1, -1]'
+    def bitcast(self, dtype: DTypeSaid) -> Tensor: 'The same bits read as another dtype; where that has another size, the last axis becomes longer or\nshorter.\n\n>>> Tensor([1.0]).bitcast("int32").tolist()\n[1065353216]\n>>> Tensor([1.0]).bitcast("uint8").tolist()\n[0, 0, 128, 63]'
     def _lift(self, other: Any) -> Tensor: ...
     def _scalar_dtype(self, value: ConstType) -> DType: ...
 
     # sharding
-    def to(self, device: Devices | DType | Tensor | None = None, dtype: DTypeLike = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor: 'A copy on another device, or in another dtype; the tensor itself if it is there already.\n\nOf a sharded tensor the parts are gathered; several devices take a copy each (`shard`).\n\ndevice        a device or several, a dtype instead, or a tensor that is there and has the dtype\nnon_blocking  PyTorch\'s; every copy is computed when it is asked for\ncopy          a copy in memory of its own in any case\n\n>>> Tensor([1]).to("CPU").device\n\'CPU\'\n>>> Tensor([1]).to(dtype="float16").tolist()\n[1.0]'
+    def to(self, device: Devices | DTypeSaid | Tensor | None = None, dtype: DTypeLike = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor: 'A copy on another device, or in another dtype; the tensor itself if it is there already.\n\nOf a sharded tensor the parts are gathered; several devices take a copy each (`shard`).\n\ndevice        a device or several, a dtype instead, or a tensor that is there and has the dtype\nnon_blocking  PyTorch\'s; every copy is computed when it is asked for\ncopy          a copy in memory of its own in any case\n\n>>> Tensor([1]).to("CPU").device\n\'CPU\'\n>>> Tensor([1]).to(dtype="float16").tolist()\n[1.0]'
     def _on(self, name: Devices) -> Tensor: ...
     def shard(self, devices: Sequence[str] | Devices, axis: builtins.int | None = None, *, dim: builtins.int | None = None) -> Tensor: 'One tensor on several devices: in parts along `axis`, or a copy on each where it is None.\n\nThe first parts are larger by one element where the axis does not divide; an axis has at least one\nelement for each device. On one device it is `to`.\n\n>>> Tensor([1, 2, 3]).shard(("CPU", "CPU:1"), axis=0).mul(2).tolist()\n[2, 4, 6]'
     def _shard_place(self, axis: Any) -> builtins.int: ...
@@ -82,6 +83,8 @@ class Tensor(TensorCore):
     def _rows(self) -> Iterator[Tensor]: ...
     def _host_buffer(self) -> tuple[Buffer, Any]: ...
     def _readable(self) -> Tensor: ...
+    def _elements(self) -> tuple[Buffer, builtins.int, builtins.bool]: ...
+    def _one_of_copies(self) -> Tensor: ...
     def _host_array(self) -> np.ndarray[Any, Any]: ...
     def numpy(self) -> np.ndarray[Any, Any]: 'A writable copy as a numpy array; bfloat16 and fp8 come as float32.\n\n>>> Tensor([1, 2]).numpy()\narray([1, 2], dtype=int32)'
     def data(self) -> memoryview: "The elements as a read-only memoryview of the tensor's shape, without a copy where the memory is\nthe host's.\n\n>>> Tensor([1, 2]).data().tolist()\n[1, 2]"
@@ -105,6 +108,14 @@ class Tensor(TensorCore):
     # numpy_calls
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **more: Any) -> Any: ...
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any: ...
+
+    # showing
+    def _repr_html_(self) -> str: ...
+    def _repr_with_values(self) -> str: ...
+    def _is_cut(self, options: PrintOptions) -> builtins.bool: ...
+    def _values_text(self, options: PrintOptions, before: str = '') -> str: ...
+    def _edges(self, count: builtins.int) -> Tensor: ...
+    def _picture(self) -> str: ...
 
     # custom_kernels
     @classmethod
@@ -154,11 +165,11 @@ class Tensor(TensorCore):
     @staticmethod
     def manual_seed(seed: builtins.int = 0) -> None: 'Begin the stream of random numbers that belongs to a seed.\n\n>>> Tensor.manual_seed(0)'
     @classmethod
-    def rand(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Uniform numbers in [0, 1).\n\n>>> Tensor.rand(2, 3).shape\n(2, 3)'
+    def rand(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Uniform numbers in [0, 1).\n\n>>> Tensor.rand(2, 3).shape\n(2, 3)'
     @classmethod
-    def randn(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).\n\n>>> Tensor.randn(2, 3).shape\n(2, 3)'
+    def randn(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).\n\n>>> Tensor.randn(2, 3).shape\n(2, 3)'
     @classmethod
-    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
+    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
     @classmethod
     def uniform(cls, *shape: Any, low: builtins.float = 0.0, high: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform numbers in [low, high).\n\n>>> Tensor.uniform(2, low=3.0, high=3.0).tolist()\n[3.0, 3.0]'
     @classmethod
@@ -173,10 +184,10 @@ class Tensor(TensorCore):
     def kaiming_normal(cls, *shape: Any, a: builtins.float = 0.01, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Normal weights (out, in, ...) that keep the variance through a leaky relu of slope a (He et al.\n\n2015).\n\n>>> Tensor.kaiming_normal(2, 3).shape\n(2, 3)'
     def rand_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Uniform numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).rand_like().shape\n(2,)'
     def randn_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Normally distributed numbers in the shape, dtype and place of this tensor.\n\n>>> Tensor([1.0, 2.0]).randn_like().shape\n(2,)'
-    def bernoulli(self) -> Tensor: '1 with the probability that an element gives, else 0.\n\n>>> Tensor([0.0, 1.0]).bernoulli().tolist()\n[0.0, 1.0]'
-    def multinomial(self, num_samples: builtins.int = 1, replacement: builtins.bool = False) -> Tensor: 'Indices drawn by weight: of a line, or of each row of a matrix.\n\n>>> Tensor([0.0, 1.0]).multinomial().tolist()\n[1]'
+    def bernoulli(self, *, generator: Numbers | None = None) -> Tensor: '1 with the probability that an element gives, else 0.\n\n>>> Tensor([0.0, 1.0]).bernoulli().tolist()\n[0.0, 1.0]'
+    def multinomial(self, num_samples: builtins.int = 1, replacement: builtins.bool = False, *, generator: Numbers | None = None) -> Tensor: 'Indices drawn by weight: of a line, or of each row of a matrix.\n\n>>> Tensor([0.0, 1.0]).multinomial().tolist()\n[1]'
     @classmethod
-    def randperm(cls, n: builtins.int, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'A random order of 0 ... n - 1: the order of as many random keys.\n\n>>> sorted(Tensor.randperm(3).tolist())\n[0, 1, 2]'
+    def randperm(cls, n: builtins.int, *, dtype: DTypeLike = None, device: Devices | None = None, generator: Numbers | None = None, **more: Any) -> Tensor: 'A random order of 0 ... n - 1: the order of as many random keys.\n\n>>> sorted(Tensor.randperm(3).tolist())\n[0, 1, 2]'
 
     # random.distributions
     @classmethod
@@ -192,18 +203,18 @@ class Tensor(TensorCore):
     @classmethod
     def truncated_normal(cls, *shape: Any, mean: builtins.float = 0.0, std: builtins.float = 1.0, a: builtins.float = -2.0, b: builtins.float = 2.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Normally distributed numbers of which those outside of [a, b] do not occur, by inversion.\n\na, b  limits of the numbers themselves, as in `torch.nn.init.trunc_normal_`\n\n>>> bool((Tensor.truncated_normal(100, a=-1.0, b=1.0).abs() <= 1).all())\nTrue'
     @classmethod
-    def gamma(cls, *shape: Any, concentration: builtins.float = 1.0, rate: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Numbers of the gamma distribution: mean concentration / rate.\n\n>>> bool((Tensor.gamma(10, concentration=0.5) >= 0).all())\nTrue'
-    def standard_gamma(self) -> Tensor: 'A number of the gamma distribution of rate 1 for each concentration in this tensor.\n\n>>> Tensor([0.5, 20.0]).standard_gamma().shape\n(2,)'
+    def gamma(cls, *shape: Any, concentration: builtins.float = 1.0, rate: builtins.float = 1.0, requires_grad: builtins.bool | None = None, generator: Numbers | None = None, **more: Any) -> Tensor: 'Numbers of the gamma distribution: mean concentration / rate.\n\n>>> bool((Tensor.gamma(10, concentration=0.5) >= 0).all())\nTrue'
+    def standard_gamma(self, *, generator: Numbers | None = None) -> Tensor: 'A number of the gamma distribution of rate 1 for each concentration in this tensor.\n\n>>> Tensor([0.5, 20.0]).standard_gamma().shape\n(2,)'
     @classmethod
     def beta(cls, *shape: Any, concentration1: builtins.float = 1.0, concentration0: builtins.float = 1.0, **more: Any) -> Tensor: 'Numbers in [0, 1] of the beta distribution: mean c1 / (c1 + c0) of the two concentrations.\n\n>>> Tensor.beta(3, concentration1=2.0, concentration0=3.0).shape\n(3,)'
-    def poisson(self) -> Tensor: "A number of Poisson's distribution for each rate in this tensor, as floats.\n\n>>> Tensor([0.0, 3.0]).poisson()[0].item()\n0.0"
-    def _poisson_by_rejection(self) -> Tensor: ...
-    def dirichlet(self) -> Tensor: 'Positive numbers that add up to 1 along the last axis, for concentrations along it.\n\n>>> round(Tensor([1.0, 2.0]).dirichlet().sum().item(), 5)\n1.0'
-    def binomial(self, prob: Any, count: builtins.int | None = None) -> Tensor: 'How many of so many trials (this tensor, at most `count`) succeed, each with probability `prob`.\n\nThe trials are made one by one, along an axis that is summed up: it runs to know the greatest number,\nif `count` is not given.\n\n>>> Tensor([5.0]).binomial(Tensor([1.0])).tolist()\n[5.0]'
-    def uniform_(self, from_: builtins.float = 0.0, to: builtins.float = 1.0) -> Any: "Write uniform numbers in [from_, to) into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).uniform_().shape\n(3,)"
-    def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0) -> Any: "Write normally distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).normal_().shape\n(3,)"
-    def exponential_(self, lambd: builtins.float = 1.0) -> Any: "Write exponentially distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).exponential_().shape\n(3,)"
-    def bernoulli_(self, p: builtins.float = 0.5) -> Any: "Write 1 with probability p, else 0, into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).bernoulli_(1.0).tolist()\n[1.0, 1.0, 1.0]"
+    def poisson(self, *, generator: Numbers | None = None) -> Tensor: "A number of Poisson's distribution for each rate in this tensor, as floats.\n\n>>> Tensor([0.0, 3.0]).poisson()[0].item()\n0.0"
+    def _poisson_by_rejection(self, generator: Numbers | None) -> Tensor: ...
+    def dirichlet(self, *, generator: Numbers | None = None) -> Tensor: 'Positive numbers that add up to 1 along the last axis, for concentrations along it.\n\n>>> round(Tensor([1.0, 2.0]).dirichlet().sum().item(), 5)\n1.0'
+    def binomial(self, prob: Any, count: builtins.int | None = None, *, generator: Numbers | None = None) -> Tensor: 'How many of so many trials (this tensor, at most `count`) succeed, each with probability `prob`.\n\nThe trials are made one by one, along an axis that is summed up: it runs to know the greatest number,\nif `count` is not given.\n\n>>> Tensor([5.0]).binomial(Tensor([1.0])).tolist()\n[5.0]'
+    def uniform_(self, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write uniform numbers in [from_, to) into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).uniform_().shape\n(3,)"
+    def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write normally distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).normal_().shape\n(3,)"
+    def exponential_(self, lambd: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write exponentially distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).exponential_().shape\n(3,)"
+    def bernoulli_(self, p: builtins.float = 0.5, *, generator: Numbers | None = None) -> Any: "Write 1 with probability p, else 0, into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).bernoulli_(1.0).tolist()\n[1.0, 1.0, 1.0]"
 
     # elementwise.casting
     def float(self) -> Tensor: 'Cast to float32.\n\n>>> Tensor([1]).float().tolist()\n[1.0]'
@@ -280,6 +291,10 @@ class Tensor(TensorCore):
     def floor(self) -> Tensor: 'Rounded down; integers stay.\n\n>>> Tensor([1.8, -1.2]).floor().tolist()\n[1.0, -2.0]'
     def ceil(self) -> Tensor: 'Rounded up; integers stay.\n\n>>> Tensor([1.2, -1.2]).ceil().tolist()\n[2.0, -1.0]'
     def round(self, decimals: builtins.int = 0) -> Tensor: 'Rounded to the nearest whole number (or number of `decimals`), ties to even; integers stay.\n\n>>> Tensor([0.5, 1.5, 1.6]).round().tolist()\n[0.0, 2.0, 2.0]'
+    def __round__(self, digits: builtins.int | None = None) -> Tensor: ...
+    def __floor__(self) -> builtins.int: ...
+    def __ceil__(self) -> builtins.int: ...
+    def __trunc__(self) -> builtins.int: ...
     def frac(self) -> Tensor: 'What truncation drops.\n\n>>> Tensor([1.5, -1.5]).frac().tolist()\n[0.5, -0.5]'
 
     # elementwise.comparison
@@ -327,6 +342,7 @@ class Tensor(TensorCore):
     def bitwise_not(self) -> Tensor: 'All bits inverted; `not` on bools.\n\n>>> Tensor([0]).bitwise_not().tolist()\n[-1]'
     def lshift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved up; by the width or more gives 0.\n\n>>> Tensor([1]).lshift(3).tolist()\n[8]'
     def rshift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved down, the sign kept; by the width or more gives 0, or -1 for negative numbers.\n\n>>> Tensor([9]).rshift(1).tolist()\n[4]'
+    def dp4a(self, other: Tensor, total: Any = 0) -> Tensor: '`total` and the four products of the bytes of two words, in int32: those of this tensor without\nsigns, from 0 to 255, those of `other` with, from -128 to 127. Sums wrap.\n\nOne instruction where the processor has it, as GPUs do.\n\n>>> Tensor([0x01020304]).dp4a(Tensor([0x01010101]), 5).tolist()\n[15]'
     def __and__(self, other: Any) -> Tensor: ...
     def __rand__(self, other: Any) -> Tensor: ...
     def __or__(self, other: Any) -> Tensor: ...
@@ -419,6 +435,10 @@ class Tensor(TensorCore):
     def polygamma(self, n: builtins.int) -> Tensor: 'The n-th derivative of `digamma`; called as `x.polygamma(n)`.\n\nFor n > 20 and x below 0 it is NaN. NotImplementedError for n > 170, whose factorial no float holds.\n\n>>> round(Tensor([1.0]).polygamma(1).item(), 6)\n1.644934'
     def multigammaln(self, p: builtins.int) -> Tensor: 'The logarithm of the multivariate gamma function of p dimensions, for x > (p - 1) / 2.\n\n>>> round(Tensor([3.0]).multigammaln(1).item(), 6)\n0.693147'
 
+    # elementwise.incomplete_gamma
+    def igamma(self, other: Any) -> Tensor: "P(a, x) = ∫ t^(a-1)·e^-t dt from 0 to x, divided by Γ(a); a is this tensor, x is `other`.\n\nNaN where either is negative. Its gradient is that of x; NotImplementedError where a's is asked for.\n\n>>> round(Tensor([1.0]).igamma(Tensor([2.0])).item(), 6)\n0.864665"
+    def igammac(self, other: Any) -> Tensor: 'Q(a, x) = 1 - P(a, x), accurate where it is small; see `igamma`.\n\n>>> round(Tensor([1.0]).igammac(Tensor([2.0])).item(), 6)\n0.135335'
+
     # elementwise.bessel
     def i0(self) -> Tensor: 'The modified Bessel function of the first kind of order 0.\n\n>>> Tensor([0.0]).i0().tolist()\n[1.0]'
     def i0e(self) -> Tensor: 'exp(-|x|)·i0(x).\n\n>>> Tensor([0.0]).i0e().tolist()\n[1.0]'
@@ -431,7 +451,7 @@ class Tensor(TensorCore):
     def relu6(self) -> Tensor: 'min(max(x, 0), 6).\n\n>>> Tensor([-1.0, 2.0, 9.0]).relu6().tolist()\n[0.0, 2.0, 6.0]'
     def sigmoid(self) -> Tensor: '1 / (1 + e^-x), without overflow and accurate on both sides.\n\n>>> print(Tensor([0.0, 1.0]).sigmoid().numpy())\n[0.5       0.7310586]'
     def hardsigmoid(self) -> Tensor: 'min(max(x/6 + 1/2, 0), 1).\n\n>>> Tensor([-4.0, 0.0, 4.0]).hardsigmoid().tolist()\n[0.0, 0.5, 1.0]'
-    def hardtanh(self, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor: 'Limited to [min_val, max_val].\n\n>>> Tensor([-4.0, 0.5, 4.0]).hardtanh().tolist()\n[-1.0, 0.5, 1.0]'
+    def hardtanh(self, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor: 'Limited to [min_val, max_val]; integers stay integers, where the limits are whole.\n\n>>> Tensor([-4.0, 0.5, 4.0]).hardtanh().tolist()\n[-1.0, 0.5, 1.0]'
     def hardswish(self) -> Tensor: 'x · hardsigmoid(x).\n\n>>> Tensor([0.0, 1.5, 4.0]).hardswish().tolist()\n[0.0, 1.125, 4.0]'
     def silu(self) -> Tensor: 'x · sigmoid(x).\n\n>>> print(Tensor([-1.0, 0.0, 1.0]).silu().numpy())\n[-0.26894143  0.          0.7310586 ]'
     def gelu(self, approximate: str = 'tanh') -> Tensor: 'x · Φ(x), Φ the normal distribution: by tanh, or exactly (by erf) with `approximate="none"`.\n\n>>> print(Tensor([-1.0, 0.0, 1.0]).gelu("none").numpy())\n[-0.15865526  0.          0.8413447 ]'
@@ -450,17 +470,17 @@ class Tensor(TensorCore):
     def tanhshrink(self) -> Tensor: 'x - tanh(x).\n\n>>> print(Tensor([0.0, 1.0]).tanhshrink().numpy())\n[0.         0.23840582]'
     def glu(self, dim: builtins.int = -1, *, axis: builtins.int = -1) -> Tensor: 'The first half of an axis, times the sigmoid of the second (Dauphin et al. 2016).\n\n>>> Tensor([3.0, 5.0, 0.0, 0.0]).glu().tolist()\n[1.5, 2.5]'
     def prelu(self, weight: Tensor) -> Tensor: 'x, and weight·x where x is negative (He et al. 2015).\n\nweight  one number, or a line with one for each channel (axis 1)\n\n>>> Tensor([-8.0, 2.0]).prelu(Tensor([0.5])).tolist()\n[-4.0, 2.0]'
-    def rrelu(self, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool | None = None) -> Tensor: 'x, and a·x where x is negative: a is random in [lower, upper] in training, else their mean.\n\n(Xu et al. 2015.) `training` is `Tensor.training` if not given.\n\n>>> Tensor([-8.0, 2.0]).rrelu(0.25, 0.75, training=False).tolist()\n[-4.0, 2.0]'
-    def gumbel_softmax(self, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, axis: builtins.int = -1) -> Tensor: 'A random choice along an axis by these logits, smooth in them (Jang, Gu, Poole 2016).\n\ntau   how smooth: towards 0 the result is a one-hot line\nhard  the result is one-hot, and its gradient that of the smooth one\n\n>>> Tensor([[0.0, 100.0], [100.0, 0.0]]).gumbel_softmax(hard=True).tolist()\n[[0.0, 1.0], [1.0, 0.0]]'
-    def dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: 'While training, elements are 0 with probability p and the others divided by 1 - p.\n\nElse the tensor itself. `training` is `Tensor.training` if not given.\n\n>>> Tensor([1.0, 2.0]).dropout(0.5).tolist()\n[1.0, 2.0]'
-    def _dropped(self, p: builtins.float, training: builtins.bool | None, shape: Any) -> Tensor: ...
-    def _channels_dropped(self, p: builtins.float, training: builtins.bool | None, axes: builtins.int, name: str) -> Tensor: ...
-    def dropout1d(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, length), or without batch.\n\n>>> Tensor.ones(2, 3, 4).dropout1d(1.0, training=True).sum().item()\n0.0'
-    def dropout2d(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, height, width), or without batch.\n\n>>> Tensor.ones(2, 3, 4, 4).dropout2d(1.0, training=True).sum().item()\n0.0'
-    def dropout3d(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, depth, height, width), or without batch.\n\n>>> Tensor.ones(2, 3, 2, 2, 2).dropout3d(1.0, training=True).sum().item()\n0.0'
-    def alpha_dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: "Dropout that keeps mean 0 and variance 1, for networks with `selu` (Klambauer et al. 2017).\n\nDropped elements become selu's limit -alpha·scale, then all are scaled and moved.\n\n>>> Tensor([1.0, 2.0]).alpha_dropout(0.5).tolist()\n[1.0, 2.0]"
-    def feature_alpha_dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None) -> Tensor: '`alpha_dropout` of whole channels: shape (batch, channels, ...).\n\n>>> Tensor.ones(2, 3, 4).feature_alpha_dropout(0.0, training=True).sum().item()\n24.0'
-    def _alpha_dropped(self, p: builtins.float, training: builtins.bool | None, shape: Any) -> Tensor: ...
+    def rrelu(self, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: 'x, and a·x where x is negative: a is random in [lower, upper] in training, else their mean.\n\n(Xu et al. 2015.) `training` is `Tensor.training` if not given.\n\n>>> Tensor([-8.0, 2.0]).rrelu(0.25, 0.75, training=False).tolist()\n[-4.0, 2.0]'
+    def gumbel_softmax(self, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, generator: Numbers | None = None, axis: builtins.int = -1) -> Tensor: 'A random choice along an axis by these logits, smooth in them (Jang, Gu, Poole 2016).\n\ntau   how smooth: towards 0 the result is a one-hot line\nhard  the result is one-hot, and its gradient that of the smooth one\n\n>>> Tensor([[0.0, 100.0], [100.0, 0.0]]).gumbel_softmax(hard=True).tolist()\n[[0.0, 1.0], [1.0, 0.0]]'
+    def dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: 'While training, elements are 0 with probability p and the others divided by 1 - p.\n\nElse the tensor itself. `training` is `Tensor.training` if not given.\n\n>>> Tensor([1.0, 2.0]).dropout(0.5).tolist()\n[1.0, 2.0]'
+    def _dropped(self, p: builtins.float, training: builtins.bool | None, shape: Any, generator: Numbers | None) -> Tensor: ...
+    def _channels_dropped(self, p: builtins.float, training: builtins.bool | None, axes: builtins.int, name: str, generator: Numbers | None) -> Tensor: ...
+    def dropout1d(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, length), or without batch.\n\n>>> Tensor.ones(2, 3, 4).dropout1d(1.0, training=True).sum().item()\n0.0'
+    def dropout2d(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, height, width), or without batch.\n\n>>> Tensor.ones(2, 3, 4, 4).dropout2d(1.0, training=True).sum().item()\n0.0'
+    def dropout3d(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: '`dropout` of whole channels: shape (batch, channels, depth, height, width), or without batch.\n\n>>> Tensor.ones(2, 3, 2, 2, 2).dropout3d(1.0, training=True).sum().item()\n0.0'
+    def alpha_dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: "Dropout that keeps mean 0 and variance 1, for networks with `selu` (Klambauer et al. 2017).\n\nDropped elements become selu's limit -alpha·scale, then all are scaled and moved.\n\n>>> Tensor([1.0, 2.0]).alpha_dropout(0.5).tolist()\n[1.0, 2.0]"
+    def feature_alpha_dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: '`alpha_dropout` of whole channels: shape (batch, channels, ...).\n\n>>> Tensor.ones(2, 3, 4).feature_alpha_dropout(0.0, training=True).sum().item()\n24.0'
+    def _alpha_dropped(self, p: builtins.float, training: builtins.bool | None, shape: Any, generator: Numbers | None) -> Tensor: ...
 
     # shape.movement
     def _axis(self, axis: Any) -> builtins.int: ...
@@ -648,9 +668,10 @@ class Tensor(TensorCore):
     def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None, *, axis: builtins.int | None = None) -> Any: "The different values, in order. It runs, to know how many there are.\n\nreturn_inverse  also where each element is among them, in this tensor's shape\nreturn_counts   also how often each occurs\ndim             slices along this axis instead of elements, in lexicographic order (on the host)\n\n>>> Tensor([3, 1, 3]).unique().tolist()\n[1, 3]"
     def _unique_slices(self, axis: builtins.int, return_inverse: builtins.bool, return_counts: builtins.bool) -> Any: ...
     def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None, *, axis: builtins.int | None = None) -> Any: 'The values without those that repeat the one before them. It runs, to know how many there are.\n\ndim  slices along this axis instead of the elements of the flattened tensor\n\n>>> Tensor([1, 1, 2, 1]).unique_consecutive().tolist()\n[1, 2, 1]'
-    def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor: 'How often each number from 0 on occurs in a line of integers, or the sum of their weights.\n\nIt runs, to know the greatest.\n\n>>> Tensor([1, 3, 1]).bincount().tolist()\n[0, 2, 0, 1]'
-    def histc(self, bins: builtins.int = 100, min: ConstType = 0, max: ConstType = 0) -> Tensor: 'How many elements lie in each of some bins of equal width from min to max; others are not counted.\n\nWhere min and max are equal they are the least and the greatest element, and it runs to know them.\n\n>>> Tensor([0.0, 1.0, 1.5, 4.0]).histc(4, 0, 4).tolist()\n[1.0, 2.0, 0.0, 1.0]'
+    def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor: 'How often each number from 0 on occurs in a line of integers, or the sum of their weights.\n\nIt runs, to know the greatest. Captured by a jit, and under `vmap`, there are exactly `minlength`\ncounts, since their number cannot depend on the data; a number beyond them raises IndexError.\n\n>>> Tensor([1, 3, 1]).bincount().tolist()\n[0, 2, 0, 1]'
+    def histc(self, bins: builtins.int = 100, min: ConstType = 0, max: ConstType = 0) -> Tensor: 'How many elements lie in each of some bins of equal width from min to max; others are not counted.\n\nWhere min and max are equal they are the least and the greatest element.\n\n>>> Tensor([0.0, 1.0, 1.5, 4.0]).histc(4, 0, 4).tolist()\n[1.0, 2.0, 0.0, 1.0]'
     def histogram(self, bins: Any = 100, *, range: tuple[builtins.float, builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]: '(how many elements, or the sum of their weights, in each bin; the edges of the bins).\n\nbins  a number of equal bins over `range` (else from the least to the greatest element), or the edges\ndensity  the parts of the whole instead, divided by the widths of their bins\n\n>>> [t.tolist() for t in Tensor([0.0, 1.0, 3.0]).histogram(Tensor([0.0, 1.0, 4.0]))]\n[[1.0, 2.0], [0.0, 1.0, 4.0]]'
+    def histogramdd(self, bins: Any, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, list[Tensor]]: '(how many points, or the sum of their weights, in each box of a grid; the edges along each axis).\n\nself     points, a row of coordinates each\nbins     a number of equal bins, one for each coordinate, or the edges along each\nrange    the least and the greatest value of each coordinate, one pair after another\ndensity  the parts of the whole instead, divided by the volumes of their boxes\n\n>>> Tensor([[0.0, 0.0], [1.0, 3.0], [1.0, 4.0]]).histogramdd(2)[0].tolist()\n[[1.0, 0.0], [0.0, 2.0]]'
 
     # indexing.subscripts
     def __getitem__(self, key: Any) -> Tensor: ...
@@ -786,16 +807,20 @@ class Tensor(TensorCore):
 
     # linalg.decompositions
     def _matrices(self, name: str, square: builtins.bool = False) -> Tensor: ...
-    def inv(self) -> Tensor: 'The inverse of square matrices; ValueError where one is singular.\n\n>>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()\n[[0.5, 0.0], [0.0, 0.25]]'
+    def _sides(self, name: str, right: Tensor) -> tuple[Tensor, Tensor, builtins.bool]: ...
+    def inv(self) -> Tensor: 'The inverse of square matrices.\n\nWhere one is singular: a ValueError when it is computed, NaN in a jit.\n\n>>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()\n[[0.5, 0.0], [0.0, 0.25]]'
+    def inv_ex(self, *, check_errors: builtins.bool = False) -> InverseEx[Tensor]: 'The inverse, NaN where a matrix is singular, and `info`: 0, or which pivot is 0.\n\ncheck_errors  raise the ValueError that `inv` raises\n\n>>> [t.tolist() for t in Tensor([[[2.0]], [[0.0]]]).inv_ex()]\n[[[[0.5]], [[nan]]], [0, 1]]'
+    def solve_ex(self, B: Any, *, left: builtins.bool = True, check_errors: builtins.bool = False) -> SolveEx[Tensor]: '`solve`, NaN where a matrix is singular, and `info`: 0, or which pivot is 0.\n\ncheck_errors  raise the ValueError that `solve` raises\n\n>>> [t.tolist() for t in Tensor([[0.0]]).solve_ex(Tensor([1.0]))]\n[[nan], 1]'
     def solve(self, B: Any, *, left: builtins.bool = True) -> Tensor: 'The X with self @ X = B (X @ self = B, where `left` is False).\n\nself  (..., n, n)      B  (..., n, k), or lines (..., n)\n\n>>> Tensor([[2.0, 0.0], [0.0, 4.0]]).solve(Tensor([2.0, 2.0])).tolist()\n[1.0, 0.5]'
     def solve_triangular(self, B: Any, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False) -> Tensor: '`solve` with the upper or lower triangle of this tensor (and ones on its diagonal, where\n`unitriangular`).\n\n>>> Tensor([[2.0, 9.0], [1.0, 1.0]]).solve_triangular(Tensor([[2.0], [3.0]]), upper=False).tolist()\n[[1.0], [2.0]]'
     def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> tuple[Tensor, Tensor]: "(the X with A @ X = self for a triangular A, A): PyTorch's older form of `solve_triangular`.\n\n>>> Tensor([[4.0]]).triangular_solve(Tensor([[2.0]]))[0].tolist()\n[[2.0]]"
     def pinv(self, rtol: builtins.float | None = None) -> Tensor: 'The pseudoinverse (Moore and Penrose); singular values up to rtol times the greatest count as 0.\n\nrtol  max(m, n) · eps of the dtype, if not given\n\n>>> Tensor([[2.0], [0.0]]).pinv().round(5).tolist()\n[[0.5, 0.0]]'
-    def lstsq(self, B: Any, rcond: builtins.float | None = None) -> LeastSquares[Tensor]: 'The X that makes |self @ X - B| least (of several the shortest), by the pseudoinverse.\n\nsolution, residuals (the sums of squares of self @ X - B, empty where the rank is not full or m <= n),\nrank and singular values of self.\n\n>>> Tensor([[1.0], [1.0]]).lstsq(Tensor([[1.0], [3.0]])).solution.round(5).tolist()\n[[2.0]]'
+    def lstsq(self, B: Any, rcond: builtins.float | None = None) -> LeastSquares[Tensor]: 'The X that makes |self @ X - B| least (of several the shortest), by the pseudoinverse.\n\nsolution, residuals (the sums of squares of self @ X - B, empty where m <= n), rank and singular\nvalues of self.\n\n>>> Tensor([[1.0], [1.0]]).lstsq(Tensor([[1.0], [3.0]])).solution.round(5).tolist()\n[[2.0]]'
     def det(self) -> Tensor: 'The determinant of square matrices.\n\n>>> round(Tensor([[1.0, 2.0], [3.0, 4.0]]).det().item(), 5)\n-2.0'
     def slogdet(self) -> SignLog[Tensor]: 'The sign of the determinant and the logarithm of its size, which neither overflows.\n\n>>> [round(t.item(), 5) for t in Tensor([[0.0, 1.0], [1.0, 0.0]]).slogdet()]\n[-1.0, 0.0]'
     def logdet(self) -> Tensor: 'The logarithm of the determinant: NaN where it is negative.\n\n>>> Tensor([[1.0, 0.0], [0.0, 1.0]]).logdet().item()\n0.0'
-    def cholesky(self, *, upper: builtins.bool = False) -> Tensor: 'The lower triangle L with L @ Lᵀ = self, of a symmetric positive definite matrix, of which the\nlower triangle is read (with `upper`, the upper triangle Lᵀ).\n\nValueError where one is not positive definite.\n\n>>> Tensor([[4.0, 0.0], [2.0, 2.0]]).cholesky().tolist()\n[[2.0, 0.0], [1.0, 1.0]]'
+    def cholesky(self, *, upper: builtins.bool = False) -> Tensor: 'The lower triangle L with L @ Lᵀ = self, of a symmetric positive definite matrix, of which the\nlower triangle is read (with `upper`, the upper triangle Lᵀ).\n\nWhere one is not positive definite a ValueError when it is computed, NaN in a jit.\n\n>>> Tensor([[4.0, 0.0], [2.0, 2.0]]).cholesky().tolist()\n[[2.0, 0.0], [1.0, 1.0]]'
+    def cholesky_ex(self, *, upper: builtins.bool = False, check_errors: builtins.bool = False) -> CholeskyEx[Tensor]: '`cholesky`, NaN where a matrix is not positive definite, and `info`: 0, or which column failed.\n\ncheck_errors  raise the ValueError that `cholesky` raises\n\n>>> Tensor([[1.0, 0.0], [0.0, -1.0]]).cholesky_ex().info.item()\n2'
     def cholesky_solve(self, L: Tensor, upper: builtins.bool = False) -> Tensor: 'The X with A @ X = self, where L is the Cholesky factor of A.\n\n>>> Tensor([[8.0]]).cholesky_solve(Tensor([[2.0]])).tolist()\n[[2.0]]'
     def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor: 'The inverse of the matrix whose Cholesky factor this is.\n\n>>> Tensor([[2.0]]).cholesky_inverse().tolist()\n[[0.25]]'
     def qr(self, mode: str = 'reduced') -> QR[Tensor]: 'Q @ R = self, Q with orthonormal columns and R upper triangular.\n\nmode  "reduced": Q (m, k) and R (k, n), k the less of both; "complete": Q (m, m) and R (m, n), which\n      has a gradient where m <= n; "r": R alone, Q empty\n\n>>> Tensor([[0.0, 2.0], [3.0, 0.0]]).qr().R.abs().tolist()\n[[3.0, 0.0], [0.0, 2.0]]'
@@ -804,6 +829,8 @@ class Tensor(TensorCore):
     def eigh(self, UPLO: str = 'L') -> Eigh[Tensor]: 'Eigenvalues (from the least on) and eigenvectors (in columns) of symmetric matrices, of which the\nlower triangle is read ("L"), or the upper one ("U").\n\nGradients of eigenvectors need eigenvalues that differ.\n\n>>> Tensor([[2.0, 0.0], [0.0, 1.0]]).eigh().eigenvalues.tolist()\n[1.0, 2.0]'
     def eigvalsh(self, UPLO: str = 'L') -> Tensor: 'The eigenvalues of symmetric matrices, from the least on.\n\n>>> Tensor([[2.0, 0.0], [0.0, 1.0]]).eigvalsh().tolist()\n[1.0, 2.0]'
     def lu(self, *, pivot: builtins.bool = True) -> LU[Tensor]: 'P @ L @ U = self: a permutation, a lower triangle with ones on its diagonal, an upper triangle.\n\nColumns are pivoted by the greatest element; there is no form without.\n\n>>> [t.tolist() for t in Tensor([[0.0, 2.0], [3.0, 0.0]]).lu()][2]\n[[3.0, 0.0], [0.0, 2.0]]'
+    def lu_factor(self, *, pivot: builtins.bool = True) -> LUFactor[Tensor]: 'L and U in one matrix, without the ones of L, and the pivots, from 1 on: what `lu_solve` takes.\n\n>>> [t.tolist() for t in Tensor([[0.0, 2.0], [3.0, 0.0]]).lu_factor()]\n[[[3.0, 0.0], [0.0, 2.0]], [2, 2]]'
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor: 'The X with A @ X = self, from what `A.lu_factor()` gave.\n\n>>> Tensor([[2.0], [3.0]]).lu_solve(*Tensor([[0.0, 2.0], [3.0, 0.0]]).lu_factor()).tolist()\n[[1.0], [1.0]]'
     def matrix_rank(self, rtol: builtins.float | Tensor | None = None, *, atol: builtins.float | Tensor | None = None, hermitian: builtins.bool = False) -> Tensor: 'How many singular values are above max(atol, rtol · the greatest); rtol as in `pinv`.\n\nrtol, atol  numbers, or tensors of one for each matrix of a batch\n\n>>> Tensor([[1.0, 1.0], [1.0, 1.0]]).matrix_rank().item()\n1'
     def matrix_norm(self, ord: Any = 'fro', dim: Sequence[builtins.int] = (-2, -1), keepdim: builtins.bool = False, *, axis: Sequence[builtins.int] = (-2, -1), keepdims: builtins.bool = False) -> Tensor: 'A norm of matrices: "fro" (Frobenius), "nuc" (the sum of singular values), ±2 (the greatest or\nleast singular value), ±1 (sums of columns), ±inf (sums of rows).\n\ndim  the axes of the rows and of the columns\n\n>>> Tensor([[3.0, 0.0], [0.0, 4.0]]).matrix_norm().item()\n5.0'
     def cond(self, p: Any = None) -> Tensor: 'The condition of matrices: the greatest singular value by the least, or by another norm |A|·|A⁻¹|.\n\n>>> Tensor([[2.0, 0.0], [0.0, 1.0]]).cond().item()\n2.0'
@@ -881,7 +908,7 @@ class Tensor(TensorCore):
     def pixel_shuffle(self, upscale_factor: builtins.int) -> Tensor: 'Channels to pixels: (..., c·r², h, w) → (..., c, h·r, w·r) (Shi et al. 2016).\n\n>>> Tensor.arange(4).reshape(1, 4, 1, 1).pixel_shuffle(2).tolist()\n[[[[0, 1], [2, 3]]]]'
     def pixel_unshuffle(self, downscale_factor: builtins.int) -> Tensor: 'Pixels to channels: the inverse of `pixel_shuffle`.\n\n>>> Tensor.arange(4).reshape(1, 1, 2, 2).pixel_unshuffle(2).tolist()\n[[[[0]], [[1]], [[2]], [[3]]]]'
     def channel_shuffle(self, groups: builtins.int) -> Tensor: 'Channels (axis 1) dealt out anew: the first of each group, then the second of each, ...\n\n>>> Tensor.arange(4).reshape(1, 4, 1).channel_shuffle(2).flatten().tolist()\n[0, 2, 1, 3]'
-    def interpolate(self, size: builtins.int | Sequence[builtins.int] | None = None, scale_factor: builtins.float | Sequence[builtins.float] | None = None, mode: str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor: 'The last axes at another size: `torch.nn.functional.interpolate`.\n\nself  (batch, channels, *sizes)\nsize  the new sizes, or `scale_factor`, what to multiply them by\nmode  nearest, nearest-exact, linear (along any number of axes), bilinear, bicubic, trilinear or area\nantialias   bilinear and bicubic to a smaller size look at all old pixels that a new one covers\n\n>>> Tensor([[[1.0, 3.0]]]).interpolate(4).tolist()\n[[[1.0, 1.0, 3.0, 3.0]]]'
+    def interpolate(self, size: builtins.int | Sequence[builtins.int] | None = None, scale_factor: builtins.float | Sequence[builtins.float] | None = None, mode: str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor: 'The last axes at another size: `torch.nn.functional.interpolate`.\n\nself  (batch, channels, *sizes)\nsize  the new sizes, or `scale_factor`, what to multiply them by\nmode  nearest, nearest-exact, linear (along any number of axes), bilinear, bicubic, trilinear or area\nantialias   bilinear and bicubic to a smaller size look at all old pixels that a new one covers\n\nPixels of uint8 stay such, rounded and limited to 0 to 255; other integers become floats, but for the\nmodes that only choose.\n\n>>> Tensor([[[1.0, 3.0]]]).interpolate(4).tolist()\n[[[1.0, 1.0, 3.0, 3.0]]]'
     def _new_sizes(self, size: Any, scale_factor: Any, recompute: builtins.bool) -> tuple[tuple[builtins.int, ...], tuple[builtins.float, ...]]: ...
     @classmethod
     def affine_grid(cls, theta: Tensor, size: Sequence[builtins.int], align_corners: builtins.bool = False) -> Tensor: 'Where each pixel of a result looks, in coordinates from -1 to 1: a grid for `grid_sample`.\n\ntheta  (batch, 2, 3) for images, (batch, 3, 4) for volumes: a matrix and a shift\nsize   (batch, channels, *sizes) of the result → (batch, *sizes, 2 or 3), x before y before z\n\n>>> Tensor.affine_grid(Tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2)).tolist()\n[[[[-0.5, 0.0], [0.5, 0.0]]]]'
@@ -915,7 +942,7 @@ class Tensor(TensorCore):
     def _class_checked(self, count: sint, unless: Any = None) -> Tensor: ...
     def _classes(self, count: sint) -> Tensor: ...
     def _reduced(self, reduction: str) -> Tensor: ...
-    def _distance(self, target: Any, name: str) -> tuple[Tensor, Tensor]: ...
+    def _distance(self, target: Any, name: str, broadcast: builtins.bool = False) -> tuple[Tensor, Tensor]: ...
     def cross_entropy(self, Y: Tensor, reduction: str = 'mean', label_smoothing: builtins.float = 0.0, *, weight: Tensor | None = None, ignore_index: builtins.int = -100) -> Tensor: "The cross entropy of logits with classes on axis 1 (on axis 0 of a single line).\n\nY             class numbers of the shape without the class axis, or probabilities of the logits' shape\nweight        of each class         label_smoothing  the share that is spread over all classes\nignore_index  the class number that does not count\n\nA number that is no class (negative, or too great) raises IndexError when a result is read; under\n`CHECK_INDEX=0` it does not count, and its loss is 0 but for the share of `label_smoothing`.\n\n>>> Tensor([[0.0, 0.0]]).cross_entropy(Tensor([1])).item()\n0.6931471824645996"
     def nll_loss(self, Y: Tensor, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor: 'Minus the log probability (axis 1; axis 0 of a single line) of the class that Y names.\n\nweight  of each class: losses are multiplied, and their mean divided by, the weights\n\nA number that is no class, nor `ignore_index`, raises IndexError when a result is read; under\n`CHECK_INDEX=0` it has a loss of 0, and does not count in the mean.\n\n>>> Tensor([[-1.0, -2.0]]).nll_loss(Tensor([1])).item()\n2.0'
     def sparse_categorical_crossentropy(self, Y: Tensor, ignore_index: builtins.int = -1, label_smoothing: builtins.float = 0.0, reduction: str = 'mean') -> Tensor: 'The cross entropy of logits with classes on the last axis.\n\nY holds class numbers; `ignore_index` counts not. A number that is no class raises IndexError when a\nresult is read.\n\n>>> Tensor([[0.0, 0.0]]).sparse_categorical_crossentropy(Tensor([1])).item()\n0.6931471824645996'
@@ -925,7 +952,7 @@ class Tensor(TensorCore):
     def _class_numbers(self, target: Any, shape: tuple[sint, ...], name: str) -> Tensor: ...
     def multilabel_margin_loss(self, target: Tensor, reduction: str = 'mean') -> Tensor: 'Σ max(0, 1 - (x[y] - x[i])) over wanted classes y and others i, divided by the number of classes.\n\ntarget  of the shape (batch, classes) or (classes,): class numbers, up to the first negative one\n\n>>> Tensor([[0.0, 1.0]]).multilabel_margin_loss(Tensor([[0, -1]])).item()\n1.0'
     def multilabel_soft_margin_loss(self, target: Tensor, weight: Tensor | None = None, reduction: str = 'mean') -> Tensor: 'The mean over classes of the cross entropy of logits with 0 or 1, for each sample.\n\n>>> Tensor([[0.0, 0.0]]).multilabel_soft_margin_loss(Tensor([[0.0, 1.0]])).item()\n0.6931471824645996'
-    def ctc_loss(self, targets: Tensor, input_lengths: Tensor | Sequence[builtins.int], target_lengths: Tensor | Sequence[builtins.int], blank: builtins.int = 0, reduction: str = 'mean', zero_infinity: builtins.bool = False) -> Tensor: 'Minus the log probability of texts, summed over all their alignments (Graves et al. 2006).\n\nself            log probabilities (times, batch, classes), or (times, classes)\ntargets         (batch, longest), or all texts one after another in one line\ninput_lengths   how many times count, of each sample\ntarget_lengths  how many classes a text has, of each sample\nblank           the class that separates\nzero_infinity   texts that do not fit count 0 instead of infinity\n\n"mean" divides each loss by the length of its text first.\n\n>>> logs = Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()\n>>> print(round(logs.ctc_loss(Tensor([[1]]), [2], [1]).item(), 4))\n0.2877'
+    def ctc_loss(self, targets: Tensor, input_lengths: Tensor | Sequence[builtins.int], target_lengths: Tensor | Sequence[builtins.int], blank: builtins.int = 0, reduction: str = 'mean', zero_infinity: builtins.bool = False) -> Tensor: 'Minus the log probability of texts, summed over all their alignments (Graves et al. 2006).\n\nself            log probabilities (times, batch, classes), or (times, classes)\ntargets         (batch, longest), or all texts one after another in one line\ninput_lengths   how many times count, of each sample\ntarget_lengths  how many classes a text has, of each sample\nblank           the class that separates\nzero_infinity   texts that do not fit count 0 instead of infinity\n\nThe gradient is PyTorch\'s: that with respect to logits of which these are the log_softmax. That of a\ntext that does not fit is 0, where PyTorch\'s is NaN without `zero_infinity`.\n\n"mean" divides each loss by the length of its text first.\n\n>>> logs = Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()\n>>> print(round(logs.ctc_loss(Tensor([[1]]), [2], [1]).item(), 4))\n0.2877'
     def _lengths(self, lengths: Any, batch: builtins.int) -> Tensor: ...
     def _padded_texts(self, texts: Tensor, sizes: Tensor, batch: builtins.int) -> Tensor: ...
 
@@ -970,7 +997,7 @@ class Tensor(TensorCore):
     def ger(self, vec2: Tensor) -> Tensor: 'All products of the elements of two lines.\n\n>>> Tensor([1, 2]).outer(Tensor([3, 4])).tolist()\n[[3, 4], [6, 8]]'
     def greater(self, other: Any) -> Tensor: 'self > other.\n\n>>> Tensor([1, 2]).gt(1).tolist()\n[False, True]'
     def greater_equal(self, other: Any) -> Tensor: 'self >= other.\n\n>>> Tensor([1, 2]).ge(2).tolist()\n[False, True]'
-    def inverse(self) -> Tensor: 'The inverse of square matrices; ValueError where one is singular.\n\n>>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()\n[[0.5, 0.0], [0.0, 0.25]]'
+    def inverse(self) -> Tensor: 'The inverse of square matrices.\n\nWhere one is singular: a ValueError when it is computed, NaN in a jit.\n\n>>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()\n[[0.5, 0.0], [0.0, 0.25]]'
     def less(self, other: Any) -> Tensor: 'self < other.\n\n>>> Tensor([1, 2]).lt(2).tolist()\n[True, False]'
     def less_equal(self, other: Any) -> Tensor: 'self <= other.\n\n>>> Tensor([1, 2]).le(1).tolist()\n[True, False]'
     def mod(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Elementwise remainder with the sign of the divisor; integers by 0 give 0, floats NaN.\n\nOf floats it is `fmod`, plus the divisor where that has another sign: exact but for this one sum. A\nfloat that is a multiple gives a zero of its own sign (as in PyTorch).\n\n>>> Tensor([-7]).remainder(3).tolist()\n[2]'
@@ -992,11 +1019,11 @@ class Tensor(TensorCore):
     def swish(self) -> Tensor: 'x · sigmoid(x).\n\n>>> print(Tensor([-1.0, 0.0, 1.0]).silu().numpy())\n[-0.26894143  0.          0.7310586 ]'
     def trapz(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1, axis: builtins.int = -1) -> Tensor: 'The area below points along an axis, by the trapezoidal rule.\n\nx   where the points are: a line, or a tensor that broadcasts      dx  else their distance\n\n>>> Tensor([1.0, 3.0]).trapezoid().item()\n2.0'
     def true_divide(self, other: Any, reverse: builtins.bool = False, *, rounding_mode: str | None = None) -> Tensor: 'Elementwise quotient in floats.\n\n`rounding_mode` "floor" or "trunc" rounds it (and keeps integers integers).\n\n>>> Tensor([7]).div(2, rounding_mode="floor").tolist()\n[3]'
-    def type(self, dtype: DType | str) -> Tensor: 'The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.\n\n>>> Tensor([1.7, -1.7]).cast("int32").tolist()\n[1, -1]'
+    def type(self, dtype: DTypeSaid) -> Tensor: 'The values in another dtype: float → int truncates and saturates, NaN → 0; integers wrap.\n\n>>> Tensor([1.7, -1.7]).cast("int32").tolist()\n[1, -1]'
     def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'At most `chunks` equal pieces of an axis (the last may be smaller); so many of an empty one.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).chunk(2)]\n[[1, 2], [3]]'
     def unsafe_split(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'Pieces of an axis: of this size (the last may be smaller), or of these sizes.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]\n[[1, 2], [3]]'
     def unsafe_split_with_sizes(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0, *, axis: builtins.int = 0) -> tuple[Tensor, ...]: 'Pieces of an axis: of this size (the last may be smaller), or of these sizes.\n\n>>> [t.tolist() for t in Tensor([1, 2, 3]).split(2)]\n[[1, 2], [3]]'
-    def upsample(self, size: builtins.int | Sequence[builtins.int] | None = None, scale_factor: builtins.float | Sequence[builtins.float] | None = None, mode: str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor: 'The last axes at another size: `torch.nn.functional.interpolate`.\n\nself  (batch, channels, *sizes)\nsize  the new sizes, or `scale_factor`, what to multiply them by\nmode  nearest, nearest-exact, linear (along any number of axes), bilinear, bicubic, trilinear or area\nantialias   bilinear and bicubic to a smaller size look at all old pixels that a new one covers\n\n>>> Tensor([[[1.0, 3.0]]]).interpolate(4).tolist()\n[[[1.0, 1.0, 3.0, 3.0]]]'
+    def upsample(self, size: builtins.int | Sequence[builtins.int] | None = None, scale_factor: builtins.float | Sequence[builtins.float] | None = None, mode: str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor: 'The last axes at another size: `torch.nn.functional.interpolate`.\n\nself  (batch, channels, *sizes)\nsize  the new sizes, or `scale_factor`, what to multiply them by\nmode  nearest, nearest-exact, linear (along any number of axes), bilinear, bicubic, trilinear or area\nantialias   bilinear and bicubic to a smaller size look at all old pixels that a new one covers\n\nPixels of uint8 stay such, rounded and limited to 0 to 255; other integers become floats, but for the\nmodes that only choose.\n\n>>> Tensor([[[1.0, 3.0]]]).interpolate(4).tolist()\n[[[1.0, 1.0, 3.0, 3.0]]]'
     def view(self, *shape: Any) -> Tensor: 'The same elements in row-major order in another shape.\n\nOne size may be -1, and None keeps a size.\n\n>>> Tensor([1, 2, 3, 4]).reshape(2, -1).tolist()\n[[1, 2], [3, 4]]'
     def view_as(self, other: Tensor) -> Tensor: 'This tensor in the shape of another.\n\n>>> Tensor([1, 2]).reshape_as(Tensor([[0], [0]])).tolist()\n[[1], [2]]'
     def xor(self, other: Any) -> Tensor: 'Bits that exactly one has; logic on bools.\n\n>>> Tensor([6]).bitwise_xor(3).tolist()\n[5]'
@@ -1130,6 +1157,16 @@ class Tensor(TensorCore):
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addr` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(1, 2).addr_(Tensor([2.0]), Tensor([3.0, 4.0])).tolist()\n[[6.0, 8.0]]"
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`addbmm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(1, 1).addbmm_(Tensor.ones(2, 1, 1), Tensor.ones(2, 1, 1)).tolist()\n[[2.0]]"
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self: "`baddbmm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor.ones(1, 1, 1).baddbmm_(Tensor([[[2.0]]]), Tensor([[[3.0]]])).tolist()\n[[[7.0]]]"
+    def i0_(self) -> Self: "`i0` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0]).i0_().tolist()\n[1.0]"
+    def igamma_(self, other: Any) -> Self: "`igamma` written into this tensor's memory; returns the tensor.\n\n>>> round(Tensor([1.0]).igamma_(Tensor([2.0])).item(), 6)\n0.864665"
+    def igammac_(self, other: Any) -> Self: "`igammac` written into this tensor's memory; returns the tensor.\n\n>>> round(Tensor([1.0]).igammac_(Tensor([2.0])).item(), 6)\n0.135335"
+    def mvlgamma_(self, p: builtins.int) -> Self: "`mvlgamma` written into this tensor's memory; returns the tensor.\n\n>>> round(Tensor([3.0]).mvlgamma_(1).item(), 6)\n0.693147"
+    def polygamma_(self, n: builtins.int) -> Self: "`polygamma` written into this tensor's memory; returns the tensor.\n\n>>> round(Tensor([1.0]).polygamma_(1).item(), 6)\n1.644934"
+    @overload
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Self: "`renorm` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([[3.0, 4.0], [0.0, 1.0]]).renorm_(2, 0, 1.0).round(3).tolist()\n[[0.6, 0.8], [0.0, 1.0]]"
+    @overload
+    def renorm_(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Self: ...
+    def sinc_(self) -> Self: "`sinc` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0, 1.0]).sinc_().tolist()\n[1.0, 0.0]"
     def __iadd__(self, other: Any) -> Self: ...
     def __isub__(self, other: Any) -> Self: ...
     def __imul__(self, other: Any) -> Self: ...

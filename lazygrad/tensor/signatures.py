@@ -76,6 +76,34 @@ class LU(NamedTuple, Generic[T]):
     U: T
 
 
+class CholeskyEx(NamedTuple, Generic[T]):
+    """A Cholesky factor; the number (from 1 on) of the first column that has none, or 0."""
+
+    L: T
+    info: T
+
+
+class InverseEx(NamedTuple, Generic[T]):
+    """An inverse; the number (from 1 on) of the first pivot that is 0, or 0."""
+
+    inverse: T
+    info: T
+
+
+class SolveEx(NamedTuple, Generic[T]):
+    """A solution; the number (from 1 on) of the first pivot that is 0, or 0."""
+
+    result: T
+    info: T
+
+
+class LUFactor(NamedTuple, Generic[T]):
+    """L (without its ones) and U in one matrix; the row, from 1 on, that each row changed places with."""
+
+    LU: T
+    pivots: T
+
+
 class LeastSquares(NamedTuple, Generic[T]):
     """What `lstsq` found: see there."""
 

@@ -25,7 +25,7 @@ ROWS: list[Row] = [
         "cholesky_solve",
         lambda: LINE.cholesky_solve(SQUARE),
         ValueError,
-        "solve of matrices of shape (2, 2) does not take shape (3,) on the right",
+        "solve_triangular of matrices of shape (2, 2) does not take shape (3,) on the right",
     ),
     ("cond", lambda: LINE.cond(), ValueError, "cond needs matrices, not shape (3,)"),
     (
@@ -37,7 +37,7 @@ ROWS: list[Row] = [
     ("det", lambda: M.det(), ValueError, "det needs square matrices, not shape (2, 3)"),
     ("eigh", lambda: M.eigh(), ValueError, "eigh needs square matrices, not shape (2, 3)"),
     ("eigh", lambda: SQUARE.eigh("Q"), ValueError, "eigh's UPLO is 'L' or 'U', not 'Q'"),
-    ("eigvalsh", lambda: M.eigvalsh(), ValueError, "eigh needs square matrices, not shape (2, 3)"),
+    ("eigvalsh", lambda: M.eigvalsh(), ValueError, "eigvalsh needs square matrices, not shape (2, 3)"),
     ("eigvalsh", lambda: SQUARE.eigvalsh("Q"), ValueError, "eigh's UPLO is 'L' or 'U', not 'Q'"),
     (
         "fft",
@@ -168,7 +168,7 @@ ROWS: list[Row] = [
         "solve_triangular",
         lambda: SQUARE.solve_triangular(FOUR, upper=True),
         ValueError,
-        "solve of matrices of shape (2, 2) does not take shape (4,) on the right",
+        "solve_triangular of matrices of shape (2, 2) does not take shape (4,) on the right",
     ),
     (
         "solve_triangular",
@@ -189,7 +189,7 @@ ROWS: list[Row] = [
         "triangular_solve",
         lambda: LINE.triangular_solve(SQUARE),
         ValueError,
-        "solve of matrices of shape (2, 2) does not take shape (3,) on the right",
+        "solve_triangular of matrices of shape (2, 2) does not take shape (3,) on the right",
     ),
 ]
 

@@ -75,6 +75,11 @@ def cnn_loss(weights: list[A], x: A, y: A) -> A:
     return cross_entropy(pooled.reshape(len(x), -1) @ w.T + b, y)
 
 
+def without_signs(*parts: A) -> A:
+    """A line to which each part of a decomposition adds its squares: signs of vectors are free."""
+    return sum((part * part).sum(0) for part in parts)
+
+
 FUNCTIONS: dict[str, Callable[..., A]] = {
     "matmul": jnp.matmul,
     "chain": chain,
@@ -89,6 +94,12 @@ FUNCTIONS: dict[str, Callable[..., A]] = {
     "cumsum": lambda x: x.cumsum(1),
     "sort": jnp.sort,
     "block": block,
+    "cholesky": jnp.linalg.cholesky,
+    "inverse": jnp.linalg.inv,
+    "solve": lambda x: jnp.linalg.solve(x, x.T),
+    "qr": lambda x: without_signs(*jnp.linalg.qr(x)),
+    "eigh": lambda x: without_signs(*jnp.linalg.eigh(x)),
+    "svd": lambda x: without_signs(*jnp.linalg.svd(x)),
 }
 LOSSES = {"mlp_step": mlp_loss, "cnn_step": cnn_loss}
 

@@ -65,6 +65,11 @@ def decode(x: Tensor, caches: Tensor, *weights: Tensor) -> Tensor:
     return x
 
 
+def without_signs(*parts: Tensor) -> Tensor:
+    """A line to which each part of a decomposition adds its squares: signs of vectors are free."""
+    return sum([part.square().sum(0) for part in parts])
+
+
 def mlp_loss(x: Tensor, y: Tensor, *weights: Tensor) -> Tensor:
     w1, b1, w2, b2, w3, b3 = weights
     hidden = linear(linear(x, w1, b1).relu(), w2, b2).relu()
@@ -92,6 +97,12 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "sort": lambda x: x.sort()[0],
     "block": block,
     "decode": decode,
+    "cholesky": lambda x: x.cholesky(),
+    "inverse": lambda x: x.inv(),
+    "solve": lambda x: x.solve(x.T),
+    "qr": lambda x: without_signs(*x.qr()),
+    "eigh": lambda x: without_signs(*x.eigh()),
+    "svd": lambda x: without_signs(*x.svd()),
 }
 LOSSES = {"mlp_step": mlp_loss, "cnn_step": cnn_loss}
 

@@ -48,6 +48,11 @@ def decode(x: np.ndarray, caches: np.ndarray, *weights: np.ndarray) -> np.ndarra
     return x
 
 
+def without_signs(*parts: np.ndarray) -> np.ndarray:
+    """A line to which each part of a decomposition adds its squares: signs of vectors are free."""
+    return sum((part * part).sum(0) for part in parts)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul": np.matmul,
     "chain": chain,
@@ -60,6 +65,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cumsum": lambda x: x.cumsum(1),
     "sort": np.sort,
     "decode": decode,
+    "cholesky": np.linalg.cholesky,
+    "inverse": np.linalg.inv,
+    "solve": lambda x: np.linalg.solve(x, x.T),
+    "qr": lambda x: without_signs(*np.linalg.qr(x)),
+    "eigh": lambda x: without_signs(*np.linalg.eigh(x)),
+    "svd": lambda x: without_signs(*np.linalg.svd(x)),
 }
 
 

@@ -49,6 +49,11 @@ def decode(x: T, caches: T, *weights: T) -> T:
     return x
 
 
+def without_signs(*parts: T) -> T:
+    """A line to which each part of a decomposition adds its squares: signs of vectors are free."""
+    return sum(part.square().sum(0) for part in parts)
+
+
 def mlp_loss(x: T, y: T, w1: T, b1: T, w2: T, b2: T, w3: T, b3: T) -> T:
     hidden = F.linear(F.linear(x, w1, b1).relu(), w2, b2).relu()
     return F.cross_entropy(F.linear(hidden, w3, b3), y)
@@ -74,6 +79,12 @@ FUNCTIONS: dict[str, Callable[..., T]] = {
     "sort": lambda x: x.sort().values,
     "block": block,
     "decode": decode,
+    "cholesky": torch.linalg.cholesky,
+    "inverse": torch.linalg.inv,
+    "solve": lambda x: torch.linalg.solve(x, x.T),
+    "qr": lambda x: without_signs(*torch.linalg.qr(x)),
+    "eigh": lambda x: without_signs(*torch.linalg.eigh(x)),
+    "svd": lambda x: without_signs(*torch.linalg.svd(x)),
 }
 LOSSES = {"mlp_step": mlp_loss, "cnn_step": cnn_loss}
 

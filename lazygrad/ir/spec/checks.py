@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...dtype import PtrDType, dtypes
-from ..args import CheckArg, ReduceArg
+from ..args import CheckArg, ReduceArg, RoutineArg
 from ..ops import COMPARISONS, OPS, REDUCTIONS, SCANS, Ops
 from ..own import CustomArg
 from ..uop import UOp
@@ -226,6 +226,16 @@ def scan(u: UOp) -> str | None:
         return f"it runs along one axis counted from 0, not {u.arg.axes!r}"
     if len(u.src) != (2 if u.arg.op is Ops.MULACC else 1):
         return f"it has a value, and for MULACC a factor, not {len(u.src)} sources"
+    wrong = next((s.dtype for s in u.src if s.dtype is not u.dtype), None)
+    return None if wrong is None else f"its dtype is that of its sources, {wrong}, not {u.dtype}"
+
+
+def routine(u: UOp) -> str | None:
+    """Values of one float dtype, the result's."""
+    if not isinstance(u.arg, RoutineArg):
+        return f"its arg is a RoutineArg, not {u.arg!r}"
+    if len(u.src) != len(u.arg.core):
+        return f"{u.arg.name} takes {len(u.arg.core)} sources, not {len(u.src)}"
     wrong = next((s.dtype for s in u.src if s.dtype is not u.dtype), None)
     return None if wrong is None else f"its dtype is that of its sources, {wrong}, not {u.dtype}"
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from ...dtype import ConstType, dtypes, least_upper_dtype
 from ...shape import shape_text, vmax
 from ..creation import counting_dtype, iota, place_dtype
 from ..face import Tensor
+from ..modes import mode
+from ..observer import observing
 from .addresses import trusted
 
 #: Up to this many candidates are compared one by one; more are sorted and searched.
@@ -167,11 +171,11 @@ class Searching(Tensor):
 
     # *** how often
 
-    @trusted()
     def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
         """How often each number from 0 on occurs in a line of integers, or the sum of their weights.
 
-        It runs, to know the greatest.
+        It runs, to know the greatest. Captured by a jit, and under `vmap`, there are exactly `minlength`
+        counts, since their number cannot depend on the data; a number beyond them raises IndexError.
 
         >>> Tensor([1, 3, 1]).bincount().tolist()
         [0, 2, 0, 1]
@@ -187,8 +191,13 @@ class Searching(Tensor):
                 f"bincount needs a weight for each element of {shape_text(self.shape)}, "
                 f"not shape {shape_text(weights.shape)}"
             )
-        size = minlength
-        if vmax(self.shape[0]):
+        size, known = minlength, observing.by is None and not mode.examples
+        if not known and minlength == 0:
+            raise ValueError(
+                "bincount in a jit or under vmap: how many counts there are would depend on the data; "
+                "say how many with minlength"
+            )
+        if known and vmax(self.shape[0]):
             least, greatest = (int(t.item()) for t in self.aminmax())
             if least < 0:
                 raise ValueError(f"bincount counts numbers from 0 on, not {least}")
@@ -197,13 +206,17 @@ class Searching(Tensor):
         empty = self.zeros(size, dtype=dtype, device=self.device)
         if size == 0:
             return empty
-        return empty.scatter_add(0, self, self._filled(1, dtype) if weights is None else weights)
+        amounts = self._filled(1, dtype) if weights is None else weights
+        if not known:
+            return empty.scatter_add(0, self, amounts)
+        with trusted():
+            return empty.scatter_add(0, self, amounts)
 
     @trusted()
     def histc(self, bins: int = 100, min: ConstType = 0, max: ConstType = 0) -> Tensor:
         """How many elements lie in each of some bins of equal width from min to max; others are not counted.
 
-        Where min and max are equal they are the least and the greatest element, and it runs to know them.
+        Where min and max are equal they are the least and the greatest element.
 
         >>> Tensor([0.0, 1.0, 1.5, 4.0]).histc(4, 0, 4).tolist()
         [1.0, 2.0, 0.0, 1.0]
@@ -214,11 +227,14 @@ class Searching(Tensor):
             raise ValueError(f"histc needs min <= max, not {min} and {max}")
         x, dtype = self._wide().flatten().detach(), self._float().dtype
         low, high = float(min), float(max)
-        if low == high and vmax(x.shape[0]):
-            low, high = (float(t.item()) for t in x.aminmax())
-        if low == high:
-            low, high = low - 1.0, high + 1.0
-        place = ((x - low) * (bins / (high - low))).floor()
+        if low != high:
+            step: Any = bins / (high - low)
+        elif vmax(x.shape[0]):
+            low, high = _apart(*x.aminmax(), 1.0)
+            step = bins / (high - low)
+        else:
+            low, high, step = low - 1.0, high + 1.0, bins / 2.0
+        place = ((x - low) * step).floor()
         place = (x == high).where(float(bins - 1), place)
         inside = (x >= low) & (x <= high)
         index = inside.where(place, float(bins)).cast(dtypes.int64)  # beyond the end: dropped
@@ -247,23 +263,98 @@ class Searching(Tensor):
             raise TypeError(f"histogram's bins are a number of them, or their edges, not {bins!r}")
         if range is not None and (not isinstance(range, (tuple, list)) or len(range) != 2):
             raise ValueError(f"histogram's range is (least, greatest), not {range!r}")
-        if isinstance(bins, int):
-            if bins < 1:
-                raise ValueError(f"histogram needs a positive number of bins, not {bins}")
-            low, high = range if range is not None else tuple(float(t.item()) for t in x.aminmax())
-            if low == high:
-                low, high = low - 0.5, high + 0.5
-            edges = self.linspace(low, high, bins + 1, dtype=x.dtype, device=self.device)
-        else:
-            edges = self._operand(bins).cast(x.dtype)
+        edges = _edges(x, bins, range, "histogram")
         count = vmax(edges.shape[0]) - 1
-        place = edges.searchsorted(x, right=True) - 1
-        last = edges._window(0, count, count + 1)
-        place = (x == last).where(count - 1, place)
-        place = ((place < 0) | (x > last)).where(count, place)
         amounts: Any = x._filled(1.0) if weight is None else weight.reshape((weight.numel(),)).cast(x.dtype)
-        found = self.zeros(count, dtype=x.dtype, device=self.device).scatter_add(0, place, amounts)
+        empty = self.zeros(count, dtype=x.dtype, device=self.device)
+        found = empty.scatter_add(0, _bin_of(x, edges), amounts)
         return found / (found.sum() * edges.diff()) if density else found, edges
+
+    @trusted()
+    def histogramdd(
+        self,
+        bins: Any,
+        *,
+        range: Sequence[float] | None = None,
+        weight: Tensor | None = None,
+        density: bool = False,
+    ) -> tuple[Tensor, list[Tensor]]:
+        """(how many points, or the sum of their weights, in each box of a grid; the edges along each axis).
+
+        self     points, a row of coordinates each
+        bins     a number of equal bins, one for each coordinate, or the edges along each
+        range    the least and the greatest value of each coordinate, one pair after another
+        density  the parts of the whole instead, divided by the volumes of their boxes
+
+        >>> Tensor([[0.0, 0.0], [1.0, 3.0], [1.0, 4.0]]).histogramdd(2)[0].tolist()
+        [[1.0, 0.0], [0.0, 2.0]]
+        """
+        if self.ndim < 2:
+            raise ValueError(f"histogramdd takes rows of coordinates, not shape {shape_text(self.shape)}")
+        axes = vmax(self.shape[-1])
+        points = self._float().detach().reshape((-1, axes))
+        each = [bins] * axes if isinstance(bins, int) else list(bins)
+        if len(each) != axes:
+            raise ValueError(f"histogramdd needs bins for each of {axes} coordinates, not {len(each)}")
+        if range is not None and len(range) != 2 * axes:
+            raise ValueError(
+                f"histogramdd's range has two ends for each of {axes} coordinates, not {range!r}"
+            )
+        found = points._filled(0, dtypes.int64)._window(1, 0, 1).squeeze(1)
+        edges: list[Tensor] = []
+        inside: Any = found == 0
+        for axis, wanted in enumerate(each):
+            x = points._window(1, axis, axis + 1).squeeze(1)
+            pair = None if range is None else (range[2 * axis], range[2 * axis + 1])
+            along = _edges(x, wanted, pair, "histogramdd")
+            count = vmax(along.shape[0]) - 1
+            place = _bin_of(x, along)
+            inside = inside & (place < count)
+            found = found * count + place
+            edges.append(along)
+        counts = tuple([vmax(along.shape[0]) - 1 for along in edges])
+        total = math.prod(counts)
+        amounts: Any = weight.reshape((-1,)).cast(points.dtype) if weight is not None else None
+        if amounts is None:
+            amounts = found._filled(1.0, points.dtype)
+        empty = self.zeros(total, dtype=points.dtype, device=self.device)
+        grid = empty.scatter_add(0, inside.where(found, total), amounts).reshape(counts)
+        if density:
+            grid = grid / grid.sum()
+            for axis, along in enumerate(edges):
+                grid = grid / along.diff().reshape((-1, *((1,) * (axes - axis - 1))))
+        return grid, edges
+
+
+def _apart(low: Any, high: Any, by: float) -> tuple[Any, Any]:
+    """The ends of a range, moved apart where they are equal."""
+    same = low == high
+    return same.where(low - by, low), same.where(high + by, high)
+
+
+def _edges(x: Any, bins: Any, ends: Any, name: str) -> Any:
+    """The edges of bins: those given, or of so many equal ones."""
+    if not isinstance(bins, int):
+        return x._operand(bins).cast(x.dtype)
+    if bins < 1:
+        raise ValueError(f"{name} needs a positive number of bins, not {bins}")
+    if ends is not None:
+        low, high = ends if ends[0] != ends[1] else (ends[0] - 0.5, ends[1] + 0.5)
+        return x.linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
+    least, greatest = x.aminmax()
+    low, high = _apart(least, greatest, 0.5)
+    number = x._make(iota(bins + 1, dtypes.int32, x.device))
+    part = number.cast(x.dtype) / bins
+    return (number == bins).where(high, low + (high - low) * part)
+
+
+def _bin_of(x: Any, edges: Any) -> Any:
+    """The bin of each element, one beyond the last for those that are in none."""
+    count = vmax(edges.shape[0]) - 1
+    place = edges.searchsorted(x, right=True) - 1
+    last = edges._window(0, count, count + 1)
+    place = (x == last).where(count - 1, place)
+    return ((place < 0) | (x > last) | (x != x)).where(count, place)
 
 
 @trusted()

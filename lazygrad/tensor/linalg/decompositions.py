@@ -1,9 +1,11 @@
 """Decompositions of matrices, and what follows from them: inverses, determinants, solutions.
 
-Their steps depend on each other and on the data (pivots, convergence), so they are not kernels: the matrices
-are read, LAPACK computes on the host in float32 or float64, and the results go back to the device. So these
-methods run when they are called, and no jit captures them. The gradients are graphs of products and of
-further methods of this page, so they have gradients too: `matrix_functions` has them, and their sources.
+Their steps depend on each other and on the data (pivots, convergence), so each is a ROUTINE: a kernel that is
+written as loops at once (`codegen/routines`), in float32 or float64. They are lazy as all methods are, jits
+capture them, and `vmap` and batches do all examples in one kernel. What a matrix has to be, regular or
+positive definite, is found out by the kernel: a ValueError says so when the value is computed; captured by a
+jit, it is NaN. The gradients are graphs of products and of further methods of this page, so they have
+gradients too: `matrix_functions` has them, and their sources.
 """
 
 from __future__ import annotations
@@ -15,9 +17,21 @@ from typing import Any
 from ...dtype import dtypes, least_upper_dtype
 from ...shape import shape_text, vmax
 from ..face import Tensor
-from ..signatures import LU, QR, SVD, Eigh, LeastSquares, SignLog
+from ..signatures import (
+    LU,
+    QR,
+    SVD,
+    CholeskyEx,
+    Eigh,
+    InverseEx,
+    LeastSquares,
+    LUFactor,
+    SignLog,
+    SolveEx,
+)
 from . import matrix_functions as functions
 from .cholesky_solutions import cholesky_inverted, cholesky_solved
+from .routines import lu_factors, order_of
 
 
 class Decompositions(Tensor):
@@ -33,16 +47,60 @@ class Decompositions(Tensor):
             raise NotImplementedError(f"{name} of symbolic shape {shape_text(self.shape)}")
         return self._wide()
 
+    def _sides(self, name: str, right: Tensor) -> tuple[Tensor, Tensor, bool]:
+        """(matrices, the columns on the right in their dtype, whether these were lines)."""
+        a = self._matrices(name, True)
+        b = right.cast(least_upper_dtype(a.dtype, right.dtype))
+        a = a.cast(b.dtype)
+        line = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+        columns = b.unsqueeze(-1) if line else b
+        if columns.ndim < 2 or columns.shape[-2] != a.shape[-1]:
+            raise ValueError(
+                f"{name} of matrices of shape {shape_text(self.shape)} does not take shape "
+                f"{shape_text(right.shape)} on the right"
+            )
+        return a, columns, line
+
     # *** inverses and solutions
 
     def inv(self) -> Tensor:
-        """The inverse of square matrices; ValueError where one is singular.
+        """The inverse of square matrices.
+
+        Where one is singular: a ValueError when it is computed, NaN in a jit.
 
         >>> Tensor([[2.0, 0.0], [0.0, 4.0]]).inv().tolist()
         [[0.5, 0.0], [0.0, 0.25]]
         """
-        made: Tensor = functions.Inverse.apply(self._matrices("inv", True))
-        return made.cast(self._float().dtype)
+        self._square("inv")
+        return self.inv_ex(check_errors=True).inverse
+
+    def inv_ex(self, *, check_errors: bool = False) -> InverseEx[Tensor]:
+        """The inverse, NaN where a matrix is singular, and `info`: 0, or which pivot is 0.
+
+        check_errors  raise the ValueError that `inv` raises
+
+        >>> [t.tolist() for t in Tensor([[[2.0]], [[0.0]]]).inv_ex()]
+        [[[[0.5]], [[nan]]], [0, 1]]
+        """
+        inverse, failed = functions.Inverse.apply(self._matrices("inv_ex", True), check_errors)
+        return InverseEx(inverse.cast(self._float().dtype), failed)
+
+    def solve_ex(self, B: Any, *, left: bool = True, check_errors: bool = False) -> SolveEx[Tensor]:
+        """`solve`, NaN where a matrix is singular, and `info`: 0, or which pivot is 0.
+
+        check_errors  raise the ValueError that `solve` raises
+
+        >>> [t.tolist() for t in Tensor([[0.0]]).solve_ex(Tensor([1.0]))]
+        [[nan], 1]
+        """
+        right = self._operand(B)
+        if not left:
+            turned = self.transpose(-2, -1)
+            made, failed = turned.solve_ex(right.transpose(-2, -1), check_errors=check_errors)
+            return SolveEx(made.transpose(-2, -1), failed)
+        a, columns, line = self._sides("solve", right)
+        made, failed = functions.Solve.apply(*functions.batched(a, columns), check_errors)
+        return SolveEx(made.squeeze(-1) if line else made, failed)
 
     def solve(self, B: Any, *, left: bool = True) -> Tensor:
         """The X with self @ X = B (X @ self = B, where `left` is False).
@@ -52,21 +110,7 @@ class Decompositions(Tensor):
         >>> Tensor([[2.0, 0.0], [0.0, 4.0]]).solve(Tensor([2.0, 2.0])).tolist()
         [1.0, 0.5]
         """
-        right = self._operand(B)
-        if not left:
-            return self.transpose(-2, -1).solve(right.transpose(-2, -1)).transpose(-2, -1)
-        a = self._matrices("solve", True)
-        b = right.cast(least_upper_dtype(a.dtype, right.dtype))
-        a = a.cast(b.dtype)
-        line = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
-        columns = b.unsqueeze(-1) if line else b
-        if columns.ndim < 2 or columns.shape[-2] != a.shape[-1]:
-            raise ValueError(
-                f"solve of matrices of shape {shape_text(self.shape)} does not take shape "
-                f"{shape_text(right.shape)} on the right"
-            )
-        made: Tensor = functions.Solve.apply(*functions.batched(a, columns))
-        return made.squeeze(-1) if line else made
+        return self.solve_ex(B, left=left, check_errors=True).result
 
     def solve_triangular(
         self, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
@@ -77,13 +121,15 @@ class Decompositions(Tensor):
         >>> Tensor([[2.0, 9.0], [1.0, 1.0]]).solve_triangular(Tensor([[2.0], [3.0]]), upper=False).tolist()
         [[1.0], [2.0]]
         """
-        a = self._matrices("solve_triangular", True)
-        if unitriangular:
-            identity = self.eye(self._square("solve_triangular"), dtype=a.dtype, device=a.device)
-            a = (a.triu(1) if upper else a.tril(-1)) + identity
-        else:
-            a = a.triu() if upper else a.tril()
-        return a.solve(B, left=left)
+        right = self._operand(B)
+        if not left:
+            turned = self.transpose(-2, -1)
+            return turned.solve_triangular(
+                right.transpose(-2, -1), upper=not upper, unitriangular=unitriangular
+            ).transpose(-2, -1)
+        a, columns, line = self._sides("solve_triangular", right)
+        made = functions.solve_triangle(*functions.batched(a, columns), upper, unitriangular, True)
+        return made.squeeze(-1) if line else made
 
     def triangular_solve(
         self, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
@@ -110,8 +156,8 @@ class Decompositions(Tensor):
     def lstsq(self, B: Any, rcond: float | None = None) -> LeastSquares[Tensor]:
         """The X that makes |self @ X - B| least (of several the shortest), by the pseudoinverse.
 
-        solution, residuals (the sums of squares of self @ X - B, empty where the rank is not full or m <= n),
-        rank and singular values of self.
+        solution, residuals (the sums of squares of self @ X - B, empty where m <= n), rank and singular
+        values of self.
 
         >>> Tensor([[1.0], [1.0]]).lstsq(Tensor([[1.0], [3.0]])).solution.round(5).tolist()
         [[2.0]]
@@ -131,9 +177,8 @@ class Decompositions(Tensor):
         )
         rank = (values > limit).cast(dtypes.int32).sum(-1)
         solution = a.pinv(rcond).dot(columns)
-        full = rows > size and bool((rank == size).all().item())
         rest = a.dot(solution) - columns
-        residuals = (rest * rest).sum(-2) if full else self.zeros(0, dtype=a.dtype, device=a.device)
+        residuals = (rest * rest).sum(-2) if rows > size else self.zeros(0, dtype=a.dtype, device=a.device)
         return LeastSquares(solution.squeeze(-1) if line else solution, residuals, rank, values)
 
     # *** determinants
@@ -170,14 +215,25 @@ class Decompositions(Tensor):
         """The lower triangle L with L @ Lᵀ = self, of a symmetric positive definite matrix, of which the
         lower triangle is read (with `upper`, the upper triangle Lᵀ).
 
-        ValueError where one is not positive definite.
+        Where one is not positive definite a ValueError when it is computed, NaN in a jit.
 
         >>> Tensor([[4.0, 0.0], [2.0, 2.0]]).cholesky().tolist()
         [[2.0, 0.0], [1.0, 1.0]]
         """
-        lower: Tensor = functions.Cholesky.apply(self._matrices("cholesky", True))
+        self._square("cholesky")
+        return self.cholesky_ex(upper=upper, check_errors=True).L
+
+    def cholesky_ex(self, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx[Tensor]:
+        """`cholesky`, NaN where a matrix is not positive definite, and `info`: 0, or which column failed.
+
+        check_errors  raise the ValueError that `cholesky` raises
+
+        >>> Tensor([[1.0, 0.0], [0.0, -1.0]]).cholesky_ex().info.item()
+        2
+        """
+        lower, failed = functions.Cholesky.apply(self._matrices("cholesky_ex", True), check_errors)
         made = lower.transpose(-2, -1) if upper else lower
-        return made.cast(self._float().dtype)
+        return CholeskyEx(made.cast(self._float().dtype), failed)
 
     def cholesky_solve(self, L: Tensor, upper: bool = False) -> Tensor:
         """The X with A @ X = self, where L is the Cholesky factor of A.
@@ -209,8 +265,7 @@ class Decompositions(Tensor):
             raise ValueError(f"qr's mode is 'reduced', 'complete' or 'r', not {mode!r}")
         a = self._matrices("qr")
         if mode == "complete" and vmax(a.shape[-2]) > vmax(a.shape[-1]):
-            why = "of tall matrices: their last columns of Q are free; mode 'reduced' has one"
-            return QR(*functions.WithoutGradient.apply(a, "qr('complete')", why, functions.complete_qr))
+            return QR(*functions.CompleteQR.apply(a))
         q, r = functions.QR.apply(a)
         return QR(self.zeros(0, dtype=a.dtype, device=a.device) if mode == "r" else q, r)
 
@@ -234,7 +289,10 @@ class Decompositions(Tensor):
         >>> Tensor([[0.0, 2.0], [3.0, 0.0]]).svdvals().tolist()
         [3.0, 2.0]
         """
-        values: Tensor = functions.SVD.apply(self._matrices("svdvals"), False)[1]
+        a = self._matrices("svdvals")
+        if not a.requires_grad:
+            return functions.svd_values(a.detach(), "svdvals")
+        values: Tensor = functions.SVD.apply(a, False)[1]
         return values
 
     def eigh(self, UPLO: str = "L") -> Eigh[Tensor]:
@@ -256,7 +314,9 @@ class Decompositions(Tensor):
         >>> Tensor([[2.0, 0.0], [0.0, 1.0]]).eigvalsh().tolist()
         [1.0, 2.0]
         """
-        return self.eigh(UPLO).eigenvalues
+        if self.requires_grad or UPLO not in ("L", "U"):
+            return self.eigh(UPLO).eigenvalues
+        return functions.eigh_values(self._matrices("eigvalsh", True).detach(), UPLO)
 
     def lu(self, *, pivot: bool = True) -> LU[Tensor]:
         """P @ L @ U = self: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
@@ -269,6 +329,40 @@ class Decompositions(Tensor):
         if not pivot:
             raise NotImplementedError("lu without pivots is not there; leave out pivot=False")
         return LU(*functions.LU.apply(self._matrices("lu")))
+
+    def lu_factor(self, *, pivot: bool = True) -> LUFactor[Tensor]:
+        """L and U in one matrix, without the ones of L, and the pivots, from 1 on: what `lu_solve` takes.
+
+        >>> [t.tolist() for t in Tensor([[0.0, 2.0], [3.0, 0.0]]).lu_factor()]
+        [[[3.0, 0.0], [0.0, 2.0]], [2, 2]]
+        """
+        if not pivot:
+            raise NotImplementedError("lu_factor without pivots is not there; leave out pivot=False")
+        a = self._matrices("lu_factor")
+        rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
+        if 0 in a.shape:
+            shape = (*a.shape[:-2], min(rows, columns))
+            return LUFactor(a, a.zeros(shape, dtype=dtypes.int32, device=a.device))
+        _, lower, upper = functions.LU.apply(a)
+        wide, tall = max(columns - rows, 0), max(rows - columns, 0)
+        packed = lower.tril(-1).pad((0, wide)) + upper.pad((0, 0, 0, tall))
+        return LUFactor(packed, lu_factors(a.detach()).pivots + 1)
+
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """The X with A @ X = self, from what `A.lu_factor()` gave.
+
+        >>> Tensor([[2.0], [3.0]]).lu_solve(*Tensor([[0.0, 2.0], [3.0, 0.0]]).lu_factor()).tolist()
+        [[1.0], [1.0]]
+        """
+        a, columns, line = LU_data._sides("lu_solve", self)
+        a, columns = functions.batched(a, columns)
+        if 0 in columns.shape:
+            return columns.squeeze(-1) if line else columns
+        order = order_of(LU_pivots - 1, vmax(a.shape[-1]))
+        places = order.unsqueeze(-1).expand(columns.shape)
+        first = functions.solve_triangle(a, columns.gather(columns.ndim - 2, places), False, True)
+        made = functions.solve_triangle(a, first, True, False, True)
+        return made.squeeze(-1) if line else made
 
     # *** numbers
 

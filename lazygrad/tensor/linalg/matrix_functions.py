@@ -1,4 +1,4 @@
-"""The functions behind the decompositions of matrices: a value from LAPACK, a gradient as a graph.
+"""The functions behind the decompositions of matrices: a value from a routine, a gradient as a graph.
 
 Gradients: Giles, Collected matrix derivative results for forward and reverse mode algorithmic differentiation
 (2008); for `qr` Walter and Lehmann (2012), for `pinv` Golub and Pereyra (1973).
@@ -6,43 +6,26 @@ Gradients: Giles, Collected matrix derivative results for forward and reverse mo
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dtype import dtypes
 from ...shape import shape_text, vmax
+from ...shape.movement import broadcast_shapes
 from ..face import Tensor
 from ..transforms.function import Function
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-def _numpy() -> Any:
-    import numpy
-
-    return numpy
-
-
-def _on_host(name: str, compute: Callable[..., Any], *tensors: Tensor) -> tuple[Tensor, ...]:
-    """The arrays that a function makes of the values of tensors, on their device again."""
-    arrays = [t.numpy() for t in tensors]
-    try:
-        made = compute(*arrays)
-    except _numpy().linalg.LinAlgError as e:
-        reason = (
-            "is not positive definite"
-            if name == "cholesky"
-            else ("is singular" if "ingular" in str(e) else f"did not converge: {e}")
-        )
-        raise ValueError(f"{name}: a matrix of shape {shape_text(tensors[0].shape)} {reason}") from None
-    kind: Any = type(tensors[0])
-    parts = made if isinstance(made, tuple) else (made,)
-    return tuple(
-        kind(_numpy().asarray(part, dtype=arrays[0].dtype, order="C"), device=tensors[0].device)
-        for part in parts
-    )
+from .routines import (
+    cholesky_factor,
+    eigenpairs,
+    eigenvalues,
+    lu_factors,
+    lu_inverse,
+    lu_solution,
+    or_nan,
+    qr_factors,
+    singular_parts,
+    singular_values,
+    triangular_solution,
+)
 
 
 def _t(x: Tensor) -> Tensor:
@@ -51,9 +34,8 @@ def _t(x: Tensor) -> Tensor:
 
 def batched(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Both with the same axes before the last two."""
-    np = _numpy()
     try:
-        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise ValueError(
             f"batches of shapes {shape_text(a.shape)} and {shape_text(b.shape)} do not broadcast"
@@ -61,49 +43,96 @@ def batched(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a.expand(*lead, *a.shape[-2:]), b.expand(*lead, *b.shape[-2:])
 
 
-class WithoutGradient(Function):
-    """What has a value and no gradient (yet): an error says so where one is asked for."""
+def identities(like: Tensor, size: int) -> Tensor:
+    """An identity for each matrix of a batch."""
+    made = like.eye(size, dtype=like.dtype, device=like.device)
+    return made.expand((*like.shape[:-2], size, size))
 
-    def forward(self, a: Tensor, name: str, why: str, compute: Callable[..., Any]) -> Any:
-        self.message = f"{name} of shape {shape_text(a.shape)} has no gradient {why}"
-        made = _on_host(name, compute, a)
-        return made if len(made) > 1 else made[0]
+
+class CompleteQR(Function):
+    def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
+        self.message = (
+            f"qr('complete') of shape {shape_text(a.shape)} has no gradient of tall matrices: "
+            "their last columns of Q are free; mode 'reduced' has one"
+        )
+        rows = vmax(a.shape[-2])
+        return (identities(a, rows), a) if 0 in a.shape else qr_factors(a, rows)
 
     def backward(self, *grads: Tensor) -> Any:
         raise NotImplementedError(self.message)
 
 
-def complete_qr(x: np.ndarray[Any, Any]) -> Any:
-    return tuple(_numpy().linalg.qr(x, "complete"))
-
-
 class Inverse(Function):
-    def forward(self, a: Tensor) -> Tensor:
-        (result,) = _on_host("inv", _numpy().linalg.inv, a)
+    def forward(self, a: Tensor, check: bool) -> tuple[Tensor, Tensor]:
+        """(the inverse; the number of the first pivot that is 0, or 0)."""
+        if 0 in a.shape:
+            return a, a.zeros(a.shape[:-2], dtype=dtypes.int32, device=a.device)
+        factors = lu_factors(a)
+        result = lu_inverse(factors)
+        problem = f"inv: a matrix of shape {shape_text(a.shape)} is singular"
+        result = or_nan(result, factors.failed, 2, problem if check else "")
         self.save_for_backward(result)
-        return result
+        return result, factors.failed
 
-    def backward(self, grad: Tensor) -> Tensor:
+    def backward(self, grad: Tensor, grad_failed: Tensor) -> tuple[Tensor, None]:
         (result,) = self.saved_tensors
-        return -_t(result).dot(grad).dot(_t(result))
+        return -_t(result).dot(grad).dot(_t(result)), None
 
 
 class Solve(Function):
-    def forward(self, a: Tensor, b: Tensor) -> Tensor:
-        (x,) = _on_host("solve", _numpy().linalg.solve, a, b)
+    def forward(self, a: Tensor, b: Tensor, check: bool) -> tuple[Tensor, Tensor]:
+        """(the solution; the number of the first pivot that is 0, or 0)."""
+        if 0 in a.shape or 0 in b.shape:
+            return b.zeros_like(), a.zeros(a.shape[:-2], dtype=dtypes.int32, device=a.device)
+        factors = lu_factors(a)
+        problem = f"solve: a matrix of shape {shape_text(a.shape)} is singular"
+        x = or_nan(lu_solution(factors, b), factors.failed, 2, problem if check else "")
+        self.save_for_backward(a, x)
+        return x, factors.failed
+
+    def backward(self, grad: Tensor, grad_failed: Tensor) -> tuple[Tensor, Tensor, None]:
+        a, x = self.saved_tensors
+        below = Solve.apply(_t(a), grad, False)[0]
+        return -below.dot(_t(x)), below, None
+
+
+class SolveTriangular(Function):
+    def forward(self, a: Tensor, b: Tensor, upper: bool, unit: bool, check: bool) -> Tensor:
+        self.upper, self.unit = upper, unit
+        if 0 in a.shape or 0 in b.shape:
+            return b.zeros_like()
+        x = triangular_solution(a, b, upper, unit)
+        if not unit:
+            failed = a.diagonal(dim1=-2, dim2=-1).eq(0).any(-1).cast(dtypes.int32)
+            problem = f"solve_triangular: a matrix of shape {shape_text(a.shape)} is singular"
+            x = or_nan(x, failed, 2, problem if check else "")
         self.save_for_backward(a, x)
         return x
 
-    def backward(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(self, grad: Tensor) -> tuple[Any, ...]:
         a, x = self.saved_tensors
-        below = _t(a).solve(grad)
-        return -below.dot(_t(x)), below
+        below = solve_triangle(_t(a), grad, not self.upper, self.unit)
+        whole = -below.dot(_t(x))
+        beside = 1 if self.unit else 0
+        return (whole.triu(beside) if self.upper else whole.tril(-beside)), below, None, None, None
+
+
+def solve_triangle(a: Tensor, b: Tensor, upper: bool, unit: bool = False, check: bool = False) -> Tensor:
+    """The X with T X = B, for a triangle T of matrices; what is 0 on its diagonal gives NaN."""
+    made: Tensor = SolveTriangular.apply(a, b, upper, unit, check)
+    return made
 
 
 class PseudoInverse(Function):
     def forward(self, a: Tensor, rtol: float | None) -> Tensor:
+        if 0 in a.shape:
+            self.save_for_backward(a, _t(a))
+            return _t(a)
         limit = max(map(vmax, a.shape[-2:])) * dtypes.finfo(a.dtype).eps if rtol is None else rtol
-        (p,) = _on_host("pinv", lambda x: _numpy().linalg.pinv(x, limit), a)
+        u, values, vh = svd_parts(a, False, "pinv")
+        kept = values > values.max(-1, keepdim=True) * limit
+        inverse = kept.where(kept.where(values, 1.0).reciprocal(), values * 0.0)
+        p = (_t(vh) * inverse.unsqueeze(-2)).dot(_t(u))
         self.save_for_backward(a, p)
         return p
 
@@ -118,36 +147,33 @@ class PseudoInverse(Function):
 
 class Determinant(Function):
     def forward(self, a: Tensor) -> Tensor:
-        (result,) = _on_host("det", _numpy().linalg.det, a)
-        (least,) = _on_host("det", lambda x: _numpy().min(_svd_ratio(x), initial=1.0), a)
-        self.singular = float(least.item()) < 4 * dtypes.finfo(a.dtype).eps
+        if vmax(a.shape[-1]) == 0:
+            return a.ones(a.shape[:-2], dtype=a.dtype, device=a.device)
+        factors = lu_factors(a)
+        result = factors.packed.diagonal(dim1=-2, dim2=-1).prod(-1) * factors.sign
         self.save_for_backward(a, result)
         return result
 
     def backward(self, grad: Tensor) -> Tensor:
         a, result = self.saved_tensors
         wide = grad.unsqueeze(-1).unsqueeze(-1)
-        if self.singular:
-            return wide * _Cofactors.apply(a)  # type: ignore[no-any-return]
-        return wide * result.unsqueeze(-1).unsqueeze(-1) * _t(a.inv())  # type: ignore[no-any-return]
+        values = a.detach().svdvals()
+        least, greatest = values.min(-1), values.max(-1)
+        singular = (least <= greatest * (4 * dtypes.finfo(a.dtype).eps)).unsqueeze(-1).unsqueeze(-1)
+        identity = a.eye(vmax(a.shape[-1]), dtype=a.dtype, device=a.device)
+        inverse = Inverse.apply(singular.where(identity, a), False)[0]
+        regular = result.unsqueeze(-1).unsqueeze(-1) * _t(inverse)
+        return wide * singular.where(_Cofactors.apply(a), regular)  # type: ignore[no-any-return]
 
 
-def _svd_ratio(a: np.ndarray[Any, Any]) -> Any:
-    """The least singular value by the greatest."""
-    if 0 in a.shape:
-        return _numpy().ones(1, a.dtype)
-    values = _numpy().linalg.svd(a, compute_uv=False)
-    return values[..., -1] / _numpy().maximum(values[..., 0], _numpy().finfo(a.dtype).tiny)
-
-
-def _cofactors(a: np.ndarray[Any, Any]) -> Any:
+def _cofactors(a: Tensor) -> Tensor:
     """The slope of the determinant, also of singular matrices: det U · det V · U diag(Π of other s) Vᵀ."""
-    np = _numpy()
-    u, s, vh = np.linalg.svd(a)
-    n = s.shape[-1]
-    others = np.stack([np.prod(np.delete(s, i, -1), axis=-1) for i in range(n)], axis=-1)
-    sign = np.linalg.det(u) * np.linalg.det(vh)
-    return sign[..., None, None] * (u * others[..., None, :]) @ vh
+    u, values, vh = svd_parts(a, False, "det")
+    size = vmax(values.shape[-1])
+    itself = a.eye(size, dtype=dtypes.bool, device=a.device)
+    others = itself.where(1.0, values.unsqueeze(-2)).prod(-1)
+    sign = SignLog.apply(u)[0] * SignLog.apply(vh)[0]
+    return sign.unsqueeze(-1).unsqueeze(-1) * (u * others.unsqueeze(-2)).dot(vh)  # type: ignore[no-any-return]
 
 
 class _Cofactors(Function):
@@ -155,7 +181,7 @@ class _Cofactors(Function):
 
     def forward(self, a: Tensor) -> Tensor:
         self.save_for_backward(a)
-        return _on_host("det", _cofactors, a)[0]
+        return _cofactors(a)
 
     def backward(self, grad: Tensor) -> Tensor:
         (a,) = self.saved_tensors
@@ -178,32 +204,45 @@ def _adjugate(a: Tensor) -> Tensor:
 class SignLog(Function):
     def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
         self.save_for_backward(a)
-        sign, size = _on_host("slogdet", lambda x: tuple(_numpy().linalg.slogdet(x)), a)
-        return sign, size
+        if vmax(a.shape[-1]) == 0:
+            one = a.ones(a.shape[:-2], dtype=a.dtype, device=a.device)
+            return one, one.zeros_like()
+        factors = lu_factors(a)
+        diagonal = factors.packed.diagonal(dim1=-2, dim2=-1)
+        return diagonal.sign().prod(-1) * factors.sign, diagonal.abs().log().sum(-1)
 
     def backward(self, grad_sign: Tensor, grad: Tensor) -> Tensor:
         (a,) = self.saved_tensors
-        return grad.unsqueeze(-1).unsqueeze(-1) * _t(a.inv())
+        return grad.unsqueeze(-1).unsqueeze(-1) * _t(Inverse.apply(a, False)[0])
 
 
 class Cholesky(Function):
-    def forward(self, a: Tensor) -> Tensor:
-        (lower,) = _on_host("cholesky", _numpy().linalg.cholesky, a)
+    def forward(self, a: Tensor, check: bool) -> tuple[Tensor, Tensor]:
+        """(the lower factor; the number of the column that failed, or 0)."""
+        if 0 in a.shape:
+            return a, a.zeros(a.shape[:-2], dtype=dtypes.int32, device=a.device)
+        upper, failed = cholesky_factor(_t(a))
+        problem = f"cholesky: a matrix of shape {shape_text(a.shape)} is not positive definite"
+        lower = or_nan(_t(upper), failed, 2, problem if check else "")
         self.save_for_backward(lower)
-        return lower
+        return lower, failed
 
-    def backward(self, grad: Tensor) -> Tensor:
+    def backward(self, grad: Tensor, grad_failed: Tensor) -> tuple[Tensor, None]:
         (lower,) = self.saved_tensors
         phi = _t(lower).dot(grad)
         phi = (phi.tril() + phi.tril(-1)) * 0.5
-        inverse = lower.inv()
-        made = _t(inverse).dot(phi).dot(inverse)
-        return (made + _t(made)) * 0.5
+        made = solve_triangle(_t(lower), phi, True)
+        made = _t(solve_triangle(_t(lower), _t(made), True))
+        return (made + _t(made)) * 0.5, None
 
 
 class QR(Function):
     def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
-        q, r = _on_host("qr", lambda x: tuple(_numpy().linalg.qr(x)), a)
+        size = min(map(vmax, a.shape[-2:]))
+        if 0 in a.shape:
+            q, r = a._window(a.ndim - 1, 0, size), a._window(a.ndim - 2, 0, size)
+        else:
+            q, r = qr_factors(a, size)
         self.save_for_backward(a, q, r)
         return q, r
 
@@ -221,12 +260,37 @@ class QR(Function):
     def _tall(q: Tensor, r: Tensor, grad_q: Tensor, grad_r: Tensor) -> Tensor:
         m = r.dot(_t(grad_r)) - _t(grad_q).dot(q)
         mirrored = m.tril() + _t(m.tril(-1))
-        return _t(r.solve(_t(grad_q + q.dot(mirrored))))
+        return _t(solve_triangle(r, _t(grad_q + q.dot(mirrored)), True))
+
+
+def svd_parts(a: Tensor, full: bool, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    """(U, the singular values, Vᵀ); with `full` both are square."""
+    rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
+    if rows < columns:
+        u, values, vh = svd_parts(_t(a), full, name)
+        return _t(vh), values, _t(u)
+    if 0 in a.shape:
+        u = identities(a, rows)._window(a.ndim - 1, 0, rows if full else columns)
+        return u, a.zeros((*a.shape[:-2], columns), dtype=a.dtype, device=a.device), identities(a, columns)
+    return singular_parts(a, rows if full else columns, _not_finite(name, a))
+
+
+def _not_finite(name: str, a: Tensor) -> str:
+    shape = shape_text(a.shape)
+    return f"{name}: a matrix of shape {shape} has numbers that are not finite, or did not converge"
+
+
+def svd_values(a: Tensor, name: str) -> Tensor:
+    """The singular values, for whom nothing flows through."""
+    rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
+    if 0 in a.shape:
+        return a.zeros((*a.shape[:-2], min(rows, columns)), dtype=a.dtype, device=a.device)
+    return singular_values(_t(a) if rows < columns else a, _not_finite(name, a))
 
 
 class SVD(Function):
     def forward(self, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
-        u, s, vh = _on_host("svd", lambda x: tuple(_numpy().linalg.svd(x, full_matrices=full)), a)
+        u, s, vh = svd_parts(a, full, "svd")
         self.save_for_backward(u, s, vh)
         return u, s, vh
 
@@ -254,9 +318,24 @@ class SVD(Function):
         return result, None
 
 
+def whole(a: Tensor, uplo: str) -> Tensor:
+    """Symmetric matrices, from one of their triangles."""
+    half = a.tril(-1) if uplo == "L" else a.triu(1)
+    return half + _t(half) + a.diagonal(dim1=-2, dim2=-1).diag_embed()
+
+
+def eigh_values(a: Tensor, uplo: str) -> Tensor:
+    """The eigenvalues, for whom nothing flows through."""
+    if 0 in a.shape:
+        return a.zeros(a.shape[:-1], dtype=a.dtype, device=a.device)
+    return eigenvalues(whole(a, uplo), _not_finite("eigvalsh", a))
+
+
 class Eigh(Function):
     def forward(self, a: Tensor, uplo: str) -> tuple[Tensor, Tensor]:
-        values, vectors = _on_host("eigh", lambda x: tuple(_numpy().linalg.eigh(x, uplo)), a)
+        if 0 in a.shape:
+            return a.zeros(a.shape[:-1], dtype=a.dtype, device=a.device), a
+        values, vectors = eigenpairs(whole(a, uplo), _not_finite("eigh", a))
         self.save_for_backward(values, vectors)
         return values, vectors
 
@@ -271,7 +350,23 @@ class Eigh(Function):
 
 class LU(Function):
     def forward(self, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        p, lower, upper = _on_host("lu", _lu, a)
+        rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
+        size = min(rows, columns)
+        identity = a.eye(rows, dtype=a.dtype, device=a.device).expand((*a.shape[:-1], rows))
+        if 0 in a.shape:
+            shape = a.shape[:-2]
+            p, lower, upper = (
+                identity,
+                a.zeros((*shape, rows, size), dtype=a.dtype),
+                a.zeros((*shape, size, columns), dtype=a.dtype),
+            )
+        else:
+            factors = lu_factors(a)
+            packed, last = factors.packed, a.ndim - 1
+            counter = a.arange(rows, device=a.device).reshape((rows, 1))
+            p = factors.order.unsqueeze(-2).eq(counter).cast(a.dtype)
+            lower = packed._window(last, 0, size).tril(-1) + identity._window(last, 0, size)
+            upper = packed._window(last - 1, 0, size).triu()
         self.save_for_backward(p, lower, upper)
         return p, lower, upper
 
@@ -287,45 +382,16 @@ class LU(Function):
         beside = below = None
         if columns > size:
             right = grad_u._window(first + 1, size, columns)
-            beside = _t(block_l).solve(right)
+            beside = solve_triangle(_t(block_l), right, True, True)
             grad_block_l = grad_block_l - beside.dot(_t(upper._window(first + 1, size, columns)))
         if rows > size:
             under = grad_l._window(first, size, rows)
-            below = _t(block_u.solve(_t(under)))
+            below = _t(solve_triangle(block_u, _t(under), True))
             grad_block_u = grad_block_u - _t(lower._window(first, size, rows)).dot(below)
         inner = _t(block_l).dot(grad_block_l).tril(-1) + grad_block_u.dot(_t(block_u)).triu()
-        made = _t(block_u.solve(_t(_t(block_l).solve(inner))))
+        made = _t(solve_triangle(block_u, _t(solve_triangle(_t(block_l), inner, True, True)), True))
         if beside is not None:
             made = made.cat(beside, dim=-1)
         if below is not None:
             made = made.cat(below, dim=-2)
         return p.dot(made)  # type: ignore[no-any-return]
-
-
-def _lu(a: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
-    """LU of a batch of matrices, column by column: each step is one operation on all matrices."""
-    np = _numpy()
-    rows, columns = a.shape[-2:]
-    work = a.reshape(math.prod(a.shape[:-2]), rows, columns).copy()
-    batch = np.arange(len(work))
-    order = np.tile(np.arange(rows), (len(work), 1))
-    for k in range(min(rows, columns)):
-        pivot = np.abs(work[:, k:, k]).argmax(-1) + k
-        for array in (work, order):
-            held = array[batch, pivot].copy()
-            array[batch, pivot] = array[:, k]
-            array[:, k] = held
-        top = work[:, k, k, None]
-        factor = np.divide(work[:, k + 1 :, k], top, out=np.zeros_like(work[:, k + 1 :, k]), where=top != 0)
-        work[:, k + 1 :, k] = factor
-        work[:, k + 1 :, k + 1 :] -= factor[:, :, None] * work[:, None, k, k + 1 :]
-    size = min(rows, columns)
-    lower = np.tril(work[:, :, :size], -1) + np.eye(rows, size, dtype=a.dtype)
-    upper = np.triu(work[:, :size])
-    p = (order[:, None, :] == np.arange(rows)[None, :, None]).astype(a.dtype)
-    lead = a.shape[:-2]
-    return (
-        p.reshape(*lead, rows, rows),
-        lower.reshape(*lead, rows, size),
-        upper.reshape(*lead, size, columns),
-    )

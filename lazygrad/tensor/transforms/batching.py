@@ -108,7 +108,7 @@ def _custom(node: UOp, sources: list[UOp], size: sint) -> UOp:
 
 _RULES: dict[Ops, Rule] = {
     **dict.fromkeys(ELEMENTWISE, _same),
-    **dict.fromkeys((Ops.CONTIGUOUS, Ops.DETACH), _same),
+    **dict.fromkeys((Ops.CONTIGUOUS, Ops.DETACH, Ops.ROUTINE), _same),
     Ops.COPY: _copy,
     Ops.FUNCTION: lambda node, sources, size: sources[0],
     Ops.RESHAPE: lambda node, sources, size: movement.reshape(sources[0], (size, *shape_of(node))),

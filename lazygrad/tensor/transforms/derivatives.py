@@ -21,7 +21,7 @@ from ..modes import Examples, enable_grad, mode
 from ..places import devices_text, meeting
 from ..storage import base_of, versions_of
 from .batching import batched
-from .function import Function, outputs_of
+from .function import Function, alike, outputs_of
 
 Function_ = Callable[..., Any]
 
@@ -295,7 +295,7 @@ def vmap(
         if len(places) != len(wholes):
             raise ValueError(f"vmap: {len(places)} out_dims for {len(wholes)} results")
         turned = [t if place == 0 else t.movedim(0, place) for t, place in zip(wholes, places, strict=True)]
-        return type(result)(turned) if isinstance(result, (tuple, list)) else turned[0]
+        return alike(result, turned) if isinstance(result, (tuple, list)) else turned[0]
 
     return mapped
 

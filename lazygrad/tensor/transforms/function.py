@@ -116,6 +116,11 @@ def outputs_of(result: Any, name: str) -> list[Tensor]:
     return found
 
 
+def alike(result: Any, outputs: list[Tensor]) -> Any:
+    """Outputs as the list or tuple, with names or without, that a user's function gave."""
+    return type(result)(*outputs) if hasattr(result, "_fields") else type(result)(outputs)
+
+
 def _value_of(tensor: Tensor) -> Tensor:
     """What forward gets for an argument: its value, of which writes to the tensor later change nothing."""
     made: Any = object.__new__(type(tensor))

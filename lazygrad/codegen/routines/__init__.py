@@ -1,0 +1,106 @@
+"""ROUTINEs, kernels of their own kind: algorithms whose steps depend on each other, as linear programs.
+
+In: a kernel's AST (form 2) whose value is a ROUTINE on matrices in memory. Out: its linear program (form 7),
+written at once. What a routine works in is part of its result; who asks for it knows which part is meant.
+Examples of a batch are done one after another; on a grid each by a thread of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...dtype import dtypes
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...renderer import Estimates, Renderer
+from ...shape import shape_of
+from . import reflections, spectra, triangles
+from .layout import Rows
+from .writing import Program
+
+__all__ = ["ROUTINES", "Rows", "routine_estimate", "routine_name", "routine_of", "routine_program"]
+
+
+class Routine(NamedTuple):
+    """How a routine is written, how many numbers it leaves for each example, and how much it computes.
+
+    write  (program, result, its place, (source, its place) for each, *sizes)
+    words  of the sizes: how many numbers it leaves
+    ops    of the sizes: how many operations it takes, roughly
+    """
+
+    write: Callable[..., None]
+    words: Callable[..., int]
+    ops: Callable[..., int]
+
+
+ROUTINES: dict[str, Routine] = {
+    "cholesky": Routine(triangles.cholesky, triangles.cholesky_size, lambda n: n**3 // 3),
+    "lu": Routine(triangles.lu, triangles.lu_size, lambda m, n: m * n * min(m, n)),
+    "order": Routine(triangles.order, lambda steps, size: size, lambda steps, size: size),
+    "lu_solve": Routine(triangles.lu_solve, triangles.solution_size, lambda n, k: 2 * n * n * k),
+    "lu_inverse": Routine(triangles.lu_inverse, lambda n: triangles.solution_size(n, n), lambda n: 2 * n**3),
+    "triangular": Routine(
+        triangles.triangular,
+        lambda n, k, upper, unit: triangles.solution_size(n, k),
+        lambda n, k, upper, unit: n * n * k,
+    ),
+    "qr": Routine(reflections.qr, reflections.qr_size, lambda m, n, k: 4 * m * n * min(m, n)),
+    "eigh": Routine(spectra.eigh, spectra.eigh_size, lambda n, k: 2 * n**3 + 7 * k * n**2),
+    "svd": Routine(spectra.svd, spectra.svd_size, lambda m, n, k: (8 if k else 4) * m * n * n),
+}
+
+
+def routine_of(ast: UOp) -> UOp | None:
+    """The ROUTINE that a kernel is; None for any other kernel."""
+    value = ast.src[0].src[2] if ast.op is Ops.SINK and ast.src else None
+    return value if value is not None and value.op is Ops.ROUTINE else None
+
+
+def _known(ast: UOp) -> UOp:
+    node = routine_of(ast)
+    if node is None:
+        raise TypeError("a kernel that is no routine")
+    return node
+
+
+def _examples(node: UOp) -> int:
+    shape: tuple[Any, ...] = shape_of(node)
+    return math.prod(shape[: len(shape) - len(node.arg.shape)])
+
+
+def routine_name(ast: UOp) -> str:
+    node = _known(ast)
+    return "_".join(map(str, (node.arg.name, _examples(node), *node.arg.sizes)))
+
+
+def routine_estimate(ast: UOp) -> Estimates:
+    """Operations of all examples, and each source and result once through memory."""
+    node = _known(ast)
+    moved = sum(math.prod(shape_of(s)) for s in (*node.src, node)) * node.dtype.itemsize
+    return Estimates(_examples(node) * ROUTINES[node.arg.name].ops(*node.arg.sizes), moved)
+
+
+def routine_program(ast: UOp, renderer: Renderer) -> list[UOp]:
+    """The linear program of a kernel that is a routine."""
+    node, out = _known(ast), ast.src[0].src[0]
+    memories = list(dict.fromkeys([out, *(load.src[0] for load in node.src)]))
+    p = Program(memories, node.dtype, renderer)
+    count, words = _examples(node), math.prod(node.arg.shape)
+    sizes = [math.prod(shape_of(s)) // max(count, 1) for s in node.src]
+
+    def example(number: UOp) -> None:
+        places = []
+        for load, size in zip(node.src, sizes, strict=True):
+            offset = load.src[1].arg.views[-1].offset
+            places += [load.src[0], p.let(number * size + offset)]
+        ROUTINES[node.arg.name].write(p, out, p.let(number * words), *places, *node.arg.sizes)
+
+    if renderer.target.grid:
+        example(p.let(UOp(Ops.SPECIAL, dtypes.int32, (), ("gidx0", count)).cast(p.place)))
+    else:
+        with p.loop(0, count) as number:
+            example(number)
+    return p.written()

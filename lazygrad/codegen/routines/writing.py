@@ -1,0 +1,205 @@
+"""Writing a linear program (form 7) by hand: loops, loads, stores, and vectors where the target has them.
+
+A value that depends on numbers and loop counters alone is written in the outermost loop that knows them. A
+load is written where it is asked for, once for each time it is: memory may have changed since the last one.
+An accumulator is what it was assigned last; an expression of one is written where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ...dtype import DType, dtypes
+from ...ir.args import AxisType, RangeArg
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...renderer import Renderer
+
+#: A place in memory, a bound of a loop: known now or when the kernel runs.
+Int = UOp | int
+
+
+class _Block:
+    """An open loop or branch: its steps so far, and what they made."""
+
+    def __init__(self) -> None:
+        self.steps: list[UOp] = []
+        self.made: list[UOp] = []
+
+
+class Program:
+    """The program while it is written, on floats of one dtype in `memories` (the kernel's buffers)."""
+
+    def __init__(self, memories: list[UOp], dtype: DType, renderer: Renderer) -> None:
+        self.dtype, self.renderer, self.target = dtype, renderer, renderer.target
+        great = any(memory.dtype.size > 1 << 30 for memory in memories)  # type: ignore[attr-defined]
+        self.place = dtypes.int64 if great else dtypes.int32
+        self.blocks = [_Block()]
+        self.level: dict[UOp, int] = dict.fromkeys(memories, 0)
+        self.blocks[0].steps += memories
+        self.readers: dict[UOp, set[UOp]] = {}  # accumulator → what was made of it
+        self.ranges = self.loads = self.accumulators = 0
+        self.has_fma = renderer.supports(Ops.MULACC, dtype)
+
+    def written(self) -> list[UOp]:
+        """The list; constants and memory come first."""
+        (block,) = self.blocks
+        first = (Ops.CONST, Ops.DEFINE_GLOBAL)
+        return sorted(block.steps, key=lambda node: node.op not in first)
+
+    # *** numbers
+
+    def integer(self, value: Int) -> UOp:
+        return UOp.const(self.place, value) if isinstance(value, int) else value
+
+    def number(self, value: float, lanes: int = 1) -> UOp:
+        return UOp.const(self.dtype.vec(lanes), (value,) * lanes if lanes > 1 else value)
+
+    def float_of(self, value: Int) -> UOp:
+        return self.integer(value).cast(self.dtype)
+
+    def place_of(self, value: UOp) -> UOp:
+        """A float that holds a whole number, as a place."""
+        return value.cast(self.place)
+
+    def splat(self, value: UOp, lanes: int) -> UOp:
+        """The number in every lane."""
+        return UOp(Ops.VECTORIZE, value.dtype.vec(lanes), (value,) * lanes) if lanes > 1 else value
+
+    def lane(self, value: UOp, lane: int) -> UOp:
+        return UOp(Ops.GEP, value.dtype.scalar_type, (value,), (lane,)) if value.dtype.count > 1 else value
+
+    def fma(self, a: UOp, b: UOp, c: UOp) -> UOp:
+        """a·b + c."""
+        return UOp(Ops.MULACC, c.dtype, (a, b, c)) if self.has_fma else a * b + c
+
+    def abs(self, value: UOp) -> UOp:
+        return (value < 0.0).where(-value, value)
+
+    def sqrt(self, value: UOp) -> UOp:
+        return value.alu(Ops.SQRT)
+
+    def sum_of_lanes(self, value: UOp) -> UOp:
+        """Halves are added until one is left."""
+        while (count := value.dtype.count) > 1:
+            half, dtype = count // 2, value.dtype.scalar_type.vec(count // 2)
+            low = UOp(Ops.GEP, dtype, (value,), tuple(range(half)))
+            high = UOp(Ops.GEP, dtype, (value,), tuple(range(half, count)))
+            value = low + high
+        return value
+
+    # *** steps
+
+    def let(self, root: UOp) -> UOp:
+        """Write a value here, after what it is made of."""
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in self.level:
+                stack.pop()
+                continue
+            missing = [s for s in node.src if s not in self.level]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            read = [
+                acc
+                for acc, readers in self.readers.items()
+                if any(s is acc or s in readers for s in node.src)
+            ]
+            for acc in read:
+                self.readers[acc].add(node)
+            level = len(self.blocks) - 1 if read else max([self.level[s] for s in node.src], default=0)
+            self._write(node, level)
+        return root
+
+    def _write(self, node: UOp, level: int | None = None) -> UOp:
+        level = len(self.blocks) - 1 if level is None else level
+        self.level[node] = level
+        self.blocks[level].steps.append(node)
+        self.blocks[level].made.append(node)
+        return node
+
+    def _index(self, memory: UOp, place: Int) -> UOp:
+        return self.let(UOp(Ops.INDEX, memory.dtype, (memory, self.integer(place))))
+
+    def load(self, memory: UOp, place: Int, lanes: int = 1) -> UOp:
+        """What memory holds now."""
+        self.loads += 1
+        index = self._index(memory, place)
+        return self._write(UOp(Ops.LOAD, memory.dtype.base.vec(lanes), (index,), self.loads))
+
+    def store(self, memory: UOp, place: Int, value: UOp) -> None:
+        index = self._index(memory, place)
+        self._write(UOp(Ops.STORE, dtypes.void, (index, self.let(value)), self._serial()))
+
+    def _serial(self) -> int:
+        self.loads += 1
+        return self.loads
+
+    def accumulator(self, start: UOp) -> UOp:
+        """A value that `assign` changes."""
+        self.accumulators += 1
+        arg = (self.accumulators,)
+        loop = UOp(Ops.RANGE, dtypes.int32, (UOp.const(dtypes.int32, 0),) * 2, RangeArg(-1, AxisType.LOOP))
+        acc = UOp(Ops.DEFINE_ACC, start.dtype, (self.let(start), loop), arg)
+        self.readers[acc] = set()
+        return self._write(acc)
+
+    def assign(self, accumulator: UOp, value: UOp) -> None:
+        self.assign_all({accumulator: value})
+
+    def assign_all(self, values: dict[UOp, UOp]) -> None:
+        """Accumulators become these values, all of what they were before."""
+        for value in values.values():
+            self.let(value)
+        for accumulator, value in values.items():
+            self._write(UOp(Ops.ASSIGN, accumulator.dtype, (accumulator, value), self._serial()))
+        for accumulator in values:
+            for node in self.readers[accumulator]:  # what is made of it again is another value
+                self.level.pop(node, None)
+            self.readers[accumulator] = set()
+
+    # *** loops and branches
+
+    @contextmanager
+    def loop(self, start: Int, end: Int) -> Iterator[UOp]:
+        """The steps inside, for each integer from `start` to below `end`."""
+        start, end = self.let(self.integer(start)), self.let(self.integer(end))
+        self.ranges += 1
+        counter = UOp(Ops.RANGE, self.place, (start, end), RangeArg(self.ranges - 1, AxisType.LOOP))
+        with self._inside(counter, Ops.ENDRANGE):
+            yield counter
+
+    @contextmanager
+    def when(self, condition: UOp) -> Iterator[None]:
+        """The steps inside, where this holds."""
+        opened = UOp(Ops.IF, dtypes.void, (self.let(condition),), self._serial())
+        with self._inside(opened, Ops.ENDIF):
+            yield
+
+    @contextmanager
+    def _inside(self, opened: UOp, closing: Ops) -> Iterator[None]:
+        self.blocks.append(_Block())
+        self._write(opened)
+        yield
+        block = self.blocks.pop()
+        for node in block.made:
+            self.level.pop(node, None)
+        outer = self.blocks[-1]
+        outer.steps += block.steps
+        outer.steps.append(UOp(closing, dtypes.void, (opened,)))
+
+    def tiles(self, start: Int, end: Int, size: int, body: Callable[[UOp, int], None]) -> None:
+        """`body(place, size)` for tiles of so many places, and `body(place, 1)` for those that are left."""
+        start, end = self.integer(start), self.integer(end)
+        if size > 1:
+            shift = size.bit_length() - 1
+            count = self.let((end - start) >> shift)
+            with self.loop(0, count) as tile:
+                body(self.let(start + (tile << shift)), size)
+            start = self.let(start + (count << shift))
+        with self.loop(start, end) as place:
+            body(place, 1)

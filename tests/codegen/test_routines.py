@@ -1,0 +1,163 @@
+"""ROUTINEs: what they leave on every device that is here, what their programs are, in every language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lazygrad import Context, Tensor
+from lazygrad.codegen.compile import stages
+from lazygrad.codegen.routines import ROUTINES, Rows
+from lazygrad.codegen.routines.writing import Program
+from lazygrad.dtype import dtypes
+from lazygrad.ir.ops import Ops
+from lazygrad.ir.uop import UOp
+from lazygrad.renderer.python import PythonRenderer
+from lazygrad.tensor.linalg.routines import routine
+from tests.helpers import needs
+from tests.tensor.support import data
+
+#: How each is called on matrices with three rows.
+CALLS: dict[str, Any] = {
+    "cholesky": ((3,), [(3, 3)], None),
+    "lu": ((3, 3), [(3, 3)], None),
+    "order": ((3, 3), [(3,)], (1,)),
+    "lu_solve": ((3, 2), [(ROUTINES["lu"].words(3, 3),), (3, 2)], (1, 2)),
+    "lu_inverse": ((3,), [(ROUTINES["lu"].words(3, 3),)], (1,)),
+    "triangular": ((3, 2, 1, 0), [(3, 3), (3, 2)], None),
+    "qr": ((3, 2, 2), [(2, 3)], None),
+    "eigh": ((3, 3), [(3, 3)], None),
+    "svd": ((3, 2, 2), [(3, 2)], None),
+}
+
+
+def kernel(name: str, *batch: int) -> UOp:
+    """The AST of a routine's kernel, on zeros."""
+    sizes, shapes, core = CALLS[name]
+    sources = [Tensor.zeros(*batch, *shape).contiguous().realize() for shape in shapes]
+    ast: UOp = routine(name, sizes, *sources, core=core).schedule()[-1].ast
+    return ast
+
+
+def test_all_are_called_here() -> None:
+    assert set(CALLS) == set(ROUTINES)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_programs_are_what_the_specs_say(name: str) -> None:
+    with Context(CHECK=1):
+        ((step, program),) = stages(kernel(name, 2), PythonRenderer())
+    assert step == "linearize"
+    opened = [node for node in program if node.op in (Ops.RANGE, Ops.IF)]
+    assert len(opened) == sum(node.op in (Ops.ENDRANGE, Ops.ENDIF) for node in program)
+
+
+@pytest.mark.parametrize("target", ["c", "cl", "cuda:sm_80", "metal", "llvm:x86-64", "llvm:aarch64"])
+def test_every_language_has_them(target: str) -> None:
+    x = Tensor.ones(2, 3, 3)
+    kernels = [
+        k
+        for found in (x.cholesky(), x.lu()[1], x.eigh()[0], x.svd()[1])
+        for k in found.kernels(target=target)
+    ]
+    names = [k.name for k in kernels if k.name.split("_")[0] in ROUTINES]
+    assert names == ["cholesky_2_3", "lu_2_3_3", "eigh_2_3_3", "svd_2_3_3_3"]
+    if target.startswith(("cl", "cuda", "metal")):  # a thread for each example
+        assert all(k.global_size == (2, 1, 1) for k in kernels if k.name in names)
+
+
+@pytest.mark.parametrize("device", ["PYTHON", pytest.param("CLANG", marks=needs("clang"))])
+def test_devices_agree(device: str) -> None:
+    a = data(2, 5, 5, seed=1, dtype=np.float64) + 2 * np.eye(5)
+    for compute in (
+        lambda x: (x @ x.mT).cholesky(),
+        lambda x: x.inv(),
+        lambda x: x.solve(x[:, :, :2]),
+        lambda x: x.qr().R,
+        lambda x: (x + x.mT).eigh().eigenvectors,
+        lambda x: x.svd().U,
+    ):
+        there, here = (compute(Tensor(a, device=where)).numpy() for where in (device, "CPU"))
+        np.testing.assert_allclose(abs(there), abs(here), rtol=1e-9, atol=1e-11)
+
+
+def test_rows() -> None:
+    assert Rows.of(1) == (1, 1, 1, 1)
+    assert Rows.of(3) == (3, 4, 4, 4)
+    assert Rows.of(33) == (33, 48, 48, 16)
+    assert Rows.of(512) == (512, 512, 528, 32)  # rows on other lines of a cache
+
+
+# *** writing
+
+
+def written(write: Any, *memory: list[float]) -> list[float]:
+    """What a program leaves in its first memory, run by the interpreter."""
+    from lazygrad.device import Buffer, Device
+    from lazygrad.renderer import ProgramSpec
+
+    nodes = [UOp(Ops.DEFINE_GLOBAL, dtypes.float64.ptr(len(m)), (), n) for n, m in enumerate(memory)]
+    renderer = PythonRenderer()
+    p = Program(nodes, dtypes.float64, renderer)
+    write(p, *nodes)
+    spec = ProgramSpec.of("example", renderer, p.written())
+    device = Device["PYTHON"]
+    buffers = [Buffer("PYTHON", len(m), dtypes.float64).allocate().copyin(np.array(m).data) for m in memory]
+    device.load(spec, device.compiler.compile(spec.src))(
+        tuple([b.ensure_allocated()._buf for b in buffers]), ()
+    )
+    found: list[float] = np.frombuffer(buffers[0].tobytes()).tolist()
+    return found
+
+
+def test_a_load_sees_what_was_stored() -> None:
+    def write(p: Program, out: UOp) -> None:
+        for _ in range(3):
+            p.store(out, 0, p.load(out, 0) + p.load(out, 0))
+
+    assert written(write, [1.0]) == [8.0]
+
+
+def test_an_accumulator_is_what_it_was_assigned_last() -> None:
+    def write(p: Program, out: UOp) -> None:
+        a, b = p.accumulator(p.number(1.0)), p.accumulator(p.number(0.0))
+        with p.loop(0, 5):
+            p.assign_all({a: a + b, b: a + 0.0})  # both of the old ones
+        p.store(out, 0, a)
+        p.store(out, 1, a + b)
+        p.assign(a, p.number(0.5))
+        p.store(out, 2, a + b)
+
+    assert written(write, [0.0] * 3) == [8.0, 13.0, 5.5]
+
+
+def test_branches_and_what_is_known_outside_of_them() -> None:
+    def write(p: Program, out: UOp) -> None:
+        two = p.load(out, 0) * 2.0
+        with p.loop(0, 3) as i:
+            with p.when(i < 2):
+                p.store(out, i + 1, two + 1.0)
+            p.store(out, 3, two + 1.0)
+
+    assert written(write, [1.0, 0.0, 0.0, 0.0]) == [1.0, 3.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 7])
+def test_tiles_cover_each_place_once(count: int) -> None:
+    def write(p: Program, out: UOp) -> None:
+        def body(place: UOp, size: int) -> None:
+            for n in range(size):
+                p.store(out, place + n, p.load(out, place + n) + 1.0)
+
+        p.tiles(1, p.place_of(p.load(out, 0)) + 1, 4, body)
+
+    assert written(write, [float(count), *[0.0] * 8])[1:] == [1.0] * count + [0.0] * (8 - count)
+
+
+def test_rows_are_worked_on_in_vectors_of_the_target() -> None:
+    x = Tensor.ones(64, 64)
+    for target, wide in (("llvm:x86-64-v4", "<16 x float>"), ("llvm:aarch64", "<4 x float>")):
+        (found,) = [k for k in x.inv().kernels(target=target) if k.name.startswith("lu_inverse")]
+        assert f"load {wide}" in found.source

@@ -85,7 +85,7 @@ WRITTEN_PASSES = [
         "linearize",
         lambda ast, job: linear_form(ast, job.renderer, job.applied),
         7,
-        "loops that sort by digits, or what a user wrote; every loop is closed",
+        "counted loops that sort by digits, or the steps that a user wrote",
     ),
 ]
 

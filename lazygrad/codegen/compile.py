@@ -85,7 +85,7 @@ WRITTEN_PASSES = [
         "linearize",
         lambda ast, job: linear_form(ast, job.renderer, job.applied),
         7,
-        "loops that sort by digits, steps of a routine, or what a user wrote",
+        "counted loops that sort by digits, or the steps of a routine or of a user's kernel",
     ),
 ]
 

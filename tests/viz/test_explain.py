@@ -86,7 +86,7 @@ def test_recording_changes_nothing():
 def test_a_kernel_that_sorts_is_recorded_too():
     forms = record(kernel(Tensor.empty(32).realize().sort()[1]), CStyleRenderer()).forms
     assert [form.promise for form in forms if form.name == "linearize"] == [
-        "counted loops that sort by digits, or the steps that a user wrote"
+        "counted loops that sort by digits, or the steps of a routine or of a user's kernel"
     ]
 
 

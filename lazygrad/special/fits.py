@@ -1,7 +1,7 @@
 """Chebyshev coefficients of the fits in `bessel.py` and `airy.py`.
 
 Made as those of `tensor/elementwise/chebyshev.py`: interpolation at 64 Chebyshev nodes of the function that
-the comment names, computed with 50 digits. tests/test_special.py measures what comes of them.
+the comment names, computed with 50 digits. `tests/special/test_special.py` measures what comes of them.
 """
 # fmt: off
 

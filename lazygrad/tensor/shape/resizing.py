@@ -245,7 +245,8 @@ class Resizing(Tensor):
                 low = _inside(low, size, padding_mode, corners)
                 low = low.round() if padding_mode == "reflection" else low
             good = (low >= 0.0) & (low <= size - 1.0)
-            whole = good.where(low, 0.0).cast(default_int())
+            # as extremes: their bounds are seen, and nobody asks whether the place is one
+            whole = good.where(low, 0.0).cast(default_int()).maximum(0).minimum(size - 1)
             place = whole if place is None else place * size + whole
             seen = good if seen is None else seen & good
             weight = factor if weight is None else weight * factor

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..config import CHECK
+from ..ir.args import AxisType
 from ..ir.ops import Ops
 from ..ir.spec import KERNEL, SPECS, verify
 from ..ir.uop import UOp
@@ -125,13 +126,14 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
     applied: list[Opt] = []
     forms = dict(stages(ast, renderer, opts, applied))
     start = time.perf_counter()
+    axes: tuple[AxisType, ...] = ()
     if routine_of(ast) is not None:
-        name, cost, axes = routine_name(ast), routine_estimate(ast), ()
+        name, cost = routine_name(ast), routine_estimate(ast)
     elif sort_keys(ast) is None:
         scheduled = forms["apply opts"]
         name, cost, axes = scheduled.arg.name, estimate(forms["lower"]), kernel_axes(scheduled)
     else:
-        name, cost, axes = sort_name(ast), sort_estimate(ast), ()
+        name, cost = sort_name(ast), sort_estimate(ast)
     spec = ProgramSpec.of(name, renderer, forms["linearize"], applied, estimates=cost, axes=axes)
     stage_times["render"] = stage_times.get("render", 0.0) + time.perf_counter() - start
     return spec

@@ -9,12 +9,9 @@ from ..tensor.as_functions import function_of
 from ..tensor.trace import check_functions
 from .eigenvalues import eig as eig
 from .eigenvalues import eigvals as eigvals
-from .factors import inv_ex as inv_ex
-from .factors import lu_factor as lu_factor
 from .factors import lu_factor_ex as lu_factor_ex
 from .factors import lu_solve as lu_solve
 from .factors import lu_unpack as lu_unpack
-from .factors import solve_ex as solve_ex
 from .forms import diagonal as diagonal
 from .forms import householder_product as householder_product
 from .forms import lstsq as lstsq
@@ -27,13 +24,16 @@ from .forms import tensorsolve as tensorsolve
 from .forms import vander as vander
 
 cholesky = function_of(Tensor.cholesky)
+cholesky_ex = function_of(Tensor.cholesky_ex)
 cond = function_of(Tensor.cond, "A")
 cross = function_of(Tensor.cross)
 det = function_of(Tensor.det, "A")
 eigh = function_of(Tensor.eigh, "A")
 eigvalsh = function_of(Tensor.eigvalsh, "A")
 inv = function_of(Tensor.inv, "A")
+inv_ex = function_of(Tensor.inv_ex, "A")
 lu = function_of(Tensor.lu, "A")
+lu_factor = function_of(Tensor.lu_factor, "A")
 matmul = function_of(Tensor.matmul)
 matrix_exp = function_of(Tensor.matrix_exp, "A")
 matrix_norm = function_of(Tensor.matrix_norm, "A")
@@ -42,6 +42,7 @@ matrix_rank = function_of(Tensor.matrix_rank, "A")
 qr = function_of(Tensor.qr, "A")
 slogdet = function_of(Tensor.slogdet, "A")
 solve = function_of(Tensor.solve, "A")
+solve_ex = function_of(Tensor.solve_ex, "A")
 solve_triangular = function_of(Tensor.solve_triangular, "A")
 svd = function_of(Tensor.svd, "A")
 vecdot = function_of(Tensor.vecdot, "x", y="other")

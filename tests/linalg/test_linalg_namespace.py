@@ -113,8 +113,8 @@ def test_singular_matrices_are_told() -> None:
     several = Tensor([[[2.0, 0.0], [0.0, 4.0]], [[1.0, 1.0], [1.0, 1.0]]])
     found = linalg.inv_ex(several)
     assert found.info.tolist() == [0, 2]
-    assert found.result[0].tolist() == [[0.5, 0.0], [0.0, 0.25]]
-    assert np.isnan(found.result[1].numpy()).all()
+    assert found.inverse[0].tolist() == [[0.5, 0.0], [0.0, 0.25]]
+    assert np.isnan(found.inverse[1].numpy()).all()
     assert np.isnan(linalg.solve_ex(several, Tensor.ones(2, 2, 1)).result[1].numpy()).all()
     with pytest.raises(ValueError, match="singular: element 2 of U's diagonal is 0"):
         linalg.lu_factor_ex(several, check_errors=True)

@@ -38,7 +38,7 @@ class Decompositions(Tensor):
     """Decompositions of matrices in the last two axes; the axes before are a batch."""
 
     def _matrices(self, name: str, square: bool = False) -> Tensor:
-        """Matrices in a dtype that LAPACK has."""
+        """Matrices in float32 or float64."""
         if square:
             self._square(name)
         if self.ndim < 2:

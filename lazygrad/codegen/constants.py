@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..dtype import ConstType, DType
-from ..ir.ops import Ops, execute
+from ..dtype import ConstType, DType, dtypes
+from ..ir.ops import OPS, Ops, execute
 from ..ir.uop import UOp
 
 
@@ -35,6 +35,30 @@ def fold(op: Ops, dtype: DType, src: tuple[UOp, ...]) -> UOp | None:
     scalar, source = dtype.scalar_type, src[-1].dtype.scalar_type
     values = tuple([execute(op, scalar, lane, source) for lane in lanes])
     return UOp(Ops.CONST, dtype, (), values if dtype.count > 1 else values[0])
+
+
+def unchanged(op: Ops, dtype: DType, src: tuple[UOp, ...]) -> UOp | None:
+    """The integer that an op leaves as it is, as x of `x + 0`, `x * 1` or `x << 0`; None where it does not.
+
+    One lane of a vector may be that where the vector is not: of `x + (0, 1, 2, 3)` the first.
+    """
+    if len(src) != 2 or not dtypes.is_int(dtype):
+        return None
+    first, second = src
+    if op in _RIGHT_ZERO:
+        return first if second.op is Ops.CONST and second.arg == 0 and first.dtype is dtype else None
+    identity = OPS[op].identity
+    if identity is None or not OPS[op].commutes:
+        return None
+    neutral = identity(dtype)
+    for one, other in ((first, second), (second, first)):
+        if other.op is Ops.CONST and other.arg == neutral and one.dtype is dtype:
+            return one
+    return None
+
+
+#: What a zero on the right leaves as it is.
+_RIGHT_ZERO = (Ops.SUB, Ops.SHL, Ops.SHR)
 
 
 def gathered(lanes: Sequence[UOp]) -> UOp:

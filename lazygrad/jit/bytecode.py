@@ -194,6 +194,12 @@ def is_user_code(code: types.CodeType) -> bool:
     return _is_user_file(code.co_filename)
 
 
+def in_own_mode(call: Any) -> Any:
+    """The `__call__` of a class, without what lets an nn.Module be called in its own mode."""
+    inner = getattr(call, "__wrapped__", None)
+    return call if inner is None or is_user_code(call.__code__) else inner
+
+
 @functools.lru_cache(4096)
 def is_own_file(file: str) -> bool:
     """Whether it is a file of lazygrad."""

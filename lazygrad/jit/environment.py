@@ -22,7 +22,7 @@ from typing import Any
 
 from ..ir.uop import UOp
 from ..tensor import Tensor
-from .bytecode import EVERY, Reads, is_user_code, parameters_of, reads_of
+from .bytecode import EVERY, Reads, in_own_mode, is_user_code, parameters_of, reads_of
 from .environment_specs import EnvironmentDescriber
 from .errors import JitError
 from .guard import CellGuard, Compared, Guard, KeysGuard, Place, SlotGuard, cell_value
@@ -89,7 +89,8 @@ class Environment:
             elif isinstance(fxn, types.FunctionType) or not is_instance(fxn):
                 break
             else:
-                owner, fxn = fxn, getattr(type(fxn), "__call__", None)  # noqa: B004  the function is wanted
+                call = getattr(type(fxn), "__call__", None)  # noqa: B004  the function is wanted
+                owner, fxn = fxn, in_own_mode(call)
         if owner is not MISSING:
             self._reach.walk(owner, "self")
         if isinstance(fxn, types.FunctionType):

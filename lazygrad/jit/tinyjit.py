@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import inspect
 import threading
 import types
 import warnings
@@ -22,6 +21,7 @@ from ..locks import lock_across_fork
 from ..report.terminal import show
 from ..tensor.storage import Storage
 from ..tensor.tracebacks import shorten
+from .bytecode import in_own_mode
 from .capture import Capture, capturing, recorded, refuse_nested
 from .captured import Captured
 from .describer import Describer
@@ -355,17 +355,13 @@ def argument_names(fxn: Any, args: tuple[Any, ...]) -> list[str]:
         elif isinstance(fxn, TinyJit):
             fxn = fxn.fxn
         else:
-            inner = getattr(type(fxn), "__call__", None)  # noqa: B004  the function itself is wanted
+            inner = in_own_mode(getattr(type(fxn), "__call__", None))  # noqa: B004  the function is wanted
+            if isinstance(inner, types.FunctionType) and inner.__code__.co_argcount == 1:
+                inner = getattr(type(fxn), "forward", inner)  # of an nn.Module
             if not isinstance(inner, types.FunctionType):
                 break
-            inner = inspect.unwrap(inner)
-            if inner.__code__.co_argcount == 1 and isinstance(
-                getattr(fxn, "forward", None), types.MethodType
-            ):
-                fxn = fxn.forward  # which `__call__` hands everything to
-                continue
             bound += 1
             fxn = inner
-    code = getattr(inspect.unwrap(fxn), "__code__", None)
+    code = getattr(fxn, "__code__", None)
     names = () if code is None else code.co_varnames[bound : code.co_argcount]
     return [f"argument `{names[n]}`" if n < len(names) else f"argument {n + 1}" for n in range(len(args))]

@@ -7,10 +7,7 @@ face of all (face.py); none derives from another, none imports another for its m
 # fmt: off
 
 import sys
-import types
-from typing import Any
 
-from ..device import Devices
 from . import assigning, backward, computing, copying, creation, custom_kernels, host, likeness
 from . import numpy_calls, sharding, showing
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
@@ -24,6 +21,7 @@ from .reduce import reductions, running, statistics
 from .shape import arranging, diagonals, folding, joining, movement, padding, rearranging, resizing, stacking
 
 from .assembly import assemble
+from .calling import CallablePackage, new_tensor
 from .computing import kernels
 from .face import Tensor
 from .holders import memory
@@ -32,7 +30,6 @@ from .print_options import printoptions, set_printoptions
 from .random.generator import Generator
 from .transforms.checkpoint import checkpoint
 from .transforms.derivatives import grad, gradcheck, hessian, jacobian, jvp, value_and_grad, vjp, vmap
-from .signatures import DTypeLike
 from .transforms.function import Function
 
 __all__ = [
@@ -69,22 +66,4 @@ FAMILIES: tuple[type[Tensor], ...] = (
 
 assemble(Tensor, FAMILIES)
 
-
-def new_tensor(
-    data: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: bool | None = None
-) -> Tensor:
-    """`Tensor(data)` with PyTorch's name and order of arguments: `lazygrad.tensor`. An array is copied.
-
-    >>> lazygrad.tensor([1, 2], dtype=lazygrad.float32).tolist()
-    [1.0, 2.0]
-    """
-    return Tensor(data, device=device, dtype=dtype, requires_grad=requires_grad)
-
-
-class _Callable(types.ModuleType):
-    """This package, which is called as PyTorch's function of its name is."""
-
-    __call__ = staticmethod(new_tensor)
-
-
-sys.modules[__name__].__class__ = _Callable
+sys.modules[__name__].__class__ = CallablePackage

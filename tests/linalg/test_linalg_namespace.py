@@ -142,7 +142,7 @@ def test_gradient_of_reflections() -> None:
         (lambda: linalg.tensorsolve(Tensor.ones(2, 3), Tensor.ones(2)), "does not map"),
         (lambda: linalg.householder_product(Tensor.ones(2, 3), Tensor.ones(2)), "takes tall matrices"),
         (lambda: linalg.lstsq(Tensor.ones(2, 2), Tensor.ones(2, 1), driver="x"), "driver is one of gels"),
-        (lambda: linalg.lu_unpack(Tensor.eye(2), Tensor([3, 1])), "a pivot is a row from 1 to 2, not 3"),
+        (lambda: linalg.lu_unpack(Tensor.eye(2), Tensor([3, 1])).P.numpy(), "a pivot is a row from 1 to 2"),
         (lambda: fft.hfft(Tensor([1.0])), "a last axis of 2"),
         (lambda: fft.ihfft(Tensor([1.0]), norm="x"), "norm is 'backward', 'forward' or 'ortho', not 'x'"),
     ],

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, TinyJit, dtypes, nn
+from lazygrad.jit.tinyjit import argument_names
 from lazygrad.nn.state import get_parameters, get_state_dict
 from tests.helpers import needs, require
 
@@ -129,6 +130,24 @@ def test_a_jit_notices_that_a_mode_changed() -> None:
         model.train(mode)
         zeros.append((step(x) == 1).sum().item() > 0)
     assert zeros == [True, True, True, False, False, False, True]
+
+
+def test_a_jit_of_a_module_knows_its_arguments_and_what_it_reads() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            self.linear, self.scale = nn.Linear(2, 2), 1.0
+
+        def forward(self, features: Tensor) -> Tensor:
+            return (self.linear(features) * self.scale).realize()
+
+    model = Scaled()
+    step, x = TinyJit(model), Tensor.ones(1, 2).contiguous().realize()
+    plain = model(x).numpy()
+    for scale in (1.0, 1.0, 1.0, 2.0, 2.0, 3.0):
+        model.scale = scale
+        assert np.allclose(step(x).numpy(), plain * scale)
+    names = [argument_names(layer, (x,)) for layer in (model, nn.Linear(2, 2))]
+    assert names == [["argument `features`"], ["argument `x`"]]
 
 
 def test_optimizers_step_once_a_module_was_told_to_train() -> None:

@@ -98,7 +98,8 @@ def order_of(pivots: Tensor, size: int) -> Tensor:
     """Which of so many rows each is after row k changed places with row `pivots[k]`, one after another."""
     steps = vmax(pivots.shape[-1])
     line = routine("order", (steps, size), pivots.cast(dtypes.float32), core=(1,))
-    return line.cast(dtypes.int32)
+    wrong = ((pivots < 0) | (pivots >= size)).any(-1)
+    return or_nan(line, wrong, 1, f"a pivot is a row from 1 to {size}").cast(dtypes.int32)
 
 
 def lu_inverse(factors: Factors) -> Tensor:

@@ -128,7 +128,6 @@ FLAGS = """
 ABSENT = {
     "Tensor.keccak": "a hash of a tensor's bytes: `hashlib` of `tensor.data()`",
     "Tensor.hash": "a hash of a tensor's bytes: `hashlib` of `tensor.data()`",
-    "Tensor.custom_kernel": "kernels by hand: `docs/kernels.md` shows how generated ones are changed",
     "nn.state.TensorIO": "a tensor is no file; `tensor.data()` gives its bytes",
     "nn.datasets.cifar": "`digits` and `mnist` are there",
     "TinyJit.input_replace": "what a jit has captured has no public parts but `jit_cache`",

@@ -10,6 +10,7 @@ from lazygrad.engine.realize import observe_kernels
 from lazygrad.nn.optim import SGD, Adam, AdamW
 from lazygrad.nn.state import get_parameters, get_state_dict, load_state_dict
 from lazygrad.schedule import kernelize
+from lazygrad.tensor.modes import mode
 from tests.helpers import needs, require
 
 PAIRS = {
@@ -219,7 +220,8 @@ def test_an_optimizer_goes_on_from_its_state_dict():
     np.testing.assert_array_equal(other.numpy(), weight.numpy())
 
 
-def test_a_step_outside_training_says_what_to_do():
+def test_a_step_outside_training_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(mode, "by_modules", False)  # as in a thread that has called no `model.train()`
     weight = parameter(2)
     optimizer = Adam([weight])
     weight.sum().backward()

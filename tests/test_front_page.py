@@ -89,10 +89,10 @@ def test_dtypes_of_python_and_numpy_are_taken(said: Any, meant: Any) -> None:
     assert x.zeros_like(dtype=said).dtype is meant
 
 
-@needs("torch")
+@needs("torch", "ml_dtypes")
 def test_dtypes_of_pytorch_and_ml_dtypes_are_taken() -> None:
     torch = require("torch")
-    ml_dtypes = pytest.importorskip("ml_dtypes")
+    ml_dtypes = require("ml_dtypes")
     x = Tensor([0.0])
     assert x.to(torch.bfloat16).dtype is dtypes.bfloat16
     assert x.cast(torch.float8_e5m2).dtype is dtypes.fp8e5m2

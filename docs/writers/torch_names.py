@@ -147,7 +147,6 @@ REASONS: tuple[tuple[str, str], ...] = (
         "no complex dtypes: complex numbers are a last axis of 2 (`fft`)",
     ),
     (r"(geqrf|ormqr)", "LAPACK's packed form of Q: `Tensor.qr` gives Q itself"),
-    (r"(cholesky_ex)", "`Tensor.cholesky` says of a matrix that it is not positive definite"),
     (r"(^name$|names|rename|align|refine)", "named axes: use `rearrange` or plain numbers"),
     (r"_copy$", "PyTorch's compiler's copies of views: every result is a value of its own here"),
     (
@@ -183,7 +182,6 @@ REASONS: tuple[tuple[str, str], ...] = (
         r"^(segment_reduce|grouped_mm)$",
         "parts of rows of different lengths: `Tensor.scatter_reduce`, `Tensor.bmm`",
     ),
-    (r"^histogramdd$", "`Tensor.histc` and `Tensor.histogram` count along one axis"),
     (r"^(apply_|map_|map2_)$", "Python by element: write tensor operations, or `vmap` a function"),
     (r"is_grad_enabled", "`no_grad` and `enable_grad` are blocks; a tensor says `requires_grad`"),
     (r"default_device", "`Device.DEFAULT`, and the flag `DEV`"),

@@ -14,7 +14,8 @@ def is_meant(wanted: str, name: str, shape: str, metadata: Sequence[Any]) -> boo
     """Whether a word means a kernel.
 
     wanted    the kernel's name (`r_64_16`, or `r_64` for every name that begins with these sizes); the shape
-              of what it writes (`(64, 16)`); a method or a line that it comes from (`softmax`, `model.py:12`)
+              of what it writes (`(64, 16)`); a method or a line that it comes from (`softmax`, or
+              `script.py:12`)
     metadata  of its schedule item
     """
     wanted = wanted.strip()

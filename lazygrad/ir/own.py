@@ -66,9 +66,14 @@ class OwnKernel:
     @classmethod
     def of(cls, *fields: Any) -> OwnKernel:
         """The one object with these fields."""
-        found = _known.get(fields)
+        reference = _known.get(fields)
+        found = None if reference is None else reference()
         if found is None:
-            found = _known[fields] = cls(*fields)
+            if len(_known) >= MOST_KNOWN:
+                for key in [key for key, each in _known.items() if each() is None]:
+                    del _known[key]
+            found = cls(*fields)
+            _known[fields] = weakref.ref(found)
         return found
 
     def __repr__(self) -> str:
@@ -101,7 +106,9 @@ def many(kernel: OwnKernel, size: int) -> OwnKernel:
     return OwnKernel.of(kernel.name, outputs, inputs, kernel.begun, sink, None)
 
 
-_known: weakref.WeakValueDictionary[tuple[Any, ...], OwnKernel] = weakref.WeakValueDictionary()
+#: From so many kernels on, the entries of those that are gone are taken out.
+MOST_KNOWN = 256
+_known: dict[tuple[Any, ...], weakref.ref[OwnKernel]] = {}
 
 
 class CustomArg(NamedTuple):

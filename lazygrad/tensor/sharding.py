@@ -41,7 +41,7 @@ class Sharding(Tensor):
         wanted: DTypeLike = dtype
         if isinstance(device, Tensor):
             place, wanted = device.device, dtype or device.dtype
-        elif device is not None and not isinstance(device, tuple) and says_dtype(device):
+        elif device is not None and not isinstance(device, (tuple, int)) and says_dtype(device):
             place, wanted = self.device, dtype or device
         else:
             named: Any = device

@@ -12,6 +12,30 @@ from tests.tensor.wrong import INTS, LINE, Row, X, check, ids
 
 ROWS: list[Row] = [
     (
+        "bernoulli",
+        lambda: LINE.bernoulli(generator=3),
+        TypeError,
+        "bernoulli of a Tensor of shape (3,) cannot take generator=3",
+    ),
+    (
+        "dirichlet",
+        lambda: LINE.dirichlet(generator=3),
+        TypeError,
+        "dirichlet of a Tensor of shape (3,) cannot take generator=3",
+    ),
+    (
+        "poisson",
+        lambda: LINE.poisson(generator=3),
+        TypeError,
+        "poisson of a Tensor of shape (3,) cannot take generator=3",
+    ),
+    (
+        "standard_gamma",
+        lambda: LINE.standard_gamma(generator=3),
+        TypeError,
+        "standard_gamma of a Tensor of shape (3,) cannot take generator=3",
+    ),
+    (
         "zeros",
         lambda: Tensor.zeros(1 << 40, 1 << 40),
         ValueError,

@@ -27,6 +27,11 @@ ROWS: list[Row] = [
         ValueError,
         "solve_triangular of matrices of shape (2, 2) does not take shape (3,) on the right",
     ),
+    ("cholesky_ex", lambda: LINE.cholesky_ex(), ValueError, "cholesky_ex needs square matrices, not"),
+    ("inv_ex", lambda: LINE.inv_ex(), ValueError, "inv_ex needs square matrices, not shape (3,)"),
+    ("lu_factor", lambda: LINE.lu_factor(), ValueError, "lu_factor needs matrices, not shape (3,)"),
+    ("lu_solve", lambda: SQUARE.lu_solve(LINE, LINE), ValueError, "lu_solve needs square matrices, not"),
+    ("solve_ex", lambda: LINE.solve_ex(LINE), ValueError, "solve needs square matrices, not shape (3,)"),
     ("cond", lambda: LINE.cond(), ValueError, "cond needs matrices, not shape (3,)"),
     (
         "cond",

@@ -58,9 +58,9 @@ ROWS: list[Row] = [
     ),
     (
         "cast",
-        lambda: LINE.cast(int),
+        lambda: LINE.cast(list),
         TypeError,
-        "<class 'int'> is not a dtype; known: bool, char, uchar, short, ushort, int,",
+        "<class 'list'> is not a dtype; known: bool, char, uchar, short, ushort, int,",
     ),
     (
         "contiguous",

@@ -8,6 +8,7 @@ from lazygrad import Tensor
 from tests.tensor.wrong import AWAY, FOUR, INTS, LINE, M, Row, X, check, ids
 
 ROWS: list[Row] = [
+    ("histogramdd", lambda: LINE.histogramdd(3), ValueError, "takes rows of coordinates, not shape (3,)"),
     (
         "aminmax",
         lambda: LINE.aminmax(dim=3),

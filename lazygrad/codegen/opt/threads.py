@@ -20,7 +20,7 @@ from .inline import all_inline
 from .loops import Axis, Loops
 
 #: A piece takes at least so many times what it costs to wake other cores and wait for them.
-PIECE = 2
+PIECE = 1
 #: A kernel of fewer pieces stays whole.
 FEWEST = 4
 #: What all pieces copy alike may take this share of the time; an element is worth so many products.

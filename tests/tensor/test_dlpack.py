@@ -40,8 +40,9 @@ def test_bfloat16_comes_from_pytorch_and_shares_memory() -> None:
         Tensor.from_dlpack(torch.tensor(VALUES, dtype=torch.bfloat16, requires_grad=True))
 
 
+@needs("ml_dtypes")
 def test_arrays_of_ml_dtypes_are_taken() -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
+    ml_dtypes = require("ml_dtypes")
     array = np.array(VALUES, ml_dtypes.bfloat16)
     for made in (Tensor.from_numpy(array), Tensor.from_dlpack(array), Tensor(array)):
         assert made.dtype is dtypes.bfloat16

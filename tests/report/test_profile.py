@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -22,10 +23,10 @@ def test_rows_by_kernel_and_by_line():
             doubled.realize()  # computes what the line above asked for
         total = doubled.sum().realize()
     assert total.item() == 20
-    by_name = {row.what.split()[0]: row for row in seen.rows if row.device == "CPU"}
-    assert by_name["E_4"].count == 3
-    assert by_name["E_4"].nbytes == 3 * 2 * 16
-    assert by_name["E_4"].detail == "mul"
+    # a process that has made another kernel of this name before calls it E_4n1
+    (doubling,) = [row for row in seen.rows if re.match(r"E_4(n\d+)?\b", row.what)]
+    assert (doubling.device, doubling.count, doubling.nbytes) == ("CPU", 3, 3 * 2 * 16)
+    assert doubling.detail == "mul"
     by_code = {row.detail: row for row in seen.lines}
     assert by_code["total = doubled.sum().realize()"].count == 1
     multiplied = by_code["doubled = Tensor([1.0, 2.0, 3.0, 4.0]).realize().mul(2)"]

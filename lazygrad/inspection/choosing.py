@@ -19,7 +19,8 @@ def is_meant(wanted: str, name: str, shape: str, metadata: Sequence[Any]) -> boo
     metadata  of its schedule item
     """
     wanted = wanted.strip()
-    if name == wanted or name.startswith(f"{wanted}_"):
+    # of several kernels with one name all but the first have a number behind it: r_8_4n1
+    if wanted in (name, re.sub(r"n\d+$", "", name)) or name.startswith(f"{wanted}_"):
         return True
     if wanted.startswith("("):
         return _numbers(wanted) == _numbers(shape) and bool(shape)

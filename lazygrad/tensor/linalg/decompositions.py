@@ -314,6 +314,7 @@ class Decompositions(Tensor):
         >>> Tensor([[2.0, 0.0], [0.0, 1.0]]).eigvalsh().tolist()
         [1.0, 2.0]
         """
+        self._square("eigvalsh")
         if self.requires_grad or UPLO not in ("L", "U"):
             return self.eigh(UPLO).eigenvalues
         return functions.eigh_values(self._matrices("eigvalsh", True).detach(), UPLO)

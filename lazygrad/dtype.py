@@ -318,7 +318,9 @@ def to_dtype(dtype: DTypeSaid) -> DType:
 
         near = difflib.get_close_matches(str(dtype), DTYPES_BY_NAME, 1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(d.name for d in ALL_DTYPES)}"
-        raise TypeError(f"{dtype!r} is not a dtype{hint}")
+        plain = dtype is None or isinstance(dtype, (str, int, float, type))
+        shown = repr(dtype) if plain else f"a {type(dtype).__name__}"
+        raise TypeError(f"{shown} is not a dtype{hint}")
     return found
 
 

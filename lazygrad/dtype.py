@@ -318,8 +318,7 @@ def to_dtype(dtype: DTypeSaid) -> DType:
 
         near = difflib.get_close_matches(str(dtype), DTYPES_BY_NAME, 1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(d.name for d in ALL_DTYPES)}"
-        plain = dtype is None or isinstance(dtype, (str, int, float, type))
-        shown = repr(dtype) if plain else f"a {type(dtype).__name__}"
+        shown = f"a {type(dtype).__name__}" if hasattr(dtype, "shape") else repr(dtype)
         raise TypeError(f"{shown} is not a dtype{hint}")
     return found
 

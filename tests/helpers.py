@@ -17,6 +17,8 @@ import importlib.util
 import os
 import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -199,6 +201,31 @@ def require(driver: str) -> Any:
             pytest.fail(f"{reason} (LAZYGRAD_REQUIRE names it)", pytrace=False)
         pytest.skip(reason, allow_module_level=True)
     return found
+
+
+# ---- processes ----
+
+
+def outputs_of_processes(source: str) -> set[str]:
+    """What two processes that hash differently print for the same program: one text, if they agree."""
+    outputs = set()
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", source]
+        outputs.add(
+            subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        )
+    return outputs
+
+
+def type_errors(source: str, folder: Path) -> list[str]:
+    """What a strict type checker says of a user's program, as "line: error: ...", a row each."""
+    (folder / "user.py").write_text(source)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(folder / "cache")]
+    config = ["--config-file", str(ROOT / "pyproject.toml"), str(folder / "user.py")]
+    found = subprocess.run([*command, *config], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert not found.stderr, found.stderr
+    return [line.partition("user.py:")[2] for line in found.stdout.splitlines() if ": error:" in line]
 
 
 # ---- threads ----

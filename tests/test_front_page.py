@@ -12,7 +12,7 @@ import pytest
 
 import lazygrad
 from lazygrad import Tensor, dtypes
-from tests.helpers import ROOT, needs, require
+from tests.helpers import ROOT, needs, require, type_errors
 
 
 def test_dtypes_and_creation_are_found() -> None:
@@ -140,10 +140,5 @@ network.trian()
 @needs("mypy")
 @pytest.mark.slow
 def test_a_type_checker_takes_what_users_write(tmp_path: Path) -> None:
-    (tmp_path / "user.py").write_text(USER)
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
-    config = ["--config-file", str(ROOT / "pyproject.toml"), str(tmp_path / "user.py")]
-    found = subprocess.run([*command, *config], cwd=ROOT, capture_output=True, text=True, check=False)
-    errors = [line for line in found.stdout.splitlines() if ": error:" in line]
-    assert len(errors) == 1, found.stdout + found.stderr
-    assert '"Network" has no attribute "trian"' in errors[0]
+    (error,) = type_errors(USER, tmp_path)
+    assert '"Network" has no attribute "trian"' in error

@@ -12,13 +12,13 @@ The only error is that of rounding the activations: at most 1/254 of the largest
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..device import Devices
-from ..dtype import DType, dtypes
+from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
 from .block_formats import Parts
+from .frozen_weights import FrozenWeights, check_indices
 from .quantized import QuantizedTensor, known
 
 #: So many activations share a scale.
@@ -27,7 +27,7 @@ BLOCK = 32
 ROWS = 16
 
 
-class IntegerWeights:
+class IntegerWeights(FrozenWeights):
     """A matrix of quantised weights, held as words of integers for products with rounded activations.
 
     weight  a QuantizedTensor (rows, columns), whose columns are whole blocks of 32
@@ -81,14 +81,6 @@ class IntegerWeights:
         return [self.words, self.scale] + ([] if self.minimum is None else [self.minimum])
 
     @property
-    def dtype(self) -> DType:
-        return dtypes.float32
-
-    @property
-    def ndim(self) -> int:
-        return 2
-
-    @property
     def nbytes(self) -> int:
         """Bytes in memory."""
         return sum(each.nbytes() for each in self.memory)
@@ -96,13 +88,6 @@ class IntegerWeights:
     @property
     def device(self) -> Devices:
         return self.words.device
-
-    @property
-    def requires_grad(self) -> bool:
-        return False
-
-    def numel(self) -> int:
-        return math.prod(self.shape)
 
     def __repr__(self) -> str:
         return f"<IntegerWeights {self.name} {shape_text(self.shape)} on {self.device}>"
@@ -113,16 +98,9 @@ class IntegerWeights:
         """All of it, float32 of shape (rows, columns): an expression."""
         return self.take(Tensor.arange(self.shape[0], device=self.words.device))
 
-    def numpy(self) -> Any:
-        return self.dequantize().numpy()
-
     def take(self, indices: Tensor) -> Tensor:
         """The rows of these indices, float32 of shape (*indices.shape, columns)."""
-        if not isinstance(indices, Tensor) or not dtypes.is_int(indices.dtype):
-            raise TypeError(
-                "take needs a Tensor of integers, not "
-                f"{getattr(indices, 'dtype', type(indices).__name__)}: Tensor([...])"
-            )
+        check_indices(indices)
         flat = (indices < 0).where(indices + self.shape[0], indices).flatten()
         tile, row = flat // self.rows, flat % self.rows
         words, scale = (each.transpose(1, -1)[tile, row] for each in (self.words, self.scale))
@@ -136,15 +114,7 @@ class IntegerWeights:
 
     def linear(self, x: Tensor) -> Tensor:
         """x @ self.T: (..., columns) → (..., rows), in the dtype of x, of x rounded to 8 bits."""
-        if not isinstance(x, Tensor) or not dtypes.is_float(x.dtype):
-            raise TypeError(
-                f"linear multiplies a Tensor of floats, not {getattr(x, 'dtype', type(x).__name__)}"
-            )
-        if not x.shape or x.shape[-1] != self.shape[1]:
-            raise ValueError(
-                f"linear: the last axis of x is {self.shape[1]}, the columns of the weights, not "
-                f"{shape_text(x.shape)}"
-            )
+        self._check_factor(x)
         rows, columns = self.shape
         per_block = BLOCK // self.unit
         units = columns // self.unit

@@ -24,12 +24,11 @@ from ..dtype import DTypeSaid, dtypes, says_dtype, to_dtype
 from ..tensor import Tensor
 from ..tensor.modes import mode
 from ..tensor.signatures import DTypeLike
-from .integer_weights import IntegerWeights
-from .quantized import QuantizedTensor
+from .frozen_weights import FrozenWeights
 from .state import UNSAVED, get_state_dict, load_state_dict, parts_of
 
 #: What has attributes or elements, and is no layer.
-_CONTAINERS = (list, tuple, dict, set, frozenset, str, bytes, Tensor, QuantizedTensor, IntegerWeights)
+_CONTAINERS = (list, tuple, dict, set, frozenset, str, bytes, Tensor, FrozenWeights)
 _CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
 
 
@@ -432,18 +431,18 @@ def _tensors(root: Any) -> list[Tensor]:
 
 
 def _tensors_to_move(root: Any) -> list[tuple[Tensor, bool]]:
-    """The tensors of a model, and whether each may be cast: planes of quantised weights may not."""
-    planes = set()
+    """The tensors of a model, and whether each may be cast: those of quantised weights may not."""
+    kept = set()
     todo: list[tuple[str, Any]] = [("", root)]
     seen: set[int] = set()
     while todo:
         _, value = todo.pop()
-        if isinstance(value, QuantizedTensor):
-            planes |= {id(tensor) for tensor in value.planes.values()}
+        if isinstance(value, FrozenWeights):
+            kept |= {id(tensor) for tensor in value.memory}
         elif id(value) not in seen and not isinstance(value, Tensor):
             seen.add(id(value))
             todo.extend(parts_of(value, unsaved=True))
-    return [(tensor, id(tensor) not in planes) for tensor in _tensors(root)]
+    return [(tensor, id(tensor) not in kept) for tensor in _tensors(root)]
 
 
 def is_parameter(tensor: Tensor) -> bool:

@@ -13,17 +13,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..device import Buffer, Device, Devices, lock_across_fork
-from ..dtype import DType, dtypes, numpy_name
+from ..dtype import dtypes, numpy_name
 from ..engine.realize import read_into
 from ..ir.uop import UOp
 from ..shape import shape_text
 from ..tensor import Tensor
 from .block_formats import BlockFormat, Plane, format_named
+from .frozen_weights import FrozenWeights, check_indices
 
 Key = int | slice | tuple[int | slice, ...]
 
 
-class QuantizedTensor:
+class QuantizedTensor(FrozenWeights):
     """A tensor of floats, held as blocks along its last axis.
 
     blocks  uint8 of shape (..., blocks of a row, bytes of a block), in memory or in a file
@@ -74,14 +75,6 @@ class QuantizedTensor:
     # ---- what it is ----
 
     @property
-    def dtype(self) -> DType:
-        return dtypes.float32
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
     def nbytes(self) -> int:
         """Bytes of its blocks, in memory or in the file."""
         return self.numel() // self.format.elements * self.format.nbytes
@@ -91,13 +84,6 @@ class QuantizedTensor:
         """Where its blocks are: `DISK:path` until they are needed."""
         blocks = self._blocks
         return next(iter(self.planes.values())).device if blocks is None else blocks.device
-
-    @property
-    def requires_grad(self) -> bool:
-        return False
-
-    def numel(self) -> int:
-        return math.prod(self.shape)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -118,6 +104,11 @@ class QuantizedTensor:
             self._planes = _split(blocks, self.format, Device.DEFAULT if in_file else blocks.device)
             self._blocks = None
         return self._planes
+
+    @property
+    def memory(self) -> list[Tensor]:
+        """The tensors that it is held as: its planes."""
+        return list(self.planes.values())
 
     @property
     def blocks(self) -> Tensor:
@@ -165,22 +156,11 @@ class QuantizedTensor:
         """All of it, float32: an expression, which the kernel that reads it computes."""
         return self.format.elements_of(self.planes)
 
-    def numpy(self) -> Any:
-        return self.dequantize().numpy()
-
     def linear(self, x: Tensor) -> Tensor:
         """x @ self.T: (..., columns) → (..., rows), in the dtype of x, summed in float32."""
         if self.ndim != 2:
             raise ValueError(f"linear needs a matrix (rows, columns), not shape {shape_text(self.shape)}")
-        if not isinstance(x, Tensor) or not dtypes.is_float(x.dtype):
-            raise TypeError(
-                f"linear multiplies a Tensor of floats, not {getattr(x, 'dtype', type(x).__name__)}"
-            )
-        if not x.shape or x.shape[-1] != self.shape[1]:
-            raise ValueError(
-                f"linear: the last axis of x is {self.shape[1]}, the columns of the weights, not "
-                f"{shape_text(x.shape)}"
-            )
+        self._check_factor(x)
         return (x.cast(dtypes.float32) @ self.dequantize().T).cast(x.dtype)
 
     def take(self, indices: Tensor) -> Tensor:
@@ -191,11 +171,7 @@ class QuantizedTensor:
         """
         if self.ndim < 2:
             raise ValueError(f"take needs rows, not shape {shape_text(self.shape)}")
-        if not isinstance(indices, Tensor) or not dtypes.is_int(indices.dtype):
-            raise TypeError(
-                "take needs a Tensor of integers, not "
-                f"{getattr(indices, 'dtype', type(indices).__name__)}: Tensor([...])"
-            )
+        check_indices(indices)
         return self.format.elements_of({name: each[indices] for name, each in self.planes.items()})
 
     def __getitem__(self, key: Key) -> QuantizedTensor:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ from lazygrad.models import Session, load
 from lazygrad.nn import Linear
 from lazygrad.programs.runners import clear_programs
 from lazygrad.runtime import diskcache_put
-from tests.helpers import ROOT
+from tests.helpers import outputs_of_processes
 from tests.models import tiny_decoder
 
 
@@ -249,14 +247,7 @@ print(found.text())
 
 
 def test_processes_agree_on_structures():
-    outputs = set()
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            [sys.executable, "-c", PROCESS], env=environment, capture_output=True, text=True, check=True
-        )
-        outputs.add(done.stdout)
-    assert len(outputs) == 1
+    assert len(outputs_of_processes(PROCESS)) == 1
 
 
 # *** graphs as rows

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import inspect
-import sys
 from types import ModuleType
 from typing import Any
 
@@ -12,64 +12,21 @@ import pytest
 
 import lazygrad
 from lazygrad import Tensor, dtypes, nn
-from lazygrad.nn import (
-    activation,
-    attention,
-    convolution,
-    dropout,
-    embedding,
-    images,
-    init,
-    layers,
-    module,
-    normalization,
-    padding,
-    pooling,
-    recurrent,
-    rotary,
-    sequential,
-    transformer,
-)
-from lazygrad.nn import losses as loss_layers
-from lazygrad.nn.functional import activation as activation_functions
-from lazygrad.nn.functional import axes, lookup, products
-from lazygrad.nn.functional import losses as loss_functions
-from lazygrad.nn.functional import normalization as normalization_functions
-from lazygrad.nn.optim import adam, adaptive, combined, cycles, gradients, plateau, schedule, sgd
-from lazygrad.tensor.elementwise import activation as activations
-from lazygrad.tensor.neural import adaptive_pooling, class_losses, losses
-from lazygrad.tensor.neural import attention as attentions
-from lazygrad.tensor.neural import convolution as convolutions
-from lazygrad.tensor.neural import layers as weights
-from lazygrad.tensor.neural import normalization as normalizations
-from lazygrad.tensor.neural import pooling as poolings
-from lazygrad.tensor.shape import folding, resizing
-from lazygrad.tensor.transforms import derivatives
 
-MODULES: list[ModuleType] = [
-    *(
-        activation,
-        attention,
-        convolution,
-        dropout,
-        embedding,
-        images,
-        init,
-        layers,
-        module,
-        normalization,
-        pooling,
-    ),
-    *(padding, recurrent, rotary, sequential, transformer, loss_layers),
-    *(activation_functions, axes, lookup, loss_functions, normalization_functions, products),
-    *(adam, adaptive, combined, cycles, gradients, plateau, schedule, sgd),
-    *(activations, attentions, class_losses, losses, weights, resizing, derivatives),
-    *(adaptive_pooling, convolutions, folding, normalizations, poolings),
-]
-#: The function of the same name hides the module.
-MODULES.append(sys.modules["lazygrad.tensor.transforms.checkpoint"])
-MODULES += [sys.modules[f"lazygrad.nn.{name}"] for name in ("summary", "data", "logs")]
-MODULES += [sys.modules[f"lazygrad.tensor.{name}"] for name in ("modes", "print_options", "random.generator")]
+#: Modules by their path; some are hidden by a function of their name.
+PATHS = """
+    nn.activation nn.attention nn.convolution nn.data nn.dropout nn.embedding nn.images nn.init nn.layers
+    nn.logs nn.losses nn.module nn.normalization nn.padding nn.pooling nn.recurrent nn.rotary nn.sequential
+    nn.summary nn.transformer nn.functional.activation nn.functional.axes nn.functional.lookup
+    nn.functional.losses nn.functional.normalization nn.functional.products
+    nn.optim.adam nn.optim.adaptive nn.optim.combined
+    nn.optim.cycles nn.optim.gradients nn.optim.plateau nn.optim.schedule nn.optim.sgd
+    tensor.elementwise.activation tensor.modes tensor.neural.adaptive_pooling tensor.neural.attention
+    tensor.neural.class_losses tensor.neural.convolution tensor.neural.layers tensor.neural.losses
+    tensor.neural.normalization tensor.neural.pooling tensor.print_options tensor.random.generator
+    tensor.shape.folding tensor.shape.resizing tensor.transforms.checkpoint tensor.transforms.derivatives
+"""
+MODULES = [importlib.import_module(f"lazygrad.{path}") for path in PATHS.split()]
 NAMES = {"Tensor": Tensor, "nn": nn, "dtypes": dtypes, "lazygrad": lazygrad}
 NAMES |= {name: getattr(lazygrad, name) for name in lazygrad.__all__}
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor, dtypes, jit
+from lazygrad.nn import Linear, Sequential
 from lazygrad.nn.block_formats import FORMATS
 from lazygrad.nn.integer_weights import BLOCK, IntegerWeights, rounded
 from lazygrad.nn.quantized import QuantizedTensor, quantize
@@ -115,6 +116,15 @@ def test_what_it_says_of_itself():
     assert held.nbytes == 32 * 2 * 20
     assert not held.requires_grad
     assert repr(held).startswith("<IntegerWeights Q4_1 (32, 64) on ")
+
+
+def test_a_model_that_is_cast_leaves_them_as_they_are():
+    model = Sequential(Linear(32, 2))
+    model[0].weight = made()
+    model.to(dtypes.bfloat16)
+    assert model[0].weight.numpy().tolist() == [[1.0] * 32] * 2
+    assert [each.dtype for each in model[0].weight.memory] == [dtypes.int32, dtypes.float16]
+    assert model[0].bias.dtype is dtypes.bfloat16
 
 
 WRONG = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 
 from lazygrad import Tensor
-from tests.helpers import ROOT, needs
+from tests.helpers import needs, type_errors
 
 X = [[1.0, 5.0], [4.0, 2.0]]
 CALLS: dict[str, tuple[Callable[[Tensor], Tensor], Any]] = {
@@ -65,14 +63,10 @@ x.amaxx()
 @needs("mypy")
 @pytest.mark.slow
 def test_a_type_checker_takes_both_names(tmp_path: Path) -> None:
-    (tmp_path / "user.py").write_text(USER)
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
-    config = ["--config-file", str(ROOT / "pyproject.toml"), str(tmp_path / "user.py")]
-    found = subprocess.run([*command, *config], cwd=ROOT, capture_output=True, text=True, check=False)
-    errors = [line.partition("user.py:")[2] for line in found.stdout.splitlines() if ": error:" in line]
+    errors = type_errors(USER, tmp_path)
     wrong = [
         '20: error: Unexpected keyword argument "axes" for "amax" of "Tensor"',
         '21: error: "Tensor" has no attribute "amaxx"',
     ]
     said = [error[: len(text)] for error, text in zip(errors, wrong, strict=False)]
-    assert (said, len(errors)) == (wrong, len(wrong)), found.stdout + found.stderr
+    assert (said, len(errors)) == (wrong, len(wrong))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,28 @@ def test_topk(largest: bool) -> None:
         wanted, where = torch.topk(torch.tensor(array), k, axis, largest)
         equal(values, wanted)
         equal(places, where)
+
+
+@pytest.mark.parametrize("values", [3, 1000, math.nan])
+@pytest.mark.parametrize(("shape", "axis", "k"), [((1000,), 0, 3), ((2, 1801), 1, 7), ((500, 2), 0, 1)])
+def test_few_of_many_are_the_first_of_all(shape: tuple[int, ...], axis: int, k: int, values: float) -> None:
+    # By the keys of blocks; many equal values, NaN and a last block that is not full are told apart by order.
+    rng = np.random.default_rng(0)
+    array = rng.integers(0, 3 if math.isnan(values) else values, shape).astype(np.float32)
+    array[array == 0] = values
+    for largest in (True, False):
+        for dtype in (dtypes.float32, dtypes.int16) if values != 3 else (dtypes.uint8, dtypes.bool):
+            x = (
+                Tensor(np.nan_to_num(array)).cast(dtype)
+                if dtype is dtypes.int16
+                else Tensor(array).cast(dtype)
+            )
+            order = x.argsort(axis, largest).narrow(axis, 0, k)
+            found, places = x.topk(k, axis, largest)
+            assert places.tolist() == order.tolist()
+            np.testing.assert_array_equal(found.numpy(), x.gather(axis, order).numpy())
+            if not largest:
+                assert x.kthvalue(k, axis)[1].tolist() == order.narrow(axis, k - 1, 1).squeeze(axis).tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
@@ -266,6 +289,7 @@ MOST_KERNELS: dict[str, tuple[Callable[[Tensor], Any], int]] = {
     "sort": (lambda x: x.sort(0)[0], 3),
     "argsort": (lambda x: x.argsort(1), 3),
     "topk": (lambda x: x.topk(3)[0], 3),
+    "topk of many": (lambda x: x.flatten().topk(3)[0], 10),
     "median": (lambda x: x.median(0)[0], 3),
     "unique": (lambda x: x.unique(), 10),
     "logcumsumexp": (lambda x: x.logcumsumexp(0), 2),

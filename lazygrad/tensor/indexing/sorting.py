@@ -22,6 +22,9 @@ from .addresses import part, places_in
 #: The unsigned type of each size in bytes.
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
+#: Blocks smaller than this save nothing: finding them costs as much as sorting all of their elements.
+FEW = 16
+
 
 def sort_keys(x: UOp, descending: bool) -> UOp:
     """Unsigned integers in the order of the values, or in the opposite one."""
@@ -48,6 +51,36 @@ class Sorting(Tensor):
 
     def _order(self, dim: int, descending: bool) -> tuple[UOp, int]:
         """The places along an axis in the order of the values, that axis last; and which axis it is."""
+        keys, axis = self._keys(dim, descending)
+        return _order(keys), axis
+
+    def _first(self, dim: int, descending: bool, k: int) -> tuple[UOp, int]:
+        """The first k places of `_order`, by sorting few elements where they are few of many.
+
+        The first k are in the k blocks whose least keys come first, since each of these has a key that comes
+        before all of any other block.
+        """
+        keys, axis = self._keys(dim, descending)
+        *rows, size = shape_of(keys)
+        block = math.isqrt(vmax(size) // max(k, 1))  # as many least keys as elements of k blocks
+        if block < FEW or isinstance(self.device, tuple):
+            return part(_order(keys), self.ndim - 1, 0, k), axis
+        last, count = len(rows), -(-vmax(size) // block)
+        missing = tuple((0, count * block - vmax(size) if i == last else 0) for i in range(last + 1))
+        greatest = dtypes.max(keys.dtype)
+        blocks = self._make(keys)._pad_constant(missing, greatest).reshape((*rows, count, block))
+        least = blocks.min(-1).contiguous()
+        chosen = self._make(part(_order(least.uop), last, 0, k)).sort(-1)[0]  # equal ones stay in order
+        inside = Tensor.arange(block, device=self.device)
+        places = (chosen.unsqueeze(-1) * block + inside).flatten(-2).cast(dtypes.int32)
+        values, _ = self._in_order(places.minimum(vmax(size) - 1).uop, axis)
+        theirs = self._make(values._keys(axis, descending)[0])
+        candidates = (places < vmax(size)).where(theirs, greatest).contiguous()
+        found = part(_order(candidates.uop), last, 0, k)
+        return places.contiguous()._in_order(found, last)[0].uop, axis
+
+    def _keys(self, dim: int, descending: bool) -> tuple[UOp, int]:
+        """The keys of the elements, an axis last; and which axis it is."""
         axis = self._axis(dim)
         size = self.shape[axis]
         if not all(isinstance(s, int) for s in self.shape):
@@ -55,9 +88,7 @@ class Sorting(Tensor):
         if vmax(size) > dtypes.max(dtypes.int32):
             raise NotImplementedError(f"sorting of more than 2**31 - 1 elements: {size}")
         rows = movement.permute(self.detach().uop, _last(self.ndim, axis))
-        if size in (0, 1) or 0 in self.shape:
-            return filled(shape_of(rows), dtypes.int32, 0), axis
-        return UOp(Ops.SORT, dtypes.int32, (sort_keys(rows, descending),)), axis
+        return sort_keys(rows, descending), axis
 
     def _in_order(self, order: UOp, axis: int) -> tuple[Tensor, Tensor]:
         """The elements at places along an axis (which is last in `order`), and the places."""
@@ -110,8 +141,7 @@ class Sorting(Tensor):
             raise ValueError(f"topk takes from 0 to {size} values along axis {dim}, not {k}")
         if self.ndim == 0:
             return self.reshape(1).topk(k, 0, largest) if k == 0 else self.sort(0)
-        order, place = self._order(dim, largest)
-        return self._in_order(part(order, self.ndim - 1, 0, k), place)
+        return self._in_order(*self._first(dim, largest, k))
 
     def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         """The k-th least value along an axis, counted from 1, and where it was.
@@ -124,7 +154,7 @@ class Sorting(Tensor):
             raise ValueError(f"kthvalue counts from 1 to {size} along axis {dim}, not {k}")
         if self.ndim == 0:
             return self.sort(0)
-        order, axis = self._order(dim, False)
+        order, axis = self._first(dim, False, k)
         found = self._in_order(part(order, self.ndim - 1, k - 1, k), axis)
         return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
 
@@ -165,6 +195,14 @@ class Sorting(Tensor):
         [1, 2, 3]
         """
         return self.sort(0)[0]
+
+
+def _order(keys: UOp) -> UOp:
+    """The places of keys in ascending order, along the last axis."""
+    shape = shape_of(keys)
+    if shape[-1] in (0, 1) or 0 in shape:
+        return filled(shape, dtypes.int32, 0)
+    return UOp(Ops.SORT, dtypes.int32, (keys,))
 
 
 def _last(rank: int, axis: int) -> tuple[int, ...]:

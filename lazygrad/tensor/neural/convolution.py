@@ -157,9 +157,49 @@ class Convolution(Tensor):
                     f"output_padding is smaller than the stride or the dilation, not {extra} "
                     f"for stride {step} and dilation {gap}"
                 )
+        # Zeros between neighbours where the kernel has gaps too; phases elsewhere.
+        phases = tuple(step if gap == 1 else 1 for step, gap in zip(steps, gaps, strict=True))
+        x = self._with_gaps(tuple(step // each for step, each in zip(steps, phases, strict=True)))
+        whole = x._in_phases(w, groups, phases, gaps)
+        for i, ((before, after), extra) in enumerate(zip(amounts, more, strict=True)):
+            reach = gaps[i] * (kernel[i] - 1) + 1
+            size = prod((x.shape[2 + i] - 1, phases[i])) + reach - before - after + extra
+            missing = reach + extra - after - phases[i] * -(-reach // phases[i])
+            whole = whole._pad_constant(
+                tuple((max(-before, 0), max(missing, 0)) if j == 2 + i else (0, 0) for j in range(2 + count)),
+                0,
+            )
+            whole = whole._window(2 + i, max(before, 0), max(before, 0) + size)
+        return whole if bias is None else whole + self._operand(bias).reshape((1, out, *((1,) * count)))
+
+    def _in_phases(self, w: Tensor, groups: int, steps: Sequence[int], gaps: Sequence[int]) -> Tensor:
+        """The whole transpose of a convolution, with nothing cut off: multiples of `steps` long.
+
+        Places of the output that are equal modulo the step see the same part of the kernel, a phase. So each
+        phase is a convolution with step 1, and all are channels of one; no product is with a zero between.
+        """
+        kernel, count = _kernel_of(w.shape[2:]), w.ndim - 2
+        taps = tuple(-(-k // step) for k, step in zip(kernel, steps, strict=True))
+        more = tuple((0, t * step - k) for t, step, k in zip(taps, steps, kernel, strict=True))
+        parts = tuple(size for pair in zip(taps, steps, strict=True) for size in pair)
+        inner, out_each = w.shape[0] // groups, w.shape[1]
+        factors = w.pad(((0, 0), (0, 0), *more)).reshape((groups, inner, out_each, *parts))
+        factors = factors.flip([3 + 2 * i for i in range(count)])
+        factors = factors.permute((0, 2, *range(4, 3 + 2 * count, 2), 1, *range(3, 3 + 2 * count, 2)))
+        factors = factors.reshape((groups * out_each * prod(steps), inner, *taps))
+        around = tuple((gap * (tap - 1),) * 2 for gap, tap in zip(gaps, taps, strict=True))
+        whole = self.pad(((0, 0), (0, 0), *around)).conv2d(factors, groups=groups, dilation=gaps)
+        whole = whole.reshape((self.shape[0], groups * out_each, *steps, *whole.shape[2:]))
+        whole = whole.permute((0, 1, *(axis for i in range(count) for axis in (2 + count + i, 2 + i))))
+        for i in range(count):
+            whole = whole.flatten(2 + i, 3 + i)
+        return whole
+
+    def _with_gaps(self, steps: Sequence[int]) -> Tensor:
+        """step - 1 zeros between neighbours of each of the last axes."""
         x: Tensor = self.cast(self.dtype)
         for i, step in enumerate(steps):
-            if step > 1:  # step - 1 zeros between neighbours
+            if step > 1:
                 axis = 2 + i
                 size = x.shape[axis]
                 gapped = x.unsqueeze(axis + 1)
@@ -168,15 +208,7 @@ class Convolution(Tensor):
                 )
                 whole = gapped.flatten(axis, axis + 1)
                 x = whole._window(axis, 0, prod((size, step)) - (step - 1))
-        channels = w.shape[0]
-        turned = w.reshape((groups, channels // groups, *w.shape[1:])).transpose(1, 2)
-        turned = turned.flip([3 + i for i in range(count)])
-        turned = turned.reshape((out, channels // groups, *kernel))
-        around = []
-        for k, d, (before, after), extra in zip(kernel, gaps, amounts, more, strict=True):
-            around.append((d * (k - 1) - before, d * (k - 1) - after + extra))
-        padded = x.pad(((0, 0), (0, 0), *around))
-        return padded.conv2d(turned, bias, groups=groups, dilation=gaps)
+        return x
 
     def conv_transpose1d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor:
         """The transpose of a convolution over one axis; see `conv_transpose2d`.

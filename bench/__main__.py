@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from . import checks, choices, cores, first_token, latency, models, odd, predict, sums
+from . import checks, choices, cores, first_token, latency, models, odd, pictures, predict, sums
 from . import compile as compile_times
 from .replay import run as replay
 from .speed import run as speed
@@ -23,6 +23,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "choices": choices,
     "sums": sums,
     "checks": checks,
+    "pictures": pictures,
 }
 
 

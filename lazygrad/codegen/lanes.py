@@ -318,6 +318,13 @@ class Access(NamedTuple):
         conditions = () if valid is TRUE else (valid,)
         return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], position, *conditions))
 
+    def of_lanes(self, lanes: int) -> UOp:
+        """The INDEX of all lanes, each at an address of its own."""
+        valid = self.valid.vector()
+        conditions = () if valid is TRUE else (broadcast(valid, lanes),)
+        position = broadcast(self.place.vector(), lanes)
+        return UOp(Ops.INDEX, self.node.dtype, (self.node.src[0], position, *conditions))
+
     def under_one_condition(self, lanes: int) -> list[UOp] | None:
         """The INDEXes of all lanes, inside of the buffer even where they are not valid.
 

@@ -66,7 +66,10 @@ def _walk(uops: Sequence[UOp], target: Target) -> list[Loop]:
             count = _instructions(value, target)
             if len(u.src[0].src) > 2 and value.dtype.count > 1:  # some lanes only
                 count *= MASK if target.has_masks or u.op is Ops.LOAD else target.core.masked
-            if u.op is Ops.LOAD:
+            if u.op is Ops.LOAD and u.src[0].src[1].dtype.count > 1:  # a gather: each lane by itself
+                now.load(u.dtype.count)
+                now.compute(2.0 * u.dtype.count)
+            elif u.op is Ops.LOAD:
                 now.load(count)
             else:
                 now.store(count)
@@ -164,7 +167,16 @@ class _Moves:
     def __init__(self, uops: Sequence[UOp]) -> None:
         self.movers = [u for u in uops if u.op in (Ops.RANGE, Ops.SPECIAL)]
         self.values: dict[UOp | None, dict[UOp, int]] = {}
-        whole = [u for u in uops if u.dtype.count == 1 and (dtypes.is_int(u.dtype) or u.dtype is dtypes.bool)]
+        lanes = set[UOp]()  # what the places of gathers are made of: the first lane stands for all
+        for u in uops:
+            if u.op is Ops.INDEX and u.src[1].dtype.count > 1:
+                lanes.update(u.src[1].toposort())
+        whole = [
+            u
+            for u in uops
+            if (u.dtype.count == 1 and (dtypes.is_int(u.dtype) or u.dtype is dtypes.bool))
+            or (u in lanes and dtypes.is_int(u.dtype.scalar_type))
+        ]
         for mover in (None, *self.movers):
             values: dict[UOp, int] = {}
             for u in whole:
@@ -174,11 +186,13 @@ class _Moves:
     @staticmethod
     def _value(u: UOp, mover: UOp | None, values: dict[UOp, int]) -> int:
         if u.op is Ops.CONST:
-            return int(u.arg)
+            return int(u.arg[0] if isinstance(u.arg, tuple) else u.arg)
+        if u.op is Ops.VECTORIZE:
+            return values.get(u.src[0], 0)
         if u.op not in ELEMENTWISE:
             return int(u is mover)
         sources = tuple([values.get(s, 0) for s in u.src])
-        return int(execute(u.op, u.dtype, sources, u.src[-1].dtype))
+        return int(execute(u.op, u.dtype.scalar_type, sources, u.src[-1].dtype.scalar_type))
 
     def of(self, index: UOp) -> tuple[int, dict[UOp, int]]:
         """Where it begins; loop or thread → elements. What does not move it is left out."""

@@ -61,12 +61,18 @@ def vectorize(sink: UOp, target: Target) -> UOp:
     if not target.grid:
         sink = cut_tails(sink if target.has_masks else split_borders(sink))
     sink, lanes = choose_lanes(sink, target)
-    writer = _Expander(sink, lanes, target.core.chains)
+    writer = _Expander(sink, lanes, target)
     expanded = writer.expanded()
     return separate_loops(expanded) if any_apart(writer.apart) else expanded
 
 
 # *** writing every node once per place
+
+
+#: What is gathered: of other sizes there are no instructions, or no memory of that type.
+_GATHERED = frozenset(
+    (dtypes.float32, dtypes.int32, dtypes.uint32, dtypes.float64, dtypes.int64, dtypes.uint64)
+)
 
 
 class _Expander:
@@ -77,9 +83,10 @@ class _Expander:
     canonical and scalar.
     """
 
-    def __init__(self, sink: UOp, lanes: set[UOp], chains: int) -> None:
+    def __init__(self, sink: UOp, lanes: set[UOp], target: Target) -> None:
         self.sink = sink
-        self.chains = chains  # how many sums side by side one reduction is made of, at most
+        self.gathers = target.has_gathers
+        self.chains = target.core.chains  # how many sums side by side one reduction is made of, at most
         nodes = sink.toposort()
         ranges_of(sink)
         self.is_index = index_nodes(nodes)
@@ -334,6 +341,8 @@ class _Expander:
             zero = broadcast(UOp.const(scalar, 0), lanes)
             loaded = gathered([UOp(Ops.LOAD, scalar, (place,)) for place in together])
             return UOp(Ops.WHERE, zero.dtype, (broadcast(valid, lanes), loaded, zero))
+        if self.gathers and step is None and scalar in _GATHERED and access.node.src[0].op is not Ops.STAGE:
+            return UOp(Ops.LOAD, scalar.vec(lanes), (access.of_lanes(lanes),))
         places = [access.at_lane(k) for k in range(lanes)]
         return gathered(
             [

@@ -52,6 +52,11 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     node shows less than they know, also on a float that is sure to fit an integer type: what it truncates to.
     """
 
+    float_bounds: tuple[float, float] | None
+    """ir/index/bounds: the least and the greatest value of a float that is never NaN, rounded outwards; None
+    where that is not known.
+    """
+
     terms: tuple[dict[tuple[Node, ...], int], int]
     """ir/index/polynomials: an index as a polynomial, {product of atoms: coefficient} and constant."""
 

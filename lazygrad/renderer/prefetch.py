@@ -79,7 +79,7 @@ def _is_read_once(buffer: UOp, loads: list[UOp], turns: dict[UOp, tuple[UOp, ...
         return False
     for load in loads:
         place = load.src[0].src[1]
-        if turns[load] != around or len(load.src[0].src) > 2:
+        if turns[load] != around or len(load.src[0].src) > 2 or place.dtype.count > 1:
             return False
         below = place.toposort()
         if not all(node.op in ELEMENTWISE or node.op in (Ops.RANGE, Ops.CONST) for node in below):

@@ -148,6 +148,9 @@ class Target:
     converted_dtypes  the types that it only converts, from float32 and back, by instructions
     has_fma           whether MULACC is one instruction
     has_dp4a          whether DP4A is one instruction
+    saturates         whether its conversions of floats to integers saturate, and make NaN 0
+    has_gathers       whether one instruction loads lanes of 4 and 8 bytes from addresses of their own, as
+                      fast as loads one by one
     dots              its instructions for sums of products of narrow numbers
     core, memory, launch   how fast it computes, fetches and starts
     """
@@ -172,6 +175,8 @@ class Target:
     converted_dtypes: frozenset[DType] = frozenset()
     has_fma: bool = False
     has_dp4a: bool = False
+    saturates: bool = False
+    has_gathers: bool = False
     dots: tuple[Dot, ...] = ()
     core: Core = Core()
     memory: Memory = Memory()

@@ -52,6 +52,8 @@ def refined(base: Target, arch: str, features: frozenset[str]) -> Target:
         has_fma=arm or "fma" in features,
         converted_dtypes=frozenset((dtypes.float16,)) if halves else frozenset(),
         has_dp4a=bool(features & _DP4A),
+        saturates=arm,
+        has_gathers=base.has_gathers and known is not None and known.gathers,
         dots=tuple(dot for names, dot in DOTS.items() if features & names),
         core=known.core if known else base.core,
         memory=known.memory if known else base.memory,
@@ -67,6 +69,7 @@ class Processor:
 
     triple, cpu    LLVM's words for what the code may use: of a microarchitecture, the level that it has
     features       those of `refined`
+    gathers        whether a vector's gather is as fast as loads one by one: measured, or false
     core, memory   how fast it is
     """
 
@@ -75,6 +78,7 @@ class Processor:
     features: frozenset[str]
     core: Core = _PLAIN
     memory: Memory = _UNKNOWN
+    gathers: bool = False
 
     @property
     def march(self) -> str:
@@ -119,7 +123,7 @@ PROCESSORS = {
     "znver2": _x86("x86-64-v3", Core(add=3, multiply=3, multiply_add=5), 32 * _K, 512 * _K, 16 * _M),
     "znver3": _x86("x86-64-v3", Core(add=3, multiply=3), 32 * _K, 512 * _K, 32 * _M),
     "znver4": _x86("x86-64-v4", Core(products=1, loads=1, add=3, multiply=3), 32 * _K, 1 * _M, 32 * _M),
-    "znver5": _x86("x86-64-v4", _PLAIN, 48 * _K, 1 * _M, 32 * _M, memory=_ZEN_5),
+    "znver5": replace(_x86("x86-64-v4", _PLAIN, 48 * _K, 1 * _M, 32 * _M, memory=_ZEN_5), gathers=True),
     # intel
     "skylake": _x86("x86-64-v3", _PLAIN, 32 * _K, 256 * _K),
     "skylake-avx512": _x86("x86-64-v4", _PLAIN, 32 * _K, 1 * _M),

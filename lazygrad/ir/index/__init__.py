@@ -8,7 +8,7 @@ their bounds instead of by search.
 """
 
 from .atoms import FALSE, TRUE, as_index, as_sint, conjuncts, const, order_key, sint
-from .bounds import bounds, bounds_where, note_bounds
+from .bounds import bounds, bounds_where, float_bounds, note_bounds
 from .conditions import all_of, equal, less, less_equal, logical_not, maximum, minimum, not_equal, select
 from .division import add, floordiv, mod, sub
 from .nodes import evaluate, rebuild, substitute
@@ -30,6 +30,7 @@ __all__ = [
     "const",
     "equal",
     "evaluate",
+    "float_bounds",
     "floordiv",
     "less",
     "less_equal",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Any
 
 from ...dtype import DType, dtypes
 from ..ops import Ops
@@ -17,15 +19,45 @@ def bounds(node: UOp) -> tuple[int, int]:
     found = node.facts.get("bounds")
     if found is not None:
         return found
+    _find(node)
+    return node.facts["bounds"]
+
+
+def float_bounds(node: UOp) -> tuple[float, float] | None:
+    """The least and greatest value of a float expression that is never NaN; None where nobody knows."""
+    if "float_bounds" not in node.facts:
+        _find(node)
+    return node.facts["float_bounds"]
+
+
+def _find(node: UOp) -> None:
+    """The bounds of a number and of what it is made of."""
     waiting = [node]
-    while "bounds" not in node.facts:  # as `noted` does, in less time: arithmetic asks this of all it makes
-        below = [s for s in waiting[-1].src if "bounds" not in s.facts and _is_bounded(s.dtype)]
+    while waiting:  # as `noted` does, in less time: arithmetic asks this of all it makes
+        last = waiting[-1]
+        if _is_bounded(last.dtype):
+            # what is below an address, or a float but by a CAST, says nothing about what stands above it
+            below = [s for s in last.src if "bounds" not in s.facts and _is_bounded(s.dtype)]
+            if last.op is Ops.CAST and dtypes.is_float(last.src[0].dtype):
+                below = [s for s in last.src if "float_bounds" not in s.facts]
+        else:
+            below = [s for s in last.src if not _is_found(s)] if last.op in _OF_FLOATS else []
         if below:
             waiting += below
+            continue
+        waiting.pop()
+        if _is_bounded(last.dtype):
+            last.facts.setdefault("bounds", _bounds(last))
         else:
-            last = waiting.pop()
-            last.facts["bounds"] = _bounds(last)
-    return node.facts["bounds"]
+            last.facts.setdefault("float_bounds", _float_bounds(last))
+
+
+def _is_found(node: UOp) -> bool:
+    return "bounds" in node.facts if _is_bounded(node.dtype) else "float_bounds" in node.facts
+
+
+def _found(node: UOp) -> tuple[float, float] | None:
+    return node.facts["bounds"] if _is_bounded(node.dtype) else node.facts["float_bounds"]
 
 
 def note_bounds(node: UOp, low: int, high: int) -> None:
@@ -35,7 +67,6 @@ def note_bounds(node: UOp, low: int, high: int) -> None:
 
 
 def _is_bounded(dtype: DType) -> bool:
-    """What is below a float or an address says nothing about what stands above it."""
     return dtypes.is_int(dtype) or dtypes.is_bool(dtype)
 
 
@@ -60,6 +91,8 @@ def _bounds(node: UOp) -> tuple[int, int]:
     if op is Ops.CAST and (dtypes.is_int(node.src[0].dtype) or dtypes.is_bool(node.src[0].dtype)):
         low, high = bounds(node.src[0])
         return (low, high) if widest[0] <= low and high <= widest[1] else widest
+    if op is Ops.CAST and dtypes.is_float(node.src[0].dtype):
+        return _whole_bounds(node.src[0].facts["float_bounds"], widest)
     rule = _BOUNDS.get(op)
     if rule is None or any("bounds" not in s.facts for s in node.src):
         return widest
@@ -150,3 +183,101 @@ _BOUNDS: dict[Ops, Callable[..., Bound]] = {
     Ops.SHL: _shift_bounds(True),
     Ops.SHR: _shift_bounds(False),
 }
+
+
+# *** floats
+
+
+def _whole_bounds(found: tuple[float, float] | None, widest: Bound) -> Bound:
+    """Of a float that is made an integer, towards zero and not beyond its type's ends."""
+    if found is None:
+        return widest
+    low, high = (min(max(end, widest[0]), widest[1]) for end in found)
+    return int(low), int(high)
+
+
+def _float_bounds(node: UOp) -> tuple[float, float] | None:
+    """As ends that are rounded outwards: every operation rounds to nearest, so it keeps the order."""
+    op, dtype = node.op, node.dtype.scalar_type
+    if op not in _OF_FLOATS or not dtypes.is_float(dtype):
+        return None
+    if op is Ops.CONST:
+        values = [float(v) for v in (node.arg if isinstance(node.arg, tuple) else (node.arg,))]
+        return None if any(math.isnan(v) for v in values) else (min(values), max(values))
+    if op is Ops.WHERE:
+        condition, yes, no = node.src
+        return _either([_float_bounds_where(condition, yes), no.facts["float_bounds"]])
+    found: list[Any] = [_found(s) for s in node.src]
+    if op in (Ops.VECTORIZE, Ops.GEP):
+        return _either(found)
+    if any(each is None for each in found):
+        return None
+    if op is Ops.CAST:
+        return _rounded(found[0], dtype)
+    made = _FLOAT_BOUNDS[op](*found)
+    if any(math.isnan(end) for end in made):
+        return None
+    return made if op in _UNROUNDED else _rounded(made, dtype)
+
+
+def _float_bounds_where(condition: UOp, value: UOp) -> tuple[float, float] | None:
+    """The bounds of a float where a condition holds: a comparison is false for NaN."""
+    low, high = -math.inf, math.inf
+    compared = False
+    for node in conjuncts(condition):
+        if node.op not in (Ops.CMPLT, Ops.CMPLE) or value not in node.src:
+            continue
+        first, second = node.src
+        other = second if first is value else first
+        if other.op is Ops.CONST:
+            ends = other.arg if isinstance(other.arg, tuple) else (other.arg,)
+            compared = True
+            low, high = (low, min(high, max(ends))) if first is value else (max(low, min(ends)), high)
+    known = value.facts["float_bounds"]
+    if known is None:
+        return (low, high) if compared and low <= high else None
+    return (max(low, known[0]), min(high, known[1])) if low <= known[1] and known[0] <= high else known
+
+
+def _either(found: list[tuple[float, float] | None]) -> tuple[float, float] | None:
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return None
+    return min(each[0] for each in known), max(each[1] for each in known)
+
+
+#: A rounding moves a number by so much of it at most, and in the least numbers of a type by the second.
+_EPSILON = {dtypes.float64: (2.0**-50, 1e-300), dtypes.float32: (2.0**-22, 1e-37)}
+
+
+def _rounded(found: tuple[float, float], dtype: DType) -> tuple[float, float] | None:
+    """What a result between these may be after it was rounded; None where it may be infinite."""
+    if dtype not in _EPSILON:
+        return None
+    relative, least = _EPSILON[dtype]
+    low, high = (float(end) for end in found)
+    low, high = low - abs(low) * relative - least, high + abs(high) * relative + least
+    return (low, high) if max(-low, high) < dtypes.finfo(dtype).max else None
+
+
+def _truncated(end: float) -> float:
+    return end if math.isinf(end) else float(math.trunc(end))
+
+
+def _float_product(a: Any, b: Any) -> tuple[float, float]:
+    corners = [x * y for x in a for y in b]
+    return (math.nan, math.nan) if any(math.isnan(c) for c in corners) else (min(corners), max(corners))
+
+
+_FLOAT_BOUNDS: dict[Ops, Callable[..., tuple[float, float]]] = {
+    Ops.ADD: lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    Ops.SUB: lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    Ops.MUL: _float_product,
+    Ops.NEG: lambda a: (-a[1], -a[0]),
+    Ops.MAX: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    Ops.MIN: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    Ops.TRUNC: lambda a: (_truncated(a[0]), _truncated(a[1])),
+}
+#: What does not round.
+_UNROUNDED = (Ops.NEG, Ops.MAX, Ops.MIN, Ops.TRUNC)
+_OF_FLOATS = frozenset((*_FLOAT_BOUNDS, Ops.CONST, Ops.CAST, Ops.WHERE, Ops.VECTORIZE, Ops.GEP))

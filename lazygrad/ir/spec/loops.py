@@ -37,8 +37,8 @@ def _index(u: UOp) -> str | None:
     buffer, place = u.src[:2]
     if u.dtype is not buffer.dtype or not isinstance(u.dtype, PtrDType):
         return f"its dtype is that of its memory, {buffer.dtype}, not {u.dtype}"
-    if place.dtype.count > 1 or not dtypes.is_int(place.dtype):
-        return f"its place is one integer, not {place.dtype}"
+    if not dtypes.is_int(place.dtype):
+        return f"its place is an integer, not {place.dtype}"
     if len(u.src) > 2 and not dtypes.is_bool(u.src[2].dtype):
         return f"its validity is a bool, not {u.src[2].dtype}"
     return None
@@ -49,10 +49,24 @@ def _canonical_index(u: UOp) -> str | None:
     return None if place is dtypes.index else f"its place is index arithmetic, not {place}"
 
 
+def _index_of_lanes(u: UOp) -> str | None:
+    place = u.src[1].dtype
+    if place.scalar_type is not dtypes.index:
+        return f"its place is index arithmetic, not {place}"
+    return None
+
+
+def _lanes_of(u: UOp) -> int:
+    """How many places an INDEX has: a load at several gathers its lanes."""
+    return u.src[1].dtype.count if len(u.src) > 1 else 1
+
+
 def _load(u: UOp) -> str | None:
     memory = u.src[0].dtype.base
     if u.dtype.scalar_type is not memory.scalar_type:
         return f"it reads {memory} from {u.src[0].dtype}, not {u.dtype}"
+    if _lanes_of(u.src[0]) not in (1, u.dtype.count):
+        return f"it reads {u.dtype.count} lanes at {_lanes_of(u.src[0])} places"
     if len(u.src) > 1 and u.src[1].dtype is not u.dtype:
         return f"what it is where invalid has its dtype {u.dtype}, not {u.src[1].dtype}"
     return None
@@ -62,6 +76,8 @@ def _store(u: UOp) -> str | None:
     memory = u.src[0].dtype.base
     if u.src[1].dtype.scalar_type is not memory.scalar_type:
         return f"it stores {u.src[1].dtype} into {u.src[0].dtype}"
+    if _lanes_of(u.src[0]) > 1:
+        return "it stores at one place, and those behind it"
     return None
 
 
@@ -168,6 +184,7 @@ SCHEDULED = Spec(4, "scheduled loops", {**_loops, **_DOTS, Ops.BARRIER: ok})
 _vectors: dict[Ops, Check] = {
     **SCHEDULED.checks,
     Ops.RANGE: both(sources(None), loop_range, not_in_registers),
+    Ops.INDEX: both(sources(_BUFFERS, None, None, least=2), _index, _index_of_lanes),
     Ops.LOAD: both(sources(Ops.INDEX, None, least=1), _load),
     Ops.REDUCE: both(sources(None, Ops.RANGE, more=True), _reduce),
     Ops.SCAN: _scan,

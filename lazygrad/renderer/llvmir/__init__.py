@@ -30,7 +30,12 @@ from .types import TYPES
 def target(arch: str = "") -> Target:
     """A 64-bit CPU of which nothing more is known; the runtime refines it for the machine it is on."""
     return Target(
-        "CPU", arch, vector_bytes=16, vector_registers=16, native_dtypes=frozenset(TYPES) - {dtypes.float16}
+        "CPU",
+        arch,
+        vector_bytes=16,
+        vector_registers=16,
+        native_dtypes=frozenset(TYPES) - {dtypes.float16},
+        has_gathers=True,
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...dtype import dtypes
+from ...ir.index import float_bounds
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
 from .text import Text
-from .types import mangled, type_text, zero
+from .types import constant_text, mangled, type_text, zero
 
 
 def cast(ctx: Text, node: UOp) -> str:
@@ -23,6 +24,11 @@ def cast(ctx: Text, node: UOp) -> str:
         instruction = "fpext" if b.itemsize > a.itemsize else "fptrunc"
     elif dtypes.is_float(a):
         sign = "u" if dtypes.is_unsigned(b) else "s"
+        found = float_bounds(node.src[0])
+        if found is not None and dtypes.min(b) <= found[0] and found[1] <= dtypes.max(b):
+            return ctx.let("cast", f"fpto{sign}i {from_kind} {value} to {to_kind}")
+        if target.count > 1 and not ctx.target.saturates and b in _ROUNDED_LIMITS:
+            return _saturated(ctx, node)
         name = f"llvm.fpto{sign}i.sat.{mangled(target)}.{mangled(source)}"
         return ctx.call("cast", name, to_kind, [(from_kind, value)])
     elif dtypes.is_float(b):
@@ -36,6 +42,29 @@ def cast(ctx: Text, node: UOp) -> str:
     else:
         instruction = "zext" if dtypes.is_unsigned(a) else "sext"
     return ctx.let("cast", f"{instruction} {from_kind} {value} to {to_kind}")
+
+
+#: Integers whose greatest is no float: LLVM converts vectors to them lane by lane, with branches.
+_ROUNDED_LIMITS = (dtypes.int32, dtypes.int64)
+
+
+def _saturated(ctx: Text, node: UOp) -> str:
+    """A vector converted as one: what is out of range is 0 while that is done, and set right after it.
+
+    The least integer is a float, the negated float beyond the greatest one.
+    """
+    source, target = node.src[0].dtype, node.dtype
+    value, scalar = ctx.of(node.src[0]), target.scalar_type
+    least, greatest = int(dtypes.min(scalar)), int(dtypes.max(scalar))
+    beyond, below = (constant_text(float(limit), source) for limit in (-least, least))
+    kind, made = type_text(source), type_text(target)
+    over = ctx.let("alu", f"fcmp oge {kind} {value}, {beyond}")
+    under = ctx.let("alu", f"fcmp olt {kind} {value}, {below}")
+    raised = ctx.let("alu", ctx.select(under, source, below, value))
+    inside = ctx.let("alu", f"fcmp olt {kind} {raised}, {beyond}")  # and no NaN
+    safe = ctx.let("alu", ctx.select(inside, source, raised, zero(source)))
+    whole = ctx.let("cast", f"fptosi {kind} {safe} to {made}")
+    return ctx.let("alu", ctx.select(over, target, constant_text(greatest, target), whole))
 
 
 def bitcast(ctx: Text, node: UOp) -> str:

@@ -14,7 +14,7 @@ from ..names import variable_name
 from ..scratch import DONE, MAX_STACK, SYMBOL
 from .places import is_apart, is_start_elsewhere
 from .text import Text
-from .types import mangled, memory_type, type_text, zero
+from .types import mangled, memory_type, splat, type_text, zero
 
 #: So many stores past the caches share a test of where their buffer begins: their values wait in registers.
 TOGETHER = 8
@@ -57,6 +57,22 @@ def load_lanes(ctx: Text, node: UOp) -> str:
     ]  # fmt: skip
     value = ctx.call("val", f"llvm.masked.load.{mangled(dtype, memory=True)}.p0", kind, arguments)
     return _from_memory(ctx, value, dtype)
+
+
+def gather(ctx: Text, node: UOp) -> str:
+    """Each lane from an address of its own; what a mask leaves out is not read."""
+    (buffer, place, *valid), dtype = node.src[0].src, node.dtype
+    kind, addresses = memory_type(dtype), f"<{dtype.count} x ptr>"
+    at = f"getelementptr {memory_type(dtype.scalar_type)}, ptr {ctx.of(buffer)}, {ctx.typed(place)}"
+    masks = dtypes.bool.vec(dtype.count)
+    arguments = [
+        (addresses, ctx.let("ptr", at)),
+        ("i32", str(dtype.scalar_type.itemsize)),
+        (type_text(masks), ctx.of(valid[0]) if valid else splat("true", masks)),
+        (kind, _other(ctx, node) if valid else "poison"),
+    ]
+    lanes = f"v{dtype.count}"
+    return ctx.call("val", f"llvm.masked.gather.{mangled(dtype)}.{lanes}p0", kind, arguments)
 
 
 def load_where_valid(ctx: Text, node: UOp) -> str:
@@ -260,6 +276,7 @@ def _has_mask(node: UOp) -> bool:
 ROWS = PatternMatcher(
     [
         (UPat(Ops.INDEX), ""),  # written where it is used: a masked load may want another address
+        (UPat(Ops.LOAD), gather, lambda node: node.src[0].src[1].dtype.count > 1),
         (UPat(Ops.LOAD), load_and_prefetch, lambda ctx, node: node in ctx.ahead),
         (UPat(Ops.LOAD), lambda ctx, node: _load(ctx, node.dtype, node.src[0]), _is_valid),
         (UPat(Ops.LOAD), load_lanes, _has_mask),

@@ -33,7 +33,8 @@ def wraps(node: UOp) -> str:
 
 def is_apart(position: UOp) -> bool:
     """Whether a place is a constant away from another, in numbers that do not wrap."""
-    return position.op is Ops.ADD and position.src[1].op is Ops.CONST and wraps(position) != ""
+    constant = position.op is Ops.ADD and position.src[1].op is Ops.CONST
+    return constant and position.dtype.count == 1 and wraps(position) != ""
 
 
 def is_start_elsewhere(position: UOp, valid: UOp) -> bool:

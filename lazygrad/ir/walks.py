@@ -34,6 +34,9 @@ def noted(
     """
     for source in node.src if below is None else below(node):
         if key not in source.facts:
+            if not source.src and below is None:  # as of nearly all that were made a moment ago
+                source.facts[key] = work(source)  # type: ignore[literal-required]
+                continue
             _note_below(node, key, work, below)
             break
     found = node.facts[key] = work(node)  # type: ignore[literal-required]

@@ -1,11 +1,11 @@
 """What was computed twice with the same graph on other memory: from then on its kernels are launched at once.
 
 A loop without a jit builds the same graph in every turn, on other versions of memory. What planning makes of
-a graph follows from its structure alone, so what a structure has run twice is kept as a `Replay`, as a jit
-keeps it, whose places are the graph's memory; then no kernel is bound to nodes, scheduled or looked up any
-more. The *structure* is the graph with its memory numbered: op, dtype, argument and user's call of each node,
-which node reads which, and all flags. A value that somebody holds and that is not computed yet is part of it
-where memory is written, since it may have to be computed first.
+a graph follows from its structure alone. So what a structure has run is kept as a `Replay`, as a jit keeps
+it, whose places are the graph's memory: no kernel is bound to nodes, scheduled or looked up any more. The
+*structure* is the graph with its memory numbered: op, dtype, argument and user's call of each node, which
+node reads which, and all flags; the value of a bound Variable is not. A value that somebody holds and that is
+not computed yet is part of it where memory is written, since it may have to be computed first.
 
 Only short lists on devices with a native loop are kept: they run under the lock of planning, so that no other
 thread runs what this one has looked at, and Ctrl-C waits for their end.
@@ -111,7 +111,7 @@ def _is_due(key: Any) -> bool:
 
 
 #: Their memory or order is not told by structure alone, or has places of its own.
-_REFUSED = frozenset((Ops.BUFFER_VIEW, Ops.MULTI, Ops.KERNEL, Ops.CUSTOM, Ops.BIND, Ops.DEFINE_VAR))
+_REFUSED = frozenset((Ops.BUFFER_VIEW, Ops.MULTI, Ops.KERNEL, Ops.CUSTOM, Ops.DEFINE_VAR))
 
 
 class _Graph:
@@ -120,16 +120,18 @@ class _Graph:
     order    every node below what is wanted (and of what is pending, where memory is written), each once
     leaves   the places of its BUFFERs in `order`
     buffers  their memory
+    bound    its bound Variables, whose values are no part of the structure
     key      its structure
     """
 
-    __slots__ = ("buffers", "key", "leaves", "order")
+    __slots__ = ("bound", "buffers", "key", "leaves", "order")
     key: Any
 
     def __init__(self, wanted: list[UOp]) -> None:
         self.order = wanted
         self.leaves: list[int] = []
         self.buffers: list[Buffer] = []
+        self.bound: list[UOp] = []
 
     @classmethod
     def of(cls, roots: Sequence[UOp], pending: Pending) -> _Graph | None:
@@ -189,6 +191,10 @@ class _Graph:
                 value = node.arg
                 bits = value if type(value) is not float else const_bits(value, node.dtype)
                 describe((op, node.dtype, bits, len(src)))
+            elif op is Ops.BIND:
+                self.bound.append(node)
+                describe((op, src[0].arg))
+                continue
             else:
                 if op in _REFUSED:
                     return None
@@ -241,8 +247,9 @@ class _Version(NamedTuple):
 class _Ready:
     """The kernels of a structure, ready to run on the memory of a graph that has it.
 
-    parts     their lists, one after the other, each with the number of memories that it works on: first those
-              that check indices, so that one beyond its axis is told before anything is written
+    parts     their lists, one after the other, each with the number of memories that it works on, and which
+              bound Variables it takes: first those that check indices, so that one beyond its axis is told
+              before anything is written
     outputs   what memory is made in each run
     versions  what the outputs of its kernels are afterwards, in order
     """
@@ -250,10 +257,10 @@ class _Ready:
     __slots__ = ("outputs", "parts", "places", "runners", "versions")
 
     def __init__(
-        self, parts: list[tuple[Replay, int]], outputs: list[Buffer], versions: list[_Version]
+        self, parts: list[tuple[Replay, int, list[int]]], outputs: list[Buffer], versions: list[_Version]
     ) -> None:
         self.parts, self.versions = parts, versions
-        actions = [action for replay, _ in parts for batch in replay.batches for action in batch.actions]
+        actions = [action for replay, _, _ in parts for batch in replay.batches for action in batch.actions]
         self.runners = [action.runner for action in actions if action.runner is not None]
         self.outputs = [Buffer(buffer.device, buffer.size, buffer.dtype) for buffer in outputs]
         self.places = [UOp(Ops.DEVICE, arg=memory.device) for memory in outputs]
@@ -268,11 +275,11 @@ class _Ready:
                 else:
                     allocate_empty(buffer)
         memory = memory + [like.fresh() for like in self.outputs]
-        handles = [buffer._buf for buffer in memory]
+        handles, bound = [buffer._buf for buffer in memory], graph.bound
         with uninterrupted():  # what was written in place must not seem not to have been
-            for replay, count in self.parts:
+            for replay, count, variables in self.parts:
                 replay.follow_flags()
-                replay.run(handles[:count], [])
+                replay.run(handles[:count], [bound[place].src[1].arg for place in variables])
             for runner in self.runners:
                 runner.runs += 1
             with table_lock:
@@ -320,6 +327,11 @@ def _ready_for(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
     if not items or not all(map(_has_native_loop, items)):
         return None
     arguments = {buffer: number for number, buffer in enumerate(graph.buffers)}
+    bound = {(node.src[0].arg[0], node.src[1].arg): place for place, node in enumerate(graph.bound)}
+
+    def source(name: str, value: int) -> int | None:
+        return bound.get((name, value))
+
     found = _outputs_of(graph, items, arguments)
     if found is None:
         return None
@@ -329,7 +341,8 @@ def _ready_for(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
         return None
     results = {output.buffer for output in found if output.values}
     given_on = results.union(*[item.bufs for item in divided[1]])
-    parts, outputs = [], list[Buffer]()
+    parts: list[tuple[Replay, int, list[int]]] = []
+    outputs: list[Buffer] = []
     for part in divided:
         if not part:
             continue
@@ -337,15 +350,15 @@ def _ready_for(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
         written = dict.fromkeys(buffer for item in part for buffer in item.outputs)
         handed = [buffer for buffer in written if buffer in inside and buffer in leaves]
         numbers = {buffer: number for number, buffer in enumerate(handed)}
-        replay = Replay(part, Roles(dict(arguments), numbers, inside), lambda name, value: None)
+        replay = Replay(part, Roles(dict(arguments), numbers, inside), source)
         pages = {reports.base for reports, _ in replay.reports}
         if replay.kernels != len(part) or replay.constants or not pages.issuperset(replay.external):
             return None
         replay.written.clear()  # it would hold the memory of this graph
         arguments.update({buffer: len(arguments) + number for buffer, number in numbers.items()})
         outputs += handed
-        parts.append((replay, len(arguments)))
-    replays = [replay for replay, _ in parts]
+        parts.append((replay, len(arguments), [place for place in replay.sources if isinstance(place, int)]))
+    replays = [replay for replay, _, _ in parts]
     if sum(r.accessed for r in replays) > MOST_BYTES or sum(r.ops for r in replays) > MOST_OPS:
         return None
     if sum(replay.taken_bytes for replay in replays) > MOST_KEPT_BYTES:
@@ -414,7 +427,7 @@ def _checks_first(
 def _versions(found: Sequence[_Output], memory: dict[Buffer, int]) -> list[_Version]:
     """What outputs are of memory that is not only in between."""
     moved: dict[int, int] = {}
-    versions = []
+    versions: list[_Version] = []
     for number, (before, buffer, values) in enumerate(found):
         if buffer in memory:
             moved[number] = len(versions)

@@ -32,11 +32,11 @@ from ..schedule.versions import (
     below_looks,
     buffer_of,
     effective,
-    end_version,
     in_shape,
     latest,
     mark_buffer,
     set_becomes,
+    version_after,
     version_on,
 )
 from ..shape.rules import shape_of
@@ -299,10 +299,7 @@ class _Ready:
                 if "fresh" in old.facts:
                     node = mark_buffer(old, buffer)
                 else:
-                    node = version_on(old.src[0], buffer)
-                    end_version(old)
-                    if "origin" in old.facts:  # of the memory
-                        node.facts["origin"] = old.facts["origin"]
+                    node = version_after(old)
             made.append(node)
             for place, shape in values:
                 value = order[place]

@@ -176,7 +176,9 @@ class UOp(Arithmetic):
         rule = OPS[op].dtype
         if rule is None:
             raise TypeError(f"{op} needs its dtype stated")
-        return UOp(op, rule(*(s.dtype for s in sources)), sources)
+        if len(others) == 1:
+            return UOp(op, rule(self.dtype, others[0].dtype), sources)
+        return UOp(op, rule(*[s.dtype for s in sources]), sources)
 
     def cast(self, dtype: DType) -> UOp:
         if dtype.count == 1 and self.dtype.count > 1:
@@ -224,11 +226,26 @@ class UOp(Arithmetic):
         return self.unbind()[1]
 
 
+#: (number, dtype) → it as the dtype holds it, and its bits: programs write few numbers, but often. Equal
+#: numbers other than zeros are held alike, whether they are bools, ints or floats of Python.
+_constants: dict[tuple[Any, DType], tuple[Any, Any]] = {}
+MAX_CONSTANTS = 1024
+
+
 def _constant(value: Any, dtype: DType) -> tuple[Any, Any]:
     """A constant as its dtype holds it, one value per lane, and the bits that tell it from others."""
     if dtype.count == 1:
-        value = cast_value(value, dtype)
-        return value, const_bits(value, dtype)
+        if not value:  # two zeros are equal
+            value = cast_value(value, dtype)
+            return value, const_bits(value, dtype)
+        known = _constants.get((value, dtype))
+        if known is None:
+            held = cast_value(value, dtype)
+            known = held, const_bits(held, dtype)
+            if len(_constants) >= MAX_CONSTANTS:
+                _constants.clear()
+            _constants[value, dtype] = known
+        return known
     if not isinstance(value, tuple):
         value = (value,) * dtype.count
     if all(each is value[0] for each in value):  # the same in every lane: converted once

@@ -32,7 +32,21 @@ def noted(
 
     below  the sources that the work asks; None: all
     """
-    for source in node.src if below is None else below(node):
+    if below is None:
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            known = len(stack)
+            if key not in top.facts:
+                for source in top.src:
+                    if key not in source.facts:
+                        stack.append(source)
+                if len(stack) > known:
+                    continue
+                top.facts[key] = work(top)  # type: ignore[literal-required]
+            stack.pop()
+        return node.facts[key]  # type: ignore[literal-required]
+    for source in below(node):
         if key not in source.facts:
             _note_below(node, key, work, below)
             break
@@ -41,10 +55,10 @@ def noted(
 
 
 def _note_below(
-    node: UOp, key: str, work: Callable[[UOp], Any], below: Callable[[UOp], Iterable[UOp]] | None
+    node: UOp, key: str, work: Callable[[UOp], Any], below: Callable[[UOp], Iterable[UOp]]
 ) -> None:
     def unknown(node: UOp) -> list[UOp]:
-        return [s for s in (node.src if below is None else below(node)) if key not in s.facts]
+        return [s for s in below(node) if key not in s.facts]
 
     for source in toposort(unknown(node), unknown):
         source.facts[key] = work(source)  # type: ignore[literal-required]

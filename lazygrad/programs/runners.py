@@ -18,7 +18,7 @@ from ..config import CACHELEVEL, CHECK, Context, ContextVar, usable_cores
 from ..device import CompiledDevice, Device, OutOfMemoryError, Program
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
-from ..schedule.kernelize import planning
+from ..schedule.kernelize import forget_more, planning
 from ..tuning.beam import opts_for
 from .background import background
 from .stored import load_program, store_program
@@ -228,6 +228,7 @@ def clear_programs() -> None:
     _builds.clear()
     _compiled.clear()
     method_cache.clear()
+    forget_more()
 
 
 if hasattr(os, "register_at_fork"):

@@ -254,6 +254,17 @@ def _node_of(ref: Ref, order: Sequence[UOp], made: dict[tuple[int, int], UOp]) -
     return made[ref[1], ref[2]]
 
 
+#: Called where plans are forgotten: who keeps what was made of them.
+also_forgotten: list[Callable[[], None]] = []
+
+
 def clear_templates() -> None:
     """Forget every planned structure."""
     _families.clear()
+    forget_more()
+
+
+def forget_more() -> None:
+    """Let others forget what they keep of plans, or of the programs of their kernels."""
+    for forget in also_forgotten:
+        forget()

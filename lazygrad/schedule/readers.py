@@ -57,7 +57,7 @@ def _readers_of_ended(
 
     Returns them, and version → kernels planned earlier that read it and have not run.
     """
-    others = [base for p in pending() for base in _open_or_planned(latest(p))]
+    others = [base for p in pending() for base in open_or_planned(latest(p))]
     everything = order + toposort_effective(others, set(order))
     reads: dict[UOp, bool] = {}
     waiting: dict[UOp, list[UOp]] = {}
@@ -84,11 +84,11 @@ def _reads(assign: UOp) -> list[UOp]:
     return [memory_read(source) for source in assign.src[1].src]
 
 
-def _open_or_planned(node: UOp) -> list[UOp]:
+def open_or_planned(node: UOp) -> list[UOp]:
     """What a value is computed from that is not in memory: of one that several devices hold, its parts."""
     node = below_looks(node)
     if node.op is Ops.MULTI:
-        return [below for part in node.src for below in _open_or_planned(part)]
+        return [below for part in node.src for below in open_or_planned(part)]
     return [] if node.op in (Ops.BUFFER, Ops.CONST) else [node]
 
 

@@ -64,6 +64,15 @@ def end_version(version: UOp) -> None:
     version.facts["overwritten"] = True
 
 
+def version_after(before: UOp) -> UOp:
+    """Record that a version's memory was written; the next version, on the same memory."""
+    after = mark_buffer(new_buffer(device_name(before), before.arg, before.dtype), before.facts["buffer"])
+    end_version(before)
+    if "origin" in before.facts:  # of the memory
+        after.facts["origin"] = before.facts["origin"]
+    return after
+
+
 def next_version(assign: UOp) -> UOp:
     """Record that the kernel of an ASSIGN has run: the ASSIGN becomes a BUFFER, what it overwrote is gone.
 
@@ -75,12 +84,7 @@ def next_version(assign: UOp) -> UOp:
             del before.facts["fresh"]
             after = before
         else:
-            after = mark_buffer(
-                new_buffer(device_name(before), before.arg, before.dtype), before.facts["buffer"]
-            )
-            end_version(before)
-            if "origin" in before.facts:  # of the memory
-                after.facts["origin"] = before.facts["origin"]
+            after = version_after(before)
         set_becomes(assign, after)
         _let_go(assign, after)  # and with it of the kernel and its inputs
     return after

@@ -42,12 +42,28 @@ def reshape(u: UOp, shape: Sequence[sint]) -> UOp:
     new, old = tuple(map(as_size, shape)), shape_of(u)
     if new == old:
         return u
+    if (old, new) in _reshapes:
+        return UOp(Ops.RESHAPE, u.dtype, (u,), new)
     _check_sizes("reshape", old, new)
     before, after = prod(old), prod(new)
     if not resolve_equal(before, after) and bound_size(before) != bound_size(after):
         asked = f"reshape {shape_text(old)} into {shape_text(new)}"
         raise _cannot(asked, f"{size_text(before)} elements into {size_text(after)}")
+    _note(_reshapes, (old, new))
     return UOp(Ops.RESHAPE, u.dtype, (u,), new)
+
+
+#: Pairs of shapes of plain integers that were found to fit before: loops ask for the same again and again.
+_reshapes: set[tuple[Shape, Shape]] = set()
+_expands: set[tuple[Shape, Shape]] = set()
+MAX_NOTED = 4096
+
+
+def _note(fits: set[tuple[Shape, Shape]], pair: tuple[Shape, Shape]) -> None:
+    if all(type(size) is int for shape in pair for size in shape):  # else it is asked what is bound
+        if len(fits) >= MAX_NOTED:
+            fits.clear()
+        fits.add(pair)
 
 
 def resolve_minus_one(shape: Sequence[sint], new: Sequence[sint]) -> Shape:
@@ -72,6 +88,8 @@ def expand(u: UOp, shape: Sequence[sint]) -> UOp:
     new, old = tuple(map(as_size, shape)), shape_of(u)
     if new == old:
         return u
+    if (old, new) in _expands:
+        return UOp(Ops.EXPAND, u.dtype, (u,), new)
     if len(new) != len(old):
         asked = f"expand {shape_text(old)} to {shape_text(new)}"
         raise _cannot(asked, f"{len(old)} axes to {len(new)}; reshape first")
@@ -80,7 +98,9 @@ def expand(u: UOp, shape: Sequence[sint]) -> UOp:
         if before != 1 and not resolve_equal(before, after):
             asked = f"expand {shape_text(old)} to {shape_text(new)}"
             raise _cannot(asked, f"axis {axis} has size {size_text(before)}, and only size 1 expands")
-    return UOp(Ops.EXPAND, u.dtype, (u,), countable(new))
+    new = countable(new)
+    _note(_expands, (old, new))
+    return UOp(Ops.EXPAND, u.dtype, (u,), new)
 
 
 def permute(u: UOp, order: Sequence[int]) -> UOp:
@@ -136,6 +156,8 @@ def flip(u: UOp, axes: Sequence[int]) -> UOp:
 
 def broadcast_shapes(*shapes: Sequence[sint]) -> Shape:
     """The shape to which all of these expand: axes are matched from the last, and size 1 fits any size."""
+    if len(shapes) == 2 and not shapes[1]:
+        return tuple(shapes[0])
     rank = max(map(len, shapes), default=0)
     result: list[sint] = []
     for axis in range(rank):
@@ -158,13 +180,16 @@ def broadcast_to(u: UOp, shape: Sequence[sint]) -> UOp:
     if new == old:
         return u
     missing = len(new) - len(old)
+    fitted = (1,) * missing + old if missing else old
+    if (fitted, new) in _expands:
+        return expand(reshape(u, fitted) if missing else u, new)
     fits = missing >= 0 and all(
         a == 1 or resolve_equal(a, b) for a, b in zip(old, new[missing:], strict=True)
     )
     if not fits:
         asked = f"broadcast {shape_text(old)} to {shape_text(new)}"
         raise _cannot(asked, "from the last axis on, sizes must be equal or 1")
-    return expand(reshape(u, (1,) * missing + old), new)
+    return expand(reshape(u, fitted), new)
 
 
 # *** chains of movements

@@ -166,7 +166,14 @@ def shape_of(u: UOp) -> Shape:
 
 def shape_or_none(u: UOp) -> Shape | None:
     """The shape of a node's value, None for a node that has none."""
-    return u.facts["shape"] if "shape" in u.facts else noted(u, "shape", _shape)
+    facts = u.facts
+    if "shape" in facts:
+        return facts["shape"]
+    for source in u.src:
+        if "shape" not in source.facts:
+            return noted(u, "shape", _shape)  # type: ignore[no-any-return]
+    found = facts["shape"] = SHAPES[u.op](u, tuple([source.facts["shape"] for source in u.src]))
+    return found
 
 
 def _shape(u: UOp) -> Shape | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Self
 
-from ..engine.realize import realize as realize_nodes
+from ..engine.repeats import realize as realize_nodes
 from ..inspection.kernels import InspectedKernel, inspect
 from ..ir.ops import Ops
 from ..ir.uop import UOp

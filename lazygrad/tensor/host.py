@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..device import Buffer, Device, Devices
 from ..dtype import ConstType, DType, dtypes, from_numpy_name, numpy_name
 from ..engine.realize import allocate_empty, bytes_on_host, read_part
-from ..engine.realize import realize as realize_nodes
+from ..engine.repeats import realize as realize_nodes
 from ..ir.index import evaluate, sint
 from ..ir.ops import Ops
 from ..ir.uop import UOp

@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 from ..ir import uop as graph
+from ..schedule.graph import toposort_effective
 from .trace import user_line
 
 
@@ -25,20 +26,32 @@ _live: dict[_LiveRef, None] = {}
 _leave = _live.pop
 
 
-#: So many nodes of graphs are alive before a warning; each takes some 500 bytes.
+#: So many operations may be recorded and not computed before a warning; each takes some 500 bytes.
 MOST_NODES = 250_000
+#: So many nodes are alive before it is counted which of them wait to be computed: others are the kernels of
+#: programs, and what has become memory.
+_count_from = 0
 
 
 def register(tensor: object) -> None:
     """Note a new tensor."""
-    if len(graph.nodes) > MOST_NODES:
-        _warn_of_growth()
+    if len(graph.nodes) > MOST_NODES and len(graph.nodes) > _count_from:
+        _look_for_growth()
     _live[_LiveRef(tensor, _leave)] = None
 
 
-def _warn_of_growth() -> None:
+def waiting_nodes() -> int:
+    """How many nodes what exists is to be computed from."""
+    return len(toposort_effective([tensor._uop for tensor in alive() if hasattr(tensor, "_uop")]))
+
+
+def _look_for_growth() -> None:
     """Say once that graphs grow and are never computed, at the user's line that made them grow so far."""
-    global MOST_NODES
+    global MOST_NODES, _count_from
+    waiting = waiting_nodes()
+    if waiting <= MOST_NODES:  # looked at again when there may be as many more
+        _count_from = len(graph.nodes) + MOST_NODES - waiting
+        return
     count, MOST_NODES = MOST_NODES, sys.maxsize
     file, _, number = user_line().rpartition(":")
     warnings.warn_explicit(

@@ -265,7 +265,8 @@ def test_the_report():
 
 @pytest.mark.usefixtures("undisturbed")
 def test_a_graph_that_grows_for_ever_is_noticed(monkeypatch):
-    monkeypatch.setattr(live, "MOST_NODES", uop.live_nodes() + 500)
+    monkeypatch.setattr(live, "MOST_NODES", live.waiting_nodes() + 500)
+    monkeypatch.setattr(live, "_count_from", 0)
     total = Tensor([0.0])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -275,6 +276,18 @@ def test_a_graph_that_grows_for_ever_is_noticed(monkeypatch):
     (warning,) = [each for each in caught if "operations are recorded" in str(each.message)]
     assert "operations are recorded and not computed" in str(warning.message)
     assert (warning.filename, warning.lineno) == (__file__, line)
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_nodes_that_wait_for_nothing_are_no_graph_that_grows(monkeypatch):
+    """Kernels of programs, and values that were read, are nodes too, in a loop over many shapes."""
+    monkeypatch.setattr(live, "MOST_NODES", live.waiting_nodes() + 300)
+    monkeypatch.setattr(live, "_count_from", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for size in range(2, 12):
+            x = Tensor.ones(size, 3).contiguous()
+            (x.softmax() + size).layernorm().sum().item()
 
 
 @pytest.mark.usefixtures("undisturbed")

@@ -19,7 +19,7 @@ from ...dtype import (
     least_upper_dtype,
     wide_float,
 )
-from ...gradient import filled
+from ...gradient import expanded, filled
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_shapes, broadcast_to
@@ -28,6 +28,8 @@ from ..modes import mode
 from ..places import devices_text, meeting
 from ..sources import check_fits, plain_number
 from ..transforms.constant import Flat
+
+_CAST_FIRST = ", the dtype of the tensor; cast the tensor first"
 
 
 class Operands(Tensor):
@@ -53,11 +55,18 @@ class Operands(Tensor):
         """A constant of the dtype that a bare number takes beside this tensor."""
         dtype = self._scalar_dtype(value)
         if isinstance(value, int):
-            check_fits(value, dtype, ", the dtype of the tensor; cast the tensor first")
+            check_fits(value, dtype, _CAST_FIRST)
         return self._make(UOp.const(dtype, value))
 
     def _binary(self, op: Ops, other: Any, reverse: bool = False, dtype: DType | None = None) -> Tensor:
         """`op` of this tensor and another operand, broadcast, in their common dtype (or the one given)."""
+        if type(other) is float or type(other) is int:  # `_operand`, without a Tensor of the number
+            held, a = self._scalar_dtype(other), self.uop
+            if type(other) is int:
+                check_fits(other, held, _CAST_FIRST)
+            b, common = UOp.const(held, other), dtype or least_upper_dtype(a.dtype, held)
+            a, b = a.cast(common), expanded(b.cast(common), self.shape)
+            return self._make(b.alu(op, a) if reverse else a.alu(op, b), self)
         right = other if isinstance(other, Tensor) else self._operand(other)
         a, b = self.uop, right.uop
         if dtype is not None or a.dtype is not b.dtype:

@@ -10,11 +10,34 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...dtype import dtypes, least_upper_dtype, sum_acc_dtype, to_dtype
+from ...gradient import reduce_axes
 from ...ir.ops import Ops
-from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
+from ...ir.uop import UOp
+from ...shape import broadcast_shapes, broadcast_to, prod, resolve_equal, shape_text
+from ...shape.movement import permute, reshape
+from ...shape.rules import shape_of
 from ..face import Tensor
 from ..formulas import operator
 from ..signatures import DTypeLike
+
+
+def _product(left: UOp, right: UOp, dtype: DTypeLike) -> UOp:
+    """The product of two matrices, or of batches of them, over more than one element each.
+
+    The same graph as `_contracted` makes, without a Tensor for each of its nodes.
+    """
+    common = least_upper_dtype(left.dtype, right.dtype)
+    wide = sum_acc_dtype(common) if dtype is None else to_dtype(dtype)
+    rows, columns = shape_of(left), shape_of(right)
+    order = (*range(len(columns) - 2), len(columns) - 1, len(columns) - 2)
+    left = reshape(left, (*rows[:-1], 1, rows[-1])).cast(wide)
+    right = reshape(permute(right, order), (*columns[:-2], 1, columns[-1], columns[-2])).cast(wide)
+    shape = broadcast_shapes(shape_of(left), shape_of(right))
+    node = broadcast_to(left, shape).alu(Ops.MUL, broadcast_to(right, shape))
+    node = reduce_axes(node, Ops.ADD, (len(shape) - 1,))
+    if dtype is None and dtypes.is_float(common):
+        node = node.cast(common)
+    return reshape(node, shape[:-1])
 
 
 class Contractions(Tensor):
@@ -75,6 +98,8 @@ class Contractions(Tensor):
                     f"do not meet: {error}"
                 ) from None
         # (..., m, 1, k) · (..., 1, n, k) → (..., m, n, 1)
+        if type(inner) is int and inner > 1:
+            return self._make(_product(self.uop, right.uop, dtype), self, right, view=False)
         left, columns = self.unsqueeze(-2), right.transpose(-1, -2).unsqueeze(-3)
         product = left._contracted(columns, (max(left.ndim, columns.ndim) - 1,), dtype)
         return product._without((product.ndim - 1,))

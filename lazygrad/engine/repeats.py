@@ -1,0 +1,445 @@
+"""What was computed twice with the same graph on other memory: from then on its kernels are launched at once.
+
+A loop without a jit builds the same graph in every turn, on other versions of memory. What planning makes of
+a graph follows from its structure alone. So what a structure has run is kept as a `Replay`, as a jit keeps
+it, whose places are the graph's memory: no kernel is bound to nodes, scheduled or looked up any more. The
+*structure* is the graph with its memory numbered: op, dtype, argument and user's call of each node, which
+node reads which, and all flags; the value of a bound Variable is not. A value that somebody holds and that is
+not computed yet is part of it where memory is written, since it may have to be computed first.
+
+Only short lists on devices with a native loop are kept: they run under the lock of planning, so that no other
+thread runs what this one has looked at, and Ctrl-C waits for their end.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..config import CACHELEVEL, CHECK, DEBUG, POISON, flags_state
+from ..device import Buffer, Device
+from ..device.reports import ReportBuffer
+from ..dtype import const_bits
+from ..ir.ops import Ops
+from ..ir.uop import UOp, keep_origin
+from ..locks import table_lock, uninterrupted
+from ..schedule import kernelize
+from ..schedule.items import ScheduleItem, create_schedule
+from ..schedule.plan import pass_observers
+from ..schedule.readers import Pending, open_or_planned
+from ..schedule.versions import (
+    below_looks,
+    buffer_of,
+    effective,
+    in_shape,
+    latest,
+    mark_buffer,
+    set_becomes,
+    version_after,
+    version_on,
+)
+from ..shape.rules import shape_of
+from .actions import Roles
+from .realize import allocate_empty, observers, recording
+from .realize import realize as realize_planned
+from .replay import Replay
+
+#: A structure is kept at so many meetings, and at most so many are.
+MEETINGS, MAX_KEPT, MAX_MET = 3, 256, 4096
+#: Longer lists (bytes and operations of all kernels) gain nothing, and would hold the lock for long.
+MOST_BYTES, MOST_OPS = 1 << 26, 1 << 28
+#: Bytes that a list may keep for what is in between.
+MOST_KEPT_BYTES = 1 << 20
+#: Graphs of more nodes are planned as ever.
+MOST_NODES = 20_000
+
+#: Structure → its list, ready; None: it is planned each time.
+_ready: dict[Any, _Ready | None] = {}
+#: Hash of a structure → how often it was met.
+_met: dict[int, int] = {}
+
+
+def forget() -> None:
+    """Forget every list."""
+    _ready.clear()
+    _met.clear()
+
+
+kernelize.also_forgotten.append(forget)
+
+
+def realize(roots: Sequence[UOp], pending: Pending) -> None:
+    """Compute the values of the roots: by a list that is ready, or by planning."""
+    if not (observers or pass_observers or recording.note or _is_watched()):
+        with kernelize.planning:
+            graph = _Graph.of(roots, pending)
+            if graph is not None:
+                if not graph.order:
+                    return  # everything is there
+                found = _ready.get(graph.key, _ABSENT)
+                if found is _ABSENT:
+                    found = None
+                    if _is_due(graph.key):
+                        kernelize.kernelize(roots, pending)
+                        found = _kept(graph, create_schedule([latest(root) for root in roots]))
+                if found is not None:
+                    found.run(graph)
+                    return
+    realize_planned(roots, pending)
+
+
+def _is_watched() -> bool:
+    """Whether a flag asks to look at each kernel, or to keep nothing."""
+    return bool(CHECK.value or DEBUG.value or POISON.value or CACHELEVEL < 1)
+
+
+_ABSENT: Any = object()
+
+
+def _is_due(key: Any) -> bool:
+    """Whether a structure that has no list was met often enough to get one."""
+    number = hash(key)
+    times = _met.get(number, 0) + 1
+    if times < MEETINGS:
+        if len(_met) >= MAX_MET:
+            _met.clear()
+        _met[number] = times
+        return False
+    _met.pop(number, None)
+    return True
+
+
+#: Their memory or order is not told by structure alone, or has places of its own.
+_REFUSED = frozenset((Ops.BUFFER_VIEW, Ops.MULTI, Ops.KERNEL, Ops.CUSTOM, Ops.DEFINE_VAR))
+
+
+class _Graph:
+    """A graph with its memory numbered.
+
+    order    every node below what is wanted (and of what is pending, where memory is written), each once
+    leaves   the places of its BUFFERs in `order`
+    buffers  their memory
+    bound    its bound Variables, whose values are no part of the structure
+    key      its structure
+    """
+
+    __slots__ = ("bound", "buffers", "key", "leaves", "order")
+    key: Any
+
+    def __init__(self, wanted: list[UOp]) -> None:
+        self.order = wanted
+        self.leaves: list[int] = []
+        self.buffers: list[Buffer] = []
+        self.bound: list[UOp] = []
+
+    @classmethod
+    def of(cls, roots: Sequence[UOp], pending: Pending) -> _Graph | None:
+        """The graph below the roots; None where it is planned as ever."""
+        wanted: dict[UOp, int] = {}
+        for root in roots:
+            base = below_looks(latest(root))
+            op = base.op
+            if op is Ops.BUFFER:
+                if "overwritten" in base.facts:
+                    return None
+            elif op is not Ops.CONST and base not in wanted:
+                wanted[base] = len(wanted)
+        graph = cls(list(wanted))
+        if not wanted:
+            return graph
+        rows: list[Any] = [*_state(), len(wanted)]
+        writes = graph._walk(0, wanted, rows)
+        if writes is None:
+            return None
+        if writes:
+            order, first = graph.order, len(graph.order)
+            others = []
+            for value in pending():
+                for base in open_or_planned(latest(value)):
+                    place = wanted.get(base)
+                    if place is None:
+                        place = wanted[base] = len(order)
+                        order.append(base)
+                    others.append(place)
+            rows += (len(others), *others)
+            if graph._walk(first, wanted, rows) is None:
+                return None
+        if len(set(map(id, graph.buffers))) < len(graph.buffers):
+            return None
+        graph.key = tuple(rows)
+        return graph
+
+    def _walk(self, first: int, number: dict[UOp, int], rows: list[Any]) -> bool | None:
+        """Number what is below the nodes from `first` on, and describe each: whether memory is written that
+        was there before; None where the graph has what is planned as ever.
+        """
+        order, leaves, buffers = self.order, self.leaves, self.buffers
+        known, add, describe = number.get, order.append, rows.extend
+        writes = False
+        for node in itertools.islice(order, first, None):  # which grows
+            op, facts, src = node.op, node.facts, node.src
+            if op is Ops.BUFFER:
+                buffer = facts.get("buffer") or _memory_to_be(node)
+                if buffer is None or buffer._base is not None:
+                    return None
+                leaves.append(number[node])
+                buffers.append(buffer)
+                describe((op, node.dtype, node.arg, buffer.device, "fresh" in facts))
+                continue
+            if op is Ops.CONST:
+                value = node.arg
+                bits = value if type(value) is not float else const_bits(value, node.dtype)
+                describe((op, node.dtype, bits, len(src)))
+            elif op is Ops.BIND:
+                self.bound.append(node)
+                describe((op, src[0].arg))
+                continue
+            else:
+                if op in _REFUSED:
+                    return None
+                arg = node.arg
+                if op is Ops.DETACH:
+                    arg = None  # it says whose leaf the value is, which gradients ask
+                elif op is Ops.CHECK:
+                    arg = arg, facts.get("site")
+                elif op is Ops.COPY and len(src) > 2:
+                    return None
+                describe((op, node.dtype, arg, facts.get("origin"), len(src)))
+            for source in src:
+                if "becomes" in source.facts:
+                    source = effective(source)
+                place = known(source)
+                if place is None:
+                    place = number[source] = len(order)
+                    add(source)
+                rows.append(place)
+            if op is Ops.ASSIGN and not writes:
+                writes = "fresh" not in effective(src[0]).facts
+        return writes if len(order) <= MOST_NODES else None
+
+
+def _state() -> tuple[Any, ...]:
+    """What planning and lowering look at besides the graph: every flag, and the device of what is on none."""
+    overlay, changes = flags_state()
+    return (changes, Device.DEFAULT, tuple(overlay.items())) if overlay else (changes, Device.DEFAULT)
+
+
+def _memory_to_be(node: UOp) -> Buffer | None:
+    """The memory of a version that nobody asked for yet; None where its contents are gone."""
+    return None if "overwritten" in node.facts else buffer_of(node)
+
+
+class _Version(NamedTuple):
+    """What one output of a kernel is once the list has run.
+
+    before   the place in the graph of the version that it ends, or the number of an earlier _Version + 1,
+             negative; None for new memory
+    memory   the number of its memory: of the graph's, then of the list's outputs
+    values   places in the graph of the nodes that it is the value of, each with its shape
+    """
+
+    before: int | None
+    memory: int
+    values: tuple[tuple[int, tuple[Any, ...]], ...]
+
+
+class _Ready:
+    """The kernels of a structure, ready to run on the memory of a graph that has it.
+
+    parts     their lists, one after the other, each with the number of memories that it works on, and which
+              bound Variables it takes: first those that check indices, so that one beyond its axis is told
+              before anything is written
+    outputs   what memory is made in each run
+    versions  what the outputs of its kernels are afterwards, in order
+    """
+
+    __slots__ = ("outputs", "parts", "places", "runners", "versions")
+
+    def __init__(
+        self, parts: list[tuple[Replay, int, list[int]]], outputs: list[Buffer], versions: list[_Version]
+    ) -> None:
+        self.parts, self.versions = parts, versions
+        actions = [action for replay, _, _ in parts for batch in replay.batches for action in batch.actions]
+        self.runners = [action.runner for action in actions if action.runner is not None]
+        self.outputs = [Buffer(buffer.device, buffer.size, buffer.dtype) for buffer in outputs]
+        self.places = [UOp(Ops.DEVICE, arg=memory.device) for memory in outputs]
+
+    def run(self, graph: _Graph) -> None:
+        """Run the lists; the graph's nodes become what they computed."""
+        memory = graph.buffers
+        for place, buffer in zip(graph.leaves, memory, strict=True):
+            if buffer._buf is None:
+                if "fresh" in graph.order[place].facts and not buffer.is_allocated:
+                    buffer.allocate_uncleared()
+                else:
+                    allocate_empty(buffer)
+        memory = memory + [like.fresh() for like in self.outputs]
+        handles, bound = [buffer._buf for buffer in memory], graph.bound
+        with uninterrupted():  # what was written in place must not seem not to have been
+            for replay, count, variables in self.parts:
+                replay.follow_flags()
+                replay.run(handles[:count], [bound[place].src[1].arg for place in variables])
+            for runner in self.runners:
+                runner.runs += 1
+            with table_lock:
+                self._become(graph, memory)
+
+    def _become(self, graph: _Graph, memory: list[Buffer]) -> None:
+        order, given = graph.order, len(graph.buffers)
+        made: list[UOp] = []
+        for before, number, values in self.versions:
+            buffer = memory[number]
+            if before is None:
+                node = version_on(self.places[number - given], buffer)
+            else:
+                old = order[before] if before >= 0 else made[-1 - before]
+                for place, _ in values:
+                    keep_origin(old, order[place])
+                if "fresh" in old.facts:
+                    node = mark_buffer(old, buffer)
+                else:
+                    node = version_after(old)
+            made.append(node)
+            for place, shape in values:
+                value = order[place]
+                if before is None:
+                    keep_origin(node, value)
+                set_becomes(value, in_shape(node, shape))
+
+
+def _kept(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
+    """The list of a graph that is planned and has not run, from now on kept; None, kept too, where it may not
+    be.
+    """
+    if len(_ready) >= MAX_KEPT:
+        for old in list(_ready)[: MAX_KEPT // 2]:
+            _ready.pop(old, None)
+    made = _ready[graph.key] = _ready_for(graph, items)
+    return made
+
+
+def _ready_for(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
+    """The list of a graph's items; None where it is planned each time."""
+    if not items or not all(map(_has_native_loop, items)):
+        return None
+    arguments = {buffer: number for number, buffer in enumerate(graph.buffers)}
+    bound = {(node.src[0].arg[0], node.src[1].arg): place for place, node in enumerate(graph.bound)}
+
+    def source(name: str, value: int) -> int | None:
+        return bound.get((name, value))
+
+    found = _outputs_of(graph, items, arguments)
+    if found is None:
+        return None
+    fresh = {output.buffer for output in found if output.before is None}
+    divided = _checks_first(items, fresh)
+    if divided is None:
+        return None
+    results = {output.buffer for output in found if output.values}
+    given_on = results.union(*[item.bufs for item in divided[1]])
+    parts: list[tuple[Replay, int, list[int]]] = []
+    outputs: list[Buffer] = []
+    for part in divided:
+        if not part:
+            continue
+        inside, leaves = fresh.difference(arguments), results if part is divided[1] else given_on
+        written = dict.fromkeys(buffer for item in part for buffer in item.outputs)
+        handed = [buffer for buffer in written if buffer in inside and buffer in leaves]
+        numbers = {buffer: number for number, buffer in enumerate(handed)}
+        replay = Replay(part, Roles(dict(arguments), numbers, inside), source)
+        pages = {reports.base for reports, _ in replay.reports}
+        if replay.kernels != len(part) or replay.constants or not pages.issuperset(replay.external):
+            return None
+        replay.written.clear()  # it would hold the memory of this graph
+        arguments.update({buffer: len(arguments) + number for buffer, number in numbers.items()})
+        outputs += handed
+        parts.append((replay, len(arguments), [place for place in replay.sources if isinstance(place, int)]))
+    replays = [replay for replay, _, _ in parts]
+    if sum(r.accessed for r in replays) > MOST_BYTES or sum(r.ops for r in replays) > MOST_OPS:
+        return None
+    if sum(replay.taken_bytes for replay in replays) > MOST_KEPT_BYTES:
+        return None
+    return _Ready(parts, outputs, _versions(found, arguments))
+
+
+class _Output(NamedTuple):
+    """One output of an item; `before` and `values` are those of a _Version, by number in all outputs."""
+
+    before: int | None
+    buffer: Buffer
+    values: tuple[tuple[int, tuple[Any, ...]], ...]
+
+
+def _outputs_of(
+    graph: _Graph, items: Sequence[ScheduleItem], arguments: dict[Buffer, int]
+) -> list[_Output] | None:
+    """What the items write; None where they do not compute all that the graph has become."""
+    leaf = {graph.order[place]: place for place in graph.leaves}
+    places: dict[UOp, list[tuple[int, tuple[Any, ...]]]] = {}
+    for place, node in enumerate(graph.order):
+        if "becomes" in node.facts:
+            places.setdefault(below_looks(node.facts["becomes"]), []).append((place, shape_of(node)))
+    planned: dict[UOp, int] = {}
+    found: list[_Output] = []
+    for item in items:
+        sources = item.kernel.src
+        if any(source.op is Ops.BUFFER_VIEW for source in sources):
+            return None
+        refs = item.kernel.facts["outputs"]
+        for ref, target, buffer in zip(refs, sources, item.outputs, strict=False):
+            assign, before = ref(), None
+            if target in leaf:
+                before = leaf[target]
+            elif target in planned:
+                before = -1 - planned[target]
+            elif buffer in arguments:
+                return None
+            if assign is not None:
+                planned[assign] = len(found)
+            values = () if assign is None else tuple(places.pop(assign, ()))
+            found.append(_Output(before, buffer, values))
+    return None if places else found
+
+
+def _checks_first(
+    items: Sequence[ScheduleItem], fresh: set[Buffer]
+) -> tuple[list[ScheduleItem], list[ScheduleItem]] | None:
+    """The items that report indices, with what they need; and the others. None where one of the first writes
+    what was there.
+    """
+    reads: set[Buffer] = set()
+    first, others = [], []
+    for item in reversed(items):
+        if type(item.bufs[-1]) is ReportBuffer or not reads.isdisjoint(item.outputs):
+            first.append(item)
+            reads.update(item.bufs)
+            if not fresh.issuperset(item.outputs):
+                return None
+        else:
+            others.append(item)
+    return first[::-1], others[::-1]
+
+
+def _versions(found: Sequence[_Output], memory: dict[Buffer, int]) -> list[_Version]:
+    """What outputs are of memory that is not only in between."""
+    moved: dict[int, int] = {}
+    versions: list[_Version] = []
+    for number, (before, buffer, values) in enumerate(found):
+        if buffer in memory:
+            moved[number] = len(versions)
+            if before is not None and before < 0:
+                before = -1 - moved[-1 - before]
+            versions.append(_Version(before, memory[buffer], values))
+    return versions
+
+
+def _has_native_loop(item: ScheduleItem) -> bool:
+    """Whether a kernel runs in a native loop, or a copy is from this process to a device that has one."""
+    where = [Device[buffer.device] for buffer in item.bufs]
+    if item.ast.op is Ops.COPY:
+        return where[0].replayer() is not None and item.bufs[1].device == "NPY"
+    return all(device.replayer() is not None for device in where)
+
+
+kernelize.also_forgotten.append(forget)

@@ -11,7 +11,7 @@ from ..dtype import dtypes
 from ..ir.ops import Ops
 from ..ir.uop import UOp, origin, toposort
 from ..schedule.versions import placed
-from ..shape import movement, shape_text
+from ..shape import movement, shape_of, shape_text
 from .computing import live_tensors
 from .face import Tensor
 from .modes import mode
@@ -235,7 +235,7 @@ def _worth_keeping(body: Body) -> list[UOp]:
             continue
         depends.add(node)
         if node.op is Ops.REDUCE_AXIS and dtypes.is_float(node.dtype) and node not in body.roots:
-            carried_on = node.dtype.itemsize * _count(node.shape)
+            carried_on = node.dtype.itemsize * _count(shape_of(node))
             if carried_on <= KEPT * carried:
                 found.append(node)
     return found

@@ -16,6 +16,11 @@ def loop_of(ast: UOp) -> LoopPlan | None:
     return value.arg.kernel if value is not None and value.op is Ops.LOOP else None
 
 
+def loop_name(plan: LoopPlan) -> str:
+    """Its name as displayed."""
+    return f"{plan.name}_{plan.turns}"
+
+
 def loop_arrays(ast: UOp) -> list[int]:
     """The number of the DEFINE_GLOBAL that each array of a loop is: outputs, working memory, sources."""
     stored = {store.src[2].arg.output: store.src[0].arg for store in ast.src}
@@ -29,7 +34,7 @@ def loop_spec(ast: UOp, plan: LoopPlan, specs: Iterable[ProgramSpec], device: st
     arrays = loop_arrays(ast)
     outs = arrays[: len(plan.outputs) + 1]
     return ProgramSpec(
-        f"{plan.name}_{plan.turns}",
+        loop_name(plan),
         "\n".join(dict.fromkeys(spec.src for spec in each)),
         device,
         globals=max(arrays) + 1,

@@ -38,7 +38,7 @@ class Param(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A result of the loop: root `root` of the last turn, or `stacked`, of all turns along a new first axis."""
+    """A result of the loop: a root of the last turn, or `stacked`, of all turns along a new first axis."""
 
     root: int
     stacked: bool

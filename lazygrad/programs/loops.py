@@ -94,7 +94,7 @@ class AllTurns:
     ) -> None:
         self.keep_alive = (native, programs)
         self.address = native.address
-        numbers = sorted(set(n for each in values for n in each))
+        numbers = sorted({n for each in values for n in each})
         first = len(plan.places)
         place_of = {number: first + n for n, number in enumerate(numbers)}
         rows: list[int] = []
@@ -119,9 +119,9 @@ class AllTurns:
         self.words = (ctypes.addressof(self.table),)
         self._threads = [len(table) - len(rows) + at for at in threads]
         self._inner = [program for program in programs if isinstance(program, AllTurns)]
-        self._entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32)(
-            native.address
-        )
+        self._entry = ctypes.CFUNCTYPE(
+            None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32
+        )(native.address)
         self._integers = struct.pack("q", *self.words)
         self._pack = struct.Struct(f"{max(arrays) + 1}P").pack
 

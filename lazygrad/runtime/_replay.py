@@ -228,7 +228,8 @@ void {LOOP}(void **bufs, int64_t *vals, int32_t piece, int32_t pieces) {{
   int64_t *table = (int64_t *)vals[0], turns = table[0], places = table[1], integers = table[2];
   int64_t *first = table + 6, *ints = first + 8 * places;
   int64_t *block = (int64_t *)((char *)bufs[table[3]] + table[4]);
-  int64_t desc[4] = {{(int64_t)block, (int64_t)(ints + integers), table[5], (int64_t)(block + places + integers)}};
+  int64_t *rows = ints + integers, *room = block + places + integers;
+  int64_t desc[4] = {{(int64_t)block, (int64_t)rows, table[5], (int64_t)room}};
   for (int64_t i = 0; i < integers; i++) block[places + i] = ints[i];
   for (int64_t t = 0; t < turns; t++) {{
     for (int64_t p = 0; p < places; p++) {{

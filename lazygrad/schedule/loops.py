@@ -1,8 +1,8 @@
 """The body of a loop, planned: its kernels, and which memory each works on in which turn.
 
-A value that is carried is written by one turn and read by the next. Where all of its values are wanted it lies
-among them, and a turn reads what the one before wrote there; else two places take turns, and the last turn
-writes the result. So nothing is copied.
+A value that is carried is written by one turn and read by the next. Where all of its values are wanted it
+lies among them, and a turn reads what the one before wrote there; else two places take turns, and the last
+turn writes the result. So nothing is copied.
 """
 
 from __future__ import annotations

@@ -292,7 +292,11 @@ class Placement:
         """
         for group in self.groups:
             first = group.stores[0]
-            if group.kind in ("custom", "loop") and first.src == node.src and first.arg.kernel is node.arg.kernel:
+            if (
+                group.kind in ("custom", "loop")
+                and first.src == node.src
+                and first.arg.kernel is node.arg.kernel
+            ):
                 self._take(node, group)
                 self._add_edges(group, uses)
                 return True

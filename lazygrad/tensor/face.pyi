@@ -121,6 +121,8 @@ class Tensor(TensorCore):
     @classmethod
     def custom_kernel(cls, source: str, language: str, outputs: Any, grid: Several | None = None, *, inputs: Sequence[Tensor] = (), group: Several | None = None, name: str | None = None, gradient: Callable[..., Any] | None = None) -> Any: 'What a kernel makes that is written in C, LLVM, OpenCL, CUDA or Metal: a tensor or a tuple of them.\n\nThe kernel takes pointers to the elements of its outputs and then of its inputs, which lie row by row.\nIt is planned, cached and replayed as any other. The text is trusted: one that is wrong may give wrong\nnumbers, or end the process.\n\nsource    the text: a function that returns nothing, and what it needs\nlanguage  "c" on device CLANG, "llvm" on CPU, "opencl" on CL, "cuda" on CUDA, "metal" on METAL\noutputs   (shape, dtype) of the output, a tensor that is like it, or a list of such\ngrid      how many workgroups are launched, along x, y, z. In C: how many calls there are, which the\n          cores share; the function then takes the place on each axis as a further `long` argument\ninputs    tensors on one device\ngroup     the threads of each workgroup\nname      the function, where the text has several\ngradient  takes the gradient of the result, the result, and the inputs, and gives the gradient of each\n          input, or None (of several outputs: a tuple of gradients, and of results)\n\n>>> text = "void twice(float* out, float* x) { for (int i = 0; i < 3; i++) out[i] = 2 * x[i]; }"\n>>> x = Tensor([1.0, 2.0, 3.0], device="CLANG")\n>>> Tensor.custom_kernel(text, "c", x, inputs=[x]).tolist()\n[2.0, 4.0, 6.0]'
 
+    # scanning
+
     # creation
     @classmethod
     def _created(cls, node: UOp, requires_grad: builtins.bool | None) -> Tensor: ...

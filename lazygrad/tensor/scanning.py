@@ -49,13 +49,14 @@ class Scanning(Tensor):
         (6.0, [1.0, 3.0, 6.0])
         """
         turns = _turns(xs, length)
-        firsts = [_tensor(value, f"carry{where}") for where, value in leaves_of(carry)]
         walked = [value for _, value in leaves_of(xs)]
+        begins = leaves_of(carry)
+        device = _device([*[value for _, value in begins if isinstance(value, Tensor)], *walked])
+        firsts = [_tensor(value, f"carry{where}") for where, value in begins]
         given = [*firsts, *walked]
-        device = _device(given)
         kind = type(given[0]) if given else Tensor
-        for where, first in zip(leaves_of(carry), firsts, strict=True):
-            _known(first, f"carry{where[0]}")
+        for (where, _), first in zip(begins, firsts, strict=True):
+            _known(first, f"carry{where}")
         stands = [stand_in(device, first.shape, first.dtype) for first in firsts]  # type: ignore[arg-type]
         parts = [stand_in(device, x.shape[1:], x.dtype) for x in walked]
         seen = [_seen(kind, node, first.shape) for node, first in zip(stands, firsts, strict=True)]
@@ -81,7 +82,7 @@ class Scanning(Tensor):
         body = Body(
             "scan", device, turns, reverse, carries,
             tuple([first.shape for first in firsts]),  # type: ignore[misc]
-            tuple(parts), tuple([x.shape[1:] for x in walked]),  # type: ignore[misc]
+            tuple(parts), tuple([x.shape[1:] for x in walked]),
             tuple(invariants), tuple(nodes), stacked,
         )  # fmt: skip
         uses = [_invariant(kind, node) for node in invariants]
@@ -148,7 +149,9 @@ def _device(tensors: Sequence[Tensor]) -> str:
             )
     device = known[0].device if known else Device.DEFAULT
     if not isinstance(device, str):
-        raise NotImplementedError(f"scan of tensors on several devices ({devices_text(device)}) is not there yet")
+        raise NotImplementedError(
+            f"scan of tensors on several devices ({devices_text(device)}) is not there yet"
+        )
     return device
 
 
@@ -185,8 +188,8 @@ def _carried_on(carry: Any, given: Any, firsts: Sequence[Tensor]) -> list[Tensor
         if end.shape != first.shape or end.dtype != first.dtype:
             before, after = (f"{shape_text(t.shape)} of {t.dtype}" for t in (first, end))
             raise TypeError(
-                f"scan: carry{where} is {before} before a turn and {after} after it; each turn takes what the "
-                f"one before gave, so both are the same: {_advice(first, end)}"
+                f"scan: carry{where} is {before} before a turn and {after} after it; each turn takes what "
+                f"the one before gave, so both are the same: {_advice(first, end)}"
             )
         ends.append(end)
     return ends
@@ -218,7 +221,9 @@ def _invariant(kind: type[Tensor], node: UOp) -> Tensor:
     wanted = False
     if mode.grad and dtypes.is_float(node.dtype):
         below = set(node.toposort())
-        wanted = any(t._requires_grad and dtypes.is_float(t.dtype) and t._uop in below for t in live_tensors())
+        wanted = any(
+            t._requires_grad and dtypes.is_float(t.dtype) and t._uop in below for t in live_tensors()
+        )
     made: Any = object.__new__(kind)
     made._setup(node, wanted, leaf=False)
     return made  # type: ignore[no-any-return]

@@ -21,7 +21,7 @@ from ...ir.ops import MOVEMENT, Ops
 from ...ir.own import Array
 from ...ir.uop import UOp, toposort
 from ...schedule.graph import arg_binds
-from ...schedule.versions import new_buffer, placed
+from ...schedule.versions import no_memory, placed
 from ...shape import movement
 from ...shape.rules import shape_of
 from ..face import Tensor
@@ -31,7 +31,7 @@ from .function import Function
 #: What is said where a value is read that belongs to one turn.
 LEFT_BEHIND = (
     "this value belongs to one turn of a scan: it is not known while the function is looked at, and has no "
-    "value outside of it; .item(), a branch on a value and keeping it elsewhere cannot work: return it instead"
+    "value outside of it; .item(), branches on values and keeping it elsewhere cannot work: return it instead"
 )
 
 #: Values of so many times the bytes that are carried are kept for the gradient rather than computed again.
@@ -39,15 +39,12 @@ KEPT = 8
 
 
 def stand_in(device: str, shape: tuple[int, ...], dtype: Any) -> UOp:
-    """A node for a value of one turn: memory that has no contents, and is refused where they are asked for."""
-    node = new_buffer(device, math.prod(shape), dtype)
-    del node.facts["fresh"]
-    node.facts["overwritten"] = LEFT_BEHIND
-    return node
+    """A node for a value of one turn: memory without contents, refused where they are asked for."""
+    return no_memory(device, math.prod(shape), dtype, LEFT_BEHIND)
 
 
 class Given(NamedTuple):
-    """A stand-in, and what it is in a turn (`kind`, `then` as of a Param; `first` and `source` are values)."""
+    """A stand-in, and what it is in a turn: as a Param, of values."""
 
     node: UOp
     kind: str
@@ -117,9 +114,7 @@ def looped(
     loop = Loop.of(
         name, device, turns, reverse, tuple(params), bodies_made, tuple(results), tuple(outputs), inputs
     )
-    return [
-        UOp(Ops.LOOP, array.dtype, tuple(sources), LoopArg(loop, n)) for n, array in enumerate(outputs)
-    ]
+    return [UOp(Ops.LOOP, array.dtype, tuple(sources), LoopArg(loop, n)) for n, array in enumerate(outputs)]
 
 
 #: What is its first source where nobody asks for a gradient or looks at an index.
@@ -212,9 +207,7 @@ class Body(NamedTuple):
             for node, shape, whole in zip(self.slices, self.slice_shapes, walked, strict=True)
         ]
         known = dict(zip(self.invariants, others, strict=True))
-        return looped(
-            self.name, self.device, self.turns, self.reverse, given, self.roots, results, known
-        )
+        return looped(self.name, self.device, self.turns, self.reverse, given, self.roots, results, known)
 
     def parted(self, sources: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         """(the first values of what is carried, what is walked through, the invariants)."""
@@ -268,14 +261,12 @@ class _Backwards:
         """The gradient of each source, or None."""
         body = self.body
         self.floats = [n for n, (node, _) in enumerate(body.carries) if dtypes.is_float(node.dtype)]
-        self.flow = {
-            n: stand_in(body.device, body.shapes[n], body.carries[n][0].dtype) for n in self.floats
-        }
+        self.flow = {n: stand_in(body.device, body.shapes[n], body.carries[n][0].dtype) for n in self.floats}
         self.seeds = {
             r: stand_in(body.device, known_shape(body.roots[r], body.name), body.roots[r].dtype)
             for r in self.stacked
         }
-        firsts, walked, others = body.parted(self.wanted)
+        _firsts, walked, others = body.parted(self.wanted)
         slices = [node for node, want in zip(body.slices, walked, strict=True) if want]
         invariants = [node for node, want in zip(body.invariants, others, strict=True) if want]
         found = self._of_one_turn([*[body.carries[n][0] for n in self.floats], *slices, *invariants])
@@ -313,9 +304,7 @@ class _Backwards:
         swaps = {root: movement.reshape(node, shape_of(root)) for root, node in self.saved.items()}
         return dict(zip(found, _swapped(list(found.values()), swaps), strict=True))
 
-    def _loop(
-        self, found: dict[UOp, UOp], slices: list[UOp], invariants: list[UOp]
-    ) -> list[Tensor | None]:
+    def _loop(self, found: dict[UOp, UOp], slices: list[UOp], invariants: list[UOp]) -> list[Tensor | None]:
         body = self.body
         firsts, walked, others = body.parted(self.sources)
         roots: dict[UOp, int] = {}
@@ -360,23 +349,24 @@ class _Backwards:
             carried.append((held, shape, self._tensor(filled(shape, wide, 0.0)), root(added)))
         if not roots:
             return [None] * len(self.sources)
-        tensors, nodes = self._run(carried, roots, stacked, firsts, walked, others)
+        tensors = self._run(carried, roots, stacked, firsts, walked, others)
         results = dict(zip(roots, tensors, strict=True))
         by_number = list(results.values())
         answers: list[Tensor | None] = [None] * len(self.sources)
-        for n, (_, _, _, number) in zip(self.floats, carried, strict=False):
+        for n, flow in zip(self.floats, carried, strict=False):
             if self.wanted[n]:
+                number = flow[3]
                 answers[n] = self._end(by_number[number], number in stacked)
         begin = len(body.carries)
-        for node, number in slice_roots.items():
-            answers[begin + body.slices.index(node)] = by_number[number]
+        for part, at in slice_roots.items():
+            answers[begin + body.slices.index(part)] = by_number[at]
         begin += len(body.slices)
-        for node, number in sums.items():
-            held_root = carried[number][3]
+        for invariant, place in sums.items():
+            held_root = carried[place][3]
             total = self._end(by_number[held_root], held_root in stacked)
-            answers[begin + body.invariants.index(node)] = total.cast(node.dtype)
-        for node, (graph, leaves) in later.items():
-            answers[begin + body.invariants.index(node)] = self._summed(graph, leaves, results, walked)
+            answers[begin + body.invariants.index(invariant)] = total.cast(invariant.dtype)
+        for invariant, (graph, leaves) in later.items():
+            answers[begin + body.invariants.index(invariant)] = self._summed(graph, leaves, results, walked)
         return answers
 
     def _end(self, result: Tensor, is_stacked: bool) -> Tensor:
@@ -404,7 +394,7 @@ class _Backwards:
         firsts: Sequence[Tensor],
         walked: Sequence[Tensor],
         others: Sequence[Tensor],
-    ) -> tuple[tuple[Tensor, ...], None]:
+    ) -> tuple[Tensor, ...]:
         """The loop: its results in the order of the roots."""
         body = self.body
         slices = [*body.slices, *self.seeds.values(), *self.saved.values()]
@@ -424,7 +414,8 @@ class _Backwards:
         )  # fmt: skip
         sources = [*[begin for _, _, begin, _ in carried], *values, *others]
         sources += [part for _, _, first, kept in before for part in (first, kept)]
-        return LoopedBack.apply(inner, *sources), None
+        made: tuple[Tensor, ...] = LoopedBack.apply(inner, *sources)
+        return made
 
     # *** gradients that are sums over all turns
 

@@ -17,7 +17,7 @@ from ..engine.actions import Action
 from ..engine.index_errors import checks_of
 from ..engine.replay import Replay
 from ..ir.reports import FAILED, FOUND, WORDS
-from ..programs.loops import AllTurns, TurnByTurn, launch_words
+from ..programs.loops import launch_words
 from ..programs.runners import Runner
 from ..renderer import ProgramSpec
 from ..runtime import _objects, _pool, _replay, _scratch
@@ -74,8 +74,6 @@ def launches_form(replay: Replay, sections: Sections) -> dict[str, Any]:
 
 
 def _kernel_form(runner: Runner, device: str, sections: Sections) -> dict[str, Any]:
-    if isinstance(runner.program, (AllTurns, TurnByTurn)):
-        raise NotImplementedError("exporting a function with a loop over time (Tensor.scan) is not there yet")
     record = record_of(runner.spec, runner.lib)
     compiler = Device[device].compiler
     record["version"] = None if compiler is None else compiler.version()

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import pytest
 
-from lazygrad import GlobalCounters, Tensor, TinyJit, grad, vmap
+from lazygrad import Context, GlobalCounters, Tensor, TinyJit, grad, vmap
 from lazygrad.ir.ops import Ops
 from tests.helpers import needs
 
@@ -282,8 +282,25 @@ def test_writing_in_place_changes_what_the_turn_has():
     assert start.tolist() == [1.0, 2.0]
 
 
-def test_what_is_not_there_yet_has_a_name():
-    with pytest.raises(NotImplementedError, match="vmap over LOOP"):
-        vmap(lambda xs: Tensor.scan(lambda c, x: (c + x, None), 0.0, xs)[0])(Tensor.ones(2, 3))
-    with pytest.raises(NotImplementedError, match="several devices"):
-        Tensor.scan(lambda c, x: (c + x, None), 0.0, Tensor.ones(4).shard(("CPU:0", "CPU:1"), 0))
+def test_it_is_written_out_in_a_batch_and_over_several_devices():
+    rows = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert vmap(lambda xs: Tensor.scan(lambda c, x: (c + x, c), 0.0, xs)[0])(rows).tolist() == [6.0, 15.0]
+    sharded = rows.shard(("CPU:0", "CPU:1"), 0)
+    end, _ = Tensor.scan(lambda c, x: (c + x, None), Tensor.zeros(3).shard(("CPU:0", "CPU:1")), sharded)
+    assert end.tolist() == [5.0, 7.0, 9.0]
+
+
+def test_it_is_written_out_on_request():
+    def turn(c, x):
+        return c * x, c + x
+
+    with Context(SCAN=0):
+        end, ys = Tensor.scan(turn, 1.0, Tensor([2.0, 3.0]), reverse=True)
+    assert end.item() == 6.0
+    assert ys.tolist() == [5.0, 4.0]
+
+
+def test_checked_against_the_interpreter():
+    with Context(CHECK=1):
+        end, ys = Tensor.scan(lambda c, x: (c * x, c + x), 1.0, Tensor([2.0, 3.0]))
+        assert (end.item(), ys.tolist()) == (6.0, [3.0, 5.0])

@@ -357,16 +357,16 @@ class _Backwards:
             if self.wanted[n]:
                 number = flow[3]
                 answers[n] = self._end(by_number[number], number in stacked)
-        begin = len(body.carries)
+        place = len(body.carries)
         for part, at in slice_roots.items():
-            answers[begin + body.slices.index(part)] = by_number[at]
-        begin += len(body.slices)
-        for invariant, place in sums.items():
-            held_root = carried[place][3]
+            answers[place + body.slices.index(part)] = by_number[at]
+        place += len(body.slices)
+        for invariant, summed in sums.items():
+            held_root = carried[summed][3]
             total = self._end(by_number[held_root], held_root in stacked)
-            answers[begin + body.invariants.index(invariant)] = total.cast(invariant.dtype)
+            answers[place + body.invariants.index(invariant)] = total.cast(invariant.dtype)
         for invariant, (graph, leaves) in later.items():
-            answers[begin + body.invariants.index(invariant)] = self._summed(graph, leaves, results, walked)
+            answers[place + body.invariants.index(invariant)] = self._summed(graph, leaves, results, walked)
         return answers
 
     def _end(self, result: Tensor, is_stacked: bool) -> Tensor:

@@ -304,3 +304,11 @@ def test_checked_against_the_interpreter():
     with Context(CHECK=1):
         end, ys = Tensor.scan(lambda c, x: (c * x, c + x), 1.0, Tensor([2.0, 3.0]))
         assert (end.item(), ys.tolist()) == (6.0, [3.0, 5.0])
+
+
+def test_all_of_it_is_shown(capsys):
+    with Context(DEBUG=7):
+        Tensor.scan(lambda c, x: (c * x, None), 1.0, Tensor([2.0, 3.0, 5.0]))[0].realize()
+    shown = capsys.readouterr().out
+    assert "3 turns of 1 kernels" in shown
+    assert "data1[0] * data2[0]" in shown

@@ -199,6 +199,7 @@ CHECK_INDEX = ContextVar(
     "CHECK_INDEX", 1, "0 lets an index or a class number be out of range: it reads 0, and is not written"
 )
 FUSE = ContextVar("FUSE", 1, "0 gives every operation a kernel of its own")
+SCAN = ContextVar("SCAN", 1, "0 has `Tensor.scan` written out, turn by turn")
 GRAPH = ContextVar("GRAPH", 0, "1 prints the tensor graph of what is computed, before it is cut into kernels")
 VIZ = ContextVar("VIZ", 0, "1 does what GRAPH=1 does, under its newer name")
 NO_COLOR = ContextVar("NO_COLOR", "", "any text switches colours off")

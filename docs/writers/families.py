@@ -33,6 +33,7 @@ FAMILIES = [
             "Assigning": "assigning",
             "In place": "in_place",
             "Kernels as text": "custom_kernels",
+            "Loops over time": "scanning",
         },
     ),
     Family(

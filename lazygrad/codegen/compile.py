@@ -17,6 +17,7 @@ from .estimate import estimate
 from .grid import assign_grid
 from .legalize import legalize
 from .linearize import linearize
+from .loops import loop_of, loop_spec
 from .lower import lower
 from .nest_sums import nest_sums
 from .opt import Loops, Opt, apply_opts, choose
@@ -113,6 +114,10 @@ def stages(
 
 def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = None) -> ProgramSpec:
     """The program of a kernel AST in the renderer's language. `opts` None leaves the choice to us."""
+    loop = loop_of(ast)
+    if loop is not None:
+        specs = [compile_kernel(launch.ast, renderer, opts) for launch in loop.launches]
+        return loop_spec(ast, loop, specs, renderer.target.name)
     applied: list[Opt] = []
     forms = dict(stages(ast, renderer, opts, applied))
     start = time.perf_counter()

@@ -1,4 +1,5 @@
-"""Kernels whose programs are not made by optimizing loops: sorts, routines, and what users wrote."""
+"""Kernels whose programs are not made by optimizing loops: sorts, routines, loops over time, and what users
+wrote."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from ..ir.own import OwnKernel, SourceText
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
 from ..renderer.given_text import text_around
+from .loops import loop_name, loop_of
 from .opt import Opt, OptOps
 from .opt.actions import MAX_PIECES
 from .own_kernel import memory_of, own_estimate, own_kernel, own_memory, own_name, own_program
@@ -22,26 +24,32 @@ from .sort import sort_estimate, sort_keys, sort_name, sort_program
 def is_written(ast: UOp) -> bool:
     """Whether a kernel has no loops to optimize: its linear program is written at once, or given as text."""
     value = ast.src[0].src[2] if ast.op is Ops.SINK and ast.src else None
-    return value is not None and value.op in (Ops.SORT, Ops.CUSTOM, Ops.ROUTINE)
+    return value is not None and value.op in (Ops.SORT, Ops.CUSTOM, Ops.ROUTINE, Ops.LOOP)
 
 
 def kind_of(ast: UOp) -> str:
     """What such a kernel is, in words."""
     if routine_of(ast) is not None:
         return "a routine"
+    if loop_of(ast) is not None:
+        return "a loop over time, whose kernels are its own"
     return "a sort" if own_kernel(ast) is None else "a kernel that is done as its user wrote it"
 
 
 def name_of(ast: UOp) -> str:
     """Its name as displayed."""
-    kernel = own_kernel(ast)
+    kernel, loop = own_kernel(ast), loop_of(ast)
     if kernel is not None:
         return own_name(kernel)
+    if loop is not None:
+        return loop_name(loop)
     return sort_name(ast) if routine_of(ast) is None else routine_name(ast)
 
 
 def linear_form(ast: UOp, renderer: Renderer, applied: list[Any]) -> list[UOp]:
-    """Its linear program; how many pieces it has is added to `applied`. A text has none."""
+    """Its linear program; how many pieces it has is added to `applied`. A text has none, nor a loop."""
+    if loop_of(ast) is not None:
+        return []
     if sort_keys(ast) is not None:
         return sort_program(ast)
     if routine_of(ast) is not None:

@@ -16,7 +16,7 @@ from .facts import (
     MissingDeviceError,
     OutOfMemoryError,
 )
-from .registry import CompiledDevice, Compiler, Device, Graph, Launch, NativeCopy, Program
+from .registry import CompiledDevice, Compiler, Device, Graph, Launch, NativeCopy, NativeLoop, Program
 
 __all__ = [
     "Allocator",
@@ -34,6 +34,7 @@ __all__ = [
     "Launch",
     "MissingDeviceError",
     "NativeCopy",
+    "NativeLoop",
     "OutOfMemoryError",
     "Program",
     "copy_memory",

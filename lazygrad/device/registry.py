@@ -54,6 +54,15 @@ class NativeCopy(NamedTuple):
     keep_alive: Any
 
 
+class NativeLoop(NamedTuple):
+    """What runs a loop over time natively: `address` is called as a kernel's entry, with the address of a
+    table as its integer.
+    """
+
+    address: int
+    keep_alive: Any
+
+
 class CompiledDevice:
     """One open device. Runtimes subclass it; a class is found as `<Name>Device` in `runtime/<name>.py`.
 
@@ -110,6 +119,10 @@ class CompiledDevice:
 
     def copier(self) -> NativeCopy | None:
         """What the native loop copies with, from one device of this kind to another; None: the host does."""
+        return None
+
+    def looper(self) -> NativeLoop | None:
+        """What runs all turns of a loop over time natively, if there is such; None: Python starts kernels."""
         return None
 
     def graph(self, launches: Sequence[Launch]) -> Graph:

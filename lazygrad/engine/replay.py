@@ -19,6 +19,7 @@ from ..device import Buffer, Device, GlobalCounters, copy_memory
 from ..device.reports import ReportBuffer
 from ..dtype import dtypes
 from ..ir.reports import FAILED, WORDS
+from ..programs.loops import AllTurns, launch_words
 from ..programs.runners import Runner
 from ..report import profile
 from ..report.check import Checker
@@ -197,6 +198,7 @@ class Replay:
                 for own, bound, value in launch_values(action.item)
             }
             launch = [known[v.arg[0]] for v in runner.vars]
+            launch += [(None, word) for word in getattr(runner.program, "words", ())]
             wanted.append((action, launch))
             for key, _ in launch:
                 if key is not None:
@@ -222,6 +224,7 @@ class Replay:
         self.block: Any = None
         #: the words of the block that say on how many threads a kernel runs
         self._threads: list[int] = []
+        self._loops: list[AllTurns] = []
         self._only: Batch | None = None
         native = [batch for batch in self.batches if batch.native is not None]
         if not native:
@@ -236,6 +239,8 @@ class Replay:
                 region = getattr(program, "region", None)
                 if region is not None:
                     self._threads.append(len(words) + 3)
+                if isinstance(program, AllTurns):
+                    self._loops.append(program)
                 words += launch_words(program)
                 words += [len(action.places), len(action.values), *action.places]
                 words += [first_integer + value for value in action.values]
@@ -273,6 +278,8 @@ class Replay:
         self._shown = self._each or DEBUG.value >= 2
         for word in self._threads:
             self.block[word] = THREADS.value
+        for loop in self._loops:
+            loop.follow_flags()
 
     def run(self, handles: list[Any], values: list[int]) -> None:
         """Run the list on the memory of this call, as the flags said in the last `follow_flags`."""
@@ -403,11 +410,6 @@ class Replay:
         if self.taken_bytes < self.asked_bytes:
             asked, taken = self.asked_bytes / 1e6, self.taken_bytes / 1e6
             print(f"memory reduced from {asked:.2f} MB -> {taken:.2f} MB")
-
-
-def launch_words(program: Any) -> list[int]:
-    """How the native loop starts a kernel: its entry, what runs pieces, how many, on how many threads."""
-    return [program.address, *getattr(program, "region", (0, 1)), THREADS.value]
 
 
 def _looked_at(action: Action, handles: Sequence[Any]) -> list[Buffer]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..codegen.loops import loop_of
 from ..config import Context
 from ..jit.captured import Captured
 from ..jit.errors import Changed, JitError, Mismatch
@@ -24,7 +25,7 @@ def captured_with(
     """
     jitted: TinyJit[..., Any] = fn if isinstance(fn, TinyJit) else TinyJit(fn)
     found = _fitting(jitted, args, kwargs)
-    with Context(JIT=1):
+    with Context(JIT=1, SCAN=0):
         for _ in range(CALLS):
             if found is not None:
                 break
@@ -69,5 +70,9 @@ def _require_own_memory(captured: Captured, call: Call) -> None:
             )
     if any(action.kind == "copy" for batch in captured.replay.batches for action in batch.actions):
         raise NotImplementedError("exporting a function that copies between devices or joins memory of them")
+    if any(loop_of(action.item.ast) for batch in captured.replay.batches for action in batch.actions):
+        raise NotImplementedError(
+            "exporting a capture with a loop over time (Tensor.scan): capture it under Context(SCAN=0)"
+        )
     if captured.draws.final is not None:
         raise NotImplementedError("exporting a function that sets the seed of the random numbers")

@@ -15,8 +15,9 @@ from ..device.reports import ReportBuffer
 from ..dtype import dtypes
 from ..engine.actions import Action
 from ..engine.index_errors import checks_of
-from ..engine.replay import Replay, launch_words
+from ..engine.replay import Replay
 from ..ir.reports import FAILED, FOUND, WORDS
+from ..programs.loops import launch_words
 from ..programs.runners import Runner
 from ..renderer import ProgramSpec
 from ..runtime import _objects, _pool, _replay, _scratch

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..config import Context
 from ..dtype import DType, dtypes
 from ..engine.realize import recording
 from ..ir.ops import MOVEMENT, Ops
@@ -53,7 +54,8 @@ def save_onnx(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
     own_kwargs = {key: _with_others(value, others) for key, value in kwargs.items()}
     recording.note = _refuse_to_run
     try:
-        result = inner(*own_args, **own_kwargs)
+        with Context(SCAN=0):  # a loop over time is its turns there
+            result = inner(*own_args, **own_kwargs)
     finally:
         recording.note = None
     results = Nest(result, lambda tensor: False).tensors

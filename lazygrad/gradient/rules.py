@@ -331,6 +331,7 @@ GRADIENTS: dict[Ops, Rule] = {
     **dict.fromkeys((Ops.DETACH, Ops.BITCAST, Ops.IDIV, Ops.MOD, Ops.DP4A, Ops.SORT), NO_GRADIENT),
     Ops.ROUTINE: NO_GRADIENT,  # who asks for one says the gradient
     Ops.CUSTOM: NO_GRADIENT,  # its author may say one: then it stands below a FUNCTION
+    Ops.LOOP: NO_GRADIENT,  # as does a loop
     **dict.fromkeys((Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR, *COMPARISONS), NO_GRADIENT),
     Ops.CHECK: NO_GRADIENT,  # its values are indices, or whether they are good
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL), NO_GRADIENT),

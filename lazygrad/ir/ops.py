@@ -52,6 +52,7 @@ class Ops(enum.IntEnum):
     SORT = 30
     ROUTINE = 95
     CUSTOM = 94
+    LOOP = 97
     IOTA = 31
     # kernels and loops
     VIEW = 32
@@ -381,6 +382,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.SORT: OpInfo(Kind.DATA, 1, _same),
     Ops.ROUTINE: OpInfo(Kind.DATA, None, _same),
     Ops.CUSTOM: OpInfo(Kind.DATA, None),
+    Ops.LOOP: OpInfo(Kind.DATA, None),
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),
     **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.INDEX, Ops.SPECIAL), _DATA),
     **dict.fromkeys((Ops.DEFINE_VAR, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC), _DATA),

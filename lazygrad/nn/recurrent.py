@@ -292,22 +292,16 @@ class _Recurrent(Module):
         step, length = self._step(), x.shape[0]
         if not isinstance(length, int):
             raise NotImplementedError(f"{type(self).__name__} over a length that is symbolic: {length}")
-        outputs: list[Tensor] = []
-        # What passes from step to step is stored, forwards and backwards: all steps are the same kernels.
-        state = self._stored(state)
-        for time in reversed(range(length)) if backwards else range(length):
+
+        def turn(state: State, given: Tensor) -> tuple[State, Tensor]:
             hidden = state[0] if self.has_cell else state
-            gates = _projected(hidden, weight, bias).contiguous_backward()
-            state = step(given[time], gates, state)
+            state = step(given, _projected(hidden, weight, bias), state)
             if onto is not None:
                 state = (state[0].dot(onto.transpose(0, 1)), state[1])
-            state = self._stored(state)
-            outputs.append(state[0] if self.has_cell else state)
-        return Tensor.stack(*(outputs[::-1] if backwards else outputs)).contiguous_backward(), state
+            return state, state[0] if self.has_cell else state
 
-    def _stored(self, state: State) -> State:
-        parts = [part.contiguous().contiguous_backward() for part in (state if self.has_cell else (state,))]
-        return tuple(parts) if self.has_cell else parts[0]
+        state, outputs = Tensor.scan(turn, state, given, reverse=backwards)
+        return outputs, state
 
 
 class RNN(_Recurrent):

@@ -9,18 +9,21 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..codegen.compile import compile_kernel, stage_times
+from ..codegen.loops import loop_of
 from ..config import CACHELEVEL, CHECK, Context, ContextVar, usable_cores
 from ..device import CompiledDevice, Device, OutOfMemoryError, Program
+from ..ir.loop import LoopPlan
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec
 from ..schedule.kernelize import forget_more, planning
 from ..tuning.beam import opts_for
 from .background import background
+from .loops import loop_program
 from .stored import load_program, store_program
 
 
@@ -133,7 +136,9 @@ def prepare(kernels: Iterable[tuple[str, UOp]]) -> None:
         return
     flags = _flags()
     missing = [
-        key for key in dict.fromkeys((*kernel, flags) for kernel in kernels) if key not in method_cache
+        key
+        for key in dict.fromkeys((*each, flags) for kernel in kernels for each in _kernels_in(*kernel))
+        if key not in method_cache
     ]
     if len(missing) < 2:
         return
@@ -157,9 +162,33 @@ def get_runner(device: str, ast: UOp) -> Runner:
     build = _builds.get(key)
     if build is not None:
         return build.wait()
+    plan = loop_of(ast)
+    if plan is not None:
+        return _loop_runner(key, plan)
     with planning:
         runner = method_cache.get(key)
         return runner if runner is not None else _lowered(key).finish()
+
+
+def _loop_runner(key: Key, plan: LoopPlan) -> Runner:
+    """A loop over time: the programs of its kernels."""
+    prepare((key[0], launch.ast) for launch in plan.launches)
+    spec, program = loop_program(key[0], key[1], plan, get_runner)
+    runner = Runner(spec, b"", program, ())
+    if CACHELEVEL >= 1:
+        _forget_unused()
+        runner = method_cache.setdefault(key, runner)
+    return runner
+
+
+def _kernels_in(device: str, ast: UOp) -> Iterator[tuple[str, UOp]]:
+    """What is compiled for a kernel: itself, or those of a loop's turn."""
+    plan = loop_of(ast)
+    if plan is None:
+        yield device, ast
+        return
+    for launch in plan.launches:
+        yield from _kernels_in(device, launch.ast)
 
 
 def _forget_unused() -> None:

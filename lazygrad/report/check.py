@@ -114,11 +114,15 @@ class Checker:
     def _is_working_memory(self, number: int) -> bool:
         """Whether an output is what a SORT works in: nobody reads it, and each program uses it in its way.
 
-        So is that of a ROUTINE, in part; and signs of vectors, or which of equal pivots is taken, are free.
+        So is that of a LOOP; and of a ROUTINE in part: signs of vectors, or which of equal pivots is taken,
+        are free.
         """
         values = [store.src[2] for store in self.item.ast.src if store.src[0].arg == number]
         return all(
-            value.op is Ops.ROUTINE or (value.op is Ops.SORT and value.arg is not None) for value in values
+            value.op is Ops.ROUTINE
+            or (value.op is Ops.SORT and value.arg is not None)
+            or (value.op is Ops.LOOP and value.arg.output < 0)
+            for value in values
         )
 
     def _limits(self) -> dict[int, tuple[Any, Any]]:

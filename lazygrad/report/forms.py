@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..codegen.compile import stages
+from ..codegen.loops import loop_of
 from ..codegen.opt import ACTIONS, KernelOptError, Loops, Opt, OptOps, apply_opt
 from ..config import DEBUG, DEBUG_STYLE, NOOPT, VIZ
 from ..config import GRAPH as SHOW_GRAPH
 from ..device import CompiledDevice, Device
 from ..ir.text import GRAPH, LINEAR, LOOPS, styled
 from ..ir.uop import UOp
-from ..programs.runners import Runner, linear_program
+from ..programs.runners import Runner, get_runner, linear_program
 from ..renderer import ProgramSpec
 from ..schedule.items import ScheduleItem
 from ..schedule.kernelize import plan_observers
@@ -29,6 +30,13 @@ def print_forms(item: ScheduleItem, runner: Runner) -> None:
     if DEBUG >= 3:
         for line in reasons(item):
             show(line)
+    loop = loop_of(item.ast)
+    if loop is not None:
+        if DEBUG >= 3:
+            show(f"{shown_name(item.ast, spec)}: {loop.turns} turns of {len(loop.launches)} kernels")
+        for ast in dict.fromkeys(launch.ast for launch in loop.launches):
+            print_forms(item._replace(ast=ast, kernel=ast), get_runner(device.name, ast))
+        return
     level_of_ast = 3 if DEBUG_STYLE == "classic" else 5
     if DEBUG.value >= level_of_ast:
         show(styled(GRAPH, item.ast))

@@ -11,11 +11,21 @@ so that replacing a buffer everywhere in the list is storing one word.
 
 `lazygrad_copy` is an entry as a kernel's: it copies from its second buffer to its first as many bytes as its
 first integer says, by the function (memmove) whose address is the second.
+
+`lazygrad_loop` is an entry too, that of a loop over time: its one integer is the address of a table of words,
+
+    how many turns, places, integers; which buffer is the working memory, from which byte on it is a block;
+    how many rows,
+    for each place eight words: buffer and offset in even turns, in odd ones, by how much the offset grows in
+    a turn, the turn in which it is another, buffer and offset in that,
+    the integers, the rows
+
+In each turn the addresses of the places are written to the block, and the rows are walked.
 """
 
 from __future__ import annotations
 
-SYMBOL, COPY = "lazygrad_replay", "lazygrad_copy"
+SYMBOL, COPY, LOOP = "lazygrad_replay", "lazygrad_copy", "lazygrad_loop"
 
 LLVM = f"""\
 define void @{SYMBOL}(ptr %desc) nounwind {{
@@ -121,3 +131,113 @@ void {COPY}(void **bufs, int64_t *vals, int32_t piece, int32_t pieces) {{
   ((move_t)vals[1])(bufs[0], bufs[1], (size_t)vals[0]);
 }}
 """
+
+LOOP_LLVM = (
+    LLVM
+    + f"""\
+define void @{LOOP}(ptr %bufs, ptr %vals, i32 %piece, i32 %pieces) nounwind {{
+start:
+  %desc = alloca [4 x i64], align 8
+  %table = load ptr, ptr %vals
+  %turns = load i64, ptr %table
+  %places.at = getelementptr i64, ptr %table, i64 1
+  %places = load i64, ptr %places.at
+  %integers.at = getelementptr i64, ptr %table, i64 2
+  %integers = load i64, ptr %integers.at
+  %work.at = getelementptr i64, ptr %table, i64 3
+  %work = load i64, ptr %work.at
+  %skip.at = getelementptr i64, ptr %table, i64 4
+  %skip = load i64, ptr %skip.at
+  %count.at = getelementptr i64, ptr %table, i64 5
+  %count = load i64, ptr %count.at
+  %first = getelementptr i64, ptr %table, i64 6
+  %place.words = mul i64 %places, 8
+  %ints = getelementptr i64, ptr %first, i64 %place.words
+  %rows = getelementptr i64, ptr %ints, i64 %integers
+  %memory.at = getelementptr ptr, ptr %bufs, i64 %work
+  %memory = load ptr, ptr %memory.at
+  %block = getelementptr i8, ptr %memory, i64 %skip
+  %behind = getelementptr i64, ptr %block, i64 %places
+  %room = getelementptr i64, ptr %behind, i64 %integers
+  %desc.rows = getelementptr i64, ptr %desc, i64 1
+  %desc.count = getelementptr i64, ptr %desc, i64 2
+  %desc.room = getelementptr i64, ptr %desc, i64 3
+  store ptr %block, ptr %desc
+  store ptr %rows, ptr %desc.rows
+  store i64 %count, ptr %desc.count
+  store ptr %room, ptr %desc.room
+  br label %integer
+integer:
+  %i = phi i64 [ 0, %start ], [ %i.next, %write ]
+  %written = icmp eq i64 %i, %integers
+  br i1 %written, label %turn, label %write
+write:
+  %from = getelementptr i64, ptr %ints, i64 %i
+  %value = load i64, ptr %from
+  %to = getelementptr i64, ptr %behind, i64 %i
+  store i64 %value, ptr %to
+  %i.next = add i64 %i, 1
+  br label %integer
+turn:
+  %t = phi i64 [ 0, %integer ], [ %t.next, %walk ]
+  %over = icmp eq i64 %t, %turns
+  br i1 %over, label %end, label %place
+place:
+  %p = phi i64 [ 0, %turn ], [ %p.next, %locate ]
+  %located = icmp eq i64 %p, %places
+  br i1 %located, label %walk, label %locate
+locate:
+  %p.words = mul i64 %p, 8
+  %row = getelementptr i64, ptr %first, i64 %p.words
+  %parity = and i64 %t, 1
+  %side = mul i64 %parity, 2
+  %special.at = getelementptr i64, ptr %row, i64 5
+  %special = load i64, ptr %special.at
+  %is.special = icmp eq i64 %special, %t
+  %which = select i1 %is.special, i64 6, i64 %side
+  %array.at = getelementptr i64, ptr %row, i64 %which
+  %array = load i64, ptr %array.at
+  %offset.at = getelementptr i64, ptr %array.at, i64 1
+  %offset = load i64, ptr %offset.at
+  %step.at = getelementptr i64, ptr %row, i64 4
+  %step = load i64, ptr %step.at
+  %grown = mul i64 %step, %t
+  %moved = select i1 %is.special, i64 0, i64 %grown
+  %total = add i64 %offset, %moved
+  %base.at = getelementptr ptr, ptr %bufs, i64 %array
+  %base = load ptr, ptr %base.at
+  %address = getelementptr i8, ptr %base, i64 %total
+  %place.to = getelementptr ptr, ptr %block, i64 %p
+  store ptr %address, ptr %place.to
+  %p.next = add i64 %p, 1
+  br label %place
+walk:
+  call void @{SYMBOL}(ptr %desc)
+  %t.next = add i64 %t, 1
+  br label %turn
+end:
+  ret void
+}}
+"""
+)
+
+LOOP_C = (
+    C
+    + f"""\
+void {LOOP}(void **bufs, int64_t *vals, int32_t piece, int32_t pieces) {{
+  int64_t *table = (int64_t *)vals[0], turns = table[0], places = table[1], integers = table[2];
+  int64_t *first = table + 6, *ints = first + 8 * places;
+  int64_t *block = (int64_t *)((char *)bufs[table[3]] + table[4]);
+  int64_t *rows = ints + integers, *room = block + places + integers;
+  int64_t desc[4] = {{(int64_t)block, (int64_t)rows, table[5], (int64_t)room}};
+  for (int64_t i = 0; i < integers; i++) block[places + i] = ints[i];
+  for (int64_t t = 0; t < turns; t++) {{
+    for (int64_t p = 0; p < places; p++) {{
+      int64_t *place = first + 8 * p, *end = place + (t == place[5] ? 6 : 2 * (t & 1));
+      block[p] = (int64_t)bufs[end[0]] + end[1] + (t == place[5] ? 0 : t * place[4]);
+    }}
+    {SYMBOL}(desc);
+  }}
+}}
+"""
+)

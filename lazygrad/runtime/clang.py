@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..config import CC
-from ..device import CompiledDevice, CompileError, Compiler, DeviceError, NativeCopy, Program
+from ..device import CompiledDevice, CompileError, Compiler, DeviceError, NativeCopy, NativeLoop, Program
 from ..locks import left_to
 from ..renderer import ProgramSpec
 from ..renderer.cstyle import FLAGS as TEXT_FLAGS
@@ -138,6 +138,11 @@ class ClangDevice(CompiledDevice):
     def replayer(self) -> Callable[[bytes], None]:
         library = _load_library(self.compiler.compile(_replay.C), _replay.C)
         return native_replay(_address(library, _replay.SYMBOL), library)
+
+    @functools.cache  # noqa: B019  a device lives as long as the process
+    def looper(self) -> NativeLoop:
+        library = _load_library(self.compiler.compile(_replay.LOOP_C), _replay.LOOP_C)
+        return NativeLoop(_address(library, _replay.LOOP), library)
 
     @functools.cache  # noqa: B019  a device lives as long as the process
     def copier(self) -> NativeCopy:

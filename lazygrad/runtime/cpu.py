@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from ..device import CompiledDevice, CompileError, NativeCopy, Program, lock_across_fork
+from ..device import CompiledDevice, CompileError, NativeCopy, NativeLoop, Program, lock_across_fork
 from ..locks import left_to
 from ..renderer import ProgramSpec, Renderer
 from ..renderer.llvmir import LLVMRenderer, target
@@ -176,6 +176,11 @@ class CPUDevice(CompiledDevice):
     def replayer(self) -> Callable[[bytes], None]:
         code = self.compiler.compile_once(_replay.LLVM)
         return native_replay(*self.compiler.link(code, _replay.SYMBOL, _replay.LLVM))
+
+    @functools.cache  # noqa: B019  a device lives as long as the process
+    def looper(self) -> NativeLoop:
+        code = self.compiler.compile_once(_replay.LOOP_LLVM)
+        return NativeLoop(*self.compiler.link(code, _replay.LOOP, _replay.LOOP_LLVM))
 
     @functools.cache  # noqa: B019  a device lives as long as the process
     def copier(self) -> NativeCopy:

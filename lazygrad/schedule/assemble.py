@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from ..codegen.sort import WORD, SortPlan
 from ..device import Device
 from ..dtype import dtypes
 from ..ir.device import device_of
+from ..ir.loop import Loop, LoopArg, LoopPlan
 from ..ir.ops import Ops
-from ..ir.own import CustomArg
 from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
@@ -25,13 +26,17 @@ from .versions import device_name
 from .writes import Store, Writes
 
 
-def assemble(writes: Writes) -> Template:
-    """The kernels in the order in which they run, and what nodes of the walk become."""
-    return _Assembler(writes).template()
+def assemble(writes: Writes, plan_loop: Callable[[Loop], LoopPlan]) -> Template:
+    """The kernels in the order in which they run, and what nodes of the walk become.
+
+    plan_loop  plans the body of a loop
+    """
+    return _Assembler(writes, plan_loop).template()
 
 
 class _Assembler:
-    def __init__(self, writes: Writes) -> None:
+    def __init__(self, writes: Writes, plan_loop: Callable[[Loop], LoopPlan]) -> None:
+        self.plan_loop = plan_loop
         self.writes, self.placed, self.graph = writes, writes.placed, writes.graph
         asked = self.graph.asked
         self.order = nameable(asked.order)
@@ -48,8 +53,12 @@ class _Assembler:
         for kernel, sorting in self._sorts():
             outputs[kernel].append(self._working_memory(sorting))
         for group in self.placed.groups:
-            if group.kind == "custom":
+            if group.kind in ("custom", "loop"):
                 outputs[group.id] += [self._output(node, None) for node in self._unread(group)]
+            if group.kind == "loop":
+                first = group.stores[0]
+                size = self.plan_loop(first.arg.kernel).working
+                outputs[group.id].append(Output(None, self._device_of(first), size, dtypes.uint8))
         for kernel, made in outputs.items():
             for number, output in enumerate(made):
                 self.sizes["out", self.position[kernel], number] = output.size
@@ -64,11 +73,11 @@ class _Assembler:
         return Output(None, self._device_of(node), plan.words, WORD)
 
     def _unread(self, group: Group) -> list[UOp]:
-        """The results of a user's kernel that nobody asked for: it stores them all the same."""
+        """The results of a user's kernel, or a loop, that nobody asked for: it stores them all the same."""
         first = group.stores[0]
         kernel, asked = first.arg.kernel, {node.arg.output for node in group.stores}
         return [
-            UOp(Ops.CUSTOM, array.dtype, first.src, CustomArg(kernel, number))
+            UOp(first.op, array.dtype, first.src, first.arg._replace(output=number))
             for number, array in enumerate(kernel.outputs)
             if number not in asked
         ]
@@ -80,7 +89,7 @@ class _Assembler:
                 group, output = self.writes.version_place[made]
                 found.append((self.walk[raw], self.position[group], output))
         # what is stored on request, or takes long, is stored once, for everybody
-        stored = (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM, Ops.ROUTINE)
+        stored = (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE)
         asked = [node for node in self.order if node.op in stored]
         for root in dict.fromkeys([*self.graph.asked.roots, *asked]):
             base = below_movement(self.graph.value[root])
@@ -147,6 +156,8 @@ class _Assembler:
         elif group.kind == "custom":
             nodes = [node for node, _ in targets] + self._unread(group)
             made = self._custom(group, nodes, outputs)
+        elif group.kind == "loop":
+            made = self._loop(group, [node for node, _ in targets] + self._unread(group), outputs)
         else:
             made = self._compute(group, targets, outputs)
         made.after = sorted(self.position[earlier] for earlier in self.writes.before[number])
@@ -243,6 +254,23 @@ class _Assembler:
             value = UOp(Ops.CUSTOM, node.dtype, inputs, node.arg)
             memory = UOp(Ops.DEFINE_GLOBAL, output.dtype.ptr(output.size), (), number)
             view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape_of(node)))
+            stores.append(UOp(Ops.STORE, dtypes.void, (memory, view, value)))
+        metadata = builder.latest_first(nodes)
+        return KernelTemplate(UOp.sink(*stores), outputs, list(builder.inputs), [], metadata)
+
+    def _loop(self, group: Group, nodes: list[UOp], outputs: list[Output]) -> KernelTemplate:
+        """A loop: a store for each result, and one for its working memory."""
+        where = functools.partial(self._where_is, kernel=group.id)
+        builder = AstBuilder(group, self.placed.home, where, self._size_of, len(outputs))
+        inputs = tuple([builder.value(source) for source in nodes[0].src])
+        plan = self.plan_loop(nodes[0].arg.kernel)
+        stores = []
+        for number, output in enumerate(outputs):
+            result = nodes[number].arg.output if number < len(nodes) else -1
+            shape = shape_of(nodes[number]) if number < len(nodes) else (output.size,)
+            value = UOp(Ops.LOOP, output.dtype, inputs, LoopArg(plan, result))
+            memory = UOp(Ops.DEFINE_GLOBAL, output.dtype.ptr(output.size), (), number)
+            view = UOp(Ops.VIEW, dtypes.void, (), ShapeTracker.from_shape(shape))
             stores.append(UOp(Ops.STORE, dtypes.void, (memory, view, value)))
         metadata = builder.latest_first(nodes)
         return KernelTemplate(UOp.sink(*stores), outputs, list(builder.inputs), [], metadata)

@@ -36,7 +36,7 @@ def is_copied_as_it_is(node: UOp) -> bool:
 def in_order(node: UOp) -> UOp:
     """What a COPY, SORT or ROUTINE reads: a buffer in order, or a contiguous part of one as a BUFFER_VIEW."""
     base, tracker = base_and_tracker(node)
-    stored = is_held(base) or base.op in (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM, Ops.ROUTINE)
+    stored = is_held(base) or base.op in (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE)
     if stored and is_whole(base, tracker):
         return node
     if is_held(base) and len(tracker.views) == 1:

@@ -70,15 +70,18 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
         _plan_and_bind(run(COLLECT, _with_siblings(Asked.of(wanted)), Job(pending)))
 
 
+_SEVERAL = (Ops.CUSTOM, Ops.LOOP)
+
+
 def _with_siblings(asked: Asked) -> Asked:
-    """All results of a user's kernel are asked for where one is: it stores them at once."""
-    custom = [node for node in asked.order if node.op is Ops.CUSTOM and len(node.arg.kernel.outputs) > 1]
+    """All results of a user's kernel, or of a loop, are asked for where one is: it stores them at once."""
+    custom = [node for node in asked.order if node.op in _SEVERAL and len(node.arg.kernel.outputs) > 1]
     if not custom:
         return asked
     found: dict[UOp, None] = {}
     for node in custom:
         for number, array in enumerate(node.arg.kernel.outputs):
-            sibling = UOp(Ops.CUSTOM, array.dtype, node.src, node.arg._replace(output=number))
+            sibling = UOp(node.op, array.dtype, node.src, node.arg._replace(output=number))
             if "becomes" not in sibling.facts:
                 found[sibling] = None
     roots = list(dict.fromkeys([*asked.roots, *found]))

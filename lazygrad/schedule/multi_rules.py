@@ -102,6 +102,10 @@ def _custom(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     return multi(parts, None, devices)
 
 
+def _loop(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
+    raise NotImplementedError("scan over tensors on several devices is not there yet")
+
+
 def _routine(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     """Each device does the examples that it has; of an example that is shared, all devices do the whole."""
     batch = len(shape_of(node)) - len(node.arg.shape)
@@ -324,6 +328,7 @@ RULES: dict[Ops, Rule] = {
     Ops.SCAN: _along_one_axis,
     Ops.SORT: _sort,
     Ops.CUSTOM: _custom,
+    Ops.LOOP: _loop,
     Ops.ROUTINE: _routine,
     Ops.RESHAPE: _reshape,
     Ops.EXPAND: _expand,

@@ -264,11 +264,11 @@ class Placement:
                 if self.fuse and self._may_join(node, group, uses):
                     self._join(node, group, uses)
                     return
-        if node.op is Ops.CUSTOM and self._joins_its_kernel(node, uses):
+        if node.op in (Ops.CUSTOM, Ops.LOOP) and self._joins_its_kernel(node, uses):
             return
         shape = shape_of(node)
         kind = "kernel"
-        if node.op in (Ops.COPY, Ops.SORT, Ops.CUSTOM, Ops.ROUTINE):
+        if node.op in (Ops.COPY, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE):
             kind = node.op.name.lower()
         elif node.op is Ops.SCATTER:
             kind, shape = "scatter", shape_of(node.src[1])
@@ -292,7 +292,11 @@ class Placement:
         """
         for group in self.groups:
             first = group.stores[0]
-            if group.kind == "custom" and first.src == node.src and first.arg.kernel is node.arg.kernel:
+            if (
+                group.kind in ("custom", "loop")
+                and first.src == node.src
+                and first.arg.kernel is node.arg.kernel
+            ):
                 self._take(node, group)
                 self._add_edges(group, uses)
                 return True
@@ -365,7 +369,7 @@ class Placement:
             for source in node.src[:-1]:
                 self._use(source, group, group.ranges if len(node.src) == 2 else None, times)
             return
-        if op in (Ops.SORT, Ops.CUSTOM, Ops.ROUTINE):
+        if op in (Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE):
             for source in dict.fromkeys(node.src):
                 self._use(source, group, None, times)
             return

@@ -74,14 +74,14 @@ def _custom(node: UOp) -> UOp:
 
 
 def _by_routine(routine: UOp) -> UOp:
-    """A ROUTINE reads memory that is in order."""
+    """A ROUTINE, and so a LOOP, reads memory that is in order."""
     return routine.replace(src=tuple([in_order(source) for source in routine.src]))
 
 
 def _gathered(gather: UOp, x: UOp, index: UOp) -> UOp:
     """A GATHER reads movements on memory: at places that only the data knows nothing can be computed."""
     base, _ = base_and_tracker(x)
-    if is_held(base) or base.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.SCATTER, Ops.ROUTINE):
+    if is_held(base) or base.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.ASSIGN, Ops.SCATTER, Ops.ROUTINE, Ops.LOOP):
         return gather
     return gather.replace(src=(UOp(Ops.CONTIGUOUS, x.dtype, (x,)), index))
 
@@ -100,7 +100,7 @@ memory_rules = PatternMatcher(
         (UPat(Ops.COPY, src=(x, device), name="copy"), _copied),
         (UPat(Ops.SORT, src=(x,), name="sort"), _sorted),
         (UPat(Ops.CUSTOM, name="node"), _custom),
-        (UPat(Ops.ROUTINE, name="routine"), _by_routine),
+        (UPat((Ops.ROUTINE, Ops.LOOP), name="routine"), _by_routine),
         (UPat(Ops.GATHER, src=(x, index), name="gather"), _gathered),
         (UPat(Ops.SCATTER, src=(x, index, values), name="scatter"), _scattered),
     ]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ..codegen.price import Prices, prices_for
 from ..config import CHECK
 from ..device import Device, DeviceError
 from ..ir.device import device_of
+from ..ir.loop import Loop, LoopPlan
 from ..ir.ops import Ops
 from ..ir.spec import KERNEL, PLAIN, verify
 from ..ir.uop import UOp
@@ -21,6 +22,7 @@ from ..target import Target
 from .assemble import assemble
 from .graph import Asked
 from .lifted_numbers import lift
+from .loops import plan_loop
 from .memory import inner_outputs
 from .multi import separate_devices
 from .offsets import share_places
@@ -90,7 +92,16 @@ def _choose_memory(placed: Placed, job: Job) -> Writes:
 
 
 def _build_kernels(writes: Writes, job: Job) -> Template:
-    return assemble(writes)
+    def plan_body(loop: Loop) -> LoopPlan:
+        return plan_loop(loop, plan_kernels, (job.target, job.fuse))
+
+    def plan_kernels(asked: Asked) -> Template:
+        form: Any = asked
+        for step in PLAN:  # nobody watches: what is watched is the plan that the loop stands in
+            form = step.run(form, job)
+        return cast("Template", form)
+
+    return assemble(writes, plan_body)
 
 
 def _check_kernels(template: Template, name: str) -> None:

@@ -32,6 +32,14 @@ def new_buffer(device: str, size: int, dtype: DType) -> UOp:
     return node
 
 
+def no_memory(device: str, size: int, dtype: DType, reason: str) -> UOp:
+    """A BUFFER node that is no other and has no contents: who asks for them is told the reason."""
+    node = new_buffer(device, size, dtype)
+    del node.facts["fresh"]
+    node.facts["overwritten"] = reason
+    return node
+
+
 def mark_buffer(node: UOp, buffer: Buffer) -> UOp:
     """Give a BUFFER node its Buffer, whose contents it stands for."""
     node.facts["buffer"] = buffer

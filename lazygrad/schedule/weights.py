@@ -19,7 +19,9 @@ from .in_memory import is_held
 #: What is computed once for each of its elements, or stored.
 ONCE = (Ops.REDUCE_AXIS, Ops.SCAN)
 #: What is stored because it is asked for, or is a kernel of its own.
-_STORED = frozenset((Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.ASSIGN, Ops.SORT, Ops.CUSTOM, Ops.ROUTINE))
+_STORED = frozenset(
+    (Ops.CONTIGUOUS, Ops.COPY, Ops.SCATTER, Ops.ASSIGN, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE)
+)
 
 
 class Weights:
@@ -172,7 +174,7 @@ class Weights:
         if op in _STORED or op is Ops.GATHER:
             if op is not Ops.GATHER:
                 self.must.setdefault(node, f"{op.name.lower()} is asked for")
-            if op in (Ops.COPY, Ops.GATHER, Ops.SORT, Ops.CUSTOM, Ops.ROUTINE):
+            if op in (Ops.COPY, Ops.GATHER, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE):
                 read = {Ops.COPY: node.src[:-1], Ops.GATHER: node.src[:1]}.get(op, node.src)
                 for source in read:
                     base = below_movement(source)

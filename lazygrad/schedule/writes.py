@@ -24,6 +24,12 @@ from .template import Place
 Store = tuple[UOp, "UOp | None"]
 
 
+#: Kernels that give several values.
+_SEVERAL = (Ops.CUSTOM, Ops.LOOP)
+#: What is stored in memory of its own, and copied from there to where it is assigned.
+_OWN_MEMORY = (Ops.SCATTER, Ops.SORT, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE)
+
+
 class Writes:
     """What each kernel stores, and where. Kernels have the numbers of their groups, copies those behind.
 
@@ -80,7 +86,7 @@ class Writes:
                 self.targets[group.id] = targets
                 continue
             # each node has one target; others are copied from that
-            own = [target for target in targets if target[0].op is Ops.CUSTOM and target[1] is None]
+            own = [target for target in targets if target[0].op in _SEVERAL and target[1] is None]
             self.targets[group.id] = own = own or targets[:1]
             for output, (node, _) in enumerate(own):
                 self.place[node] = (group.id, output)
@@ -92,7 +98,7 @@ class Writes:
     def _needs_own_memory(self, node: UOp, group: Group, assigns: list[UOp], roots: set[UOp]) -> bool:
         """Whether a value must be kept apart from the memory it is assigned to: it was asked for itself, or
         others read it and what it is assigned to is written again."""
-        if not assigns or node in roots or node.op in (Ops.SCATTER, Ops.SORT, Ops.CUSTOM, Ops.ROUTINE):
+        if not assigns or node in roots or node.op in _OWN_MEMORY:
             return True
         readers = any(g is not group for g in self.reads_of(node))
         return readers and all(assign in self.graph.ended_by for assign in assigns)

@@ -136,7 +136,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.SCAN: _first,
     Ops.ROUTINE: _routine,
     Ops.SORT: lambda u, shapes: shapes[0] if u.arg is None else (u.arg,),
-    Ops.CUSTOM: lambda u, shapes: u.arg.kernel.outputs[u.arg.output].shape,
+    **dict.fromkeys((Ops.CUSTOM, Ops.LOOP), lambda u, shapes: u.arg.kernel.outputs[u.arg.output].shape),
     Ops.IOTA: _iota,
     # kernels
     Ops.VIEW: lambda u, shapes: u.arg.shape,

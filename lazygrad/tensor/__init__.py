@@ -9,7 +9,7 @@ face of all (face.py); none derives from another, none imports another for its m
 import sys
 
 from . import assigning, backward, computing, copying, creation, custom_kernels, host, likeness
-from . import numpy_calls, sharding, showing
+from . import numpy_calls, scanning, sharding, showing
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
 from .elementwise import gamma, incomplete_gamma, logic, operands, rounding, special
 from .indexing import choosing, gathering, searching, sorting, subscripts, writing
@@ -43,6 +43,7 @@ FAMILIES: tuple[type[Tensor], ...] = (
     # a tensor as a whole
     computing.Computing, copying.Copying, sharding.Sharding, assigning.Assigning, backward.Backward,
     host.Host, numpy_calls.NumpyCalls, showing.Showing, custom_kernels.CustomKernels,
+    scanning.Scanning,
     # new tensors
     creation.Creation, likeness.Likeness, sampling.Sampling, distributions.Distributions,
     # element by element

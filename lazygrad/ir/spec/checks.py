@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ...dtype import PtrDType, dtypes
 from ..args import CheckArg, ReduceArg, RoutineArg
+from ..loop import LoopArg
 from ..ops import COMPARISONS, OPS, REDUCTIONS, SCANS, Ops
 from ..own import CustomArg
 from ..uop import UOp
@@ -260,6 +261,22 @@ def custom(u: UOp) -> str | None:
     if u.dtype is not expected:
         return f"its dtype is {expected}, not {u.dtype}"
     for source, array in zip(u.src, kernel.inputs, strict=False):
+        if source.dtype is not array.dtype:
+            return f"it reads {array.dtype}, not {source.dtype}"
+    return None
+
+
+def loop(u: UOp) -> str | None:
+    """A result of a loop; in a kernel's AST also its working memory."""
+    if not isinstance(u.arg, LoopArg):
+        return f"its arg is a LoopArg, not {u.arg!r}"
+    looped = u.arg.kernel
+    if len(u.src) != len(looped.inputs):
+        return f"it takes {len(looped.inputs)} sources, not {len(u.src)}"
+    expected = dtypes.uint8 if u.arg.output < 0 else looped.outputs[u.arg.output].dtype
+    if u.dtype is not expected:
+        return f"its dtype is {expected}, not {u.dtype}"
+    for source, array in zip(u.src, looped.inputs, strict=True):
         if source.dtype is not array.dtype:
             return f"it reads {array.dtype}, not {source.dtype}"
     return None

@@ -1,0 +1,181 @@
+"""A loop over time as data: the argument of a LOOP node, whose body is a graph that runs once for each turn.
+
+`Loop` is the argument in the tensor graph: a body on parameters, and what each of them is. In a kernel's AST
+it is a `LoopPlan`: the body's own kernels, and which memory each of them works on in which turn.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..dtype import DType, dtypes
+from .ops import Ops
+from .own import Array
+from .uop import UOp
+
+
+class Param(NamedTuple):
+    """What a parameter of the body is in turn t.
+
+    kind    "whole"   source `first`, in all turns the same
+            "slice"   a part along the first axis of source `first`
+            "carry"   source `first` in turn 0, then root `then` of the turn before
+            "next"    a part of source `then`, that of the next turn, and source `first` in the last turn
+    shape   of the parameter
+    """
+
+    kind: str
+    dtype: DType
+    shape: tuple[int, ...]
+    first: int
+    then: int = -1
+
+    @property
+    def array(self) -> Array:
+        return Array(self.dtype, self.shape)
+
+
+class Result(NamedTuple):
+    """A result of the loop: a root of the last turn, or `stacked`, of all turns along a new first axis."""
+
+    root: int
+    stacked: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A body and its turns. Equal ones are one object: `Loop.of`.
+
+    device   that the parameters are on
+    turns    how many there are, at least one; `reverse`: parts are taken and stacked from the last on
+    params   the parameters of the body: `parameter(device, number, array)` is the node of each
+    roots    what the body computes, on its parameters
+    results  one LOOP node for each
+    inputs   the arrays of its sources
+    """
+
+    name: str
+    device: str
+    turns: int
+    reverse: bool
+    params: tuple[Param, ...]
+    roots: tuple[UOp, ...]
+    results: tuple[Result, ...]
+    outputs: tuple[Array, ...]
+    inputs: tuple[Array, ...]
+
+    #: no output begins with values, as those of a CUSTOM may
+    @property
+    def begun(self) -> tuple[bool, ...]:
+        return (False,) * len(self.outputs)
+
+    @classmethod
+    def of(cls, *fields: Any) -> Loop:
+        """The one object with these fields."""
+        return _one(cls, fields)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.turns} turns>"
+
+
+def parameter(device: str, number: int, array: Array) -> UOp:
+    """The node that stands for a parameter in a body: memory that is nobody's."""
+    place = (UOp(Ops.DEVICE, arg=device), UOp(Ops.UNIQUE, dtypes.void, (), -1 - number))
+    return UOp(Ops.BUFFER, array.dtype, place, array.size)
+
+
+# *** planned
+
+
+class Place(NamedTuple):
+    """Where memory of the body lies: an array of the loop's kernel and the offset in bytes in turn 0.
+
+    Arrays are numbered: outputs, working memory, sources. The offset grows by `step` each turn; in odd turns
+    it begins at `odd`. In turn `at` (-1: in none) the memory is `instead`.
+    """
+
+    even: tuple[int, int]
+    odd: tuple[int, int]
+    step: int
+    nbytes: int
+    at: int = -1
+    instead: tuple[int, int] = (0, 0)
+
+    def moved(self, offset: int, nbytes: int) -> Place:
+        """A part of it."""
+        ends = [(array, begin + offset) for array, begin in (self.even, self.odd, self.instead)]
+        return Place(ends[0], ends[1], self.step, nbytes, self.at, ends[2])
+
+    def in_turn(self, turn: int) -> tuple[int, int]:
+        """The array and the offset in a turn."""
+        if turn == self.at:
+            return self.instead
+        array, begin = self.odd if turn & 1 else self.even
+        return array, begin + turn * self.step
+
+
+class Launch(NamedTuple):
+    """A kernel of the body: the numbers of its places, outputs first, and the values of its Variables."""
+
+    ast: UOp
+    places: tuple[int, ...]
+    values: tuple[tuple[UOp, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LoopPlan:
+    """A planned loop. Equal ones are one object: `LoopPlan.of`.
+
+    launches  the kernels of one turn, in order
+    places    what they work on
+    outputs   how many arrays it makes; the next one is its working memory, of `working` bytes: values that
+              live within a turn and every second one of those that are carried; behind `block` there is
+              room for what a native loop notes
+    """
+
+    name: str
+    turns: int
+    launches: tuple[Launch, ...]
+    places: tuple[Place, ...]
+    outputs: tuple[Array, ...]
+    inputs: tuple[Array, ...]
+    block: int
+    working: int
+
+    @classmethod
+    def of(cls, *fields: Any) -> LoopPlan:
+        """The one object with these fields."""
+        return _one(cls, fields)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.turns} turns of {len(self.launches)} kernels>"
+
+
+class LoopArg(NamedTuple):
+    """Which loop a LOOP node is a result of, and which of its results; in an AST -1 is its working memory."""
+
+    kernel: Loop | LoopPlan
+    output: int
+
+    def __repr__(self) -> str:
+        return f"({self.kernel}, {self.output})"
+
+
+#: From so many on, the entries of those that are gone are taken out.
+MOST_KNOWN = 256
+_known: dict[Any, weakref.ref[Any]] = {}
+
+
+def _one(kind: type, fields: tuple[Any, ...]) -> Any:
+    key = (kind, *fields)
+    reference = _known.get(key)
+    found = None if reference is None else reference()
+    if found is None:
+        if len(_known) >= MOST_KNOWN:
+            for old in [old for old, each in _known.items() if each() is None]:
+                del _known[old]
+        found = kind(*fields)
+        _known[key] = weakref.ref(found)
+    return found

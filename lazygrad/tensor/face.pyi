@@ -59,6 +59,8 @@ class Tensor(TensorCore):
 
     # assigning
     def _set(self, node: UOp) -> None: ...
+    def _look_as(self, view: Tensor, name: str) -> Self: ...
+    def detach_(self) -> Self: 'This tensor keeps its values and memory, and no gradient flows through it from now on; returns it.\n\n>>> Tensor([1.0], requires_grad=True).detach_().requires_grad\nFalse'
     def replace(self, other: Tensor) -> Self: 'Stand for the same value as `other` from now on (no memory is written).\n\n>>> Tensor([1]).replace(Tensor([2])).tolist()\n[2]'
     def assign(self, value: Any) -> Self: "Write `value` into this tensor's memory; views of the same memory see it. Lazy, like everything.\n\nvalue  a tensor of this shape (or one that broadcasts to it), device and dtype; or a number. As in\n       numpy, axes of one element in front of the shape do not count\n\nValues computed from this tensor before the write keep what they read. A value that requires a\ngradient makes a tensor that is not in memory require it too; memory (what was realized, a parameter)\ntakes the numbers alone.\n\n>>> Tensor([1, 2]).assign(Tensor([3, 4])).tolist()\n[3, 4]"
     @staticmethod
@@ -169,7 +171,7 @@ class Tensor(TensorCore):
     @classmethod
     def randn(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).\n\n>>> Tensor.randn(2, 3).shape\n(2, 3)'
     @classmethod
-    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
+    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely, to 2^-32 of the range.\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
     @classmethod
     def uniform(cls, *shape: Any, low: builtins.float = 0.0, high: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform numbers in [low, high).\n\n>>> Tensor.uniform(2, low=3.0, high=3.0).tolist()\n[3.0, 3.0]'
     @classmethod
@@ -215,6 +217,11 @@ class Tensor(TensorCore):
     def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write normally distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).normal_().shape\n(3,)"
     def exponential_(self, lambd: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write exponentially distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).exponential_().shape\n(3,)"
     def bernoulli_(self, p: builtins.float = 0.5, *, generator: Numbers | None = None) -> Any: "Write 1 with probability p, else 0, into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).bernoulli_(1.0).tolist()\n[1.0, 1.0, 1.0]"
+    def cauchy_(self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write numbers of Cauchy's distribution into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).cauchy_().shape\n(3,)"
+    def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Numbers | None = None) -> Any: "Write e to the power of normally distributed numbers into this tensor's memory; returns the tensor.\n\n>>> bool((Tensor.zeros(3).log_normal_() > 0).all())\nTrue"
+    def geometric_(self, p: builtins.float, *, generator: Numbers | None = None) -> Any: 'Write how many trials of probability p it takes until one succeeds into this tensor\'s memory.\n\nReturns the tensor.\n\n>>> bool((Tensor.zeros(3, dtype="int32").geometric_(0.5) >= 1).all())\nTrue'
+    def random_(self, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Numbers | None = None) -> Any: "Write whole numbers in [from_, to) into this tensor's memory; returns the tensor.\n\nOne number alone is `to`: `x.random_(6)` is 0 to 5. With none they go up to the greatest number of the\ndtype, of floats to the greatest before which none is left out: 2 to the power of the mantissa's bits.\n\n>>> Tensor.zeros(3).random_(5, 6).tolist()\n[5.0, 5.0, 5.0]"
+    def _redrawn(self, name: str, draw: Any, generator: Numbers | None, **parameters: builtins.float) -> Any: ...
 
     # elementwise.casting
     def float(self) -> Tensor: 'Cast to float32.\n\n>>> Tensor([1]).float().tolist()\n[1.0]'
@@ -561,6 +568,7 @@ class Tensor(TensorCore):
     # shape.diagonals
     def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor: 'The last axis as the diagonal of a new pair of axes, zeros beside it.\n\n>>> Tensor([1, 2]).diag_embed().tolist()\n[[1, 0], [0, 2]]'
     def diagflat(self, offset: builtins.int = 0) -> Tensor: 'All elements as the diagonal of a matrix.\n\n>>> Tensor([[1], [2]]).diagflat().tolist()\n[[1, 0], [0, 2]]'
+    def fill_diagonal_(self, fill_value: ConstType, wrap: builtins.bool = False) -> Any: 'Write a number into the diagonal of this tensor\'s memory; returns the tensor.\n\nwrap  of a matrix that is taller than wide: begin a new diagonal one row below the end of the last\n\nOf more than two axes, all of one size, the places whose indices are equal.\n\n>>> Tensor.zeros(3, 2, dtype="int32").fill_diagonal_(7).tolist()\n[[7, 0], [0, 7], [0, 0]]'
     @classmethod
     def tril_indices(cls, row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, device: Devices | None = None) -> Tensor: 'The places of the lower triangle of a matrix: a row of rows and a row of columns.\n\n>>> Tensor.tril_indices(2, 2).tolist()\n[[0, 1, 1], [0, 0, 1]]'
     @classmethod
@@ -1167,6 +1175,32 @@ class Tensor(TensorCore):
     @overload
     def renorm_(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Self: ...
     def sinc_(self) -> Self: "`sinc` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0, 1.0]).sinc_().tolist()\n[1.0, 0.0]"
+    def eq_(self, other: Any) -> Self: "`eq` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).eq_(2).tolist()\n[False, True]"
+    def ne_(self, other: Any) -> Self: "`ne` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).ne_(2).tolist()\n[True, False]"
+    def lt_(self, other: Any) -> Self: "`lt` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).lt_(2).tolist()\n[True, False]"
+    def le_(self, other: Any) -> Self: "`le` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).le_(1).tolist()\n[True, False]"
+    def gt_(self, other: Any) -> Self: "`gt` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).gt_(1).tolist()\n[False, True]"
+    def ge_(self, other: Any) -> Self: "`ge` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).ge_(2).tolist()\n[False, True]"
+    def not_equal_(self, other: Any) -> Self: "`not_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).not_equal_(2).tolist()\n[True, False]"
+    def less_(self, other: Any) -> Self: "`less` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).less_(2).tolist()\n[True, False]"
+    def less_equal_(self, other: Any) -> Self: "`less_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).less_equal_(1).tolist()\n[True, False]"
+    def greater_(self, other: Any) -> Self: "`greater` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).greater_(1).tolist()\n[False, True]"
+    def greater_equal_(self, other: Any) -> Self: "`greater_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).greater_equal_(2).tolist()\n[False, True]"
+    def logical_and_(self, other: Any) -> Self: "`logical_and` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_and_(True).tolist()\n[False, True]"
+    def logical_or_(self, other: Any) -> Self: "`logical_or` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_or_(False).tolist()\n[False, True]"
+    def logical_xor_(self, other: Any) -> Self: "`logical_xor` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_xor_(True).tolist()\n[True, False]"
+    def logical_not_(self) -> Self: "`logical_not` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_not_().tolist()\n[True, False]"
+    def float_power_(self, exponent: Any) -> Self: "`float_power` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([2]).float_power_(-1).tolist()\n[0.5]"
+    def as_strided_(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int = 0) -> Self: 'This tensor becomes `as_strided` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor([1, 2, 3, 4]).as_strided_((3, 2), (1, 1)).tolist()\n[[1, 2], [2, 3], [3, 4]]'
+    def squeeze_(self, dim: Axis = None, *, axis: Axis = None) -> Self: 'This tensor becomes `squeeze` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor.zeros(1, 2, 1).squeeze_().shape\n(2,)'
+    @overload
+    def unsqueeze_(self, dim: builtins.int) -> Self: 'This tensor becomes `unsqueeze` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor([1, 2]).unsqueeze_(0).tolist()\n[[1, 2]]'
+    @overload
+    def unsqueeze_(self, *, axis: builtins.int) -> Self: ...
+    def t_(self) -> Self: 'This tensor becomes `t` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor([[1, 2]]).t_().tolist()\n[[1], [2]]'
+    def transpose_(self, dim0: builtins.int = 1, dim1: builtins.int = 0) -> Self: 'This tensor becomes `transpose` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).transpose_().tolist()\n[[1, 3], [2, 4]]'
+    def swapaxes_(self, axis0: builtins.int, axis1: builtins.int) -> Self: 'This tensor becomes `swapaxes` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor.zeros(2, 3).swapaxes_(0, 1).shape\n(3, 2)'
+    def swapdims_(self, dim0: builtins.int = 1, dim1: builtins.int = 0) -> Self: 'This tensor becomes `swapdims` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).swapdims_().tolist()\n[[1, 3], [2, 4]]'
     def __iadd__(self, other: Any) -> Self: ...
     def __isub__(self, other: Any) -> Self: ...
     def __imul__(self, other: Any) -> Self: ...

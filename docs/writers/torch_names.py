@@ -165,7 +165,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (r"(rng_state|initial_seed)", "the state of the generator: `Tensor.manual_seed` begins anew"),
     (r"batch_norm_", "the parts of batch norm that PyTorch's own gradients call"),
-    (r"(stft)$", "windowed transforms: `unfold`, `functional.hann_window` and `rfft`"),
     (
         r"^(segment_reduce|grouped_mm)$",
         "parts of rows of different lengths: `Tensor.scatter_reduce`, `Tensor.bmm`",

@@ -382,7 +382,7 @@ class Tensor(TensorCore):
     def deg2rad(self) -> Tensor: 'Degrees as radians.\n\n>>> round(Tensor([180.0]).deg2rad().item(), 5)\n3.14159'
     def rad2deg(self) -> Tensor: 'Radians as degrees.\n\n>>> round(Tensor([math.pi]).rad2deg().item(), 4)\n180.0'
     def positive(self) -> Tensor: '+x: the tensor itself; TypeError on bools.\n\n>>> Tensor([-1]).positive().tolist()\n[-1]'
-    def float_power(self, exponent: Any) -> Tensor: 'The power in float64.\n\n>>> Tensor([2]).float_power(-1).tolist()\n[0.5]'
+    def float_power(self, exponent: Any) -> Tensor: 'The power in float64.\n\n>>> Tensor([2.0]).float_power(-1).tolist()\n[0.5]'
     def clamp_min(self, min: Any) -> Tensor: 'Not below `min`.\n\n>>> Tensor([1, 5]).clamp_min(3).tolist()\n[3, 5]'
     def clamp_max(self, max: Any) -> Tensor: 'Not above `max`.\n\n>>> Tensor([1, 5]).clamp_max(3).tolist()\n[1, 3]'
     def addcmul(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor: 'self + value·tensor1·tensor2.\n\n>>> Tensor([1.0]).addcmul(Tensor([2.0]), Tensor([3.0]), value=0.5).tolist()\n[4.0]'
@@ -621,9 +621,10 @@ class Tensor(TensorCore):
     def argmin(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The place of the least element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([4, 1, 1]).argmin().item()\n1'
     def _place_of(self, op: Ops, axis: builtins.int | None, keepdim: builtins.bool) -> Tensor: ...
     def _shift(self, axis: Axis) -> Tensor: ...
-    def softmax(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'e^x divided by the sum of e^x along an axis.\n\n>>> Tensor([0.0, 0.0]).softmax().tolist()\n[0.5, 0.5]'
-    def softmin(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'The softmax of -x.\n\n>>> Tensor([0.0, 0.0]).softmin().tolist()\n[0.5, 0.5]'
-    def log_softmax(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'The logarithm of the softmax, without overflow.\n\n>>> Tensor([0.0]).log_softmax().tolist()\n[0.0]'
+    def softmax(self, axis: builtins.int | None = -1, dtype: DTypeLike = None, *, dim: builtins.int | None = -1) -> Tensor: 'e^x divided by the sum of e^x along an axis.\n\naxis  None: as PyTorch has it, axis 0 of a tensor of 0, 1 or 3 axes and else axis 1, with a warning\n\n>>> Tensor([0.0, 0.0]).softmax().tolist()\n[0.5, 0.5]'
+    def softmin(self, axis: builtins.int | None = -1, dtype: DTypeLike = None, *, dim: builtins.int | None = -1) -> Tensor: 'The softmax of -x.\n\n>>> Tensor([0.0, 0.0]).softmin().tolist()\n[0.5, 0.5]'
+    def _said_or_implied(self, name: str, axis: builtins.int | None) -> builtins.int: ...
+    def log_softmax(self, axis: builtins.int | None = -1, dtype: DTypeLike = None, *, dim: builtins.int | None = -1) -> Tensor: 'The logarithm of the softmax, without overflow.\n\n>>> Tensor([0.0]).log_softmax().tolist()\n[0.0]'
     def logsumexp(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'log(Σe^x) along axes, without overflow.\n\n>>> Tensor([0.0, -math.inf]).logsumexp().item()\n0.0'
 
     # reduce.running
@@ -729,6 +730,7 @@ class Tensor(TensorCore):
     @overload
     def select(self, *, axis: builtins.int, index: builtins.int) -> Tensor: ...
     def take(self, index: Any) -> Tensor: 'Elements of the flattened tensor; the result has the shape of the index.\n\n>>> Tensor([[1, 2], [3, 4]]).take(Tensor([3, 0])).tolist()\n[4, 1]'
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor: 'The first `size` rows of `nonzero`, rows of `fill_value` behind what there is: of known shape.\n\nSo it is lazy, and a jit captures it.\n\n>>> Tensor([[0, 5], [7, 0]]).nonzero_static(size=3).tolist()\n[[0, 1], [1, 0], [-1, -1]]'
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor: 'The indices of the elements other than 0, a row for each. It runs, to know how many there are.\n\nas_tuple  a line of indices for each axis instead: what `x[...]` takes\n\n>>> Tensor([0, 7, 8]).nonzero().tolist()\n[[1], [2]]'
     @overload
@@ -940,7 +942,7 @@ class Tensor(TensorCore):
     def pairwise_distance(self, x2: Tensor, p: builtins.float = 2.0, eps: builtins.float = 1e-06, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False) -> Tensor: 'The p-norm of self - x2 + eps along the last axis.\n\n>>> Tensor([[3.0, 4.0]]).pairwise_distance(Tensor([[0.0, 0.0]]), eps=0.0).tolist()\n[5.0]'
 
     # neural.attention
-    def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, enable_gqa: builtins.bool = False, scale: builtins.float | None = None) -> Tensor: 'softmax(self @ keyᵀ · scale + mask) @ value; self is the query.\n\nself        (..., m, d)     key  (..., n, d)     value  (..., n, e)\nattn_mask   bool (False is hidden), or numbers that are added to the scores\nis_causal   query i sees the keys up to i\nenable_gqa  several query heads (axis -3) share a key head\ndropout_p   the share of weights that training drops (`Tensor.training`)\n\n(Vaswani et al. 2017.) A query that sees no key gets zeros.\n\n>>> q, k, v = Tensor([[1.0]]), Tensor([[0.0], [0.0]]), Tensor([[2.0], [4.0]])\n>>> q.scaled_dot_product_attention(k, v).tolist()\n[[3.0]]'
+    def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, enable_gqa: builtins.bool = False, scale: builtins.float | None = None, *, generator: Numbers | None = None) -> Tensor: 'softmax(self @ keyᵀ · scale + mask) @ value; self is the query.\n\nself        (..., m, d)     key  (..., n, d)     value  (..., n, e)\nattn_mask   bool (False is hidden), or numbers that are added to the scores\nis_causal   query i sees the keys up to i\nenable_gqa  several query heads (axis -3) share a key head\ndropout_p   the share of weights that training drops (`Tensor.training`), drawn from `generator`\n\n(Vaswani et al. 2017.) A query that sees no key gets zeros.\n\n>>> q, k, v = Tensor([[1.0]]), Tensor([[0.0], [0.0]]), Tensor([[2.0], [4.0]])\n>>> q.scaled_dot_product_attention(k, v).tolist()\n[[3.0]]'
     def _masked_softmax(self) -> Tensor: ...
     def rotary_embedding(self, cos: Tensor, sin: Tensor, interleaved: builtins.bool = False) -> Tensor: 'Pairs of the last axis turned by angles: RoPE (Su et al. 2021).\n\ncos, sin     (..., positions, depth / 2), of the angle of each pair\ninterleaved  pairs are neighbours (2i, 2i + 1); else the two halves of the axis\n\n>>> Tensor([[1.0, 0.0]]).rotary_embedding(Tensor([[0.0]]), Tensor([[1.0]])).tolist()\n[[0.0, 1.0]]'
 
@@ -1180,22 +1182,22 @@ class Tensor(TensorCore):
     @overload
     def renorm_(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Self: ...
     def sinc_(self) -> Self: "`sinc` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0, 1.0]).sinc_().tolist()\n[1.0, 0.0]"
-    def eq_(self, other: Any) -> Self: "`eq` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).eq_(2).tolist()\n[False, True]"
-    def ne_(self, other: Any) -> Self: "`ne` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).ne_(2).tolist()\n[True, False]"
-    def lt_(self, other: Any) -> Self: "`lt` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).lt_(2).tolist()\n[True, False]"
-    def le_(self, other: Any) -> Self: "`le` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).le_(1).tolist()\n[True, False]"
-    def gt_(self, other: Any) -> Self: "`gt` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).gt_(1).tolist()\n[False, True]"
-    def ge_(self, other: Any) -> Self: "`ge` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).ge_(2).tolist()\n[False, True]"
-    def not_equal_(self, other: Any) -> Self: "`not_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).not_equal_(2).tolist()\n[True, False]"
-    def less_(self, other: Any) -> Self: "`less` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).less_(2).tolist()\n[True, False]"
-    def less_equal_(self, other: Any) -> Self: "`less_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).less_equal_(1).tolist()\n[True, False]"
-    def greater_(self, other: Any) -> Self: "`greater` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).greater_(1).tolist()\n[False, True]"
-    def greater_equal_(self, other: Any) -> Self: "`greater_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).greater_equal_(2).tolist()\n[False, True]"
-    def logical_and_(self, other: Any) -> Self: "`logical_and` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_and_(True).tolist()\n[False, True]"
-    def logical_or_(self, other: Any) -> Self: "`logical_or` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_or_(False).tolist()\n[False, True]"
-    def logical_xor_(self, other: Any) -> Self: "`logical_xor` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_xor_(True).tolist()\n[True, False]"
-    def logical_not_(self) -> Self: "`logical_not` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_not_().tolist()\n[True, False]"
-    def float_power_(self, exponent: Any) -> Self: "`float_power` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([2]).float_power_(-1).tolist()\n[0.5]"
+    def eq_(self, other: Any) -> Self: "`eq` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).eq_(2).tolist()\n[0, 1]"
+    def ne_(self, other: Any) -> Self: "`ne` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).ne_(2).tolist()\n[1, 0]"
+    def lt_(self, other: Any) -> Self: "`lt` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).lt_(2).tolist()\n[1, 0]"
+    def le_(self, other: Any) -> Self: "`le` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).le_(1).tolist()\n[1, 0]"
+    def gt_(self, other: Any) -> Self: "`gt` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).gt_(1).tolist()\n[0, 1]"
+    def ge_(self, other: Any) -> Self: "`ge` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).ge_(2).tolist()\n[0, 1]"
+    def not_equal_(self, other: Any) -> Self: "`not_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).not_equal_(2).tolist()\n[1, 0]"
+    def less_(self, other: Any) -> Self: "`less` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).less_(2).tolist()\n[1, 0]"
+    def less_equal_(self, other: Any) -> Self: "`less_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).less_equal_(1).tolist()\n[1, 0]"
+    def greater_(self, other: Any) -> Self: "`greater` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).greater_(1).tolist()\n[0, 1]"
+    def greater_equal_(self, other: Any) -> Self: "`greater_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).greater_equal_(2).tolist()\n[0, 1]"
+    def logical_and_(self, other: Any) -> Self: "`logical_and` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_and_(True).tolist()\n[0, 1]"
+    def logical_or_(self, other: Any) -> Self: "`logical_or` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_or_(False).tolist()\n[0, 1]"
+    def logical_xor_(self, other: Any) -> Self: "`logical_xor` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_xor_(True).tolist()\n[1, 0]"
+    def logical_not_(self) -> Self: "`logical_not` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_not_().tolist()\n[1, 0]"
+    def float_power_(self, exponent: Any) -> Self: "`float_power` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([2.0]).float_power_(-1).tolist()\n[0.5]"
     def as_strided_(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int = 0) -> Self: 'This tensor becomes `as_strided` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor([1, 2, 3, 4]).as_strided_((3, 2), (1, 1)).tolist()\n[[1, 2], [2, 3], [3, 4]]'
     def squeeze_(self, dim: Axis = None, *, axis: Axis = None) -> Self: 'This tensor becomes `squeeze` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor.zeros(1, 2, 1).squeeze_().shape\n(2,)'
     @overload

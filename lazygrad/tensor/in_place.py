@@ -68,5 +68,8 @@ def _described(
     write.__annotations__ = {**inspect.get_annotations(method), "return": "Self"}
     example = re.search(r"^ *>>> .*", method.__doc__ or "", re.S | re.M)
     shown = re.sub(rf"\.{method.__name__}\(", f".{name}(", example.group(0) if example else "")
+    call, _, result = shown.rstrip().rpartition("\n")
+    if re.fullmatch(r" *\[(True|False).*", result):  # written into the numbers that are there
+        shown = f"{call}\n{result.replace('True', '1').replace('False', '0')}"
     write.__doc__ = f"{what}; returns the tensor.\n\n{shown}"
     return write

@@ -146,7 +146,7 @@ FAMILIES = [
         "fourier",
         "Fourier transforms",
         "The discrete Fourier transform and its relatives, over one axis and several.",
-        {"Transforms": "linalg.fourier"},
+        {"Transforms": "linalg.fourier", "Of windows of a signal": "linalg.spectrograms"},
     ),
     Family(
         "activation",

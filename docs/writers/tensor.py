@@ -38,7 +38,7 @@ def anchor(heading: str) -> str:
 
 
 def methods_in_place() -> list[str]:
-    return [f"{name}_" for name in in_place.IN_PLACE.split()]
+    return [f"{name}_" for name in (*in_place.IN_PLACE.split(), *in_place.LOOKS.split())]
 
 
 def addresses() -> dict[str, str]:

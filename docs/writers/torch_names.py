@@ -89,18 +89,10 @@ OTHERWISE: dict[str, dict[str, str]] = {
         "ipu": "Tensor.to",
         "xpu": "Tensor.to",
         "mtia": "Tensor.to",
-        "detach_": "Tensor.detach",
-        "t_": "Tensor.t",
-        "transpose_": "Tensor.transpose",
-        "swapaxes_": "Tensor.swapaxes",
-        "swapdims_": "Tensor.swapdims",
-        "squeeze_": "Tensor.squeeze",
-        "unsqueeze_": "Tensor.unsqueeze",
         "resize": "Tensor.reshape",
         "resize_": "Tensor.reshape",
         "resize_as": "Tensor.reshape_as",
         "resize_as_": "Tensor.reshape_as",
-        "as_strided_": "Tensor.as_strided",
         "new": "Tensor.new_empty",
     },
     "torch.nn.functional": {
@@ -113,10 +105,6 @@ OTHERWISE: dict[str, dict[str, str]] = {
             f"{kind}max_pool{n}d_with_indices": f"nn.functional.{kind}max_pool{n}d"
             for kind in ("", "adaptive_")
             for n in (1, 2, 3)
-        },
-        **{
-            f"{name}_": f"nn.functional.{name}"
-            for name in ("celu", "elu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu", "threshold")
         },
     },
     "torch.nn": {
@@ -177,7 +165,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (r"(rng_state|initial_seed)", "the state of the generator: `Tensor.manual_seed` begins anew"),
     (r"batch_norm_", "the parts of batch norm that PyTorch's own gradients call"),
-    (r"(stft)$", "windowed transforms: `unfold`, `functional.hann_window` and `rfft`"),
     (
         r"^(segment_reduce|grouped_mm)$",
         "parts of rows of different lengths: `Tensor.scatter_reduce`, `Tensor.bmm`",
@@ -205,7 +192,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"(ractional_?[mM]ax)", "pooling at random places"),
     (r"(lowrank|lobpcg)", "approximate factors: `svd` and `eigh` are exact"),
     (r"scaled_(grouped_)?mm", "products of scaled fp8: `nn.quantized` multiplies with blocks"),
-    (r"(dropout|sinc|i0|celu|selu|rrelu|threshold|squeeze|fill).*_$", "in place: `x.assign(...)`"),
     (r"_$", "in place: `x.assign(...)`, operators such as `+=`, or `x[...] =`"),
 )
 NOT_WRITTEN = "not written yet"

@@ -39,6 +39,7 @@ from .activation import Softsign as Softsign
 from .activation import Tanh as Tanh
 from .activation import Tanhshrink as Tanhshrink
 from .activation import Threshold as Threshold
+from .adaptive_softmax import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from .attention import MultiheadAttention as MultiheadAttention
 from .attention import causal_mask as causal_mask
 from .convolution import Conv1d as Conv1d

@@ -6,9 +6,11 @@ in stays as it was.
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from ..device import Devices
 from ..tensor import Tensor
-from ..tensor.signatures import DTypeLike
+from ..tensor.signatures import DTypeLike, Numbers
 from . import functional
 from .function_layer import FunctionOfOne, InPlace
 from .module import Module
@@ -192,6 +194,7 @@ class RReLU(FunctionOfOne, function=Tensor.rrelu):
     lower: float = 1.0 / 8
     upper: float = 1.0 / 3
     inplace: bool = False
+    generator: Numbers | None = field(default=None, kw_only=True, repr=False)
 
 
 class GLU(FunctionOfOne, function=Tensor.glu):
@@ -262,7 +265,7 @@ class Softmax(FunctionOfOne, function=Tensor.softmax):
     [0.5, 0.5]
     """
 
-    dim: int = -1
+    dim: int | None = -1
 
 
 class Softmin(FunctionOfOne, function=Tensor.softmin):
@@ -272,7 +275,7 @@ class Softmin(FunctionOfOne, function=Tensor.softmin):
     [0.5, 0.5]
     """
 
-    dim: int = -1
+    dim: int | None = -1
 
 
 class LogSoftmax(FunctionOfOne, function=Tensor.log_softmax):
@@ -282,4 +285,4 @@ class LogSoftmax(FunctionOfOne, function=Tensor.log_softmax):
     [0.0]
     """
 
-    dim: int = -1
+    dim: int | None = -1

@@ -13,7 +13,7 @@ from ..device import Devices
 from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
-from ..tensor.signatures import DTypeLike
+from ..tensor.signatures import DTypeLike, Numbers
 from .layers import Linear
 from .module import Module
 from .parameters import count, need_tensors, parameter, probability
@@ -25,6 +25,7 @@ class MultiheadAttention(Module):
     in_proj_weight  (3·embed_dim, embed_dim), or q_proj_weight, k_proj_weight and v_proj_weight where `kdim`
                     or `vdim` differ        in_proj_bias  (3·embed_dim,), or None
     out_proj        a Linear
+    generator       what its dropout draws from
 
     >>> x = Tensor.ones(2, 5, 8)
     >>> attended, weights = nn.MultiheadAttention(8, 2, batch_first=True)(x, x, x)
@@ -46,7 +47,9 @@ class MultiheadAttention(Module):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
+        self.generator = generator
         made: Any = {"device": device, "dtype": dtype}
         self.embed_dim, self.num_heads = count("embed_dim", embed_dim), count("num_heads", num_heads)
         if embed_dim % num_heads:
@@ -134,11 +137,13 @@ class MultiheadAttention(Module):
         if need_weights:
             scores = heads[0].dot(heads[1].transpose(-2, -1)) * (self.embed_dim // self.num_heads) ** -0.5
             weights = scores.softmax(-1) if mask is None else (scores + mask).softmax(-1)
-            weights = weights.dropout(self.dropout)
+            weights = weights.dropout(self.dropout, generator=self.generator)
             mixed = weights.dot(heads[2])
         else:
             weights = None
-            mixed = heads[0].scaled_dot_product_attention(heads[1], heads[2], mask, self.dropout)
+            mixed = heads[0].scaled_dot_product_attention(
+                heads[1], heads[2], mask, self.dropout, generator=self.generator
+            )
         result = self.out_proj(mixed.transpose(1, 2).flatten(-2))
         if weights is not None and average_attn_weights:
             weights = weights.mean(1)

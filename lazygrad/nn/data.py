@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator, Mapping
+import copy
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from ..device import Device, Devices
 from ..tensor import Generator, Tensor
 from ..tensor.random.sampling import draw
 from .parameters import count
+from .sampled_order import SampledOrder
 from .training import ShuffledOrder, random_words
 
 
@@ -36,6 +39,15 @@ class DataLoader:
                 in tuples and dicts as they stand; texts stay a list
     seed        of the orders; if not given, drawn from `generator`, or from the stream that belongs to Tensor
     device      where the batches are, the default device if not given
+    sampler     the numbers of the examples in their order, walked anew in each epoch; `batch_sampler`: lists
+                of them, the batches
+    worker_init_fn   called in each worker with its number, 0, 1, ..., before it reads
+    timeout     seconds that a batch of a worker may take, TimeoutError if longer; 0: as long as it takes
+
+    `prefetch_factor` is PyTorch's name of `prefetch`. Workers are threads, not processes: nothing is pickled
+    or copied between them, datasets need no `if __name__ == "__main__"`, and what is written in pure Python
+    runs in one of them at a time. `pin_memory` and `persistent_workers` are accepted and change nothing:
+    copies are asynchronous where the device has them, and threads begin in microseconds.
 
     Iterating gives what is left of an epoch; at its end the next one begins. `state_dict` says where that is,
     so a loader is a part of `nn.TrainingState`: a run goes on with the example after the last it was given.
@@ -62,7 +74,35 @@ class DataLoader:
         seed: int | None = None,
         device: Devices | None = None,
         num_workers: int | None = None,
+        sampler: Iterable[int] | None = None,
+        batch_sampler: Iterable[Sequence[int]] | None = None,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        prefetch_factor: int | None = None,
+        timeout: float = 0,
+        pin_memory: bool = False,
+        persistent_workers: bool = False,
+        in_order: bool = True,
+        multiprocessing_context: Any = None,
     ) -> None:
+        if multiprocessing_context is not None:
+            raise NotImplementedError(
+                "DataLoader: workers are threads, which have no multiprocessing_context"
+            )
+        if not in_order:
+            raise NotImplementedError(
+                "DataLoader: in_order=False; batches come in the order of their examples"
+            )
+        if timeout < 0:
+            raise ValueError(f"timeout is not negative, in seconds; it was given as {timeout}")
+        if sampler is not None and shuffle:
+            raise ValueError("DataLoader: a sampler says the order; shuffle does not go with it")
+        if batch_sampler is not None and (batch_size != 1 or shuffle or drop_last or sampler is not None):
+            raise ValueError(
+                "DataLoader: a batch_sampler says the batches; batch_size, shuffle, sampler and drop_last "
+                "do not go with it"
+            )
+        self.worker_init_fn, self.timeout = worker_init_fn, timeout
+        prefetch = prefetch if prefetch_factor is None else prefetch_factor
         self.dataset, self.collate_fn, self.device = dataset, collate_fn, device
         self.workers = count("workers", workers if num_workers is None else num_workers, 0)
         self.prefetch = count("prefetch", prefetch)
@@ -71,9 +111,16 @@ class DataLoader:
             raise TypeError(
                 "collate_fn puts single examples together; arrays are read in whole batches: change those"
             )
-        if seed is None:
-            seed = _drawn_seed(generator) if shuffle else 0
-        self.order = ShuffledOrder(_length(dataset, self._columns), batch_size, seed, shuffle, drop_last)
+        length = _length(dataset, self._columns)
+        self.order: ShuffledOrder | SampledOrder
+        if batch_sampler is not None:
+            self.order = SampledOrder(batch_sampler, None, False)
+        elif sampler is not None:
+            self.order = SampledOrder(sampler, count("batch_size", batch_size), drop_last)
+        else:
+            if seed is None:
+                seed = _drawn_seed(generator) if shuffle else 0
+            self.order = ShuffledOrder(length, batch_size, seed, shuffle, drop_last)
 
     @property
     def epoch(self) -> int:
@@ -92,8 +139,7 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         device = Device.canonicalize(self.device)
         # What an outer loop is given moves `order`; what is made ahead is read off a copy of it.
-        ahead = ShuffledOrder(*(getattr(self.order, name) for name in _ORDER))
-        ahead.epoch, ahead.position = self.order.epoch, self.order.position
+        ahead = copy.copy(self.order)
         batches = self._plain(ahead, device) if self.workers == 0 else self._in_threads(ahead, device)
         epoch = self.order.epoch
         for indices, batch in batches:
@@ -109,25 +155,28 @@ class DataLoader:
         """Go on from where another loader of as many examples was."""
         self.order.load_state_dict(state_dict)
 
-    def _plain(self, order: ShuffledOrder, device: Devices) -> Iterator[tuple[Any, Any]]:
+    def _plain(self, order: ShuffledOrder | SampledOrder, device: Devices) -> Iterator[tuple[Any, Any]]:
         for indices in order:
             yield indices, self._batch(indices, device)
 
-    def _in_threads(self, order: ShuffledOrder, device: Devices) -> Iterator[tuple[Any, Any]]:
+    def _in_threads(self, order: ShuffledOrder | SampledOrder, device: Devices) -> Iterator[tuple[Any, Any]]:
         """The same batches in the same order, made by threads ahead of the loop."""
         from concurrent.futures import ThreadPoolExecutor
 
-        pool = ThreadPoolExecutor(self.workers, "lazygrad-data")
+        numbers = itertools.count()
+        begin = self.worker_init_fn
+        starts = None if begin is None else lambda: begin(next(numbers))
+        pool = ThreadPoolExecutor(self.workers, "lazygrad-data", starts)
         begun: collections.deque[Any] = collections.deque()
         try:
             for indices in order:
                 begun.append((indices, pool.submit(self._batch, indices, device)))
                 if len(begun) > self.workers * self.prefetch:
                     first, made = begun.popleft()
-                    yield first, made.result()
+                    yield first, made.result(self.timeout or None)
             while begun:
                 first, made = begun.popleft()
-                yield first, made.result()
+                yield first, made.result(self.timeout or None)
         finally:  # also where the loop is left early
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -146,10 +195,6 @@ class DataLoader:
         except Exception as error:
             error.add_note(f"while a DataLoader put the examples {_few(indices)} together")
             raise
-
-
-#: What a ShuffledOrder is made with.
-_ORDER = ("count", "batch_size", "seed", "shuffle", "drop_last")
 
 
 def _few(indices: Any) -> str:

@@ -1,11 +1,15 @@
 """Dropout as layers: they act while training (`Tensor.training`).
 
-`inplace` changes nothing, see `activation`.
+`inplace` changes nothing, see `activation`. `generator` is what they draw from; the stream of Tensor, or of
+`with generator:`, if not given.
 """
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from ..tensor import Tensor
+from ..tensor.signatures import Numbers
 from .function_layer import FunctionOfOne
 from .over_axes import OverAxes
 from .parameters import probability
@@ -14,6 +18,7 @@ from .parameters import probability
 class _Dropout(FunctionOfOne):
     p: float = 0.5
     inplace: bool = False
+    generator: Numbers | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         probability("p", self.p)

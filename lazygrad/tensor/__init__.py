@@ -13,7 +13,7 @@ from . import numpy_calls, scanning, sharding, showing
 from .elementwise import activation, arithmetic, bessel, casting, comparison, division, floats, functions
 from .elementwise import gamma, incomplete_gamma, logic, operands, rounding, special
 from .indexing import choosing, gathering, searching, sorting, subscripts, writing
-from .linalg import contractions, decompositions, fourier, products
+from .linalg import contractions, decompositions, fourier, products, spectrograms
 from .neural import adaptive_pooling, attention, class_losses, convolution, layers, losses, normalization
 from .neural import pooling
 from .random import distributions, sampling
@@ -59,6 +59,7 @@ FAMILIES: tuple[type[Tensor], ...] = (
     subscripts.Subscripts, gathering.Gathering, writing.Writing,
     # matrices
     contractions.Contractions, products.Products, decompositions.Decompositions, fourier.Fourier,
+    spectrograms.Spectrograms,
     # networks
     convolution.Convolution, pooling.Pooling, adaptive_pooling.AdaptivePooling, folding.Folding,
     resizing.Resizing, normalization.Normalization, attention.Attention, layers.Layers,

@@ -32,6 +32,30 @@ class Assigning(Tensor):
         self._storage = None
         self._note_reader()
 
+    def _look_as(self, view: Tensor, name: str) -> Self:
+        """Be the view that a method made of this tensor, from now on: the same memory in another shape."""
+        if self._requires_grad and self._leaf and mode.grad:
+            raise RuntimeError(
+                f"{name}: a tensor that is trained keeps its shape; take {name[:-1]}, or use no_grad()"
+            )
+        with table_lock:
+            self._uop, self._storage = view._uop, view._storage
+            if self._storage is not None:
+                self._storage.add(self)
+            else:
+                self._note_reader()
+        return self
+
+    def detach_(self) -> Self:
+        """This tensor keeps its values and memory, and no gradient flows through it from now on; returns it.
+
+        >>> Tensor([1.0], requires_grad=True).detach_().requires_grad
+        False
+        """
+        made = self.detach()
+        self._requires_grad = None
+        return self._look_as(made, "detach_")
+
     def replace(self, other: Tensor) -> Self:
         """Stand for the same value as `other` from now on (no memory is written).
 

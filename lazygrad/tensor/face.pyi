@@ -59,6 +59,8 @@ class Tensor(TensorCore):
 
     # assigning
     def _set(self, node: UOp) -> None: ...
+    def _look_as(self, view: Tensor, name: str) -> Self: ...
+    def detach_(self) -> Self: 'This tensor keeps its values and memory, and no gradient flows through it from now on; returns it.\n\n>>> Tensor([1.0], requires_grad=True).detach_().requires_grad\nFalse'
     def replace(self, other: Tensor) -> Self: 'Stand for the same value as `other` from now on (no memory is written).\n\n>>> Tensor([1]).replace(Tensor([2])).tolist()\n[2]'
     def assign(self, value: Any) -> Self: "Write `value` into this tensor's memory; views of the same memory see it. Lazy, like everything.\n\nvalue  a tensor of this shape (or one that broadcasts to it), device and dtype; or a number. As in\n       numpy, axes of one element in front of the shape do not count\n\nValues computed from this tensor before the write keep what they read. A value that requires a\ngradient makes a tensor that is not in memory require it too; memory (what was realized, a parameter)\ntakes the numbers alone.\n\n>>> Tensor([1, 2]).assign(Tensor([3, 4])).tolist()\n[3, 4]"
     @staticmethod
@@ -173,7 +175,7 @@ class Tensor(TensorCore):
     @classmethod
     def randn(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Normally distributed numbers, mean 0 and variance 1 (Box and Muller 1958).\n\n>>> Tensor.randn(2, 3).shape\n(2, 3)'
     @classmethod
-    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
+    def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely, to 2^-32 of the range.\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
     @classmethod
     def uniform(cls, *shape: Any, low: builtins.float = 0.0, high: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform numbers in [low, high).\n\n>>> Tensor.uniform(2, low=3.0, high=3.0).tolist()\n[3.0, 3.0]'
     @classmethod
@@ -219,6 +221,11 @@ class Tensor(TensorCore):
     def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write normally distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).normal_().shape\n(3,)"
     def exponential_(self, lambd: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write exponentially distributed numbers into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).exponential_().shape\n(3,)"
     def bernoulli_(self, p: builtins.float = 0.5, *, generator: Numbers | None = None) -> Any: "Write 1 with probability p, else 0, into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).bernoulli_(1.0).tolist()\n[1.0, 1.0, 1.0]"
+    def cauchy_(self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Numbers | None = None) -> Any: "Write numbers of Cauchy's distribution into this tensor's memory; returns the tensor.\n\n>>> Tensor.zeros(3).cauchy_().shape\n(3,)"
+    def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Numbers | None = None) -> Any: "Write e to the power of normally distributed numbers into this tensor's memory; returns the tensor.\n\n>>> bool((Tensor.zeros(3).log_normal_() > 0).all())\nTrue"
+    def geometric_(self, p: builtins.float, *, generator: Numbers | None = None) -> Any: 'Write how many trials of probability p it takes until one succeeds into this tensor\'s memory.\n\nReturns the tensor.\n\n>>> bool((Tensor.zeros(3, dtype="int32").geometric_(0.5) >= 1).all())\nTrue'
+    def random_(self, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Numbers | None = None) -> Any: "Write whole numbers in [from_, to) into this tensor's memory; returns the tensor.\n\nOne number alone is `to`: `x.random_(6)` is 0 to 5. With none they go up to the greatest number of the\ndtype, of floats to the greatest before which none is left out: 2 to the power of the mantissa's bits.\n\n>>> Tensor.zeros(3).random_(5, 6).tolist()\n[5.0, 5.0, 5.0]"
+    def _redrawn(self, name: str, draw: Any, generator: Numbers | None, **parameters: builtins.float) -> Any: ...
 
     # elementwise.casting
     def float(self) -> Tensor: 'Cast to float32.\n\n>>> Tensor([1]).float().tolist()\n[1.0]'
@@ -379,7 +386,7 @@ class Tensor(TensorCore):
     def deg2rad(self) -> Tensor: 'Degrees as radians.\n\n>>> round(Tensor([180.0]).deg2rad().item(), 5)\n3.14159'
     def rad2deg(self) -> Tensor: 'Radians as degrees.\n\n>>> round(Tensor([math.pi]).rad2deg().item(), 4)\n180.0'
     def positive(self) -> Tensor: '+x: the tensor itself; TypeError on bools.\n\n>>> Tensor([-1]).positive().tolist()\n[-1]'
-    def float_power(self, exponent: Any) -> Tensor: 'The power in float64.\n\n>>> Tensor([2]).float_power(-1).tolist()\n[0.5]'
+    def float_power(self, exponent: Any) -> Tensor: 'The power in float64.\n\n>>> Tensor([2.0]).float_power(-1).tolist()\n[0.5]'
     def clamp_min(self, min: Any) -> Tensor: 'Not below `min`.\n\n>>> Tensor([1, 5]).clamp_min(3).tolist()\n[3, 5]'
     def clamp_max(self, max: Any) -> Tensor: 'Not above `max`.\n\n>>> Tensor([1, 5]).clamp_max(3).tolist()\n[1, 3]'
     def addcmul(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor: 'self + value·tensor1·tensor2.\n\n>>> Tensor([1.0]).addcmul(Tensor([2.0]), Tensor([3.0]), value=0.5).tolist()\n[4.0]'
@@ -565,6 +572,7 @@ class Tensor(TensorCore):
     # shape.diagonals
     def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor: 'The last axis as the diagonal of a new pair of axes, zeros beside it.\n\n>>> Tensor([1, 2]).diag_embed().tolist()\n[[1, 0], [0, 2]]'
     def diagflat(self, offset: builtins.int = 0) -> Tensor: 'All elements as the diagonal of a matrix.\n\n>>> Tensor([[1], [2]]).diagflat().tolist()\n[[1, 0], [0, 2]]'
+    def fill_diagonal_(self, fill_value: ConstType, wrap: builtins.bool = False) -> Any: 'Write a number into the diagonal of this tensor\'s memory; returns the tensor.\n\nwrap  of a matrix that is taller than wide: begin a new diagonal one row below the end of the last\n\nOf more than two axes, all of one size, the places whose indices are equal.\n\n>>> Tensor.zeros(3, 2, dtype="int32").fill_diagonal_(7).tolist()\n[[7, 0], [0, 7], [0, 0]]'
     @classmethod
     def tril_indices(cls, row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, device: Devices | None = None) -> Tensor: 'The places of the lower triangle of a matrix: a row of rows and a row of columns.\n\n>>> Tensor.tril_indices(2, 2).tolist()\n[[0, 1, 1], [0, 0, 1]]'
     @classmethod
@@ -617,9 +625,10 @@ class Tensor(TensorCore):
     def argmin(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The place of the least element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([4, 1, 1]).argmin().item()\n1'
     def _place_of(self, op: Ops, axis: builtins.int | None, keepdim: builtins.bool) -> Tensor: ...
     def _shift(self, axis: Axis) -> Tensor: ...
-    def softmax(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'e^x divided by the sum of e^x along an axis.\n\n>>> Tensor([0.0, 0.0]).softmax().tolist()\n[0.5, 0.5]'
-    def softmin(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'The softmax of -x.\n\n>>> Tensor([0.0, 0.0]).softmin().tolist()\n[0.5, 0.5]'
-    def log_softmax(self, axis: builtins.int = -1, dtype: DTypeLike = None, *, dim: builtins.int = -1) -> Tensor: 'The logarithm of the softmax, without overflow.\n\n>>> Tensor([0.0]).log_softmax().tolist()\n[0.0]'
+    def softmax(self, axis: builtins.int | None = -1, dtype: DTypeLike = None, *, dim: builtins.int | None = -1) -> Tensor: 'e^x divided by the sum of e^x along an axis.\n\naxis  None: as PyTorch has it, axis 0 of a tensor of 0, 1 or 3 axes and else axis 1, with a warning\n\n>>> Tensor([0.0, 0.0]).softmax().tolist()\n[0.5, 0.5]'
+    def softmin(self, axis: builtins.int | None = -1, dtype: DTypeLike = None, *, dim: builtins.int | None = -1) -> Tensor: 'The softmax of -x.\n\n>>> Tensor([0.0, 0.0]).softmin().tolist()\n[0.5, 0.5]'
+    def _said_or_implied(self, name: str, axis: builtins.int | None) -> builtins.int: ...
+    def log_softmax(self, axis: builtins.int | None = -1, dtype: DTypeLike = None, *, dim: builtins.int | None = -1) -> Tensor: 'The logarithm of the softmax, without overflow.\n\n>>> Tensor([0.0]).log_softmax().tolist()\n[0.0]'
     def logsumexp(self, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'log(Σe^x) along axes, without overflow.\n\n>>> Tensor([0.0, -math.inf]).logsumexp().item()\n0.0'
 
     # reduce.running
@@ -727,6 +736,7 @@ class Tensor(TensorCore):
     @overload
     def select(self, *, axis: builtins.int, index: builtins.int) -> Tensor: ...
     def take(self, index: Any) -> Tensor: 'Elements of the flattened tensor; the result has the shape of the index.\n\n>>> Tensor([[1, 2], [3, 4]]).take(Tensor([3, 0])).tolist()\n[4, 1]'
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor: 'The first `size` rows of `nonzero`, rows of `fill_value` behind what there is: of known shape.\n\nSo it is lazy, and a jit captures it.\n\n>>> Tensor([[0, 5], [7, 0]]).nonzero_static(size=3).tolist()\n[[0, 1], [1, 0], [-1, -1]]'
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor: 'The indices of the elements other than 0, a row for each. It runs, to know how many there are.\n\nas_tuple  a line of indices for each axis instead: what `x[...]` takes\n\n>>> Tensor([0, 7, 8]).nonzero().tolist()\n[[1], [2]]'
     @overload
@@ -865,6 +875,11 @@ class Tensor(TensorCore):
     def _resized(self, axis: builtins.int, size: builtins.int) -> Tensor: ...
     def _transformed(self, name: str, n: builtins.int | None, dim: builtins.int, norm: str | None, inverse: builtins.bool) -> Tensor: ...
 
+    # linalg.spectrograms
+    def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, pad_mode: str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor: "The transform of each window of a signal: (frequencies, windows, 2), behind the batch if there is.\n\nself        a signal (n,), or a batch of them (batch, n); complex ones are a batch (batch, n, 2)\nn_fft       the size of each transform\nhop_length  how far apart windows begin; n_fft // 4 if not given\nwin_length  the size of the window, n_fft if not given; in the middle of n_fft, zeros around it\nwindow      (win_length,), what each sample counts; ones if not given\ncenter      window t is around sample t · hop_length: the signal has borders of n_fft // 2, by\n            `pad_mode` as in `pad`; else it begins there\nnormalized  divided by √n_fft\nonesided    the n_fft // 2 + 1 frequencies that others mirror: for real signals, if not given\nreturn_complex   the result is the same for either: complex numbers are a trailing axis of 2\nalign_to_window  without `center`: whether the window's own samples begin at t · hop_length, rather\n                 than the zeros around it\n\n>>> Tensor([1.0, 0.0, 0.0, 0.0]).stft(2, 2, center=False).tolist()\n[[[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]]]"
+    def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor: 'The signal that `stft` with the same arguments takes apart: (n,) or (batch, n).\n\nself            (frequencies, windows, 2), or these behind a batch\nlength          the size of the signal: it is cut, or zeros are added\nreturn_complex  a complex signal (n, 2), from all n_fft frequencies\n\nOf frequencies that no signal has, it is the signal whose own are nearest. Where the squares of the\nwindow add up to nothing the signal is unknown: a ValueError when it is read, NaN under a jit.\n\n>>> x = Tensor([1.0, 2.0, 3.0, 4.0])\n>>> x.stft(2, 1).istft(2, 1).round(decimals=4).tolist()\n[1.0, 2.0, 3.0, 4.0]'
+    def _stft_window(self, name: str, n_fft: builtins.int, hop_length: builtins.int | None, win_length: builtins.int | None, window: Tensor | None) -> tuple[builtins.int, Tensor | None]: ...
+
     # neural.convolution
     def conv2d(self, weight: Tensor, bias: Tensor | None = None, groups: builtins.int = 1, stride: Several = 1, dilation: Several = 1, padding: Several | str = 0, dtype: DTypeLike = None) -> Tensor: 'A convolution over any number of axes.\n\nself    (batch, channels, *sizes)        weight  (out channels, channels / groups, *kernel)\nbias    (out channels,)\npadding zeros around: a number, one for each axis, "same" or "valid"\n\nA tensor without the batch axis is a batch of one.\n\n>>> Tensor.arange(5).float().reshape(1, 1, 5).conv2d(Tensor.ones(1, 1, 2)).tolist()\n[[[1.0, 3.0, 5.0, 7.0]]]'
     def conv1d(self, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Tensor: 'A convolution over one axis; see `conv2d`.\n\n>>> Tensor.ones(1, 1, 4).conv1d(Tensor.ones(1, 1, 2), stride=2).tolist()\n[[[2.0, 2.0]]]'
@@ -935,7 +950,7 @@ class Tensor(TensorCore):
     def pairwise_distance(self, x2: Tensor, p: builtins.float = 2.0, eps: builtins.float = 1e-06, keepdim: builtins.bool = False, *, keepdims: builtins.bool = False) -> Tensor: 'The p-norm of self - x2 + eps along the last axis.\n\n>>> Tensor([[3.0, 4.0]]).pairwise_distance(Tensor([[0.0, 0.0]]), eps=0.0).tolist()\n[5.0]'
 
     # neural.attention
-    def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, enable_gqa: builtins.bool = False, scale: builtins.float | None = None) -> Tensor: 'softmax(self @ keyᵀ · scale + mask) @ value; self is the query.\n\nself        (..., m, d)     key  (..., n, d)     value  (..., n, e)\nattn_mask   bool (False is hidden), or numbers that are added to the scores\nis_causal   query i sees the keys up to i\nenable_gqa  several query heads (axis -3) share a key head\ndropout_p   the share of weights that training drops (`Tensor.training`)\n\n(Vaswani et al. 2017.) A query that sees no key gets zeros.\n\n>>> q, k, v = Tensor([[1.0]]), Tensor([[0.0], [0.0]]), Tensor([[2.0], [4.0]])\n>>> q.scaled_dot_product_attention(k, v).tolist()\n[[3.0]]'
+    def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, enable_gqa: builtins.bool = False, scale: builtins.float | None = None, *, generator: Numbers | None = None) -> Tensor: 'softmax(self @ keyᵀ · scale + mask) @ value; self is the query.\n\nself        (..., m, d)     key  (..., n, d)     value  (..., n, e)\nattn_mask   bool (False is hidden), or numbers that are added to the scores\nis_causal   query i sees the keys up to i\nenable_gqa  several query heads (axis -3) share a key head\ndropout_p   the share of weights that training drops (`Tensor.training`), drawn from `generator`\n\n(Vaswani et al. 2017.) A query that sees no key gets zeros.\n\n>>> q, k, v = Tensor([[1.0]]), Tensor([[0.0], [0.0]]), Tensor([[2.0], [4.0]])\n>>> q.scaled_dot_product_attention(k, v).tolist()\n[[3.0]]'
     def _masked_softmax(self) -> Tensor: ...
     def rotary_embedding(self, cos: Tensor, sin: Tensor, interleaved: builtins.bool = False) -> Tensor: 'Pairs of the last axis turned by angles: RoPE (Su et al. 2021).\n\ncos, sin     (..., positions, depth / 2), of the angle of each pair\ninterleaved  pairs are neighbours (2i, 2i + 1); else the two halves of the axis\n\n>>> Tensor([[1.0, 0.0]]).rotary_embedding(Tensor([[0.0]]), Tensor([[1.0]])).tolist()\n[[0.0, 1.0]]'
 
@@ -1175,6 +1190,32 @@ class Tensor(TensorCore):
     @overload
     def renorm_(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Self: ...
     def sinc_(self) -> Self: "`sinc` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0.0, 1.0]).sinc_().tolist()\n[1.0, 0.0]"
+    def eq_(self, other: Any) -> Self: "`eq` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).eq_(2).tolist()\n[0, 1]"
+    def ne_(self, other: Any) -> Self: "`ne` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).ne_(2).tolist()\n[1, 0]"
+    def lt_(self, other: Any) -> Self: "`lt` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).lt_(2).tolist()\n[1, 0]"
+    def le_(self, other: Any) -> Self: "`le` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).le_(1).tolist()\n[1, 0]"
+    def gt_(self, other: Any) -> Self: "`gt` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).gt_(1).tolist()\n[0, 1]"
+    def ge_(self, other: Any) -> Self: "`ge` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).ge_(2).tolist()\n[0, 1]"
+    def not_equal_(self, other: Any) -> Self: "`not_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).not_equal_(2).tolist()\n[1, 0]"
+    def less_(self, other: Any) -> Self: "`less` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).less_(2).tolist()\n[1, 0]"
+    def less_equal_(self, other: Any) -> Self: "`less_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).less_equal_(1).tolist()\n[1, 0]"
+    def greater_(self, other: Any) -> Self: "`greater` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).greater_(1).tolist()\n[0, 1]"
+    def greater_equal_(self, other: Any) -> Self: "`greater_equal` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([1, 2]).greater_equal_(2).tolist()\n[0, 1]"
+    def logical_and_(self, other: Any) -> Self: "`logical_and` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_and_(True).tolist()\n[0, 1]"
+    def logical_or_(self, other: Any) -> Self: "`logical_or` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_or_(False).tolist()\n[0, 1]"
+    def logical_xor_(self, other: Any) -> Self: "`logical_xor` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_xor_(True).tolist()\n[1, 0]"
+    def logical_not_(self) -> Self: "`logical_not` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([0, 2]).logical_not_().tolist()\n[1, 0]"
+    def float_power_(self, exponent: Any) -> Self: "`float_power` written into this tensor's memory; returns the tensor.\n\n>>> Tensor([2.0]).float_power_(-1).tolist()\n[0.5]"
+    def as_strided_(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int = 0) -> Self: 'This tensor becomes `as_strided` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor([1, 2, 3, 4]).as_strided_((3, 2), (1, 1)).tolist()\n[[1, 2], [2, 3], [3, 4]]'
+    def squeeze_(self, dim: Axis = None, *, axis: Axis = None) -> Self: 'This tensor becomes `squeeze` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor.zeros(1, 2, 1).squeeze_().shape\n(2,)'
+    @overload
+    def unsqueeze_(self, dim: builtins.int) -> Self: 'This tensor becomes `unsqueeze` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor([1, 2]).unsqueeze_(0).tolist()\n[[1, 2]]'
+    @overload
+    def unsqueeze_(self, *, axis: builtins.int) -> Self: ...
+    def t_(self) -> Self: 'This tensor becomes `t` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor([[1, 2]]).t_().tolist()\n[[1], [2]]'
+    def transpose_(self, dim0: builtins.int = 1, dim1: builtins.int = 0) -> Self: 'This tensor becomes `transpose` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).transpose_().tolist()\n[[1, 3], [2, 4]]'
+    def swapaxes_(self, axis0: builtins.int, axis1: builtins.int) -> Self: 'This tensor becomes `swapaxes` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor.zeros(2, 3).swapaxes_(0, 1).shape\n(3, 2)'
+    def swapdims_(self, dim0: builtins.int = 1, dim1: builtins.int = 0) -> Self: 'This tensor becomes `swapdims` of what it was, in the same memory; returns the tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).swapdims_().tolist()\n[[1, 3], [2, 4]]'
     def __iadd__(self, other: Any) -> Self: ...
     def __isub__(self, other: Any) -> Self: ...
     def __imul__(self, other: Any) -> Self: ...

@@ -29,6 +29,8 @@ OPTIMIZERS: dict[str, Callable[[list[Tensor]], optim.Optimizer]] = {
     "RMSprop": lambda p: optim.RMSprop(p, 0.05, momentum=0.5, centered=True),
     "Adagrad": lambda p: optim.Adagrad(p, 0.05, lr_decay=0.1),
     "Adadelta": lambda p: optim.Adadelta(p),
+    "Rprop": lambda p: optim.Rprop(p, 0.05),
+    "ASGD": lambda p: optim.ASGD(p, 0.05, t0=2),
     "Adafactor": lambda p: optim.Adafactor(p, 0.05),
 }
 

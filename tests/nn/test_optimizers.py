@@ -58,6 +58,8 @@ PAIRS: dict[str, tuple[dict[str, Any], str, int]] = {
     "NAdam": ({"lr": 0.05, "weight_decay": 0.1}, "NAdam", 6),
     "RAdam": ({"lr": 0.05, "weight_decay": 0.1}, "RAdam", 9),
     "Adafactor": ({"lr": 0.05, "weight_decay": 0.1}, "Adafactor", 6),
+    "Rprop": ({"lr": 0.3, "etas": (0.4, 1.3), "step_sizes": (1e-3, 0.5)}, "Rprop", 8),
+    "ASGD": ({"lr": 0.05, "lambd": 0.2, "alpha": 0.6, "t0": 2, "weight_decay": 0.1}, "ASGD", 6),
 }  # fmt: skip
 
 

@@ -33,6 +33,17 @@ from .axes import dropout3d as dropout3d
 from .axes import max_pool1d as max_pool1d
 from .axes import max_pool2d as max_pool2d
 from .axes import max_pool3d as max_pool3d
+from .in_place import alpha_dropout_ as alpha_dropout_
+from .in_place import celu_ as celu_
+from .in_place import dropout_ as dropout_
+from .in_place import elu_ as elu_
+from .in_place import feature_alpha_dropout_ as feature_alpha_dropout_
+from .in_place import hardtanh_ as hardtanh_
+from .in_place import leaky_relu_ as leaky_relu_
+from .in_place import relu_ as relu_
+from .in_place import rrelu_ as rrelu_
+from .in_place import selu_ as selu_
+from .in_place import threshold_ as threshold_
 from .lookup import embedding as embedding
 from .lookup import embedding_bag as embedding_bag
 from .losses import binary_cross_entropy as binary_cross_entropy

@@ -7,6 +7,7 @@ in stays as it was.
 from __future__ import annotations
 
 from ...tensor import Tensor
+from ...tensor.signatures import Numbers
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -78,39 +79,60 @@ def rrelu(
     upper: float = 1.0 / 3,
     training: bool = False,
     inplace: bool = False,
+    *,
+    generator: Numbers | None = None,
 ) -> Tensor:
     """x, and a·x where x is negative: a is random in [lower, upper] in training, else their mean.
 
     >>> nn.functional.rrelu(Tensor([-8.0, 2.0]), 0.25, 0.75).tolist()
     [-4.0, 2.0]
     """
-    return input.rrelu(lower, upper, training)
+    return input.rrelu(lower, upper, training, generator=generator)
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout(
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: Numbers | None = None,
+) -> Tensor:
     """Elements are 0 with probability p and the others divided by 1 - p, where `training`.
 
     >>> nn.functional.dropout(Tensor([1.0, 2.0]), training=False).tolist()
     [1.0, 2.0]
     """
-    return input.dropout(p, training)
+    return input.dropout(p, training, generator=generator)
 
 
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+def alpha_dropout(
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    *,
+    generator: Numbers | None = None,
+) -> Tensor:
     """Dropout that keeps mean 0 and variance 1 (see `Tensor.alpha_dropout`), where `training`.
 
     >>> nn.functional.alpha_dropout(Tensor([1.0, 2.0])).tolist()
     [1.0, 2.0]
     """
-    return input.alpha_dropout(p, training)
+    return input.alpha_dropout(p, training, generator=generator)
 
 
 def feature_alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    *,
+    generator: Numbers | None = None,
 ) -> Tensor:
     """`alpha_dropout` of whole channels.
 
     >>> nn.functional.feature_alpha_dropout(Tensor.ones(1, 2, 3)).sum().item()
     6.0
     """
-    return input.feature_alpha_dropout(p, training)
+    return input.feature_alpha_dropout(p, training, generator=generator)

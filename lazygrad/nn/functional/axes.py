@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from ...dtype import dtypes
 from ...tensor import Tensor
 from ...tensor.neural.convolution import each
+from ...tensor.signatures import Numbers
 from ..over_axes import text_for_axes
 from ..parameters import Sizes
 
@@ -145,14 +146,20 @@ avg_pool1d, avg_pool2d, avg_pool3d = _avg_pool
 
 @over_axes
 def _dropout(
-    axes: int, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+    axes: int,
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: Numbers | None = None,
 ) -> Tensor:
     """`dropout` of whole channels: (batch, channels, *{n} sizes), or without batch.
 
     >>> nn.functional.dropout{n}d(Tensor.ones(1, 2{ones}), 1.0).sum().item()
     0.0
     """
-    return input._channels_dropped(p, training, axes, f"dropout{axes}d", None)
+    return input._channels_dropped(p, training, axes, f"dropout{axes}d", generator)
 
 
 dropout1d, dropout2d, dropout3d = _dropout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...shape import shape_text
 from ...tensor import Tensor
+from ...tensor.signatures import Numbers
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -41,6 +42,8 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
+    *,
+    generator: Numbers | None = None,
 ) -> Tensor:
     """softmax(query @ keyᵀ · scale + mask) @ value; see `Tensor.scaled_dot_product_attention`.
 
@@ -48,4 +51,5 @@ def scaled_dot_product_attention(
     >>> nn.functional.scaled_dot_product_attention(one, one, one).tolist()
     [[1.0]]
     """
-    return query.scaled_dot_product_attention(key, value, attn_mask, dropout_p, is_causal, enable_gqa, scale)
+    options = (attn_mask, dropout_p, is_causal, enable_gqa, scale)
+    return query.scaled_dot_product_attention(key, value, *options, generator=generator)

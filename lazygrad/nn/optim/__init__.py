@@ -12,6 +12,8 @@ from .adaptive import Adadelta as Adadelta
 from .adaptive import Adafactor as Adafactor
 from .adaptive import Adagrad as Adagrad
 from .adaptive import RMSprop as RMSprop
+from .adaptive import Rprop as Rprop
+from .averaged import ASGD as ASGD
 from .combined import ChainedScheduler as ChainedScheduler
 from .combined import SequentialLR as SequentialLR
 from .cycles import CosineAnnealingLR as CosineAnnealingLR
@@ -22,6 +24,7 @@ from .gradients import EMA as EMA
 from .gradients import GradScaler as GradScaler
 from .gradients import clip_grad_norm_ as clip_grad_norm_
 from .gradients import clip_grad_value_ as clip_grad_value_
+from .lbfgs import LBFGS as LBFGS
 from .optimizer import Group as Group
 from .optimizer import Optimizer as Optimizer
 from .plateau import ReduceLROnPlateau as ReduceLROnPlateau

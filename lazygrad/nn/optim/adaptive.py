@@ -207,3 +207,49 @@ class Adafactor(Optimizer):
 def _towards(mean: Tensor, value: Tensor, share: Tensor) -> Tensor:
     """A running mean that takes a share of a new value: all of it in the first step."""
     return mean + share * (value - mean)
+
+
+class Rprop(Optimizer):
+    """Only the signs of the gradient count, for whole batches (Riedmiller, Braun 1993; without backtracking).
+
+        s = s · η₊ where the sign stays, s · η₋ where it changes     within step_sizes; at first lr
+        p = p - sign(g) · s                                          where it changes, g counts as 0
+
+    etas        (η₋, η₊)
+    step_sizes  the least and the greatest s
+
+    >>> weight = Tensor([3.0], requires_grad=True)
+    >>> optimizer = nn.optim.Rprop([weight], lr=0.5)
+    >>> with Tensor.train():
+    ...     _ = (weight * weight).sum().backward()
+    ...     optimizer.step()
+    >>> weight.tolist()
+    [2.5]
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 0.01,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+    ) -> None:
+        if not 0 < etas[0] < 1 < etas[1]:
+            raise ValueError(f"etas are a number in (0, 1) and one above 1, not {etas!r}")
+        if not 0 < step_sizes[0] <= step_sizes[1]:
+            raise ValueError(f"step_sizes are positive, the least first, not {step_sizes!r}")
+        super().__init__(params, lr, etas=etas, step_sizes=step_sizes)
+
+    def _remember(self) -> None:
+        self.last = self._moments()
+        self.s = self._moments()  # 0: no step was made
+
+    def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
+        (shrinks, grows), (least, most) = options["etas"], options["step_sizes"]
+        same = g * self.last[i]
+        s = (self.s[i] == 0).where(lr, self.s[i])
+        s = ((same > 0).where(s * grows, (same < 0).where(s * shrinks, s))).clamp(least, most)
+        g = (same < 0).where(0.0, g)
+        self._write(self.s[i], s)
+        self._write(self.last[i], g)
+        return p - g.sign() * s

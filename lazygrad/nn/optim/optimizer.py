@@ -8,7 +8,7 @@ compiles nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...device import Devices
@@ -176,20 +176,21 @@ class Optimizer:
         """Go on from where another optimizer of the same kind and parameters was."""
         load_state_dict(self, state_dict, verbose=False)
 
-    def step(self, only_if: Tensor | None = None) -> None:
-        """Move the parameters once, by their gradients; see `schedule_step`."""
+    def step(self, closure: Callable[[], Any] | None = None, only_if: Tensor | None = None) -> Any:
+        """Move the parameters once, by their gradients; see `schedule_step`.
+
+        closure  computes the loss and its gradients before the step; `step` returns what it gave
+        """
+        loss = None if closure is None else closure()
         Tensor.realize(*self.schedule_step(only_if))
+        return loss
 
     def schedule_step(self, only_if: Tensor | None = None) -> list[Tensor]:
         """Record a step: it runs when the returned tensors are realized, perhaps with others (the loss).
 
         only_if  a 0-d bool: where it is False, everything stays as it was
         """
-        if not (Tensor.training or mode.by_modules):
-            raise RuntimeError(
-                f"{type(self).__name__}.step() outside training: put the loop into `with Tensor.train():`, "
-                "or call model.train() before it"
-            )
+        check_training(self)
         grads = self._gradients()
         self._only_if[:] = [] if only_if is None else [only_if]
         with no_grad(), called(type(self).__name__):
@@ -232,6 +233,15 @@ class Optimizer:
 
 class _Groups(list[Any], Hidden):
     """A list that state dicts do not look into: the optimizer has the same tensors elsewhere."""
+
+
+def check_training(optimizer: Optimizer) -> None:
+    """Steps are made in training."""
+    if not (Tensor.training or mode.by_modules):
+        raise RuntimeError(
+            f"{type(optimizer).__name__}.step() outside training: put the loop into `with Tensor.train():`, "
+            "or call model.train() before it"
+        )
 
 
 def _grouped(

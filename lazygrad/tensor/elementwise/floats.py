@@ -204,7 +204,7 @@ class Floats(Tensor):
     def float_power(self, exponent: Any) -> Tensor:
         """The power in float64.
 
-        >>> Tensor([2]).float_power(-1).tolist()
+        >>> Tensor([2.0]).float_power(-1).tolist()
         [0.5]
         """
         if not is_number(exponent):

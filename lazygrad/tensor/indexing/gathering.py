@@ -190,6 +190,33 @@ class Gathering(Tensor):
         """
         return self.flatten()[index]
 
+    def nonzero_static(self, *, size: int, fill_value: int = -1) -> Tensor:
+        """The first `size` rows of `nonzero`, rows of `fill_value` behind what there is: of known shape.
+
+        So it is lazy, and a jit captures it.
+
+        >>> Tensor([[0, 5], [7, 0]]).nonzero_static(size=3).tolist()
+        [[0, 1], [1, 0], [-1, -1]]
+        """
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise ValueError(f"nonzero_static needs a size that is not negative, not {size!r}")
+        if not self.ndim:
+            return self.full((size, 0), fill_value, dtype=dtypes.int64, device=self.device)
+        total = self._static_numel()
+        found: Any = self._bool().flatten()
+        rank = found.cast(dtypes.int64).cumsum(0) - 1
+        row = (found & (rank < size)).where(rank, size)  # what is not asked for shares a row, the last
+        place = self.arange(total, dtype=dtypes.int64, device=self.device)
+        empty = self.full((size + 1,), -1, dtype=dtypes.int64, device=self.device)
+        rest = empty.scatter(0, row, place)[:size]
+        there, columns = (rest >= 0).logical_and(self.arange(size, device=self.device) <= rank[-1:]), []
+        for length in reversed(self.shape):
+            columns.append(rest % length)
+            rest = rest // length
+        made = columns[-1].stack(*columns[-2::-1], dim=1) if len(columns) > 1 else columns[0].unsqueeze(1)
+        result: Tensor = there.unsqueeze(1).where(made, fill_value)
+        return result
+
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor: ...
 

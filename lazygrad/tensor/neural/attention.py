@@ -7,6 +7,7 @@ import math
 from ...dtype import dtypes, least_upper_dtype
 from ...shape import shape_text
 from ..face import Tensor
+from ..signatures import Numbers
 
 
 class Attention(Tensor):
@@ -21,6 +22,8 @@ class Attention(Tensor):
         is_causal: bool = False,
         enable_gqa: bool = False,
         scale: float | None = None,
+        *,
+        generator: Numbers | None = None,
     ) -> Tensor:
         """softmax(self @ keyᵀ · scale + mask) @ value; self is the query.
 
@@ -28,7 +31,7 @@ class Attention(Tensor):
         attn_mask   bool (False is hidden), or numbers that are added to the scores
         is_causal   query i sees the keys up to i
         enable_gqa  several query heads (axis -3) share a key head
-        dropout_p   the share of weights that training drops (`Tensor.training`)
+        dropout_p   the share of weights that training drops (`Tensor.training`), drawn from `generator`
 
         (Vaswani et al. 2017.) A query that sees no key gets zeros.
 
@@ -61,7 +64,11 @@ class Attention(Tensor):
             mask = self._operand(attn_mask)
             scores = mask.where(scores, -math.inf) if dtypes.is_bool(mask.dtype) else scores + mask
         weights = scores.softmax(-1) if attn_mask is None else scores._masked_softmax()
-        return weights.cast(weights.dtype if wide is None else common).dropout(dropout_p).dot(v)
+        return (
+            weights.cast(weights.dtype if wide is None else common)
+            .dropout(dropout_p, generator=generator)
+            .dot(v)
+        )
 
     def _masked_softmax(self) -> Tensor:
         """The softmax of the last axis, with zeros in rows that are -inf throughout."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...dtype import dtypes
+from ...dtype import DType, cast_value, dtypes
 from ..creation import sizes_of, with_grad
 from ..face import Tensor
 from ..indexing.addresses import trusted
@@ -285,6 +285,72 @@ class Distributions(Tensor):
             raise ValueError(f"bernoulli_ needs a probability in [0, 1], not {p!r}")
         chance = self.rand(*self.shape, device=self.device, generator=generator) < p
         return self.assign(chance.cast(self.dtype))
+
+    def cauchy_(self, median: float = 0.0, sigma: float = 1.0, *, generator: Numbers | None = None) -> Any:
+        """Write numbers of Cauchy's distribution into this tensor's memory; returns the tensor.
+
+        >>> Tensor.zeros(3).cauchy_().shape
+        (3,)
+        """
+        return self._redrawn("cauchy_", self.cauchy, generator, median=median, sigma=sigma)
+
+    def log_normal_(self, mean: float = 1.0, std: float = 2.0, *, generator: Numbers | None = None) -> Any:
+        """Write e to the power of normally distributed numbers into this tensor's memory; returns the tensor.
+
+        >>> bool((Tensor.zeros(3).log_normal_() > 0).all())
+        True
+        """
+        _need_positive("log_normal_", "std", std)
+        return self._redrawn("log_normal_", self.log_normal, generator, mean=mean, std=std)
+
+    def geometric_(self, p: float, *, generator: Numbers | None = None) -> Any:
+        """Write how many trials of probability p it takes until one succeeds into this tensor's memory.
+
+        Returns the tensor.
+
+        >>> bool((Tensor.zeros(3, dtype="int32").geometric_(0.5) >= 1).all())
+        True
+        """
+        how: dict[str, Any] = {"device": self.device, "generator": generator}
+        wide = self.dtype if dtypes.is_float(self.dtype) else dtypes.float32
+        return self.assign(self.geometric(*self.shape, p=p, dtype=wide, **how).cast(self.dtype))
+
+    def random_(self, from_: int = 0, to: int | None = None, *, generator: Numbers | None = None) -> Any:
+        """Write whole numbers in [from_, to) into this tensor's memory; returns the tensor.
+
+        One number alone is `to`: `x.random_(6)` is 0 to 5. With none they go up to the greatest number of the
+        dtype, of floats to the greatest before which none is left out: 2 to the power of the mantissa's bits.
+
+        >>> Tensor.zeros(3).random_(5, 6).tolist()
+        [5.0, 5.0, 5.0]
+        """
+        low, high = (from_, to) if to is not None else (0, from_) if from_ else (0, _end_of(self.dtype))
+        if not low < high:
+            raise ValueError(f"random_ needs from_ < to, not {low} and {high}")
+        for name, value in (("from_", low), ("to - 1", high - 1)):
+            if not dtypes.is_float(self.dtype) and cast_value(value, self.dtype) != value:
+                raise ValueError(f"random_: {name} = {value} is no {self.dtype}")
+        if low < -(1 << 63) or high > 1 << 64:
+            raise ValueError(f"random_ draws numbers of 64 bits, not from {low} to {high}")
+        wide = dtypes.uint64 if high > 1 << 63 else dtypes.int64
+        how: dict[str, Any] = {"device": self.device, "generator": generator}
+        drawn = self.randint(*self.shape, low=low, high=high, dtype=wide, **how)
+        return self.assign(drawn.cast(self.dtype))
+
+    def _redrawn(self, name: str, draw: Any, generator: Numbers | None, **parameters: float) -> Any:
+        if not dtypes.is_float(self.dtype):
+            raise TypeError(f"{name} writes floats, not into a tensor of {self.dtype}")
+        how: dict[str, Any] = {"dtype": self.dtype, "device": self.device, "generator": generator}
+        return self.assign(draw(*self.shape, **parameters, **how))
+
+
+def _end_of(dtype: DType) -> int:
+    """Above the greatest whole number that `random_` writes into a dtype."""
+    if dtypes.is_bool(dtype):
+        return 2
+    if not dtypes.is_float(dtype):
+        return int(dtypes.max(dtype)) + 1
+    return round(2.0 / dtypes.finfo(dtype).eps) + 1
 
 
 def _first_accepted(accepted: Tensor, values: Tensor, otherwise: float) -> Tensor:

@@ -274,7 +274,7 @@ class Sampling(Tensor):
         requires_grad: bool | None = None,
         generator: Numbers | None = None,
     ) -> Tensor:
-        """Whole numbers from low to high, which is not included, equally likely (to 2^-32 of the range).
+        """Whole numbers from low to high, which is not included, equally likely, to 2^-32 of the range.
 
         >>> Tensor.randint(2, low=3, high=4).tolist()
         [3, 3]
@@ -283,8 +283,6 @@ class Sampling(Tensor):
             raise TypeError(f"randint takes whole bounds, not {low!r} and {high!r}")
         if low >= high:
             raise ValueError(f"randint needs low < high, not {low} and {high}")
-        if high - low > 1 << 32:
-            raise NotImplementedError(f"randint over more than 2**32 numbers: {low} to {high}")
         chosen = default_int() if dtype is None else to_dtype(dtype)
         if not dtypes.is_int(chosen):
             raise TypeError(f"randint makes integers, not {chosen}")
@@ -293,9 +291,16 @@ class Sampling(Tensor):
                 f"randint from {low} to {high} leaves the numbers of {chosen}; give another dtype="
             )
         sizes = checked_shape(sizes_of(shape))
-        word = cls._make(words(prod(sizes), Device.canonicalize(device), generator)[0])
-        scaled = (word.cast(dtypes.uint64) * (high - low)) >> 32
-        return with_grad((scaled.cast(dtypes.int64) + low).cast(chosen).reshape(sizes), requires_grad)
+        both = words(prod(sizes), Device.canonicalize(device), generator)
+        word = cls._make(both[0]).cast(dtypes.uint64)
+        if high - low > 1 << 32:
+            # Modulo 2**64: the sum wraps to the number.
+            whole = (word << 32) | cls._make(both[1]).cast(dtypes.uint64)
+            place = whole if high - low == 1 << 64 else whole % (high - low)
+            drawn = place + Tensor(low % (1 << 64), dtype=dtypes.uint64, device=device)
+        else:
+            drawn = ((word * (high - low)) >> 32).cast(dtypes.int64) + low
+        return with_grad(drawn.cast(chosen).reshape(sizes), requires_grad)
 
     @classmethod
     def uniform(

@@ -8,6 +8,7 @@ for 16-bit floats.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from ...dtype import ConstType, default_int, dtypes, sum_acc_dtype, to_dtype
@@ -19,6 +20,7 @@ from ...shape import movement, prod, resolve_equal, shape_of, shape_text
 from ..creation import counting_dtype, iota, place_dtype
 from ..face import Tensor
 from ..signatures import Axis, DTypeLike
+from ..trace import user_line
 
 
 class Reductions(Tensor):
@@ -330,30 +332,45 @@ class Reductions(Tensor):
             return x.sum(axis, keepdim=True)
         return x.max(axis, keepdim=True)
 
-    def softmax(self, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
+    def softmax(self, axis: int | None = -1, dtype: DTypeLike = None) -> Tensor:
         """e^x divided by the sum of e^x along an axis.
+
+        axis  None: as PyTorch has it, axis 0 of a tensor of 0, 1 or 3 axes and else axis 1, with a warning
 
         >>> Tensor([0.0, 0.0]).softmax().tolist()
         [0.5, 0.5]
         """
+        axis = self._said_or_implied("softmax", axis)
         x = self._float() if dtype is None else self.cast(dtype)
         e = (x - x._shift(axis)).exp()
         return e / e.sum(axis, keepdim=True)
 
-    def softmin(self, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
+    def softmin(self, axis: int | None = -1, dtype: DTypeLike = None) -> Tensor:
         """The softmax of -x.
 
         >>> Tensor([0.0, 0.0]).softmin().tolist()
         [0.5, 0.5]
         """
+        axis = self._said_or_implied("softmin", axis)
         return (-self._float()).softmax(axis, dtype)
 
-    def log_softmax(self, axis: int = -1, dtype: DTypeLike = None) -> Tensor:
+    def _said_or_implied(self, name: str, axis: int | None) -> int:
+        """The axis of a softmax, also where None is given."""
+        if axis is not None:
+            return axis
+        implied = 0 if self.ndim in (0, 1, 3) else 1
+        file, _, number = user_line().rpartition(":")
+        text = f"{name}(dim=None) of shape {shape_text(self.shape)} takes axis {implied}: say dim={implied}"
+        warnings.warn_explicit(text, UserWarning, file, int(number or 0))
+        return implied
+
+    def log_softmax(self, axis: int | None = -1, dtype: DTypeLike = None) -> Tensor:
         """The logarithm of the softmax, without overflow.
 
         >>> Tensor([0.0]).log_softmax().tolist()
         [0.0]
         """
+        axis = self._said_or_implied("log_softmax", axis)
         x = self._float() if dtype is None else self.cast(dtype)
         shifted = x - x._shift(axis)
         return shifted - shifted.exp().sum(axis, keepdim=True).log()

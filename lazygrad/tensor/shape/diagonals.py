@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...device import Devices
-from ...dtype import default_int
+from ...dtype import ConstType, default_int
 from ...shape import shape_text
 from ..arguments import at_most
 from ..creation import counting_dtype, iota
@@ -45,6 +45,32 @@ class Diagonals(Tensor):
         [[1, 0], [0, 2]]
         """
         return self.flatten().diag_embed(offset)
+
+    def fill_diagonal_(self, fill_value: ConstType, wrap: bool = False) -> Any:
+        """Write a number into the diagonal of this tensor's memory; returns the tensor.
+
+        wrap  of a matrix that is taller than wide: begin a new diagonal one row below the end of the last
+
+        Of more than two axes, all of one size, the places whose indices are equal.
+
+        >>> Tensor.zeros(3, 2, dtype="int32").fill_diagonal_(7).tolist()
+        [[7, 0], [0, 7], [0, 0]]
+        """
+        if self.ndim < 2:
+            raise ValueError(f"fill_diagonal_ needs two axes at least, not shape {shape_text(self.shape)}")
+        if self.ndim > 2 and len(set(self.shape)) > 1:
+            raise ValueError(
+                f"fill_diagonal_ of more than two axes needs equal sizes, not shape {shape_text(self.shape)}"
+            )
+        counting = counting_dtype(self.shape[0])
+        last: Tensor = self._make(iota(self.shape[-1], counting, self.device))
+        on: Any = True
+        for axis, size in enumerate(self.shape[:-1]):
+            line: Tensor = self._make(iota(size, counting, self.device))
+            at = line.reshape((size,) + (1,) * (self.ndim - 1 - axis))
+            on = on & ((at % (self.shape[-1] + 1) if wrap and self.ndim == 2 else at) == last)
+        made: Any = on.where(self._filled(fill_value), self)
+        return self._overwrite(made)
 
     @classmethod
     def tril_indices(cls, row: int, col: int, offset: int = 0, *, device: Devices | None = None) -> Tensor:

@@ -11,6 +11,7 @@ import pytest
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen.compile import stages
+from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.routines import ROUTINES, Rows, routine_program
 from lazygrad.codegen.routines.writing import Program
 from lazygrad.device import Device
@@ -120,6 +121,11 @@ def test_devices_agree(device: str) -> None:
     ):
         there, here = (compute(Tensor(a, device=where)).numpy() for where in (device, "CPU"))
         np.testing.assert_allclose(abs(there), abs(here), rtol=1e-9, atol=1e-11)
+
+
+def test_the_reference_says_that_it_has_none() -> None:
+    with pytest.raises(NotImplementedError, match="the routine 'cholesky' has no evaluation"):
+        evaluate(kernel("cholesky"), [None, None])
 
 
 def test_rows() -> None:

@@ -156,7 +156,7 @@ class Determinant(Function):
     def backward(self, grad: Tensor) -> Tensor:
         (a,) = self.saved_tensors
         if vmax(a.shape[-1]) == 0:
-            return a.zeros_like()
+            return grad.zeros(a.shape, dtype=a.dtype, device=a.device)
         return grad.unsqueeze(-1).unsqueeze(-1) * Cofactors.apply(a)  # type: ignore[no-any-return]
 
 

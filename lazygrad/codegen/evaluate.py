@@ -141,6 +141,11 @@ def _value(node: UOp, arrays: dict[UOp, Array], memory: Memory, variables: dict[
         return Array((), [node.arg])
     if op is Ops.STAGE:  # where it is kept changes nothing
         return arrays[src[0]]
+    if op is Ops.ROUTINE:
+        raise NotImplementedError(
+            f"the routine {node.arg.name!r} has no evaluation: its program says what is where in the memory "
+            "that it leaves, and signs and the order of equal values are free"
+        )
     zero = cast_value(0, node.dtype)
     if op is Ops.LOAD:
         contents, tracker = memory[src[0].arg], src[1].arg

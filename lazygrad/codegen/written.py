@@ -52,12 +52,10 @@ def linear_form(ast: UOp, renderer: Renderer, applied: list[Any]) -> list[UOp]:
         return []
     if sort_keys(ast) is not None:
         return sort_program(ast)
-    if routine_of(ast) is not None:
-        return routine_program(ast, renderer)
     kernel = own_kernel(ast)
-    if kernel is None or kernel.steps is None:
+    if kernel is not None and kernel.steps is None:
         return []
-    made = own_program(ast, renderer)
+    made = routine_program(ast, renderer) if kernel is None else own_program(ast, renderer)
     applied += made.opts
     return made.uops
 

@@ -16,7 +16,7 @@ from ..config import Context
 from ..dtype import DType, dtypes
 from ..engine.realize import recording
 from ..ir.ops import MOVEMENT, Ops
-from ..ir.uop import UOp
+from ..ir.uop import UOp, toposort
 from ..jit.capture import capturing
 from ..jit.describer import Describer
 from ..jit.nest import Nest
@@ -61,6 +61,7 @@ def save_onnx(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
     results = Nest(result, lambda tensor: False).tensors
     if not results:
         raise TypeError("the function gives no tensor: an ONNX graph needs a result")
+    _refuse_routines(results)
     graph = _Graph(writer, {name: copy for name, (_, copy) in inputs.items()}, _weight_names(inner))
     outputs = []
     for number, tensor in enumerate(results):
@@ -108,6 +109,17 @@ def _refuse_to_run(item: Any) -> None:
         "a function whose graph is exported computes nothing on the way: it calls realize(), item(), numpy() "
         "or writes to a tensor, and what it does with the value would not be in the graph"
     )
+
+
+def _refuse_routines(results: Sequence[Tensor]) -> None:
+    """ONNX has an operator for the determinant alone, and that has no pivots, which other methods read."""
+    found = toposort(tuple([effective(tensor.uop) for tensor in results]))
+    names = sorted({node.arg.name for node in found if node.op is Ops.ROUTINE})
+    if names:
+        raise NotImplementedError(
+            f"exporting linear algebra to ONNX, which has no operators for it: the function needs the "
+            f"routine{'s' * (len(names) > 1)} {', '.join(names)} (export to .c or .lg has them)"
+        )
 
 
 def _with_others(value: Any, others: Mapping[int, Tensor]) -> Any:

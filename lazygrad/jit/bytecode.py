@@ -186,11 +186,13 @@ _ASKING = _BY_NAME | {"vars", "dir", "asdict", "astuple", "getmembers", "copy", 
 
 
 _STDLIB = os.path.dirname(os.__file__) + os.sep
+#: What lazygrad itself calls; they ask for the time when they compile a kernel, for one.
+_OWN_LIBRARIES = ("numpy", "llvmlite", "pyopencl", "pytools")
 _SITE = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 
 
 def is_user_code(code: types.CodeType) -> bool:
-    """Whether a function is the user's: not lazygrad's, the standard library's, numpy's or llvmlite's."""
+    """Whether a function is the user's: not lazygrad's, the standard library's or of what lazygrad calls."""
     return _is_user_file(code.co_filename)
 
 
@@ -211,5 +213,5 @@ def _is_user_file(file: str) -> bool:
     if file.startswith((PACKAGE, "<frozen", "<__array_function__")):
         return False
     if any(part in file for part in _SITE):
-        return not any(f"{part}{name}{os.sep}" in file for part in _SITE for name in ("numpy", "llvmlite"))
+        return not any(f"{part}{name}{os.sep}" in file for part in _SITE for name in _OWN_LIBRARIES)
     return not file.startswith(_STDLIB)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,11 +11,14 @@ import pytest
 
 from lazygrad import Context, Tensor
 from lazygrad.codegen.compile import stages
-from lazygrad.codegen.routines import ROUTINES, Rows
+from lazygrad.codegen.evaluate import evaluate
+from lazygrad.codegen.routines import ROUTINES, Rows, routine_program
 from lazygrad.codegen.routines.writing import Program
+from lazygrad.device import Device
 from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
+from lazygrad.renderer.llvmir import LLVMRenderer
 from lazygrad.renderer.python import PythonRenderer
 from lazygrad.tensor.linalg.routines import routine
 from tests.helpers import needs
@@ -68,6 +73,41 @@ def test_every_language_has_them(target: str) -> None:
         assert all(k.global_size == (2, 1, 1) for k in kernels if k.name in names)
 
 
+@pytest.mark.parametrize(("examples", "pieces"), [(1, 1), (50, 1), (2000, 101)])
+def test_a_batch_is_cut_into_pieces_for_the_cores(examples: int, pieces: int) -> None:
+    """By what it takes: 50 factors of 8 × 8 matrices are not worth to wake another core for."""
+    x = Tensor.ones(examples, 8, 8).contiguous().realize()
+    ast = routine("cholesky", (8,), x).schedule()[-1].ast
+    for threads in (1, 2, 64):  # how many there are has no say, if there are some
+        target = replace(Device["CPU"].renderer.target, threads=threads)
+        made = routine_program(ast, LLVMRenderer(target))
+        cut = [opt.amount for opt in made.opts]
+        assert cut == ([pytest.approx(pieces, rel=0.5)] if pieces > 1 and threads > 1 else [])
+
+
+def test_pieces_do_each_matrix_once() -> None:
+    a = data(301, 8, 8, seed=3) + 4 * np.eye(8, dtype=np.float32)
+    found = Tensor(a).inv()
+    assert all(k.spec.pieces > 1 for k in found.kernels() if k.name.startswith("lu")) or os.cpu_count() == 1
+    np.testing.assert_allclose(found.numpy(), np.linalg.inv(a), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("examples", "launch"), [(2, (2, 1)), (1024, (128, 8)), (8192, (256, 32)), (300, (75, 4))]
+)
+def test_many_matrices_are_workgroups(examples: int, launch: tuple[int, int]) -> None:
+    x = Tensor.ones(examples, 3, 3)
+    (found,) = [k for k in x.cholesky().kernels(target="cl") if k.name.startswith("cholesky")]
+    assert (found.global_size[0], (found.local_size or (1,))[0]) == launch
+
+
+def test_threads_beyond_the_last_matrix_do_nothing() -> None:
+    x = Tensor.ones(301, 3, 3)
+    (found,) = [k for k in x.cholesky().kernels(target="cl") if k.name.startswith("cholesky")]
+    assert found.global_size[0] * found.local_size[0] == 304
+    assert "< 301" in found.source or "<301" in found.source
+
+
 @pytest.mark.parametrize("device", ["PYTHON", pytest.param("CLANG", marks=needs("clang"))])
 def test_devices_agree(device: str) -> None:
     a = data(2, 5, 5, seed=1, dtype=np.float64) + 2 * np.eye(5)
@@ -81,6 +121,11 @@ def test_devices_agree(device: str) -> None:
     ):
         there, here = (compute(Tensor(a, device=where)).numpy() for where in (device, "CPU"))
         np.testing.assert_allclose(abs(there), abs(here), rtol=1e-9, atol=1e-11)
+
+
+def test_the_reference_says_that_it_has_none() -> None:
+    with pytest.raises(NotImplementedError, match="the routine 'cholesky' has no evaluation"):
+        evaluate(kernel("cholesky"), [None, None])
 
 
 def test_rows() -> None:

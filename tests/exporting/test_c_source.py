@@ -123,6 +123,33 @@ def test_tiles_and_sorting(tmp_path):
     np.testing.assert_allclose(out, np.sort(x @ x, 0), rtol=1e-5)
 
 
+@needs("clang")
+def test_linear_algebra(tmp_path):
+    """Of a batch; a singular matrix gives NaN, as in any capture."""
+    import numpy as np
+
+    def numbers(x):
+        return x.inv(), (x @ x.mT + Tensor.eye(3)).cholesky(), (x + x.mT).eigh().eigenvalues, x.svd().S
+
+    x = np.random.default_rng(1).random((5, 3, 3), np.float32)
+    run = exported(tmp_path, numbers, Tensor(x))
+    x[4] = 0
+    found = [np.empty(shape, np.float32) for shape in ((5, 3, 3), (5, 3, 3), (5, 3), (5, 3))]
+    assert run(pointer(x), *map(pointer, found)) == 0
+    assert np.isnan(found[0][4]).all()
+    for got, expected in zip(
+        (found[0][:4], *found[1:]),
+        (
+            np.linalg.inv(x[:4]),
+            np.linalg.cholesky(x @ x.swapaxes(1, 2) + np.eye(3)),
+            np.linalg.eigvalsh(x + x.swapaxes(1, 2)),
+            np.linalg.svd(x)[1],
+        ),
+        strict=True,
+    ):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_what_c_cannot_say(tmp_path):
     x = Tensor([1.0]).realize()
     with pytest.raises(NotImplementedError, match="random numbers to C"):

@@ -173,6 +173,13 @@ def test_kernels_in_pieces_and_with_tiles(path):
     assert (fn(x) - expected).abs().max().item() == 0.0
 
 
+def test_linear_algebra(path):
+    fn = exported(lambda x: (x.solve(x.sum(-1)), x.det(), x.qr().R), (Tensor.eye(3).expand(4, 3, 3),), path)
+    x = Tensor.rand(4, 3, 3)
+    for got, expected in zip(fn(x), (x.solve(x.sum(-1)), x.det(), x.qr().R), strict=True):
+        assert got.tolist() == expected.tolist()
+
+
 def test_an_index_out_of_range_raises(path):
     table = weights(64)
     fn = exported(lambda i: table[i], (Tensor([1, 2]),), path)

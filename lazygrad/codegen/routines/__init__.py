@@ -2,7 +2,7 @@
 
 In: a kernel's AST (form 2) whose value is a ROUTINE on matrices in memory. Out: its linear program (form 7),
 written at once. What a routine works in is part of its result; who asks for it knows which part is meant.
-Examples of a batch are done one after another; on a grid each by a thread of its own.
+Examples of a batch are shared among the cores, if that takes long enough; on a grid each is a thread's.
 """
 
 from __future__ import annotations
@@ -12,15 +12,26 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...dtype import dtypes
+from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...renderer import Estimates, Renderer
 from ...shape import shape_of
+from ...target import Target
+from ..opt import Opt, OptOps
+from ..opt.actions import MAX_PIECES
+from ..opt.threads import FEWEST, PIECE
 from . import reflections, spectra, triangles
 from .layout import Rows
 from .writing import Program
 
 __all__ = ["ROUTINES", "Rows", "routine_estimate", "routine_name", "routine_of", "routine_program"]
+
+#: What a processor takes for all operations that a step does along a row: measured for sides of 8 to 512, on
+#: which it hardly depends.
+STEP = 14.0
+#: On a grid so many threads are a workgroup, as soon as there are so many workgroups.
+GROUP, GROUPS = 32, 128
 
 
 class Routine(NamedTuple):
@@ -83,7 +94,14 @@ def routine_estimate(ast: UOp) -> Estimates:
     return Estimates(_examples(node) * ROUTINES[node.arg.name].ops(*node.arg.sizes), moved)
 
 
-def routine_program(ast: UOp, renderer: Renderer) -> list[UOp]:
+class RoutineProgram(NamedTuple):
+    """A linear program, and in how many pieces a processor does it."""
+
+    uops: list[UOp]
+    opts: list[Opt]
+
+
+def routine_program(ast: UOp, renderer: Renderer) -> RoutineProgram:
     """The linear program of a kernel that is a routine."""
     node, out = _known(ast), ast.src[0].src[0]
     memories = list(dict.fromkeys([out, *(load.src[0] for load in node.src)]))
@@ -99,8 +117,35 @@ def routine_program(ast: UOp, renderer: Renderer) -> list[UOp]:
         ROUTINES[node.arg.name].write(p, out, p.let(number * words), *places, *node.arg.sizes)
 
     if renderer.target.grid:
-        example(p.let(UOp(Ops.SPECIAL, dtypes.int32, (), ("gidx0", count)).cast(p.place)))
+        _in_workgroups(p, count, example)
+        return RoutineProgram(p.written(), [])
+    pieces = _pieces(node, renderer.target)
+    with p.loop(0, count, AxisType.THREAD if pieces > 1 else AxisType.LOOP) as number:
+        example(number)
+    return RoutineProgram(p.written(), [Opt(OptOps.THREAD, 0, pieces)] if pieces > 1 else [])
+
+
+def _pieces(node: UOp, target: Target) -> int:
+    """Into how many pieces the examples are cut: the rule of `opt/threads.py`."""
+    count = _examples(node)
+    sizes = node.arg.sizes
+    cycles = count * STEP * ROUTINES[node.arg.name].ops(*sizes) / max(*sizes, 1)
+    pieces = min(int(cycles / (PIECE * target.launch.fork)), MAX_PIECES)
+    return min(pieces, count) if target.threads > 1 and pieces >= FEWEST else 1
+
+
+def _in_workgroups(p: Program, count: int, example: Callable[[UOp], None]) -> None:
+    """Each example by a thread of its own; threads beyond the last do nothing."""
+    group = 1
+    while group < GROUP and count > group * GROUPS:
+        group *= 2
+    group = min(group, p.target.group_sizes[0])
+    number = UOp(Ops.SPECIAL, dtypes.int32, (), ("gidx0", -(-count // group))).cast(p.place)
+    if group > 1:
+        number = number * group + UOp(Ops.SPECIAL, dtypes.int32, (), ("lidx0", group)).cast(p.place)
+    number = p.let(number)
+    if count % group == 0:
+        example(number)
     else:
-        with p.loop(0, count) as number:
+        with p.when(p.let(number < count)):
             example(number)
-    return p.written()

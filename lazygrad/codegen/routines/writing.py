@@ -165,11 +165,11 @@ class Program:
     # *** loops and branches
 
     @contextmanager
-    def loop(self, start: Int, end: Int) -> Iterator[UOp]:
+    def loop(self, start: Int, end: Int, kind: AxisType = AxisType.LOOP) -> Iterator[UOp]:
         """The steps inside, for each integer from `start` to below `end`."""
         start, end = self.let(self.integer(start)), self.let(self.integer(end))
         self.ranges += 1
-        counter = UOp(Ops.RANGE, self.place, (start, end), RangeArg(self.ranges - 1, AxisType.LOOP))
+        counter = UOp(Ops.RANGE, self.place, (start, end), RangeArg(self.ranges - 1, kind))
         with self._inside(counter, Ops.ENDRANGE):
             yield counter
 

@@ -14,6 +14,7 @@ from ...shape.movement import broadcast_shapes
 from ..face import Tensor
 from ..transforms.function import Function
 from .routines import (
+    Factors,
     cholesky_factor,
     eigenpairs,
     eigenvalues,
@@ -147,45 +148,78 @@ class PseudoInverse(Function):
 
 class Determinant(Function):
     def forward(self, a: Tensor) -> Tensor:
+        self.save_for_backward(a)
         if vmax(a.shape[-1]) == 0:
             return a.ones(a.shape[:-2], dtype=a.dtype, device=a.device)
-        factors = lu_factors(a)
-        result = factors.packed.diagonal(dim1=-2, dim2=-1).prod(-1) * factors.sign
-        self.save_for_backward(a, result)
-        return result
-
-    def backward(self, grad: Tensor) -> Tensor:
-        a, result = self.saved_tensors
-        wide = grad.unsqueeze(-1).unsqueeze(-1)
-        values = a.detach().svdvals()
-        least, greatest = values.min(-1), values.max(-1)
-        singular = (least <= greatest * (4 * dtypes.finfo(a.dtype).eps)).unsqueeze(-1).unsqueeze(-1)
-        identity = a.eye(vmax(a.shape[-1]), dtype=a.dtype, device=a.device)
-        inverse = Inverse.apply(singular.where(identity, a), False)[0]
-        regular = result.unsqueeze(-1).unsqueeze(-1) * _t(inverse)
-        return wide * singular.where(_Cofactors.apply(a), regular)  # type: ignore[no-any-return]
-
-
-def _cofactors(a: Tensor) -> Tensor:
-    """The slope of the determinant, also of singular matrices: det U · det V · U diag(Π of other s) Vᵀ."""
-    u, values, vh = svd_parts(a, False, "det")
-    size = vmax(values.shape[-1])
-    itself = a.eye(size, dtype=dtypes.bool, device=a.device)
-    others = itself.where(1.0, values.unsqueeze(-2)).prod(-1)
-    sign = SignLog.apply(u)[0] * SignLog.apply(vh)[0]
-    return sign.unsqueeze(-1).unsqueeze(-1) * (u * others.unsqueeze(-2)).dot(vh)  # type: ignore[no-any-return]
-
-
-class _Cofactors(Function):
-    """The slope of the determinant, also of singular matrices; its own by a formula without inverses."""
-
-    def forward(self, a: Tensor) -> Tensor:
-        self.save_for_backward(a)
-        return _cofactors(a)
+        return _product_of_pivots(lu_factors(a))
 
     def backward(self, grad: Tensor) -> Tensor:
         (a,) = self.saved_tensors
-        return _t(_adjugate(a)).gradient(a, gradient=grad)[0]
+        if vmax(a.shape[-1]) == 0:
+            return grad.zeros(a.shape, dtype=a.dtype, device=a.device)
+        return grad.unsqueeze(-1).unsqueeze(-1) * Cofactors.apply(a)  # type: ignore[no-any-return]
+
+
+def _product_of_pivots(factors: Factors) -> Tensor:
+    product: Tensor = factors.packed.diagonal(dim1=-2, dim2=-1).prod(-1) * factors.sign
+    return product
+
+
+class Cofactors(Function):
+    """The slope of the determinant: det A · A⁻ᵀ, and where a matrix is singular what that comes close to."""
+
+    def forward(self, a: Tensor) -> Tensor:
+        self.save_for_backward(a)
+        factors = lu_factors(a)
+        determinant = _product_of_pivots(factors).unsqueeze(-1).unsqueeze(-1)
+        regular = determinant.ne(0) & determinant.isfinite()
+        return regular.where(determinant * _t(lu_inverse(factors)), _cofactors(factors))
+
+    def backward(self, grad: Tensor) -> Tensor:
+        (a,) = self.saved_tensors
+        size = vmax(a.shape[-1])
+        pivots = lu_factors(a).packed.diagonal(dim1=-2, dim2=-1).abs()
+        least, greatest = pivots.min(-1, keepdim=True), pivots.max(-1, keepdim=True)
+        # two inverses and one determinant: what rounding left of a pivot does not cancel here
+        regular = (least > greatest * (4 * size * dtypes.finfo(a.dtype).eps)).unsqueeze(-1)
+        safe = regular.where(a, identities(a, size))
+        inverse = Inverse.apply(safe, False)[0]
+        along = (grad * _t(inverse)).sum((-2, -1), keepdim=True) * _t(inverse)
+        determinant = Determinant.apply(safe).unsqueeze(-1).unsqueeze(-1)
+        usual = determinant * (along - _t(inverse.dot(grad).dot(inverse)))
+        return regular.where(usual, _t(_adjugate(a)).gradient(a, gradient=grad)[0])
+
+
+def _cofactors(factors: Factors) -> Tensor:
+    """The cofactors of P L U, without a division: sign · P L⁻ᵀ cof(U).
+
+    In a cofactor of U the pivots before its column and those behind its row are factors. What is left is a
+    Hessenberg determinant h, and by its last column hᵢⱼ = -Σₖ hᵢₖ uₖⱼ (the product of the pivots between k
+    and j): a triangular system with ones on its diagonal.
+    """
+    packed = factors.packed
+    size = vmax(packed.shape[-1])
+    identity = identities(packed, size)
+    pivots = packed.diagonal(dim1=-2, dim2=-1).unsqueeze(-2)
+    counter = packed.arange(size, device=packed.device)
+    later = counter.unsqueeze(0) > counter.unsqueeze(1)
+    # the products of the pivots from behind k to before j, in row k and column j; before j, behind k
+    between = _before(later.where(pivots, 1.0))
+    before = _before(pivots)
+    behind = _before(pivots.flip(-1)).flip(-1)
+    system = _t(packed.triu(1) * between)
+    minors = triangular_solution(system, identity, False, True)
+    made = triangular_solution(_t(packed), minors * _t(behind) * before, True, True)
+    place = factors.order.unsqueeze(-2).eq(counter.unsqueeze(-1)).cast(packed.dtype)
+    cofactors: Tensor = place.dot(made) * factors.sign.unsqueeze(-1).unsqueeze(-1)
+    return cofactors
+
+
+def _before(x: Tensor) -> Tensor:
+    """Of each element of a line the product of those before it."""
+    size = vmax(x.shape[-1])
+    made: Tensor = x.cumprod(-1)._window(x.ndim - 1, 0, size - 1).pad((1, 0), value=1.0)
+    return made
 
 
 def _adjugate(a: Tensor) -> Tensor:

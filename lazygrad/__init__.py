@@ -154,9 +154,30 @@ def __getattr__(name: str) -> _Any:
     return found
 
 
+#: What people who come from PyTorch and JAX look for at the top, and where it is.
+_INSTEAD = {
+    "Module": "nn.Module",
+    "amp": "lazygrad.autocast('bfloat16') and nn.optim.GradScaler",
+    "autograd": "lazygrad.grad, Tensor.gradient and lazygrad.Function",
+    "backends": "the flags of docs/env_vars.md",
+    "compile": "nothing for fusion, which is always on; lazygrad.jit replays a function",
+    "cuda": "device='CUDA'; Device.DEFAULT is the one in use, `python -m lazygrad devices` lists all",
+    "device_put": "x.to('CUDA')",
+    "func": "lazygrad.grad, lazygrad.vmap, lazygrad.jvp and the others",
+    "numpy": "the methods of Tensor; numpy's functions take Tensors too",
+    "optim": "nn.optim",
+    "save": "nn.state.safe_save(model.state_dict(), path)",
+    "set_default_dtype": "dtypes.default_float = dtypes.float64",
+    "set_grad_enabled": "lazygrad.no_grad() and lazygrad.enable_grad()",
+    "utils": "nn.DataLoader for batches, lazygrad.checkpoint, nn.optim.clip_grad_norm_",
+}
+
+
 def _near(name: str) -> str:
     import difflib
 
+    if name in _INSTEAD:
+        return f": use {_INSTEAD[name]}"
     known = [*__dir__(), *(n for n in dir(Tensor) if not n.startswith("_"))]
     near = difflib.get_close_matches(name, [] if name.startswith("_") else known, 1, 0.8)
     if not near:

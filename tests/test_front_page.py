@@ -45,6 +45,10 @@ def test_a_name_that_is_not_there_suggests_others() -> None:
         lazygrad.zeross  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"no attribute 'matmull'; did you mean Tensor\.matmul"):
         lazygrad.matmull  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"no attribute 'optim': use nn\.optim"):
+        lazygrad.optim  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"no attribute 'cuda': x\.to\('CUDA'\)"):
+        Tensor([1.0]).cuda()  # type: ignore[attr-defined]
     assert {"zeros", "float32", "nn", "log", "Generator"} <= set(dir(lazygrad))
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 #: What PyTorch has because its models are registered, and what does without it here.
 INSTEAD = {
-    "ModuleList": "a list of layers is found as it is",
-    "ModuleDict": "a dict of layers is found as it is",
-    "Parameter": "Tensor(..., requires_grad=True) is trained",
-    "ParameterList": "a list of tensors is found as it is",
-    "utils": "clip_grad_norm_ and clip_grad_value_ stand in nn.optim",
-    "ParameterDict": "a dict of tensors is found as it is",
+    "ModuleList": "write a plain list of layers",
+    "ModuleDict": "write a plain dict of layers",
+    "Parameter": "write Tensor(..., requires_grad=True)",
+    "ParameterList": "write a plain list of tensors",
+    "utils": "clip_grad_norm_ and clip_grad_value_ are in nn.optim",
+    "ParameterDict": "write a plain dict of tensors",
 }
 
 

@@ -327,7 +327,7 @@ def test_layers_in_a_row_are_a_list_and_one_layer() -> None:
 
 
 def test_a_layer_that_is_not_there_says_what_is() -> None:
-    with pytest.raises(AttributeError, match="nn has no ModuleList: a list of layers is found as it is"):
+    with pytest.raises(AttributeError, match="nn has no ModuleList: write a plain list of layers"):
         nn.ModuleList  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="nn has no 'Conv2D'; did you mean Conv2d"):
         nn.Conv2D  # type: ignore[attr-defined]

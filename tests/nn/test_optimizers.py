@@ -268,6 +268,17 @@ def test_a_cycled_momentum_is_memory_of_the_optimizer() -> None:
     assert not optim.OneCycleLR(optim.SGD([weight], 0.1), 0.2, 3).cycles
 
 
+def test_one_cycle_may_step_after_the_last_use_of_its_rate():
+    schedule = optim.OneCycleLR(optim.SGD([Tensor([1.0], requires_grad=True)], 0.1), 0.2, 3)
+    rates = []
+    for _ in range(3):
+        rates.append(schedule.get_last_lr()[0])
+        schedule.step()
+    assert schedule.get_last_lr()[0] == rates[-1] < rates[0]
+    with pytest.raises(ValueError, match="one more"):
+        schedule.step()
+
+
 @needs("torch")
 def test_chained_schedules_are_pytorchs() -> None:
     torch = require("torch")
@@ -494,7 +505,7 @@ MISTAKES: list[tuple[Callable[[list[Tensor]], Any], type[Exception], str]] = [
     (lambda p: optim.Lion(p, b2=1.0), ValueError, r"b2 is in \[0, 1\); it was given as 1.0"),
     (lambda p: optim.StepLR(optim.SGD(p), 0), ValueError, "step_size is at least 1, not 0"),
     (lambda p: optim.LambdaLR(optim.SGD(p), []), ValueError, "one function or 1 of them, not 0"),
-    (lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, 2).rate(1.0, 2), ValueError, "has 2 steps"),
+    (lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, 2).rate(1.0, 3), ValueError, "has 2 steps"),
     (lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, 2, pct_start=1.5), ValueError, "pct_start is a share"),
     (
         lambda p: optim.OneCycleLR(optim.SGD(p), 1.0, 2, cycle_momentum=True),

@@ -117,8 +117,9 @@ class OneCycleLR(LRScheduler):
             self.optimizer.write_momentum(self.momentum(self.last_epoch))
 
     def _within(self, phases: Sequence[tuple[float, float, float]], step: int) -> float:
-        if step >= self.total_steps:
+        if step > self.total_steps:
             raise ValueError(f"OneCycleLR has {self.total_steps} steps, and was asked for one more")
+        step = min(step, self.total_steps - 1)  # a loop's last step() is after its last use of the rate
         begin = 0.0
         for end, low, high in phases:
             if step <= end or end == phases[-1][0]:

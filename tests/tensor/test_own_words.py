@@ -225,6 +225,25 @@ def test_a_while_that_turns_often_and_one_that_never_turns() -> None:
     assert counts(Tensor(n)).tolist() == [max(0, -(-int(v) // 7) * 7) for v in n]
 
 
+def test_a_loop_that_only_return_ends() -> None:
+    def halvings_of(v: Any) -> Any:
+        n = 0
+        while True:
+            if v <= 1:
+                return n
+            v /= 2
+            n += 1
+
+    @kernel
+    def counted(x: Any) -> Any:
+        out = kernel.zeros_like(x)
+        for i in kernel.grid(len(x)):
+            out[i] = halvings_of(x[i])
+        return out
+
+    assert counted(Tensor([1.0, 100.0, -5.0])).tolist() == [0.0, 7.0, 0.0]
+
+
 def test_break_is_a_break_in_every_language() -> None:
     x = Tensor(X).realize()
     for target in ("c", "cl", "cuda", "metal", "python"):

@@ -230,6 +230,9 @@ def _always_returns(body: Sequence[ast.stmt]) -> bool:
                 return True
         elif isinstance(statement, ast.With) and _always_returns(statement.body):
             return True
+        elif isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant):
+            if statement.test.value and not any(_leaves(s, ast.Break) for s in statement.body):
+                return True
     return False
 
 

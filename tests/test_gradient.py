@@ -29,7 +29,18 @@ LATER = frozenset(
         Ops.STAGE,
         Ops.SPECIAL,
     )
-    + (Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.INDEX, Ops.STORE, Ops.LOAD, Ops.REDUCE)
+    + (
+        Ops.RANGE,
+        Ops.ENDRANGE,
+        Ops.IF,
+        Ops.ENDIF,
+        Ops.BARRIER,
+        Ops.BREAK,
+        Ops.INDEX,
+        Ops.STORE,
+        Ops.LOAD,
+        Ops.REDUCE,
+    )
     + (Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT)
 )
 

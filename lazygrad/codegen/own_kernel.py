@@ -17,7 +17,7 @@ from ..ir import index
 from ..ir.args import AxisType
 from ..ir.index import bounds
 from ..ir.ops import ELEMENTWISE, Ops
-from ..ir.own import OwnKernel
+from ..ir.own import MOST_TURNS, OwnKernel
 from ..ir.rewrite import transform
 from ..ir.uop import UOp, toposort
 from ..renderer import Estimates, Renderer
@@ -33,6 +33,8 @@ from .own_threads import without_threads
 GROUP = 64
 #: What a step takes, in cycles of a processor: enough to tell what is worth sharing.
 STEP = 2.0
+#: A loop that ends by a BREAK alone turns about so often.
+TURNS_OF_A_WHILE = 16.0
 _CLOSES = {Ops.ENDRANGE: Ops.RANGE, Ops.ENDIF: Ops.IF}
 
 
@@ -216,8 +218,10 @@ def _written(steps: Iterable[UOp], given: Iterable[UOp], renderer: Renderer) -> 
 
 
 def _turns(loop: UOp) -> float:
-    """How often a loop turns; half as often as it may, where that changes."""
+    """How often a loop turns; half as often as it may, where that changes; of a `while` a guess."""
     most = max(bounds(loop.src[0])[1], 0)
+    if most >= MOST_TURNS:
+        return TURNS_OF_A_WHILE
     return most if loop.src[0].op is Ops.CONST else (most + 1) / 2
 
 

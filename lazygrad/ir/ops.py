@@ -67,6 +67,7 @@ class Ops(enum.IntEnum):
     IF = 41
     ENDIF = 42
     BARRIER = 43
+    BREAK = 96
     INDEX = 44
     STORE = 45
     LOAD = 46
@@ -388,7 +389,7 @@ OPS: dict[Ops, OpInfo] = {
     **dict.fromkeys((Ops.DEFINE_VAR, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC), _DATA),
     **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT), _DATA),
     **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), _STRUCTURE),
-    **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER), _STRUCTURE),
+    **dict.fromkeys((Ops.RANGE, Ops.ENDRANGE, Ops.IF, Ops.ENDIF, Ops.BARRIER, Ops.BREAK), _STRUCTURE),
 }
 
 

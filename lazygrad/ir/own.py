@@ -18,6 +18,9 @@ from .ops import Ops
 from .rewrite import transform
 from .uop import UOp
 
+#: So many turns a loop has at most that ends by a BREAK alone (a `while`): no kernel runs for ever.
+MOST_TURNS = (1 << 31) - 1
+
 
 class Array(NamedTuple):
     """An array that a kernel reads or writes: its elements lie row by row."""
@@ -53,7 +56,7 @@ class OwnKernel:
     outputs  what it makes, one CUSTOM node for each
     inputs   what it reads: the first sources of its nodes
     begun    for each output, whether it begins with the values of a further source; else with anything
-    steps    SINK of RANGE, ENDRANGE, IF, ENDIF, LOAD, STORE and BARRIER nodes in order; None of a text
+    steps    SINK of RANGE, ENDRANGE, IF, ENDIF, LOAD, STORE, BARRIER and BREAK nodes in order; None of a text
     """
 
     name: str

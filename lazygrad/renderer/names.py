@@ -72,7 +72,7 @@ def totals_of_sums(uops: Sequence[UOp]) -> set[UOp]:
 
 #: What means something else in the text of a kernel, in one language or another: names that renderers give,
 _OURS = re.compile(
-    r"(data|bad|[glr]idx|acc|val|alu|cast|temp|ptr|load|loaded|store|stored|past|ordinary|if|bufs|vals)\d"
+    r"(data|bad|[glr]idx|acc|val|alu|cast|temp|ptr|load|loaded|store|stored|past|ordinary|if|left|bufs|vals)\d"
 )
 #: types, families of functions, macros and what else has a capital letter,
 _TYPES = re.compile(

@@ -494,6 +494,7 @@ ROWS = (
             (UPat(Ops.STORE), store),
             (UPat(Ops.RANGE), loop),
             (UPat(Ops.SPECIAL), place),
+            (UPat(Ops.BREAK), "break"),
             (UPat(Ops.IF), branch),
             (UPat((Ops.ENDRANGE, Ops.ENDIF)), lambda ctx: ctx.close()),
             (UPat(Ops.DEFINE_ACC), define_acc),

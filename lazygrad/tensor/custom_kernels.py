@@ -15,7 +15,7 @@ from ..renderer.given_text import SUFFIXES, functions_in
 from ..schedule.versions import placed
 from ..shape import shape_text
 from .face import Tensor
-from .places import devices_text, meeting
+from .places import one_device
 from .signatures import Several
 from .trace import called
 from .transforms.given_gradient import with_gradient
@@ -134,13 +134,7 @@ def _device(tensors: list[Tensor], language: str) -> str:
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"custom_kernel: inputs are tensors, not {tensor!r}")
-        if tensor._is_apart(tensors[0]):
-            first, second = devices_text(tensors[0].device), devices_text(tensor.device)
-            raise ValueError(
-                f"custom_kernel: tensors on {first} and {second} do not meet; "
-                f"{meeting(tensors[0].device, tensor.device)}"
-            )
-    name = next((tensor.device for tensor in tensors if tensor._device_known()), Device.DEFAULT)
+    name = one_device(tensors, "custom_kernel")
     if not isinstance(name, str):
         raise NotImplementedError("custom_kernel of tensors on several devices is not there yet")
     device = Device[name]

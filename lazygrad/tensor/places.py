@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..device import Devices
+from collections.abc import Sequence
+from typing import Any
+
+from ..device import Device, Devices
 
 #: Arguments whose tensors may be on any device: the method brings them, or asks only for their shape, or
 #: takes each for itself. All other tensors of a call are on one device, or on none yet.
@@ -37,3 +40,15 @@ def meeting(first: Devices, second: Devices, moved: str = "one") -> str:
         return "shard both over the same devices in the same order"
     one = first if isinstance(first, str) else second
     return f"shard the one on {one} with .shard_like(other), or gather the other with .to({one!r})"
+
+
+def one_device(tensors: Sequence[Any], what: str) -> Devices:
+    """The device that all tensors of a kernel are on, or the default one; `what` takes them, in an error."""
+    for tensor in tensors[1:]:
+        if tensor._is_apart(tensors[0]):
+            first, second = devices_text(tensors[0].device), devices_text(tensor.device)
+            raise ValueError(
+                f"{what}: tensors on {first} and {second} do not meet; "
+                f"{meeting(tensors[0].device, tensor.device)}"
+            )
+    return next((tensor.device for tensor in tensors if tensor._device_known()), Device.DEFAULT)

@@ -29,6 +29,7 @@ LINEAR = Spec(
         Ops.ASSIGN: both(sources(Ops.DEFINE_ACC, None), _assign),
         Ops.IF: both(void, sources(None, more=True)),
         Ops.ENDIF: both(void, sources(Ops.IF)),
+        Ops.BREAK: both(void, sources(Ops.RANGE)),
         Ops.BARRIER: ok,
         Ops.NOOP: ok,
     },

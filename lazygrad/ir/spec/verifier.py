@@ -82,6 +82,10 @@ def _verify_order(program: Sequence[UOp], made: str) -> None:
                 raise fail(
                     step, f"it uses {source.op} {source.arg}, which is not computed yet or no more in scope"
                 )
+        if node.op is Ops.BREAK:
+            loops = [step for step in open_steps if step.op is Ops.RANGE]
+            if loops[-1] is not node.src[0]:
+                raise fail(step, "what it leaves is not the innermost loop")
         if node.op in _CLOSES:
             if not open_steps or open_steps[-1] is not node.src[0]:
                 raise fail(step, "what it closes is not the innermost that is open")

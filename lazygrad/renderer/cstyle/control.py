@@ -72,6 +72,7 @@ ROWS = PatternMatcher(
         (UPat(Ops.DEFINE_ACC), lambda ctx, node: defined(ctx, node, ctx.of(node.src[0]))),
         (UPat(Ops.ASSIGN), lambda ctx, node: assigned(ctx, node, ctx.of(node.src[1]))),
         (UPat(Ops.RANGE), loop),
+        (UPat(Ops.BREAK), "break;"),
         (UPat(Ops.IF), lambda ctx, node: open_branch(ctx, node, ctx.of(node.src[0]))),
         (UPat((Ops.ENDRANGE, Ops.ENDIF)), close),
     ]

@@ -125,6 +125,16 @@ def _merge(ctx: Text, accs: Sequence[UOp], values: Sequence[str], before: str, i
         )
 
 
+def leave(ctx: Text, node: UOp) -> str:
+    """Out of the innermost loop; what stands behind it in its branch is never reached."""
+    store_past_caches(ctx)
+    loop = next(loop for loop in reversed(ctx.open) if loop.phis)
+    if loop.carried:
+        raise NotImplementedError("BREAK out of a loop with accumulators")
+    ctx.emit(f"br label %{loop.exit}")
+    return ctx.label(ctx.names.fresh("left"))
+
+
 def branch(ctx: Text, node: UOp) -> str:
     store_past_caches(ctx)
     loop = _enter(ctx, node)
@@ -159,6 +169,7 @@ ROWS = PatternMatcher(
         (UPat(Ops.ASSIGN), assign),
         (UPat(Ops.RANGE), loop),
         (UPat(Ops.ENDRANGE), end_loop),
+        (UPat(Ops.BREAK), leave),
         (UPat(Ops.IF), branch),
         (UPat(Ops.ENDIF), end_branch),
     ]

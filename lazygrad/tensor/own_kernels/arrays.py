@@ -152,6 +152,26 @@ class Register(KernelArray, Computed):
         self.set(divided(self, other))
         return self
 
+    def __ifloordiv__(self, other: Any) -> Register:
+        self.set(self // other)
+        return self
+
+    def __imod__(self, other: Any) -> Register:
+        self.set(self % other)
+        return self
+
+    def __ipow__(self, other: Any) -> Register:
+        self.set(self**other)
+        return self
+
+    def __ilshift__(self, other: Any) -> Register:
+        self.set(self << other)
+        return self
+
+    def __irshift__(self, other: Any) -> Register:
+        self.set(self >> other)
+        return self
+
     def __iand__(self, other: Any) -> Register:
         self.set(binary(Ops.AND, self, other))
         return self

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from ...device import Device
+from ...device import Devices
 from ...gradient import filled
 from ...ir.index import substitute
 from ...ir.ops import Ops
 from ...ir.own import Array, CustomArg, OwnKernel
 from ...ir.uop import UOp
-from ...schedule.versions import placed
-from ...shape import shape_text
+from ...schedule.versions import new_buffer, placed
+from ...shape import movement, shape_text
 from ..face import Tensor
 from ..modes import mode
-from ..places import devices_text, meeting
+from ..places import one_device
 from ..trace import called
 from ..transforms.given_gradient import Gradient, with_gradient
 from .arrays import KernelArray, Output
+from .flow import TraceAgain, own_function
 from .graphs import graphs_of
 from .language import Language
 from .recording import KernelError, Recorder, running
+from .traces import Given, NoKey, Trace, Traces, key_of
+
+#: So often a function is traced again, each time with wider variables, at most.
+MOST_TRACES = 64
 
 
 class OwnFunction:
@@ -35,6 +41,7 @@ class OwnFunction:
         self.function, self.as_written = function, as_written
         self.signature = inspect.signature(function)
         self._gradient: Gradient | None = None
+        self._traces = Traces()
         functools.update_wrapper(self, function)
 
     @property
@@ -51,45 +58,103 @@ class OwnFunction:
         return function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        bound = self.signature.bind(*args, **kwargs)
-        tensors = [value for value in (*bound.args, *bound.kwargs.values()) if isinstance(value, Tensor)]
-        wanted = mode.grad and any(tensor.requires_grad for tensor in tensors)
+        if kwargs or len(args) != len(self.signature.parameters):
+            bound = self.signature.bind(*args, **kwargs)
+            args, kwargs = bound.args, bound.kwargs
+        wanted = mode.grad and any(each.requires_grad for each in _tensors_of(args, kwargs))
         if not wanted or self._gradient is None:
-            result = self._run(bound.args, bound.kwargs, wanted)
+            result = self._run(args, kwargs, wanted)
             if result is not None:
                 return result
-        return with_gradient(self.name, self._run, self._gradient).apply(*bound.args, **bound.kwargs)
+        return with_gradient(self.name, self._run, self._gradient).apply(*args, **kwargs)
 
     def _run(self, args: Sequence[Any], kwargs: dict[str, Any], smooth: bool = False) -> Any:
         """The results for these arguments; with `smooth` None, if rules say nothing of the gradient."""
-        recorder = Recorder(self.name, [])
-        tensors: list[Tensor] = []
+        tensors = _tensors_of(args, kwargs)
+        device = one_device(tensors, f"kernel {self.name}")
+        inputs = [placed(tensor.uop, device) for tensor in tensors]
+        trace = self._trace(args, kwargs, inputs, device, smooth)
+        if trace is None:
+            return None
+        with called(self.name):
+            nodes = trace.on(inputs)
+        kind = type(tensors[0]) if tensors else Tensor
+        made = [kind._make(node, *tensors, view=False) for node in nodes]
+        return tuple(made) if trace.several else made[0]
+
+    def _trace(
+        self,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        inputs: Sequence[UOp],
+        device: Devices,
+        smooth: bool,
+    ) -> Trace | None:
+        """What the function becomes for these arguments: kept, if all that it reads has a key."""
+        given = [_given(self.name, value) for value in (*args, *kwargs.values())]
+        if not isinstance(device, str):
+            return self._traced(
+                given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True)), inputs, device, smooth
+            )
+
+        def make() -> Trace | None:
+            arrays = [each for each in given if type(each) is Given]
+            places = [
+                movement.reshape(new_buffer(device, math.prod(a.shape), a.dtype), a.shape) for a in arrays
+            ]
+            named = dict(zip(kwargs, given[len(args) :], strict=True))
+            return self._traced(given[: len(args)], named, places, device, smooth)
+
+        try:
+            key = (*key_of(self.function, given), tuple(kwargs), device, smooth)
+            hash(key)
+        except (NoKey, TypeError):
+            return make()
+        return self._traces.get(key, make)
+
+    def _traced(
+        self,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        inputs: Sequence[UOp],
+        device: Devices,
+        smooth: bool,
+    ) -> Trace | None:
+        """Run the function, again where it is then found out what its variables must hold."""
+        known: dict[Any, Any] = {}
+        for _ in range(MOST_TRACES):
+            try:
+                recorder, result = self._recorded(args, kwargs, known)
+            except TraceAgain:
+                continue
+            several = isinstance(result, (tuple, list))
+            outputs = list(result) if several else [result]
+            for each in outputs:
+                if not isinstance(each, Output):
+                    raise KernelError(
+                        f"kernel {self.name} returns what kernel.zeros or kernel.copy gave, not {each!r}"
+                    )
+            with called(self.name):
+                nodes = _nodes(recorder, inputs, device, self.as_written, smooth)
+            return None if nodes is None else Trace(inputs, [nodes[o.number] for o in outputs], several)
+        raise KernelError(f"kernel {self.name}: its variables have no dtype that holds all they are given")
+
+    def _recorded(
+        self, args: Sequence[Any], kwargs: dict[str, Any], known: dict[Any, Any]
+    ) -> tuple[Recorder, Any]:
+        """What the function does, and what it returns."""
+        recorder = Recorder(self.name, [], known)
         names = iter(self.signature.parameters)
 
         def stand_in(value: Any, name: str) -> Any:
-            if not isinstance(value, Tensor):
-                return value
-            tensors.append(value)
-            return _input(recorder, value, name)
+            return _input(recorder, value, name) if type(value) is Given else value
 
         with running(recorder):
             places = [stand_in(value, next(names, "an argument")) for value in args]
             named = {name: stand_in(value, name) for name, value in kwargs.items()}
-            result = self.function(*places, **named)
+            result = own_function(self.function)(*places, **named)
             recorder.finish()
-        outputs = list(result) if isinstance(result, (tuple, list)) else [result]
-        for each in outputs:
-            if not isinstance(each, Output):
-                raise KernelError(
-                    f"kernel {self.name} returns what kernel.zeros or kernel.copy gave, not {each!r}"
-                )
-        with called(self.name):
-            nodes = _nodes(recorder, tensors, self.as_written, smooth)
-        if nodes is None:
-            return None
-        kind = type(tensors[0]) if tensors else Tensor
-        made = [kind._make(nodes[each.number], *tensors, view=False) for each in outputs]
-        return tuple(made) if isinstance(result, (tuple, list)) else made[0]
+        return recorder, result
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
@@ -122,13 +187,22 @@ class Kernel(Language):
 kernel = Kernel()
 
 
-def _input(recorder: Recorder, tensor: Tensor, name: str) -> KernelArray:
-    shape = tensor.shape
+def _tensors_of(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Tensor]:
+    return [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+
+
+def _given(name: str, value: Any) -> Any:
+    """A tensor as what a trace knows of it."""
+    if not isinstance(value, Tensor):
+        return value
+    shape = value.shape
     if not all(isinstance(size, int) for size in shape):
-        raise NotImplementedError(
-            f"kernel {recorder.name} of {name} of shape {shape_text(shape)} is not there yet"
-        )
-    array = Array(tensor.dtype, shape)  # type: ignore[arg-type]
+        raise NotImplementedError(f"kernel {name} of a tensor of shape {shape_text(shape)} is not there yet")
+    return Given(shape, value.dtype)  # type: ignore[arg-type]
+
+
+def _input(recorder: Recorder, given: Given, name: str) -> KernelArray:
+    array = Array(given.dtype, given.shape)
     number = len(recorder.inputs)
     recorder.inputs.append(array)
     return KernelArray(name, _unnumbered(number, array), array.dtype, array.shape, number)
@@ -139,17 +213,10 @@ def _unnumbered(number: int, array: Array) -> UOp:
     return UOp(Ops.DEFINE_GLOBAL, array.dtype.ptr(array.size), (), -1 - number)
 
 
-def _nodes(recorder: Recorder, tensors: list[Tensor], as_written: bool, smooth: bool) -> list[UOp] | None:
+def _nodes(
+    recorder: Recorder, inputs: Sequence[UOp], device: Devices, as_written: bool, smooth: bool
+) -> list[UOp] | None:
     """The graph's node for each output: a tensor graph, if the kernel is pure, or its steps."""
-    for tensor in tensors:
-        if tensor._is_apart(tensors[0]):
-            first, second = devices_text(tensors[0].device), devices_text(tensor.device)
-            raise ValueError(
-                f"kernel {recorder.name}: tensors on {first} and {second} do not meet; "
-                f"{meeting(tensors[0].device, tensor.device)}"
-            )
-    device = next((tensor.device for tensor in tensors if tensor._device_known()), Device.DEFAULT)
-    inputs = [placed(tensor.uop, device) for tensor in tensors]
     begins = [
         inputs[what].cast(array.dtype)
         if how == "copy"

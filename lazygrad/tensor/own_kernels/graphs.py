@@ -134,9 +134,11 @@ class _Follower:
         self._block(block, ())
         changed = {m: self.holds[m] for m in before if self.holds[m] is not begun[m]}
         self.holds = before
+        kept = {begun[m]: value for m, value in before.items() if m not in changed}
         for memory, value in changed.items():
             op, term = _added(value, begun[memory])
-            if not set(begun.values()).isdisjoint(term.toposort()):
+            term = index.substitute((term,), kept)[term]
+            if not {begun[m] for m in changed}.isdisjoint(term.toposort()):
                 raise Impure
             total = UOp(Ops.REDUCE, value.dtype, (term, loop), op)
             start = before[memory]

@@ -20,6 +20,7 @@ from .values import Value, as_condition, as_place, binary, function, made, value
 class Language:
     """What a kernel's function calls, as `kernel.range` and so on."""
 
+    LOOPS: tuple[type, ...] = ()
     where = staticmethod(where)
     exp, exp2, log, log2 = (staticmethod(function(name)) for name in ("exp", "exp2", "log", "log2"))
     sqrt, rsqrt, sin, cos = (staticmethod(function(name)) for name in ("sqrt", "rsqrt", "sin", "cos"))
@@ -45,7 +46,7 @@ class Language:
 
         On a GPU each place is a thread; on a processor its cores share them. A kernel has one grid at most.
         """
-        return _Grid(sizes, AxisType.GLOBAL)
+        return _Grid(sizes)
 
     @staticmethod
     def threads(size: int) -> Iterator[Value]:
@@ -75,7 +76,8 @@ class Language:
             condition = value_of(condition)
         here = recorder()
         asked = as_condition(condition)
-        yield from _branch(here, asked.node)
+        with opened_branch(here, asked.node):
+            yield
         here.block.branch = asked.node
 
     @staticmethod
@@ -86,7 +88,8 @@ class Language:
         asked = here.block.branch
         if asked is None or not isinstance(here.block.items[-1], Block):
             raise KernelError("kernel.otherwise() stands right behind a `with kernel.when(...)`")
-        yield from _branch(here, index.logical_not(asked))
+        with opened_branch(here, index.logical_not(asked)):
+            yield
         here.block.branch = None
 
     # *** memory
@@ -183,6 +186,8 @@ class Language:
 class _Loop(Iterator[Value]):
     """One turn, with a symbol for its index; the loop is closed when the next turn is asked for."""
 
+    kind = AxisType.LOOP
+
     def __init__(self, start: Any, stop: Any, step: int) -> None:
         if not isinstance(step, int) or isinstance(step, bool) or step == 0:
             raise KernelError(f"the step of kernel.range is a whole number other than 0, not {step!r}")
@@ -206,9 +211,15 @@ class _Loop(Iterator[Value]):
 class _Grid(Iterator[Any]):
     """The loops of a grid, one in the other."""
 
-    def __init__(self, sizes: tuple[Any, ...], kind: AxisType) -> None:
-        self.sizes, self.kind = _sizes(sizes), kind
+    kind = AxisType.GLOBAL
+
+    def __init__(self, sizes: tuple[Any, ...]) -> None:
+        self.sizes = _sizes(sizes)
         self.blocks: list[Block] = []
+
+    @property
+    def block(self) -> Block | None:
+        return self.blocks[-1] if self.blocks else None
 
     def __next__(self) -> Any:
         here = recorder()
@@ -232,6 +243,8 @@ class _Grid(Iterator[Any]):
 class _Threads(Iterator[Value]):
     """The loop of the threads of a workgroup."""
 
+    kind = AxisType.LOCAL
+
     def __init__(self, size: int) -> None:
         (self.size,) = _sizes((size,))
         self.block: Block | None = None
@@ -252,6 +265,9 @@ class _Threads(Iterator[Value]):
         return Value(self.block.opener, self.block)
 
 
+Language.LOOPS = (_Loop, _Grid, _Threads)
+
+
 def _index_of(x: Any) -> Value:
     value = value_of(x, dtypes.index)
     if not dtypes.is_int(value.dtype):
@@ -259,7 +275,9 @@ def _index_of(x: Any) -> Value:
     return value.like(as_place(value))
 
 
-def _branch(here: Recorder, condition: UOp) -> Iterator[None]:
+@contextmanager
+def opened_branch(here: Recorder, condition: UOp) -> Iterator[None]:
+    """What is recorded inside is done where the condition holds."""
     block = here.open(UOp(Ops.IF, dtypes.void, (condition,), here.number("if")))
     yield
     here.close(block)

@@ -14,6 +14,9 @@ from ...ir.own import Array
 from ...ir.uop import UOp
 from ..trace import user_line
 
+#: So many steps back it is looked for what memory holds.
+FORGOTTEN = 16
+
 
 class KernelError(ValueError):
     """A kernel's function does what a kernel cannot."""
@@ -33,6 +36,7 @@ class Block:
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.line = user_line()
         self.branch: UOp | None = None  # the condition of the `when` that ended last here
+        self.barriers = self.left = False  # whether a loop has a barrier, or a `break`
 
     @property
     def kind(self) -> AxisType | None:
@@ -62,17 +66,31 @@ class Block:
 class Recorder:
     """What the function of a kernel has done so far.
 
-    begins  for each output what it begins with: an input's number, or a number for all its elements
+    begins   for each output what it begins with: an input's number, or a number for all its elements
+    known    what an earlier run of the function found out: dtypes of variables, which `while`s are loops
+    markers  where memory that has no dtype yet is to begin
     """
 
-    def __init__(self, name: str, inputs: list[Array]) -> None:
+    def __init__(self, name: str, inputs: list[Array], known: dict[Any, Any] | None = None) -> None:
         self.name, self.inputs = name, inputs
+        self.known = {} if known is None else known
+        self.markers: list[tuple[Block, UOp]] = []
         self.outputs: list[Array] = []
         self.begins: list[tuple[str, Any]] = []
         self.block = self.root = Block(None, None)
         self.grid: Block | None = None
         self.threads: Block | None = None
-        self.counts = {"load": 0, "store": 0, "range": 0, "if": 0, "local": 0, "barrier": 0}
+        self.counts = {
+            "load": 0,
+            "store": 0,
+            "range": 0,
+            "if": 0,
+            "local": 0,
+            "barrier": 0,
+            "variable": 0,
+            "marker": 0,
+            "break": 0,
+        }
         self.places: dict[UOp, tuple[UOp, ...]] = {}  # INDEX of an input → the place on each axis
         self.owners: dict[UOp, Block] = {}  # memory of the kernel's own → where it was made
 
@@ -105,6 +123,9 @@ class Recorder:
 
     def finish(self) -> None:
         """The function has returned: everything must be closed."""
+        for holder, marker in self.markers:
+            if marker in holder.items:
+                holder.items.remove(marker)
         if self.block is not self.root:
             raise KernelError(
                 f"{self.name}: {self._what(self.block)} did not run to its end: a kernel has no `break`, and "
@@ -131,7 +152,22 @@ class Recorder:
         return step
 
     def load(self, access: UOp, dtype: DType) -> UOp:
-        return self.add(UOp(Ops.LOAD, dtype, (access,), self.number("load")))
+        found = self._known_value(access) if access.src[0] in self.owners else None
+        return found if found is not None else self.add(UOp(Ops.LOAD, dtype, (access,), self.number("load")))
+
+    def _known_value(self, access: UOp) -> UOp | None:
+        """What an element of the kernel's own memory is, if this block loaded or stored it just now."""
+        memory: Any = access.src[0]
+        if memory.dtype.local or len(access.src) > 2:
+            return None
+        for item in self.block.items[: -1 - FORGOTTEN : -1]:
+            if isinstance(item, Block) or item.op is Ops.BARRIER:
+                return None
+            if item.op in (Ops.LOAD, Ops.STORE) and item.src[0] is access:
+                return item if item.op is Ops.LOAD else item.src[1]
+            if item.op is Ops.STORE and item.src[0].src[0] is memory:
+                return None
+        return None
 
     def store(self, access: UOp, value: UOp) -> None:
         self.add(UOp(Ops.STORE, dtypes.void, (access, value), self.number("store")))
@@ -143,6 +179,9 @@ class Recorder:
         for block in self.block.around():
             if block is threads:
                 break
+            block.barriers = True
+            if block.left:
+                raise KernelError(f"kernel.barrier() in the loop at {block.line}, which has a `break`")
             if block.kind is None or block.opener is None:
                 raise KernelError(
                     "kernel.barrier() in a `when`: threads for which it does not hold never come"
@@ -153,6 +192,22 @@ class Recorder:
                     "thread"
                 )
         self.add(UOp(Ops.BARRIER, dtypes.void, (), self.number("barrier")))
+
+    def leave(self, loop: Block) -> None:
+        """`break`: the loop ends here; the step stands in it, or in branches there."""
+        if loop.barriers:
+            raise KernelError(
+                f"`break` in the loop at {loop.line}, which has a kernel.barrier(): all threads wait for all"
+            )
+        loop.left = True
+        self.add(UOp(Ops.BREAK, dtypes.void, (loop.opener,), self.number("break")))  # type: ignore[arg-type]
+
+    def marked(self) -> tuple[Block, UOp]:
+        """A place for a step that is known later."""
+        marker = UOp(Ops.NOOP, dtypes.void, (), ("marker", self.number("marker")))
+        self.add(marker)
+        self.markers.append((self.block, marker))
+        return self.markers[-1]
 
     def memory(self, dtype: DType, size: int, shared: bool = False) -> UOp:
         """Memory of the kernel's own: of each place of the grid, or shared by a workgroup."""

@@ -293,11 +293,12 @@ def pair(a: Any, b: Any) -> tuple[Value, Value]:
     else:
         left = value_of(a)
         right = value_of(b, left.dtype)
-    common = _common(left.dtype, right.dtype)
+    common = common_dtype(left.dtype, right.dtype)
     return left.like(_as(left.node, common)), right.like(_as(right.node, common))
 
 
-def _common(a: DType, b: DType) -> DType:
+def common_dtype(a: DType, b: DType) -> DType:
+    """The dtype in which two values meet."""
     if a is b:
         return a
     if dtypes.index in (a, b):  # an index beside a whole number is an index

@@ -51,6 +51,8 @@ MEETINGS, MAX_KEPT, MAX_MET = 3, 256, 4096
 MOST_BYTES, MOST_OPS = 1 << 26, 1 << 28
 #: Bytes that a list may keep for what is in between.
 MOST_KEPT_BYTES = 1 << 20
+#: Bytes of data from outside that a list copies.
+MOST_COPIED_BYTES = 1 << 16
 #: Graphs of more nodes are planned as ever.
 MOST_NODES = 20_000
 
@@ -321,8 +323,11 @@ def _kept(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
 
 def _ready_for(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
     """The list of a graph's items; None where it is planned each time."""
-    if not items or not all(map(_has_native_loop, items)):
+    if not all(map(_has_native_loop, items)):
         return None
+    copied = [item.bufs[0].nbytes for item in items if item.ast.op is Ops.COPY]
+    if len(copied) == len(items) or sum(copied) > MOST_COPIED_BYTES:
+        return None  # planned anew, a copy may take over the memory of a snapshot instead
     arguments = {buffer: number for number, buffer in enumerate(graph.buffers)}
     bound = {(node.src[0].arg[0], node.src[1].arg): place for place, node in enumerate(graph.bound)}
 

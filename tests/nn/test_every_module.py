@@ -157,7 +157,14 @@ for _r in ("mean", "sum", "none"):
 case("KLDivLoss", reduction="batchmean", log_target=True, given=[FLAT, OTHER])
 
 #: Tested where they stand, or nothing to compare.
-ELSEWHERE = {"CTCLoss", "Module", "Sequential", "TransformerEncoder", "TransformerDecoder"}
+ELSEWHERE = {
+    "AdaptiveLogSoftmaxWithLoss",
+    "CTCLoss",
+    "Module",
+    "Sequential",
+    "TransformerEncoder",
+    "TransformerDecoder",
+}
 
 
 @needs("torch")

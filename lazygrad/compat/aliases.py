@@ -73,7 +73,20 @@ from ..schedule.kernel_ast import Kernel as ScheduledKernel
 from ..shape import tracker, view
 from ..tensor import Function, Tensor
 from ..tensor.trace import Metadata
-from . import classic_text, enums, files, flags, graph, kernel, patched, patterns, running, training, types
+from . import (
+    classic_text,
+    enums,
+    errors,
+    files,
+    flags,
+    graph,
+    kernel,
+    patched,
+    patterns,
+    running,
+    training,
+    types,
+)
 from . import helpers as older
 
 Names = dict[str, Any]
@@ -319,6 +332,7 @@ def install() -> None:
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     patched.install()
+    errors.install()
     flags.install()
     if "JIT_NESTED" not in os.environ:
         JIT_NESTED.set_default("error")
@@ -331,6 +345,7 @@ def uninstall() -> None:
     for name in [n for n in sys.modules if n == ROOT or n.startswith(ROOT + ".")]:
         del sys.modules[name]
     patched.uninstall()
+    errors.uninstall()
     flags.uninstall()
     if "JIT_NESTED" not in os.environ:
         JIT_NESTED.set_default("")

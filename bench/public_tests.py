@@ -87,7 +87,7 @@ def stand_ins(folder: Path) -> dict[str, types.ModuleType]:
         },
         "test.unit.test_dtype_spec": {
             "_assert_eq": assert_same,
-            "core_dtypes": kinds,
+            "core_dtypes": list(kinds),
             "dtype_ints": [dtype for dtype in kinds if dtypes.is_int(dtype)],
             "dtype_floats": [dtype for dtype in kinds if dtypes.is_float(dtype)],
             "FP8E4M3_MAX": 448.0,

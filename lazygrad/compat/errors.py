@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..tensor import trace
-
-_shorten = trace.shorten
+from ..tensor.tracebacks import shorten as _shorten
 
 
 def _also(kind: type[Exception]) -> type[Exception]:
@@ -41,8 +40,8 @@ def shorten(error: BaseException) -> None:
 
 
 def install() -> None:
-    trace.shorten = shorten
+    vars(trace)["shorten"] = shorten
 
 
 def uninstall() -> None:
-    trace.shorten = _shorten
+    vars(trace)["shorten"] = _shorten

@@ -69,7 +69,7 @@ def float_to_fp8(value: float, dtype: DType) -> int:
     if value != value:
         return sign | (0x7F if dtype is dtypes.fp8e4m3 else 0x7E)
     number = abs(truncate(max(min(value, info.max), info.min), dtype))
-    exponent = max(math.frexp(number)[1] - 1, 1 - info.bias)
+    exponent = max(math.frexp(number)[1] - 1, 1 - info.bias) if number else 1 - info.bias
     steps = int(math.ldexp(number, info.mantissa_bits - exponent))  # of the mantissa; below 1 it is subnormal
     return sign | (steps + ((exponent + info.bias - 1) << info.mantissa_bits))
 

@@ -65,5 +65,6 @@ def test_values_are_brought_to_where_the_model_is():
 
 
 def test_muon_by_its_older_words():
-    optimizer = training.Muon([Tensor.eye(2).requires_grad_()], ns_params=(2.0, -1.5, 0.5))
-    assert optimizer.ns_coefficients == (2.0, -1.5, 0.5)
+    with pytest.raises(ValueError, match=r"three ns_coefficients .* not \(1\.0, 2\.0\)"):
+        training.Muon([Tensor.eye(2).requires_grad_()], ns_params=(1.0, 2.0))
+    assert training.Muon([Tensor.eye(2).requires_grad_()], ns_params=(2.0, -1.5, 0.5)).params

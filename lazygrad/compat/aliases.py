@@ -73,7 +73,20 @@ from ..schedule.kernel_ast import Kernel as ScheduledKernel
 from ..shape import tracker, view
 from ..tensor import Function, Tensor
 from ..tensor.trace import Metadata
-from . import classic_text, enums, files, flags, graph, kernel, patched, patterns, running, training, types
+from . import (
+    classic_text,
+    enums,
+    errors,
+    files,
+    flags,
+    graph,
+    kernel,
+    patched,
+    patterns,
+    running,
+    training,
+    types,
+)
 from . import helpers as older
 
 Names = dict[str, Any]
@@ -133,8 +146,8 @@ _TYPES: Names = {
     **_named(types.AddrSpace, types.least_upper_float, types.can_lossless_cast, types.is_dtype_supported),
     "ConstType": ConstType,
     "DTypeLike": DType | str,
-    "DTYPES_DICT": dtypes.fields(),
-    "INVERSE_DTYPES_DICT": {dtype: dtype.name for dtype in dtypes.fields().values()},
+    "DTYPES_DICT": types.fields(),
+    "INVERSE_DTYPES_DICT": {dtype: dtype.name for dtype in types.fields().values()},
     "can_safe_cast": types.can_lossless_cast,
     "promo_lattice": types.promotions(),
     "truncate": {dtype: functools.partial(truncate, dtype=dtype) for dtype in dtypes.all},
@@ -145,6 +158,8 @@ _TYPES: Names = {
     "_to_np_dtype": types.to_numpy_dtype,
     "_from_np_dtype": types.from_numpy_dtype,
     "_to_torch_dtype": types.to_torch_dtype,
+    "_from_torch_dtype": types.from_torch_dtype,
+    **_named(types.float_to_fp8, types.fp8_to_float),
 }
 _DEVICE: Names = {
     **_named(Buffer, BufferSpec, Allocator, Compiler, CompileError, types.is_dtype_supported),
@@ -208,6 +223,8 @@ MODULES: dict[str, Names] = {
     "renderer": _RENDERER,
     "renderer.cstyle": {**_RENDERER, **_CSTYLE},
     "runtime": {},
+    "runtime.support": {},
+    "runtime.support.compiler_cuda": {"PTX": flags.FLAGS["PTX"]},
     "runtime.ops_clang": _named(ClangDevice),
     "runtime.ops_cpu": _named(CPUDevice),
     "runtime.ops_disk": _named(DiskDevice),
@@ -239,10 +256,10 @@ MODULES: dict[str, Names] = {
     "realize": _REALIZE,
     "scheduler": _SCHEDULE,
     "nn": {**_public_but_below(nn), **_named(training.RMSNorm, Tensor)},
-    "nn.optim": {**_public(optim), **_named(training.OptimizerGroup)},
+    "nn.optim": {**_public(optim), **_named(training.OptimizerGroup, training.Muon)},
     "nn.state": {
         **_public(state),
-        **_named(training.get_parameters),
+        **_named(training.get_parameters, training.load_state_dict),
         **{name: getattr(files, name) for name in files.__all__},
     },
     "nn.datasets": _public(datasets),
@@ -319,6 +336,7 @@ def install() -> None:
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     patched.install()
+    errors.install()
     flags.install()
     if "JIT_NESTED" not in os.environ:
         JIT_NESTED.set_default("error")
@@ -331,6 +349,7 @@ def uninstall() -> None:
     for name in [n for n in sys.modules if n == ROOT or n.startswith(ROOT + ".")]:
         del sys.modules[name]
     patched.uninstall()
+    errors.uninstall()
     flags.uninstall()
     if "JIT_NESTED" not in os.environ:
         JIT_NESTED.set_default("")

@@ -41,6 +41,13 @@ def dedup(values: Iterable[T]) -> list[T]:
     return list(dict.fromkeys(values))
 
 
+def get_single_element(values: Sequence[T]) -> T:
+    """The only value of a list."""
+    if len(values) != 1:
+        raise AssertionError(f"one value is expected, not {len(values)}")
+    return values[0]
+
+
 def flatten(lists: Iterable[Iterable[T]]) -> list[T]:
     """One list of all."""
     return [value for values in lists for value in values]

@@ -16,6 +16,8 @@ from ..ir.index import as_index, as_sint, bounds, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
 from ..ir.uop import toposort as sorted_nodes
+from ..schedule.collectives import spans_of
+from ..schedule.multi import value_of
 from ..schedule.versions import buffer_of, latest, peel
 from ..shape.movement import base_and_tracker
 from ..shape.rules import shape_of
@@ -118,6 +120,21 @@ def loop(*given: Any) -> UOp:
     return UOp(Ops.RANGE, dtypes.index, (as_index(size),), RangeArg(number, AxisType.LOOP))
 
 
+# *** how several devices hold a value
+
+
+def axis(node: UOp) -> int | None:
+    """The axis along which several devices have parts; None where each has a copy, or there is one device."""
+    return value_of(node).arg.axis if isinstance(device_of(node), tuple) else None
+
+
+def bounds_of_parts(node: UOp) -> list[tuple[int, int]]:
+    """Where along that axis each part begins and ends."""
+    if axis(node) is None:
+        raise RuntimeError("bounds of a value that is not in parts on several devices")
+    return spans_of(value_of(node))
+
+
 #: The attributes that nodes get,
 ATTRIBUTES: dict[str, Any] = {
     "base": base,
@@ -130,6 +147,8 @@ ATTRIBUTES: dict[str, Any] = {
     "shape": shape_of,
     "size": lambda node: prod(shape_of(node)),
     "device": device_of,
+    "axis": axis,
+    "bounds": bounds_of_parts,
     "metadata": lambda node: node.facts.get("origin"),  # the method that made it
     "key": hash,  # nodes that are equal are one object
     "expr": lambda variable: variable.arg[0],  # the name of a Variable

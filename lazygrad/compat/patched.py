@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import ContextVar
 from ..device import Buffer, CompiledDevice, Compiler, Devices
-from ..dtype import DType, ImageDType, PtrDType, dtypes, numpy_name, to_dtype
+from ..dtype import DType, FloatInfo, ImageDType, PtrDType, dtypes, numpy_name, to_dtype
 from ..ir.uop import UOp
 from ..jit import TinyJit
 from ..jit.captured import Captured
@@ -21,7 +21,7 @@ from ..nn.files import fetch
 from ..nn.optim import Optimizer
 from ..renderer import Renderer
 from ..tensor import Tensor
-from . import lazybuffer, training
+from . import lazybuffer, training, types
 
 # *** devices and Buffers
 
@@ -71,6 +71,15 @@ def _jit_cache(jit: TinyJit[..., Any] | Captured) -> list[Any]:
     return [action for batch in captured.replay.batches for action in batch.actions]
 
 
+_as_buffer = Buffer.as_buffer
+
+
+def _bytes_of(self: Buffer, allow_zero_copy: bool = True, force_zero_copy: bool = False) -> memoryview:
+    """The bytes; a copy of them where `allow_zero_copy` is False."""
+    seen = _as_buffer(self)
+    return seen if allow_zero_copy else memoryview(bytearray(seen))
+
+
 _jit_init = TinyJit.__init__
 
 
@@ -86,6 +95,8 @@ def _init_jit(
 
 
 # *** tensors and types
+
+_qr = Tensor.qr
 
 
 def from_blob(
@@ -131,6 +142,7 @@ ADDED: dict[type, dict[str, Any]] = {
         "is_allocated": property(lambda buffer: Answer(_is_allocated(buffer))),
         "is_initialized": lambda buffer: _is_allocated(buffer),
         "itemsize": property(lambda buffer: buffer.dtype.itemsize),
+        "as_buffer": _bytes_of,
     },
     CompiledDevice: {"device": property(lambda device: device.name)},
     Compiler: {"compile_cached": lambda compiler, source: compiler.compile(source)},
@@ -152,6 +164,7 @@ ADDED: dict[type, dict[str, Any]] = {
     Tensor: {
         "from_blob": staticmethod(from_blob),
         "from_url": staticmethod(from_url),
+        "qr": lambda tensor, mode="complete": _qr(tensor, mode),
         "fuse": lambda tensor: tensor,  # what may be one kernel is one, without being asked
         "pad2d": lambda tensor, padding, value=0.0: tensor.pad(tuple(padding), value=value),
     },
@@ -160,7 +173,12 @@ ADDED: dict[type, dict[str, Any]] = {
         "bitsize": property(lambda dtype: dtype.itemsize * 8),
     },
     PtrDType: {"addrspace": property(lambda pointer: pointer.local)},
-    dtypes: {"imageh": staticmethod(ImageDType), "imagef": staticmethod(ImageDType)},
+    FloatInfo: {"__getitem__": lambda info, place: tuple(info)[place]},
+    dtypes: {
+        "fields": staticmethod(types.fields),
+        "imageh": staticmethod(ImageDType),
+        "imagef": staticmethod(ImageDType),
+    },
     UOp: {
         **{name: property(asked) for name, asked in lazybuffer.ATTRIBUTES.items()},
         **lazybuffer.METHODS,

@@ -70,6 +70,33 @@ class OptimizerGroup:
         Tensor.realize(*self.schedule_step())
 
 
+class Muon(nn.optim.Muon):
+    """`nn.optim.Muon`, whose `ns_coefficients` were `ns_params`."""
+
+    def __init__(self, params: Any, *args: Any, **kwargs: Any) -> None:
+        if "ns_params" in kwargs:
+            kwargs["ns_coefficients"] = kwargs.pop("ns_params")
+        super().__init__(params, *args, **kwargs)
+
+
+def load_state_dict(
+    model: Any,
+    state_dict: dict[str, Tensor],
+    strict: bool = True,
+    verbose: bool = True,
+    consume: bool = False,
+) -> None:
+    """Give a model's tensors these values, brought to where each of them lies."""
+    moved = dict(state_dict)
+    for name, target in get_state_dict(model).items():
+        value = moved.get(name)
+        if isinstance(value, Tensor) and value.device != target.device and value.shape == target.shape:
+            moved[name] = value.shard_like(target)
+    nn.state.load_state_dict(model, moved, strict=strict, verbose=verbose)
+    if consume:
+        state_dict.clear()
+
+
 class RMSNorm(nn.RMSNorm):
     """`nn.RMSNorm`, whose eps is 1e-6 if not given."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ..dtype import DType, dtypes, from_numpy_name, least_upper_dtype, numpy_name
+from ..dtype import DType, dtypes, from_numpy_name, least_upper_dtype, numpy_name, truncate
+
+_fields = dtypes.fields
 
 
 class AddrSpace:
@@ -54,10 +57,38 @@ def promotions() -> dict[DType, list[DType]]:
     }
 
 
+def fields() -> dict[str, DType]:
+    """The types that tensors have, by all their names."""
+    return {name: dtype for name, dtype in _fields().items() if dtype in dtypes.all}
+
+
+def float_to_fp8(value: float, dtype: DType) -> int:
+    """The byte of a number in a type of eight bits; what is too large, infinity too, is the largest one."""
+    info = dtypes.finfo(dtype)
+    sign = 0x80 if math.copysign(1.0, value) < 0 else 0
+    if value != value:
+        return sign | (0x7F if dtype is dtypes.fp8e4m3 else 0x7E)
+    number = abs(truncate(max(min(value, info.max), info.min), dtype))
+    exponent = max(math.frexp(number)[1] - 1, 1 - info.bias) if number else 1 - info.bias
+    steps = int(math.ldexp(number, info.mantissa_bits - exponent))  # of the mantissa; below 1 it is subnormal
+    return sign | (steps + ((exponent + info.bias - 1) << info.mantissa_bits))
+
+
+def fp8_to_float(byte: int, dtype: DType) -> float:
+    """The number that a byte is in a type of eight bits."""
+    from ..tensor import Tensor
+
+    return float(
+        Tensor([byte], dtype=dtypes.uint8, device="PYTHON").bitcast(dtype).cast(dtypes.float32).item()
+    )
+
+
 def to_numpy_dtype(dtype: DType) -> type | None:
-    """The class of numpy's scalars of a type; None where numpy has none."""
+    """The class of the numbers that `numpy()` gives of a type; None of one that tensors do not have."""
     import numpy as np
 
+    if dtype in _OF_TORCH:
+        return np.float32
     return None if dtype.fmt is None else np.dtype(numpy_name(dtype)).type
 
 
@@ -81,3 +112,8 @@ def to_torch_dtype(dtype: DType) -> Any:
     import torch
 
     return getattr(torch, _OF_TORCH.get(dtype) or numpy_name(dtype))
+
+
+def from_torch_dtype(dtype: Any) -> DType:
+    """The type of one of PyTorch's."""
+    return {to_torch_dtype(each): each for each in dtypes.all}[dtype]

@@ -16,6 +16,9 @@ from .face import Tensor
 from .sources import constant
 from .storage import base_of, is_marked, rebase
 
+#: What an error adds where the tensor was not said to need a gradient.
+RECORDED = "; operations with backward functions (qr, svd, x ** 0, ...) need requires_grad=True on it"
+
 
 class Backward(Tensor):
     """Methods that differentiate."""
@@ -49,8 +52,9 @@ class Backward(Tensor):
                 results.append(type(self)._make(broadcast_to(zero, target.shape)))
                 continue
             if total is None:
+                hint = "" if target._requires_grad else RECORDED
                 raise ValueError(
-                    f"the result does not depend (differentiably) on the tensor of shape {target.shape}"
+                    f"the result does not depend (differentiably) on the tensor of shape {target.shape}{hint}"
                 )
             parents = [t for t in (self, gradient) if t is not None]
             results.append(type(self)._make(total, *parents))

@@ -258,6 +258,8 @@ class Creation(Tensor):
         if not isinstance(steps, int) or steps < 0:
             raise ValueError(f"linspace needs a number of steps that is not negative, not {steps!r}")
         chosen = default_float() if dtype is None else to_dtype(dtype)
+        if dtypes.is_bool(chosen):
+            raise ValueError("linspace makes numbers, not truth values: give a dtype of numbers")
         work = wide_float(chosen)
         place = Device.canonicalize(device)
         if steps < 2:

@@ -26,15 +26,15 @@ def shows_all() -> bool:
     return bool(TRACEBACK.value or DEBUG.value >= 1)
 
 
-def shorten(error: BaseException) -> None:
+def shorten(error: BaseException, depth: int = 1) -> None:
     """Leave out frames of an exception that is about to leave lazygrad; to be raised on by a bare `raise`.
 
-    Called by a wrapper. One that another wrapper called leaves all as it is: that one may say the error in
-    other words, and looks for where it was raised.
+    Called by a wrapper, `depth` calls up. One that another wrapper called leaves all as it is: that one may
+    say the error in other words, and looks for where it was raised.
     """
     if shows_all():
         return
-    frame = sys._getframe(1).f_back
+    frame = sys._getframe(depth).f_back
     while frame is not None:
         if frame.f_code in _wrappers:
             return

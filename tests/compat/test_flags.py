@@ -14,7 +14,7 @@ def test_a_flag_has_the_value_of_what_is_done_here():
 
     assert (IMAGE.value, bool(WINO), SPLIT_REDUCEOP == 1) == (0, False, True)
     assert BEAM is ContextVar.all["BEAM"]
-    with Context(WINO=0, SPLIT_REDUCEOP=0, FUSE_ARANGE=1):
+    with Context(WINO=1, SPLIT_REDUCEOP=0, FUSE_ARANGE=1, RING=2, IGNORE_BEAM_CACHE=1):
         assert SPLIT_REDUCEOP.value == 0
 
 
@@ -27,8 +27,8 @@ def test_what_is_not_there_is_refused_by_name():
 
 
 def test_the_environment_is_refused_too(monkeypatch):
-    monkeypatch.setenv("WINO", "1")
-    with pytest.raises(NotImplementedError, match="WINO=1: lazygrad does not have Winograd"):
+    monkeypatch.setenv("FLOAT16", "1")
+    with pytest.raises(NotImplementedError, match="FLOAT16=1: lazygrad does not have half precision"):
         aliases.install()
     aliases.uninstall()
 

@@ -60,8 +60,8 @@ def test_a_flag_is_set():
     DEBUG.value = 1
     assert int(DEBUG) == 1
     DEBUG.value = before
-    with pytest.raises(NotImplementedError, match="WINO=1"):
-        FLAGS["WINO"].value = 1
+    with pytest.raises(NotImplementedError, match="FLOAT16=1"):
+        FLAGS["FLOAT16"].value = 1
     aliases.uninstall()
     with pytest.raises(AttributeError):
         DEBUG.value = 1
@@ -82,3 +82,15 @@ def test_a_norm_with_its_older_eps():
 
     assert (RMSNorm(4).eps, RMSNorm(4, 1e-5).eps) == (1e-6, 1e-5)
     assert RMSNorm(2)(Tensor([[1.0, 7.0]])).shape == (1, 2)
+
+
+@pytest.mark.usefixtures("installed")
+def test_what_else_they_answer():
+    assert Tensor.ones(3, 2).qr()[0].shape == (3, 3)
+    exponent, mantissa = dtypes.finfo(dtypes.half)[0], dtypes.finfo(dtypes.half)[1]
+    assert (exponent, mantissa) == (5, 10)
+    parts = Tensor([1, 2, 3, 4]).shard(("CPU", "CPU:1"), axis=0)
+    assert (parts.uop.axis, parts.uop.bounds) == (0, [(0, 2), (2, 4)])
+    assert Tensor([1]).uop.axis is None
+    buffer = Tensor([1, 2], dtype="uint8").realize().uop.buffer
+    assert buffer.as_buffer(allow_zero_copy=False).tolist() == [1, 2]

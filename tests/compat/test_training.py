@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lazygrad import Tensor
-from lazygrad.compat import aliases
+from lazygrad import Tensor, nn
+from lazygrad.compat import aliases, training
 from lazygrad.nn import BatchNorm, Linear
 from lazygrad.nn.optim import SGD
 
@@ -54,3 +54,17 @@ def test_several_optimizers_together():
     assert (a.tolist(), b.tolist(), group.params, group[1].params) == ([0.5], [0.75], [a, b], [b])
     group.zero_grad()
     assert a.grad is b.grad is None
+
+
+def test_values_are_brought_to_where_the_model_is():
+    layer = nn.Linear(2, 4)
+    layer.weight.shard_(("CPU", "CPU:1"), axis=0)
+    training.load_state_dict(layer, {"weight": Tensor.ones(4, 2), "bias": Tensor.zeros(4)}, verbose=False)
+    assert layer.weight.shard_axis == 0
+    assert layer.weight.tolist() == [[1.0, 1.0]] * 4
+
+
+def test_muon_by_its_older_words():
+    with pytest.raises(ValueError, match=r"three ns_coefficients .* not \(1\.0, 2\.0\)"):
+        training.Muon([Tensor.eye(2).requires_grad_()], ns_params=(1.0, 2.0))
+    assert training.Muon([Tensor.eye(2).requires_grad_()], ns_params=(2.0, -1.5, 0.5)).params

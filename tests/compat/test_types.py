@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+import pytest
+
 from lazygrad import dtypes
 from lazygrad.compat import types
 from lazygrad.dtype import least_upper_dtype
@@ -32,3 +37,26 @@ def test_types_of_torch():
     assert types.to_torch_dtype(dtypes.half) is torch.float16
     assert types.to_torch_dtype(dtypes.bfloat16) is torch.bfloat16
     assert types.to_torch_dtype(dtypes.bool) is torch.bool
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"), [(dtypes.fp8e4m3, "float8_e4m3fn"), (dtypes.fp8e5m2, "float8_e5m2")]
+)
+def test_bytes_of_eight_bit_floats(dtype, name):
+    torch = pytest.importorskip("torch")
+    each = torch.arange(256, dtype=torch.int16).to(torch.uint8).view(getattr(torch, name)).double().tolist()
+    for byte, value in enumerate(each):
+        if math.isfinite(value):
+            assert types.float_to_fp8(value, dtype) == byte
+            assert types.float_to_fp8(value * 1.001, dtype) == byte
+    largest = dtypes.finfo(dtype).max
+    assert types.float_to_fp8(-math.inf, dtype) == types.float_to_fp8(-largest, dtype)
+    assert math.isnan(types.fp8_to_float(types.float_to_fp8(math.nan, dtype), dtype))
+    assert types.fp8_to_float(0x81, dtype) == each[0x81]
+
+
+def test_types_that_tensors_have():
+    assert len(types.fields()) == 26
+    assert not {"void", "index"} & types.fields().keys()
+    assert types.from_torch_dtype(types.to_torch_dtype(dtypes.bfloat16)) is dtypes.bfloat16
+    assert types.to_numpy_dtype(dtypes.bfloat16) is np.float32

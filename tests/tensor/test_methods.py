@@ -3,10 +3,53 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from lazygrad import Tensor
 from tests.tensor.support import data
 from tests.tensor.table import INTS
+
+
+def test_dots_in_a_parenthesis_are_one_axis() -> None:
+    x = Tensor.arange(24).reshape(2, 3, 4)
+    assert x.rearrange("... -> (...)").shape == (24,)
+    assert x.rearrange("a … -> (…) a").tolist() == x.reshape(2, 12).transpose().tolist()
+    assert x.rearrange("a ... -> a (...) 1").shape == (2, 12, 1)
+
+
+@pytest.mark.parametrize(
+    "formula", ["... a ... -> ... a ...", "(...) -> (...)", "... a -> a", "a b c -> ..."]
+)
+def test_dots_stand_once_on_both_sides(formula: str) -> None:
+    with pytest.raises(ValueError, match=r"\.\.\."):
+        Tensor.ones(1, 1, 1).rearrange(formula)
+
+
+def test_flip_of_no_axes_changes_nothing() -> None:
+    x = Tensor([[1, 2], [3, 4]])
+    assert x.flip(()).tolist() == x.flip([]).tolist() == x.tolist()
+    assert x.flip().tolist() == [[4, 3], [2, 1]]
+
+
+def test_an_empty_axis_splits_into_pieces_of_nothing() -> None:
+    assert [piece.shape for piece in Tensor.empty(0, 3).split(0)] == [(0, 3)]
+    assert [piece.shape for piece in Tensor.empty(0, 3).split(2)] == [(0, 3)]
+
+
+def test_a_list_of_tensors_is_joined_with_nothing_else() -> None:
+    with pytest.raises(ValueError, match="one list"):
+        Tensor.stack([Tensor([1]), Tensor([2])], Tensor([3]))
+
+
+def test_linspace_makes_numbers() -> None:
+    with pytest.raises(ValueError, match="dtype of numbers"):
+        Tensor.linspace(0, 1, 3, dtype="bool")
+
+
+def test_uniform_of_whole_numbers() -> None:
+    drawn = Tensor.uniform(200, low=-3, high=3, dtype="int32")
+    assert drawn.dtype.name == "int"
+    assert set(drawn.tolist()) == {-2, -1, 0, 1, 2}
 
 
 def test_rearrange() -> None:

@@ -306,12 +306,15 @@ class Sampling(Tensor):
     def uniform(
         cls, *shape: Any, low: float = 0.0, high: float = 1.0, requires_grad: bool | None = None, **more: Any
     ) -> Tensor:
-        """Uniform numbers in [low, high).
+        """Uniform numbers in [low, high); of a dtype of integers cut towards zero.
 
         >>> Tensor.uniform(2, low=3.0, high=3.0).tolist()
         [3.0, 3.0]
         """
-        return with_grad(cls.rand(*shape, **more) * (high - low) + low, requires_grad)
+        wanted = more.get("dtype")
+        whole = wanted is not None and dtypes.is_int(chosen := to_dtype(wanted))
+        drawn = cls.rand(*shape, **{**more, "dtype": None} if whole else more) * (high - low) + low
+        return with_grad(drawn.cast(chosen) if whole else drawn, requires_grad)
 
     @classmethod
     def normal(

@@ -19,7 +19,9 @@ class Joining(Tensor):
 
     def _joined(self, others: Iterable[Any], method: str) -> list[Tensor]:
         if isinstance(self, (list, tuple)):  # called on the class, as Tensor.cat([a, b])
-            tensors = list(self) + list(others)
+            if tuple(others):
+                raise ValueError(f"{method} takes one list of tensors, or tensors; not a list and more")
+            tensors = list(self)
         elif len(found := list(others)) == 1 and isinstance(found[0], (list, tuple)):
             tensors = [self, *found[0]]
         else:

@@ -173,12 +173,13 @@ class Movement(Tensor):
         return self.transpose(-2, -1)
 
     def flip(self, *axes: Any, dims: Axis = None, dim: Axis = None, axis: Axis = None) -> Tensor:
-        """These axes run backwards; all of them if none is named.
+        """These axes run backwards: all of them in `flip()`, none in `flip(())`.
 
         >>> Tensor([1, 2, 3]).flip(0).tolist()
         [3, 2, 1]
         """
-        given = [names for names in (sizes_of(axes) or None, dims, dim, axis) if names is not None]
+        named = sizes_of(axes) if axes else None
+        given = [names for names in (named, dims, dim, axis) if names is not None]
         if len(given) > 1:
             raise TypeError("flip: give the axes once; dims, dim and axis are the same")
         places = self._axes(given[0] if given else None)
@@ -195,7 +196,9 @@ class Movement(Tensor):
         named = dims if axis is None else axis
         if named is None:
             if not isinstance(shifts, int):
-                raise ValueError("roll by several shifts needs the axes they are for")
+                if len(shifts) != 1:
+                    raise ValueError("roll by several shifts needs the axes they are for")
+                (shifts,) = shifts
             return self.flatten().roll(shifts, 0).reshape(self.shape)
         axes = self._axes([named] if isinstance(named, int) else named)
         amounts = (shifts,) * len(axes) if isinstance(shifts, int) else tuple(shifts)
@@ -365,9 +368,9 @@ class Movement(Tensor):
         if not isinstance(whole, int):
             raise NotImplementedError(f"split of an axis of symbolic size, in shape {shape_text(self.shape)}")
         if isinstance(sizes, int):
-            if sizes <= 0:
+            if sizes < 0 or (sizes == 0 and whole):
                 raise ValueError(f"split needs a positive size, not {sizes}")
-            parts = [min(sizes, whole - begin) for begin in range(0, max(whole, 1), sizes)]
+            parts = [min(sizes, whole - begin) for begin in range(0, whole, sizes or 1)] or [0]
         else:
             parts = list(sizes)
             if any(part < 0 for part in parts):

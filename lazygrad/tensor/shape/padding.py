@@ -147,6 +147,10 @@ class Padding(Tensor):
         [[1, 2], [2, 3]]
         """
         axis = self._axis(dim)
+        if size == 0 and step > 0:  # PyTorch's: a window of nothing at each place, and one behind the last
+            places = self.shape[axis] // step + 1
+            empty = self._window(axis, 0, 0).unsqueeze(-1).transpose(axis, -1)
+            return empty.expand((*self.shape[:axis], places, *self.shape[axis + 1 :], 0))
         x = self.movedim(axis, -1)._pool((size,), step)
         return x.movedim(-2, axis)
 

@@ -26,8 +26,13 @@ class Rearranging(Tensor):
         if not arrow:
             raise ValueError(f"rearrange {formula!r} needs '->'")
         before, after = _groups(formula, left), _groups(formula, right)
-        dots = self.ndim - len(before) + 1 if ["..."] in before else 0
-        if dots < 0 or (["..."] not in before and len(before) != self.ndim):
+        dotted = sum(group.count("...") for group in before)
+        if dotted > 1 or dotted != sum(group.count("...") for group in after):
+            raise ValueError(f"rearrange {formula!r}: '...' stands once on both sides, or on neither")
+        if any("..." in group and group != ["..."] for group in before):
+            raise ValueError(f"rearrange {formula!r}: '...' stands in no parenthesis before '->'")
+        dots = self.ndim - len(before) + 1 if dotted else 0
+        if dots < 0 or (not dotted and len(before) != self.ndim):
             raise ValueError(
                 f"rearrange {formula!r} does not name the axes of shape {shape_text(self.shape)}"
             )
@@ -48,13 +53,17 @@ class Rearranging(Tensor):
         )
 
 
+class Joined(list[str]):
+    """The names in a parenthesis: `(...)` is one axis, `...` are as many as it stands for."""
+
+
 def _groups(formula: str, side: str) -> list[list[str]]:
     """One side of a formula of `rearrange`: the names of each axis."""
     groups: list[list[str]] = []
     inside: list[str] | None = None
-    for word in side.replace("(", " ( ").replace(")", " ) ").split():
+    for word in side.replace("(", " ( ").replace(")", " ) ").replace("…", "...").split():
         if word == "(" and inside is None:
-            inside = []
+            inside = Joined()
         elif word == ")" and inside is not None:
             groups.append(inside)
             inside = None
@@ -74,7 +83,7 @@ def _groups(formula: str, side: str) -> list[list[str]]:
 def _with_dots(groups: list[list[str]], spread: list[list[str]]) -> list[list[str]]:
     made: list[list[str]] = []
     for group in groups:
-        if group == ["..."]:
+        if group == ["..."] and not isinstance(group, Joined):
             made.extend(spread)
         elif "..." in group:
             where = group.index("...")

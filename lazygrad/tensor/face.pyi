@@ -177,7 +177,7 @@ class Tensor(TensorCore):
     @classmethod
     def randint(cls, *shape: Any, low: builtins.int = 0, high: builtins.int = 10, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Whole numbers from low to high, which is not included, equally likely, to 2^-32 of the range.\n\n>>> Tensor.randint(2, low=3, high=4).tolist()\n[3, 3]'
     @classmethod
-    def uniform(cls, *shape: Any, low: builtins.float = 0.0, high: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform numbers in [low, high).\n\n>>> Tensor.uniform(2, low=3.0, high=3.0).tolist()\n[3.0, 3.0]'
+    def uniform(cls, *shape: Any, low: builtins.float = 0.0, high: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Uniform numbers in [low, high); of a dtype of integers cut towards zero.\n\n>>> Tensor.uniform(2, low=3.0, high=3.0).tolist()\n[3.0, 3.0]'
     @classmethod
     def normal(cls, *shape: Any, mean: builtins.float = 0.0, std: builtins.float = 1.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Normally distributed numbers of this mean and standard deviation.\n\n>>> Tensor.normal(2, mean=5.0, std=0.0).tolist()\n[5.0, 5.0]'
     @classmethod
@@ -516,7 +516,7 @@ class Tensor(TensorCore):
     def T(self) -> Tensor: 'All axes in reverse order: the transpose of a matrix.'
     @property
     def mT(self) -> Tensor: 'The last two axes exchanged: the transpose of every matrix of a batch.'
-    def flip(self, *axes: Any, dims: Axis = None, dim: Axis = None, axis: Axis = None) -> Tensor: 'These axes run backwards; all of them if none is named.\n\n>>> Tensor([1, 2, 3]).flip(0).tolist()\n[3, 2, 1]'
+    def flip(self, *axes: Any, dims: Axis = None, dim: Axis = None, axis: Axis = None) -> Tensor: 'These axes run backwards: all of them in `flip()`, none in `flip(())`.\n\n>>> Tensor([1, 2, 3]).flip(0).tolist()\n[3, 2, 1]'
     def roll(self, shifts: builtins.int | Sequence[builtins.int], dims: Axis = None, *, axis: Axis = None, dim: Axis = None) -> Tensor: 'Elements moved along axes by `shifts` places, those that leave enter again on the other side.\n\nWithout axes the flattened tensor is rolled.\n\n>>> Tensor([1, 2, 3]).roll(1).tolist()\n[3, 1, 2]'
     def expand(self, *shape: Any) -> Tensor: 'Axes of size 1 repeated to these sizes without memory; -1 keeps a size, new axes stand in front.\n\n>>> Tensor([[1], [2]]).expand(2, 2).tolist()\n[[1, 1], [2, 2]]'
     def expand_as(self, other: Tensor) -> Tensor: 'Broadcast to the shape of another tensor.\n\n>>> Tensor([1]).expand_as(Tensor([5, 6])).tolist()\n[1, 1]'

@@ -194,3 +194,25 @@ def test_a_second_call_takes_little() -> None:
             own(a, a)
             took.append(time.perf_counter() - begin)
         assert min(took) < 1e-4
+
+
+def test_a_function_that_knows_itself_is_called() -> None:
+    assert with_its_factor(Tensor([1.0, 2.0])).tolist() == [2.0, 4.0]
+    times_its_factor.factor = 4.0  # type: ignore[attr-defined]
+    assert with_its_factor(Tensor([1.0, 2.0])).tolist() == [4.0, 8.0]
+    times_its_factor.factor = 2.0  # type: ignore[attr-defined]
+
+
+def times_its_factor(value: Any) -> Any:
+    return value * times_its_factor.factor  # type: ignore[attr-defined]
+
+
+times_its_factor.factor = 2.0  # type: ignore[attr-defined]
+
+
+@kernel
+def with_its_factor(x: Any) -> Any:
+    out = kernel.zeros_like(x)
+    for i in kernel.range(len(x)):
+        out[i] = times_its_factor(x[i])
+    return out

@@ -26,6 +26,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 FLOW = "__lazygrad_flow"
+FUNCTION = "__lazygrad_function"
 RESULT, RETURNED = "__lazygrad_result", "__lazygrad_returned"
 _LOOPS = (ast.For, ast.While)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -60,6 +61,7 @@ def _code_of(code: types.CodeType) -> types.CodeType | None:
         return None
     ast.increment_lineno(found, first - 1)
     found.decorator_list, found.returns = [], None
+    found.name = FUNCTION  # its own name is what it reads: a function may call itself
     found.body = _Words(found, code.co_freevars).function()
     given = [ast.arg(name) for name in (*code.co_freevars, FLOW)]
     outer = ast.FunctionDef(

@@ -82,7 +82,7 @@ _BUILTINS = vars(builtins)
 def environment(function: types.FunctionType, seen: tuple[Any, ...] = ()) -> tuple[Any, ...]:
     """All that a function reads beside its arguments, by value."""
     reads = _reads(function.__code__)
-    if reads is None:
+    if reads is None or function.__dict__:
         raise NoKey
     around, inside = function.__globals__, (*seen, function)
     found: list[Any] = [function.__code__]

@@ -113,7 +113,7 @@ def _is_due(key: Any) -> bool:
 
 
 #: Their memory or order is not told by structure alone, or has places of its own.
-_REFUSED = frozenset((Ops.BUFFER_VIEW, Ops.MULTI, Ops.KERNEL, Ops.CUSTOM, Ops.DEFINE_VAR))
+_REFUSED = frozenset((Ops.BUFFER_VIEW, Ops.MULTI, Ops.KERNEL, Ops.CUSTOM, Ops.LOOP, Ops.DEFINE_VAR))
 
 
 class _Graph:

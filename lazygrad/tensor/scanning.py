@@ -19,7 +19,8 @@ from .modes import mode
 from .nests import aligned, form_of, leaves_of, rebuilt
 from .places import devices_text, meeting
 from .storage import marked
-from .transforms.loops import KEPT, Body, Looped, invariants_of, stand_in
+from .transforms.loop_gradients import KEPT, Looped
+from .transforms.loops import Body, invariants_of, stand_in
 
 
 class Scanning(Tensor):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from . import checks, choices, cores, first_token, latency, models, odd, pictures, predict, sums
+from . import checks, choices, cores, first_token, latency, models, odd, pictures, predict, public_tests, sums
 from . import compile as compile_times
 from .replay import run as replay
 from .speed import run as speed
@@ -24,6 +24,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "sums": sums,
     "checks": checks,
     "pictures": pictures,
+    "public_tests": public_tests,
 }
 
 

@@ -76,11 +76,16 @@ def float_to_fp8(value: float, dtype: DType) -> int:
 
 def fp8_to_float(byte: int, dtype: DType) -> float:
     """The number that a byte is in a type of eight bits."""
-    from ..tensor import Tensor
-
-    return float(
-        Tensor([byte], dtype=dtypes.uint8, device="PYTHON").bitcast(dtype).cast(dtypes.float32).item()
+    info = dtypes.finfo(dtype)
+    if not 0 <= byte <= 255:
+        raise ValueError(f"a byte is a number from 0 to 255, not {byte}")
+    place, steps = divmod(byte & 0x7F, 1 << info.mantissa_bits)
+    number = math.ldexp(
+        steps + (bool(place) << info.mantissa_bits), max(place, 1) - info.bias - info.mantissa_bits
     )
+    if number > info.max:  # the places above it: infinity of e5m2, and what is no number
+        number = math.inf if dtype is dtypes.fp8e5m2 and steps == 0 else math.nan
+    return -number if byte & 0x80 else number
 
 
 def to_numpy_dtype(dtype: DType) -> type | None:

@@ -67,7 +67,7 @@ class Convolution(Tensor):
         kernel = _kernel_of(w.shape[2:])
         steps, gaps = each(stride, count, "stride"), each(dilation, count, "dilation")
         amounts = named_padding(padding, kernel, steps, gaps)
-        padded = x.pad(((0, 0), (0, 0), *amounts))  # negative amounts leave out what is at the edges
+        padded = x._pad_constant(((0, 0), (0, 0), *amounts), 0)
         windows = padded._pool(kernel, steps, gaps)
         batch, places = self.shape[0], windows.shape[2 : 2 + count]
         out, inner = w.shape[0], w.shape[1]

@@ -7,7 +7,7 @@ it is a `LoopPlan`: the body's own kernels, and which memory each of them works 
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..dtype import DType, dtypes
@@ -65,6 +65,8 @@ class Loop:
     results: tuple[Result, ...]
     outputs: tuple[Array, ...]
     inputs: tuple[Array, ...]
+    #: what planning makes of it, for each target
+    plans: dict[Any, LoopPlan] = field(default_factory=dict, repr=False)
 
     #: no output begins with values, as those of a CUSTOM may
     @property

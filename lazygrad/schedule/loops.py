@@ -7,7 +7,6 @@ turn writes the result. So nothing is copied.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 
 from ..dtype import DType
@@ -27,18 +26,15 @@ ALIGNMENT = 64
 #: Words for each place, and so many more, are what a native loop notes for itself.
 WORD = 8
 
-_plans: weakref.WeakKeyDictionary[Loop, dict[object, LoopPlan]] = weakref.WeakKeyDictionary()
-
 
 def plan_loop(loop: Loop, plan: Callable[[Asked], Template], key: object) -> LoopPlan:
     """The planned body of a loop.
 
     plan  what plans the kernels of a graph; `key` says for what: the target, and whether kernels are fused
     """
-    known = _plans.setdefault(loop, {})
-    found = known.get(key)
+    found = loop.plans.get(key)
     if found is None:
-        found = known[key] = _Planner(loop, plan).planned()
+        found = loop.plans[key] = _Planner(loop, plan).planned()
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 from lazygrad import dtypes
 from lazygrad.compat import types
 from lazygrad.dtype import least_upper_dtype
-from tests.helpers import needs
+from tests.helpers import needs, require
 
 
 def test_the_lattice_is_that_of_promotion():
@@ -39,11 +39,12 @@ def test_types_of_torch():
     assert types.to_torch_dtype(dtypes.bool) is torch.bool
 
 
+@needs("torch")
 @pytest.mark.parametrize(
     ("dtype", "name"), [(dtypes.fp8e4m3, "float8_e4m3fn"), (dtypes.fp8e5m2, "float8_e5m2")]
 )
 def test_bytes_of_eight_bit_floats(dtype, name):
-    torch = pytest.importorskip("torch")
+    torch = require("torch")
     each = torch.arange(256, dtype=torch.int16).to(torch.uint8).view(getattr(torch, name)).double().tolist()
     for byte, value in enumerate(each):
         if math.isfinite(value):

@@ -224,6 +224,7 @@ def test_a_flag_asks_to_be_planned_again(planned):
         assert planned, flag
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_a_list_keeps_no_memory_of_a_turn():
     x = Tensor.ones(1000).contiguous().realize()
     for _ in range(6):

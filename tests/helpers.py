@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -174,6 +174,12 @@ def needs(*drivers: str) -> pytest.MarkDecorator:
     for driver in drivers:
         assert driver in DRIVERS, f"{driver} is not a driver; known: {', '.join(DRIVERS)}"
     return pytest.mark.needs(*drivers)
+
+
+def slow_but_for(names: Iterable[str], *quick: str) -> list[Any]:
+    """The names as parameters of a test, which runs among the slow sweeps but for a few of them."""
+    assert set(quick) <= set(names)
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 @functools.cache

@@ -44,6 +44,7 @@ def test_char_gpt_learns_letters(capsys):
     assert "characters, " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_char_gpt_reads_a_text(tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("abcd" * 400, encoding="utf-8")
@@ -52,6 +53,7 @@ def test_char_gpt_reads_a_text(tmp_path, capsys):
     assert "abcdabcdabcd" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_lora_beside_quantised_weights(tmp_path):
     lora = example("lora_smollm2")
     losses = lora.main(["--small", "--steps", "16", "--save", str(tmp_path)])

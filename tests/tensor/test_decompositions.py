@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Tensor
-from tests.helpers import needs, require
+from tests.helpers import needs, require, slow_but_for
 from tests.tensor.support import data, like_torch
 
 SQUARE = data(2, 3, 3, seed=1, dtype=np.float64) + 2 * np.eye(3)
@@ -170,7 +170,7 @@ def test_second_derivatives() -> None:
 
 
 @needs("torch")
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("name", slow_but_for(GRADIENTS, "cholesky", "det", "lu"))
 def test_second_derivatives_are_those_of_pytorch(name: str) -> None:
     torch = require("torch")
     ours, theirs, arrays = GRADIENTS[name]
@@ -291,12 +291,12 @@ CAPTURED: dict[str, Callable[[Tensor], tuple[Tensor, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CAPTURED)
+@pytest.mark.parametrize("name", slow_but_for(CAPTURED, "cholesky", "lu", "svd"))
 def test_a_jit_captures(name: str) -> None:
     jitted(name, CAPTURED[name], [data(4, 4, seed=n, dtype=np.float64) + 3 * np.eye(4) for n in range(4)])
 
 
-@pytest.mark.parametrize("name", CAPTURED)
+@pytest.mark.parametrize("name", slow_but_for(CAPTURED, "cholesky", "lu", "svd"))
 def test_vmap(name: str) -> None:
     from lazygrad import vmap
 

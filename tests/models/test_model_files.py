@@ -278,6 +278,7 @@ def test_smollm2_says_what_pytorch_says():
     assert words == " Paris.\n\nThe answer is: 2018-01-22 12:1"
 
 
+@pytest.mark.slow
 @needs("smollm2", "tokenizers")
 def test_smollm2_with_rounded_activations_says_much_the_same():
     """Of logits whose spread is 1, an error of 0.07; the likeliest token is the same nearly everywhere."""

@@ -75,8 +75,13 @@ def expected_results(reverse):
 
 @pytest.mark.parametrize(
     ("device", "reverse"),
-    [("CPU", False), ("CPU", True), ("PYTHON", True), ("CLANG", True)]
-    + [pytest.param("CL", True, marks=needs("cl"))],
+    [
+        ("CPU", False),
+        ("PYTHON", True),
+        pytest.param("CPU", True, marks=pytest.mark.slow),
+        pytest.param("CLANG", True, marks=pytest.mark.slow),
+        pytest.param("CL", True, marks=[needs("cl"), pytest.mark.slow]),
+    ],
 )
 def test_values_and_gradients_are_those_of_the_loop_written_out(device, reverse):
     for got, expected in zip(results(Tensor.scan, device, reverse), expected_results(reverse), strict=True):

@@ -5,7 +5,20 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from . import checks, choices, cores, first_token, latency, models, odd, pictures, predict, public_tests, sums
+from . import (
+    checks,
+    choices,
+    cores,
+    first_token,
+    latency,
+    models,
+    odd,
+    pictures,
+    predict,
+    public_tests,
+    single_ops,
+    sums,
+)
 from . import compile as compile_times
 from .replay import run as replay
 from .speed import run as speed
@@ -24,6 +37,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "sums": sums,
     "checks": checks,
     "pictures": pictures,
+    "single_ops": single_ops,
     "public_tests": public_tests,
 }
 

@@ -208,6 +208,7 @@ def small_machine(monkeypatch):
     return limit
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undisturbed")
 def test_out_of_memory_frees_what_is_kept_and_tries_again(small_machine):
     small_machine(9000)

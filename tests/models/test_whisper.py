@@ -68,6 +68,7 @@ def test_a_place_does_not_see_what_follows(model, expected):
     )
 
 
+@pytest.mark.slow
 def test_token_by_token(model, expected):
     """With caches, from beginnings that are padded."""
     heard = model.decoder.heard(model.encode(Tensor(MEL[:1])))
@@ -220,6 +221,7 @@ def test_sound_to_text(tmp_path):
     assert model.transcribe(sound, **{**options, "language": "de"}, task="translate").language == "de"
 
 
+@pytest.mark.slow
 @needs("tokenizers")
 def test_threads_and_copies(tmp_path):
     """Threads that share a model get what each would get alone, and so does a copy."""

@@ -39,6 +39,7 @@ def test_values_are_those_of_the_blocks(name):
     np.testing.assert_array_equal(held.take(places).numpy(), weights.take(places).numpy())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("lines", [(), (1,), (2, 3)])
 def test_linear_is_the_product_of_rounded_activations(name, lines):

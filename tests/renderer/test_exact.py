@@ -160,6 +160,7 @@ def test_ops_of_one_and_two_values(language: str, run: Run, dtype: DType, lanes:
     check(run, [dtype, dtype], rows, outputs, lanes)
 
 
+@pytest.mark.slow
 @types_with(Ops.LOAD)
 def test_casts(language: str, run: Run, dtype: DType, lanes: int) -> None:
     values = edges(dtype)
@@ -183,6 +184,7 @@ def test_casts(language: str, run: Run, dtype: DType, lanes: int) -> None:
     check(run, [dtype], [values], outputs, lanes)
 
 
+@pytest.mark.slow
 @types_with(Ops.CMPNE)
 def test_where_and_mulacc(language: str, run: Run, dtype: DType, lanes: int) -> None:
     values = edges(dtype)[::2]

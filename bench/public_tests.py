@@ -54,20 +54,27 @@ def stand_ins(folder: Path) -> dict[str, types.ModuleType]:
     """`test`, and the modules in it that tests import but the distribution does not have."""
     import numpy as np
     from tinygrad import Device, dtypes
+    from tinygrad.device import is_dtype_supported
     from tinygrad.dtype import _to_np_dtype
+    from tinygrad.ops import Ops
 
     def assert_jit_cache_len(fxn: Any, expected: int) -> None:
         """How many kernels a jit has is the planner's matter, but for whether it has any."""
         assert bool(fxn.jit_cache) == bool(expected), f"{len(fxn.jit_cache)} captured, {expected} expected"
 
     def rand_for_dtype(dtype: Any, size: int) -> Any:
-        """Values of all sizes that a dtype has."""
+        """Values that every other dtype holds, nearly: numpy casts them, and what it makes of others C says.
+
+        Bytes are up to 127, and bfloat16 has each of them.
+        """
         random = np.random.default_rng(size)
         if dtypes.is_float(dtype):
             return random.normal(0, 4, size).astype(_to_np_dtype(dtype) or np.float32)
         if dtype == dtypes.bool:
             return random.integers(0, 2, size).astype(bool)
-        return random.integers(dtypes.min(dtype), dtypes.max(dtype), size, _to_np_dtype(dtype), endpoint=True)
+        return random.integers(0 if dtypes.is_unsigned(dtype) else -128, 128, size).astype(
+            _to_np_dtype(dtype)
+        )
 
     def assert_same(tensor: Any, dtype: Any, target: Any, tolerance: float | None = None) -> None:
         assert tensor.dtype == dtype, f"{tensor.dtype} is not {dtype}"
@@ -75,10 +82,19 @@ def stand_ins(folder: Path) -> dict[str, types.ModuleType]:
         limit = digits.get(dtype, 1e-4 if dtypes.is_float(dtype) else 0) if tolerance is None else tolerance
         np.testing.assert_allclose(tensor.numpy(), target, rtol=limit, atol=limit and 1e-6)
 
-    kinds = [dtype for name, dtype in dtypes.fields().items() if dtype != dtypes.void]
+    def check_schedule(tensor: Any, allowed: int, *_: Any, **__: Any) -> list[Any]:
+        """The schedule of a tensor, which has so many kernels. (test_schedule needs names not served.)"""
+        schedule: list[Any] = tensor.schedule()
+        kernels = [item for item in schedule if item.ast.op is Ops.SINK]
+        assert len(kernels) == allowed, f"{len(kernels)} kernels, {allowed} expected"
+        return schedule
+
+    kinds = list(dtypes.fields().values())
+    supported = [dtype for dtype in kinds if is_dtype_supported(dtype)]
     made: dict[str, dict[str, Any]] = {
         "test": {"__path__": [str(folder)]},
         "test.unit": {"__path__": [str(folder / "unit")]},
+        "test.test_schedule": {"check_schedule": check_schedule},
         "test.helpers": {
             "REAL_DEV": Device.DEFAULT,
             "assert_jit_cache_len": assert_jit_cache_len,
@@ -87,9 +103,9 @@ def stand_ins(folder: Path) -> dict[str, types.ModuleType]:
         },
         "test.unit.test_dtype_spec": {
             "_assert_eq": assert_same,
-            "core_dtypes": list(kinds),
-            "dtype_ints": [dtype for dtype in kinds if dtypes.is_int(dtype)],
-            "dtype_floats": [dtype for dtype in kinds if dtypes.is_float(dtype)],
+            "core_dtypes": kinds,
+            "dtype_ints": [dtype for dtype in supported if dtypes.is_int(dtype)],
+            "dtype_floats": [dtype for dtype in supported if dtypes.is_float(dtype)],
             "FP8E4M3_MAX": 448.0,
             "FP8E5M2_MAX": 57344.0,
         },
@@ -211,13 +227,26 @@ def run_here(file: Path, record: Path, limit: int, only: str) -> int:
 
 # *** in the process that counts
 
+#: `tinygrad.py` for the programs that tests start: the module that `lazygrad.compat` serves takes its place.
+FOR_PROGRAMS = """import sys
+from lazygrad.compat import aliases
+aliases.install()
+del sys.modules["tinygrad"]
+import tinygrad
+"""
+
 
 def results(file: Path, limit: int, only: str = "") -> list[Result]:
     """What became of every test of a file, run in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder, "results")
         words = [sys.executable, "-m", "bench.public_tests", "--record", str(record), "--limit", str(limit)]
-        ended = subprocess.run([*words, "-k", only, str(file)], capture_output=True, text=True)
+        Path(folder, "tinygrad.py").write_text(FOR_PROGRAMS)
+        paths = [str(Path(__file__).resolve().parents[1]), folder, os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        ended = subprocess.run(
+            [*words, "-k", only, str(file)], capture_output=True, text=True, env=environment
+        )
         lines = record.read_text().splitlines() if record.exists() else []
         found = [Result(*json.loads(line)) for line in lines]
     if ended.returncode not in (0, 1, 2, 5):

@@ -136,73 +136,93 @@ def usable_cores() -> int:
 
 
 DEBUG = ContextVar(
-    "DEBUG", 0, "prints 1 devices, 2 kernels, 3 reasons, 4 source, 5 AST and table, 6 every form, 7 assembly"
+    "DEBUG",
+    0,
+    "what is printed; each level adds to those below: 1 devices, 2 kernels and their times, 3 the reason for "
+    "each kernel, 4 source code, 5 AST and UOps, 6 the output of every pass, 7 assembly",
 )
 NOOPT = ContextVar(
-    "NOOPT", 0, "1 applies no optimization, so that kernels read like the plain loops", changes_code=True
+    "NOOPT",
+    0,
+    "1 turns off all kernel optimizations, so that the generated code is the plain loops",
+    changes_code=True,
 )
 BEAM = ContextVar(
     "BEAM",
     0,
-    "how many lists of optimizations a search of each kernel follows; 0 searches none",
+    "the width of the beam search for each kernel's optimizations; 0 uses a heuristic instead of a search",
     changes_code=True,
 )
 BEAM_TIMEOUT_SEC = ContextVar(
-    "BEAM_TIMEOUT_SEC", 10, "what a search lets one candidate take, compiling included"
+    "BEAM_TIMEOUT_SEC", 10, "seconds after which a search gives up a candidate, compiling included"
 )
-DEV = ContextVar("DEV", "", "the default device, for example CPU, CLANG, PYTHON")
+DEV = ContextVar("DEV", "", "the default device, for example CPU, CLANG or PYTHON")
 CHECK = ContextVar(
     "CHECK",
     0,
-    "1 compares every kernel with the interpreter and checks every form, nan finds the first NaN or infinity",
+    "1 compares the result of every kernel with the interpreter's, and checks the output of every pass; "
+    "nan reports the first kernel that computes a NaN or an infinity",
     changes_code=True,
     words=("nan",),
 )
 TRACEMETA = ContextVar(
-    "TRACEMETA", 1, "what a kernel remembers of your code: 0 nothing, 1 the method, 2 its line"
+    "TRACEMETA",
+    1,
+    "what a kernel records about your code: 0 nothing, 1 the method, 2 the method and its line",
 )
-TRACEBACK = ContextVar("TRACEBACK", 0, "1 shows all frames of a traceback, ours too (and so does DEBUG=1)")
+TRACEBACK = ContextVar("TRACEBACK", 0, "1 shows the frames of lazygrad in tracebacks too (as DEBUG=1 does)")
 CACHEDB = ContextVar(
     "CACHEDB",
     "",
-    "the file of the disk cache, where only you can write; empty is `lazygrad/cache.db` among your caches",
+    "path of the disk cache, in a folder that only you can write to; empty means `lazygrad/cache.db` in your "
+    "cache folder",
 )
 CACHELEVEL = ContextVar(
     "CACHELEVEL",
     2,
-    "2 keeps programs and captures of models in memory and on disk, 1 on disk only what searches found, "
-    "0 nothing",
+    "what is cached: 2 compiled programs and captured models, in memory and on disk; 1 the same, but on disk "
+    "only the results of searches; 0 nothing",
 )
-CC = ContextVar("CC", "", "the C compiler of device CLANG; empty tries clang, then gcc, then cc")
+CC = ContextVar("CC", "", "the C compiler that device CLANG uses; empty tries clang, then gcc, then cc")
 CPU_TARGET = ContextVar(
     "CPU_TARGET",
     "native",
-    "the processor that CPU and CLANG are opened for: `native`, or one that it can stand for, as `x86-64-v3`",
+    "the processor that CPU and CLANG generate code for: `native`, or one whose instructions this machine "
+    "has, for example `x86-64-v3`",
 )
-DEBUG_STYLE = ContextVar("DEBUG_STYLE", "", "how forms are printed; `classic` is the older tree and table")
+DEBUG_STYLE = ContextVar(
+    "DEBUG_STYLE", "", "how UOps are printed; `classic` prints trees and tables as tinygrad 0.9 did"
+)
 JIT = ContextVar(
-    "JIT", 1, "0 never captures, 1 replays what TinyJit captured as one native call, 2 kernel by kernel"
+    "JIT", 1, "0 turns TinyJit off, 1 replays a capture as one native call, 2 replays it kernel by kernel"
 )
 JIT_NESTED = ContextVar(
-    "JIT_NESTED", "", "`error` refuses a jit inside the capture of another; else it is inlined"
+    "JIT_NESTED",
+    "",
+    "`error` raises an error where a jit is called inside the capture of another; empty inlines it",
 )
 POISON = ContextVar(
-    "POISON", 0, "1 fills memory that nobody may read (not written yet, or done with) with 0xFF"
+    "POISON",
+    0,
+    "1 fills memory that is uninitialized or no longer used with 0xFF, so that reading it gives NaN",
 )
 THREADS = ContextVar(
     "THREADS",
     usable_cores(),
-    "how many cores run a large kernel; the results are the same for any number",
+    "how many threads run a large kernel; results are the same for any number",
     default_text="your cores",
 )
 CHECK_INDEX = ContextVar(
-    "CHECK_INDEX", 1, "0 lets an index or a class number be out of range: it reads 0, and is not written"
+    "CHECK_INDEX",
+    1,
+    "1 raises an error where an index or a class number is out of range; 0 reads 0 there and writes nothing",
 )
-FUSE = ContextVar("FUSE", 1, "0 gives every operation a kernel of its own")
-SCAN = ContextVar("SCAN", 1, "0 has `Tensor.scan` written out, turn by turn")
-GRAPH = ContextVar("GRAPH", 0, "1 prints the tensor graph of what is computed, before it is cut into kernels")
-VIZ = ContextVar("VIZ", 0, "1 does what GRAPH=1 does, under its newer name")
-NO_COLOR = ContextVar("NO_COLOR", "", "any text switches colours off")
+FUSE = ContextVar("FUSE", 1, "0 turns fusion off: every operation is a kernel of its own")
+FFT = ContextVar("FFT", 1, "0 computes all Fourier transforms as products with small matrices, as a GPU does")
+SCAN = ContextVar("SCAN", 1, "0 unrolls `Tensor.scan` instead of generating a loop")
+GRAPH = ContextVar("GRAPH", 0, "1 prints the graph of each computation before it is cut into kernels")
+VIZ = ContextVar("VIZ", 0, "the same as GRAPH, for scripts that use this name")
+NO_COLOR = ContextVar("NO_COLOR", "", "any value turns colours off")
 
 
 class Context:

@@ -48,7 +48,9 @@ class DType:
         scalar_type: DType | None = None,
     ) -> None:
         if not (name.isidentifier() and name.isascii()):
-            raise ValueError(f"the name of a dtype stands in generated text, and {name!r} is no identifier")
+            raise ValueError(
+                f"the name of a dtype stands in generated text, and {name!r} is not an identifier"
+            )
         self._set(priority=priority, itemsize=itemsize, name=name, fmt=fmt, count=count)
         self._set(scalar_type=scalar_type or self, base=self, _vecs={}, _ptrs={})
 
@@ -286,6 +288,7 @@ _INTS = frozenset((*dtypes.ints, dtypes.index))
 _FLOATS = frozenset(dtypes.floats)
 #: Every type a tensor may have, in promotion order.
 ALL_DTYPES: tuple[DType, ...] = tuple(sorted(dtypes.all, key=lambda d: d.priority))
+_OF_TENSORS = frozenset(ALL_DTYPES)
 DTYPES_BY_NAME: dict[str, DType] = {
     **{d.name: d for d in (*ALL_DTYPES, dtypes.void, dtypes.index)},
     **dtypes.fields(),
@@ -309,11 +312,15 @@ DTypeSaid = DType | str | type[Any] | NamedDType
 
 
 def to_dtype(dtype: DTypeSaid) -> DType:
-    """The dtype itself, or the one that is said; an unknown name raises and suggests the nearest."""
+    """The dtype of tensors, itself or as it is said; an unknown name raises and suggests the nearest."""
     if isinstance(dtype, DType):
+        if dtype not in _OF_TENSORS:
+            raise TypeError(
+                f"{dtype!r} is no dtype of tensors; known: {', '.join(d.name for d in ALL_DTYPES)}"
+            )
         return dtype
     found = DTYPES_BY_NAME.get(dtype) if isinstance(dtype, str) else _foreign_dtype(dtype)
-    if found is None:
+    if found not in _OF_TENSORS:
         import difflib
 
         near = difflib.get_close_matches(str(dtype), DTYPES_BY_NAME, 1)
@@ -325,7 +332,9 @@ def to_dtype(dtype: DTypeSaid) -> DType:
 
 def says_dtype(value: DTypeSaid) -> builtins.bool:
     """Whether an argument that may also be a device says a dtype."""
-    return value in DTYPES_BY_NAME if isinstance(value, str) else True
+    if isinstance(value, str):
+        return value in DTYPES_BY_NAME
+    return type(value).__name__ != "device"  # PyTorch's
 
 
 #: ml_dtypes' names of our 8-bit floats.
@@ -454,6 +463,11 @@ def truncate(value: ConstType, dtype: DType) -> ConstType:
     `value` is of the right Python kind already: an int for integers, a float for floats.
     """
     return _TRUNCATE[dtype.scalar_type](value)  # type: ignore[no-any-return]
+
+
+def truncation(dtype: DType) -> Callable[[Any], Any]:
+    """`truncate` to one dtype, for who asks it of many values."""
+    return _TRUNCATE[dtype.scalar_type]
 
 
 def cast_value(value: ConstType, dtype: DType) -> ConstType:

@@ -307,6 +307,14 @@ def test_types_of_python_lists():
     assert (dtypes.as_const(2.9, dtypes.int), dtypes.as_const(1, dtypes.half)) == (2, 1.0)
 
 
+@pytest.mark.parametrize(
+    "dtype", [dtypes.float.vec(2), dtypes.float.ptr(4), dtypes.index, dtypes.void], ids=str
+)
+def test_what_only_kernels_have_is_no_dtype_of_tensors(dtype):
+    with pytest.raises(TypeError, match=r"is no dtype of tensors; known: bool, char"):
+        to_dtype(dtype)
+
+
 def test_defaults_are_attributes():
     assert (dtypes.default_float, dtypes.default_int) == (dtypes.float, dtypes.int)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 import lazygrad
-from lazygrad import Tensor, dtypes
+from lazygrad import Tensor, dtypes, nn
+from lazygrad.device import DeviceError
 from tests.helpers import ROOT, needs, require, type_errors
 
 
@@ -47,9 +49,36 @@ def test_a_name_that_is_not_there_suggests_others() -> None:
         lazygrad.matmull  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"no attribute 'optim': use nn\.optim"):
         lazygrad.optim  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match=r"no attribute 'cuda': x\.to\('CUDA'\)"):
-        Tensor([1.0]).cuda()  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"no attribute 'mps': x\.to\('METAL'\)"):
+        Tensor([1.0]).mps()  # type: ignore[attr-defined]
     assert {"zeros", "float32", "nn", "log", "Generator"} <= set(dir(lazygrad))
+
+
+def test_devices_are_named_as_in_pytorch() -> None:
+    name = lazygrad.device("cpu:1")  # type: ignore[operator]
+    assert (name, name.type, name.index) == ("CPU:1", "cpu", 1)
+    assert lazygrad.device("mps", 2) == "METAL:2"  # type: ignore[operator]
+    assert Tensor([1], device=name).device == nn.Linear(1, 1, device=name).weight.device == name
+    with pytest.raises(ValueError, match="has a number already"):
+        lazygrad.device("cpu:1", 0)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda: Tensor([1.0]).to("webgpu:0"),
+        lambda: Tensor([1.0], device="webgpu"),
+        lambda: Tensor.zeros(2, device="webgpu"),
+        lambda: Tensor.rand(2, device=lazygrad.device("webgpu")),  # type: ignore[operator]
+        lambda: nn.Linear(1, 1).to("webgpu"),
+        lambda: Tensor.ones(2).shard(("CPU", "webgpu")),
+    ],
+)
+def test_a_device_that_is_not_here_is_refused_at_once(put: Callable[[], object]) -> None:
+    with pytest.raises(
+        DeviceError, match=r"WEBGPU is not implemented yet: .* \(devices here: .*CPU.*PYTHON\)"
+    ):
+        put()
 
 
 def test_random_has_the_streams() -> None:

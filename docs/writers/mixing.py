@@ -44,8 +44,25 @@ never makes a tensor wider.
 
 END = """
 JAX does not mix the floats of 8 bits with others, PyTorch refuses uint64 beside a signed integer, and numpy
-makes float64 of int32 with float32. Division of integers gives the default float; a sum of narrow integers is
-int32 or uint32, one of narrow floats is added up in float32 and rounded once.
+makes float64 of int32 with float32. Where PyTorch promotes two dtypes, the result here is the same.
+
+## What operations give
+
+| operation | dtype of the result |
+|---|---|
+| `/`, `mean` of integers and bools | the default float; of floats their own |
+| `//`, `%`, `**` | that of the mix; bools count as int32 |
+| `<<`, `>>` | that of the mix; a shift by the width or more gives 0, `>>` of a negative number -1 |
+| `<`, `==` | bool. Operands are compared in the dtype of their mix; integers exactly, \
+uint64 with signed ones too |
+| `+` of bools | bool (or); `-` of bools is an error |
+| `sum`, `prod`, `cumsum` of narrow integers and bools | int32, or uint32 of unsigned ones; 64 bits stay |
+| `sum`, `prod`, `cumsum` of narrow floats | their own, accumulated in float32 and rounded once |
+| `@` | as a sum: of narrow integers int32 or uint32, so that int8 does not \
+overflow (PyTorch and JAX keep int8) |
+| `max`, `min` | the tensor's own |
+| places: `argmax`, the second of `sort` and `topk`, `randperm` | the default int, or int32 or int64 where \
+that is too narrow |
 """
 
 

@@ -85,7 +85,6 @@ OTHERWISE: dict[str, dict[str, str]] = {
         "orgqr": "linalg.householder_product",
         "eig": "linalg.eig",
         "symeig": "Tensor.eigh",
-        "cuda": "Tensor.to",
         "ipu": "Tensor.to",
         "xpu": "Tensor.to",
         "mtia": "Tensor.to",
@@ -163,7 +162,6 @@ REASONS: tuple[tuple[str, str], ...] = (
         r"default_dtype|printoptions)",
         "settings of PyTorch; here results are the same in every run, and `THREADS` and others are flags",
     ),
-    (r"(rng_state|initial_seed)", "the state of the generator: `Tensor.manual_seed` begins anew"),
     (r"batch_norm_", "the parts of batch norm that PyTorch's own gradients call"),
     (
         r"^(segment_reduce|grouped_mm)$",
@@ -179,11 +177,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"conv_tbc", "`conv1d` of a transposed tensor"),
     (r"norm_except_dim", "a part of weight normalization: `Tensor.norm` along the other axes"),
     (r"^ldl_", "`Tensor.eigh`, `Tensor.cholesky` or `Tensor.solve`"),
-    (r"^Buffer$", "a tensor that is no parameter is any attribute with `requires_grad=False`"),
-    (
-        r"^(DataParallel|SyncBatchNorm)$",
-        "layers for several processes: `Tensor.shard` ([sharding.md](sharding.md))",
-    ),
     (r"^CrossMapLRN2d$", "the older form of `LocalResponseNorm`"),
     (r"feature_dropout", "`Tensor.dropout2d` and `Tensor.feature_alpha_dropout`"),
     (r"^SparseAdam$", "sparse gradients do not exist here"),

@@ -93,7 +93,9 @@ class Emulation:
     def store(self, node: UOp, src: tuple[UOp, ...]) -> UOp:
         scalar = node.src[1].dtype.scalar_type
         if scalar in self.emulated and isinstance(node.arg, Ops) and node.arg is not Ops.SCATTER:
-            raise NotImplementedError(f"a store that combines ({node.arg}) with {scalar} in memory")
+            raise NotImplementedError(
+                f"a store that combines ({node.arg}) with {scalar} in memory is not supported"
+            )
         return UOp(node.op, node.dtype, (src[0], self.encode(src[1], scalar), *src[2:]), node.arg)
 
     def cast(self, value: UOp, source: DType, target: DType) -> UOp:

@@ -47,12 +47,12 @@ def own_kernel(ast: UOp) -> OwnKernel | None:
 def is_given_text(ast: UOp) -> bool:
     """Whether a kernel is a text that its user gave."""
     kernel = own_kernel(ast)
-    return kernel is not None and kernel.text is not None
+    return kernel is not None and bool(kernel.texts)
 
 
 def own_name(kernel: OwnKernel) -> str:
     """Its function's name, with the sizes of what it makes."""
-    if kernel.text is not None:
+    if kernel.texts:
         return kernel.name
     name = kernel.name if kernel.name.isidentifier() else "own"
     return "_".join([name, *map(str, kernel.outputs[0].shape or (1,))])

@@ -21,6 +21,9 @@ from ..ir.uop import UOp, toposort
 IN_REGISTERS = frozenset((AxisType.UPCAST, AxisType.UNROLL))
 #: Where vectors have no masks, a loop of more turns is worth one slow turn with some lanes unused.
 FEW_TURNS = 4
+#: The longest output axis that is computed at once for what its places share: `schedule/placement.py` counts
+#: on it, and `opt/plans.py` does it.
+BESIDE = 4
 
 
 # *** made and replaced

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..ir.ops import Ops
-from ..ir.own import OwnKernel, SourceText
+from ..ir.own import OwnKernel
 from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
-from ..renderer.given_text import text_around
+from ..renderer.given_text import LANGUAGES, text_around
 from .loops import loop_name, loop_of
 from .opt import Opt, OptOps
 from .opt.actions import MAX_PIECES
@@ -66,14 +66,20 @@ def written_spec(ast: UOp, renderer: Renderer, uops: Sequence[UOp], applied: Seq
     if kernel is None:
         cost = sort_estimate(ast) if routine_of(ast) is None else routine_estimate(ast)
         return ProgramSpec.of(name_of(ast), renderer, uops, applied, estimates=cost)
-    if kernel.text is not None:
-        return _given(ast, kernel, kernel.text, renderer)
+    if kernel.texts:
+        return _given(ast, kernel, renderer)
     spec = ProgramSpec.of(own_name(kernel), renderer, uops, applied, estimates=own_estimate(kernel))
     return replace(spec, src=renderer.unoptimized + spec.src)
 
 
-def _given(ast: UOp, kernel: OwnKernel, text: SourceText, renderer: Renderer) -> ProgramSpec:
-    """The program of a text."""
+def _given(ast: UOp, kernel: OwnKernel, renderer: Renderer) -> ProgramSpec:
+    """The program of a text, the one in the renderer's language."""
+    text = next((each for each in kernel.texts if LANGUAGES[each.language].suffix == renderer.suffix), None)
+    if text is None:
+        given = " and ".join(each.language for each in kernel.texts)
+        raise NotImplementedError(
+            f"kernel {kernel.name} was given as text in {given}, which {renderer.target.name} does not take"
+        )
     place = {memory: node.arg for memory, node in memory_of(ast, kernel).items()}
     arrays = len(kernel.outputs) + len(kernel.inputs)
     places = [place[own_memory(kernel, number)] for number in range(arrays)]

@@ -18,7 +18,7 @@ ROOM = 64
 #: What a terminal would obey and not show: control characters but for tab and newline.
 UNSEEN = {code: "\ufffd" for code in [*range(32), *range(127, 160)] if code not in (9, 10)}
 
-HELP = "/reset begins anew, /exit or Ctrl-D ends, Ctrl-C stops an answer"
+HELP = "/reset starts a new conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer"
 
 
 @dataclass

@@ -13,11 +13,14 @@ HELP = "train a small network on real handwritten digits, and show the kernels o
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
-    parser.add_argument("--device", default=None, help="where it runs, for example CPU or CLANG")
+    parser.add_argument("--device", default=None, help="the device to run on, for example CPU or CLANG")
+    parser.add_argument("--epochs", type=positive, default=demo.EPOCHS, help="passes over the training set")
     parser.add_argument(
-        "--epochs", type=positive, default=demo.EPOCHS, help="how often the training set is seen"
+        "--seed",
+        type=int,
+        default=0,
+        help="seed of the random numbers; the same seed gives the same result, bit for bit",
     )
-    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same result to the bit")
 
 
 def run(given: argparse.Namespace) -> int:

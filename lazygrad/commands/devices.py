@@ -6,7 +6,7 @@ import argparse
 
 from ..device import Device
 
-HELP = "what is usable here, and what is missing for the rest"
+HELP = "list the devices that work on this machine, and what the others need"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from .script import name_of, run_script, script_argument
 from .seen import Enough, Seen, ended_after
 from .words import KERNEL, seconds
 
-HELP = "a kernel of a script through every form, each rewrite with its rule, forwards and backwards"
+HELP = "walk through the compilation of one kernel of a script: every pass, every rewrite and its rule"
 #: So long a script may run until the kernel that is wanted.
 SECONDS = 60.0
 #: So many names of kernels are listed.
@@ -28,16 +28,21 @@ LISTED = 20
 def arguments(parser: argparse.ArgumentParser) -> None:
     script_argument(parser)
     parser.add_argument(
-        "--kernel", default="1", help=f"which of its kernels; the first is 1; or {KERNEL}", metavar="WHICH"
+        "--kernel",
+        default="1",
+        help=f"the kernel: its number, from 1 (the default), or {KERNEL}",
+        metavar="WHICH",
     )
     parser.add_argument(
         "--seconds",
         type=seconds,
         default=SECONDS,
-        help=f"the script is ended where that kernel has not run by then; {SECONDS:.0f} unless told",
+        help=f"stop the script if the kernel has not run after this time (default {SECONDS:.0f})",
     )
-    parser.add_argument("--plain", action="store_true", help="all steps as text, as in a pipe")
-    parser.add_argument("--full", action="store_true", help="leave out nothing of large forms")
+    parser.add_argument(
+        "--plain", action="store_true", help="print all steps as text instead of opening the viewer"
+    )
+    parser.add_argument("--full", action="store_true", help="do not shorten large graphs")
 
 
 class _Search(Seen):

@@ -6,7 +6,7 @@ import argparse
 
 from ..config import ContextVar
 
-HELP = "every flag: what it does, and what it is here"
+HELP = "list every flag, what it does, and its value in this environment"
 
 _HEAD = """\
 # Flags
@@ -23,7 +23,7 @@ prints.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--markdown", action="store_true", help="the page of the documentation")
+    parser.add_argument("--markdown", action="store_true", help="print the page of the documentation")
 
 
 def run(given: argparse.Namespace) -> int:

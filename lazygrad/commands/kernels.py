@@ -15,14 +15,14 @@ from ..runtime.cpu import CPUDevice
 from .script import name_of, run_script, script_argument
 from .seen import Seen
 
-HELP = "the kernels that a script runs, written for a target that need not be here"
+HELP = "print the kernels of a script, for any target, whether this machine has it or not"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     script_argument(parser)
     names = ", ".join(TARGETS)
     parser.add_argument("--target", help=f"{names} or cuda:sm_90; by default the device of each kernel")
-    parser.add_argument("--form", choices=FORMS, default="source", help="what is shown of each kernel")
+    parser.add_argument("--form", choices=FORMS, default="source", help="what to print of each kernel")
 
 
 def run(given: argparse.Namespace) -> int:

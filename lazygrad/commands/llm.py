@@ -18,7 +18,7 @@ from .chat import Chat, converse
 from .model_files import PACKAGES, find_model, none_given
 from .words import positive
 
-HELP = "chat with a language model, or serve it to programs that speak OpenAI's protocol"
+HELP = "chat with a language model, or serve it with an OpenAI-compatible API"
 
 #: How the terminal chooses tokens unless told: likely ones, not always the likeliest.
 TEMPERATURE, TOP_P = 0.7, 0.95
@@ -29,51 +29,83 @@ KEY = "LAZYGRAD_API_KEY"
 def arguments(parser: argparse.ArgumentParser) -> None:
     names = " or ".join(PACKAGES)
     parser.add_argument(
-        "model", nargs="?", help=f"a .gguf file, a Hugging Face folder, or a name: {names}, from a package"
+        "model",
+        nargs="?",
+        help=f"a .gguf file, a Hugging Face folder, or the name of a packaged model: {names}",
     )
-    parser.add_argument("--device", help="where it runs, for example CPU or CLANG")
-    parser.add_argument("--dtype", help="of weights that are plain numbers, for example bfloat16")
+    parser.add_argument("--device", help="the device to run on, for example CPU or CLANG")
+    parser.add_argument("--dtype", help="dtype of the weights that are not quantised, for example bfloat16")
     parser.add_argument(
         "--activations",
         default="float32",
         choices=ACTIVATIONS,
-        help="int8 rounds what weights in blocks multiply: quicker, and less exact (default float32)",
+        help="int8 rounds the inputs of quantised layers: faster and less exact (default float32)",
     )
     parser.add_argument("--shard", type=positive, metavar="N", help="split the weights over N devices")
-    parser.add_argument("--context", type=positive, help="the most tokens of a conversation or request")
-
-    chat = parser.add_argument_group("a chat")
-    chat.add_argument("--prompt", metavar="TEXT", help="answer this and end; - reads it from stdin")
-    chat.add_argument(
-        "--raw", action="store_true", help="go on after the prompt as it is, without a chat template"
+    parser.add_argument(
+        "--context",
+        type=positive,
+        help="length of the context window: the most tokens of a conversation or request",
     )
-    chat.add_argument("--system", metavar="TEXT", help="what the model is told before all else")
-    chat.add_argument("--stats", action="store_true", help="say how quick each answer was")
+
+    chat = parser.add_argument_group("chat")
+    chat.add_argument(
+        "--prompt", metavar="TEXT", help="answer this prompt and exit; - reads the prompt from stdin"
+    )
+    chat.add_argument(
+        "--raw", action="store_true", help="continue the prompt as it is, without the chat template"
+    )
+    chat.add_argument("--system", metavar="TEXT", help="the system prompt")
+    chat.add_argument("--stats", action="store_true", help="print tokens per second after each answer")
 
     how = parser.add_argument_group(
-        "how tokens are chosen",
-        f"A chat: --temperature {TEMPERATURE} --top-p {TOP_P}; a server: as clients say.",
+        "sampling",
+        f"Chat defaults: --temperature {TEMPERATURE} --top-p {TOP_P}. A server obeys each request.",
     )
-    how.add_argument("--temperature", type=number, help="what logits are divided by; 0 takes the likeliest")
-    how.add_argument("--top-k", type=positive, help="only so many of the likeliest tokens")
-    how.add_argument("--top-p", type=number, help="only the likeliest that together are so likely")
-    how.add_argument("--min-p", type=number, help="only those at least this share as likely as the likeliest")
-    how.add_argument("--repetition-penalty", type=number, help="above 1 avoids tokens that were there")
-    how.add_argument("--max-tokens", type=positive, help="the most tokens of an answer")
+    how.add_argument(
+        "--temperature", type=number, help="divides the logits; 0 always takes the most likely token"
+    )
+    how.add_argument("--top-k", type=positive, help="sample from this many of the most likely tokens")
+    how.add_argument(
+        "--top-p", type=number, help="sample from the most likely tokens whose probabilities add up to this"
+    )
+    how.add_argument(
+        "--min-p", type=number, help="leave out tokens less likely than this fraction of the most likely one"
+    )
+    how.add_argument(
+        "--repetition-penalty", type=number, help="above 1 makes tokens that occurred before less likely"
+    )
+    how.add_argument("--max-tokens", type=positive, help="the most tokens in an answer")
     how.add_argument("--seed", type=int, help="the same seed gives the same answer")
 
-    server = parser.add_argument_group("a server")
-    server.add_argument("--serve", action="store_true", help="answer over HTTP until Ctrl-C")
+    server = parser.add_argument_group("server")
     server.add_argument(
-        "--host", default="127.0.0.1", help="the address; this machine alone reaches the default"
+        "--serve", action="store_true", help="serve an OpenAI-compatible API over HTTP until Ctrl-C"
     )
-    server.add_argument("--port", type=port, default=8000, help="0 takes a free one (default 8000)")
-    server.add_argument("--name", help="what clients call the model")
-    server.add_argument("--slots", type=positive, default=4, help="answers computed together (default 4)")
-    server.add_argument("--queue", type=positive, default=32, help="answers that may wait (default 32)")
-    server.add_argument("--api-key", help=f"what clients must send; better set {KEY}")
     server.add_argument(
-        "--grace", type=number, default=10.0, help="seconds for answers after Ctrl-C (default 10)"
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on (default 127.0.0.1, which only this machine can reach)",
+    )
+    server.add_argument(
+        "--port", type=port, default=8000, help="port to listen on; 0 takes a free one (default 8000)"
+    )
+    server.add_argument("--name", help="the name of the model in the API")
+    server.add_argument(
+        "--slots", type=positive, default=4, help="how many requests are computed together (default 4)"
+    )
+    server.add_argument(
+        "--queue", type=positive, default=32, help="how many more requests may wait (default 32)"
+    )
+    server.add_argument(
+        "--api-key",
+        help=f"key that clients must send; safer in the variable {KEY}, which other users cannot see",
+    )
+    server.add_argument(
+        "--grace",
+        type=number,
+        default=10.0,
+        help="seconds that running answers may take after Ctrl-C (default 10)",
     )
 
 

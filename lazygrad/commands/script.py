@@ -19,9 +19,9 @@ def script_argument(parser: argparse.ArgumentParser) -> None:
     """Declare the script of a command."""
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "script", nargs="?", help="a Python script, or - for stdin; words after -- are its own"
+        "script", nargs="?", help="a Python script, or - for stdin; arguments after -- are passed to it"
     )
-    which.add_argument("-m", dest="module", metavar="MODULE", help="a module, as python -m runs it")
+    which.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as `python -m MODULE` does")
     parser.epilog = "What the script prints goes to stderr."
 
 

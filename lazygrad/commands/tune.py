@@ -15,7 +15,7 @@ from .script import name_of, run_script, script_argument
 from .seen import Seen
 from .words import KERNEL, positive, seconds
 
-HELP = "time other optimizations of every kernel of a script, and keep the fastest for runs with BEAM"
+HELP = "search for faster optimizations of the kernels of a script; runs with BEAM use what was found"
 #: How many lists of Opts a search follows unless told.
 WIDTH = 2
 #: So long a script's kernels are searched unless told.
@@ -25,16 +25,16 @@ SECONDS = 300.0
 def arguments(parser: argparse.ArgumentParser) -> None:
     script_argument(parser)
     parser.add_argument(
-        "--kernel", action="append", metavar="WHICH", help=f"only these kernels, {KERNEL}; may be repeated"
+        "--kernel", action="append", metavar="WHICH", help=f"only the kernel with {KERNEL}; can be repeated"
     )
     parser.add_argument(
         "--seconds",
         type=seconds,
         default=SECONDS,
-        help=f"searching ends after so long; {SECONDS:.0f} unless told",
+        help=f"time limit of the whole search (default {SECONDS:.0f})",
     )
     parser.add_argument(
-        "--beam", type=positive, help=f"how many lists of Opts a search follows; {WIDTH} unless BEAM says"
+        "--beam", type=positive, help=f"width of the beam search (default {WIDTH}, or BEAM if it is set)"
     )
 
 

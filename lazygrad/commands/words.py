@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 #: How a command's help says by what kernels are chosen.
-KERNEL = "by its name as DEBUG=2 shows it, the shape it writes, a method, or a line (script.py:12)"
+KERNEL = "its name as in DEBUG=2, the shape of its result, a method, or a line (script.py:12)"
 
 
 def seconds(text: str) -> float:

@@ -39,7 +39,6 @@ from ..dtype import (
     least_upper_dtype,
     sum_acc_dtype,
     to_dtype,
-    truncate,
 )
 from ..engine.realize import run_schedule
 from ..engine.replay import Replay
@@ -150,11 +149,11 @@ _TYPES: Names = {
     "INVERSE_DTYPES_DICT": {dtype: dtype.name for dtype in types.fields().values()},
     "can_safe_cast": types.can_lossless_cast,
     "promo_lattice": types.promotions(),
-    "truncate": {dtype: functools.partial(truncate, dtype=dtype) for dtype in dtypes.all},
-    "truncate_fp16": functools.partial(truncate, dtype=dtypes.float16),
-    "truncate_bf16": functools.partial(truncate, dtype=dtypes.bfloat16),
-    "float_to_fp16": functools.partial(truncate, dtype=dtypes.float16),
-    "float_to_bf16": functools.partial(truncate, dtype=dtypes.bfloat16),
+    "truncate": {dtype: functools.partial(types.rounded, dtype=dtype) for dtype in dtypes.all},
+    "truncate_fp16": functools.partial(types.rounded, dtype=dtypes.float16),
+    "truncate_bf16": functools.partial(types.rounded, dtype=dtypes.bfloat16),
+    "float_to_fp16": functools.partial(types.rounded, dtype=dtypes.float16),
+    "float_to_bf16": functools.partial(types.rounded, dtype=dtypes.bfloat16),
     "_to_np_dtype": types.to_numpy_dtype,
     "_from_np_dtype": types.from_numpy_dtype,
     "_to_torch_dtype": types.to_torch_dtype,
@@ -255,7 +254,7 @@ MODULES: dict[str, Names] = {
     "jit": _JIT,
     "realize": _REALIZE,
     "scheduler": _SCHEDULE,
-    "nn": {**_public_but_below(nn), **_named(training.RMSNorm, Tensor)},
+    "nn": {**_public_but_below(nn), **_named(training.RMSNorm, training.Embedding, Tensor)},
     "nn.optim": {**_public(optim), **_named(training.OptimizerGroup, training.Muon)},
     "nn.state": {
         **_public(state),

@@ -1,8 +1,9 @@
 """What methods raise, as older scripts catch it.
 
 The releases asserted, or raised a RuntimeError or a NotImplementedError (which is one), where a method here
-raises a ValueError, TypeError or IndexError. Under `install` such an error is all of these: `except
-RuntimeError` and `except AssertionError` find it. Its name and its text stay as they are.
+raises a ValueError, TypeError or IndexError; or another of these three, and an AttributeError for what is no
+dtype. Under `install` such an error is all of these: `except RuntimeError` and `except AssertionError` find
+it. Its name and its text stay as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ def _also(kind: type[Exception]) -> type[Exception]:
         return kind, error.args  # in another process it is the plain one
 
     names = {"__module__": kind.__module__, "__qualname__": kind.__name__, "__reduce__": reduce}
-    return type(kind.__name__, (kind, NotImplementedError, AssertionError), names)
+    others: list[type[Exception]] = [each for each in (ValueError, TypeError, IndexError) if each is not kind]
+    if kind is TypeError:
+        others.append(AttributeError)
+    return type(kind.__name__, (kind, *others, NotImplementedError, AssertionError), names)
 
 
 #: The class of an error → the one that scripts get.

@@ -16,7 +16,7 @@ from ..ir.index import as_index, as_sint, bounds, substitute
 from ..ir.ops import Ops
 from ..ir.uop import UOp, Variable
 from ..ir.uop import toposort as sorted_nodes
-from ..schedule.collectives import spans_of
+from ..schedule.collectives import combined, multi, spans_of
 from ..schedule.multi import value_of
 from ..schedule.versions import buffer_of, latest, peel
 from ..shape.movement import base_and_tracker
@@ -51,6 +51,12 @@ def realized(node: UOp) -> Buffer | None:
         return None
     buffer = buffer_of(held)
     return buffer if buffer.is_allocated else None
+
+
+def buffer(node: UOp) -> Buffer | None:
+    """The Buffer of the base, with memory or without yet; None of what is still to be planned."""
+    held = base(latest(node))
+    return buffer_of(held) if held.op in (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.ASSIGN) else None
 
 
 def _is_counted(node: UOp) -> bool:
@@ -135,6 +141,19 @@ def bounds_of_parts(node: UOp) -> list[tuple[int, int]]:
     return spans_of(value_of(node))
 
 
+def allreduce(node: UOp, op: Ops, devices: Any) -> UOp:
+    """The parts of a value combined by an op: each device has the whole result in place of its part."""
+    if device_of(node) != devices or not isinstance(devices, tuple):
+        raise ValueError(
+            f"allreduce on {devices} of a value on {device_of(node)}: they are the same, and several"
+        )
+    value = value_of(node)
+    shapes = list(map(shape_of, value.src))
+    if any(shape != shapes[0] for shape in shapes):
+        raise ValueError(f"allreduce of parts of different shapes: {', '.join(map(str, shapes))}")
+    return multi(combined(value.src, op, devices).src, value.arg.axis, devices)
+
+
 #: The attributes that nodes get,
 ATTRIBUTES: dict[str, Any] = {
     "base": base,
@@ -143,7 +162,7 @@ ATTRIBUTES: dict[str, Any] = {
     "realized": realized,
     "is_realized": lambda node: realized(node) is not None,
     "forced_realize": lambda node: base(node).op is Ops.CONTIGUOUS,  # the user asked that it be stored
-    "buffer": lambda node: buffer_of(base(latest(node))),  # with memory or without yet
+    "buffer": buffer,
     "shape": shape_of,
     "size": lambda node: prod(shape_of(node)),
     "device": device_of,
@@ -172,6 +191,7 @@ METHODS: dict[str, Any] = {
     "broadcast": broadcast,
     "variable": staticmethod(variable),
     "range": staticmethod(loop),
+    "allreduce": allreduce,
     "recip": UOp.reciprocal,
     "exp2": lambda node: node.alu(Ops.EXP2),
     "log2": lambda node: node.alu(Ops.LOG2),

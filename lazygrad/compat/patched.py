@@ -21,7 +21,7 @@ from ..nn.files import fetch
 from ..nn.optim import Optimizer
 from ..renderer import Renderer
 from ..tensor import Tensor
-from . import lazybuffer, training, types
+from . import lazybuffer, tensors, training, types
 
 # *** devices and Buffers
 
@@ -167,6 +167,7 @@ ADDED: dict[type, dict[str, Any]] = {
         "qr": lambda tensor, mode="complete": _qr(tensor, mode),
         "fuse": lambda tensor: tensor,  # what may be one kernel is one, without being asked
         "pad2d": lambda tensor, padding, value=0.0: tensor.pad(tuple(padding), value=value),
+        **tensors.METHODS,
     },
     DType: {
         "vcount": property(lambda dtype: dtype.count),
@@ -176,6 +177,7 @@ ADDED: dict[type, dict[str, Any]] = {
     FloatInfo: {"__getitem__": lambda info, place: tuple(info)[place]},
     dtypes: {
         "fields": staticmethod(types.fields),
+        "from_py": staticmethod(types.from_py),
         "imageh": staticmethod(ImageDType),
         "imagef": staticmethod(ImageDType),
     },

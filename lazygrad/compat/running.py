@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..codegen.compile import compile_kernel
+from ..codegen.opt import Opt
 from ..config import DEBUG
 from ..device import Buffer, Device
 from ..engine.realize import run_schedule
@@ -29,9 +30,10 @@ def create_schedule(nodes: Sequence[UOp]) -> list[ScheduleItem]:
     return create_schedule_with_vars(nodes)[0]
 
 
-def get_program(ast: UOp, renderer: Renderer | None = None) -> ProgramSpec:
-    """The program of a kernel's AST, with the Opts that are chosen for it."""
-    return compile_kernel(ast, renderer or Device[Device.DEFAULT].renderer)
+def get_program(ast: UOp, renderer: Renderer | None = None, opts: Sequence[Opt] | None = None) -> ProgramSpec:
+    """The program of a kernel's AST, with these Opts, or with those that are chosen for it."""
+    given = None if opts is None else [Opt(*opt) for opt in opts]
+    return compile_kernel(ast, renderer or Device[Device.DEFAULT].renderer, given)
 
 
 def get_kernel(renderer: Renderer, ast: UOp) -> kernel.Kernel:

@@ -90,11 +90,23 @@ def load_state_dict(
     moved = dict(state_dict)
     for name, target in get_state_dict(model).items():
         value = moved.get(name)
+        if isinstance(value, Tensor) and value.shape != target.shape:
+            raise ValueError(
+                f"Shape mismatch in layer `{name}`: Expected shape {target.shape}, but found {value.shape} "
+                "in state dict."
+            )
         if isinstance(value, Tensor) and value.device != target.device and value.shape == target.shape:
             moved[name] = value.shard_like(target)
     nn.state.load_state_dict(model, moved, strict=strict, verbose=verbose)
     if consume:
         state_dict.clear()
+
+
+class Embedding(nn.Embedding):
+    """`nn.Embedding`, which takes whole numbers in floats, too."""
+
+    def __call__(self, idx: Tensor) -> Tensor:
+        return super().__call__(idx.int() if dtypes.is_float(idx.dtype) else idx)
 
 
 class RMSNorm(nn.RMSNorm):

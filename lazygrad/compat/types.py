@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dtype import DType, dtypes, from_numpy_name, least_upper_dtype, numpy_name, truncate
+from ..dtype import ConstType, DType, dtypes, from_numpy_name, least_upper_dtype, numpy_name, truncate
+from .errors import ALSO
 
 _fields = dtypes.fields
 
@@ -41,8 +42,30 @@ def can_lossless_cast(source: DType, target: DType) -> bool:
 
 
 def is_dtype_supported(dtype: DType, device: str | None = None) -> bool:
-    """Whether tensors of a type can be computed on a device: every type can, on each; some are emulated."""
-    return dtype in dtypes.all
+    """Whether scripts should use a type on a device: every type that tensors have, but floats of eight bits.
+
+    Those can be computed on every device too. Where scripts ask, they take "yes" to mean that a processor
+    computes in them; on none of our targets one does.
+    """
+    return dtype in dtypes.all and dtype not in dtypes.fp8s
+
+
+def rounded(value: ConstType, dtype: DType) -> ConstType:
+    """The number as a type holds it; what is too large for one of eight bits is its largest."""
+    if dtype in dtypes.fp8s:
+        return fp8_to_float(float_to_fp8(float(value), dtype), dtype)
+    return truncate(float(value) if dtypes.is_float(dtype) else value, dtype)
+
+
+_from_py = dtypes.from_py
+
+
+def from_py(value: Any) -> DType:
+    """The type of a number, or of a list of them; of anything else scripts catch a RuntimeError."""
+    try:
+        return _from_py(value)
+    except TypeError as error:
+        raise ALSO[TypeError](*error.args) from None
 
 
 def promotions() -> dict[DType, list[DType]]:

@@ -4,6 +4,8 @@ No driver is here: those are in runtime/. This sits between the schedule,
 which says what is stored where, and the runtimes, which know how.
 """
 
+import sys
+
 from ..ir.args import Devices
 from ..locks import lock_across_fork
 from .allocator import Allocator, BufferSpec, copy_memory, flat_bytes
@@ -16,6 +18,7 @@ from .facts import (
     MissingDeviceError,
     OutOfMemoryError,
 )
+from .names import CallablePackage, DeviceName
 from .registry import CompiledDevice, Compiler, Device, Graph, Launch, NativeCopy, NativeLoop, Program
 
 __all__ = [
@@ -28,6 +31,7 @@ __all__ = [
     "Compiler",
     "Device",
     "DeviceError",
+    "DeviceName",
     "Devices",
     "GlobalCounters",
     "Graph",
@@ -41,3 +45,5 @@ __all__ = [
     "flat_bytes",
     "lock_across_fork",
 ]
+
+sys.modules[__name__].__class__ = CallablePackage

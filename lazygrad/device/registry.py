@@ -153,6 +153,8 @@ PLANNED = {
     "METAL": "a runtime over Apple's Metal",
     "WEBGPU": "a renderer for WGSL and a runtime over wgpu",
 }
+#: Other libraries' names of kinds.
+_ALSO = {"MPS": "METAL", "OPENCL": "CL"}
 #: Tried in this order for the default; anything else is used only when asked for.
 _REAL_GPUS = ("CUDA", "METAL")
 _DATA_ONLY = ("NPY", "DISK")
@@ -172,6 +174,7 @@ class _Devices:
         self._stand_in: Callable[[str, DeviceError], CompiledDevice] | None = None
         #: whether anybody has named a file as a device: else no tensor is asked whether it is on one
         self.uses_files = False
+        self._present: set[Devices] = set()
 
     def known(self) -> list[str]:
         """Every kind of device there is a name for."""
@@ -207,6 +210,7 @@ class _Devices:
         for name in [name for name in self._open if name.partition(":")[0] == kind.upper()]:
             del self._open[name]
         self._canonical.clear()
+        self._present.clear()
 
     @contextlib.contextmanager
     def stand_ins(self, kinds: Iterable[str], make: Callable[[str], CompiledDevice]) -> Iterator[list[str]]:
@@ -251,6 +255,29 @@ class _Devices:
             found = self._canonical[name] = self._canonicalize(name)
         return found
 
+    @overload
+    def present(self, name: str | None) -> str: ...
+
+    @overload
+    def present(self, name: Devices | None) -> Devices: ...
+
+    def present(self, name: Devices | None) -> Devices:
+        """`canonicalize`, of devices that are here: what cannot be opened is a DeviceError that lists those
+        that can."""
+        found = self.canonicalize(name)
+        if name is None or found in self._present:
+            return found
+        for each in found if isinstance(found, tuple) else (found,):
+            if self.runs_kernels(each):
+                try:
+                    self[each]
+                except DeviceError as error:
+                    here = ", ".join(self.get_available_devices())
+                    raise type(error)(f"{error} (devices here: {here})") from None
+        if self._stand_in is None:
+            self._present.add(found)
+        return found
+
     def _several(self, names: tuple[str, ...]) -> Devices:
         """The canonical names of devices that hold one tensor together; of one device, its name."""
         found = tuple([self.canonicalize(name) for name in names])
@@ -266,9 +293,11 @@ class _Devices:
 
     def _canonicalize(self, name: str) -> str:
         if not isinstance(name, str):
-            raise TypeError(f"a device is named by a string such as 'CPU', not {name!r}")
+            if type(name).__name__ != "device" or not hasattr(name, "index"):
+                raise TypeError(f"a device is named by a string such as 'CPU', not {name!r}")
+            name = str(name)  # PyTorch's
         kind, colon, rest = name.partition(":")
-        kind = kind.upper()
+        kind = _ALSO.get(kind.upper(), kind.upper())
         known = self.known()
         if kind not in known:
             import difflib
@@ -315,7 +344,9 @@ class _Devices:
         make = self._registered.get(kind)
         if make is None:
             if kind not in _runtime_files():
-                raise MissingDeviceError(f"{kind} is not there yet: {PLANNED[kind]} is missing; use CPU")
+                raise MissingDeviceError(
+                    f"{kind} is not implemented yet: {PLANNED[kind]} is missing; use CPU"
+                )
             module = importlib.import_module(f"lazygrad.runtime.{kind.lower()}")
             wanted = f"{kind}DEVICE"
             make = next(value for key, value in vars(module).items() if key.upper() == wanted)

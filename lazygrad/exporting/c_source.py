@@ -60,9 +60,9 @@ def save_c(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any
     captured, _ = captured_with(_with_own_results(inner), args, kwargs)
     name = os.path.splitext(os.path.basename(path))[0]
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
-        raise ValueError(f"a C function is named as the file is, and {name!r} is no name in C")
+        raise ValueError(f"a C function is named as the file is, and {name!r} is not a valid name in C")
     if captured.draws.start is not None:
-        raise NotImplementedError("exporting random numbers to C: pass them as an argument")
+        raise NotImplementedError("exporting random numbers to C is not supported: pass them as an argument")
     positional = dict(zip(captured.args, argument_names(inner, tuple(args)), strict=True))
     for spec in captured.args:  # the function that was captured has no names for them
         _rename(spec, spec.name, positional[spec])
@@ -163,7 +163,7 @@ class _Source:
         for number, made in enumerate(results):
             if not isinstance(made, OutputPart):
                 raise NotImplementedError(
-                    f"exporting result {number + 1} to C: the function computes no value"
+                    f"exporting result {number + 1} to C is not supported: the function computes no value"
                 )
             output = self.captured.outputs[made.output]
             name = _identifier("result" if len(results) == 1 else f"result_{number}", taken)

@@ -56,7 +56,7 @@ def _fitting(
 def _require_own_memory(captured: Captured, call: Call) -> None:
     """Raise where a file could not say what the capture does."""
     if captured.devices > 1:
-        raise NotImplementedError("exporting a function that works on several devices")
+        raise NotImplementedError("exporting a function that works on several devices is not supported")
     if captured.ties or captured.pins:
         raise ValueError(
             "an example argument is in the memory of another one, or of a tensor that the function also sees "
@@ -69,10 +69,12 @@ def _require_own_memory(captured: Captured, call: Call) -> None:
                 "call zero_grad() inside"
             )
     if any(action.kind == "copy" for batch in captured.replay.batches for action in batch.actions):
-        raise NotImplementedError("exporting a function that copies between devices or joins memory of them")
+        raise NotImplementedError(
+            "exporting a function that copies between devices or joins memory of them is not supported"
+        )
     if any(loop_of(action.item.ast) for batch in captured.replay.batches for action in batch.actions):
         raise NotImplementedError(
-            "exporting a capture with a loop over time (Tensor.scan): capture it under Context(SCAN=0)"
+            "exporting a capture with a loop (Tensor.scan) is not supported: capture it under Context(SCAN=0)"
         )
     if captured.draws.final is not None:
         raise NotImplementedError("exporting a function that sets the seed of the random numbers")

@@ -99,7 +99,7 @@ class Container:
             size = os.fstat(file.fileno()).st_size
             head = file.read(HEAD.size)
             if head[:8] != MAGIC:
-                raise FileError(f"{path} is no file that lazygrad.export wrote")
+                raise FileError(f"{path} was not written by lazygrad.export")
             if len(head) < HEAD.size:
                 raise FileError(f"{path} ends after {size} bytes, within its head")
             _, version, _, length, total, checksum = HEAD.unpack(head)

@@ -80,7 +80,9 @@ def _made_form(made: Made, captured: Captured, call: Call, sections: Sections) -
             "tensor.clone()"
         )
     if not all(isinstance(size, int) for size in tensor.shape):
-        raise NotImplementedError("exporting a function that returns a tensor of symbolic size from outside")
+        raise NotImplementedError(
+            "exporting a function that returns a tensor of symbolic size from outside is not supported"
+        )
     _, buffer = memory_of(copied_whole(tensor))
     return ["constant", buffer.device, buffer.dtype.name, list(tensor.shape), sections.add(buffer.tobytes())]
 

@@ -44,7 +44,9 @@ def save_onnx(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
     for key, value in kwargs.items():
         describer.describe(value, f"argument `{key}`")
     if describer.binds:
-        raise NotImplementedError("exporting a function of Variables to ONNX: sizes are numbers there")
+        raise NotImplementedError(
+            "exporting a function of Variables to ONNX is not supported: sizes are numbers there"
+        )
     _realized(inner(*args, **kwargs))  # weights that are still to be computed are computed by this
     inputs: dict[str, tuple[Tensor, Tensor]] = {}
     for tensor, spec in describer.tensors:
@@ -54,7 +56,7 @@ def save_onnx(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
     own_kwargs = {key: _with_others(value, others) for key, value in kwargs.items()}
     recording.note = _refuse_to_run
     try:
-        with Context(SCAN=0):  # a loop over time is its turns there
+        with Context(SCAN=0, FFT=0):  # a loop over time is its turns there, a transform products
             result = inner(*own_args, **own_kwargs)
     finally:
         recording.note = None
@@ -117,8 +119,8 @@ def _refuse_routines(results: Sequence[Tensor]) -> None:
     names = sorted({node.arg.name for node in found if node.op is Ops.ROUTINE})
     if names:
         raise NotImplementedError(
-            f"exporting linear algebra to ONNX, which has no operators for it: the function needs the "
-            f"routine{'s' * (len(names) > 1)} {', '.join(names)} (export to .c or .lg has them)"
+            f"linear algebra cannot be exported to ONNX, which has no operators for it: the function needs "
+            f"the routine{'s' * (len(names) > 1)} {', '.join(names)} (.c and .lzg files have them)"
         )
 
 

@@ -51,7 +51,7 @@ class Writer:
     def type_of(self, dtype: DType) -> int:
         """The number of a type in ONNX."""
         if dtype not in self.types:
-            raise NotImplementedError(f"exporting {dtype} to ONNX")
+            raise NotImplementedError(f"exporting {dtype} to ONNX is not supported")
         return int(getattr(self.onnx.TensorProto, self.types[dtype]))
 
     def add(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:

@@ -41,6 +41,9 @@ from .making import scalar_tensor as scalar_tensor
 from .places import constant_pad_nd as constant_pad_nd
 from .places import pdist as pdist
 from .places import unravel_index as unravel_index
+from .random_state import get_rng_state as get_rng_state
+from .random_state import initial_seed as initial_seed
+from .random_state import set_rng_state as set_rng_state
 from .windows import bartlett_window as bartlett_window
 from .windows import blackman_window as blackman_window
 from .windows import hamming_window as hamming_window

@@ -182,7 +182,7 @@ def _scan(grad: UOp, node: UOp) -> Grads:
     flat, step = (prod(shape),), prod(shape[axis + 1 :])
     if not isinstance(step, int):
         raise NotImplementedError(
-            "the gradient of a running extreme outside of symbolic axes is not there yet"
+            "the gradient of a running extreme outside of symbolic axes is not implemented yet"
         )
     place = counter(node, shape, axis)
     behind = (place - scan_winner(node, place)) * filled(shape, place.dtype, step)
@@ -228,7 +228,9 @@ def _scatter(grad: UOp, node: UOp) -> Grads:
             count.eq(nothing).where(here / no_value.where(ones, values), nothing),
         )
         return grad * of_base, None, gather(grad, index) * of_value
-    raise NotImplementedError(f"the gradient of a scatter that combines by {node.arg.name} is not there yet")
+    raise NotImplementedError(
+        f"the gradient of a scatter that combines by {node.arg.name} is not implemented yet"
+    )
 
 
 def _stored_last(node: UOp, grad: UOp) -> UOp:
@@ -260,7 +262,9 @@ def _copy(grad: UOp, node: UOp) -> Grads:
 
 def _assign(grad: UOp, node: UOp) -> Grads:
     if node.arg is not None:
-        raise NotImplementedError("the gradient through an assignment to a part of a tensor is not there yet")
+        raise NotImplementedError(
+            "the gradient through an assignment to a part of a tensor is not implemented yet"
+        )
     return None, grad
 
 

@@ -129,7 +129,7 @@ def gradient(root: UOp, grad: UOp, targets: Iterable[UOp]) -> dict[UOp, UOp]:
             continue
         rule = GRADIENTS.get(node.op)
         if rule is None:
-            raise NotImplementedError(f"the gradient of {node.op} is not there yet")
+            raise NotImplementedError(f"the gradient of {node.op} is not implemented yet")
         for position, (source, part) in enumerate(zip(node.src, rule(grad, node), strict=True)):
             if part is None or source not in on_path:
                 continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -57,6 +58,7 @@ class OwnKernel:
     inputs   what it reads: the first sources of its nodes
     begun    for each output, whether it begins with the values of a further source; else with anything
     steps    SINK of RANGE, ENDRANGE, IF, ENDIF, LOAD, STORE, BARRIER and BREAK nodes in order; None of a text
+    texts    the program in each language that it was written in
     """
 
     name: str
@@ -64,7 +66,7 @@ class OwnKernel:
     inputs: tuple[Array, ...]
     begun: tuple[bool, ...]
     steps: UOp | None = None
-    text: SourceText | None = None
+    texts: tuple[SourceText, ...] = ()
 
     @classmethod
     def of(cls, *fields: Any) -> OwnKernel:
@@ -106,7 +108,28 @@ def many(kernel: OwnKernel, size: int) -> OwnKernel:
         tuple([Array(array.dtype, (size, *array.shape)) for array in some])
         for some in (kernel.outputs, kernel.inputs)
     )
-    return OwnKernel.of(kernel.name, outputs, inputs, kernel.begun, sink, None)
+    return OwnKernel.of(kernel.name, outputs, inputs, kernel.begun, sink, ())
+
+
+def unguarded(steps: Iterable[UOp]) -> set[UOp]:
+    """What steps need whatever conditions say: not what only one side of a WHERE needs, nor what is asked
+    beside a condition on indices (`i > 0 and x[i - 1] > 0`).
+    """
+    stack = [source for step in steps if step.op is not Ops.LOAD for source in step.src]
+    seen: set[UOp] = set()
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        sources = node.src
+        if node.op is Ops.WHERE:
+            sources = node.src[:1]
+        elif node.op in (Ops.AND, Ops.OR) and node.dtype is dtypes.bool:
+            known = [s for s in node.src if not any(n.op is Ops.LOAD for n in s.toposort())]
+            sources = tuple(known) if known else node.src
+        stack += sources
+    return seen
 
 
 #: From so many kernels on, the entries of those that are gone are taken out.

@@ -15,6 +15,7 @@ from .factors import lu_unpack as lu_unpack
 from .forms import diagonal as diagonal
 from .forms import householder_product as householder_product
 from .forms import lstsq as lstsq
+from .forms import matrix_rank as matrix_rank
 from .forms import multi_dot as multi_dot
 from .forms import norm as norm
 from .forms import pinv as pinv
@@ -38,7 +39,6 @@ matmul = function_of(Tensor.matmul)
 matrix_exp = function_of(Tensor.matrix_exp, "A")
 matrix_norm = function_of(Tensor.matrix_norm, "A")
 matrix_power = function_of(Tensor.matrix_power, "A")
-matrix_rank = function_of(Tensor.matrix_rank, "A")
 qr = function_of(Tensor.qr, "A")
 slogdet = function_of(Tensor.slogdet, "A")
 solve = function_of(Tensor.solve, "A")

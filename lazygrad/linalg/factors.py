@@ -34,6 +34,9 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     2
     """
     factors = A.lu_factor(pivot=pivot)
+    if 0 in A.shape[-2:]:
+        none = A.zeros(A.shape[:-2], dtype=dtypes.int32, device=A.device)
+        return LUFactorsChecked(*factors, none)
     zero = factors.LU.detach().diagonal(dim1=-2, dim2=-1) == 0
     info = zero.any(-1).where(zero.cast(dtypes.int32).argmax(-1) + 1, 0).cast(dtypes.int32)
     if check_errors and bool(info.any().item()):

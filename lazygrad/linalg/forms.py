@@ -76,20 +76,50 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
 
 
 def pinv(
-    A: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
+    A: Tensor,
+    rcond: float | Tensor | None = None,
+    hermitian: bool = False,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
 ) -> Tensor:
     """The pseudoinverse; singular values up to max(atol, rtol · the greatest) count as 0.
 
-    rtol  max(m, n) · eps of the dtype, if neither is given
+    rtol        max(m, n) · eps of the dtype, if neither is given; `rcond` is its older name
+    rtol, atol  numbers, or tensors of one for each matrix of a batch
+    hermitian   the matrices are symmetric: changes nothing
 
     >>> linalg.pinv(Tensor([[2.0], [0.0]])).round(5).tolist()
     [[0.5, 0.0]]
     """
-    if not atol:
-        return A.pinv(rtol)
-    values = A.detach().svdvals().max()
-    least = max(atol / max(float(values.item()), math.ulp(0.0)), rtol or 0.0)
-    return A.pinv(least)
+    if rcond is not None and rtol is not None:
+        raise ValueError("pinv: rcond is the older name of rtol; give one of them")
+    return A.pinv(rcond if rtol is None else rtol, atol=atol)
+
+
+def matrix_rank(
+    A: Tensor,
+    tol: float | Tensor | None = None,
+    hermitian: bool = False,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+) -> Tensor:
+    """How many singular values are above max(atol, rtol · the greatest).
+
+    rtol        max(m, n) · eps of the dtype, if neither is given
+    tol         an older name of `atol`
+    rtol, atol  numbers, or tensors of one for each matrix of a batch
+    hermitian   the matrices are symmetric: by their eigenvalues
+
+    >>> linalg.matrix_rank(Tensor([[1.0, 1.0], [1.0, 1.0]])).item()
+    1
+    """
+    if tol is not None and (atol is not None or rtol is not None):
+        raise ValueError("matrix_rank: tol is the older name of atol; give tol alone, or atol and rtol")
+    if tol is not None:
+        return A.matrix_rank(0.0, atol=tol, hermitian=hermitian)
+    return A.matrix_rank(rtol, atol=atol, hermitian=hermitian)
 
 
 def lstsq(

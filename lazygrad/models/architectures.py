@@ -139,7 +139,7 @@ def _phi(config: Config, layers: int) -> Choices:
 
 def _gpt2(config: Config, layers: int) -> Choices:
     if config.get("scale_attn_by_inverse_layer_idx"):
-        raise NotImplementedError("GPT-2 with scale_attn_by_inverse_layer_idx")
+        raise NotImplementedError("GPT-2 with scale_attn_by_inverse_layer_idx is not supported")
     choices: Choices = {"norm": "layer", "gated": False, "rotaries": (), "rotary_of": (None,) * layers}
     return choices if config.get("scale_attn_weights", True) else choices | {"query_scale": 1.0}
 

@@ -42,7 +42,7 @@ def read_wav(path: str | os.PathLike[str]) -> tuple[Tensor, int]:
             data = opened.readframes(min(count, os.path.getsize(file)))
     except (wave.Error, EOFError, RuntimeError) as error:  # the last where a chunk is longer than its file
         text = str(error) or "it ends too early"
-        raise ValueError(f"{file} is no WAV file of plain samples: {text}") from None
+        raise ValueError(f"{file} is not a WAV file of PCM samples: {text}") from None
     if width not in (1, 2, 3, 4) or not channels or not rate:
         raise ValueError(f"{file}: {channels} channels of {8 * width} bits at {rate} a second are not read")
     data = data[: len(data) // (width * channels) * width * channels]

@@ -338,7 +338,7 @@ def _prefix(tensors: dict[str, Tensor], origin: object) -> str:
     end = "embeddings.word_embeddings.weight"
     found = [name.removesuffix(end) for name in tensors if name.endswith(end)]
     if not found:
-        raise ValueError(f"{origin} has no tensor ...{end}: it is no encoder of a known kind")
+        raise ValueError(f"{origin} has no tensor ...{end}: this kind of encoder is not supported")
     return min(found, key=len)
 
 
@@ -351,14 +351,14 @@ def _modules(place: pathlib.Path) -> tuple[tuple[str, ...], bool]:
     try:
         kinds = [(str(m["type"]).rpartition(".")[2], str(m["path"])) for m in modules]
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no list of modules with type and path: {error!r}") from None
+        raise ValueError(f"{path} is not a list of modules with type and path: {error!r}") from None
     pooling: tuple[str, ...] = ("mean",)
     normalize = False
     for kind, folder in kinds:
         if kind == "Pooling":
             inner = place / folder
             if not inner.resolve().is_relative_to(place.resolve()):
-                raise ValueError(f"{path} names {folder!r}, which is no part of its folder")
+                raise ValueError(f"{path} names {folder!r}, which is outside of its folder")
             pooling = _pooling(inner / "config.json")
         elif kind == "Normalize":
             normalize = True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..dtype import DType, dtypes
 from ..jit.tensor_memory import put_into_memory
 from ..tensor import Tensor
+from ..tensor.sharding import in_parts
 from .blocks import sizes
 
 
@@ -14,6 +16,7 @@ class Cache:
     """Keys and values of `slots` sequences, of up to `length` positions.
 
     keys, values  for each block a tensor (slots, kv_heads, length, head_dim)
+    spans         which heads each of several devices has; None: all
 
     What stands behind a sequence's last position is never looked at: masks hide it.
     """
@@ -27,12 +30,17 @@ class Cache:
         head_dim: int,
         device: Any = None,
         dtype: DType = dtypes.float32,
+        spans: Sequence[tuple[int, int]] | None = None,
     ) -> None:
-        self.slots, self.length = slots, length
+        self.slots, self.length, self.spans = slots, length, spans
         shape = (slots, kv_heads, length, head_dim)
         # zeros would be one node, and one memory that the first write of each tensor copies
         made = [Tensor.empty(*shape, dtype=dtype, device=device) for _ in range(2 * blocks)]
-        if isinstance(made[0].device, tuple):
+        if isinstance(device, tuple) and spans is not None:
+            parts = [Tensor.zeros(*shape, dtype=dtype, device=device[0]) for _ in made]
+            made = [in_parts(part, device, 1, spans) for part in parts]
+            Tensor.realize(*made)
+        elif isinstance(made[0].device, tuple):
             Tensor.realize(*[memory.assign(0) for memory in made])
         else:
             for memory in made:
@@ -43,7 +51,9 @@ class Cache:
         """A cache of more positions with the same contents."""
         first = self.keys[0]
         slots, kv_heads, old, head_dim = sizes(first)
-        cache = Cache(len(self.keys), slots, kv_heads, length, head_dim, first.device, first.dtype)
+        cache = Cache(
+            len(self.keys), slots, kv_heads, length, head_dim, first.device, first.dtype, self.spans
+        )
         for new, filled in zip(cache.keys + cache.values, self.keys + self.values, strict=True):
             new[:, :, :old] = filled
         Tensor.realize(*cache.keys, *cache.values)

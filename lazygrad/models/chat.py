@@ -98,7 +98,7 @@ def _compiled(source: str) -> Any:
     try:
         return environment.from_string(source)
     except jinja2.TemplateError as error:
-        raise TemplateRefused(f"the model's chat template is no jinja2 template: {error}") from error
+        raise TemplateRefused(f"the model's chat template is not a jinja2 template: {error}") from error
 
 
 def _to_json(value: Any, indent: int | None = None, ensure_ascii: bool = False, **options: Any) -> str:

@@ -87,7 +87,7 @@ class _Reader:
     size: int
 
     def error(self, text: str) -> ValueError:
-        return ValueError(f"{self.path} is no CTranslate2 model, or a damaged one: {text}")
+        return ValueError(f"{self.path} is not a CTranslate2 model, or is damaged: {text}")
 
     def need(self, count: int, what: str) -> int:
         """The place of the next `count` bytes, which are `what`."""
@@ -107,7 +107,7 @@ class _Reader:
         place = self.need(count, what)
         data = self.file.read(count)
         if not data.endswith(b"\0") or b"\0" in data[:-1]:
-            raise self.error(f"{what} at byte {place} is no text that ends with a zero byte")
+            raise self.error(f"{what} at byte {place} is not a string that ends with a zero byte")
         try:
             return data[:-1].decode()
         except UnicodeDecodeError:
@@ -158,7 +158,7 @@ def _read(reader: _Reader) -> CTranslate2File:
         elif name in attributes:
             attributes[alias] = attributes[name]
         else:
-            raise reader.error(f"the alias {shown(alias)} stands for {shown(name)}, which is no variable")
+            raise reader.error(f"the alias {shown(alias)} stands for {shown(name)}, which is not a variable")
     if reader.file.tell() != reader.size:
         raise reader.error(f"it ends at byte {reader.file.tell()}, the file has {reader.size}")
     return CTranslate2File(kind, revision, tensors, attributes, aliases)

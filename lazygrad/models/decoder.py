@@ -38,11 +38,12 @@ class Decoder:
         self.description, self.embedding, self.positions = description, embedding, positions
         self.blocks, self.norm, self.head = blocks, norm, head
         self.device = norm.weight.device
+        self.head_spans: list[tuple[int, int]] | None = None  # which key heads each of several devices has
 
     def cache(self, slots: int, length: int) -> Cache:
         """An empty cache."""
         d = self.description
-        return Cache(d.layers, slots, d.kv_heads, length, d.head_dim, self.device)
+        return Cache(d.layers, slots, d.kv_heads, length, d.head_dim, self.device, spans=self.head_spans)
 
     def rates(self, lengths: list[int]) -> list[Tensor]:
         """For each way to turn positions the rates of texts of these lengths, (texts, dim / 2)."""

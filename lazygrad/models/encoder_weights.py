@@ -152,4 +152,4 @@ def open_tokenizer(path: pathlib.Path) -> Any:
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises Exception itself
-        raise ValueError(f"{path} is no tokenizer: {error}") from None
+        raise ValueError(f"{path} is not a tokenizer: {error}") from None

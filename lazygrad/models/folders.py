@@ -18,7 +18,7 @@ def parse_json(path: pathlib.Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:  # bytes that are no text are a ValueError too
-        raise ValueError(f"{path} is no JSON: {error}") from None
+        raise ValueError(f"{path} is not JSON: {error}") from None
 
 
 def read_json(path: pathlib.Path) -> dict[str, Any]:

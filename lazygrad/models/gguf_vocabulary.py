@@ -65,7 +65,7 @@ def tokenizer_of(metadata: Mapping[str, Any]) -> Tokenizer | None:
         return None
     tokens = metadata.get("tokenizer.ggml.tokens")
     if not _are(tokens, str):
-        raise ValueError("the vocabulary of the GGUF file (tokenizer.ggml.tokens) is no list of texts")
+        raise ValueError("the vocabulary of the GGUF file (tokenizer.ggml.tokens) is not a list of strings")
     if kind == "gpt2":
         inner = _byte_level(tokens, metadata)
     elif kind == "llama":
@@ -149,7 +149,7 @@ def _pairs(merges: list[str]) -> list[tuple[str, str]]:
     pairs: list[Any] = [tuple(merge.split(" ", 1)) for merge in merges]
     if not set(map(len, pairs)) <= {2} or not all(map(all, pairs)):
         wrong = next(m for m, pair in zip(merges, pairs, strict=True) if len(pair) < 2 or not all(pair))
-        raise ValueError(f"{wrong!r} is no merge of two parts (tokenizer.ggml.merges)")
+        raise ValueError(f"{wrong!r} is not a merge of two tokens (tokenizer.ggml.merges)")
     return pairs
 
 

@@ -78,7 +78,7 @@ def _split_experts(tensors: dict[str, Tensor], layers: int, layer: str) -> dict[
         if both is None or down is None:
             continue
         if both.ndim != 3 or not isinstance(both.shape[1], int) or both.shape[1] % 2:
-            raise ValueError(f"weight '{front}gate_up_proj' is no stack of two matrices for each expert")
+            raise ValueError(f"weight '{front}gate_up_proj' is not a stack of two matrices for each expert")
         half = both.shape[1] // 2
         found[f"{front}gate.weight"], found[f"{front}up.weight"] = both[:, :half], both[:, half:]
         found[f"{front}down.weight"] = down
@@ -98,7 +98,7 @@ def load_tokenizer(folder: pathlib.Path, config: dict[str, Any]) -> Tokenizer | 
     try:
         inner = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises Exception itself
-        raise ValueError(f"{path} is no tokenizer: {error}") from error
+        raise ValueError(f"{path} is not a tokenizer: {error}") from error
     said = _optional(folder / "tokenizer_config.json")
     generation = _optional(folder / "generation_config.json")
     special = ("bos_token", "eos_token", "pad_token", "unk_token")

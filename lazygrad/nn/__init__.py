@@ -12,6 +12,7 @@ from . import metrics as metrics
 from . import optim as optim
 from . import quantized as quantized
 from . import state as state
+from . import utils as utils
 from .activation import CELU as CELU
 from .activation import ELU as ELU
 from .activation import GELU as GELU
@@ -42,6 +43,11 @@ from .activation import Threshold as Threshold
 from .adaptive_softmax import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from .attention import MultiheadAttention as MultiheadAttention
 from .attention import causal_mask as causal_mask
+from .containers import ModuleDict as ModuleDict
+from .containers import ModuleList as ModuleList
+from .containers import Parameter as Parameter
+from .containers import ParameterDict as ParameterDict
+from .containers import ParameterList as ParameterList
 from .convolution import Conv1d as Conv1d
 from .convolution import Conv2d as Conv2d
 from .convolution import Conv3d as Conv3d
@@ -160,7 +166,18 @@ from .transformer import TransformerEncoderLayer as TransformerEncoderLayer
 from .unknown import unknown_layer as _unknown_layer
 
 if not typing.TYPE_CHECKING:  # which takes each name above as exported, and should go on refusing all others
-    __all__ = ["datasets", "formats", "functional", "init", "lora", "metrics", "optim", "quantized", "state"]
+    __all__ = [
+        "datasets",
+        "formats",
+        "functional",
+        "init",
+        "lora",
+        "metrics",
+        "optim",
+        "quantized",
+        "state",
+        "utils",
+    ]
     __all__ += [name for name, value in globals().items() if callable(value) and not name.startswith("_")]
 
     def __getattr__(name: str) -> object:

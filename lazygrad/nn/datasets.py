@@ -118,7 +118,7 @@ def _idx(file: pathlib.Path, number: int) -> np.ndarray[Any, Any]:
             whole = int.from_bytes(head[:4], "big") == number and len(sizes) == axes and count <= MOST_BYTES
             found = raw.read(count + 1) if whole else b""  # one more would show: a small file unpacks to much
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{file} is no file of MNIST, or a damaged one: {error}") from error
+        raise ValueError(f"{file} is not an MNIST file, or is damaged: {error}") from error
     if not whole or len(found) != count:
-        raise ValueError(f"{file} is no file of MNIST, or a damaged one")
+        raise ValueError(f"{file} is not an MNIST file, or is damaged")
     return np.frombuffer(found, np.uint8).reshape(sizes)

@@ -36,11 +36,11 @@ class FrozenWeights:
     @property
     def memory(self) -> list[Tensor]:
         """The tensors that it is held as, whose dtypes are part of what it is."""
-        raise NotImplementedError(f"{type(self).__name__}.memory")
+        raise NotImplementedError(f"{type(self).__name__}.memory is not supported")
 
     def dequantize(self) -> Tensor:
         """All of it, float32: an expression, which the kernel that reads it computes."""
-        raise NotImplementedError(f"{type(self).__name__}.dequantize")
+        raise NotImplementedError(f"{type(self).__name__}.dequantize is not supported")
 
     def numpy(self) -> Any:
         return self.dequantize().numpy()

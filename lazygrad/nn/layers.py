@@ -109,7 +109,7 @@ class Flatten(FunctionOfOne, function=Tensor.flatten):
 
 @dataclass(eq=False, repr=False)
 class Unflatten(Module):
-    """An axis becomes several.
+    """Split one axis into several.
 
     >>> nn.Unflatten(1, (3, 4))(Tensor.ones(2, 12)).shape
     (2, 3, 4)

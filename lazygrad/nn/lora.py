@@ -238,7 +238,7 @@ def load(model: Any, folder: str | os.PathLike[str], rename: Callable[[str], str
         config = json.loads((source / CONFIG).read_text(encoding="utf-8"))
         rank, alpha = config["r"], config["lora_alpha"]
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{source / CONFIG} is no configuration of LoRA: {error!r}") from None
+        raise ValueError(f"{source / CONFIG} is not a LoRA configuration: {error!r}") from None
     if config.get("peft_type") != "LORA":
         raise NotImplementedError(f"{source / CONFIG}: adapters of kind {config.get('peft_type')}, not LORA")
     for option, plain in _WITHOUT.items():

@@ -54,7 +54,7 @@ class _TripletLoss(_Reduced):
 
 
 class MSELoss(_PlainLoss, function=Tensor.mse_loss):
-    """The squared distance to the target.
+    """The squared difference from the target.
 
     >>> nn.MSELoss()(Tensor([1.0]), Tensor([3.0])).item()
     4.0
@@ -62,7 +62,7 @@ class MSELoss(_PlainLoss, function=Tensor.mse_loss):
 
 
 class L1Loss(_PlainLoss, function=Tensor.l1_loss):
-    """The distance to the target.
+    """The absolute difference from the target.
 
     >>> nn.L1Loss()(Tensor([1.0]), Tensor([3.0])).item()
     2.0

@@ -22,9 +22,11 @@ from typing import Any, NamedTuple, Self
 from ..device import Devices
 from ..dtype import DTypeSaid, dtypes, says_dtype, to_dtype
 from ..tensor import Tensor
+from ..tensor.likeness import cuda_name
 from ..tensor.modes import mode
 from ..tensor.signatures import DTypeLike
 from .frozen_weights import FrozenWeights
+from .hooks import AFTER, BEFORE, RemovableHandle, call_with_hooks, registered
 from .state import UNSAVED, get_state_dict, load_state_dict, parts_of
 
 #: What has attributes or elements, and is no layer.
@@ -64,13 +66,16 @@ def _in_own_mode(call: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(call)
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
-        own = self._mode
+        own, attributes = self._mode, getattr(self, "__dict__", ())
+        # a call that `super().__call__` makes is a part of the one that has the hooks
+        hooked = (AFTER in attributes or BEFORE in attributes) and _outermost(self, call)
+        todo = functools.partial(call_with_hooks, call) if hooked else call
         if own is None or own is mode.training:
-            result = call(self, *args, **kwargs)
+            result = todo(self, *args, **kwargs)
         else:
             mode.training = own
             try:
-                result = call(self, *args, **kwargs)
+                result = todo(self, *args, **kwargs)
             finally:
                 mode.training = not own
         if _watchers:
@@ -79,6 +84,12 @@ def _in_own_mode(call: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return wrapper
+
+
+def _outermost(module: Module, call: Callable[..., Any]) -> bool:
+    """Whether this is the `__call__` of the module's class, and not one that it inherits and calls."""
+    own: Any = type(module).__call__
+    return getattr(own, "__wrapped__", None) is call
 
 
 class Module:
@@ -336,6 +347,10 @@ class Module:
         """Its tensors on device CPU, in place."""
         return self.to("CPU")
 
+    def cuda(self, device: int | str | None = None) -> Self:
+        """Its tensors on device CUDA, in place, or on that number of it."""
+        return self.to(cuda_name(device))
+
     def float(self) -> Self:
         """Its floats in float32, in place."""
         return self.to(dtypes.float32)
@@ -351,6 +366,49 @@ class Module:
     def bfloat16(self) -> Self:
         """Its floats in bfloat16, in place."""
         return self.to(dtypes.bfloat16)
+
+    # *** what is called around its call
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Let `hook(module, args)` be called before each call of this module; what it gives, unless it is
+        None, takes the place of the arguments.
+
+        prepend      call it before those that are there
+        with_kwargs  `hook(module, args, kwargs)`, which gives None or (args, kwargs)
+
+        >>> layer = nn.ReLU()
+        >>> handle = layer.register_forward_pre_hook(lambda module, args: args[0] + 1)
+        >>> layer(Tensor([1.0])).item(), handle.remove(), layer(Tensor([1.0])).item()
+        (2.0, None, 1.0)
+        """
+        return registered(self, BEFORE, hook, prepend, with_kwargs=with_kwargs)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Let `hook(module, args, result)` be called after each call of this module; what it gives, unless it
+        is None, takes the place of the result.
+
+        prepend      call it before those that are there
+        with_kwargs  `hook(module, args, kwargs, result)`
+        always_call  also where the call raises, with None for the result
+
+        A replay of a jit calls nothing in Python: hooks see the calls that are captured.
+
+        >>> seen = []
+        >>> layer = nn.ReLU()
+        >>> handle = layer.register_forward_hook(lambda module, args, result: seen.append(result))
+        >>> layer(Tensor([-1.0])) is seen[0]
+        True
+        """
+        return registered(self, AFTER, hook, prepend, with_kwargs=with_kwargs, always=always_call)
 
     # *** how it is printed
 

@@ -184,7 +184,7 @@ class GroupNorm(Module):
 class InstanceNorm(BatchNorm):
     """Mean 0 and variance 1 of each channel of each sample; weight and bias only with `affine`.
 
-    With `track_running_stats` training moves the running statistics, which count otherwise.
+    With `track_running_stats` training updates the running statistics, which are used otherwise.
 
     >>> nn.InstanceNorm(3)(Tensor.ones(2, 3, 4)).shape
     (2, 3, 4)

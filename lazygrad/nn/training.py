@@ -250,7 +250,7 @@ class ShuffledOrder:
                 )
         epoch, position = int(state_dict["epoch"]), int(state_dict["position"])
         if epoch < 0 or not 0 <= position <= self.count:
-            raise ValueError(f"epoch {epoch}, position {position} is no place in {self.count} examples")
+            raise ValueError(f"epoch {epoch}, position {position} is not a position in {self.count} examples")
         self.seed, self.epoch, self.position = int(state_dict["seed"]), epoch, position
         self._orders.clear()
 

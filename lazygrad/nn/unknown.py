@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: What PyTorch has because its models are registered, and what does without it here.
+#: What PyTorch has, and what does without it here.
 INSTEAD = {
-    "ModuleList": "write a plain list of layers",
-    "ModuleDict": "write a plain dict of layers",
-    "Parameter": "write Tensor(..., requires_grad=True)",
-    "ParameterList": "write a plain list of tensors",
-    "utils": "clip_grad_norm_ and clip_grad_value_ are in nn.optim",
-    "ParameterDict": "write a plain dict of tensors",
+    "Buffer": "write Tensor(..., requires_grad=False), or module.register_buffer(name, tensor)",
+    "DataParallel": "share the inputs among devices with Tensor.shard (docs/sharding.md)",
+    "SyncBatchNorm": "write nn.BatchNorm2d: of a batch that Tensor.shard shares it sees all parts",
 }
 
 

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..dtype import ALL_DTYPES, DTYPES_BY_NAME, ConstType, DType, PtrDType, dtypes, storage_fmt, truncate
+from ..dtype import ALL_DTYPES, DTYPES_BY_NAME, ConstType, DType, PtrDType, dtypes, storage_fmt, truncation
 from ..ir.expression import buffer_name
 from ..ir.ops import COMPARISONS, ELEMENTWISE, OPS, Ops, execute, from_bits, to_bits
 from ..ir.pattern import PatternMatcher, UPat
@@ -84,6 +84,14 @@ EXPRESSIONS = (
     )
     + PatternMatcher(
         [
+            (UPat(Ops.MAX), "{0} if {0} > {1} else {1}"),
+            (UPat(Ops.MIN), "{0} if {0} < {1} else {1}"),
+            (UPat(Ops.MULACC), wrapped("{0} * {1} + {2}")),
+        ],
+        on=(*dtypes.ints, dtypes.index),
+    )
+    + PatternMatcher(
+        [
             (UPat(Ops.CMPLT), "{0} < {1}"),
             (UPat(Ops.CMPLE), "{0} <= {1}"),
             (UPat(Ops.CMPEQ), "{0} == {1}"),
@@ -116,7 +124,7 @@ def meaning(name: str) -> Callable[..., Any]:
     verb, *names = name.split("_")
     dtype, source = DTYPES_BY_NAME[names[0]], DTYPES_BY_NAME[names[-1]]
     if verb == "round":
-        return lambda value: truncate(value, dtype)
+        return truncation(dtype)
     if verb == "decode":
         return functools.lru_cache(1 << 16)(lambda bits: from_bits(bits, dtype))
     if verb == "encode":
@@ -131,7 +139,10 @@ def meaning(name: str) -> Callable[..., Any]:
         scope = {f"round_{dtype.name}": meaning(f"round_{dtype.name}")} if "round_" in text else {}
         function: Callable[..., Any] = eval(f"lambda {', '.join('abc'[: len(sources)])}: {text}", scope)
         return function
-    return lambda *values: execute(op, result, values, source)
+    evaluate, cut = OPS[op].evaluate, truncation(result)
+    if evaluate is None or op in (Ops.CAST, Ops.BITCAST):
+        return lambda *values: execute(op, result, values, source)
+    return lambda *values: cut(evaluate(source, *values))  # as `execute` does, which looks both up each time
 
 
 def _dot(word: DType, element: DType, total: DType, a: int, b: int, c: ConstType) -> ConstType:

@@ -16,17 +16,21 @@ from typing import Any
 from ..codegen.compile import stages
 from ..codegen.differences import differing, values_of
 from ..codegen.intervals import epsilon, roundings, with_bounds
-from ..codegen.own_kernel import is_given_text
+from ..codegen.own_kernel import is_given_text, own_kernel
 from ..config import CHECK, Context
 from ..device import Buffer, Device
 from ..dtype import dtypes
-from ..ir.index import evaluate
+from ..ir.index import bounds, evaluate
 from ..ir.loops_text import loops_text
 from ..ir.ops import Ops
+from ..ir.own import OwnKernel
+from ..ir.rewrite import transform
 from ..ir.uop import UOp
 from ..programs.runners import Runner, get_runner, values_for
 from ..schedule.items import ScheduleItem, output_count
 from ..shape import ShapeTracker, shape_of
+from ..shape.view import View
+from .own_indices import with_reports
 
 #: The device that says what a kernel means.
 INTERPRETER = "PYTHON"
@@ -202,7 +206,11 @@ class Checker:
     # *** indices
 
     def _check_indices(self) -> None:
-        """Raise IndexError where a gather or a scatter goes outside of what it reads or writes."""
+        """Raise IndexError where a gather, a scatter or a kernel of the user's own goes outside of arrays."""
+        own = own_kernel(self.item.ast)
+        if own is not None and own.steps is not None:
+            self._check_steps(own)
+            return
         for node in self.item.ast.toposort():
             index, axis = None, None
             if node.op is Ops.LOAD and len(node.src) > 2:
@@ -215,8 +223,11 @@ class Checker:
     def _check_index(self, index: UOp, tracker: Any, verb: str) -> None:
         import numpy as np
 
-        values = self._evaluate(index)
         size = _number(tracker.size, self.item.var_vals)
+        least, most = bounds(self._by_extremes(index))
+        if least >= 0 and most < size:
+            return
+        values = self._evaluate(index)
         outside = (values < 0) | (values >= size)
         if not outside.any():
             return
@@ -235,6 +246,47 @@ class Checker:
             f"{what}: {_lines(self.item)} {verb} with it at {place} of an index of shape {shape}{more}, "
             f"in kernel {self.runner.spec.function_name}"
         )
+
+    def _check_steps(self, own: OwnKernel) -> None:
+        reporting = with_reports(self.item.ast, own)
+        if reporting is None:
+            return
+        ast, accesses = reporting
+        report = Buffer(INTERPRETER, 2 * len(accesses), dtypes.int64).allocate()
+        report.copyin(bytes(16 * len(accesses)))
+        self._interpret(ast, [*map(_copy, self.item.bufs), report])
+        found = values_of(report).reshape(-1, 2).tolist()
+        for access, (failed, place) in zip(accesses, found, strict=True):
+            if failed:
+                raise IndexError(f"{access.problem(place)}: kernel {own.name}, from {_lines(self.item)}")
+
+    def _by_extremes(self, value: UOp) -> UOp:
+        """An expression that has at least the values of an integer's elements, and no arrays: each array of
+        integers in it is a Variable, from the least to the greatest number that is in memory now.
+
+        So what is in range needs no evaluation of each element, which takes the interpreter minutes.
+        """
+
+        def extremes(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+            if node.op is Ops.VIEW and src:
+                masked = any(view.mask is not None for view in node.arg.views)
+                return _between(src[0], *bounds(src[0]), masked) if masked else src[0]
+            if node.op is Ops.CONST:
+                return UOp.const(node.dtype, node.arg) if node.dtype.count == 1 else None
+            if node.op is Ops.LOAD and dtypes.is_int(node.dtype):
+                values = values_of(self.memory[node.src[0].arg])
+                if values.size:
+                    return _between(node, int(values.min()), int(values.max()), can_be_zero=True)
+            if node.op is Ops.IOTA:
+                ends = _ends(node.src[0].arg.views[0])
+                return _between(node, *ends) if ends else None
+            if node.op is Ops.CHECK:
+                return src[0]
+            if node.op is Ops.WHERE and bounds(src[0]) in ((0, 0), (1, 1)):
+                return src[1] if bounds(src[0])[0] else src[2]
+            return None
+
+        return transform(value, extremes, None)
 
     def _evaluate(self, value: UOp) -> Any:
         """All elements of an integer value of the AST, before the kernel runs."""
@@ -305,6 +357,25 @@ def _number(value: Any, var_vals: dict[UOp, int]) -> int:
         return int(value)
     by_name = {variable.arg[0]: number for variable, number in var_vals.items()}
     return evaluate(value, {n: by_name[n.arg[0]] for n in value.toposort() if n.op is Ops.DEFINE_VAR})
+
+
+def _between(node: UOp, low: int, high: int, can_be_zero: bool = False) -> UOp:
+    """Any number of the node's type between these, or 0 where a view leaves elements out."""
+    if can_be_zero:
+        low, high = min(low, 0), max(high, 0)
+    return UOp(Ops.DEFINE_VAR, node.dtype, (), ("element", low, high))
+
+
+def _ends(view: View) -> tuple[int, int] | None:
+    """The least and the greatest address of a view, or 0; None where a size is symbolic."""
+    if not isinstance(view.offset, int):
+        return None
+    low = high = view.offset
+    for size, stride in zip(view.shape, view.strides, strict=True):
+        if not isinstance(size, int) or not isinstance(stride, int):
+            return None
+        low, high = low + min((size - 1) * stride, 0), high + max((size - 1) * stride, 0)
+    return min(low, 0), max(high, 0)
 
 
 def _conditions(index: UOp) -> list[tuple[UOp, UOp]]:

@@ -296,7 +296,7 @@ class DiskCache:
         require_trusted(self.path)
         if not self._is_ours():
             if not self.private:
-                raise _Unusable("it is no disk cache of this version of lazygrad, and is left as it is")
+                raise _Unusable("it is not a disk cache of this version of lazygrad, and is left as it is")
             self._remove()
             self._warn("it was of another version and starts anew")
             self._take_file()

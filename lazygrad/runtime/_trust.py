@@ -126,7 +126,7 @@ def _read(path: str) -> bytes:
             if found.st_mode & 0o077:
                 raise Untrusted(f"others may read the key {path}: delete it, and a new one is made")
         if not stat.S_ISREG(found.st_mode) or found.st_size != KEY_BYTES:
-            raise Untrusted(f"{path} is no key: delete it, and a new one is made")
+            raise Untrusted(f"{path} is not a key: delete it, and a new one is made")
         return file.read()
 
 

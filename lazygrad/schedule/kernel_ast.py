@@ -7,7 +7,8 @@ from typing import Any
 
 from ..config import CHECK_INDEX
 from ..dtype import dtypes
-from ..ir.index import substitute
+from ..gradient import filled
+from ..ir.index import bounds, substitute
 from ..ir.ops import Ops
 from ..ir.reports import report_memory
 from ..ir.rewrite import resolve, transform
@@ -92,6 +93,8 @@ class AstBuilder:
         self.binds: dict[UOp, UOp] = {}
         self.values: dict[UOp, UOp] = {}
         self.metadata: dict[Any, None] = {}
+        #: loads of integers that other kernels of the plan compute → the nodes that are seen so
+        self.stored: dict[UOp, UOp] = {}
         #: where the checked indices come from, in the order of the CHECKs
         self.sites: list[Any] = []
 
@@ -126,7 +129,7 @@ class AstBuilder:
 
     def _build(self, node: UOp) -> UOp:
         if node.op is Ops.GATHER:
-            return self._load(node.src[0], self._seen(node.src[1]))
+            return self._load(node.src[0], self._limited(self._seen(node.src[1])))
         if node.op in (Ops.CONTIGUOUS, Ops.ASSIGN):
             return self._seen(node.src[1 if node.op is Ops.ASSIGN else 0])
         if node.op is Ops.CHECK:
@@ -176,7 +179,29 @@ class AstBuilder:
             number = self.outputs + len(self.inputs)
             buffer = UOp(Ops.DEFINE_GLOBAL, base.dtype.ptr(self.sizes(reference)), (), number)
             self.inputs[reference] = buffer
-        return UOp(Ops.LOAD, base.dtype, (buffer, self._view(tracker), *index))
+        load = UOp(Ops.LOAD, base.dtype, (buffer, self._view(tracker), *index))
+        if dtypes.is_int(base.dtype) and not index and not is_held(base):
+            self.stored[load] = source
+        return load
+
+    def _limited(self, place: UOp) -> UOp:
+        """A computed place, with limits around the numbers in it that another kernel of the plan stored.
+
+        They are within the bounds of their expression anyway, but a LOAD does not show it. With the limits,
+        elements that are neighbours are loaded as such, and nobody asks whether they are inside.
+        """
+
+        def limit(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
+            source = self.stored.get(node)
+            if source is None:
+                return None
+            low, high = bounds(source)
+            if not int(dtypes.min(node.dtype)) < low <= high < int(dtypes.max(node.dtype)):
+                return None
+            least, most = (self._seen(filled(shape_of(source), node.dtype, end)) for end in (low, high))
+            return UOp(Ops.MIN, node.dtype, (UOp(Ops.MAX, node.dtype, (node, least)), most))
+
+        return transform(place, limit, None) if self.stored else place
 
     def _view(self, tracker: ShapeTracker) -> UOp:
         return UOp(Ops.VIEW, dtypes.void, (), self._unbound(tracker))

@@ -75,10 +75,12 @@ class _Planner:
             if kernel.ast.op is Ops.COPY:
                 raise NotImplementedError(
                     f"{loop.name}: a body that copies between devices, or joins more than 32 values, "
-                    "is not there yet"
+                    "is not implemented yet"
                 )
             if any(bind[0] != "value" for bind in kernel.binds):
-                raise NotImplementedError(f"{loop.name}: Variables in the body of a loop are not there yet")
+                raise NotImplementedError(
+                    f"{loop.name}: Variables in the body of a loop are not implemented yet"
+                )
             refs: list[Ref] = [("out", number, n) for n in range(len(kernel.outputs))]
             places = [self._numbered(self._place(ref)) for ref in [*refs, *kernel.inputs]]
             values = bind_values(kernel.ast, [bind[1].unbind() for bind in kernel.binds])
@@ -132,7 +134,9 @@ class _Planner:
         into = self.template.kernels[kernel].outputs[output].into
         while into is not None:
             if into[0] != "out":
-                raise NotImplementedError(f"{self.loop.name}: a body that writes in place is not there yet")
+                raise NotImplementedError(
+                    f"{self.loop.name}: a body that writes in place is not implemented yet"
+                )
             kernel, output = into[1:]
             into = self.template.kernels[kernel].outputs[output].into
         return kernel, output

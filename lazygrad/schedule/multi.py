@@ -72,15 +72,20 @@ def laid_like(node: UOp, memory: UOp) -> UOp:
     return multi(map(own, separation.parts_like(value, memory)), *memory.arg)
 
 
-def sharded(node: UOp, axis: int | None, devices: tuple[str, ...]) -> UOp:
-    """A value on several devices: even parts along an axis, or a copy on each, in memory of their own."""
+def sharded(
+    node: UOp, axis: int | None, devices: tuple[str, ...], spans: Sequence[tuple[int, int]] | None = None
+) -> UOp:
+    """A value on several devices: parts along an axis, or a copy on each, in memory of their own.
+
+    spans  where each part begins and ends, one after another; even parts if not given
+    """
     if axis is None:
         return multi([in_memory_of_its_own(node, device) for device in devices], None, devices)
     shape = shape_of(node)
     size = shape[axis]
     if not isinstance(size, int):
         raise NotImplementedError(f"parts along axis {axis}, whose size is symbolic")
-    parts = [part_of(node, axis, *span) for span in even_spans(size, len(devices))]
+    parts = [part_of(node, axis, *span) for span in spans or even_spans(size, len(devices))]
     return multi([in_memory_of_its_own(p, d) for p, d in zip(parts, devices, strict=True)], axis, devices)
 
 
@@ -104,7 +109,7 @@ def _memory_for(value: UOp, dtype: DType, make: Callable[[str, int, DType], UOp]
 def _most(shape: Iterable[sint]) -> int:
     size = prod(shape)
     if isinstance(size, UOp):
-        raise NotImplementedError("memory on several devices for a symbolic shape")
+        raise NotImplementedError("memory on several devices for a symbolic shape is not supported")
     return size
 
 

@@ -48,7 +48,7 @@ def _lead(sources: Iterable[UOp]) -> UOp:
         if source.arg.devices != several[0].arg.devices:
             first, second = (", ".join(found.arg.devices) for found in (several[0], source))
             raise ValueError(
-                f"tensors on {first} and on {second} do not meet; shard both over the same devices"
+                f"tensors on {first} and on {second} cannot be combined; shard both over the same devices"
             )
     return next((source for source in several if source.arg.axis is not None), several[0])
 
@@ -103,16 +103,24 @@ def _custom(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
 
 
 def _loop(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
-    raise NotImplementedError("scan over tensors on several devices is not there yet")
+    raise NotImplementedError("scan over tensors on several devices is not implemented yet")
 
 
 def _routine(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
-    """Each device does the examples that it has; of an example that is shared, all devices do the whole."""
+    """Each device does the examples that it has; of an example that is shared, all devices do the whole.
+
+    A source without a batch belongs to all examples.
+    """
     batch = len(shape_of(node)) - len(node.arg.shape)
-    axes = {source.arg.axis for source in sources if source.op is Ops.MULTI}
+    shared = [
+        s.op is Ops.MULTI and s.arg.axis is None and len(shape_of(s)) == core
+        for s, core in zip(sources, node.arg.core, strict=True)
+    ]
+    axes = {s.arg.axis for s, free in zip(sources, shared, strict=True) if s.op is Ops.MULTI and not free}
     if len(axes) > 1 or not all(s.op is Ops.MULTI for s in sources) or not axes.issubset(range(batch)):
         sources = tuple([on_each(s) if s.op is Ops.MULTI else s for s in sources])
-    first = next(s for s in sources if s.op is Ops.MULTI)
+    split = [s for s in sources if s.op is Ops.MULTI]
+    first = next((s for s in split if s.arg.axis is not None), split[0])
     parts = [
         node.replace(src=tuple([s.src[i] if s.op is Ops.MULTI else s for s in sources]))
         for i in range(len(first.src))
@@ -308,7 +316,7 @@ def _assign(walk: Separation, node: UOp, sources: tuple[UOp, ...]) -> UOp:
     """Each device writes its part; a value that lies in another way is laid as the memory is."""
     memory = sources[0]
     if not is_multi(memory) or node.arg is not None:
-        raise NotImplementedError("a write to a part of memory that several devices hold")
+        raise NotImplementedError("a write to a part of memory that several devices hold is not supported")
     written = []
     for part, value in zip(memory.src, walk.parts_like(node.src[1], memory), strict=True):
         base, tracker = base_and_tracker(part)

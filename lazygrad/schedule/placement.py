@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ..codegen.ranges import BESIDE
 from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg
 from ..ir.device import device_of
@@ -136,7 +137,7 @@ class Placement:
             return ""  # reading it again would cost as much
         evaluations = 0
         for group, tuples in uses.items():
-            times = [n // self._shared(at, n) for at, n in tuples.items()]
+            times = [n // self._shared(group, at, n) for at, n in tuples.items()]
             evaluations += max(times) if group in rows else sum(times)
         if evaluations <= count:
             return ""
@@ -427,13 +428,33 @@ class Placement:
                 deepest = max(deepest, turns // block_of(indices, r))
         return deepest
 
-    def _shared(self, indices: Indices, times: int) -> int:
-        """How many outputs that a tile of registers computes side by side share what they multiply."""
+    def _shared(self, group: Group, indices: Indices, times: int) -> int:
+        """How many of these times are one, since places that are computed at once share the value.
+
+        Those of a tile of registers share what they multiply; those along short axes all that is the same.
+        """
         free = free_ranges(indices)
-        if not any(r.arg.kind is AxisType.REDUCE for r in free):
-            return 1
         places = math.prod([vmax(size_of(r)) // block_of(indices, r) for r in free])
-        return min(TILE_ROWS, max(times // max(places, 1), 1))
+        again = max(times // max(places, 1), 1)
+        short = self._short(group, indices, again)
+        if any(r.arg.kind is AxisType.REDUCE for r in free):
+            return max(min(TILE_ROWS, again), math.gcd(short, again))
+        return math.gcd(short, again)
+
+    def _short(self, group: Group, indices: Indices, times: int) -> int:
+        """How many places along short axes, such as channels or the taps of a filter, share a value.
+
+        Short reductions are all written out. Of the short output axes only one is computed at once beside the
+        lanes (`opt/plans.py`), so only the longest one counts.
+        """
+        if self.target.grid or self.target.vector_bytes == 0:
+            return 1
+        free = free_ranges(indices)
+        others = [r for r in group.order if r.op is Ops.RANGE and r not in free]
+        sizes = [(vmax(size_of(r)), r.arg.kind is AxisType.REDUCE) for r in others]
+        sizes = [(size, reduced) for size, reduced in sizes if 0 < size <= BESIDE and times % size == 0]
+        outputs = [size for size, reduced in sizes if not reduced]
+        return max(outputs, default=1) * math.prod([size for size, reduced in sizes if reduced])
 
     def _enter_reduce(self, node: UOp, group: Group, indices: Indices) -> tuple[Indices, int]:
         """The indices at which a reduce reads its source: fresh ranges on the reduced axes."""

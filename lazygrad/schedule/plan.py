@@ -119,21 +119,45 @@ def _find_inner_memory(template: Template, job: Job) -> Template:
 
 
 COLLECT = [
-    Pass("separate devices", _separate_devices, "each device that shares a value has a graph of its own"),
-    Pass("add readers", _add_readers, "what reads memory that a write ends is computed with it, and first"),
+    Pass(
+        "separate devices",
+        _separate_devices,
+        "each device that holds a part of a value has a graph of its own",
+    ),
+    Pass(
+        "add readers",
+        _add_readers,
+        "values that read memory which is about to be overwritten are computed before the write",
+    ),
 ]
 LIFT = [
-    Pass("lift numbers", _lift, "numbers that were others before are bound Variables"),
+    Pass("lift numbers", _lift, "numbers that differ between otherwise equal graphs are bound Variables"),
 ]
 PLAN = [
-    Pass("make plain", _make_plain, "nodes are as kernels compute them", _check_plain, STEPS),
-    Pass("place", _place, "each value is computed where it is used, or stored by one kernel"),
-    Pass("choose memory", _choose_memory, "each store has its memory; no kernel reads what is overwritten"),
+    Pass("make plain", _make_plain, "only operations that kernels can compute remain", _check_plain, STEPS),
+    Pass("place", _place, "each value is either fused into the kernels that use it, or stored by one kernel"),
     Pass(
-        "build kernels", _build_kernels, "each kernel is an AST; memory is named by reference", _check_kernels
+        "choose memory",
+        _choose_memory,
+        "each store has its memory; no kernel reads memory after it was overwritten",
     ),
-    Pass("share kernels", _share_kernels, "kernels that begin to read elsewhere are one", _check_kernels),
-    Pass("find inner memory", _find_inner_memory, "memory that only these kernels reach is known"),
+    Pass(
+        "build kernels",
+        _build_kernels,
+        "each kernel is an AST; it refers to its memory by the position of an argument",
+        _check_kernels,
+    ),
+    Pass(
+        "share kernels",
+        _share_kernels,
+        "kernels that differ only in where they begin to read share one program",
+        _check_kernels,
+    ),
+    Pass(
+        "find inner memory",
+        _find_inner_memory,
+        "memory that only these kernels use is marked, so that it can be reused",
+    ),
 ]
 PASSES = [*COLLECT, *LIFT, *PLAN]
 

@@ -66,7 +66,7 @@ class Separation:
             return node if known or is_held(node) else node.replace(src=sources)
         rule = self.rules.get(node.op)
         if rule is None:
-            raise NotImplementedError(f"{node.op} of a tensor that several devices hold")
+            raise NotImplementedError(f"{node.op} of a tensor that several devices hold is not supported")
         made = rule(self, node, sources)
         if is_multi(made):
             for part in made.src:

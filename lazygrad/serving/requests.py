@@ -113,7 +113,7 @@ def _out_of_range(name: str, wanted: str, value: Any) -> ApiError:
 
 
 def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def number(least: float, most: float) -> Check:

@@ -18,6 +18,8 @@ from .bessel import scaled_modified_bessel_k0 as scaled_modified_bessel_k0
 from .bessel import scaled_modified_bessel_k1 as scaled_modified_bessel_k1
 from .bessel import spherical_bessel_j0 as spherical_bessel_j0
 from .hurwitz import zeta as zeta
+from .logarithms import xlog1py as xlog1py
+from .logarithms import xlogy as xlogy
 from .polynomials import chebyshev_polynomial_t as chebyshev_polynomial_t
 from .polynomials import chebyshev_polynomial_u as chebyshev_polynomial_u
 from .polynomials import chebyshev_polynomial_v as chebyshev_polynomial_v
@@ -41,8 +43,6 @@ log_softmax = function_of(Tensor.log_softmax)
 logit = function_of(Tensor.logit)
 logsumexp = function_of(Tensor.logsumexp)
 softmax = function_of(Tensor.softmax)
-xlog1py = function_of(Tensor.xlog1py)
-xlogy = function_of(Tensor.xlogy)
 
 # *** the error function and the normal distribution
 

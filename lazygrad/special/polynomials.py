@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..dtype import default_int
+from ..dtype import dtypes
 from ..shape import broadcast_shapes
 from ..tensor import Tensor
 from ..tensor.arguments import at_most
@@ -192,7 +192,7 @@ def _operands(input: Any, n: Any) -> tuple[Tensor, Any]:
         return (input if isinstance(input, Tensor) else Tensor(input))._float(), int(n)
     x, degrees = n._in_common_float(input)[::-1]
     shape = broadcast_shapes(x.shape, degrees.shape)
-    return x.expand(shape), degrees.trunc().cast(default_int()).expand(shape)
+    return x.expand(shape), degrees.trunc().cast(dtypes.int32).expand(shape)
 
 
 def _shifted(input: Any, n: Any) -> Tensor:

@@ -17,7 +17,7 @@ from .sources import constant
 from .storage import base_of, is_marked, rebase
 
 #: What an error adds where the tensor was not said to need a gradient.
-RECORDED = "; operations with backward functions (qr, svd, x ** 0, ...) need requires_grad=True on it"
+RECORDED = "; what was realized on the way, and what was computed in memory, needs requires_grad=True on it"
 
 
 class Backward(Tensor):

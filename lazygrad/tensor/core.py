@@ -23,7 +23,7 @@ from .modes import TestMode, TrainingFlag, TrainingMode, autocast, inference_mod
 from .print_options import printing
 from .signatures import DTypeLike
 from .sources import node_of, read_from
-from .storage import Storage, base_of, is_marked, is_padded, is_view, marked, overlaps
+from .storage import Storage, base_of, is_marked, is_padded, is_recorded, is_view, marked, overlaps
 from .trace import note_line
 
 
@@ -51,7 +51,7 @@ class TensorCore(metaclass=TrainingFlag):
         requires_grad: bool | None = None,
     ) -> None:
         wanted = None if dtype is None else to_dtype(dtype)
-        node = node_of(data, Device.canonicalize(device), device is not None, wanted)
+        node = node_of(data, Device.present(device), device is not None, wanted)
         note_line(base_of(node), "Tensor")
         self._setup(node, requires_grad, leaf=True)
         self._claim_memory()
@@ -117,7 +117,7 @@ class TensorCore(metaclass=TrainingFlag):
         node = self._uop  # alive to the end: while it is, no other thread writes what it has become
         base = base_of(node)
         changed = "becomes" in base.facts or (base.op is Ops.MULTI and has_become(base))
-        if changed and not (self._requires_grad and not self._leaf):
+        if changed and not (self._requires_grad and not self._leaf) and not is_recorded(base):
             self._uop = latest(node)
             if self._storage is None:
                 self._note_reader()

@@ -83,7 +83,7 @@ class Creation(Tensor):
         fill_value = real_number(fill_value)
         chosen = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)
         sizes = checked_shape(shape if isinstance(shape, (tuple, list)) else (shape,))
-        scalar = constant(fill_value, chosen, Device.canonicalize(device))
+        scalar = constant(fill_value, chosen, Device.present(device))
         return cls._created(expanded(scalar, sizes), requires_grad)
 
     @classmethod
@@ -112,7 +112,7 @@ class Creation(Tensor):
         device: Devices | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
-        """Memory of its own. It reads zeros until it is written.
+        """A new tensor with memory of its own, which holds zeros until it is written.
 
         >>> Tensor.empty(2).shape
         (2,)
@@ -122,7 +122,7 @@ class Creation(Tensor):
         for size in sizes:
             count *= vmax(size)
         node = empty_buffer(
-            Device.canonicalize(device), count, default_float() if dtype is None else to_dtype(dtype)
+            Device.present(device), count, default_float() if dtype is None else to_dtype(dtype)
         )
         whole = prod(sizes)
         if not isinstance(whole, int):  # memory is for the greatest size
@@ -197,7 +197,7 @@ class Creation(Tensor):
         if stop is None:
             start, stop = 0, start
         if any(isinstance(x, UOp) for x in (start, stop, step)):
-            return cls._symbolic_arange(start, stop, step, dtype, Device.canonicalize(device), requires_grad)
+            return cls._symbolic_arange(start, stop, step, dtype, Device.present(device), requires_grad)
         for value in (start, stop, step):
             if not isinstance(value, (int, float)):
                 raise TypeError(f"arange takes numbers, not {value!r}")
@@ -220,7 +220,7 @@ class Creation(Tensor):
                 if all(dtypes.min(default_int()) <= v <= dtypes.max(default_int()) for v in (start, last))
                 else dtypes.int64
             )
-        place = Device.canonicalize(device)
+        place = Device.present(device)
         if count == 0:
             return cls._created(expanded(constant(0, chosen, place), (0,)), requires_grad)
         return cls._created(_progression(count, start, step, chosen, place), requires_grad)
@@ -259,9 +259,9 @@ class Creation(Tensor):
             raise ValueError(f"linspace needs a number of steps that is not negative, not {steps!r}")
         chosen = default_float() if dtype is None else to_dtype(dtype)
         if dtypes.is_bool(chosen):
-            raise ValueError("linspace makes numbers, not truth values: give a dtype of numbers")
+            raise ValueError("linspace makes numbers, not bools: give a numeric dtype")
         work = wide_float(chosen)
-        place = Device.canonicalize(device)
+        place = Device.present(device)
         if steps < 2:
             return cls.full((steps,), start, dtype=chosen, device=place, requires_grad=requires_grad)
         step = (stop - start) / (steps - 1)
@@ -311,7 +311,7 @@ class Creation(Tensor):
         [[1.0, 0.0], [0.0, 1.0]]
         """
         rows, columns = checked_shape((n, n if m is None else m))
-        place = Device.canonicalize(device)
+        place = Device.present(device)
         counting = counting_dtype(max(vmax(rows), vmax(columns)))
         row = cls._make(iota(rows, counting, place)).unsqueeze(1)
         column = cls._make(iota(columns, counting, place))

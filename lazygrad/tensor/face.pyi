@@ -2,7 +2,7 @@
 
 import builtins
 import numpy as np
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from lazygrad.device.buffer import Buffer
 from lazygrad.dtype import ConstType, DType, DTypeSaid
 from lazygrad.inspection.kernels import InspectedKernel
@@ -54,6 +54,7 @@ class Tensor(TensorCore):
     @property
     def shard_axis(self) -> builtins.int | None: 'The axis along which the tensor is in parts on several devices; None for copies, or one device.'
     def shard_like(self, other: Tensor) -> Tensor: 'This tensor on the devices of another, split along the same axis or copied as that is.\n\n>>> Tensor([1, 2]).shard_like(Tensor([3, 4]).shard(("CPU", "CPU:1"), axis=0)).shard_axis\n0'
+    def _laid_as(self, other: Tensor) -> Tensor: ...
     def shard_(self, devices: Sequence[str] | Devices, axis: builtins.int | None = None, *, dim: builtins.int | None = None) -> Self: '`shard` in place: for the parameters of a model.\n\n>>> Tensor([1, 2]).shard_(("CPU", "CPU:1"), axis=0).device\n(\'CPU\', \'CPU:1\')'
     def to_(self, device: Devices | None) -> Self: 'Move this tensor to another device, in place.\n\n>>> Tensor([1]).to_("CPU").device\n\'CPU\''
 
@@ -121,7 +122,7 @@ class Tensor(TensorCore):
 
     # custom_kernels
     @classmethod
-    def custom_kernel(cls, source: str, language: str, outputs: Any, grid: Several | None = None, *, inputs: Sequence[Tensor] = (), group: Several | None = None, name: str | None = None, gradient: Callable[..., Any] | None = None) -> Any: 'What a kernel makes that is written in C, LLVM, OpenCL, CUDA or Metal: a tensor or a tuple of them.\n\nThe kernel takes pointers to the elements of its outputs and then of its inputs, which lie row by row.\nIt is planned, cached and replayed as any other. The text is trusted: one that is wrong may give wrong\nnumbers, or end the process.\n\nsource    the text: a function that returns nothing, and what it needs\nlanguage  "c" on device CLANG, "llvm" on CPU, "opencl" on CL, "cuda" on CUDA, "metal" on METAL\noutputs   (shape, dtype) of the output, a tensor that is like it, or a list of such\ngrid      how many workgroups are launched, along x, y, z. In C: how many calls there are, which the\n          cores share; the function then takes the place on each axis as a further `long` argument\ninputs    tensors on one device\ngroup     the threads of each workgroup\nname      the function, where the text has several\ngradient  takes the gradient of the result, the result, and the inputs, and gives the gradient of each\n          input, or None (of several outputs: a tuple of gradients, and of results)\n\n>>> text = "void twice(float* out, float* x) { for (int i = 0; i < 3; i++) out[i] = 2 * x[i]; }"\n>>> x = Tensor([1.0, 2.0, 3.0], device="CLANG")\n>>> Tensor.custom_kernel(text, "c", x, inputs=[x]).tolist()\n[2.0, 4.0, 6.0]'
+    def custom_kernel(cls, source: str | Mapping[str, str], language: str | None = None, outputs: Any = None, grid: Several | Mapping[str, Several] | None = None, *, inputs: Sequence[Tensor] = (), group: Several | Mapping[str, Several] | None = None, name: str | Mapping[str, str] | None = None, gradient: Callable[..., Any] | None = None) -> Any: 'What a kernel makes that is written in C, LLVM, OpenCL, CUDA or Metal: a tensor or a tuple of them.\n\nThe kernel takes pointers to the elements of its outputs and then of its inputs, which lie row by row.\nIt is planned, cached and replayed as any other. The text is trusted: one that is wrong may give wrong\nnumbers, or end the process.\n\nsource    the text: a function that returns nothing, and what it needs. Or {language: text}, so that\n          the kernel runs on several kinds of device\nlanguage  "c" on device CLANG, "llvm" on CPU, "opencl" on CL, "cuda" on CUDA, "metal" on METAL\noutputs   (shape, dtype) of the output, a tensor that is like it, or a list of such\ngrid      how many workgroups are launched, along x, y, z. In C and LLVM: how many calls there are,\n          which the cores share; the function then takes the place on each axis as a further 64-bit\n          argument. Where languages differ in it, {language: grid}; `group` and `name` likewise\ninputs    tensors on one device\ngroup     the threads of each workgroup; C and LLVM have none\nname      the function, where the text has several\ngradient  takes the gradient of the result, the result, and the inputs, and gives the gradient of each\n          input, or None (of several outputs: a tuple of gradients, and of results)\n\n>>> text = "void twice(float* out, float* x) { for (int i = 0; i < 3; i++) out[i] = 2 * x[i]; }"\n>>> x = Tensor([1.0, 2.0, 3.0], device="CLANG")\n>>> Tensor.custom_kernel(text, "c", x, inputs=[x]).tolist()\n[2.0, 4.0, 6.0]'
 
     # scanning
     @staticmethod
@@ -137,7 +138,7 @@ class Tensor(TensorCore):
     @classmethod
     def ones(cls, *shape: Any, dtype: DTypeLike = None, **more: Any) -> Tensor: 'Ones: `Tensor.ones(2, 3)`.\n\n>>> Tensor.ones(2).tolist()\n[1.0, 1.0]'
     @classmethod
-    def empty(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'Memory of its own. It reads zeros until it is written.\n\n>>> Tensor.empty(2).shape\n(2,)'
+    def empty(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None) -> Tensor: 'A new tensor with memory of its own, which holds zeros until it is written.\n\n>>> Tensor.empty(2).shape\n(2,)'
     def _like(self, dtype: DTypeLike, device: Devices | None) -> dict[str, Any]: ...
     def full_like(self, fill_value: ConstType, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'One value, in the shape, dtype and place of this tensor.\n\n>>> Tensor([1, 2]).full_like(7).tolist()\n[7, 7]'
     def zeros_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor: 'Zeros in the shape, dtype and place of this tensor.\n\n>>> Tensor([5, 6]).zeros_like().tolist()\n[0, 0]'
@@ -166,10 +167,11 @@ class Tensor(TensorCore):
     def new_empty(self, *size: Any, **more: Any) -> Tensor: 'Memory in the dtype and on the device of this tensor; it reads zeros.\n\n>>> Tensor([1]).new_empty(2).shape\n(2,)'
     def new_tensor(self, data: Any, *, dtype: DTypeLike = None, device: Devices | None = None) -> Tensor: 'Data as a tensor in the dtype and on the device of this one.\n\n>>> Tensor([1.0]).new_tensor([2, 3]).tolist()\n[2.0, 3.0]'
     def cpu(self) -> Tensor: "The tensor on device CPU.\n\n>>> Tensor([1]).cpu().device\n'CPU'"
+    def cuda(self, device: builtins.int | str | None = None) -> Tensor: 'The tensor on device CUDA, or on that number of it; a DeviceError where there is none.\n\n>>> Tensor([1]).cuda("cpu").device  # a whole name says another one\n\'CPU\''
 
     # random.sampling
     @staticmethod
-    def manual_seed(seed: builtins.int = 0) -> None: 'Begin the stream of random numbers that belongs to a seed.\n\n>>> Tensor.manual_seed(0)'
+    def manual_seed(seed: builtins.int = 0) -> None: 'Set the seed of the random numbers.\n\n>>> Tensor.manual_seed(0)'
     @classmethod
     def rand(cls, *shape: Any, dtype: DTypeLike = None, device: Devices | None = None, requires_grad: builtins.bool | None = None, generator: Numbers | None = None) -> Tensor: 'Uniform numbers in [0, 1).\n\n>>> Tensor.rand(2, 3).shape\n(2, 3)'
     @classmethod
@@ -210,7 +212,7 @@ class Tensor(TensorCore):
     def truncated_normal(cls, *shape: Any, mean: builtins.float = 0.0, std: builtins.float = 1.0, a: builtins.float = -2.0, b: builtins.float = 2.0, requires_grad: builtins.bool | None = None, **more: Any) -> Tensor: 'Normally distributed numbers of which those outside of [a, b] do not occur, by inversion.\n\na, b  limits of the numbers themselves, as in `torch.nn.init.trunc_normal_`\n\n>>> bool((Tensor.truncated_normal(100, a=-1.0, b=1.0).abs() <= 1).all())\nTrue'
     @classmethod
     def gamma(cls, *shape: Any, concentration: builtins.float = 1.0, rate: builtins.float = 1.0, requires_grad: builtins.bool | None = None, generator: Numbers | None = None, **more: Any) -> Tensor: 'Numbers of the gamma distribution: mean concentration / rate.\n\n>>> bool((Tensor.gamma(10, concentration=0.5) >= 0).all())\nTrue'
-    def standard_gamma(self, *, generator: Numbers | None = None) -> Tensor: 'A number of the gamma distribution of rate 1 for each concentration in this tensor.\n\n>>> Tensor([0.5, 20.0]).standard_gamma().shape\n(2,)'
+    def standard_gamma(self, *, generator: Numbers | None = None) -> Tensor: 'A sample of the gamma distribution of rate 1 for each concentration in this tensor.\n\n>>> Tensor([0.5, 20.0]).standard_gamma().shape\n(2,)'
     @classmethod
     def beta(cls, *shape: Any, concentration1: builtins.float = 1.0, concentration0: builtins.float = 1.0, **more: Any) -> Tensor: 'Numbers in [0, 1] of the beta distribution: mean c1 / (c1 + c0) of the two concentrations.\n\n>>> Tensor.beta(3, concentration1=2.0, concentration0=3.0).shape\n(3,)'
     def poisson(self, *, generator: Numbers | None = None) -> Tensor: "A number of Poisson's distribution for each rate in this tensor, as floats.\n\n>>> Tensor([0.0, 3.0]).poisson()[0].item()\n0.0"
@@ -321,7 +323,7 @@ class Tensor(TensorCore):
     def isfinite(self) -> Tensor: 'Whether an element is neither infinite nor NaN.\n\n>>> Tensor([1.0, math.inf]).isfinite().tolist()\n[True, False]'
     def isclose(self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor: '|self - other| <= atol + rtol·|other|, elementwise.\n\n>>> Tensor([1.0, 2.0]).isclose(Tensor([1.0, 2.1])).tolist()\n[True, False]'
     def _bool(self) -> Tensor: ...
-    def equal(self, other: Any) -> builtins.bool: 'Whether another tensor has this shape and these values. It runs.\n\n>>> Tensor([1, 2]).equal(Tensor([1, 2]))\nTrue'
+    def equal(self, other: Any) -> builtins.bool: 'Whether another tensor has the same shape and values, as a bool. It computes both.\n\n>>> Tensor([1, 2]).equal(Tensor([1, 2]))\nTrue'
     def __hash__(self) -> builtins.int: ...
     def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
@@ -351,7 +353,7 @@ class Tensor(TensorCore):
     def bitwise_or(self, other: Any) -> Tensor: 'Bits that one has; logic on bools.\n\n>>> Tensor([6]).bitwise_or(3).tolist()\n[7]'
     def bitwise_xor(self, other: Any) -> Tensor: 'Bits that exactly one has; logic on bools.\n\n>>> Tensor([6]).bitwise_xor(3).tolist()\n[5]'
     def bitwise_not(self) -> Tensor: 'All bits inverted; `not` on bools.\n\n>>> Tensor([0]).bitwise_not().tolist()\n[-1]'
-    def lshift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved up; by the width or more gives 0.\n\n>>> Tensor([1]).lshift(3).tolist()\n[8]'
+    def lshift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits shifted left; a shift by the width or more gives 0.\n\n>>> Tensor([1]).lshift(3).tolist()\n[8]'
     def rshift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved down, the sign kept; by the width or more gives 0, or -1 for negative numbers.\n\n>>> Tensor([9]).rshift(1).tolist()\n[4]'
     def dp4a(self, other: Tensor, total: Any = 0) -> Tensor: '`total` and the four products of the bytes of two words, in int32: those of this tensor without\nsigns, from 0 to 255, those of `other` with, from -128 to 127. Sums wrap.\n\nOne instruction where the processor has it, as GPUs do.\n\n>>> Tensor([0x01020304]).dp4a(Tensor([0x01010101]), 5).tolist()\n[15]'
     def __and__(self, other: Any) -> Tensor: ...
@@ -480,7 +482,7 @@ class Tensor(TensorCore):
     def softshrink(self, lambd: builtins.float = 0.5) -> Tensor: 'x moved towards 0 by `lambd`; 0 where it would pass it.\n\n>>> Tensor([-1.0, 0.25, 2.0]).softshrink().tolist()\n[-0.5, 0.0, 1.5]'
     def tanhshrink(self) -> Tensor: 'x - tanh(x).\n\n>>> print(Tensor([0.0, 1.0]).tanhshrink().numpy())\n[0.         0.23840582]'
     def glu(self, dim: builtins.int = -1, *, axis: builtins.int = -1) -> Tensor: 'The first half of an axis, times the sigmoid of the second (Dauphin et al. 2016).\n\n>>> Tensor([3.0, 5.0, 0.0, 0.0]).glu().tolist()\n[1.5, 2.5]'
-    def prelu(self, weight: Tensor) -> Tensor: 'x, and weight·x where x is negative (He et al. 2015).\n\nweight  one number, or a line with one for each channel (axis 1)\n\n>>> Tensor([-8.0, 2.0]).prelu(Tensor([0.5])).tolist()\n[-4.0, 2.0]'
+    def prelu(self, weight: Tensor) -> Tensor: 'x, and weight·x where x is negative (He et al. 2015).\n\nweight  one number, or a 1-d tensor with one for each channel (axis 1)\n\n>>> Tensor([-8.0, 2.0]).prelu(Tensor([0.5])).tolist()\n[-4.0, 2.0]'
     def rrelu(self, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: 'x, and a·x where x is negative: a is random in [lower, upper] in training, else their mean.\n\n(Xu et al. 2015.) `training` is `Tensor.training` if not given.\n\n>>> Tensor([-8.0, 2.0]).rrelu(0.25, 0.75, training=False).tolist()\n[-4.0, 2.0]'
     def gumbel_softmax(self, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, generator: Numbers | None = None, axis: builtins.int = -1) -> Tensor: 'A random choice along an axis by these logits, smooth in them (Jang, Gu, Poole 2016).\n\ntau   how smooth: towards 0 the result is a one-hot line\nhard  the result is one-hot, and its gradient that of the smooth one\n\n>>> Tensor([[0.0, 100.0], [100.0, 0.0]]).gumbel_softmax(hard=True).tolist()\n[[0.0, 1.0], [1.0, 0.0]]'
     def dropout(self, p: builtins.float = 0.5, training: builtins.bool | None = None, *, generator: Numbers | None = None) -> Tensor: 'While training, elements are 0 with probability p and the others divided by 1 - p.\n\nElse the tensor itself. `training` is `Tensor.training` if not given.\n\n>>> Tensor([1.0, 2.0]).dropout(0.5).tolist()\n[1.0, 2.0]'
@@ -503,7 +505,7 @@ class Tensor(TensorCore):
     def unflatten(self, dim: builtins.int, sizes: Sequence[sint]) -> Tensor: 'One axis becomes several, of these sizes (one may be -1).\n\n>>> Tensor.zeros(6).unflatten(0, (2, 3)).shape\n(2, 3)'
     @overload
     def unflatten(self, *, axis: builtins.int, sizes: Sequence[sint]) -> Tensor: ...
-    def squeeze(self, dim: Axis = None, *, axis: Axis = None) -> Tensor: 'Without the axes of size 1: all of them, or those named (others that are named stay).\n\n>>> Tensor.zeros(1, 2, 1).squeeze().shape\n(2,)'
+    def squeeze(self, dim: Axis = None, *, axis: Axis = None) -> Tensor: 'Without the axes of size 1: all of them, or those named (a named axis of another size stays).\n\n>>> Tensor.zeros(1, 2, 1).squeeze().shape\n(2,)'
     @overload
     def unsqueeze(self, dim: builtins.int) -> Tensor: 'A new axis of size 1 at this place.\n\n>>> Tensor([1, 2]).unsqueeze(0).tolist()\n[[1, 2]]'
     @overload
@@ -523,7 +525,7 @@ class Tensor(TensorCore):
     def is_same_size(self, other: Tensor) -> builtins.bool: 'Whether another tensor has this shape.\n\n>>> Tensor([1]).is_same_size(Tensor([2]))\nTrue'
     def repeat(self, *repeats: Any) -> Tensor: 'The whole tensor tiled: `repeats[i]` times along axis i (new axes stand in front).\n\n>>> Tensor([1, 2]).repeat(2).tolist()\n[1, 2, 1, 2]'
     def tile(self, *repeats: Any) -> Tensor: "`repeat` as numpy's tile: missing numbers are 1.\n\n>>> Tensor([1, 2]).tile(2).tolist()\n[1, 2, 1, 2]"
-    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: builtins.int | None = None) -> Tensor: 'Each element (along one axis; of the flattened tensor without) `repeats` times in a row.\n\nrepeats      a number for all, or a line of integers, one for each element: then it runs, for the sum\noutput_size  the sum, where it is known: ValueError where it is another\n\n>>> Tensor([1, 2]).repeat_interleave(2).tolist()\n[1, 1, 2, 2]'
+    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: builtins.int | None = None) -> Tensor: 'Each element (along one axis; of the flattened tensor without) `repeats` times in a row.\n\nrepeats      a number for all, or a 1-d tensor with one for each element, computed for the sum\noutput_size  the sum, where it is known: ValueError where it is another\n\n>>> Tensor([1, 2]).repeat_interleave(2).tolist()\n[1, 1, 2, 2]'
     def shrink(self, arg: Sequence[tuple[sint, sint] | None]) -> Tensor: 'The part `(begin, end)` of each axis; None keeps an axis whole.\n\n>>> Tensor([1, 2, 3]).shrink([(1, 3)]).tolist()\n[2, 3]'
     def _window(self, axis: builtins.int, begin: sint, end: sint) -> Tensor: ...
     @overload
@@ -587,7 +589,7 @@ class Tensor(TensorCore):
     def meshgrid(self, *args: Tensor | Sequence[Tensor], indexing: str = 'ij') -> tuple[Tensor, ...]: 'Coordinate grids of some lines (1-d tensors): grid i varies along axis i.\n\n>>> [t.tolist() for t in Tensor([1, 2]).meshgrid(Tensor([3]))]\n[[[1], [2]], [[3], [3]]]'
 
     # shape.stacking
-    def atleast_1d(self) -> Tensor: 'A 0-d tensor as a line of one; others as they are.\n\n>>> Tensor(3).atleast_1d().shape\n(1,)'
+    def atleast_1d(self) -> Tensor: 'A 0-d tensor with an axis of size 1; others as they are.\n\n>>> Tensor(3).atleast_1d().shape\n(1,)'
     def atleast_2d(self) -> Tensor: 'A line as a row; a 0-d tensor as a 1×1 matrix.\n\n>>> Tensor([1, 2]).atleast_2d().shape\n(1, 2)'
     def atleast_3d(self) -> Tensor: 'A line of n as (1, n, 1), a matrix as (m, n, 1).\n\n>>> Tensor([1, 2]).atleast_3d().shape\n(1, 2, 1)'
     def hstack(self, *args: Any) -> Tensor: 'Tensors beside each other: lines end to end, others along the second axis.\n\n>>> Tensor.hstack(Tensor([1]), Tensor([2, 3])).tolist()\n[1, 2, 3]'
@@ -621,8 +623,8 @@ class Tensor(TensorCore):
     def std_mean(self, axis: Axis = None, keepdim: builtins.bool = False, correction: builtins.float | None = 1, *, unbiased: builtins.bool | None = None, dim: Axis = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The standard deviation and the mean.\n\n>>> [t.item() for t in Tensor([1.0, 3.0]).std_mean(correction=0)]\n[1.0, 2.0]'
     def norm(self, p: builtins.float | str | None = 2, axis: Axis = None, keepdim: builtins.bool = False, *, dim: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The p-norm of the elements along axes: (Σ|x|^p)^(1/p).\n\n`inf` is the greatest, 0 counts what is not 0, "nuc" is that of matrices (`matrix_norm`).\n\n>>> Tensor([3.0, 4.0]).norm().item()\n5.0'
     def _root(self, p: builtins.float) -> Tensor: ...
-    def argmax(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The place of the greatest element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([1, 5, 5]).argmax().item()\n1'
-    def argmin(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The place of the least element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([4, 1, 1]).argmin().item()\n1'
+    def argmax(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The index of the largest element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([1, 5, 5]).argmax().item()\n1'
+    def argmin(self, axis: builtins.int | None = None, keepdim: builtins.bool = False, *, dim: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The index of the smallest element along an axis (of the flattened tensor): the first of equals.\n\nNaN wins.\n\n>>> Tensor([4, 1, 1]).argmin().item()\n1'
     def _place_of(self, op: Ops, axis: builtins.int | None, keepdim: builtins.bool) -> Tensor: ...
     def _shift(self, axis: Axis) -> Tensor: ...
     def softmax(self, axis: builtins.int | None = -1, dtype: DTypeLike = None, *, dim: builtins.int | None = -1) -> Tensor: 'e^x divided by the sum of e^x along an axis.\n\naxis  None: as PyTorch has it, axis 0 of a tensor of 0, 1 or 3 axes and else axis 1, with a warning\n\n>>> Tensor([0.0, 0.0]).softmax().tolist()\n[0.5, 0.5]'
@@ -638,8 +640,8 @@ class Tensor(TensorCore):
     def cumprod(self, axis: builtins.int = 0, dtype: DTypeLike = None, *, dim: builtins.int = 0) -> Tensor: 'The running product along an axis.\n\n>>> Tensor([1, 2, 3]).cumprod().tolist()\n[1, 2, 6]'
     def cummax(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'The running maximum along an axis: NaN wins, the last of equals takes the gradient.\n\n`cummax_indices` says where each was.\n\n>>> Tensor([1, 3, 2]).cummax().tolist()\n[1, 3, 3]'
     def cummin(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'The running minimum along an axis: NaN wins, the last of equals takes the gradient.\n\n`cummin_indices` says where each was.\n\n>>> Tensor([3, 1, 2]).cummin().tolist()\n[3, 1, 1]'
-    def cummax_indices(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'Where the running maximum along an axis was: the last of equals, the last NaN.\n\n>>> Tensor([1, 3, 2]).cummax_indices().tolist()\n[0, 1, 1]'
-    def cummin_indices(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'Where the running minimum along an axis was: the last of equals, the last NaN.\n\n>>> Tensor([3, 1, 2]).cummin_indices().tolist()\n[0, 1, 1]'
+    def cummax_indices(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'The index of the running maximum along an axis: the last of equals, the last NaN.\n\n>>> Tensor([1, 3, 2]).cummax_indices().tolist()\n[0, 1, 1]'
+    def cummin_indices(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'The index of the running minimum along an axis: the last of equals, the last NaN.\n\n>>> Tensor([3, 1, 2]).cummin_indices().tolist()\n[0, 1, 1]'
     def _winner(self, op: Ops, axis: builtins.int) -> Tensor: ...
     def logcumsumexp(self, axis: builtins.int = 0, *, dim: builtins.int = 0) -> Tensor: 'log of the running sum of e^x along an axis, without overflow.\n\nWhat was summed shrinks by e^(old maximum - new maximum) where the running maximum grows.\n\n>>> Tensor([0.0, -math.inf]).logcumsumexp().tolist()\n[0.0, 0.0]'
 
@@ -652,7 +654,7 @@ class Tensor(TensorCore):
     def _sorted_line(self, dim: builtins.int | None) -> tuple[Tensor, builtins.int]: ...
     def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Any: 'The value in the middle (the lower one of two) of what is not NaN along an axis, and where it was.\n\nWithout an axis that of all elements, alone; equals share its gradient.\n\n>>> Tensor([1.0, math.nan, 3.0, 5.0]).nanmedian().item()\n3.0'
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: builtins.int = -1, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]: 'The most frequent value along an axis (the least of equally frequent ones), and where it last was.\n\n>>> [t.item() for t in Tensor([3, 1, 3, 1, 2]).mode()]\n[1, 3]'
-    def quantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear', axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The value below which a part q of the elements along an axis lies; NaN where one is NaN.\n\nq              a number in [0, 1], or a line of them, which becomes the first axis of the result\ninterpolation  between two elements: linear, lower, higher, midpoint or nearest\n\n>>> Tensor([1.0, 2.0, 4.0]).quantile([0.5, 0.75]).tolist()\n[2.0, 3.0]'
+    def quantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear', axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: 'The value below which a part q of the elements along an axis lies; NaN where one is NaN.\n\nq              a number in [0, 1], or a 1-d tensor of them, which becomes the first axis of the result\ninterpolation  between two elements: linear, lower, higher, midpoint or nearest\n\n>>> Tensor([1.0, 2.0, 4.0]).quantile([0.5, 0.75]).tolist()\n[2.0, 3.0]'
     def nanquantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear', axis: builtins.int | None = None, keepdims: builtins.bool = False) -> Tensor: '`quantile` of what is not NaN; NaN where nothing is.\n\n>>> Tensor([1.0, math.nan, 4.0]).nanquantile(0.5).item()\n2.5'
     def _quantile(self, q: Any, dim: builtins.int | None, keepdim: builtins.bool, interpolation: str, name: str) -> Tensor: ...
     def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, axis: builtins.int = -1) -> Tensor: 'The n-th differences of neighbours along an axis; of bools whether they differ.\n\nprepend, append  tensors that the axis is lengthened by first\n\n>>> Tensor([1, 4, 9]).diff().tolist()\n[3, 5]'
@@ -680,10 +682,10 @@ class Tensor(TensorCore):
     def searchsorted(self, values: Any, *, right: builtins.bool = False, side: str | None = None, out_int32: builtins.bool = False, sorter: Tensor | None = None) -> Tensor: 'Where in this sorted tensor values belong, so that it stays sorted: a search by halves.\n\nself     a line, or rows along the last axis; then values has as many rows\nright    behind equal elements instead of before them; so does side="right"\nsorter   the order of an unsorted tensor, as `argsort` gives it\n\n>>> Tensor([1, 3, 5]).searchsorted(Tensor([3, 6])).tolist()\n[1, 3]'
     def bucketize(self, boundaries: Tensor, *, right: builtins.bool = False, out_int32: builtins.bool = False) -> Tensor: 'Between which of the sorted boundaries each element lies: how many are below it.\n\nright  whether boundaries that are equal count as below\n\n>>> Tensor([0, 3, 9]).bucketize(Tensor([1, 3, 5])).tolist()\n[0, 1, 3]'
     def isin(self, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False) -> Tensor: 'Whether each element occurs in `test_elements`; with `invert`, whether it does not.\n\n>>> Tensor([1, 2, 3]).isin(Tensor([2, 5])).tolist()\n[False, True, False]'
-    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None, *, axis: builtins.int | None = None) -> Any: "The different values, in order. It runs, to know how many there are.\n\nreturn_inverse  also where each element is among them, in this tensor's shape\nreturn_counts   also how often each occurs\ndim             slices along this axis instead of elements, in lexicographic order (on the host)\n\n>>> Tensor([3, 1, 3]).unique().tolist()\n[1, 3]"
+    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None, *, axis: builtins.int | None = None) -> Any: "The different values, in order.\n\nIt is computed at once, since the shape depends on the values.\n\nreturn_inverse  also where each element is among them, in this tensor's shape\nreturn_counts   also how often each occurs\ndim             slices along this axis instead of elements, in lexicographic order (on the host)\n\n>>> Tensor([3, 1, 3]).unique().tolist()\n[1, 3]"
     def _unique_slices(self, axis: builtins.int, return_inverse: builtins.bool, return_counts: builtins.bool) -> Any: ...
-    def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None, *, axis: builtins.int | None = None) -> Any: 'The values without those that repeat the one before them. It runs, to know how many there are.\n\ndim  slices along this axis instead of the elements of the flattened tensor\n\n>>> Tensor([1, 1, 2, 1]).unique_consecutive().tolist()\n[1, 2, 1]'
-    def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor: 'How often each number from 0 on occurs in a line of integers, or the sum of their weights.\n\nIt runs, to know the greatest. Captured by a jit, and under `vmap`, there are exactly `minlength`\ncounts, since their number cannot depend on the data; a number beyond them raises IndexError.\n\n>>> Tensor([1, 3, 1]).bincount().tolist()\n[0, 2, 0, 1]'
+    def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None, *, axis: builtins.int | None = None) -> Any: 'The values without those that repeat the one before them.\n\nIt is computed at once, since the shape depends on the values.\n\ndim  slices along this axis instead of the elements of the flattened tensor\n\n>>> Tensor([1, 1, 2, 1]).unique_consecutive().tolist()\n[1, 2, 1]'
+    def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor: 'How often each number from 0 on occurs in a 1-d tensor of integers, or the sum of their weights.\n\nIt runs, to know the greatest. Captured by a jit, and under `vmap`, there are exactly `minlength`\ncounts, since their number cannot depend on the data; a number beyond them raises IndexError.\n\n>>> Tensor([1, 3, 1]).bincount().tolist()\n[0, 2, 0, 1]'
     def histc(self, bins: builtins.int = 100, min: ConstType = 0, max: ConstType = 0) -> Tensor: 'How many elements lie in each of some bins of equal width from min to max; others are not counted.\n\nWhere min and max are equal they are the least and the greatest element.\n\n>>> Tensor([0.0, 1.0, 1.5, 4.0]).histc(4, 0, 4).tolist()\n[1.0, 2.0, 0.0, 1.0]'
     def histogram(self, bins: Any = 100, *, range: tuple[builtins.float, builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]: '(how many elements, or the sum of their weights, in each bin; the edges of the bins).\n\nbins  a number of equal bins over `range` (else from the least to the greatest element), or the edges\ndensity  the parts of the whole instead, divided by the widths of their bins\n\n>>> [t.tolist() for t in Tensor([0.0, 1.0, 3.0]).histogram(Tensor([0.0, 1.0, 4.0]))]\n[[1.0, 2.0], [0.0, 1.0, 4.0]]'
     def histogramdd(self, bins: Any, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, list[Tensor]]: '(how many points, or the sum of their weights, in each box of a grid; the edges along each axis).\n\nself     points, a row of coordinates each\nbins     a number of equal bins, one for each coordinate, or the edges along each\nrange    the least and the greatest value of each coordinate, one pair after another\ndensity  the parts of the whole instead, divided by the volumes of their boxes\n\n>>> Tensor([[0.0, 0.0], [1.0, 3.0], [1.0, 4.0]]).histogramdd(2)[0].tolist()\n[[1.0, 0.0], [0.0, 2.0]]'
@@ -699,7 +701,7 @@ class Tensor(TensorCore):
     def _span(self, entry: slice, axis: builtins.int) -> tuple[tuple[sint, sint], builtins.int]: ...
     def _sliced(self, parsed: Parsed) -> Tensor: ...
     def _flat_index(self, tensors: Sequence[tuple[builtins.int, Any, builtins.bool]]) -> tuple[UOp, tuple[sint, ...]]: ...
-    def masked_select(self, mask: Tensor) -> Tensor: 'The elements where a mask holds, in one line. It runs, to know how many there are.\n\n>>> Tensor([1, 2]).masked_select(Tensor([False, True])).tolist()\n[2]'
+    def masked_select(self, mask: Tensor) -> Tensor: 'The elements where a mask holds, as a 1-d tensor.\n\nIt is computed at once, since the shape depends on the values.\n\n>>> Tensor([1, 2]).masked_select(Tensor([False, True])).tolist()\n[2]'
     def __setitem__(self, key: Any, value: Any) -> None: ...
     def _written(self, value: Any) -> Tensor: ...
     def _fitted(self, source: Tensor, shape: tuple[sint, ...]) -> Tensor: ...
@@ -728,7 +730,7 @@ class Tensor(TensorCore):
     @overload
     def scatter_reduce(self, *, axis: builtins.int, index: Tensor, src: Tensor | builtins.float, reduce: str, include_self: builtins.bool = True) -> Tensor: ...
     @overload
-    def index_select(self, dim: builtins.int, index: Tensor) -> Tensor: 'The slices of an axis that a line of integers names.\n\n>>> Tensor([[1, 2], [3, 4]]).index_select(1, Tensor([1])).tolist()\n[[2], [4]]'
+    def index_select(self, dim: builtins.int, index: Tensor) -> Tensor: 'The slices of an axis at the indices in a 1-d tensor.\n\n>>> Tensor([[1, 2], [3, 4]]).index_select(1, Tensor([1])).tolist()\n[[2], [4]]'
     @overload
     def index_select(self, *, axis: builtins.int, index: Tensor) -> Tensor: ...
     @overload
@@ -738,7 +740,7 @@ class Tensor(TensorCore):
     def take(self, index: Any) -> Tensor: 'Elements of the flattened tensor; the result has the shape of the index.\n\n>>> Tensor([[1, 2], [3, 4]]).take(Tensor([3, 0])).tolist()\n[4, 1]'
     def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor: 'The first `size` rows of `nonzero`, rows of `fill_value` behind what there is: of known shape.\n\nSo it is lazy, and a jit captures it.\n\n>>> Tensor([[0, 5], [7, 0]]).nonzero_static(size=3).tolist()\n[[0, 1], [1, 0], [-1, -1]]'
     @overload
-    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor: 'The indices of the elements other than 0, a row for each. It runs, to know how many there are.\n\nas_tuple  a line of indices for each axis instead: what `x[...]` takes\n\n>>> Tensor([0, 7, 8]).nonzero().tolist()\n[[1], [2]]'
+    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor: 'The indices of the elements other than 0, a row for each.\n\nIt is computed at once, since the shape depends on the values.\n\nas_tuple  a 1-d tensor of indices for each axis instead: what `x[...]` takes\n\n>>> Tensor([0, 7, 8]).nonzero().tolist()\n[[1], [2]]'
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 
@@ -753,7 +755,7 @@ class Tensor(TensorCore):
     @overload
     def index_copy(self, *, axis: builtins.int, index: Tensor, source: Tensor) -> Tensor: ...
     @overload
-    def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor: 'A copy with a number (or 0-d tensor) in the slices of an axis that a line of integers names.\n\n>>> Tensor([1, 2, 3]).index_fill(0, Tensor([0, -1]), 9).tolist()\n[9, 2, 9]'
+    def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor: 'A copy with a number (or 0-d tensor) in the slices of an axis at the indices in a 1-d tensor.\n\n>>> Tensor([1, 2, 3]).index_fill(0, Tensor([0, -1]), 9).tolist()\n[9, 2, 9]'
     @overload
     def index_fill(self, *, axis: builtins.int, index: Tensor, value: Any) -> Tensor: ...
     @overload
@@ -794,7 +796,7 @@ class Tensor(TensorCore):
     def inner(self, other: Any) -> Tensor: 'The sum of products along the last axes.\n\n>>> Tensor([1, 2]).inner(Tensor([3, 4])).item()\n11'
     def vdot(self, other: Tensor) -> Tensor: 'The inner product of two lines.\n\n>>> Tensor([1, 2]).vdot(Tensor([3, 4])).item()\n11'
     def trace(self) -> Tensor: 'The sum of the diagonal of a matrix.\n\n>>> Tensor([[1, 2], [3, 4]]).trace().item()\n5'
-    def tensordot(self, other: Tensor, dims: builtins.int | tuple[Sequence[builtins.int], Sequence[builtins.int]] = 2) -> Tensor: 'The sum of products over the last `dims` axes of this tensor and the first of the other.\n\ndims  a number of axes, or (axes of this tensor, axes of the other), which meet in pairs\n\n>>> Tensor([1, 2]).tensordot(Tensor([3, 4]), 1).item()\n11'
+    def tensordot(self, other: Tensor, dims: builtins.int | tuple[Sequence[builtins.int], Sequence[builtins.int]] = 2) -> Tensor: 'The sum of products over the last `dims` axes of this tensor and the first of the other.\n\ndims  a number of axes, or (axes of this tensor, axes of the other), paired in order\n\n>>> Tensor([1, 2]).tensordot(Tensor([3, 4]), 1).item()\n11'
     @staticmethod
     def einsum(formula: str, *operands: Any, dtype: DTypeLike = None) -> Tensor: 'A sum of products written with letters: `einsum("ij,jk->ik", a, b)`.\n\nA letter that the result lacks is summed over; a letter twice in one operand takes its diagonal;\n`...` stands for axes that broadcast. Without `->` the result has the letters that occur once, in\nalphabetical order.\n\n>>> Tensor.einsum("ij,j->i", Tensor([[1, 2], [3, 4]]), Tensor([1, 1])).tolist()\n[3, 7]'
 
@@ -809,7 +811,7 @@ class Tensor(TensorCore):
     def kron(self, other: Any) -> Tensor: 'The Kronecker product: every element of this tensor times all of the other, in blocks.\n\n>>> Tensor([1, 2]).kron(Tensor([1, 10])).tolist()\n[1, 10, 2, 20]'
     def cross(self, other: Any, dim: builtins.int = -1, *, axis: builtins.int = -1) -> Tensor: 'The cross product of vectors of three elements along an axis; the other axes broadcast.\n\n>>> Tensor([1, 0, 0]).cross(Tensor([0, 1, 0])).tolist()\n[0, 0, 1]'
     def chain_matmul(self, *others: Tensor) -> Tensor: 'The product of several matrices, in the order that takes the fewest multiplications.\n\n>>> Tensor([[2]]).chain_matmul(Tensor([[3]]), Tensor([[4]])).tolist()\n[[24]]'
-    def vector_norm(self, ord: builtins.float | None = 2, dim: Axis = None, keepdim: builtins.bool = False, *, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: 'The p-norm of all elements along axes; `norm` by its name in `linalg`.\n\n>>> Tensor([3.0, 4.0]).vector_norm().item()\n5.0'
+    def vector_norm(self, ord: builtins.float | None = 2, dim: Axis = None, keepdim: builtins.bool = False, *, dtype: DTypeLike = None, axis: Axis = None, keepdims: builtins.bool = False) -> Tensor: "The p-norm of all elements along axes; `norm` by its name in `linalg`.\n\ndtype  what it is computed in, and the result's\n\n>>> Tensor([3.0, 4.0]).vector_norm().item()\n5.0"
     def dist(self, other: Any, p: builtins.float = 2) -> Tensor: 'The p-norm of the difference.\n\n>>> Tensor([3.0, 0.0]).dist(Tensor([0.0, 4.0])).item()\n5.0'
     def cdist(self, x2: Any, p: builtins.float = 2.0, compute_mode: str = 'donot_use_mm_for_euclid_dist') -> Tensor: "The distances (p-norms) between the rows of two matrices, or of batches of them.\n\nself  (..., m, k)      x2  (..., n, k)      result  (..., m, n); where it is 0, so is its slope\ncompute_mode  PyTorch's; each distance is that of a difference here, in every mode\n\n>>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0]])).tolist()\n[[5.0]]"
     @overload
@@ -818,7 +820,7 @@ class Tensor(TensorCore):
     def renorm(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Tensor: ...
     def _square(self, name: str) -> builtins.int: ...
     def matrix_power(self, n: builtins.int) -> Tensor: 'A square matrix to a whole power, by repeated squaring; a negative one inverts it first.\n\n>>> Tensor([[1, 1], [0, 1]]).matrix_power(3).tolist()\n[[1, 3], [0, 1]]'
-    def matrix_exp(self) -> Tensor: "The exponential of square matrices: Taylor's series of A / 2^s, squared s times.\n\nIt runs, to choose s so that the norm of A / 2^s is at most 1/2.\n\n>>> Tensor([[0.0, 0.0], [0.0, 0.0]]).matrix_exp().tolist()\n[[1.0, 0.0], [0.0, 1.0]]"
+    def matrix_exp(self) -> Tensor: "The exponential of square matrices: Taylor's series of A / 2^s, squared s times.\n\nIt runs, to choose s so that the norm of A / 2^s is at most 1/2. Captured by a jit, and under `vmap`,\ns is found on the device: 20 squarings are made, of which each matrix takes as many as it needs;\nmatrices with norms above 2^19 give NaN there.\n\n>>> Tensor([[0.0, 0.0], [0.0, 0.0]]).matrix_exp().tolist()\n[[1.0, 0.0], [0.0, 1.0]]"
     def newton_schulz(self, steps: builtins.int = 5, params: Sequence[builtins.float] = (3.4445, -4.775, 2.0315), eps: builtins.float = 1e-07) -> Tensor: 'A matrix with singular values near 1 and the same singular vectors, by products alone.\n\nX becomes a·X + b·(XXᵀ)X + c·(XXᵀ)²X, `steps` times, from X divided by its norm. The parameters are\nthose of the Muon optimizer (Jordan et al. 2024): fast, and not exact. (2, -1.5, 0.5) converges.\n\n>>> Tensor([[2.0, 0.0], [0.0, 3.0]]).newton_schulz(20, (2.0, -1.5, 0.5)).round(4).tolist()\n[[1.0, 0.0], [0.0, 1.0]]'
 
     # linalg.decompositions
@@ -830,12 +832,12 @@ class Tensor(TensorCore):
     def solve(self, B: Any, *, left: builtins.bool = True) -> Tensor: 'The X with self @ X = B (X @ self = B, where `left` is False).\n\nself  (..., n, n)      B  (..., n, k), or lines (..., n)\n\n>>> Tensor([[2.0, 0.0], [0.0, 4.0]]).solve(Tensor([2.0, 2.0])).tolist()\n[1.0, 0.5]'
     def solve_triangular(self, B: Any, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False) -> Tensor: '`solve` with the upper or lower triangle of this tensor (and ones on its diagonal, where\n`unitriangular`).\n\n>>> Tensor([[2.0, 9.0], [1.0, 1.0]]).solve_triangular(Tensor([[2.0], [3.0]]), upper=False).tolist()\n[[1.0], [2.0]]'
     def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> tuple[Tensor, Tensor]: "(the X with A @ X = self for a triangular A, A): PyTorch's older form of `solve_triangular`.\n\n>>> Tensor([[4.0]]).triangular_solve(Tensor([[2.0]]))[0].tolist()\n[[2.0]]"
-    def pinv(self, rtol: builtins.float | None = None) -> Tensor: 'The pseudoinverse (Moore and Penrose); singular values up to rtol times the greatest count as 0.\n\nrtol  max(m, n) · eps of the dtype, if not given\n\n>>> Tensor([[2.0], [0.0]]).pinv().round(5).tolist()\n[[0.5, 0.0]]'
+    def pinv(self, rtol: builtins.float | Tensor | None = None, *, atol: builtins.float | Tensor | None = None) -> Tensor: 'The pseudoinverse (Moore and Penrose); singular values up to max(atol, rtol · the greatest) count\nas 0.\n\nrtol        max(m, n) · eps of the dtype, if neither is given\nrtol, atol  numbers, or tensors of one for each matrix of a batch\n\n>>> Tensor([[2.0], [0.0]]).pinv().round(5).tolist()\n[[0.5, 0.0]]'
     def lstsq(self, B: Any, rcond: builtins.float | None = None) -> LeastSquares[Tensor]: 'The X that makes |self @ X - B| least (of several the shortest), by the pseudoinverse.\n\nsolution, residuals (the sums of squares of self @ X - B, empty where m <= n), rank and singular\nvalues of self.\n\n>>> Tensor([[1.0], [1.0]]).lstsq(Tensor([[1.0], [3.0]])).solution.round(5).tolist()\n[[2.0]]'
     def det(self) -> Tensor: 'The determinant of square matrices.\n\n>>> round(Tensor([[1.0, 2.0], [3.0, 4.0]]).det().item(), 5)\n-2.0'
     def slogdet(self) -> SignLog[Tensor]: 'The sign of the determinant and the logarithm of its size, which neither overflows.\n\n>>> [round(t.item(), 5) for t in Tensor([[0.0, 1.0], [1.0, 0.0]]).slogdet()]\n[-1.0, 0.0]'
     def logdet(self) -> Tensor: 'The logarithm of the determinant: NaN where it is negative.\n\n>>> Tensor([[1.0, 0.0], [0.0, 1.0]]).logdet().item()\n0.0'
-    def cholesky(self, *, upper: builtins.bool = False) -> Tensor: 'The lower triangle L with L @ Lᵀ = self, of a symmetric positive definite matrix, of which the\nlower triangle is read (with `upper`, the upper triangle Lᵀ).\n\nWhere one is not positive definite a ValueError when it is computed, NaN in a jit.\n\n>>> Tensor([[4.0, 0.0], [2.0, 2.0]]).cholesky().tolist()\n[[2.0, 0.0], [1.0, 1.0]]'
+    def cholesky(self, *, upper: builtins.bool = False) -> Tensor: 'The lower triangle L with L @ Lᵀ = self, of a symmetric positive definite matrix, of which the\nlower triangle is read; with `upper` the upper triangle Lᵀ, and the upper one is read.\n\nWhere one is not positive definite a ValueError when it is computed, NaN in a jit.\n\n>>> Tensor([[4.0, 0.0], [2.0, 2.0]]).cholesky().tolist()\n[[2.0, 0.0], [1.0, 1.0]]'
     def cholesky_ex(self, *, upper: builtins.bool = False, check_errors: builtins.bool = False) -> CholeskyEx[Tensor]: '`cholesky`, NaN where a matrix is not positive definite, and `info`: 0, or which column failed.\n\ncheck_errors  raise the ValueError that `cholesky` raises\n\n>>> Tensor([[1.0, 0.0], [0.0, -1.0]]).cholesky_ex().info.item()\n2'
     def cholesky_solve(self, L: Tensor, upper: builtins.bool = False) -> Tensor: 'The X with A @ X = self, where L is the Cholesky factor of A.\n\n>>> Tensor([[8.0]]).cholesky_solve(Tensor([[2.0]])).tolist()\n[[2.0]]'
     def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor: 'The inverse of the matrix whose Cholesky factor this is.\n\n>>> Tensor([[2.0]]).cholesky_inverse().tolist()\n[[0.25]]'
@@ -848,8 +850,8 @@ class Tensor(TensorCore):
     def lu_factor(self, *, pivot: builtins.bool = True) -> LUFactor[Tensor]: 'L and U in one matrix, without the ones of L, and the pivots, from 1 on: what `lu_solve` takes.\n\n>>> [t.tolist() for t in Tensor([[0.0, 2.0], [3.0, 0.0]]).lu_factor()]\n[[[3.0, 0.0], [0.0, 2.0]], [2, 2]]'
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor: 'The X with A @ X = self, from what `A.lu_factor()` gave.\n\n>>> Tensor([[2.0], [3.0]]).lu_solve(*Tensor([[0.0, 2.0], [3.0, 0.0]]).lu_factor()).tolist()\n[[1.0], [1.0]]'
     def matrix_rank(self, rtol: builtins.float | Tensor | None = None, *, atol: builtins.float | Tensor | None = None, hermitian: builtins.bool = False) -> Tensor: 'How many singular values are above max(atol, rtol · the greatest); rtol as in `pinv`.\n\nrtol, atol  numbers, or tensors of one for each matrix of a batch\n\n>>> Tensor([[1.0, 1.0], [1.0, 1.0]]).matrix_rank().item()\n1'
-    def matrix_norm(self, ord: Any = 'fro', dim: Sequence[builtins.int] = (-2, -1), keepdim: builtins.bool = False, *, axis: Sequence[builtins.int] = (-2, -1), keepdims: builtins.bool = False) -> Tensor: 'A norm of matrices: "fro" (Frobenius), "nuc" (the sum of singular values), ±2 (the greatest or\nleast singular value), ±1 (sums of columns), ±inf (sums of rows).\n\ndim  the axes of the rows and of the columns\n\n>>> Tensor([[3.0, 0.0], [0.0, 4.0]]).matrix_norm().item()\n5.0'
-    def cond(self, p: Any = None) -> Tensor: 'The condition of matrices: the greatest singular value by the least, or by another norm |A|·|A⁻¹|.\n\n>>> Tensor([[2.0, 0.0], [0.0, 1.0]]).cond().item()\n2.0'
+    def matrix_norm(self, ord: Any = 'fro', dim: Sequence[builtins.int] = (-2, -1), keepdim: builtins.bool = False, *, dtype: DTypeLike = None, axis: Sequence[builtins.int] = (-2, -1), keepdims: builtins.bool = False) -> Tensor: 'A norm of matrices: "fro" (Frobenius), "nuc" (the sum of singular values), ±2 (the greatest or\nleast singular value), ±1 (sums of columns), ±inf (sums of rows).\n\ndim    the axes of the rows and of the columns\ndtype  what it is computed in, and the result\'s\n\n>>> Tensor([[3.0, 0.0], [0.0, 4.0]]).matrix_norm().item()\n5.0'
+    def cond(self, p: Any = None) -> Tensor: 'The condition of matrices: the greatest singular value by the least (p = -2: the least by the\ngreatest), or by another norm |A|·|A⁻¹|, of a singular matrix infinite.\n\n>>> Tensor([[2.0, 0.0], [0.0, 1.0]]).cond().item()\n2.0'
 
     # linalg.fourier
     def fft(self, n: builtins.int | None = None, dim: builtins.int = -1, norm: str | None = None, *, axis: builtins.int = -1) -> Tensor: 'The transform of complex numbers along an axis: X[k] = Σ x[j]·e^(-2πijk/n).\n\nn     the size: the axis is cut, or zeros are added      norm  where to divide by n: "backward" (in\n`ifft`, the default), "forward" (here), or "ortho" (by its root, in both)\n\n>>> Tensor([[1.0, 0.0], [0.0, 0.0]]).fft().tolist()\n[[1.0, 0.0], [1.0, 0.0]]'
@@ -980,8 +982,8 @@ class Tensor(TensorCore):
     def _padded_texts(self, texts: Tensor, sizes: Tensor, batch: builtins.int) -> Tensor: ...
 
     # neural.losses
-    def mse_loss(self, target: Any, reduction: str = 'mean') -> Tensor: 'The squared distance to the target.\n\n>>> Tensor([1.0, 4.0]).mse_loss(Tensor([1.0, 2.0])).item()\n2.0'
-    def l1_loss(self, target: Any, reduction: str = 'mean') -> Tensor: 'The distance to the target.\n\n>>> Tensor([1.0, 4.0]).l1_loss(Tensor([1.0, 2.0])).item()\n1.0'
+    def mse_loss(self, target: Any, reduction: str = 'mean') -> Tensor: 'The squared difference from the target.\n\n>>> Tensor([1.0, 4.0]).mse_loss(Tensor([1.0, 2.0])).item()\n2.0'
+    def l1_loss(self, target: Any, reduction: str = 'mean') -> Tensor: 'The absolute difference from the target.\n\n>>> Tensor([1.0, 4.0]).l1_loss(Tensor([1.0, 2.0])).item()\n1.0'
     def smooth_l1_loss(self, target: Any, reduction: str = 'mean', beta: builtins.float = 1.0) -> Tensor: 'Squared near the target, within `beta`, and linear beyond: d²/(2·beta), d - beta/2.\n\n>>> Tensor([0.5, 3.0]).smooth_l1_loss(Tensor([0.0, 0.0]), "none").tolist()\n[0.125, 2.5]'
     def huber_loss(self, target: Any, reduction: str = 'mean', delta: builtins.float = 1.0) -> Tensor: 'Squared near the target, within `delta`, and linear beyond: d²/2, delta·(d - delta/2) (Huber 1964).\n\n>>> Tensor([0.5, 3.0]).huber_loss(Tensor([0.0, 0.0]), "none").tolist()\n[0.125, 2.5]'
     def kl_div(self, target: Any, reduction: str = 'mean', log_target: builtins.bool = False) -> Tensor: 'target · (log target - self), where self holds log probabilities.\n\nreduction   also "batchmean": the sum divided by the size of the first axis\nlog_target  whether the target holds logarithms too\n\n>>> print(Tensor([[0.5, 0.5]]).log().kl_div(Tensor([[0.0, 1.0]]), "batchmean").numpy())\n0.6931472'
@@ -1006,10 +1008,10 @@ class Tensor(TensorCore):
     def arctan2(self, other: Any) -> Tensor: 'The angle of the point (other, self), in [-π, π], with the sign of self, also where that is -0.0.\n\n>>> Tensor([0.0]).atan2(Tensor([1.0])).tolist()\n[0.0]'
     def arctanh(self) -> Tensor: 'The number whose hyperbolic tangent is x.\n\n>>> Tensor([0.0]).atanh().tolist()\n[0.0]'
     @overload
-    def argwhere(self, *, as_tuple: Literal[False] = False) -> Tensor: 'The indices of the elements other than 0, a row for each. It runs, to know how many there are.\n\nas_tuple  a line of indices for each axis instead: what `x[...]` takes\n\n>>> Tensor([0, 7, 8]).nonzero().tolist()\n[[1], [2]]'
+    def argwhere(self, *, as_tuple: Literal[False] = False) -> Tensor: 'The indices of the elements other than 0, a row for each.\n\nIt is computed at once, since the shape depends on the values.\n\nas_tuple  a 1-d tensor of indices for each axis instead: what `x[...]` takes\n\n>>> Tensor([0, 7, 8]).nonzero().tolist()\n[[1], [2]]'
     @overload
     def argwhere(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
-    def bitwise_left_shift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved up; by the width or more gives 0.\n\n>>> Tensor([1]).lshift(3).tolist()\n[8]'
+    def bitwise_left_shift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits shifted left; a shift by the width or more gives 0.\n\n>>> Tensor([1]).lshift(3).tolist()\n[8]'
     def bitwise_right_shift(self, other: Any, reverse: builtins.bool = False) -> Tensor: 'Bits moved down, the sign kept; by the width or more gives 0, or -1 for negative numbers.\n\n>>> Tensor([9]).rshift(1).tolist()\n[4]'
     def broadcast_to(self, *shape: Any) -> Tensor: 'Axes of size 1 repeated to these sizes without memory; -1 keeps a size, new axes stand in front.\n\n>>> Tensor([[1], [2]]).expand(2, 2).tolist()\n[[1, 1], [2, 2]]'
     def clip(self, min: Any = None, max: Any = None) -> Tensor: 'Limited to [min, max], either of which may be a tensor or missing; NaN in any of them wins.\n\n>>> Tensor([-3, 1, 9]).clamp(0, 5).tolist()\n[0, 1, 5]'
@@ -1032,7 +1034,7 @@ class Tensor(TensorCore):
     def negative(self) -> Tensor: '-x; TypeError on bools.\n\n>>> Tensor([1, -2]).neg().tolist()\n[-1, 2]'
     def nelement(self) -> sint: 'The number of elements.\n\n>>> Tensor([[1, 2], [3, 4]]).numel()\n4'
     def not_equal(self, other: Any) -> Tensor: 'self != other.\n\n>>> Tensor([1, 2]).ne(2).tolist()\n[True, False]'
-    def pinverse(self, rtol: builtins.float | None = None) -> Tensor: 'The pseudoinverse (Moore and Penrose); singular values up to rtol times the greatest count as 0.\n\nrtol  max(m, n) · eps of the dtype, if not given\n\n>>> Tensor([[2.0], [0.0]]).pinv().round(5).tolist()\n[[0.5, 0.0]]'
+    def pinverse(self, rtol: builtins.float | Tensor | None = None, *, atol: builtins.float | Tensor | None = None) -> Tensor: 'The pseudoinverse (Moore and Penrose); singular values up to max(atol, rtol · the greatest) count\nas 0.\n\nrtol        max(m, n) · eps of the dtype, if neither is given\nrtol, atol  numbers, or tensors of one for each matrix of a batch\n\n>>> Tensor([[2.0], [0.0]]).pinv().round(5).tolist()\n[[0.5, 0.0]]'
     def ravel(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor: 'The axes from `start_dim` to `end_dim`, both included, become one.\n\n>>> Tensor([[1, 2], [3, 4]]).flatten().tolist()\n[1, 2, 3, 4]'
     def row_stack(self, *args: Any) -> Tensor: 'Tensors on top of each other: lines are rows.\n\n>>> Tensor.vstack(Tensor([1, 2]), Tensor([3, 4])).tolist()\n[[1, 2], [3, 4]]'
     def sgn(self) -> Tensor: '-1, 0 or 1; 0 of NaN, as in PyTorch. The slope is 0 everywhere.\n\n>>> Tensor([-2.0, 0.0, 5.0]).sign().tolist()\n[-1.0, 0.0, 1.0]'

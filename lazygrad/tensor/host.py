@@ -40,7 +40,7 @@ class Host(Tensor):
     def __bool__(self) -> bool:
         if self.numel() != 1:
             raise ValueError(
-                f"the truth of a tensor of shape {self.shape} is ambiguous; "
+                f"the truth value of a tensor of shape {self.shape} is ambiguous; "
                 "use .any() or .all(), or compare one element"
             )
         return bool(self.item())

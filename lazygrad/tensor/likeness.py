@@ -72,7 +72,7 @@ class Likeness(Tensor):
         [2.0, 3.0]
         """
         chosen = self.dtype if dtype is None else to_dtype(dtype)
-        made: Any = type(self)(data, device=Device.canonicalize(device or self.device), dtype=chosen)
+        made: Any = type(self)(data, device=Device.present(device or self.device), dtype=chosen)
         return made  # type: ignore[no-any-return]
 
     def cpu(self) -> Tensor:
@@ -82,3 +82,18 @@ class Likeness(Tensor):
         'CPU'
         """
         return self.to("CPU")
+
+    def cuda(self, device: int | str | None = None) -> Tensor:
+        """The tensor on device CUDA, or on that number of it; a DeviceError where there is none.
+
+        >>> Tensor([1]).cuda("cpu").device  # a whole name says another one
+        'CPU'
+        """
+        return self.to(cuda_name(device))
+
+
+def cuda_name(device: int | str | None) -> str:
+    """What `cuda(device)` means: a number of CUDA, or a whole name."""
+    if isinstance(device, str):
+        return device
+    return "CUDA" if device is None else f"CUDA:{device}"

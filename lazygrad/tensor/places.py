@@ -48,7 +48,7 @@ def one_device(tensors: Sequence[Any], what: str) -> Devices:
         if tensor._is_apart(tensors[0]):
             first, second = devices_text(tensors[0].device), devices_text(tensor.device)
             raise ValueError(
-                f"{what}: tensors on {first} and {second} do not meet; "
+                f"{what}: tensors on {first} and {second} cannot be combined; "
                 f"{meeting(tensors[0].device, tensor.device)}"
             )
     return next((tensor.device for tensor in tensors if tensor._device_known()), Device.DEFAULT)

@@ -57,7 +57,7 @@ class Scanning(Tensor):
         if turns and (not isinstance(device, str) or mode.examples or not SCAN):
             return _written_out(fn, rebuilt(carry, firsts), xs, turns, reverse)
         if not isinstance(device, str):
-            raise NotImplementedError("scan of no turns on several devices is not there yet")
+            raise NotImplementedError("scan of no turns on several devices is not implemented yet")
         for (where, _), first in zip(begins, firsts, strict=True):
             _known(first, f"carry{where}")
         stands = [stand_in(device, first.shape, first.dtype) for first in firsts]  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def _device(tensors: Sequence[Tensor]) -> Devices:
         if tensor._is_apart(known[0]):
             first, second = devices_text(known[0].device), devices_text(tensor.device)
             raise ValueError(
-                f"scan: tensors on {first} and {second} do not meet; "
+                f"scan: tensors on {first} and {second} cannot be combined; "
                 f"{meeting(known[0].device, tensor.device)}"
             )
     return known[0].device if known else Device.DEFAULT

@@ -7,12 +7,21 @@ from typing import Any, Self
 
 from ..device import Device, Devices
 from ..dtype import DTypeSaid, says_dtype
+from ..ir.ops import Ops
 from ..ir.uop import UOp
+from ..schedule.collectives import spans_of
 from ..schedule.multi import sharded, value_of
 from ..shape.sizes import shape_text
 from .face import Tensor
 from .signatures import DTypeLike
 from .sources import copied, read_from
+from .storage import base_of
+
+
+def in_parts(tensor: Tensor, devices: tuple[str, ...], axis: int, spans: Sequence[tuple[int, int]]) -> Tensor:
+    """A tensor on several devices, in parts along an axis that begin and end as said, one after another."""
+    source = tensor if Device.runs_kernels(tensor.device) else tensor.to(devices[0])
+    return source._unary(sharded(source.uop, axis, devices, spans))
 
 
 class Sharding(Tensor):
@@ -45,7 +54,7 @@ class Sharding(Tensor):
             place, wanted = self.device, dtype or device
         else:
             named: Any = device
-            place = self.device if device is None and dtype is not None else Device.canonicalize(named)
+            place = self.device if device is None and dtype is not None else Device.present(named)
         moved: Any = self._on(place)
         moved = moved if wanted is None else moved.cast(wanted)
         return moved.clone() if copy else moved  # type: ignore[no-any-return]
@@ -55,6 +64,8 @@ class Sharding(Tensor):
             return self
         if isinstance(name, tuple):
             return self.shard(name)
+        if not Device.runs_kernels(self.device) and base_of(self.uop).op is Ops.COPY:
+            type(self)._make(base_of(self.uop)).realize()  # a part of a file is read from the file
         node = copied(self.uop, name) if Device.runs_kernels(self.device) else read_from(self.uop, name)
         return self._unary(node)
 
@@ -69,7 +80,7 @@ class Sharding(Tensor):
         """
         if not isinstance(devices, Iterable):
             raise TypeError(f"shard takes the names of devices, not {devices!r}")
-        names = Device.canonicalize(devices if isinstance(devices, str) else tuple(devices))
+        names = Device.present(devices if isinstance(devices, str) else tuple(devices))
         place = None if axis is None else self._shard_place(axis)
         if isinstance(names, str):
             return self.to(names)
@@ -110,6 +121,17 @@ class Sharding(Tensor):
         0
         """
         return self.shard(other.device, other.shard_axis)
+
+    def _laid_as(self, other: Tensor) -> Tensor:
+        """This new tensor of another's shape, on the same devices, in parts that lie as the other's.
+
+        It is a leaf that requires a gradient if this one is.
+        """
+        if other.shard_axis is None:
+            return self
+        value = value_of(other.uop)
+        laid = in_parts(self.detach(), value.arg.devices, value.arg.axis, spans_of(value))
+        return laid.requires_grad_() if self.requires_grad else laid
 
     def shard_(self, devices: Sequence[str] | Devices, axis: int | None = None) -> Self:
         """`shard` in place: for the parameters of a model.

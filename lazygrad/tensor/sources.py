@@ -148,13 +148,17 @@ def _list_node(data: Sequence[Any], device: Devices, dtype: DType | None) -> UOp
     while stack:
         part, depth = stack.pop()
         if depth > MOST_AXES:
-            raise ValueError(f"a list nested {MOST_AXES} times and more (or in itself) is no tensor")
+            raise ValueError(
+                f"a list nested {MOST_AXES} times and more (or in itself) cannot become a tensor"
+            )
         for value in part:
             if isinstance(value, (list, tuple)):
                 stack.append((value, depth + 1))
             else:
                 leaves.append(value)
     kinds = {type(leaf): leaf for leaf in leaves}  # a long list has few types: each is looked at once
+    if np.ndarray in kinds:
+        return _array_node(_joined(data), device, dtype)
     for kind, leaf in kinds.items():
         if isinstance(leaf, Graphed):
             raise TypeError("a list of tensors becomes a tensor with Tensor.stack(tensors)")
@@ -173,6 +177,19 @@ def _list_node(data: Sequence[Any], device: Devices, dtype: DType | None) -> UOp
         return _array_node(_exact_floats(data, dtype), device, dtype)
     array = np.array(data, dtype=wide)
     return _array_node(array if wide else _exact_ints(data, array, dtype, leaves), device, dtype)
+
+
+def _joined(data: Sequence[Any]) -> Any:
+    """A list of arrays (and numbers) as one array, of the dtype that numpy gives it."""
+    import numpy as np
+
+    try:
+        array = np.array(data)
+    except ValueError:
+        raise ValueError("arrays in a list have one shape, that of a list beside them") from None
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"cannot make a Tensor from a list of arrays that numpy makes {array.dtype} of")
+    return array
 
 
 def _exact_floats(data: Sequence[Any], dtype: DType) -> Any:

@@ -155,6 +155,12 @@ def is_view(node: UOp) -> bool:
     return in_memory and not (padded and is_padded(node))
 
 
+def is_recorded(base: UOp) -> bool:
+    """Whether a node is the result of a Function that waits to be computed: `gradient` asks for that node,
+    and not for the value that it equals."""
+    return base.op is Ops.FUNCTION and not is_view(latest(base))
+
+
 def is_padded(node: UOp) -> bool:
     """Whether a node sees places beside its base. A slice with a step pads, and cuts that off again."""
     chain = chain_to(node)

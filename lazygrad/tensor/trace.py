@@ -54,9 +54,15 @@ def _wants_lines() -> bool:
 def user_line() -> str:
     """`file:line` of the innermost frame outside this package."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and not is_users(frame):
         frame = frame.f_back  # type: ignore[assignment]
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+
+
+def is_users(frame: types.FrameType) -> bool:
+    """Whether a frame is outside this package, and not one of a `with` inside it."""
+    file = frame.f_code.co_filename
+    return not file.startswith(_PACKAGE) and file != contextlib.__file__
 
 
 def traced(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:

@@ -10,7 +10,6 @@ _said: WeakKeys[type, dict[str, str]] = WeakKeys()
 MOST = 256
 #: What people who come from PyTorch and JAX type on a tensor, and what to write here.
 INSTEAD = {
-    "cuda": "x.to('CUDA') moves it to that device",
     "is_cuda": "x.device is the name of its device",
     "mps": "x.to('METAL') moves it to that device",
     "pin_memory": "nothing needs it here",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lazygrad import Tensor
 from lazygrad.codegen.compile import stages
 from lazygrad.codegen.lower import lower
 from lazygrad.codegen.opt import Loops, Opt, OptOps, heuristic
@@ -101,3 +102,15 @@ def test_rows_that_share_nothing_may_go_side_by_side():
     four = Opt(OptOps.UPCAST, 0, 4)
     assert any(str(four) in opts for opts in predicted(statistic(64, 1024), on))
     assert not any(str(four) in opts for opts in predicted(statistic(64, 10), on))
+
+
+def test_a_short_axis_is_computed_at_once_for_what_its_places_share():
+    """Where a pixel comes from is the same for all channels."""
+    image, places = (
+        Tensor.zeros(2, 3, 4096).contiguous().realize(),
+        Tensor.zeros(2, 4096).contiguous().realize(),
+    )
+    index = (places * 7.0).exp().cast("int32").maximum(0).minimum(4095)
+    (item,) = image.gather(2, index.unsqueeze(1).expand(2, 3, 4096)).schedule()
+    opts = heuristic.choose(lower(item.ast), renderer("znver5").target).opts
+    assert Opt(OptOps.UPCAST, 1, 3) in opts

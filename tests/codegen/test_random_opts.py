@@ -34,7 +34,7 @@ DEVICES = [
     pytest.param("CL", marks=needs("cl")),
 ]
 QUICK = {"PYTHON": 40, "GRID": 40, "CPU": 40, "CLANG": 5, "CL": 3}
-SLOW = {"PYTHON": 500, "GRID": 500, "CPU": 900, "CLANG": 90, "CL": 40}
+SLOW = {"PYTHON": 300, "GRID": 300, "CPU": 500, "CLANG": 60, "CL": 30}
 
 
 class LongPrograms(Programs):

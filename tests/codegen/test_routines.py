@@ -13,6 +13,7 @@ from lazygrad import Context, Tensor
 from lazygrad.codegen.compile import stages
 from lazygrad.codegen.evaluate import evaluate
 from lazygrad.codegen.routines import ROUTINES, Rows, routine_program
+from lazygrad.codegen.routines.fourier import real_rotations, rotations
 from lazygrad.codegen.routines.writing import Program
 from lazygrad.device import Device
 from lazygrad.dtype import dtypes
@@ -33,6 +34,9 @@ CALLS: dict[str, Any] = {
     "lu_inverse": ((3,), [(ROUTINES["lu"].words(3, 3),)], (1,)),
     "triangular": ((3, 2, 1, 0), [(3, 3), (3, 2)], None),
     "qr": ((3, 2, 2), [(2, 3)], None),
+    "fourier": ((6, 0), [(6, 2), (rotations(6, False).size,)], (2, 1)),
+    "real_fourier": ((12,), [(12,), (real_rotations(12, False).size,)], (1, 1)),
+    "real_inverse": ((12,), [(7, 2), (real_rotations(12, True).size,)], (2, 1)),
     "eigh": ((3, 3), [(3, 3)], None),
     "svd": ((3, 2, 2), [(3, 2)], None),
 }
@@ -118,6 +122,7 @@ def test_devices_agree(device: str) -> None:
         lambda x: x.qr().R,
         lambda x: (x + x.mT).eigh().eigenvectors,
         lambda x: x.svd().U,
+        lambda x: x.flatten().rfft(128).irfft(72),
     ):
         there, here = (compute(Tensor(a, device=where)).numpy() for where in (device, "CPU"))
         np.testing.assert_allclose(abs(there), abs(here), rtol=1e-9, atol=1e-11)

@@ -80,7 +80,9 @@ def test_a_conversation_is_remembered_until_it_is_reset(folder, model, capsys, m
     first = answer(model, "u the cat. ", max_tokens=5)
     second = answer(model, f"u the cat. a {first}. u a. ", max_tokens=5)
     anew = answer(model, "u a. ", max_tokens=5)
-    refused = "no command '/what': /reset begins anew, /exit or Ctrl-D ends, Ctrl-C stops an answer"
+    refused = (
+        "no command '/what': /reset starts a new conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer"
+    )
     assert capsys.readouterr().out.split("\n") == [first, refused, second, anew, ""]
 
 
@@ -142,7 +144,7 @@ def test_ctrl_c_where_one_types_drops_the_line(monkeypatch, capsys):
 
     monkeypatch.setattr("builtins.input", typing)
     assert list(chatting.typed("> ")) == ["a"]
-    assert "Ctrl-D ends" in capsys.readouterr().out
+    assert "Ctrl-D quits" in capsys.readouterr().out
 
 
 def test_a_terminal_gets_no_control_characters(monkeypatch, capsys):

@@ -111,10 +111,10 @@ PROGRAMS = {
         ValueError,
         "another way than by a pickler",
     ),
-    "an id that is a number": (number(3) + b"Q", ValueError, "no description of a storage"),
+    "an id that is a number": (number(3) + b"Q", ValueError, "does not describe a storage"),
     "a storage that is missing": (tensor(storage("9")), ValueError, "no storage 9 in the archive"),
     "a storage larger than its file": (tensor(storage(size=7)), ValueError, "7 elements of .*has 24 bytes"),
-    "a storage of a negative size": (tensor(storage(size=-1)), ValueError, "no description of a storage"),
+    "a storage of a negative size": (tensor(storage(size=-1)), ValueError, "does not describe a storage"),
     "a tensor of a text": (tensor(text("a")), ValueError, "other things than a storage"),
     "a shape of text": (
         call(TENSOR, storage(), number(0), text("abc"), numbers(1), b"\x89", ORDERED),
@@ -219,7 +219,7 @@ def test_what_unpacks_to_too_much_is_not_unpacked(monkeypatch):
 
 def test_damaged_compression_is_an_error():
     for fields in (dict(raw=b"\xff" * 9), dict(crc=5), dict(raw=deflated(b"abc"))):
-        with pytest.raises(ValueError, match="the tensor is no zip file, or a damaged one: "):
+        with pytest.raises(ValueError, match="the tensor is not a zip file, or is damaged: "):
             zip_extract(Tensor(zip_file([Member("a", bytes(100), 8, **fields)])))
 
 
@@ -248,14 +248,14 @@ def with_size(contents, size):
 @pytest.mark.parametrize("size", [-512, -1024, 1 << 40, 100_000])
 def test_a_tar_file_that_leads_elsewhere(size):
     """A negative size leads Python's reader back to where it was, for ever."""
-    with pytest.raises(ValueError, match="the tensor is no tar file, or a damaged one: "):
+    with pytest.raises(ValueError, match="the tensor is not a tar file, or is damaged: "):
         tar_extract(Tensor(with_size(tar_of(("a", b"xyz"), ("b", b"z")), size)))
 
 
 def test_a_tar_file_with_a_way_out():
     with pytest.raises(ValueError, match=r"the name '\.\./a' leads out of a folder"):
         tar_extract(Tensor(tar_of(("../a", b"xyz"))))
-    with pytest.raises(ValueError, match="the tensor is no tar file"):
+    with pytest.raises(ValueError, match="the tensor is not a tar file"):
         tar_extract(Tensor(b"no tar file" * 100))
 
 

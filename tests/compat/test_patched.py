@@ -87,6 +87,16 @@ def test_a_norm_with_its_older_eps():
 @pytest.mark.usefixtures("installed")
 def test_what_else_they_answer():
     assert Tensor.ones(3, 2).qr()[0].shape == (3, 3)
+    small, flag = Tensor([100, 100], dtype=dtypes.int8), Tensor([True, True])
+    assert (small.dot(small).dtype, small.dot(small).item()) == (dtypes.int8, 20_000 % 256)
+    assert ((flag @ flag).dtype, (flag @ flag).item(), small.dot(small, dtypes.int).item()) == (
+        dtypes.bool,
+        True,
+        20_000,
+    )
+    assert Tensor([True]).linear(Tensor([True]), dtype=dtypes.int8).dtype is dtypes.int8
+    assert Tensor.zeros(2).contiguous().assign(Tensor([1, 2])).tolist() == [1.0, 2.0]
+    assert Tensor([0, 1], dtype=dtypes.int64).argmax().dtype is dtypes.int32
     exponent, mantissa = dtypes.finfo(dtypes.half)[0], dtypes.finfo(dtypes.half)[1]
     assert (exponent, mantissa) == (5, 10)
     parts = Tensor([1, 2, 3, 4]).shard(("CPU", "CPU:1"), axis=0)

@@ -28,6 +28,15 @@ def test_addresses_and_support():
     assert repr(pointer) == "dtypes.float.ptr(16, local)"
     assert types.is_dtype_supported(dtypes.bfloat16, "CPU")
     assert not types.is_dtype_supported(dtypes.void)
+    assert not any(types.is_dtype_supported(dtype) for dtype in dtypes.fp8s)
+
+
+def test_numbers_as_a_type_holds_them():
+    assert types.rounded(65520, dtypes.half) == math.inf
+    assert (types.rounded(1e9, dtypes.fp8e4m3), types.rounded(-math.inf, dtypes.fp8e5m2)) == (448.0, -57344.0)
+    assert (types.rounded(1.1, dtypes.bfloat16), types.rounded(300, dtypes.int8)) == (1.1015625, 44)
+    with pytest.raises(RuntimeError, match="None is a NoneType, not a number"):
+        types.from_py([None])
 
 
 @needs("torch")

@@ -9,10 +9,11 @@ import threading
 
 import pytest
 
+from lazygrad import Tensor
 from lazygrad.config import DEV
 from lazygrad.device import CompiledDevice, Device, DeviceError, MissingDeviceError
 from lazygrad.runtime._host import HostAllocator
-from tests.helpers import PATIENCE, ROOT, in_threads
+from tests.helpers import PATIENCE, ROOT, in_threads, needs, require
 
 
 def run_python(script: str, **env: str) -> str:
@@ -64,7 +65,7 @@ def test_a_name_is_a_string():
 
 def test_a_planned_device_says_what_is_missing():
     assert Device.canonicalize("webgpu") == "WEBGPU"
-    with pytest.raises(MissingDeviceError, match=r"WEBGPU is not there yet: .* is missing") as caught:
+    with pytest.raises(MissingDeviceError, match=r"WEBGPU is not implemented yet: .* is missing") as caught:
         Device["WEBGPU"]
     assert isinstance(caught.value, DeviceError)
     assert isinstance(caught.value, NotImplementedError)
@@ -80,7 +81,7 @@ def test_the_same_device_object_each_time():
 def test_status_says_what_works_and_what_is_missing(monkeypatch, tmp_path):
     status = Device.status()
     assert [status[kind] for kind in ("CPU", "PYTHON", "NULL", "NPY", "DISK")] == [""] * 5
-    assert "is not there yet" in status["CUDA"]
+    assert "is not implemented yet" in status["CUDA"]
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "install" in Device.status()["CLANG"]
 
@@ -164,3 +165,10 @@ def test_a_registered_device_can_be_taken_away():
     Device.register("guest", lambda name: CompiledDevice(name, HostAllocator(name)))
     assert Device["guest:1"] is not first
     Device.unregister("guest")
+
+
+@needs("torch")
+def test_pytorchs_devices_are_names():
+    torch = require("torch")
+    assert Device.canonicalize(torch.device("cuda", 1)) == "CUDA:1"
+    assert Tensor([1], device="PYTHON").to(torch.device("cpu")).device == "CPU"

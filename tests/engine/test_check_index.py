@@ -361,6 +361,16 @@ def test_a_checked_load_has_no_other_condition():
     assert [a.name for a in kernel.arguments[:-1]] == ["data0", "data1", "data2"]
 
 
+def test_what_is_in_range_by_its_bounds_is_not_checked():
+    """Nor is a stored number asked again: neighbours along the row are one load."""
+    table = np.arange(12, dtype=np.float32).reshape(3, 4)
+    x, rows = Tensor(table).realize(), Tensor([0, 5, -3]).realize()
+    picked = x[(rows * 3).maximum(0).minimum(2).contiguous()]
+    _, program = _checks(picked, "linearize")
+    assert not any(u.op is Ops.CHECK or (u.op is Ops.INDEX and len(u.src) > 2) for u in program)
+    np.testing.assert_array_equal(picked.numpy(), table[[0, 2, 0]])
+
+
 def test_the_same_opts_as_without():
     labels = Tensor([1] * 512).realize()
     checked = labels.one_hot(64).kernels()[-1].applied_opts

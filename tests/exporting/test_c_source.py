@@ -154,5 +154,5 @@ def test_what_c_cannot_say(tmp_path):
     x = Tensor([1.0]).realize()
     with pytest.raises(NotImplementedError, match="random numbers to C"):
         lazygrad.export(lambda x: x + Tensor.rand(1), (x,), tmp_path / "model.c")
-    with pytest.raises(ValueError, match="'2nd' is no name in C"):
+    with pytest.raises(ValueError, match="'2nd' is not a valid name in C"):
         lazygrad.export(lambda x: x + 1, (x,), tmp_path / "2nd.c")

@@ -294,7 +294,7 @@ def test_other_files_and_versions(path, small):
         lazygrad.load_exported(path)
     with open(path, "wb") as file:
         file.write(b"GGUF" + bytes(100))
-    with pytest.raises(FileError, match=r"is no file that lazygrad.export wrote"):
+    with pytest.raises(FileError, match=r"was not written by lazygrad.export"):
         lazygrad.load_exported(path)
 
 

@@ -33,7 +33,7 @@ def run(command: list[str], environment: dict[str, str]) -> str:
     return done.stdout
 
 
-@fuzzed(quick=1, sweep=12, share=4)
+@fuzzed(quick=1, sweep=8, share=4)
 @given(st.lists(fault, min_size=8, max_size=14))
 def test_faults(faults: list[tuple[str, int, float]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -58,7 +58,7 @@ def assert_close(found, exact, count, bits=24, most=4):
     assert beyond <= most, f"{beyond:.1f} half units beyond log2 of the number of terms"
 
 
-@fuzzed(quick=40, sweep=700)
+@fuzzed(quick=40, sweep=450)
 @given(st.data())
 def test_sums(data):
     count = data.draw(st.sampled_from(SIZES), "count")

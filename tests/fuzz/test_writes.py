@@ -20,14 +20,14 @@ FLAGS += [dict(FUSE=0), dict(NOOPT=1), dict(THREADS=1), dict(CHECK=1)]
 SEVERAL = ("CPU", "CPU:1")
 
 
-@fuzzed(quick=200, sweep=15_000)
+@fuzzed(quick=200, sweep=10_000)
 @given(programs(12), st.sampled_from(FLAGS))
 def test_writes(program: Program, flags: dict[str, Any]) -> None:
     with Context(**flags):
         Player("CPU", program.shapes).play(program)
 
 
-@fuzzed(quick=40, sweep=2500)
+@fuzzed(quick=40, sweep=1500)
 @given(programs(8), st.sampled_from(FLAGS))
 def test_writes_on_python(program: Program, flags: dict[str, Any]) -> None:
     with Context(**flags):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lazygrad import Tensor
 from lazygrad.dtype import dtypes
 from lazygrad.ir import AxisType, Ops, RangeArg, UOp, Variable, bounds, render
 from lazygrad.ir import index as ix
@@ -294,6 +295,14 @@ def test_bounds_of_bits_that_both_have(low, high):
         assert max(found) <= bounds(node)[1]
     yes = UOp.const(dtypes.bool, True)
     assert bounds(yes & yes) == (1, 1)
+
+
+def test_bounds_of_arrays_are_those_of_their_elements():
+    x = Tensor([5, -7, 100]).maximum(2).minimum(9)
+    for moved in (x.reshape(3, 1).expand(3, 4).T.flip(0)[1:], x.contiguous(), x.detach()):
+        assert bounds(moved.uop) == (2, 9)
+    assert bounds(x.pad((1, 0)).uop) == (0, 9)
+    assert bounds((Tensor.arange(6, dtype=dtypes.int32) * 2 + 1).uop) == (1, 11)
 
 
 def test_bounds_of_what_may_overflow_are_those_of_the_dtype():

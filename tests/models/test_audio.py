@@ -61,7 +61,7 @@ def test_a_file_that_ends_early(tmp_path):
 )
 def test_no_wav(tmp_path, data):
     (tmp_path / "a.wav").write_bytes(data)
-    with pytest.raises(ValueError, match=r"a\.wav is no WAV file of plain samples"):
+    with pytest.raises(ValueError, match=r"a\.wav is not a WAV file of PCM samples"):
         read_wav(tmp_path / "a.wav")
 
 

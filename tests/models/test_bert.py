@@ -196,15 +196,15 @@ def test_arguments(encoder):
 @pytest.mark.parametrize(
     ("file", "text", "error", "message"),
     [
-        ("config.json", "{", ValueError, "config.json is no JSON"),
+        ("config.json", "{", ValueError, "config.json is not JSON"),
         ("config.json", "[]", ValueError, "config.json holds a list, not a JSON object"),
-        ("config.json", "[" * 100_000, ValueError, "config.json is no JSON"),
-        ("tokenizer.json", "{}", ValueError, "tokenizer.json is no tokenizer"),
-        ("modules.json", "[1]", ValueError, "modules.json is no list of modules"),
+        ("config.json", "[" * 100_000, ValueError, "config.json is not JSON"),
+        ("tokenizer.json", "{}", ValueError, "tokenizer.json is not a tokenizer"),
+        ("modules.json", "[1]", ValueError, "modules.json is not a list of modules"),
         ("modules.json", '[{"type": "x.Dense", "path": ""}]', NotImplementedError, "the module Dense"),
-        ("modules.json", '[{"type": "x.Pooling", "path": "../.."}]', ValueError, "no part of its folder"),
+        ("modules.json", '[{"type": "x.Pooling", "path": "../.."}]', ValueError, "outside of its folder"),
         ("1_Pooling/config.json", '{"pooling_mode_lasttoken": true}', NotImplementedError, "by lasttoken"),
-        ("model.safetensors", "x", ValueError, "no safetensors file"),
+        ("model.safetensors", "x", ValueError, "not a safetensors file"),
     ],
 )
 def test_damaged_folders(tmp_path, file, text, error, message):

@@ -42,7 +42,7 @@ def test_what_templates_are_written_for():
         ("{{ raise_exception('roles must alternate') }}", "refuses the messages: roles must alternate"),
         ("{{ messages[7].content }}", "fails on these messages"),
         ("{{ 1 // 0 }}", "fails on these messages"),
-        ("{% for %}", "is no jinja2 template"),
+        ("{% for %}", "is not a jinja2 template"),
         ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "fails on these messages"),
         ("{{ messages.append(1) }}", "fails on these messages"),
         ("{{ range(10000000) | list }}", "fails on these messages"),

@@ -111,18 +111,21 @@ BAD = {
     ),
     "a type": (model_bin([variable("w", MATRIX, kind=77)]), "variable w has type 77, and types are 0 to 5"),
     "a name twice": (model_bin([GOOD[0], GOOD[0]]), "two variables have the name a/weight"),
-    "an alias of nothing": (model_bin(GOOD, [("b", "c")]), "the alias b stands for c, which is no variable"),
+    "an alias of nothing": (
+        model_bin(GOOD, [("b", "c")]),
+        "the alias b stands for c, which is not a variable",
+    ),
     "an alias of a name": (
         model_bin(GOOD, [("a/heads", "a/weight")]),
         "a/heads is a name that was given before",
     ),
     "more variables": (
         model_bin(GOOD).replace(b"\2\0\0\0\x09\0a/w", b"\xff\xff\xff\xff\x09\0a/w"),
-        "takes . of the . bytes left|no text that ends with a zero byte",
+        "takes . of the . bytes left|not a string that ends with a zero byte",
     ),
     "a name with no end": (
         model_bin([]).replace(b"Spec\0", b"Specs"),
-        "is no text that ends with a zero byte",
+        "is not a string that ends with a zero byte",
     ),
     "a name that is no text": (model_bin([], kind="x").replace(b"x\0", b"\xff\0"), "is not UTF-8"),
 }
@@ -132,7 +135,7 @@ BAD = {
 def test_refused(tmp_path, data, message):
     with pytest.raises(ValueError, match=message) as caught:
         read(tmp_path, data)
-    assert "model.bin is no CTranslate2 model, or a damaged one: " in str(caught.value)
+    assert "model.bin is not a CTranslate2 model, or is damaged: " in str(caught.value)
 
 
 def test_a_name_cannot_write_to_the_terminal(tmp_path):

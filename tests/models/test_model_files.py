@@ -116,15 +116,15 @@ def drop(folder: Path, name: str) -> None:
             FileNotFoundError,
             "has no config.json: is it the folder of a model",
         ),
-        (lambda f: write(f / "config.json", "{"), ValueError, "config.json is no JSON"),
+        (lambda f: write(f / "config.json", "{"), ValueError, "config.json is not JSON"),
         (lambda f: write(f / "config.json", "[1]"), ValueError, "holds a list, not a JSON object"),
-        (lambda f: write(f / "config.json", "[" * 100_000), ValueError, "config.json is no JSON"),
+        (lambda f: write(f / "config.json", "[" * 100_000), ValueError, "config.json is not JSON"),
         (
             lambda f: (f / "model.safetensors").unlink(),
             FileNotFoundError,
             "has no model.safetensors nor an index",
         ),
-        (lambda f: write(f / "model.safetensors", "xx"), ValueError, "is no safetensors file"),
+        (lambda f: write(f / "model.safetensors", "xx"), ValueError, "is not a safetensors file"),
         (lambda f: drop(f, "lm_head.weight"), None, ""),  # then the embedding is the head
         (lambda f: drop(f, "model.norm.weight"), ValueError, "lack the weight 'model.norm.weight'"),
         (
@@ -140,7 +140,7 @@ def drop(folder: Path, name: str) -> None:
             "names the file .*, which is not beside it",
         ),
         (lambda f: write(f / "model.safetensors.index.json", "{}"), ValueError, "has no weight_map"),
-        (lambda f: write(f / "tokenizer.json", "{}"), ValueError, "tokenizer.json is no tokenizer"),
+        (lambda f: write(f / "tokenizer.json", "{}"), ValueError, "tokenizer.json is not a tokenizer"),
     ],
     ids=range(12),
 )

@@ -25,6 +25,10 @@ def test_logits_are_those_of_one_device(folder):
     found = model.forward(tokens.shard(DEVICES))
     assert found.device == DEVICES
     assert model.decoder.head.weight.shard_axis == 0
+    attention, feed_forward = model.decoder.blocks[0].attention, model.decoder.blocks[0].feed_forward
+    assert [linear.weight.shard_axis for linear in attention.projections] == [0, 0, 0]
+    assert (attention.out.weight.shard_axis, feed_forward.down.weight.shard_axis) == (1, 1)
+    assert model.decoder.cache(1, 8).keys[0].shard_axis == 1
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-4)
 
 

@@ -140,9 +140,9 @@ def test_no_space_in_front_where_the_file_says_so():
     [
         ({"tokenizer.ggml.model": "rwkv"}, NotImplementedError, "vocabularies of kind 'rwkv'"),
         ({"tokenizer.ggml.pre": "newest"}, NotImplementedError, "pre-tokenizer 'newest'"),
-        ({"tokenizer.ggml.tokens": None}, ValueError, "is no list of texts"),
-        ({"tokenizer.ggml.tokens": [1, 2]}, ValueError, "is no list of texts"),
-        ({"tokenizer.ggml.merges": ["h"]}, ValueError, "'h' is no merge of two parts"),
+        ({"tokenizer.ggml.tokens": None}, ValueError, "is not a list of strings"),
+        ({"tokenizer.ggml.tokens": [1, 2]}, ValueError, "is not a list of strings"),
+        ({"tokenizer.ggml.merges": ["h"]}, ValueError, "'h' is not a merge of two tokens"),
         ({"tokenizer.ggml.merges": ["x zzz"]}, ValueError, "do not fit its vocabulary"),
         ({"tokenizer.ggml.merges": 7}, ValueError, "merges .* no list of texts"),
         ({"tokenizer.ggml.token_type": [1]}, ValueError, "token_type has no int for each of the"),

@@ -81,7 +81,7 @@ def test_damaged_images_are_refused(mnist_files, data):
     (mnist_files / "train-images-idx3-ubyte.gz").write_bytes(data)
     tracemalloc.start()
     try:
-        with pytest.raises(ValueError, match=r"idx3-ubyte\.gz is no file of MNIST, or a damaged one"):
+        with pytest.raises(ValueError, match=r"idx3-ubyte\.gz is not an MNIST file, or is damaged"):
             mnist(mnist_files)
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:

@@ -15,8 +15,10 @@ from lazygrad import Tensor, dtypes, nn
 
 #: Modules by their path; some are hidden by a function of their name.
 PATHS = """
-    nn.activation nn.attention nn.convolution nn.data nn.dropout nn.embedding nn.images nn.init nn.layers
+    nn.activation nn.attention nn.containers nn.convolution nn.data
+    nn.dropout nn.embedding nn.images nn.init nn.layers
     nn.logs nn.losses nn.module nn.normalization nn.padding nn.pooling nn.recurrent nn.rotary nn.sequential
+    nn.utils nn.utils.parametrizations nn.utils.parametrize nn.utils.rnn
     nn.summary nn.transformer nn.functional.activation nn.functional.axes nn.functional.lookup
     nn.functional.losses nn.functional.normalization nn.functional.products
     nn.optim.adam nn.optim.adaptive nn.optim.combined
@@ -27,7 +29,7 @@ PATHS = """
     tensor.shape.folding tensor.shape.resizing tensor.transforms.checkpoint tensor.transforms.derivatives
 """
 MODULES = [importlib.import_module(f"lazygrad.{path}") for path in PATHS.split()]
-NAMES = {"Tensor": Tensor, "nn": nn, "dtypes": dtypes, "lazygrad": lazygrad}
+NAMES = {"Tensor": Tensor, "nn": nn, "linalg": lazygrad.linalg, "dtypes": dtypes, "lazygrad": lazygrad}
 NAMES |= {name: getattr(lazygrad, name) for name in lazygrad.__all__}
 
 

@@ -165,6 +165,7 @@ ELSEWHERE = {
     "TransformerEncoder",
     "TransformerDecoder",
 }
+ELSEWHERE |= {"ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList"}  # test_containers
 
 
 @needs("torch")

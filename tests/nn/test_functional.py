@@ -110,6 +110,8 @@ RESIZES = [
     call("interpolate", IMAGE, (2, 9), mode="bilinear", antialias=True),
     call("interpolate", IMAGE, scale_factor=0.4, mode="bicubic", antialias=True),
     call("interpolate", IMAGE, (3, 9), mode="bicubic", align_corners=True),
+    # some results begin exactly between two pixels: the weights are counted from where it reads
+    call("interpolate", data(1, 1, 50, 3), (22, 3), mode="bilinear", antialias=True, align_corners=True),
     call("interpolate", VOLUME, (6, 3, 3), mode="trilinear", align_corners=True),
     call("interpolate", IMAGE, (4, 3), mode="area"),
 ]
@@ -307,3 +309,11 @@ def test_linear_interpolation_along_several_axes():
     """As older scripts call it: bilinear along two axes, trilinear along three."""
     x = Tensor.arange(12).reshape(1, 1, 3, 4)
     assert x.interpolate((5, 7), mode="linear").tolist() == x.interpolate((5, 7), mode="bilinear").tolist()
+
+
+@pytest.mark.parametrize("name", ["celu", "hardsigmoid", "hardswish", "hardtanh", "mish", "selu"])
+def test_inplace_changes_nothing(name: str) -> None:
+    x, function = Tensor([-1.0, 2.0]), getattr(functional, name)
+    assert function(x, inplace=True).tolist() == function(x).tolist()
+    assert functional.threshold(x, 0.5, 9.0, True).tolist() == [9.0, 2.0]
+    assert x.tolist() == [-1.0, 2.0]

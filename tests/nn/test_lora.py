@@ -223,5 +223,5 @@ def test_adapters_that_do_not_fit(tmp_path):
     with pytest.raises(ValueError, match="is empty"):
         lora.load(Model(), tmp_path)
     (tmp_path / lora.CONFIG).write_text("{")
-    with pytest.raises(ValueError, match="is no configuration of LoRA"):
+    with pytest.raises(ValueError, match="is not a LoRA configuration"):
         lora.load(Model(), tmp_path)

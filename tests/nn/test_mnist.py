@@ -40,7 +40,7 @@ def test_what_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
         datasets.mnist(tmp_path)
     write(tmp_path)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(b"something else"))
-    with pytest.raises(ValueError, match=r"t10k-labels-idx1-ubyte.gz is no file of MNIST, or a damaged one"):
+    with pytest.raises(ValueError, match=r"t10k-labels-idx1-ubyte.gz is not an MNIST file, or is damaged"):
         datasets.mnist(tmp_path)
 
 

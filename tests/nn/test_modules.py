@@ -304,7 +304,7 @@ MISTAKES = [
     (lambda: nn.MultiMarginLoss()(Tensor.ones(2, 3), Tensor([1])), r"\(2,\) is needed"),
     (lambda: Tensor.ones(1, 1, 2, 2).grid_sample(Tensor.ones(2, 1, 1, 2)), "2 grids for a batch of 1"),
     (lambda: Tensor.ones(1, 1, 4).interpolate(), "takes size or scale_factor, one of the two"),
-    (lambda: Tensor([0]).embedding_bag(Tensor.ones(2, 2)), "or one line with offsets"),
+    (lambda: Tensor([0]).embedding_bag(Tensor.ones(2, 2)), "or a 1-d tensor with offsets"),
 ]  # fmt: skip
 
 
@@ -327,8 +327,8 @@ def test_layers_in_a_row_are_a_list_and_one_layer() -> None:
 
 
 def test_a_layer_that_is_not_there_says_what_is() -> None:
-    with pytest.raises(AttributeError, match="nn has no ModuleList: write a plain list of layers"):
-        nn.ModuleList  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="nn has no DataParallel: share the inputs among devices"):
+        nn.DataParallel  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="nn has no 'Conv2D'; did you mean Conv2d"):
         nn.Conv2D  # type: ignore[attr-defined]
 

@@ -245,7 +245,7 @@ def test_gradients_that_are_missing_are_named():
 MISTAKES = [
     (lambda w: SGD([]), ValueError, "at least one parameter"),
     (lambda w: SGD(w), TypeError, "takes a list of tensors"),
-    (lambda w: SGD([w, 3]), TypeError, "parameter 1 is no Tensor but 3"),
+    (lambda w: SGD([w, 3]), TypeError, "parameter 1 is not a Tensor but 3"),
     (
         lambda w: SGD([w, parameter(2), w]),
         ValueError,

@@ -546,3 +546,53 @@ MISTAKES: list[tuple[Callable[[list[Tensor]], Any], type[Exception], str]] = [
 def test_mistakes_are_named(mistake: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         mistake([Tensor.ones(2, 2).contiguous().requires_grad_()])
+
+
+MAXIMIZING = ["SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta", "Rprop"]
+MAXIMIZING += ["ASGD", "Adafactor"]
+OPTIONS: list[Any] = [(name, {"maximize": True}) for name in MAXIMIZING]
+OPTIONS += [("Adam", {"amsgrad": True}), ("AdamW", {"amsgrad": True, "maximize": True, "foreach": True})]
+
+
+@needs("torch")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [pytest.param(*o, marks=() if o[1].get("amsgrad") else pytest.mark.slow) for o in OPTIONS],
+)
+def test_options_of_torch(name: str, options: dict[str, Any]) -> None:
+    torch = require("torch")
+    start = np.array([[0.3, -1.0], [2.0, 0.5]], np.float32)
+    ours, theirs = Tensor(start).clone().requires_grad_(), torch.tensor(start, requires_grad=True)
+    steps = [
+        (ours, getattr(nn.optim, name)([ours], lr=0.1, **options)),
+        (theirs, getattr(torch.optim, name)([theirs], lr=0.1, **options)),
+    ]
+    with Tensor.train():
+        for scale in (1.0, 1.0, 0.01, 0.01):  # v falls: amsgrad keeps its greatest
+            for weight, optimizer in steps:
+                optimizer.zero_grad()
+                (weight * weight * scale).sum().backward()
+                optimizer.step()
+    np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), rtol=1e-5)
+
+
+def test_groups_are_added_before_the_first_step() -> None:
+    first, second = (Tensor([1.0], requires_grad=True) for _ in range(2))
+    optimizer = nn.optim.SGD([first], lr=0.5, momentum=0.9)
+    optimizer.add_param_group({"params": [second], "lr": 0.25})
+    with Tensor.train():
+        (first + second).sum().backward()
+        optimizer.step()
+    assert (first.tolist(), second.tolist(), len(optimizer.param_groups)) == ([0.5], [0.75], 2)
+    with pytest.raises(NotImplementedError, match=r"SGD\.add_param_group after steps were made"):
+        optimizer.add_param_group({"params": [Tensor([1.0], requires_grad=True)]})
+
+
+def test_options_that_are_not_there() -> None:
+    weight = Tensor([1.0], requires_grad=True)
+    with pytest.raises(TypeError, match="no option 'mximize'; besides its own there are maximize, foreach"):
+        nn.optim.SGD([weight], mximize=True)  # type: ignore[call-arg]
+    with pytest.raises(NotImplementedError, match="no gradient flows through an optimizer's step"):
+        nn.optim.Adam([weight], differentiable=True)
+    with pytest.raises(ValueError, match="amsgrad is for Adam and AdamW, not for NAdam"):
+        nn.optim.NAdam([weight], amsgrad=True)  # type: ignore[call-arg]

@@ -306,7 +306,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_damaged_files_are_refused(name, tmp_path):
     (tmp_path / "x.safetensors").write_bytes(HOSTILE[name])
-    with pytest.raises(ValueError, match=r"x\.safetensors is no safetensors file, or a damaged one: "):
+    with pytest.raises(ValueError, match=r"x\.safetensors is not a safetensors file, or is damaged: "):
         safe_load(tmp_path / "x.safetensors")
 
 

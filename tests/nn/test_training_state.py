@@ -240,5 +240,5 @@ def test_orders_that_make_no_sense():
     with pytest.raises(ValueError, match="2 examples make no batch of 3"):
         nn.ShuffledOrder(2, batch_size=3, drop_last=True)
     order = nn.ShuffledOrder(2)
-    with pytest.raises(ValueError, match="position 9 is no place in 2 examples"):
+    with pytest.raises(ValueError, match="position 9 is not a position in 2 examples"):
         order.load_state_dict({**order.state_dict(), "position": 9})

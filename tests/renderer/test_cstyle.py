@@ -234,7 +234,7 @@ def test_s143_group(golden, renderer) -> None:  # type: ignore[no-untyped-def]
     assert golden(text)
     if isinstance(renderer, MetalRenderer):
         assert "  threadgroup float temp0[2];" in text
-        assert "(data1+((lidx0+(gidx0<<2))+(ridx0<<1)))" in text
+        assert "(data1+(lidx0+(gidx0<<2)+(ridx0<<1)))" in text
         assert "  threadgroup_barrier(mem_flags::mem_threadgroup);" in text
 
 

@@ -16,7 +16,7 @@ from lazygrad.device import Device
 from lazygrad.nn import BatchNorm, Linear
 from lazygrad.nn.optim import Adam
 from lazygrad.programs import runners
-from lazygrad.report.check import CheckError
+from lazygrad.report.check import Checker, CheckError
 from tests.fuzz import writes
 from tests.fuzz.harness import fuzzed
 
@@ -240,6 +240,16 @@ def test_an_index_out_of_range_raises():
     )
     with Context(CHECK_INDEX=0):
         assert x[Tensor([0, 5])].tolist() == [1, 0]  # as documented where nobody checks
+
+
+def test_indices_whose_extremes_are_in_range_are_not_evaluated(monkeypatch):
+    x, rows = Tensor.arange(12).reshape(4, 3).contiguous().realize(), Tensor([3, 0]).realize()
+    evaluated: list[int] = []
+    monkeypatch.setattr(Checker, "_evaluate", lambda self, value: evaluated.append(1))
+    with Context(CHECK=1):
+        assert x[rows].tolist() == [[9, 10, 11], [0, 1, 2]]
+        assert x.gather(1, rows.minimum(2).reshape(1, 2)).tolist() == [[2, 0]]
+    assert not evaluated
 
 
 def test_negative_indices_and_several_axes():

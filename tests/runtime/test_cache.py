@@ -365,7 +365,9 @@ def test_a_file_that_is_not_ours_stays_as_it_is(path, content, capfd):
     assert Path(path).read_bytes() == content
     assert os.listdir(os.path.dirname(path)) == ["cache.db"]
     err = capfd.readouterr().err
-    assert "it is no disk cache of this version of lazygrad, and is left as it is; runs do not need it" in err
+    assert (
+        "it is not a disk cache of this version of lazygrad, and is left as it is; runs do not need it" in err
+    )
     assert err.count("\n") == 1
 
 
@@ -375,7 +377,7 @@ def test_through_a_link_neither(path, tmp_path, capfd):
     os.symlink(tmp_path / "notes", path)
     DiskCache(path).put("t", KEY, VALUE)
     assert (tmp_path / "notes").read_bytes() == b"notes\n"
-    assert "notes: it is no disk cache" in capfd.readouterr().err
+    assert "notes: it is not a disk cache" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("end", _cache.BESIDE)

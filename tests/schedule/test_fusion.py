@@ -220,6 +220,22 @@ def test_a_value_broadcast_over_many_is_not_computed_again_and_again():
     assert len(y.schedule()) == 2
 
 
+def test_what_short_axes_share_is_not_stored_for_them():
+    """Places and weights of a warp are computed with its pixels: for all channels and taps at once."""
+    picture, grid = Tensor.zeros(4, 3, 64, 64).contiguous(), Tensor.zeros(4, 64, 64, 2).contiguous()
+    Tensor.realize(picture, grid)
+    for mode in ({}, {"mode": "nearest"}, {"padding_mode": "reflection"}):
+        assert len(picture.grid_sample(grid, align_corners=False, **mode).kernels()) == 1
+
+
+def test_one_short_axis_shares_a_value_but_not_two():
+    """Only one axis is computed at once beside the lanes: along a second one it would be computed anew."""
+    value, one, two = memory(4096), memory(4, 4096), memory(4, 4, 4096)
+    expensive = (value * 1.3).sin().exp().tanh()
+    assert len((expensive * one).kernels()) == 1
+    assert len((expensive * two).kernels()) == 2
+
+
 def test_fuse_0_gives_every_operation_a_kernel():
     with Context(FUSE=0):
         x = memory(4)

@@ -484,7 +484,7 @@ def test_a_body_that_is_too_large(toy):
         (b"[1]", "must be a JSON object, not an array"),
         (b"null", "must be a JSON object, not null"),
         (b"\xff\xfe{}", "is not UTF-8"),
-        (b'{"model": NaN}', "NaN is no number of JSON"),
+        (b'{"model": NaN}', "NaN is not a JSON number"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"n": ' + b"9" * 5000 + b"}", "the body is not JSON"),
     ],

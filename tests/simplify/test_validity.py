@@ -134,7 +134,7 @@ def test_with_a_symbolic_length(kernel):
 
 
 @pytest.mark.slow
-@settings(max_examples=8000)
+@settings(max_examples=4000)
 @given(kernels([A, B, C, D]))
 def test_anything_at_length(kernel):
     valid, given_numbers = kernel

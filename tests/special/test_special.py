@@ -240,3 +240,13 @@ def test_examples_run(file: str) -> None:
         f for n, f in vars(special).items() if inspect.isfunction(f) and f.__module__ == module.__name__
     ]
     assert [f.__name__ for f in public if ">>>" not in (f.__doc__ or "")] == []
+
+
+@needs("torch")
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_a_number_may_come_first(name: str) -> None:
+    torch = require("torch")
+    found = getattr(special, name)(2.0, Tensor([0.5, 3.0])).numpy()
+    np.testing.assert_allclose(
+        found, getattr(torch.special, name)(2.0, torch.tensor([0.5, 3.0])).numpy(), rtol=1e-6
+    )

@@ -62,7 +62,8 @@ def rmsnorm(x: Any, residual: Any, weight: Any, eps: float = 1e-5) -> Any:
 def stencil(x: Any) -> Any:
     out = kernel.zeros_like(x)
     for i in kernel.grid(len(x)):
-        out[i] = x[i - 1] + 2 * x[i] + x[i + 1]
+        before = x[i - 1] if i > 0 else 0.0
+        out[i] = before + 2 * x[i] + kernel.where(i + 1 < len(x), x[i + 1], 0.0)
     return out
 
 

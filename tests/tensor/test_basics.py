@@ -365,7 +365,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: X.one_hot(3), TypeError, "needs integers"),
     (lambda: X.tril().diagonal(0, 1, 1), ValueError, "two different axes"),
     (lambda: X[0].tril(), ValueError, "at least two axes"),
-    (lambda: X.to("PYTHON") + X.to("CPU"), ValueError, "tensors on PYTHON and CPU do not meet"),
+    (lambda: X.to("PYTHON") + X.to("CPU"), ValueError, "tensors on PYTHON and CPU cannot be combined"),
     (lambda: X.sort(2), IndexError, "axis 2"),
     (lambda: X.topk(9), ValueError, "topk takes from 0 to"),
     (lambda: X.cast("flaot"), TypeError, "did you mean 'float'"),

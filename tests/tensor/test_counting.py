@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, TinyJit, vmap
+from lazygrad import Tensor, TinyJit, dtypes, vmap
 from tests.tensor.support import data
 
 
@@ -34,6 +34,30 @@ def test_bincount_in_a_jit_needs_its_length_and_holds_to_it() -> None:
         [0, 1, 1],
         [2, 0, 0],
     ]
+
+
+def test_a_narrow_default_int_holds_no_places() -> None:
+    x = np.zeros(300, np.float32)
+    x[290] = 1.0
+    t, row = Tensor(x), Tensor(x).reshape(1, 1, 300)
+    dtypes.default_int = dtypes.int8
+    try:
+        assert t.topk(1)[1].item() == t.kthvalue(300)[1].item() == t.sort()[1][-1].item() == 290
+        assert t[:100].sort()[1].dtype is dtypes.int8
+        assert sorted(Tensor.randperm(300).tolist()) == list(range(300))
+        assert row.interpolate((600,), mode="nearest").argmax().item() == 580
+        assert row.adaptive_avg_pool1d(290).shape == (1, 1, 290)
+        counted = Tensor.zeros(1).scatter_reduce(0, Tensor(np.zeros(300, np.int32)), t, "mean")
+        np.testing.assert_allclose(counted.numpy(), 1 / 301, rtol=1e-6)
+        assert Tensor.tril_indices(1, 300, 299)[1, -1].item() == 299
+    finally:
+        dtypes.default_int = dtypes.int32
+
+
+def test_a_mean_of_integers_keeps_their_dtype() -> None:
+    x = Tensor([1, 2], dtype=dtypes.int8)
+    mean = x.scatter_reduce(0, Tensor([0, 0]), Tensor([4, 7], dtype=dtypes.int8), "mean")
+    assert (mean.dtype, mean.tolist()) == (dtypes.int8, [4, 2])
 
 
 def test_histogramdd_says_what_is_wrong() -> None:

@@ -6,8 +6,10 @@ saturates, and NaN becomes 0. All in a process of its own, since a CPU that divi
 
 from __future__ import annotations
 
+import operator
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -180,3 +182,15 @@ def test_symbols_without_a_line_give_zeros_where_none_is_checked() -> None:
     assert Tensor([2, -1, -3]).embedding(table).tolist() == [[0.0, 0.0], [3.0, 4.0], [0.0, 0.0]]
     assert Tensor([[0, 9]]).embedding_bag(table, mode="sum").tolist() == [[1.0, 2.0]]
     assert Tensor([[0, 9]]).embedding_bag(table, mode="mean").tolist() == [[0.5, 1.0]]
+
+
+@pytest.mark.parametrize("op", [operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge])
+@pytest.mark.parametrize("signed", ["int8", "int64"])
+def test_uint64_is_compared_with_signed_integers_exactly(op: Any, signed: str) -> None:
+    """Their mix is float32, in which 2⁶³ - 1 and 2⁶³ are one number."""
+    limits = np.iinfo(signed)
+    one = np.array([0, 1, limits.max, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)[:, None]
+    two = np.array([limits.min, -1, 0, 1, limits.max], signed)[None]
+    for left, right in ((one, two), (two, one)):
+        expected = op(left.astype(object), right.astype(object)).astype(bool)
+        np.testing.assert_array_equal(op(Tensor(left), Tensor(right)).numpy(), expected)

@@ -69,3 +69,8 @@ def test_bitcast_between_sizes(source, target):
 def test_bitcast_needs_whole_elements(tensor):
     with pytest.raises(ValueError, match=r"of 2 bytes, needs a last axis whose bytes are a multiple"):
         tensor.bitcast("half")
+
+
+def test_a_part_of_a_file_that_is_still_to_be_written(tmp_path):
+    file = Tensor([1.0, 2.0, 3.0]).to(f"disk:{tmp_path}/later")
+    assert file[1:].to("CPU").tolist() == [2.0, 3.0]

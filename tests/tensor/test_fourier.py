@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazygrad import Tensor
+from lazygrad import Context, Tensor, jit, vmap
 from tests.helpers import needs, require
 from tests.tensor.support import data, like_torch
 
@@ -20,7 +20,7 @@ def joined(x: Any) -> Any:
     return x[..., 0] + 1j * x[..., 1]
 
 
-@pytest.mark.parametrize("n", [1, 2, 6, 32, 37, 60, 64, 74, 1000])
+@pytest.mark.parametrize("n", [1, 2, 6, 32, 37, 60, 64, 74, 100, 256, 270, 1001])
 def test_one_axis(n: int) -> None:
     x = data(2, n, 2, seed=n, dtype=np.float64)
     z = joined(x)
@@ -81,6 +81,47 @@ def test_gradients() -> None:
     like_torch(lambda x: x.rfft(), lambda x: torch.view_as_real(torch.fft.rfft(x)), [x[..., 0]])
     half = x[:, :6]
     like_torch(lambda x: x.irfft(), lambda x: torch.fft.irfft(torch.view_as_complex(x)), [half])
+
+
+def kernel_names(x: Tensor) -> str:
+    return " ".join(kernel.name for kernel in x.kernels())
+
+
+def test_large_sizes_are_routines() -> None:
+    x = Tensor.zeros(3, 256).contiguous().realize()
+    assert "real_fourier_3_256" in kernel_names(x.rfft())
+    with Context(FFT=0):
+        assert "fourier" not in kernel_names(x.rfft())
+
+
+@needs("cl")
+def test_on_a_grid_they_are_products() -> None:
+    x = data(256, seed=12)
+    made = Tensor(x, device="CL").rfft()
+    assert "fourier" not in kernel_names(made)
+    np.testing.assert_allclose(made.numpy(), pairs(np.fft.rfft(x)), atol=1e-4)
+
+
+@needs("torch")
+def test_gradients_of_routines() -> None:
+    torch = require("torch")
+    x, half = data(2, 72, seed=8, dtype=np.float64), data(2, 37, 2, seed=9, dtype=np.float64)
+    like_torch(lambda x: x.rfft() ** 2, lambda x: torch.view_as_real(torch.fft.rfft(x)) ** 2, [x])
+    like_torch(lambda x: x.irfft() ** 2, lambda x: torch.fft.irfft(torch.view_as_complex(x)) ** 2, [half])
+
+
+def test_batches_of_routines() -> None:
+    x = Tensor(data(4, 128, seed=10))
+    expected = x.rfft().numpy()
+    np.testing.assert_array_equal(vmap(lambda line: line.rfft())(x).numpy(), expected)
+    np.testing.assert_array_equal(jit(lambda x: x.rfft())(x).numpy(), expected)
+    for axis in (0, 1, None):
+        np.testing.assert_array_equal(x.shard(("CPU:0", "CPU:1"), axis).rfft().numpy(), expected)
+
+
+def test_first_and_last_numbers_are_taken_as_real() -> None:
+    half = data(37, 2, seed=11, dtype=np.float64)
+    np.testing.assert_allclose(Tensor(half).irfft().numpy(), np.fft.irfft(joined(half)), atol=1e-14)
 
 
 def test_frequencies_and_shifts() -> None:

@@ -25,7 +25,7 @@ MANY = Tensor([[1, 2], [3, 4]])
 REFUSED = [
     (lambda: float(MANY), ValueError, r"one element.*\(2, 2\)"),
     (lambda: int(MANY), ValueError, r"one element.*\(2, 2\)"),
-    (lambda: bool(MANY), ValueError, r"truth of a tensor of shape \(2, 2\) is ambiguous"),
+    (lambda: bool(MANY), ValueError, r"truth value of a tensor of shape \(2, 2\) is ambiguous"),
     (lambda: f"{MANY:.3f}", ValueError, r"one element.*\(2, 2\)"),
     (lambda: [0][Tensor(0.0)], TypeError, "only an integer tensor is an index"),
     (lambda: len(Tensor(1)), TypeError, "0-d"),
@@ -195,3 +195,11 @@ def test_numbers_that_do_not_fit_where_they_are_put():
         with pytest.raises(OverflowError, match="does not fit into"):
             put()
     assert t.tolist() == [1, 2]
+
+
+def test_lists_of_arrays():
+    rows = [np.array([1, 2], np.int16), np.array([3, 4], np.int16)]
+    assert (Tensor(rows).tolist(), Tensor(rows).dtype) == ([[1, 2], [3, 4]], dtypes.int16)
+    assert Tensor([np.array(1.5), 2], dtype=dtypes.float16).tolist() == [1.5, 2.0]
+    with pytest.raises(ValueError, match="arrays in a list have one shape"):
+        Tensor([np.zeros(2), np.zeros(3)])

@@ -211,3 +211,10 @@ def test_a_choice_that_is_no_join_still_cuts():
     assert [grad.tolist() for grad in grads] == [[1.0, 1.0], [0.0, 0.0, 1.0]]
     taken = first.where(a.pad((0, 1)), b[:2].pad((1, 0))).sum().gradient(b)
     assert taken[0].tolist() == [0.0, 1.0, 0.0]
+
+
+def test_what_one_end_loses_is_still_mirrored_at_the_other():
+    x = Tensor([0, 1, 2, 3, 4])
+    assert x.pad((3, -3), mode="reflect").tolist() == [3, 2, 1, 0, 1]
+    assert x.pad((2, -5), mode="replicate").tolist() == [0, 0]
+    assert x.pad((-4, 1)).tolist() == [4, 0]

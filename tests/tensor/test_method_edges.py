@@ -146,7 +146,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "index_copy index": (
         lambda: X.index_copy(0, X, X),
         ValueError,
-        "needs a line of integers as index, not dtypes.float",
+        "needs a 1-d tensor of integers as index, not dtypes.float",
     ),
     "index_fill": (
         lambda: X.index_fill(0, I2, I2),
@@ -201,9 +201,13 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "bucketize": (
         lambda: I2.bucketize(X),
         ValueError,
-        r"bucketize needs a line of boundaries, not shape \(2, 3\)",
+        r"bucketize needs a 1-d tensor of boundaries, not shape \(2, 3\)",
     ),
-    "bincount": (lambda: X.bincount(), ValueError, r"a line of integers, not dtypes.float of shape \(2, 3\)"),
+    "bincount": (
+        lambda: X.bincount(),
+        ValueError,
+        r"a 1-d tensor of integers, not dtypes.float of shape \(2, 3\)",
+    ),
     "bincount negative": (
         lambda: (I2 - 1).bincount(),
         ValueError,
@@ -232,7 +236,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "device": (
         lambda: X.hypot(Tensor.zeros(2, 3, device="PYTHON")),
         ValueError,
-        "tensors on CPU and PYTHON do not meet",
+        "tensors on CPU and PYTHON cannot be combined",
     ),
     "where": (
         lambda: I2.where(None, 1),

@@ -42,7 +42,7 @@ def test_a_list_of_tensors_is_joined_with_nothing_else() -> None:
 
 
 def test_linspace_makes_numbers() -> None:
-    with pytest.raises(ValueError, match="dtype of numbers"):
+    with pytest.raises(ValueError, match="linspace makes numbers, not bools"):
         Tensor.linspace(0, 1, 3, dtype="bool")
 
 

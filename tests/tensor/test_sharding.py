@@ -166,6 +166,19 @@ def test_random_numbers_do_not_depend_on_it(axis: int | None) -> None:
     assert draw(Tensor(X).shard(TWO, axis)) == draw(Tensor(X))
 
 
+@pytest.mark.parametrize("axis", AXES)
+def test_random_numbers_like_a_tensor_lie_as_it_does(axis: int | None) -> None:
+    x = Tensor(X).shard(TWO, axis)
+    drawn = (x + 1).rand_like(requires_grad=True)
+    assert (drawn.device, drawn.shard_axis) == (TWO, axis)
+    drawn.square().sum().backward()
+    assert drawn.grad is not None
+    assert drawn.grad.shard_axis == axis
+    uneven = Tensor([1.0, 2.0, 3.0, 4.0, 5.0]).shard(TWO, 0)
+    assert list(map(len, parts(uneven.randn_like()))) == [3, 2]
+    assert x.rand_like(device="CPU").device == "CPU"
+
+
 # *** gradients
 
 
@@ -283,13 +296,14 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "beside one device": (
         lambda: sharded([1, 2]) + Tensor([1, 2]),
         ValueError,
-        r"tensors on \(CPU, CPU:1\) and CPU do not meet; shard the one on CPU with \.shard_like\(other\), "
-        r"or gather the other with \.to\('CPU'\)",
+        r"tensors on \(CPU, CPU:1\) and CPU cannot be combined; shard the one on CPU with "
+        r"\.shard_like\(other\), or gather the other with \.to\('CPU'\)",
     ),
     "beside other devices": (
         lambda: sharded([1, 2, 3]) + Tensor([1, 2, 3]).shard(THREE, 0),
         ValueError,
-        r"\(CPU, CPU:1\) and \(CPU:1, CPU:2, CPU:3\) do not meet; shard both over the same devices in the",
+        r"\(CPU, CPU:1\) and \(CPU:1, CPU:2, CPU:3\) cannot be combined; shard both over the same "
+        "devices in the",
     ),
     "assign": (
         lambda: sharded([1, 2]).assign(Tensor([1, 2])),

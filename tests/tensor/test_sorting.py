@@ -312,3 +312,11 @@ def test_kernels_do_not_grow_with_the_size(name: str) -> None:
         counts.append(GlobalCounters.kernel_count - before)
     assert counts[1] <= most
     assert counts[0] <= most
+
+
+def test_uint64_is_found_among_signed_integers_exactly() -> None:
+    """Their mix is float32, in which 2⁶³ - 1 and 2⁶³ are one number."""
+    sorted_ = Tensor(np.array([1, 2**63 - 1], np.int64))
+    wanted = Tensor(np.array([2**63, 5, 0], np.uint64))
+    assert sorted_.searchsorted(wanted).tolist() == [2, 1, 0]
+    assert wanted[:1].bucketize(sorted_).tolist() == [2]

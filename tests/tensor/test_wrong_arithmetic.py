@@ -1,4 +1,4 @@
-"""Arithmetic and choices on operands that do not meet."""
+"""Arithmetic and choices on operands that cannot be combined."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS: list[Row] = [
         "add",
         lambda: LINE.add(AWAY),
         ValueError,
-        "tensors on CPU and PYTHON do not meet; move one with .to('CPU')",
+        "tensors on CPU and PYTHON cannot be combined; move one with .to('CPU')",
     ),
     ("add", lambda: LINE.add(1, alpha="a"), TypeError, "add: alpha is a number, not 'a'"),
     ("clamp", lambda: LINE.clamp(), ValueError, "clamp needs min or max"),
@@ -158,7 +158,7 @@ ROWS: list[Row] = [
         "pow",
         lambda: INTS.pow(-1),
         ValueError,
-        "an integer tensor to the power -1 is no integer; cast it to a float first",
+        "an integer tensor to the power -1 is not an integer; cast it to a float first",
     ),
     (
         "remainder",

@@ -132,7 +132,7 @@ ROWS: list[Row] = [
         "matrix_norm's ord is 'fro', 'nuc', ±1, ±2 or ±inf, not 'x'",
     ),
     ("matrix_rank", lambda: LINE.matrix_rank(), ValueError, "matrix_rank needs matrices, not shape (3,)"),
-    ("pinv", lambda: M.pinv("a"), TypeError, "pinv: rtol is a number, not 'a'"),
+    ("pinv", lambda: M.pinv("a"), TypeError, "pinv: rtol is a number or a Tensor, not 'a'"),
     ("pinv", lambda: LINE.pinv(), ValueError, "pinv needs matrices, not shape (3,)"),
     ("qr", lambda: M.qr("most"), ValueError, "qr's mode is 'reduced', 'complete' or 'r', not 'most'"),
     ("rfft", lambda: LINE.rfft(0), ValueError, "rfft needs a positive size, not 0 in shape (3, 2)"),

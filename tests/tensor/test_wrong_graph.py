@@ -160,6 +160,7 @@ ROWS: list[Row] = [
         "'CPUU' is not a device. Did you mean CPU? Known: CL, CLANG, CPU, CUDA, DISK,",
     ),
     ("to", lambda: LINE.to(3), TypeError, "a device is named by a string such as 'CPU', not 3"),
+    ("cuda", lambda: LINE.cuda(1.5), TypeError, "cuda: device is an int or a string, not 1.5"),
     (
         "to_",
         lambda: LINE.to_("GPU"),

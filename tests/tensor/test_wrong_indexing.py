@@ -51,7 +51,7 @@ ROWS: list[Row] = [
         "index_add",
         lambda: LINE.index_add(0, LINE, LINE),
         ValueError,
-        "index_add needs a line of integers as index, not dtypes.float of shape (3,)",
+        "index_add needs a 1-d tensor of integers as index, not dtypes.float of shape (3,)",
     ),
     (
         "index_copy",
@@ -63,13 +63,13 @@ ROWS: list[Row] = [
         "index_copy",
         lambda: LINE.index_copy(0, LINE, LINE),
         ValueError,
-        "index_copy needs a line of integers as index, not dtypes.float of shape (3,)",
+        "index_copy needs a 1-d tensor of integers as index, not dtypes.float of shape (3,)",
     ),
     (
         "index_fill",
         lambda: LINE.index_fill(0, LINE, 0),
         ValueError,
-        "index_copy needs a line of integers as index, not dtypes.float of shape (3,)",
+        "index_copy needs a 1-d tensor of integers as index, not dtypes.float of shape (3,)",
     ),
     (
         "index_fill",
@@ -93,7 +93,7 @@ ROWS: list[Row] = [
         "index_put",
         lambda: LINE.index_put((INTS, INTS), 1),
         IndexError,
-        "2 indices for a tensor with 1 axes, shape (3,)",
+        "too many: 2 indices for a tensor with 1 axes, shape (3,)",
     ),
     (
         "index_put_",

@@ -12,7 +12,7 @@ F = "define void @f(ptr %out, ptr %x) { ret void }"
 TWO = "define void @f(ptr %x) { ret void }\ndefine void @g(ptr %x) { ret void }"
 
 
-def run(source: str = F, language: str = "llvm", outputs: object = LINE, **more: object) -> object:
+def run(source: object = F, language: str | None = "llvm", outputs: object = LINE, **more: object) -> object:
     return Tensor.custom_kernel(source, language, outputs, **{"inputs": [LINE], **more})
 
 
@@ -24,6 +24,19 @@ ROWS: list[Row] = [
         "c, llvm, opencl, cuda, metal, not 'fortran'",
     ),
     ("custom_kernel", lambda: run(language="c"), DeviceError, "runs on device CLANG, and the tensors are on"),
+    ("custom_kernel", lambda: run(language="c"), DeviceError, "which takes llvm: add a text for it"),
+    (
+        "custom_kernel",
+        lambda: run(language="wgsl"),
+        NotImplementedError,
+        "kernels in wgsl are not implemented yet",
+    ),
+    ("custom_kernel", lambda: run({"llvm": F}), TypeError, "leave language out"),
+    ("custom_kernel", lambda: run(language=None), TypeError, "say the language: one of c, llvm"),
+    ("custom_kernel", lambda: run(outputs=None), TypeError, "say what it makes"),
+    ("custom_kernel", lambda: run({}, None), ValueError, "there is no text"),
+    ("custom_kernel", lambda: run(grid={"c": 2}), ValueError, "grid is said for 'c'"),
+    ("custom_kernel", lambda: run(group=2), ValueError, "a kernel in llvm has no workgroups"),
     (
         "custom_kernel",
         lambda: run(source="int x;"),

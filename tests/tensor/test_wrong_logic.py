@@ -87,7 +87,7 @@ ROWS: list[Row] = [
         "equal",
         lambda: LINE.equal(AWAY),
         ValueError,
-        "tensors on CPU and PYTHON do not meet; move one with .to('CPU')",
+        "tensors on CPU and PYTHON cannot be combined; move one with .to('CPU')",
     ),
     (
         "float_power",

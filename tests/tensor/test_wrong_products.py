@@ -23,7 +23,7 @@ ROWS: list[Row] = [
         "bmm",
         lambda: X[0].bmm(X[1].cat(X[1])),
         ValueError,
-        "batches of matrices of shapes (3, 4, 4) and (6, 4, 4) do not meet: cannot",
+        "batches of matrices of shapes (3, 4, 4) and (6, 4, 4) do not broadcast: cannot",
     ),
     ("cdist", lambda: M.cdist(FOUR), ValueError, "cdist needs rows of one length, not (2, 3) and (4,)"),
     (

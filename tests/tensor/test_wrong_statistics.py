@@ -25,7 +25,7 @@ ROWS: list[Row] = [
         "bincount",
         lambda: LINE.bincount(),
         ValueError,
-        "bincount takes a line of integers, not dtypes.float of shape (3,)",
+        "bincount takes a 1-d tensor of integers, not dtypes.float of shape (3,)",
     ),
     ("bincount", lambda: Tensor([-1, 2]).bincount(), ValueError, "bincount counts numbers from 0 on, not -1"),
     (
@@ -44,13 +44,13 @@ ROWS: list[Row] = [
         "bincount",
         lambda: M.int().bincount(),
         ValueError,
-        "bincount takes a line of integers, not dtypes.int of shape (2, 3)",
+        "bincount takes a 1-d tensor of integers, not dtypes.int of shape (2, 3)",
     ),
     (
         "bucketize",
         lambda: LINE.bucketize(M),
         ValueError,
-        "bucketize needs a line of boundaries, not shape (2, 3)",
+        "bucketize needs a 1-d tensor of boundaries, not shape (2, 3)",
     ),
     ("bucketize", lambda: LINE.bucketize(3), TypeError, "bucketize: boundaries is a Tensor, not 3"),
     (
@@ -95,7 +95,7 @@ ROWS: list[Row] = [
         "isin",
         lambda: LINE.isin(AWAY),
         ValueError,
-        "tensors on CPU and PYTHON do not meet; move one with .to('CPU')",
+        "tensors on CPU and PYTHON cannot be combined; move one with .to('CPU')",
     ),
     ("kthvalue", lambda: LINE.kthvalue(0), ValueError, "kthvalue counts from 1 to 3 along axis -1, not 0"),
     ("kthvalue", lambda: LINE.kthvalue(9), ValueError, "kthvalue counts from 1 to 3 along axis -1, not 9"),

@@ -138,7 +138,7 @@ def apply_opt(loops: Loops, each: Opt, target: Target) -> Loops:
     action = ACTIONS.get(each.op)
     if action is None:
         raise NotImplementedError(
-            f"{each.op.name} is not there yet: this version has {', '.join(o.name for o in ACTIONS)}"
+            f"{each.op.name} is not implemented yet: this version has {', '.join(o.name for o in ACTIONS)}"
         )
     axis: Axis | None = None
     try:

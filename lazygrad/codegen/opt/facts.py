@@ -165,10 +165,13 @@ class Facts:
         """The bytes of the largest element that a loop computes."""
         return max(self.bytes_along.values(), default=1)
 
-    def size_of_code(self, copies: dict[int, int], lanes: Axis | None = None, width: int = 1) -> int:
+    def size_of_code(
+        self, copies: dict[int, int], lanes: Axis | None = None, width: int = 1, gathers: bool = False
+    ) -> int:
         """Operations written out when so many places of these axes are computed at once.
 
-        A vector of `width` places along `lanes` is one operation, unless its lanes are gathered.
+        A vector of `width` places along `lanes` is one operation, unless its lanes are gathered one by one;
+        gathers: what lies wherever data say is one too.
         """
         vectors = dict(copies)
         if lanes is not None:
@@ -180,7 +183,8 @@ class Facts:
             total += price
         if lanes is not None:
             for access in self.accesses:
-                if access.step(lanes) not in (0, 1, -1):
+                step = access.step(lanes)
+                if step not in (0, 1, -1) and not (step is None and gathers and access.node.op is Ops.LOAD):
                     total += math.prod([copies.get(number, 1) for number in access.strides])
         return total
 

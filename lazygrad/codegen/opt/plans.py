@@ -22,7 +22,7 @@ from ...ir.nest import ranges_of
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...target import Target
-from ..ranges import FEW_TURNS, divides, largest_power_of_two, typical
+from ..ranges import BESIDE, FEW_TURNS, divides, largest_power_of_two, typical
 from ..work import Loop
 from .actions import MAX_UPCAST, Opt, OptOps
 from .facts import MAX_COST, SHORT, Access, Facts, size_of
@@ -73,7 +73,9 @@ def plans(facts: Facts, target: Target, loops: Loops) -> Iterator[Plan]:
         beside = copy_of(plan)
         if beside.vectorize(axis):
             found = beside.columns(axis) if axis.output and axis.reduce is None else beside.rows(axis)
+            alone = copy_of(beside)
             yield from (each.written_out() for each in found)
+            yield from (each.written_out() for each in alone.with_short(axis))
 
 
 def copy_of(plan: Plan) -> Plan:
@@ -135,7 +137,8 @@ class Plan:
 
     def fits(self, axis: Axis, amount: int, most: int = MAX_COST) -> bool:
         """Whether the kernel stays small with this amount."""
-        size = self.facts.size_of_code({**self.amounts, axis.number: amount}, self.lanes, self.width)
+        at_once = {**self.amounts, axis.number: amount}
+        size = self.facts.size_of_code(at_once, self.lanes, self.width, self.target.has_gathers)
         return size << len(self.padded) <= most  # each tail writes the body once more
 
     # *** the axis of the lanes
@@ -233,6 +236,22 @@ class Plan:
         side = next((side for side in SIDES if size % side == 0), 0)
         if whole and size >= LONG and side > 2:
             self.blocks[axis.number] = side
+
+    def with_short(self, lanes: Axis) -> Iterator[Plan]:
+        """A short output axis as a whole, if something that differs along the lanes is the same along it.
+
+        Where a pixel comes from is the same for all channels: computed once, it is used for each.
+        """
+        facts = self.facts
+        for axis in facts.loops.axes:
+            size = size_of(axis)
+            if not axis.output or axis.number in self.amounts or size is None or not 1 < size <= BESIDE:
+                continue
+            alike = any(lanes.number in axes and axis.number not in axes for axes in facts.computed)
+            if alike and self.fits(axis, size):
+                plan = copy_of(self)
+                plan.take(axis, size)
+                yield plan
 
     # *** what is computed at once beside it
 

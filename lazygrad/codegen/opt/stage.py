@@ -45,7 +45,7 @@ class Stage:
     counts = "all"
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
-        require(not target.grid, f"{target.name}: copies shared by a workgroup are not there yet")
+        require(not target.grid, f"{target.name}: copies shared by a workgroup are not implemented yet")
         require(bool(axis.outermost), "no loop is left along the axis")
         found = staged_values(loops.sink, amount)
         require(bool(found), f"nothing loads data{amount}")

@@ -16,19 +16,19 @@ def parse_opts(text: str) -> list[Opt]:
     Fields may be named or in their order: `Opt(OptOps.UPCAST, 0, 4)`.
     """
     if len(text) > MOST_TEXT:
-        raise ValueError(f"{text[:200]!r}... of {len(text)} characters is no list of Opts")
+        raise ValueError(f"{text[:200]!r}... of {len(text)} characters is not a list of Opts")
     try:
         parsed = ast.parse(text.strip(), mode="eval").body
         parts = parsed.elts if isinstance(parsed, (ast.List, ast.Tuple)) else [parsed]
         return [_opt(part) for part in parts]
     except (SyntaxError, RecursionError, MemoryError) as error:  # the latter two: nested too deeply
-        raise ValueError(f"{text[:200]!r} is no list of Opts: {error}") from None
+        raise ValueError(f"{text[:200]!r} is not a list of Opts: {error}") from None
 
 
 def _opt(node: ast.expr) -> Opt:
     text = ast.unparse(node)
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Opt"):
-        raise ValueError(f"{text} is no Opt: write Opt(OptOps.UPCAST, axis, amount)")
+        raise ValueError(f"{text} is not an Opt: write Opt(OptOps.UPCAST, axis, amount)")
     fields = {}
     for name, value in zip(Opt._fields, node.args, strict=False):
         fields[name] = value
@@ -50,7 +50,7 @@ def _kind(node: ast.expr) -> OptOps:
 
         near = difflib.get_close_matches(name, OptOps.__members__, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(OptOps.__members__)}"
-        raise ValueError(f"{text} is no kind of Opt: {hint}")
+        raise ValueError(f"{text} is not a kind of Opt: {hint}")
     return OptOps[name]
 
 

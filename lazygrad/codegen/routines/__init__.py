@@ -21,7 +21,7 @@ from ...target import Target
 from ..opt import Opt, OptOps
 from ..opt.actions import MAX_PIECES
 from ..opt.threads import FEWEST, PIECE
-from . import reflections, spectra, triangles
+from . import fourier, reflections, singular_values, spectra, triangles
 from .layout import Rows
 from .writing import Program
 
@@ -59,8 +59,13 @@ ROUTINES: dict[str, Routine] = {
         lambda n, k, upper, unit: n * n * k,
     ),
     "qr": Routine(reflections.qr, reflections.qr_size, lambda m, n, k: 4 * m * n * min(m, n)),
+    "fourier": Routine(fourier.fourier, fourier.fourier_size, lambda n, inverse: 5 * n * n.bit_length()),
+    "real_fourier": Routine(fourier.real_fourier, lambda n: n + 2, lambda n: 3 * n * n.bit_length()),
+    "real_inverse": Routine(fourier.real_inverse, lambda n: n, lambda n: 3 * n * n.bit_length()),
     "eigh": Routine(spectra.eigh, spectra.eigh_size, lambda n, k: 2 * n**3 + 7 * k * n**2),
-    "svd": Routine(spectra.svd, spectra.svd_size, lambda m, n, k: (8 if k else 4) * m * n * n),
+    "svd": Routine(
+        singular_values.svd, singular_values.svd_size, lambda m, n, k: (8 if k else 4) * m * n * n
+    ),
 }
 
 
@@ -107,7 +112,11 @@ def routine_program(ast: UOp, renderer: Renderer) -> RoutineProgram:
     memories = list(dict.fromkeys([out, *(load.src[0] for load in node.src)]))
     p = Program(memories, node.dtype, renderer)
     count, words = _examples(node), math.prod(node.arg.shape)
-    sizes = [math.prod(shape_of(s)) // max(count, 1) for s in node.src]
+    lead = len(shape_of(node)) - len(node.arg.shape)
+    sizes = [
+        math.prod(shape_of(s)[-core:]) if len(shape_of(s)) - core == lead else 0
+        for s, core in zip(node.src, node.arg.core, strict=True)
+    ]
 
     def example(number: UOp) -> None:
         places = []

@@ -39,13 +39,13 @@ class Program:
         self.level: dict[UOp, int] = dict.fromkeys(memories, 0)
         self.blocks[0].steps += memories
         self.readers: dict[UOp, set[UOp]] = {}  # accumulator → what was made of it
-        self.ranges = self.loads = self.accumulators = 0
+        self.ranges = self.loads = self.accumulators = self.memories = 0
         self.has_fma = renderer.supports(Ops.MULACC, dtype)
 
     def written(self) -> list[UOp]:
         """The list; constants and memory come first."""
         (block,) = self.blocks
-        first = (Ops.CONST, Ops.DEFINE_GLOBAL)
+        first = (Ops.CONST, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)
         return sorted(block.steps, key=lambda node: node.op not in first)
 
     # *** numbers
@@ -138,6 +138,14 @@ class Program:
     def _serial(self) -> int:
         self.loads += 1
         return self.loads
+
+    def scratch(self, size: int) -> UOp:
+        """Memory for so many numbers that ends with the kernel."""
+        self.memories += 1
+        memory = UOp(Ops.DEFINE_LOCAL, self.dtype.ptr(size), (), self.memories - 1)
+        self.blocks[0].steps.append(memory)
+        self.level[memory] = 0
+        return memory
 
     def accumulator(self, start: UOp) -> UOp:
         """A value that `assign` changes."""

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 from ...dtype import DType, dtypes
-from ..ops import Ops
+from ..ops import MOVEMENT, Ops
 from ..uop import UOp
 from .atoms import conjuncts
 
 Bound = tuple[int, int]
 
+#: Operations on whole arrays whose elements are those of their first source (a PAD's: or 0).
+_SAME_VALUES = MOVEMENT | {Ops.CONTIGUOUS, Ops.DETACH}
+
 
 def bounds(node: UOp) -> tuple[int, int]:
-    """The least and greatest value of an integer or bool expression (inclusive)."""
+    """The least and greatest value of an integer or bool expression (inclusive), over all elements."""
     found = node.facts.get("bounds")
     if found is not None:
         return found
@@ -88,6 +91,11 @@ def _bounds(node: UOp) -> tuple[int, int]:
     if op is Ops.SPECIAL:
         return 0, node.arg[1] - 1
     widest = _dtype_bounds(dtype)
+    if op in _SAME_VALUES:
+        low, high = bounds(node.src[0])
+        return (min(low, 0), max(high, 0)) if op is Ops.PAD else (low, high)
+    if op is Ops.IOTA and isinstance(node.arg, int):
+        return 0, max(node.arg - 1, 0)
     if op is Ops.CAST and (dtypes.is_int(node.src[0].dtype) or dtypes.is_bool(node.src[0].dtype)):
         low, high = bounds(node.src[0])
         return (low, high) if widest[0] <= low and high <= widest[1] else widest

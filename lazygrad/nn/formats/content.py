@@ -74,7 +74,7 @@ def _format_of(source: Source) -> str:
         return ONNX
     hint = next((hint for start, hint in _HINTS if begin.startswith(start)), None)
     raise FileFormatError(
-        f"{source.name} is no file that is read here ({', '.join(READERS)}, ONNX): "
+        f"{source.name} is not in a format that lazygrad reads ({', '.join(READERS)}, ONNX): "
         + (hint or (f"it begins with {begin[:16]!r}" if begin else "it is empty"))
     )
 

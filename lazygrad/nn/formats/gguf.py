@@ -238,7 +238,7 @@ def _add_tensors(header: _Header, described: list[_Description], weights: Weight
     source = header.source
     alignment = weights.metadata.get("general.alignment", ALIGNMENT)
     if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
-        source.refuse(f"general.alignment is {shown(str(alignment))}, which is no power of two")
+        source.refuse(f"general.alignment is {shown(str(alignment))}, which is not a power of two")
     base = -(-header.place // alignment) * alignment
     names: set[str] = set()
     last, before = 0, ""

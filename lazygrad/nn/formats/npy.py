@@ -72,7 +72,7 @@ def read_npz(path: Path | Tensor) -> Weights:
         weights = Weights()
         for member in archive.members.values():
             if not member.name.endswith(".npy"):
-                raise NotImplementedError(f"its member {shown(member.name)} is no .npy file")
+                raise NotImplementedError(f"its member {shown(member.name)} is not a .npy file")
             name, found = member.name.removesuffix(".npy"), _of_member(archive, member)
             if isinstance(found, Tensor):
                 weights[name] = found
@@ -143,7 +143,7 @@ def _parsed(source: Source, header: str, what: str) -> tuple[DType | str, bool, 
     """The dtype, whether the first axis is the innermost, and the shape."""
     text, found, place = header.strip(), {}, 1
     if not text.startswith("{") or not text.endswith("}"):
-        source.refuse(f"the header of {what} is no dict: {shown(text)}")
+        source.refuse(f"the header of {what} is not a dict: {shown(text)}")
     inside = text[:-1]
     while place < len(inside):
         entry = _ENTRY.match(inside, place)

@@ -92,7 +92,7 @@ def _header(source: Source) -> tuple[dict[str, Any], int]:
         source.refuse(f"its header has {size} bytes; at most {MOST_HEADER}", 0)
     header = source.json(8, size, "the header")
     if type(header) is not dict:
-        source.refuse("the header is no JSON object", 8)
+        source.refuse("the header is not a JSON object", 8)
     return header, 8 + size
 
 

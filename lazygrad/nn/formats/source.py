@@ -124,11 +124,11 @@ class Source:
         except UnicodeDecodeError as error:
             self.refuse(f"{what} is not UTF-8: {error.reason}", begin + error.start)
         except json.JSONDecodeError as error:
-            self.refuse(f"{what} is no JSON: {error.msg} at character {error.pos}")
+            self.refuse(f"{what} is not JSON: {error.msg} at character {error.pos}")
         except FileFormatError:
             raise
         except ValueError as error:  # a number of very many digits
-            self.refuse(f"{what} is no JSON: {error}")
+            self.refuse(f"{what} is not JSON: {error}")
         except RecursionError:
             self.refuse(f"{what} is nested too deeply")
 
@@ -169,7 +169,8 @@ class Source:
     def refuse(self, text: str, at: int | None = None) -> NoReturn:
         """FileFormatError: the file is no such file, or a damaged one."""
         place = "" if at is None else f" (byte {at})"
-        raise FileFormatError(f"{self.name} is no {self.kind} file, or a damaged one: {text}{place}")
+        an = "an" if self.kind in ("index", "npy", "npz") else "a"
+        raise FileFormatError(f"{self.name} is not {an} {self.kind} file, or is damaged: {text}{place}")
 
     @contextlib.contextmanager
     def damage(self) -> Iterator[None]:

@@ -96,10 +96,10 @@ def _storage(pid: Any, source: Source, memory: Memory, sizes: dict[str, int]) ->
     In the older form a sixth entry may say which part of another storage it is: (key, offset, size).
     """
     if type(pid) is not tuple or len(pid) not in (5, 6) or pid[0] != "storage":
-        raise ValueError("a persistent id is no description of a storage")
+        raise ValueError("a persistent id does not describe a storage")
     _, kind, key, _, size, *part = pid
     if type(kind) is not Name or kind not in _STORAGES or type(key) is not str or not _are_sizes((size,)):
-        raise ValueError("a persistent id is no description of a storage")
+        raise ValueError("a persistent id does not describe a storage")
     if part and part[0] is not None:
         raise NotImplementedError("a storage that is a part of another is not read: save it again")
     dtype = _STORAGES[kind]

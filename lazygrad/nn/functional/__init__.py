@@ -34,6 +34,7 @@ from .axes import max_pool1d as max_pool1d
 from .axes import max_pool2d as max_pool2d
 from .axes import max_pool3d as max_pool3d
 from .in_place import alpha_dropout_ as alpha_dropout_
+from .in_place import also_in_place as _also_in_place
 from .in_place import celu_ as celu_
 from .in_place import dropout_ as dropout_
 from .in_place import elu_ as elu_
@@ -61,18 +62,18 @@ from .products import scaled_dot_product_attention as scaled_dot_product_attenti
 
 # *** activations
 
-celu = function_of(Tensor.celu)
+celu = _also_in_place(Tensor.celu)
 glu = function_of(Tensor.glu)
 gumbel_softmax = function_of(Tensor.gumbel_softmax, "logits")
 hardshrink = function_of(Tensor.hardshrink)
-hardsigmoid = function_of(Tensor.hardsigmoid)
-hardswish = function_of(Tensor.hardswish)
-hardtanh = function_of(Tensor.hardtanh)
+hardsigmoid = _also_in_place(Tensor.hardsigmoid)
+hardswish = _also_in_place(Tensor.hardswish)
+hardtanh = _also_in_place(Tensor.hardtanh)
 log_softmax = function_of(Tensor.log_softmax)
 logsigmoid = function_of(Tensor.logsigmoid)
-mish = function_of(Tensor.mish)
+mish = _also_in_place(Tensor.mish)
 prelu = function_of(Tensor.prelu)
-selu = function_of(Tensor.selu)
+selu = _also_in_place(Tensor.selu)
 sigmoid = function_of(Tensor.sigmoid)
 softmax = function_of(Tensor.softmax)
 softmin = function_of(Tensor.softmin)
@@ -80,7 +81,7 @@ softshrink = function_of(Tensor.softshrink)
 softsign = function_of(Tensor.softsign)
 tanh = function_of(Tensor.tanh)
 tanhshrink = function_of(Tensor.tanhshrink)
-threshold = function_of(Tensor.threshold)
+threshold = _also_in_place(Tensor.threshold)
 
 # *** windows and images
 

@@ -28,6 +28,27 @@ def _writing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return write
 
 
+def also_in_place(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A method as a function that also takes PyTorch's `inplace`, last, which changes nothing."""
+    known = inspect.signature(method)
+    parameters = list(known.parameters.values())
+    count = len(parameters)
+
+    def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        kwargs.pop("inplace", None)
+        result: Tensor = plain(input, *args[: count - 1], **kwargs)
+        return result
+
+    plain: Any = function_of(method)
+    made: Any = functools.update_wrapper(function, method)
+    last = inspect.Parameter(
+        "inplace", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation="bool"
+    )
+    first = parameters[0].replace(name="input", annotation="Tensor")
+    made.__signature__ = known.replace(parameters=[first, *parameters[1:], last])
+    return made  # type: ignore[no-any-return]
+
+
 alpha_dropout_ = _writing(activation.alpha_dropout)
 celu_ = _writing(function_of(Tensor.celu))
 dropout_ = _writing(activation.dropout)

@@ -48,9 +48,9 @@ def read_model(source: Any) -> tuple[Any, Path | None, str]:
     try:
         model.ParseFromString(data)
     except Exception as error:  # DecodeError, whose place differs between versions of protobuf
-        raise ValueError(f"{name}: no ONNX file, or a damaged one: {error}") from error
+        raise ValueError(f"{name}: not an ONNX file, or it is damaged: {error}") from error
     if not model.HasField("graph"):
-        raise ValueError(f"{name}: no ONNX file, or a damaged one: it has no graph")
+        raise ValueError(f"{name}: not an ONNX file, or it is damaged: it has no graph")
     if not model.opset_import:
         raise ValueError(f"{name}: the file does not say which opset it uses")
     return model, folder, name
@@ -62,7 +62,7 @@ def array_of_proto(proto: Any, folder: Path | None) -> Array:
     name = proto.name or "a tensor"
     shape = tuple(proto.dims)
     if any(size < 0 for size in shape) or _count(shape) > _MAX_ELEMENTS:
-        raise ValueError(f"{name}: {list(shape)} is no shape of a tensor")
+        raise ValueError(f"{name}: {list(shape)} is not the shape of a tensor")
     if proto.data_location == onnx.TensorProto.EXTERNAL:
         proto = _with_external(proto, name, folder)
     try:

@@ -68,7 +68,7 @@ def numpy_dtype(elem_type: int) -> np.dtype[Any]:
     """The numpy dtype of a TensorProto.DataType; ValueError where there is no such type."""
     found = numpy_dtypes().get(elem_type)
     if found is None:
-        raise ValueError(f"{elem_type} is no type of the elements of a tensor")
+        raise ValueError(f"{elem_type} is not the type of a tensor's elements")
     return found
 
 

@@ -24,6 +24,7 @@ from .gradients import EMA as EMA
 from .gradients import GradScaler as GradScaler
 from .gradients import clip_grad_norm_ as clip_grad_norm_
 from .gradients import clip_grad_value_ as clip_grad_value_
+from .gradients import get_total_norm as get_total_norm
 from .lbfgs import LBFGS as LBFGS
 from .optimizer import Group as Group
 from .optimizer import Optimizer as Optimizer

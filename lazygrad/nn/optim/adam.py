@@ -6,10 +6,10 @@ import inspect
 import math
 import types
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from ...tensor import Tensor
-from .optimizer import Optimizer, Params, not_negative
+from .optimizer import Common, Optimizer, Params, common, not_negative
 
 
 class Adam(Optimizer):
@@ -22,6 +22,8 @@ class Adam(Optimizer):
 
     c1 and c2 are what the weights in m and v have summed to until step t: averages of ones. Kept like that
     they are exact to float32's rounding, which 1 - b2ᵗ is not while b2ᵗ is close to 1.
+
+    amsgrad  v is the greatest so far where p is moved (Reddi, Kale, Kumar 2018)
 
     >>> weight = Tensor([3.0], requires_grad=True)
     >>> optimizer = nn.optim.Adam([weight], lr=0.5)
@@ -46,17 +48,24 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
         *,
         betas: tuple[float, float] | None = None,
+        amsgrad: bool = False,
+        **more: Unpack[Common],
     ) -> None:
         if isinstance(b1, (tuple, list)):
             raise TypeError(f"betas are given by name: betas={b1!r}")
         b1, b2 = (b1, b2) if betas is None else betas
         self.b1: Any = b1  # a Tensor, once a schedule moves it
         self.b2 = b2
-        super().__init__(params, lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay)
+        if amsgrad and type(self)._moved is not Adam._moved:
+            raise ValueError(f"amsgrad is for Adam and AdamW, not for {type(self).__name__}")
+        options: dict[str, Any] = {"eps": eps, "weight_decay": weight_decay, "amsgrad": bool(amsgrad)}
+        super().__init__(params, lr, b1=b1, b2=b2, **options, **common(more))
 
     def _remember(self) -> None:
         self.c1, self.c2 = self._number(0.0), self._number(0.0)
         self.m, self.v = self._moments(), self._moments()
+        #: the greatest v so far
+        self.top = self._moments() if any(group["amsgrad"] for group in self.param_groups) else []
 
     def _begin(self) -> None:
         self._write(self.c1, self.b1 * self.c1 + (1.0 - self.b1))
@@ -76,6 +85,9 @@ class Adam(Optimizer):
 
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         p, _, m, v = self._averaged(i, p, g, lr, options["weight_decay"])
+        if options["amsgrad"]:
+            v = v.maximum(self.top[i])
+            self._write(self.top[i], v)
         return p - lr * (m / self.c1) / ((v / self.c2).sqrt() + options["eps"])
 
 
@@ -131,8 +143,9 @@ class NAdam(Adam):
         momentum_decay: float = 0.004,
         *,
         betas: tuple[float, float] | None = None,
+        **more: Unpack[Common],
     ) -> None:
-        super().__init__(params, lr, b1, b2, eps, weight_decay, betas=betas)
+        super().__init__(params, lr, b1, b2, eps, weight_decay, betas=betas, **more)
         not_negative("momentum_decay", momentum_decay)
         self.momentum_decay = momentum_decay
 

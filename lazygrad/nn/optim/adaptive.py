@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from ...dtype import dtypes, least_upper_dtype
 from ...tensor import Tensor
-from .optimizer import Optimizer, Params, not_negative
+from .optimizer import Common, Optimizer, Params, common, not_negative
 
 
 class RMSprop(Optimizer):
@@ -28,9 +28,17 @@ class RMSprop(Optimizer):
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         centered: bool = False,
+        **more: Unpack[Common],
     ) -> None:
         super().__init__(
-            params, lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum, centered=centered
+            params,
+            lr,
+            alpha=alpha,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            centered=centered,
+            **common(more),
         )
 
     def _remember(self) -> None:
@@ -72,10 +80,11 @@ class Adagrad(Optimizer):
         weight_decay: float = 0.0,
         initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
+        **more: Unpack[Common],
     ) -> None:
         not_negative("initial_accumulator_value", initial_accumulator_value)
         self.initial_accumulator_value = initial_accumulator_value
-        super().__init__(params, lr, lr_decay=lr_decay, weight_decay=weight_decay, eps=eps)
+        super().__init__(params, lr, lr_decay=lr_decay, weight_decay=weight_decay, eps=eps, **common(more))
 
     def _remember(self) -> None:
         self.v, self.t = self._moments(self.initial_accumulator_value), self._number(0.0)
@@ -109,8 +118,9 @@ class Adadelta(Optimizer):
         rho: float = 0.9,
         eps: float = 1e-6,
         weight_decay: float = 0.0,
+        **more: Unpack[Common],
     ) -> None:
-        super().__init__(params, lr, rho=rho, eps=eps, weight_decay=weight_decay)
+        super().__init__(params, lr, rho=rho, eps=eps, weight_decay=weight_decay, **common(more))
 
     def _remember(self) -> None:
         self.v, self.u = self._moments(), self._moments()
@@ -154,6 +164,7 @@ class Adafactor(Optimizer):
         eps: tuple[float | None, float] = (None, 1e-3),
         d: float = 1.0,
         weight_decay: float = 0.0,
+        **more: Unpack[Common],
     ) -> None:
         if beta2_decay > 0:
             raise ValueError(f"beta2_decay is not positive; it was given as {beta2_decay!r}")
@@ -161,7 +172,13 @@ class Adafactor(Optimizer):
             raise ValueError(f"d, the greatest root mean square of a step, is at least 1, not {d!r}")
         least, floor = 1e-30 if eps[0] is None else eps[0], eps[1]
         super().__init__(
-            params, lr, beta2_decay=beta2_decay, eps=(least, floor), d=d, weight_decay=weight_decay
+            params,
+            lr,
+            beta2_decay=beta2_decay,
+            eps=(least, floor),
+            d=d,
+            weight_decay=weight_decay,
+            **common(more),
         )
 
     def _remember(self) -> None:
@@ -233,12 +250,13 @@ class Rprop(Optimizer):
         lr: float | Tensor = 0.01,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50.0),
+        **more: Unpack[Common],
     ) -> None:
         if not 0 < etas[0] < 1 < etas[1]:
             raise ValueError(f"etas are a number in (0, 1) and one above 1, not {etas!r}")
         if not 0 < step_sizes[0] <= step_sizes[1]:
             raise ValueError(f"step_sizes are positive, the least first, not {step_sizes!r}")
-        super().__init__(params, lr, etas=etas, step_sizes=step_sizes)
+        super().__init__(params, lr, etas=etas, step_sizes=step_sizes, **common(more))
 
     def _remember(self) -> None:
         self.last = self._moments()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from ...tensor import Tensor
-from .optimizer import Optimizer, Params
+from .optimizer import Common, Optimizer, Params, common
 
 
 class ASGD(Optimizer):
@@ -35,8 +35,11 @@ class ASGD(Optimizer):
         alpha: float = 0.75,
         t0: float = 1e6,
         weight_decay: float = 0.0,
+        **more: Unpack[Common],
     ) -> None:
-        super().__init__(params, lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay)
+        super().__init__(
+            params, lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, **common(more)
+        )
 
     def _remember(self) -> None:
         self.ax = self._moments()

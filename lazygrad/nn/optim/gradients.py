@@ -228,3 +228,17 @@ class EMA:
         for name, average in self.averages.items():
             targets[name].assign(average.detach())
         Tensor.realize(*targets.values())
+
+
+def get_total_norm(tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0) -> Tensor:
+    """The norm of all numbers of several tensors together, lazy: 0 of none.
+
+    >>> nn.optim.get_total_norm([Tensor([3.0]), Tensor([[4.0]])]).item()
+    5.0
+    """
+    several = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    return (
+        Tensor(0.0)
+        if not several
+        else Tensor.stack(*(each.norm(norm_type) for each in several)).norm(norm_type)
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ...device import Devices
 from ...dtype import ConstType, DType, dtypes, least_upper_dtype
@@ -76,6 +76,35 @@ def as_data(value: ConstType, device: Devices) -> Tensor:
     return Tensor([value], dtype=dtypes.float32, device=device).reshape(())
 
 
+class Common(TypedDict, total=False):
+    """What PyTorch's optimizers take besides.
+
+    maximize  go up the gradient, not down
+
+    The others choose how PyTorch computes a step. Here planning decides that, so they change nothing;
+    `differentiable=True` is not there.
+    """
+
+    maximize: bool
+    foreach: bool | None
+    fused: bool | None
+    capturable: bool
+    differentiable: bool
+
+
+def common(given: Common) -> dict[str, bool]:
+    """The option `maximize`, of what was given by PyTorch's names."""
+    known = Common.__annotations__
+    for name in given:
+        if name not in known:
+            raise TypeError(
+                f"an optimizer has no option {name!r}; besides its own there are {', '.join(known)}"
+            )
+    if given.get("differentiable"):
+        raise NotImplementedError("differentiable=True: no gradient flows through an optimizer's step")
+    return {"maximize": bool(given.get("maximize", False))}
+
+
 class Optimizer:
     """What all optimizers share.
 
@@ -96,6 +125,7 @@ class Optimizer:
         self.device = self.params[0].device
         #: all memory but that of the parameters
         self._kept: Any = _Groups()
+        self._started = Started()
         rates = [self._number(0.0) for _ in groups]
         # Beside the property of the same name, so that a state dict has the first as `lr`.
         vars(self)["lr"] = rates[0]
@@ -163,6 +193,27 @@ class Optimizer:
                 group.keep("b1" if hasattr(self, "b1") else "momentum", number)
         number.assign(as_data(value, self.device)).realize()
 
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Train more parameters, with options of their own: {"params": [...], "lr": 0.1}.
+
+        Only before the first step: what all parameters share, corrections for the first steps say, does
+        not fit new ones later. Give those to a second optimizer.
+        """
+        if self._started.steps:
+            raise NotImplementedError(
+                f"{type(self).__name__}.add_param_group after steps were made: give the new parameters to a "
+                "second optimizer, and step both"
+            )
+        first: Any = self.param_groups[0]
+        groups = _grouped([param_group], first.options(), self.shared)
+        ((tensors, own),) = groups
+        _checked([*self.params, *tensors])
+        kept: Any = [
+            {"params": g["params"], "lr": float(g["lr"].item()), **g.options()} for g in self.param_groups
+        ]
+        added = {"params": tensors, "lr": float(first["lr"].item()), **first.options(), **own}
+        Optimizer.__init__(self, [*kept, added], float(first["lr"].item()), **first.options())
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients, or make them zeros: the next `backward` starts anew."""
         for param in self.params:
@@ -192,6 +243,7 @@ class Optimizer:
         """
         check_training(self)
         grads = self._gradients()
+        self._started.steps = True
         self._only_if[:] = [] if only_if is None else [only_if]
         with no_grad(), called(type(self).__name__):
             self._step(grads)
@@ -209,7 +261,9 @@ class Optimizer:
                 f"{len(missing)} of {len(self.params)} parameters have no gradient, the first is number "
                 f"{missing[0]}, of shape {shape}: the loss does not depend on them; leave them out"
             )
-        return [param.grad for param in self.params if param.grad is not None]
+        grads = [param.grad for param in self.params if param.grad is not None]
+        up = [bool(group.get("maximize")) for group in self._group_of]
+        return [-grad if back else grad for grad, back in zip(grads, up, strict=True)]
 
     def _write(self, memory: Tensor, value: Tensor) -> None:
         """Write a new value, if this step is to be made."""
@@ -229,6 +283,12 @@ class Optimizer:
     def _moved(self, i: int, p: Tensor, g: Tensor, lr: Tensor, **options: Any) -> Any:
         """Where parameter i goes by its gradient. Its moments are written on the way."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it steps")
+
+
+class Started(Hidden):
+    """Whether an optimizer has made a step."""
+
+    steps = False
 
 
 class _Groups(list[Any], Hidden):
@@ -282,7 +342,7 @@ def _checked(params: Iterable[Tensor]) -> list[Tensor]:
     place: dict[int, int] = {}
     for i, param in enumerate(found):
         if not isinstance(param, Tensor):
-            raise TypeError(f"parameter {i} is no Tensor but {param!r}")
+            raise TypeError(f"parameter {i} is not a Tensor but {param!r}")
         shape = shape_text(param.shape)
         if id(param) in place:
             raise ValueError(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 from ...shape import shape_text
 from ...tensor import Tensor
-from .optimizer import Optimizer, Params
+from .optimizer import Common, Optimizer, Params, common
 
 
 class SGD(Optimizer):
@@ -36,11 +36,18 @@ class SGD(Optimizer):
         weight_decay: float = 0.0,
         nesterov: bool = False,
         dampening: float = 0.0,
+        **more: Unpack[Common],
     ) -> None:
         if nesterov and (not momentum or dampening):
             raise ValueError("nesterov needs momentum, and no dampening")
         super().__init__(
-            params, lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov, dampening=dampening
+            params,
+            lr,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+            dampening=dampening,
+            **common(more),
         )
         self.dampening = dampening
 

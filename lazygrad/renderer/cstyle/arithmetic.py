@@ -5,6 +5,7 @@ What ops mean here is what the op table says, on every input.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from ...dtype import DType, dtypes
@@ -13,6 +14,7 @@ from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
 from .functions import Functions
+from .parentheses import of_choice, without_parentheses
 from .remainder import remainder
 from .text import Row, Text
 
@@ -26,6 +28,76 @@ def is_vector(node: UOp) -> bool:
 
 def is_scalar(node: UOp) -> bool:
     return node.src[-1].dtype.count == 1
+
+
+def sum_or_product(sign: str) -> Row:
+    """`a+b`; of integers, another such one on the left is without parentheses, as C goes from left to right.
+    Of floats the order rounds, and is shown; so is a tree that has one on the right too.
+    """
+
+    def text(ctx: Text, node: UOp) -> str:
+        left, right = node.src
+        first = ctx.of(left)
+        nests = left.op is node.op and left not in ctx.unsigned and not dtypes.is_float(node.dtype)
+        if nests and right.op is not node.op:
+            first = without_parentheses(first)
+        return f"({first}{sign}{ctx.of(right)})"
+
+    return text
+
+
+def adds_negative(node: UOp) -> bool:
+    """Whether a negative constant is added that has a positive one."""
+    value, dtype = node.src[1].arg, node.dtype
+    if node.src[1].op is not Ops.CONST or dtype.count > 1:
+        return False
+    return -math.inf < value < 0 and (dtypes.is_float(dtype) or value > dtypes.min(dtype))
+
+
+def adds_opposite(ctx: Text, node: UOp) -> bool:
+    """Whether one of two added integers is another one times -1, written here."""
+    return dtypes.is_int(node.dtype) and any(_is_opposite(ctx, s) for s in node.src)
+
+
+def _is_opposite(ctx: Text, node: UOp) -> bool:
+    return (
+        node in ctx.waiting
+        and node not in ctx.unsigned
+        and node.op is Ops.MUL
+        and node.src[1].op is Ops.CONST
+        and node.src[1].arg == -1
+    )
+
+
+def difference(ctx: Text, node: UOp) -> str:
+    first, second = node.src
+    if not _is_opposite(ctx, second):
+        first, second = second, first
+    return f"({ctx.of(first)}-{ctx.of(second.src[0])})"
+
+
+def less(ctx: Text, node: UOp) -> str:
+    """A negative constant that is added."""
+    value = node.src[1]
+    return f"({ctx.of(node.src[0])}-{ctx.literal(-value.arg, value.dtype)})"
+
+
+def is_not(node: UOp) -> bool:
+    """Whether it is the opposite of one bool."""
+    return node.src[1].op is Ops.CONST and node.src[1].arg is True and node.src[1].dtype.count == 1
+
+
+def opposite(ctx: Text, node: UOp) -> str:
+    """Of two whole numbers that are compared here: the other comparison."""
+    asked = node.src[0]
+    if asked in ctx.waiting and asked.op is Ops.CMPLT and dtypes.is_int(asked.src[0].dtype):
+        return f"({ctx.of(asked.src[0])}>={ctx.of(asked.src[1])})"
+    return f"!{ctx.of(asked)}"
+
+
+def chosen(ctx: Text, node: UOp) -> str:
+    asked, yes, no = [of_choice(ctx.of(s)) for s in node.src]
+    return f"({asked}?{yes}:{no})"
 
 
 def brought_back(template: str) -> Row:
@@ -60,9 +132,12 @@ def on_unsigned(ctx: Text, node: UOp) -> str:
     dtype = node.dtype
     number = UNSIGNED[max(dtype.itemsize, 4)]
     operands = [_as_unsigned(ctx, s, number) for s in node.src]
+    sign = _OVERFLOWING[node.op]
     if node.op is Ops.NEG:
         operands = ["0", *operands]
-    text = f"({_OVERFLOWING[node.op].join(operands)})"
+    elif node.op is Ops.ADD and adds_negative(node):
+        sign, operands[1] = "-", ctx.literal(-node.src[1].arg, number)
+    text = f"({sign.join(operands)})"
     ctx.unsigned[node] = (signed := f"(({ctx.type(dtype)}){text})"), text
     return signed
 
@@ -83,7 +158,7 @@ def called(name: Callable[[Functions, UOp], str]) -> Row:
     """The sources, given to one of our functions."""
 
     def text(ctx: Text, node: UOp) -> str:
-        values = [ctx.of(s) for s in node.src]
+        values = [without_parentheses(ctx.of(s)) for s in node.src]
         return f"{name(ctx.functions, node)}({','.join(values)})"
 
     return text
@@ -137,16 +212,17 @@ ROWS = (
             (UPat((Ops.ADD, Ops.MAX)), "({0}|{1})"),
             (UPat((Ops.MUL, Ops.MIN)), "({0}&{1})"),
             (UPat(Ops.SUB), "({0}^{1})"),
-            (UPat(Ops.NEG), "(!{0})"),
+            (UPat(Ops.NEG), "!{0}"),
+            (UPat(Ops.CMPNE), opposite, is_not),
             (UPat(Ops.BITCAST), cast),
         ],
         on=(dtypes.bool,),
     )
     + PatternMatcher(
         [
-            (UPat(Ops.AND), "({0}&{1})"),
-            (UPat(Ops.OR), "({0}|{1})"),
-            (UPat(Ops.XOR), "({0}^{1})"),
+            (UPat(Ops.AND), sum_or_product("&")),
+            (UPat(Ops.OR), sum_or_product("|")),
+            (UPat(Ops.XOR), sum_or_product("^")),
         ],
         on=(dtypes.bool, *dtypes.ints),
     )
@@ -177,16 +253,18 @@ ROWS = (
     )
     + PatternMatcher(
         [
-            (UPat(Ops.ADD), "({0}+{1})"),
+            (UPat(Ops.ADD), difference, adds_opposite),
+            (UPat(Ops.ADD), less, adds_negative),
+            (UPat(Ops.ADD), sum_or_product("+")),
             (UPat(Ops.SUB), "({0}-{1})"),
-            (UPat(Ops.MUL), "({0}*{1})"),
+            (UPat(Ops.MUL), sum_or_product("*")),
             (UPat(Ops.NEG), "(-{0})"),
             (UPat((Ops.MAX, Ops.MIN)), called(lambda of, node: of.extremum(node.op, node.dtype))),
             (UPat(Ops.CMPLT), "({0}<{1})"),
             (UPat(Ops.CMPLE), "({0}<={1})"),
             (UPat(Ops.CMPEQ), "({0}=={1})"),
             (UPat(Ops.CMPNE), "({0}!={1})"),
-            (UPat(Ops.WHERE), "({0}?{1}:{2})"),
+            (UPat(Ops.WHERE), chosen),
             (UPat(Ops.CAST), cast),
             (UPat(Ops.BITCAST, dtypes.bool), cast),
             (

@@ -20,7 +20,8 @@ from .text import MASKS, Row, Text
 
 def compare(ctx: Text, node: UOp) -> str:
     """Two vectors: the mask is as wide as their lanes."""
-    return _mask(ctx, node, ctx.filled(_COMPARE[node.op], node), node.src[0].dtype.scalar_type.itemsize)
+    text = beside_number(ctx, node) if has_number(node) else ctx.filled(_COMPARE[node.op], node)
+    return _mask(ctx, node, text, node.src[0].dtype.scalar_type.itemsize)
 
 
 def _mask(ctx: Text, node: UOp, text: str, nbytes: int) -> str:
@@ -31,6 +32,34 @@ def _mask(ctx: Text, node: UOp, text: str, nbytes: int) -> str:
 _COMPARE = {
     Ops.CMPLT: "({0}<{1})", Ops.CMPLE: "({0}<={1})", Ops.CMPEQ: "({0}=={1})", Ops.CMPNE: "({0}!={1})",
 }  # fmt: skip
+
+
+_SIGNS = {
+    Ops.ADD: "+", Ops.SUB: "-", Ops.MUL: "*", Ops.FDIV: "/", Ops.AND: "&", Ops.OR: "|", Ops.XOR: "^",
+    Ops.CMPLT: "<", Ops.CMPLE: "<=", Ops.CMPEQ: "==", Ops.CMPNE: "!=",
+}  # fmt: skip
+
+
+def has_number(node: UOp) -> bool:
+    """Whether one of two vectors is a number for all lanes, of a type to which C promotes nothing."""
+    dtype = node.src[0].dtype
+    constants = [s.arg for s in node.src if s.op is Ops.CONST]
+    if dtype.count == 1 or len(constants) != 1 or dtype.scalar_type.itemsize < 4:
+        return False
+    return len({repr(lane) for lane in constants[0]}) == 1
+
+
+def beside_number(ctx: Text, node: UOp) -> str:
+    """A vector and a number, which C repeats in all lanes."""
+    first, second = [
+        ctx.literal(s.arg[0], s.dtype.scalar_type) if s.op is Ops.CONST else ctx.of(s) for s in node.src
+    ]
+    return f"({first}{_SIGNS[node.op]}{second})"
+
+
+def _is_opposite(node: UOp) -> bool:
+    """Whether lanes are compared with true."""
+    return is_vector(node) and node.src[1].op is Ops.CONST and all(node.src[1].arg)
 
 
 def logic(template: str) -> Row:
@@ -202,6 +231,8 @@ def in_any_order(ctx: Text, node: UOp) -> str:
 
 
 _COMPARISONS = tuple(_COMPARE)
+_WIDE_FLOATS = (dtypes.float32, dtypes.float64)
+_WIDE_INTS = (dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64)
 
 
 def _takes_lanes(node: UOp) -> bool:
@@ -219,6 +250,7 @@ ROWS = (
         [
             (UPat((Ops.ADD, Ops.MAX, Ops.OR)), logic("({0}|{1})"), is_vector),
             (UPat((Ops.MUL, Ops.MIN, Ops.AND)), logic("({0}&{1})"), is_vector),
+            (UPat(Ops.CMPNE), inverted, _is_opposite),
             (UPat((Ops.SUB, Ops.XOR, Ops.CMPNE)), logic("({0}^{1})"), is_vector),
             (UPat(Ops.CMPLT), logic("(~{0}&{1})"), is_vector),
             (UPat(Ops.CMPLE), logic("(~{0}|{1})"), is_vector),
@@ -252,6 +284,9 @@ ROWS = (
         [
             (UPat((Ops.ADD, Ops.MUL), dtypes.floats, arg=ANY_ORDER), in_any_order),
             (UPat(_COMPARISONS), compare, is_vector),
+            (UPat((Ops.ADD, Ops.SUB, Ops.MUL, Ops.FDIV), _WIDE_FLOATS), beside_number, has_number),
+            (UPat((Ops.ADD, Ops.SUB, Ops.MUL), _WIDE_INTS), beside_number, has_number),
+            (UPat((Ops.AND, Ops.OR, Ops.XOR), _WIDE_INTS), beside_number, has_number),
             (UPat(Ops.WHERE), choose, lambda node: node.src[0].dtype.count > 1),
             (
                 UPat(Ops.RECIP, dtypes.floats),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...dtype import DType, dtypes
 from ...ir.ops import Ops
 from .dialect import Dialect
+from .parentheses import without_parentheses
 
 _WORDS = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
@@ -126,6 +127,7 @@ class Functions:
 
     def bitcast(self, source: DType, target: DType, value: str) -> str:
         """The same bits read as another type."""
+        value = without_parentheses(value)
         if self.row.bitcast:
             return self.row.bitcast.format(type=self.type(target), source=self.type(source), value=value)
         name = f"bits_{self.short(target)}_of_{self.short(source)}"

@@ -14,6 +14,7 @@ from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
 from ..alignment import multiple_of
 from ..names import variable_name
+from .parentheses import of_choice, without_parentheses
 from .text import Row, Text
 
 #: What an INDEX addresses, as a value of a type; a value into what an INDEX addresses.
@@ -47,7 +48,7 @@ def load(read: Read) -> Row:
             return loaded(ctx, node, read(ctx, index, node.dtype))
         other = other_of(ctx, node)
         found = read(ctx, index, node.dtype)
-        return loaded(ctx, node, f"({ctx.of(index.src[2])}?{found}:{other})")
+        return loaded(ctx, node, f"({of_choice(ctx.of(index.src[2]))}?{found}:{of_choice(other)})")
 
     return text
 
@@ -77,7 +78,7 @@ def store(write: Write) -> Row:
         index, value = node.src
         written = f"{write(ctx, index, value)};"
         if len(index.src) > 2:
-            written = f"if ({ctx.of(index.src[2])}) {{ {written} }}"
+            written = f"if ({without_parentheses(ctx.of(index.src[2]))}) {{ {written} }}"
         ctx.used(node)
         return written
 

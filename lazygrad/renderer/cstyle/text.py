@@ -17,6 +17,7 @@ from ..texts import Writer
 from .dialect import Dialect
 from .functions import Functions
 from .literals import float_literal, int_literal
+from .parentheses import is_name, without_parentheses
 
 #: Compilers refuse, or crawl, when parentheses nest too deeply (clang stops at 256).
 MAX_DEPTH = 32
@@ -99,7 +100,8 @@ class Text(Writer):
         """A number as one of this type, where C's own conversion is the one that is meant."""
         if dtype.count > 1:
             return f"__builtin_convertvector({text}, {self.type(dtype)})"
-        return f"(({self.type(dtype)})({without_parentheses(text)}))"
+        value = text if is_name(text) else f"({without_parentheses(text)})"
+        return f"(({self.type(dtype)}){value})"
 
     def vector(self, dtype: DType, lanes: Sequence[str]) -> str:
         return self.row.make_vector.format(type=self.type(dtype), lanes=",".join(lanes))
@@ -185,15 +187,3 @@ def uses_of(uops: Sequence[UOp]) -> dict[UOp, int]:
 
 #: The text of a row, where it is no template.
 Row = Callable[[Text, UOp], str]
-
-
-def without_parentheses(text: str) -> str:
-    """An expression without the parentheses around all of it, for where others stand already."""
-    if not text.startswith("(") or not text.endswith(")"):
-        return text
-    depth = 0
-    for place, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            return text[1:-1] if place == len(text) - 1 else text
-    return text

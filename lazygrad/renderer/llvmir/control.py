@@ -88,7 +88,7 @@ def _share(ctx: Text, node: UOp, start: str, end: str) -> tuple[str, str]:
     """This piece's part of a range: from n·piece/pieces up to n·(piece+1)/pieces."""
     kind = type_text(node.dtype)
     if start != "0":
-        raise NotImplementedError("a THREAD range starts at 0")
+        raise NotImplementedError("a THREAD range that does not start at 0 is not supported")
     size = end if kind == "i64" else ctx.let("alu", f"sext {kind} {end} to i64")
     piece = ctx.let("alu", "sext i32 %piece to i64")
     pieces = ctx.let("alu", "sext i32 %pieces to i64")
@@ -130,7 +130,7 @@ def leave(ctx: Text, node: UOp) -> str:
     store_past_caches(ctx)
     loop = next(loop for loop in reversed(ctx.open) if loop.phis)
     if loop.carried:
-        raise NotImplementedError("BREAK out of a loop with accumulators")
+        raise NotImplementedError("BREAK out of a loop with accumulators is not supported")
     ctx.emit(f"br label %{loop.exit}")
     return ctx.label(ctx.names.fresh("left"))
 

@@ -246,7 +246,7 @@ class Activation(Tensor):
     def prelu(self, weight: Tensor) -> Tensor:
         """x, and weight·x where x is negative (He et al. 2015).
 
-        weight  one number, or a line with one for each channel (axis 1)
+        weight  one number, or a 1-d tensor with one for each channel (axis 1)
 
         >>> Tensor([-8.0, 2.0]).prelu(Tensor([0.5])).tolist()
         [-4.0, 2.0]
@@ -254,8 +254,8 @@ class Activation(Tensor):
         slope = self._operand(weight)
         if slope.ndim > 1 or (slope.ndim == 1 and slope.shape[0] != 1 and self.ndim < 2):
             raise ValueError(
-                f"prelu of shape {shape_text(self.shape)} takes one weight, or a line with one for each "
-                f"channel (axis 1), not shape {shape_text(slope.shape)}"
+                f"prelu of shape {shape_text(self.shape)} takes one weight, or a 1-d tensor with one for "
+                f"each channel (axis 1), not shape {shape_text(slope.shape)}"
             )
         if slope.ndim == 1 and slope.shape[0] == 1:
             slope = slope.reshape(())

@@ -67,7 +67,7 @@ class Arithmetic(Tensor):
             return self._float().pow(exponent)
         if exponent < 0 and not is_float:
             raise ValueError(
-                f"an integer tensor to the power {exponent} is no integer; cast it to a float first"
+                f"an integer tensor to the power {exponent} is not an integer; cast it to a float first"
             )
         if exponent in (0.5, -0.5):
             return self._float().sqrt() if exponent > 0 else self._float().rsqrt()

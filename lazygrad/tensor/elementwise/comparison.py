@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...dtype import cast_value, dtypes
+from ...dtype import cast_value, dtypes, least_upper_dtype
 from ...ir.ops import Ops
 from ..face import Tensor
 from ..formulas import formula, operator
@@ -23,6 +23,9 @@ class Comparison(Tensor):
             ):  # as far as any number beyond it
                 far = math.inf if other > dtypes.max(dtype) else -math.inf
                 return self.cast(dtypes.float32)._binary(op, far, reverse)
+        if isinstance(other, Tensor) and {dtypes.is_int(self.dtype), dtypes.is_int(other.dtype)} == {True}:
+            if not dtypes.is_int(least_upper_dtype(self.dtype, other.dtype)):
+                return _as_integers(op, *((other, self) if reverse else (self, other)))
         return self._binary(op, other, reverse)
 
     eq = formula("self == other.", lambda x, other: x._compare(Ops.CMPEQ, other), [1, 2], [False, True], 2)
@@ -83,7 +86,7 @@ class Comparison(Tensor):
         return self.cast(dtypes.bool) if dtypes.is_bool(self.dtype) else self != 0
 
     def equal(self, other: Any) -> bool:
-        """Whether another tensor has this shape and these values. It runs.
+        """Whether another tensor has the same shape and values, as a bool. It computes both.
 
         >>> Tensor([1, 2]).equal(Tensor([1, 2]))
         True
@@ -101,6 +104,18 @@ class Comparison(Tensor):
     __le__ = operator(lambda x, other: x.le(other))
     __gt__ = operator(lambda x, other: x.gt(other))
     __ge__ = operator(lambda x, other: x.ge(other))
+
+
+def _as_integers(op: Ops, left: Tensor, right: Tensor) -> Tensor:
+    """A comparison of uint64 with signed integers, whose mix is a float: as numbers, as numpy 2 does.
+
+    A negative number is less than all that are unsigned; the others are compared as unsigned.
+    """
+    lower = not dtypes.is_unsigned(left.dtype)
+    negative = (left if lower else right) < 0
+    same = left.cast(dtypes.uint64)._binary(op, right.cast(dtypes.uint64), False)
+    holds = op is Ops.CMPNE or (lower and op is not Ops.CMPEQ)
+    return negative | same if holds else negative.logical_not() & same
 
 
 def _is_no_operand(value: Any) -> bool:

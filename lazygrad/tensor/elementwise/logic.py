@@ -76,7 +76,7 @@ class Logic(Tensor):
         return self._unary(self.uop.alu(Ops.XOR, filled(self.shape, self.dtype, -1)))
 
     def lshift(self, other: Any, reverse: bool = False) -> Tensor:
-        """Bits moved up; by the width or more gives 0.
+        """Bits shifted left; a shift by the width or more gives 0.
 
         >>> Tensor([1]).lshift(3).tolist()
         [8]

@@ -83,7 +83,7 @@ class Operands(Tensor):
         if self._is_apart(right):
             first, second = devices_text(self.device), devices_text(right.device)
             raise ValueError(
-                f"tensors on {first} and {second} do not meet; {meeting(self.device, right.device)}"
+                f"tensors on {first} and {second} cannot be combined; {meeting(self.device, right.device)}"
             )
 
     def _ordered(self, other: Any, reverse: bool) -> tuple[Tensor, Tensor]:

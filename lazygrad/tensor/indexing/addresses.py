@@ -9,7 +9,7 @@ from ...device import Devices
 from ...dtype import DType, dtypes
 from ...gradient import expanded, filled
 from ...ir.args import CheckArg
-from ...ir.index import sint
+from ...ir.index import bounds, sint
 from ...ir.ops import Ops
 from ...ir.uop import UOp, origin
 from ...schedule.reports import Site
@@ -40,11 +40,14 @@ def number(value: sint, shape: tuple[sint, ...], dtype: DType) -> UOp:
     return expanded(UOp(Ops.CAST, dtype, (value,)), shape)
 
 
-def wrapped(position: UOp, size: sint, counting: DType, known: bool = False) -> tuple[UOp, UOp]:
+def wrapped(position: UOp, size: sint, counting: DType, known: bool = False) -> tuple[UOp, UOp | None]:
     """(indices with negative ones counted from the end, whether they are in range: which is checked, unless
-    it is `known`).
+    it is `known`; None where their bounds say that they are).
     """
     shape, given = shape_of(position), position
+    least, most = bounds(position)
+    if isinstance(size, int) and least >= 0 and most < size:
+        return position.cast(counting), None
     unsigned = dtypes.is_unsigned(position.dtype)
     wide = counting if position.dtype.itemsize <= counting.itemsize and not unsigned else dtypes.int64
     position = position.cast(wide)
@@ -136,7 +139,7 @@ def every(node: UOp, axis: int, step: int) -> UOp:
     shape = shape_of(node)
     size = shape[axis]
     if not isinstance(size, int):
-        raise NotImplementedError(f"a slice with step {step} along an axis of symbolic size")
+        raise NotImplementedError(f"a slice with step {step} along an axis of symbolic size is not supported")
     count = -(-size // step)
     if count <= 1:
         return part(node, axis, 0, count)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
-from ...dtype import default_int, dtypes
+from ...dtype import dtypes
 from ...gradient import filled, gather, scatter
 from ...ir.index import sint
 from ...ir.ops import Ops
@@ -48,7 +48,7 @@ class Gathering(Tensor):
                 line = iota(size, counting, self.device) * number(strides[i], (size,), counting)
                 unit = tuple(size if j == i else 1 for j in range(len(shape)))
                 total = total + broadcast_to(movement.reshape(line, unit), shape)
-        return inside.where(total, filled(shape, counting, -1))
+        return total if inside is None else inside.where(total, filled(shape, counting, -1))
 
     def gather(self, dim: int, index: Tensor) -> Tensor:
         """Elements picked along an axis: result[i][j] = self[index[i][j]][j] for axis 0.
@@ -155,20 +155,23 @@ class Gathering(Tensor):
             base = self._scattered(dim, index, identity, None, "scatter_reduce")
         result: Tensor = base._scattered(dim, index, src, op, "scatter_reduce")
         if reduce == "mean":
-            counts = self._filled(1 if include_self else 0, default_int())
-            counts = counts.scatter_add(dim, index, counts._make(filled(index.shape, default_int(), 1)))
+            counting = counting_dtype(index.numel() + 1)
+            counts = self._filled(1 if include_self else 0, counting)
+            counts = counts.scatter_add(dim, index, counts._make(filled(index.shape, counting, 1)))
             counts = counts.maximum(1)
-            result = result / counts if dtypes.is_float(self.dtype) else result // counts
+            result = result / counts if dtypes.is_float(self.dtype) else (result // counts).cast(self.dtype)
         return result
 
     def index_select(self, dim: int, index: Tensor) -> Tensor:
-        """The slices of an axis that a line of integers names.
+        """The slices of an axis at the indices in a 1-d tensor.
 
         >>> Tensor([[1, 2], [3, 4]]).index_select(1, Tensor([1])).tolist()
         [[2], [4]]
         """
         if index.ndim > 1:
-            raise ValueError(f"index_select needs a line of integers, not shape {shape_text(index.shape)}")
+            raise ValueError(
+                f"index_select needs a 1-d tensor of integers, not shape {shape_text(index.shape)}"
+            )
         line: Any = index
         if self.ndim == 0:
             return self.reshape(1).index_select(dim, index).reshape(())
@@ -224,9 +227,11 @@ class Gathering(Tensor):
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 
     def nonzero(self, *, as_tuple: bool = False) -> Any:
-        """The indices of the elements other than 0, a row for each. It runs, to know how many there are.
+        """The indices of the elements other than 0, a row for each.
 
-        as_tuple  a line of indices for each axis instead: what `x[...]` takes
+        It is computed at once, since the shape depends on the values.
+
+        as_tuple  a 1-d tensor of indices for each axis instead: what `x[...]` takes
 
         >>> Tensor([0, 7, 8]).nonzero().tolist()
         [[1], [2]]

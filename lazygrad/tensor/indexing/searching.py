@@ -47,7 +47,7 @@ class Searching(Tensor):
             raise ValueError("searchsorted: right=True and side='left' contradict each other")
         wanted: Any = self._operand(values)
         if self.ndim == 0:
-            raise ValueError("searchsorted needs a line or rows that are sorted, not shape ()")
+            raise ValueError("searchsorted needs a sorted 1-d tensor or sorted rows, not shape ()")
         if self.ndim > 1 and (wanted.ndim != self.ndim or wanted.shape[:-1] != self.shape[:-1]):
             raise ValueError(
                 f"searchsorted in rows of shape {shape_text(self.shape)} needs values of as many rows, "
@@ -55,7 +55,9 @@ class Searching(Tensor):
             )
         ordered = self if sorter is None else self.gather(self.ndim - 1, sorter)  # the one that is checked
         common = least_upper_dtype(self.dtype, wanted.dtype)
-        ordered, wanted = ordered.cast(common).detach(), wanted.cast(common).detach()
+        if dtypes.is_int(common) or not (dtypes.is_int(self.dtype) and dtypes.is_int(wanted.dtype)):
+            ordered, wanted = ordered.cast(common), wanted.cast(common)  # else compared as integers, exactly
+        ordered, wanted = ordered.detach(), wanted.detach()
         size = vmax(self.shape[-1])
         after = right if side is None else side == "right"
         shape = wanted.shape
@@ -82,7 +84,7 @@ class Searching(Tensor):
         """
         if boundaries.ndim != 1:
             raise ValueError(
-                f"bucketize needs a line of boundaries, not shape {shape_text(boundaries.shape)}"
+                f"bucketize needs a 1-d tensor of boundaries, not shape {shape_text(boundaries.shape)}"
             )
         return boundaries.searchsorted(self, right=right, out_int32=out_int32)
 
@@ -115,7 +117,9 @@ class Searching(Tensor):
         return_counts: bool = False,
         dim: int | None = None,
     ) -> Any:
-        """The different values, in order. It runs, to know how many there are.
+        """The different values, in order.
+
+        It is computed at once, since the shape depends on the values.
 
         return_inverse  also where each element is among them, in this tensor's shape
         return_counts   also how often each occurs
@@ -155,7 +159,9 @@ class Searching(Tensor):
     def unique_consecutive(
         self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
     ) -> Any:
-        """The values without those that repeat the one before them. It runs, to know how many there are.
+        """The values without those that repeat the one before them.
+
+        It is computed at once, since the shape depends on the values.
 
         dim  slices along this axis instead of the elements of the flattened tensor
 
@@ -172,7 +178,7 @@ class Searching(Tensor):
     # *** how often
 
     def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-        """How often each number from 0 on occurs in a line of integers, or the sum of their weights.
+        """How often each number from 0 on occurs in a 1-d tensor of integers, or the sum of their weights.
 
         It runs, to know the greatest. Captured by a jit, and under `vmap`, there are exactly `minlength`
         counts, since their number cannot depend on the data; a number beyond them raises IndexError.
@@ -182,7 +188,7 @@ class Searching(Tensor):
         """
         if self.ndim != 1 or not dtypes.is_int(self.dtype):
             raise ValueError(
-                f"bincount takes a line of integers, not {self.dtype} of shape {shape_text(self.shape)}"
+                f"bincount takes a 1-d tensor of integers, not {self.dtype} of shape {shape_text(self.shape)}"
             )
         if minlength < 0:
             raise ValueError(f"bincount's minlength is not negative, not {minlength}")

@@ -15,6 +15,7 @@ from ...gradient import filled, gather
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import broadcast_to, movement, prod, shape_of, shape_text, vmax
+from ..creation import place_dtype
 from ..face import Tensor
 from ..transforms.function import Function
 from .addresses import part, places_in
@@ -84,7 +85,9 @@ class Sorting(Tensor):
         axis = self._axis(dim)
         size = self.shape[axis]
         if not all(isinstance(s, int) for s in self.shape):
-            raise NotImplementedError(f"sorting of symbolic shape {shape_text(self.shape)} is not there yet")
+            raise NotImplementedError(
+                f"sorting of symbolic shape {shape_text(self.shape)} is not implemented yet"
+            )
         if vmax(size) > dtypes.max(dtypes.int32):
             raise NotImplementedError(f"sorting of more than 2**31 - 1 elements: {size}")
         rows = movement.permute(self.detach().uop, _last(self.ndim, axis))
@@ -103,7 +106,8 @@ class Sorting(Tensor):
             along = along * filled(shape_of(order), along.dtype, step)
         places = begin + along
         values = movement.permute(gather(movement.reshape(self.uop, (self.numel(),)), places), back)
-        return self._make(values, self), self._make(movement.permute(order, back)).cast(default_int())
+        found = self._make(movement.permute(order, back)).cast(place_dtype(shape[axis]))
+        return self._make(values, self), found
 
     def sort(self, dim: int = -1, descending: bool = False, *, stable: bool = True) -> tuple[Tensor, Tensor]:
         """The values along an axis in order, and where they were.

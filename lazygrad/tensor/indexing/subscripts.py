@@ -63,7 +63,7 @@ class Subscripts(Tensor):
         part = self[tuple(None if entry is _BOOL else entry for entry in key)]
         kinds = (slice, type(None), type(Ellipsis), int)
         if not all(isinstance(entry, kinds) or entry is _BOOL for entry in key):
-            raise NotImplementedError("a bare False beside lists or tensors as an index")
+            raise NotImplementedError("a bare False beside lists or tensors as an index is not supported")
         if any(entry is Ellipsis for entry in key[:first]):
             axis = part.ndim - 1 - sum(not isinstance(entry, int) for entry in key[first + 1 :])
         else:
@@ -86,10 +86,10 @@ class Subscripts(Tensor):
             flat.append(entry)
         used = sum(e is not None and e is not Ellipsis for e in flat)
         if sum(e is Ellipsis for e in flat) > 1:
-            raise IndexError("an index has at most one Ellipsis (...)")
+            raise IndexError("an index can have only a single ellipsis (...)")
         if used > self.ndim:
             raise IndexError(
-                f"{used} indices for a tensor with {self.ndim} axes, shape {shape_text(self.shape)}"
+                f"too many: {used} indices for a tensor with {self.ndim} axes, shape {shape_text(self.shape)}"
             )
         if not any(e is Ellipsis for e in flat):
             flat.append(Ellipsis)
@@ -156,7 +156,9 @@ class Subscripts(Tensor):
         raise IndexError(f"an index is an int, slice, None, Ellipsis, list, array or tensor, not {entry!r}")
 
     def _mask_positions(self, mask: Tensor) -> list[Any]:
-        """A bool mask as one integer tensor for each of its axes. It runs, to know how many there are."""
+        """A bool mask as one integer tensor for each of its axes.
+
+        It is computed at once, since the shape depends on the values."""
         import numpy as np
 
         return [
@@ -188,7 +190,7 @@ class Subscripts(Tensor):
                 return ((start + (count - 1) * step, start + 1) if count else (0, 0)), step
             return (start, max(start, stop)), step
         if step != 1:
-            raise NotImplementedError(f"a slice with step {step} and symbolic ends")
+            raise NotImplementedError(f"a slice with step {step} and symbolic ends is not supported")
         begin, end = (0 if parts[0] is None else parts[0]), (size if parts[1] is None else parts[1])
         begin = add(size, begin) if isinstance(begin, int) and begin < 0 else begin
         end = add(size, end) if isinstance(end, int) and end < 0 else end
@@ -241,9 +243,10 @@ class Subscripts(Tensor):
             position = aligned(t.uop, len(before), rank, len(behind))
             position, inside = wrapped(position, size, counting, known)
             position = broadcast_to(position * number(strides[place], shape_of(position), counting), shape)
-            inside = broadcast_to(inside, shape)
             total = position if total is None else total + position
-            valid = inside if valid is None else valid & inside
+            if inside is not None:
+                inside = broadcast_to(inside, shape)
+                valid = inside if valid is None else valid & inside
         for place, axis in enumerate(before + behind):
             where = place if place < len(before) else place + rank
             line = iota(self.shape[axis], counting, self.device)
@@ -251,12 +254,14 @@ class Subscripts(Tensor):
             unit = tuple(self.shape[axis] if i == where else 1 for i in range(len(shape)))
             line = broadcast_to(movement.reshape(line, unit), shape)
             total = line if total is None else total + line
-        if total is None or valid is None:
+        if total is None:
             raise RuntimeError("an index without tensors has no addresses")
-        return valid.where(total, filled(shape, counting, -1)), shape
+        return total if valid is None else valid.where(total, filled(shape, counting, -1)), shape
 
     def masked_select(self, mask: Tensor) -> Tensor:
-        """The elements where a mask holds, in one line. It runs, to know how many there are.
+        """The elements where a mask holds, as a 1-d tensor.
+
+        It is computed at once, since the shape depends on the values.
 
         >>> Tensor([1, 2]).masked_select(Tensor([False, True])).tolist()
         [2]

@@ -28,7 +28,7 @@ class Writing(Tensor):
         axis = 0 if self.ndim == 0 else self._axis(dim)
         if index.ndim > 1 or not dtypes.is_int(index.dtype):
             raise ValueError(
-                f"{name} needs a line of integers as index, not {index.dtype} of shape "
+                f"{name} needs a 1-d tensor of integers as index, not {index.dtype} of shape "
                 f"{shape_text(index.shape)}"
             )
         line = index.reshape((index.numel(),))
@@ -68,7 +68,7 @@ class Writing(Tensor):
         return self.scatter(axis, places, source)
 
     def index_fill(self, dim: int, index: Tensor, value: Any) -> Tensor:
-        """A copy with a number (or 0-d tensor) in the slices of an axis that a line of integers names.
+        """A copy with a number (or 0-d tensor) in the slices of an axis at the indices in a 1-d tensor.
 
         >>> Tensor([1, 2, 3]).index_fill(0, Tensor([0, -1]), 9).tolist()
         [9, 2, 9]

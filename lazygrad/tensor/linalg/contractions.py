@@ -95,7 +95,7 @@ class Contractions(Tensor):
             except ValueError as error:
                 raise ValueError(
                     f"batches of matrices of shapes {shape_text(self.shape)} and {shape_text(right.shape)} "
-                    f"do not meet: {error}"
+                    f"do not broadcast: {error}"
                 ) from None
         # (..., m, 1, k) · (..., 1, n, k) → (..., m, n, 1)
         if type(inner) is int and inner > 1:
@@ -186,7 +186,7 @@ class Contractions(Tensor):
     def tensordot(self, other: Tensor, dims: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
         """The sum of products over the last `dims` axes of this tensor and the first of the other.
 
-        dims  a number of axes, or (axes of this tensor, axes of the other), which meet in pairs
+        dims  a number of axes, or (axes of this tensor, axes of the other), paired in order
 
         >>> Tensor([1, 2]).tensordot(Tensor([3, 4]), 1).item()
         11

@@ -22,6 +22,7 @@ from ..signatures import (
     QR,
     SVD,
     CholeskyEx,
+    DTypeLike,
     Eigh,
     InverseEx,
     LeastSquares,
@@ -44,7 +45,7 @@ class Decompositions(Tensor):
         if self.ndim < 2:
             raise ValueError(f"{name} needs matrices, not shape {shape_text(self.shape)}")
         if not all(isinstance(s, int) for s in self.shape):
-            raise NotImplementedError(f"{name} of symbolic shape {shape_text(self.shape)}")
+            raise NotImplementedError(f"{name} of symbolic shape {shape_text(self.shape)} is not supported")
         return self._wide()
 
     def _sides(self, name: str, right: Tensor) -> tuple[Tensor, Tensor, bool]:
@@ -142,15 +143,17 @@ class Decompositions(Tensor):
         matrix = A.transpose(-2, -1) if transpose else A
         return matrix.solve_triangular(self, upper=upper != transpose, unitriangular=unitriangular), A
 
-    def pinv(self, rtol: float | None = None) -> Tensor:
-        """The pseudoinverse (Moore and Penrose); singular values up to rtol times the greatest count as 0.
+    def pinv(self, rtol: float | Tensor | None = None, *, atol: float | Tensor | None = None) -> Tensor:
+        """The pseudoinverse (Moore and Penrose); singular values up to max(atol, rtol · the greatest) count
+        as 0.
 
-        rtol  max(m, n) · eps of the dtype, if not given
+        rtol        max(m, n) · eps of the dtype, if neither is given
+        rtol, atol  numbers, or tensors of one for each matrix of a batch
 
         >>> Tensor([[2.0], [0.0]]).pinv().round(5).tolist()
         [[0.5, 0.0]]
         """
-        made: Tensor = functions.PseudoInverse.apply(self._matrices("pinv"), rtol)
+        made: Tensor = functions.PseudoInverse.apply(self._matrices("pinv"), rtol, atol)
         return made.cast(self._float().dtype)
 
     def lstsq(self, B: Any, rcond: float | None = None) -> LeastSquares[Tensor]:
@@ -213,7 +216,7 @@ class Decompositions(Tensor):
 
     def cholesky(self, *, upper: bool = False) -> Tensor:
         """The lower triangle L with L @ Lᵀ = self, of a symmetric positive definite matrix, of which the
-        lower triangle is read (with `upper`, the upper triangle Lᵀ).
+        lower triangle is read; with `upper` the upper triangle Lᵀ, and the upper one is read.
 
         Where one is not positive definite a ValueError when it is computed, NaN in a jit.
 
@@ -231,7 +234,8 @@ class Decompositions(Tensor):
         >>> Tensor([[1.0, 0.0], [0.0, -1.0]]).cholesky_ex().info.item()
         2
         """
-        lower, failed = functions.Cholesky.apply(self._matrices("cholesky_ex", True), check_errors)
+        a = self._matrices("cholesky_ex", True)
+        lower, failed = functions.Cholesky.apply(a.transpose(-2, -1) if upper else a, check_errors)
         made = lower.transpose(-2, -1) if upper else lower
         return CholeskyEx(made.cast(self._float().dtype), failed)
 
@@ -385,22 +389,28 @@ class Decompositions(Tensor):
         values = a.eigvalsh().abs() if hermitian else a.svdvals()
         if 0 in a.shape[-2:]:
             return values.cast(dtypes.int32).sum(-1)
-        given = atol is not None and (isinstance(atol, Tensor) or atol > 0)
-        if rtol is None:
-            rtol = 0.0 if given else max(map(vmax, a.shape[-2:])) * dtypes.finfo(a.dtype).eps
-        greatest = values.max(-1)
-        limit = (greatest * rtol).maximum(0.0 if atol is None else atol).unsqueeze(-1)
+        limit = functions.counts_as_zero(values.max(-1), a, rtol, atol)
         return (values > limit).cast(dtypes.int32).sum(-1)
 
-    def matrix_norm(self, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
+    def matrix_norm(
+        self,
+        ord: Any = "fro",
+        dim: Sequence[int] = (-2, -1),
+        keepdim: bool = False,
+        *,
+        dtype: DTypeLike = None,
+    ) -> Tensor:
         """A norm of matrices: "fro" (Frobenius), "nuc" (the sum of singular values), ±2 (the greatest or
         least singular value), ±1 (sums of columns), ±inf (sums of rows).
 
-        dim  the axes of the rows and of the columns
+        dim    the axes of the rows and of the columns
+        dtype  what it is computed in, and the result's
 
         >>> Tensor([[3.0, 0.0], [0.0, 4.0]]).matrix_norm().item()
         5.0
         """
+        if dtype is not None:
+            return self.cast(dtype).matrix_norm(ord, dim, keepdim)
         a = self._matrices("matrix_norm")
         if (dtype := self._float().dtype) is not a.dtype:
             return a.matrix_norm(ord, dim, keepdim).cast(dtype)
@@ -425,12 +435,19 @@ class Decompositions(Tensor):
         raise ValueError(f"matrix_norm's ord is 'fro', 'nuc', ±1, ±2 or ±inf, not {ord!r}")
 
     def cond(self, p: Any = None) -> Tensor:
-        """The condition of matrices: the greatest singular value by the least, or by another norm |A|·|A⁻¹|.
+        """The condition of matrices: the greatest singular value by the least (p = -2: the least by the
+        greatest), or by another norm |A|·|A⁻¹|, of a singular matrix infinite.
 
         >>> Tensor([[2.0, 0.0], [0.0, 1.0]]).cond().item()
         2.0
         """
-        if p in (None, 2):
-            values = self._matrices("cond").svdvals()
-            return values.max(-1) / values.min(-1)
-        return self.matrix_norm(p) * self.inv().matrix_norm(p)
+        a = self._matrices("cond")
+        if 0 in a.shape:
+            return a.zeros(a.shape[:-2], dtype=self._float().dtype, device=a.device)
+        if p in (None, 2, -2):
+            values = a.svdvals()
+            least, greatest = values.min(-1), values.max(-1)
+            return (least / greatest if p == -2 else greatest / least).cast(self._float().dtype)
+        self._square("cond")
+        inverse, failed = self.inv_ex()
+        return failed.ne(0).where(math.inf, self.matrix_norm(p) * inverse.matrix_norm(p))

@@ -22,6 +22,7 @@ from ..arguments import at_most
 from ..face import Tensor
 from ..shape.movement import checked_axis
 from ..signatures import Axis, DTypeLike
+from .butterflies import ComplexTransform, RealInverse, RealTransform, has_butterflies
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,9 +67,14 @@ class Fourier(Tensor):
         """
         axis = self._axis(dim)
         x = self._float()
+        size = vmax(x.shape[axis]) if n is None else n
+        if size % 2 == 0 and has_butterflies(x, size // 2):
+            checked_norm("rfft", norm)
+            lines = x._wide()._resized(axis, size).movedim(axis, -1)
+            made: Tensor = RealTransform.apply(lines) * _scale(norm, size, False)
+            return made.movedim(-2, axis).cast(x.dtype)
         whole = x.unsqueeze(-1).pad((0, 1))._transformed("rfft", n, axis, norm, False)
-        size = whole.shape[axis]
-        return whole._window(axis, 0, vmax(size) // 2 + 1)
+        return whole._window(axis, 0, vmax(whole.shape[axis]) // 2 + 1)
 
     def irfft(self, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
         """The inverse of `rfft`: n real numbers (2·(m - 1) of m, if not given).
@@ -81,6 +87,10 @@ class Fourier(Tensor):
         if size < 1:
             raise ValueError(f"irfft needs a positive size, not {size}")
         half = self._resized(axis, size // 2 + 1)
+        if size % 2 == 0 and has_butterflies(self, size // 2):
+            checked_norm("irfft", norm)
+            real: Tensor = RealInverse.apply(half._wide().movedim(axis, -2)) * _scale(norm, size, True)
+            return real.movedim(-1, axis).cast(self.dtype)
         # what mirrors: the places before the last one down to 1, with the imaginary part negated
         count = (size - 1) // 2
         sign: Any = type(self)([1.0, -1.0], device=self.device, dtype=half.dtype)
@@ -273,19 +283,26 @@ class Fourier(Tensor):
 
     def _transformed(self, name: str, n: int | None, dim: int, norm: str | None, inverse: bool) -> Tensor:
         axis = self._complex_axis(name, dim)
-        if norm not in (None, *NORMS):
-            raise ValueError(f"{name}'s norm is one of {', '.join(NORMS)}, not {norm!r}")
+        checked_norm(name, norm)
         size = vmax(self.shape[axis]) if n is None else n
         if size < 1:
             raise ValueError(f"{name} needs a positive size, not {size} in shape {shape_text(self.shape)}")
         at_most(name, "samples along an axis", size, MOST_SAMPLES)
         lines = self._wide()._resized(axis, size).movedim(axis, -2)
-        made = _dft(lines, size, inverse)
-        if norm == "ortho":
-            made = made * (1.0 / math.sqrt(size))
-        elif (norm == "forward") != inverse:
-            made = made * (1.0 / size)
+        made = _dft(lines, size, inverse) * _scale(norm, size, inverse)
         return made.movedim(-2, axis).cast(self.dtype)
+
+
+def checked_norm(name: str, norm: str | None) -> None:
+    if norm not in (None, *NORMS):
+        raise ValueError(f"{name}'s norm is one of {', '.join(NORMS)}, not {norm!r}")
+
+
+def _scale(norm: str | None, size: int, inverse: bool) -> float:
+    """The factor of a transform."""
+    if norm == "ortho":
+        return 1.0 / math.sqrt(size)
+    return 1.0 / size if (norm == "forward") != inverse else 1.0
 
 
 def _factor(n: int) -> int:
@@ -298,6 +315,9 @@ def _dft(x: Tensor, n: int, inverse: bool) -> Tensor:
     lead = x.shape[:-2]
     if n <= SMALL:
         return x.reshape((*lead, 2 * n)).dot(_table(_matrix, n, inverse, x)).reshape((*lead, n, 2))
+    if has_butterflies(x, n):
+        whole: Tensor = ComplexTransform.apply(x, inverse)
+        return whole
     a = _factor(n)
     b = n // a
     if a == 1:

@@ -124,26 +124,36 @@ def solve_triangle(a: Tensor, b: Tensor, upper: bool, unit: bool = False, check:
     return made
 
 
+def counts_as_zero(
+    greatest: Tensor, a: Tensor, rtol: float | Tensor | None, atol: float | Tensor | None
+) -> Tensor:
+    """Up to which size singular values count as 0, (..., 1), for matrices whose greatest are these."""
+    if rtol is None:
+        given = atol is not None and (isinstance(atol, Tensor) or atol > 0)
+        rtol = 0.0 if given else max(map(vmax, a.shape[-2:])) * dtypes.finfo(a.dtype).eps
+    made: Tensor = (greatest * rtol).maximum(0.0 if atol is None else atol).unsqueeze(-1)
+    return made
+
+
 class PseudoInverse(Function):
-    def forward(self, a: Tensor, rtol: float | None) -> Tensor:
+    def forward(self, a: Tensor, rtol: float | Tensor | None, atol: float | Tensor | None) -> Tensor:
         if 0 in a.shape:
             self.save_for_backward(a, _t(a))
             return _t(a)
-        limit = max(map(vmax, a.shape[-2:])) * dtypes.finfo(a.dtype).eps if rtol is None else rtol
         u, values, vh = svd_parts(a, False, "pinv")
-        kept = values > values.max(-1, keepdim=True) * limit
+        kept = values > counts_as_zero(values.max(-1), a, rtol, atol)
         inverse = kept.where(kept.where(values, 1.0).reciprocal(), values * 0.0)
         p = (_t(vh) * inverse.unsqueeze(-2)).dot(_t(u))
         self.save_for_backward(a, p)
         return p
 
-    def backward(self, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(self, grad: Tensor) -> tuple[Tensor, None, None]:
         a, p = self.saved_tensors
         g, pt = _t(grad), _t(p)
         gp, pg = g.dot(p), p.dot(g)
         made = -pt.dot(grad).dot(pt)
         made = made + (gp - a.dot(p.dot(gp))).dot(pt)
-        return made + pt.dot(pg - pg.dot(p).dot(a)), None
+        return made + pt.dot(pg - pg.dot(p).dot(a)), None, None
 
 
 class Determinant(Function):
@@ -378,7 +388,9 @@ class Eigh(Function):
         gap = values.unsqueeze(-2) - values.unsqueeze(-1)
         same = gap == 0
         inverse_gap = same.where(0.0, same.where(1.0, gap).reciprocal())
-        inner = _t(vectors).dot(grad_vectors) * inverse_gap + grad_values.diag_embed()
+        skew = _t(vectors).dot(grad_vectors)
+        # of a symmetric matrix: what moves only one of two mirrored elements counts half for each
+        inner = (skew - _t(skew)) * (inverse_gap * 0.5) + grad_values.diag_embed()
         return vectors.dot(inner).dot(_t(vectors)), None
 
 

@@ -10,7 +10,9 @@ from ...dtype import dtypes
 from ...shape import resolve_equal, shape_text
 from ..arguments import at_most
 from ..face import Tensor
-from ..signatures import Axis
+from ..modes import mode
+from ..observer import observing
+from ..signatures import Axis, DTypeLike
 from ..transforms.constant import Flat
 
 #: More steps than this are a mistake: each is recorded by itself.
@@ -136,13 +138,18 @@ class Products(Tensor):
 
     # *** norms and distances
 
-    def vector_norm(self, ord: float | None = 2, dim: Axis = None, keepdim: bool = False) -> Tensor:
+    def vector_norm(
+        self, ord: float | None = 2, dim: Axis = None, keepdim: bool = False, *, dtype: DTypeLike = None
+    ) -> Tensor:
         """The p-norm of all elements along axes; `norm` by its name in `linalg`.
+
+        dtype  what it is computed in, and the result's
 
         >>> Tensor([3.0, 4.0]).vector_norm().item()
         5.0
         """
-        return self.norm(ord, dim, keepdim)
+        x = self if dtype is None else self.cast(dtype)
+        return x.norm(ord, dim, keepdim)
 
     def dist(self, other: Any, p: float = 2) -> Tensor:
         """The p-norm of the difference.
@@ -189,7 +196,9 @@ class Products(Tensor):
             raise ValueError(f"{name} needs square matrices, not shape {shape_text(self.shape)}")
         size = self.shape[-1]
         if not isinstance(size, int):
-            raise NotImplementedError(f"{name} of symbolic size, {shape_text(self.shape)}")
+            raise NotImplementedError(
+                f"{name} of symbolic size is not supported: shape {shape_text(self.shape)}"
+            )
         return size
 
     def matrix_power(self, n: int) -> Tensor:
@@ -217,7 +226,9 @@ class Products(Tensor):
     def matrix_exp(self) -> Tensor:
         """The exponential of square matrices: Taylor's series of A / 2^s, squared s times.
 
-        It runs, to choose s so that the norm of A / 2^s is at most 1/2.
+        It runs, to choose s so that the norm of A / 2^s is at most 1/2. Captured by a jit, and under `vmap`,
+        s is found on the device: 20 squarings are made, of which each matrix takes as many as it needs;
+        matrices with norms above 2^19 give NaN there.
 
         >>> Tensor([[0.0, 0.0], [0.0, 0.0]]).matrix_exp().tolist()
         [[1.0, 0.0], [0.0, 1.0]]
@@ -227,15 +238,14 @@ class Products(Tensor):
         identity = self.eye(size, dtype=wide.dtype, device=self.device)
         if 0 in self.shape:
             return x
-        largest = float(wide.detach().abs().sum(-2).max().item())
+        norms = wide.detach().abs().sum(-2)
+        if observing.by is not None or mode.examples:
+            return _squared(wide, identity, norms.max(-1)).cast(x.dtype)
+        largest = float(norms.max().item())
         if not math.isfinite(largest):
             return wide.sum((-2, -1), keepdim=True) * math.nan + identity
         squarings = max(0, math.frexp(largest)[1] + 1)
-        scaled = wide * 2.0**-squarings
-        terms = 13 if wide.dtype is dtypes.float64 else 8
-        total = identity + scaled * (1.0 / terms)
-        for k in range(terms - 1, 0, -1):  # Horner
-            total = identity + scaled.dot(total).contiguous() * (1.0 / k)
+        total = _exponential_series(wide * 2.0**-squarings, identity)
         for _ in range(squarings):
             total = total.dot(total).contiguous()
         return total.cast(x.dtype)
@@ -282,3 +292,27 @@ def _cheapest(sizes: list[int]) -> dict[tuple[int, int], int]:
                 (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
             )
     return cuts
+
+
+#: How often `matrix_exp` squares where it cannot look at the norm of the matrix.
+CAPTURED_SQUARINGS = 20
+
+
+def _exponential_series(x: Tensor, identity: Tensor) -> Tensor:
+    """Σ xᵏ/k! for norms of at most 1/2, by Horner: what is left out is below the rounding."""
+    terms = 13 if x.dtype is dtypes.float64 else 8
+    total: Tensor = identity + x * (1.0 / terms)
+    for k in range(terms - 1, 0, -1):
+        total = identity + x.dot(total).contiguous() * (1.0 / k)
+    return total
+
+
+def _squared(x: Tensor, identity: Tensor, norms: Tensor) -> Tensor:
+    """`matrix_exp` with as many squarings as each norm asks for; NaN where these are too many."""
+    steps = (norms.maximum(2.0**-60).log2().floor() + 2).maximum(0).unsqueeze(-1).unsqueeze(-1)
+    fits = steps <= CAPTURED_SQUARINGS  # False for NaN
+    steps = fits.where(steps, 0.0)
+    total = _exponential_series(fits.where(x, 0.0) * (-steps).exp2(), identity)
+    for step in range(CAPTURED_SQUARINGS):
+        total = (steps > step).where(total.dot(total).contiguous(), total)
+    return fits.where(total, math.nan)

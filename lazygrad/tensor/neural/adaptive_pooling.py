@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtype import default_int, dtypes
+from ...dtype import dtypes
 from ...shape import shape_text
 from ..arguments import at_most
-from ..creation import iota
+from ..creation import counting_dtype, iota
 from ..face import Tensor
 from ..signatures import Adaptive
 from .pooling import greatest
@@ -33,7 +33,7 @@ class AdaptivePooling(Tensor):
         for size, whole in zip(sizes, self.shape[-count:], strict=True):
             if not isinstance(whole, int):
                 raise NotImplementedError(
-                    f"{name} over an axis of symbolic size, in {shape_text(self.shape)}"
+                    f"{name} over an axis of symbolic size is not supported: shape {shape_text(self.shape)}"
                 )
             chosen.append(whole if size is None else size)
             at_most(name, "windows along an axis", chosen[-1], MOST_PARTS)
@@ -53,16 +53,17 @@ class AdaptivePooling(Tensor):
             axis = lead + 2 * i
             whole = x.shape[axis]
             if not isinstance(whole, int):
-                raise NotImplementedError("adaptive pooling over an axis of symbolic size")
+                raise NotImplementedError("adaptive pooling over an axis of symbolic size is not supported")
             if whole % size == 0:
                 x = x.unflatten(axis, (size, whole // size))
                 continue
             begins = [j * whole // size for j in range(size)]
             ends = [-(-(j + 1) * whole // size) for j in range(size)]
             widest = max(end - begin for begin, end in zip(begins, ends, strict=True))
-            counter = x._make(iota(size, default_int(), x.device))
+            counting = counting_dtype(size * whole)
+            counter = x._make(iota(size, counting, x.device))
             begin, end = counter * whole // size, -(-(counter + 1) * whole // size)
-            places = begin.unsqueeze(1) + x._make(iota(widest, default_int(), x.device))
+            places = begin.unsqueeze(1) + x._make(iota(widest, counting, x.device))
             inside = places < end.unsqueeze(1)
             picked = x[(slice(None),) * axis + (inside.where(places, 0),)]
             x = inside.reshape((size, widest) + (1,) * (picked.ndim - axis - 2)).where(picked, value)

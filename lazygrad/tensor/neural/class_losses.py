@@ -12,7 +12,7 @@ from typing import Any
 from ...dtype import default_int, dtypes, least_upper_dtype
 from ...ir.index import sint
 from ...shape import broadcast_shapes, prod, resolve_equal, shape_text
-from ..creation import iota, place_dtype
+from ..creation import counting_dtype, iota, place_dtype
 from ..face import Tensor
 from ..indexing.addresses import checked, is_below, is_checking, trusted
 from ..transforms.function import Function
@@ -361,14 +361,16 @@ class ClassLosses(Tensor):
             raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, not {reduction!r}")
         times, batch, classes = self.shape
         if not isinstance(times, int) or not isinstance(batch, int):
-            raise NotImplementedError(f"ctc_loss of symbolic size, {shape_text(self.shape)}")
+            raise NotImplementedError(
+                f"ctc_loss of symbolic size is not supported: shape {shape_text(self.shape)}"
+            )
         if not (isinstance(classes, int) and 0 <= blank < classes):
             raise ValueError(f"ctc_loss: blank is one of {classes} classes, not {blank}")
         ends, sizes = self._lengths(input_lengths, batch), self._lengths(target_lengths, batch)
         texts = self._padded_texts(self._operand(targets), sizes, batch)
         logs = self.cast(least_upper_dtype(self._float().dtype, dtypes.float32))
         longest: Any = texts.shape[1]
-        beyond = self._make(iota(longest, default_int(), self.device)) >= sizes.unsqueeze(1)
+        beyond = self._make(iota(longest, counting_dtype(longest), self.device)) >= sizes.unsqueeze(1)
         texts = texts._class_checked(classes, beyond)
         # each class between two blanks: b x b y b
         spaced = texts.unsqueeze(2)._pad_constant(((0, 0), (0, 0), (1, 0)), blank).flatten(1)
@@ -380,7 +382,7 @@ class ClassLosses(Tensor):
         skips = (spaced != blank) & (spaced != two_back)
         # impossible is a number, so that differences of two such are none
         impossible = -1e30
-        place = self._make(iota(width, default_int(), self.device))
+        place = self._make(iota(width, counting_dtype(width), self.device))
         first = (place == 0) | ((place == 1) & (sizes > 0).unsqueeze(1))
         state = first.where(scores[0], impossible)
         for time in range(1, times):
@@ -392,7 +394,8 @@ class ClassLosses(Tensor):
         reached = ((place == last) | ((place == last - 1) & (last > 0))).where(state, impossible)
         losses = -reached.logsumexp(1)
         hopeless = losses > 1e29
-        counted = (self._make(iota(times, default_int(), self.device)).unsqueeze(1) < ends).unsqueeze(2)
+        moment = self._make(iota(times, counting_dtype(times), self.device))
+        counted = (moment.unsqueeze(1) < ends).unsqueeze(2)
         losses = _AsOfLogits.apply(losses, counted.where(logs.exp(), 0.0).sum((0, 2)))
         losses = hopeless.where(0.0 if zero_infinity else math.inf, losses).cast(self._float().dtype)
         if reduction == "mean":
@@ -406,25 +409,25 @@ class ClassLosses(Tensor):
                 f"ctc_loss takes {batch} lengths, integers, not {found.dtype} of shape "
                 f"{shape_text(found.shape)}"
             )
-        return found.reshape((batch,)).cast(default_int())
+        return found.reshape((batch,)).cast(dtypes.int32)
 
     def _padded_texts(self, texts: Tensor, sizes: Tensor, batch: int) -> Tensor:
         """Texts one after another as the rows of a matrix. (Those run, to know how long rows are.)"""
         if texts.ndim == 2:
             if texts.shape[0] != batch:
                 raise ValueError(f"ctc_loss: {texts.shape[0]} texts for a batch of {batch}")
-            return texts.cast(default_int())
+            return texts.cast(dtypes.int32)
         if texts.ndim != 1:
             raise ValueError(f"ctc_loss takes targets (batch, longest), not shape {shape_text(texts.shape)}")
         counts = sizes.tolist()
         if sum(counts) != texts.shape[0]:
             raise ValueError(f"ctc_loss: target_lengths add up to {sum(counts)}, not to {texts.shape[0]}")
-        column = self._make(iota(max(counts), default_int(), self.device))
+        column = self._make(iota(max(counts), dtypes.int32, self.device))
         begins = sizes.cumsum(0) - sizes
         inside = column < sizes.unsqueeze(1)
         with trusted():
             found = texts[inside.where(begins.unsqueeze(1) + column, 0)]
-        return inside.where(found, 0).cast(default_int())
+        return inside.where(found, 0).cast(dtypes.int32)
 
 
 class _AsOfLogits(Function):
@@ -441,5 +444,5 @@ class _AsOfLogits(Function):
 def _on_axis(weight: Any, axis: int, rank: int) -> Any:
     """A line of numbers for the classes, as an axis of a tensor of this rank."""
     if weight.ndim != 1:
-        raise ValueError(f"weights of classes are a line, not shape {shape_text(weight.shape)}")
+        raise ValueError(f"class weights are a 1-d tensor, not shape {shape_text(weight.shape)}")
     return weight.reshape((1,) * axis + (weight.shape[0],) + (1,) * (rank - axis - 1))

@@ -240,7 +240,9 @@ def _kernel_of(sizes: Sequence[sint]) -> tuple[int, ...]:
     kernel = []
     for size in sizes:
         if not isinstance(size, int):
-            raise NotImplementedError(f"a convolution with a kernel of symbolic size, {shape_text(sizes)}")
+            raise NotImplementedError(
+                f"a convolution with a kernel of symbolic size is not supported: shape {shape_text(sizes)}"
+            )
         kernel.append(size)
     return tuple(kernel)
 

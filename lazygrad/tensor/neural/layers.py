@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...dtype import default_int, dtypes
+from ...dtype import dtypes
 from ...shape import shape_text
-from ..creation import iota
+from ..creation import counting_dtype, iota
 from ..face import Tensor
 from ..indexing.addresses import trusted
 from ..signatures import DTypeLike
@@ -112,20 +112,22 @@ class Layers(Tensor):
             if offsets is not None:
                 raise ValueError("embedding_bag of (bags, symbols) takes no offsets: each row is a bag")
             count = self.shape[0]
-            bags = self._make(iota(count, default_int(), self.device)).unsqueeze(1).expand(self.shape)
+            bags = self._make(iota(count, counting_dtype(count), self.device)).unsqueeze(1).expand(self.shape)
             flat, bag = self.flatten(), bags.flatten()
         elif self.ndim == 1 and offsets is not None:
             begins = self._operand(offsets)
             if begins.ndim != 1:
-                raise ValueError(f"offsets are one line, not shape {shape_text(begins.shape)}")
+                raise ValueError(f"offsets are a 1-d tensor, not shape {shape_text(begins.shape)}")
             if include_last_offset:
                 begins = begins._window(0, 0, begins.shape[0] - 1)
             count = begins.shape[0]
-            place = self._make(iota(self.shape[0], default_int(), self.device))
-            bag = (begins.unsqueeze(0) <= place.unsqueeze(1)).sum(1).cast(default_int()) - 1
+            whole = self.shape[0]
+            place = self._make(iota(whole, counting_dtype(whole), self.device))
+            bag = (begins.unsqueeze(0) <= place.unsqueeze(1)).sum(1) - 1
         else:
             raise ValueError(
-                f"embedding_bag takes (bags, symbols), or one line with offsets, not {shape_text(self.shape)}"
+                "embedding_bag takes (bags, symbols), or a 1-d tensor with offsets, not "
+                f"{shape_text(self.shape)}"
             )
         lines: Tensor = flat.embedding(weight, padding_idx)
         if per_sample_weights is not None:

@@ -16,7 +16,7 @@ class Losses(Tensor):
     """Losses of numbers and distances."""
 
     def mse_loss(self, target: Any, reduction: str = "mean") -> Tensor:
-        """The squared distance to the target.
+        """The squared difference from the target.
 
         >>> Tensor([1.0, 4.0]).mse_loss(Tensor([1.0, 2.0])).item()
         2.0
@@ -25,7 +25,7 @@ class Losses(Tensor):
         return ((x - y) * (x - y))._reduced(reduction)
 
     def l1_loss(self, target: Any, reduction: str = "mean") -> Tensor:
-        """The distance to the target.
+        """The absolute difference from the target.
 
         >>> Tensor([1.0, 4.0]).l1_loss(Tensor([1.0, 2.0])).item()
         1.0

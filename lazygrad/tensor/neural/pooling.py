@@ -48,7 +48,9 @@ class Pooling(Tensor):
         if ceil_mode:
             for i, (n, k, s, d) in enumerate(zip(self.shape[-count:], kernel, steps, gaps, strict=True)):
                 if not isinstance(n, int):
-                    raise NotImplementedError("pooling with ceil_mode over an axis of symbolic size")
+                    raise NotImplementedError(
+                        "pooling with ceil_mode over an axis of symbolic size is not supported"
+                    )
                 before, after = amounts[i]
                 reach = n + before + after - d * (k - 1) - 1
                 places = -(-reach // s) + 1

@@ -12,6 +12,7 @@ from ...ir.index import bounds
 from ...ir.ops import Ops
 from ...ir.uop import UOp
 from ...shape import shape_text
+from .outside import Doubt, users_line
 from .recording import Block, KernelError, in_range, recorder
 from .values import Computed, Value, as_place, binary, divided, value_of
 
@@ -20,7 +21,8 @@ class KernelArray:
     """Memory with axes: `a[i, j]` loads an element, `a[i, j] = value` stores one.
 
     An index is a number (negative ones count from the end), an index of a loop or anything whole that was
-    computed. A load outside of the array gives 0, a store outside is left out; where that is sure, it raises.
+    computed. What is outside of the array for sure raises (`outside.py`). What data or conditions decide is
+    looked at when the kernel runs: a load outside gives 0, a store outside is left out.
     """
 
     def __init__(
@@ -50,7 +52,10 @@ class KernelArray:
         here = recorder()
         if not self.size:  # in a loop without turns, or outside
             return Value(UOp.const(self.dtype, 0), here.root)
-        return Value(here.load(self._access(place), self.dtype), here.block)
+        doubts: list[Doubt] = []
+        node = here.load(self._access(place, doubts), self.dtype)
+        here.doubts += [doubt._replace(node=node) for doubt in doubts]
+        return Value(node, here.block)
 
     def __setitem__(self, place: Any, value: Any) -> None:
         if self.input is not None:
@@ -58,7 +63,7 @@ class KernelArray:
                 f"{self.name} is an input: store into what kernel.zeros or kernel.copy({self.name}) gives"
             )
         here = recorder()
-        access = self._access(place)
+        access = self._access(place, here.doubts)
         if not self.size:
             return
         given = value_of(value, self.dtype)
@@ -75,8 +80,8 @@ class KernelArray:
     def __iter__(self) -> Any:
         raise KernelError(f"loop over {self.name} with `for i in kernel.range(len({self.name}))`")
 
-    def _access(self, place: Any) -> UOp:
-        """The INDEX of an element, with the condition that it is inside where that is not sure."""
+    def _access(self, place: Any, doubts: list[Doubt]) -> UOp:
+        """The INDEX of an element, with the condition that it is inside where that is not sure: a doubt."""
         places = place if isinstance(place, tuple) else (place,)
         if len(places) != len(self.shape):
             raise KernelError(
@@ -108,6 +113,9 @@ class KernelArray:
                     "always outside"
                 )
             conditions.append(in_range(at, size))
+            if conditions[-1] is not index.TRUE and self.size:
+                block = recorder().block
+                doubts.append(Doubt(None, self.name, axis, size, at, block, users_line()))
             flat = flat * index.const(size) + at
             exact.append(at)
         inside = index.all_of(conditions)

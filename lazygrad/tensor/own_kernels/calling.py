@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+from ...config import CHECK
 from ...device import Devices
 from ...gradient import filled
 from ...ir.index import substitute
@@ -25,6 +26,7 @@ from .arrays import KernelArray, Output
 from .flow import TraceAgain, own_function
 from .graphs import graphs_of
 from .language import Language
+from .outside import refuse_outside
 from .recording import KernelError, Recorder, running
 from .traces import Given, NoKey, Trace, Traces, key_of
 
@@ -106,7 +108,7 @@ class OwnFunction:
             return self._traced(given[: len(args)], named, places, device, smooth)
 
         try:
-            key = (*key_of(self.function, given), tuple(kwargs), device, smooth)
+            key = (*key_of(self.function, given), tuple(kwargs), device, smooth, CHECK.value)
             hash(key)
         except (NoKey, TypeError):
             return make()
@@ -154,6 +156,7 @@ class OwnFunction:
             named = {name: stand_in(value, name) for name, value in kwargs.items()}
             result = own_function(self.function)(*places, **named)
             recorder.finish()
+            refuse_outside(recorder)
         return recorder, result
 
     def __repr__(self) -> str:
@@ -197,7 +200,9 @@ def _given(name: str, value: Any) -> Any:
         return value
     shape = value.shape
     if not all(isinstance(size, int) for size in shape):
-        raise NotImplementedError(f"kernel {name} of a tensor of shape {shape_text(shape)} is not there yet")
+        raise NotImplementedError(
+            f"kernel {name} of a tensor of shape {shape_text(shape)} is not implemented yet"
+        )
     return Given(shape, value.dtype)  # type: ignore[arg-type]
 
 
@@ -230,7 +235,7 @@ def _nodes(
         return pure
     begun = recorder.begun() if inputs else (True,) * len(begins)  # something says where it runs
     own = OwnKernel.of(
-        recorder.name, tuple(recorder.outputs), tuple(recorder.inputs), begun, _numbered(recorder), None
+        recorder.name, tuple(recorder.outputs), tuple(recorder.inputs), begun, _numbered(recorder), ()
     )
     sources = (*inputs, *[begin for begin, counts in zip(begins, begun, strict=True) if counts])
     return [

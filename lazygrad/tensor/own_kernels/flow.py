@@ -21,9 +21,10 @@ from ...ir.ops import Ops
 from ...ir.own import MOST_TURNS
 from ...ir.uop import UOp
 from .arrays import KernelArray, Register
+from .exits import RESULT
 from .language import Language, opened_branch
 from .recording import Block, KernelError, Recorder, recorder
-from .syntax import RESULT, rewritten
+from .syntax import rewritten
 from .values import Computed, Value, as_condition, common_dtype, value_of, where
 
 

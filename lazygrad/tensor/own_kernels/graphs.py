@@ -11,17 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...config import CHECK
 from ...dtype import cast_value, dtypes
 from ...gradient import filled, reduce_axes
 from ...ir import index
 from ...ir.device import device_of
 from ...ir.index import bounds
 from ...ir.ops import ELEMENTWISE, REDUCTIONS, Ops, start_value
+from ...ir.own import unguarded
 from ...ir.rewrite import resolve
 from ...ir.uop import UOp
 from ...shape import movement
 from ...shape.rules import shape_of
 from ..creation import iota
+from ..indexing.addresses import checked
 from .recording import Block, Recorder, stored_loops
 
 #: A frame of more elements than this is left to the steps: a graph would compute what they skip.
@@ -171,9 +174,12 @@ class _Builder:
         self.device = next((device_of(node) for node in inputs), None)
         self.counting = dtypes.int32
         self.known: dict[tuple[UOp, Frame], UOp] = {}
+        self.checked: set[UOp] = set()  # loads whose index is checked
 
     def array(self, value: UOp, frame: Frame, shape: tuple[int, ...]) -> UOp:
         nodes = value.toposort()
+        if CHECK and CHECK.value != "nan":
+            self.checked = unguarded([UOp.sink(value)])
         if any(
             node.dtype is dtypes.index and not -(1 << 31) <= bounds(node)[0] <= bounds(node)[1] < 1 << 31
             for node in nodes
@@ -237,6 +243,8 @@ class _Builder:
             place, *valid = below
             if not valid:
                 return UOp(Ops.GATHER, node.dtype, (flat, place))
+            if node in self.checked:
+                valid = [checked(valid[0], valid[0], place, self.recorder.inputs[number].size)]
             read = UOp(Ops.GATHER, node.dtype, (flat, valid[0].where(place, filled(shape, place.dtype, 0))))
             return valid[0].where(read, filled(shape, node.dtype, cast_value(0, node.dtype)))
         if node.op is Ops.CAST:

@@ -92,6 +92,7 @@ class Recorder:
             "break": 0,
         }
         self.places: dict[UOp, tuple[UOp, ...]] = {}  # INDEX of an input → the place on each axis
+        self.doubts: list[Any] = []  # accesses that may be outside: `outside.py`
         self.owners: dict[UOp, Block] = {}  # memory of the kernel's own → where it was made
 
     def number(self, what: str) -> int:

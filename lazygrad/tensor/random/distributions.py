@@ -139,7 +139,7 @@ class Distributions(Tensor):
         return with_grad(like.standard_gamma(generator=generator) * (1.0 / rate), requires_grad)
 
     def standard_gamma(self, *, generator: Numbers | None = None) -> Tensor:
-        """A number of the gamma distribution of rate 1 for each concentration in this tensor.
+        """A sample of the gamma distribution of rate 1 for each concentration in this tensor.
 
         >>> Tensor([0.5, 20.0]).standard_gamma().shape
         (2,)

@@ -211,7 +211,7 @@ class Sampling(Tensor):
 
     @staticmethod
     def manual_seed(seed: int = 0) -> None:
-        """Begin the stream of random numbers that belongs to a seed.
+        """Set the seed of the random numbers.
 
         >>> Tensor.manual_seed(0)
         """
@@ -235,7 +235,7 @@ class Sampling(Tensor):
         (2, 3)
         """
         sizes, chosen = checked_shape(sizes_of(shape)), _float_dtype("rand", dtype)
-        flat = cls._created(_uniform(prod(sizes), chosen, Device.canonicalize(device), generator), None)
+        flat = cls._created(_uniform(prod(sizes), chosen, Device.present(device), generator), None)
         return with_grad(flat.reshape(sizes), requires_grad)
 
     @classmethod
@@ -256,7 +256,7 @@ class Sampling(Tensor):
         work = wide_float(chosen)
         bits = 32 if work is dtypes.float64 else 24
         first, second = (
-            _fraction(w, work, bits) for w in words(prod(sizes), Device.canonicalize(device), generator)
+            _fraction(w, work, bits) for w in words(prod(sizes), Device.present(device), generator)
         )
         # 1 - u is in (0, 1]: its logarithm is finite
         radius = (cls._make(first) * -1.0 + 1.0).log() * -2.0
@@ -291,7 +291,7 @@ class Sampling(Tensor):
                 f"randint from {low} to {high} leaves the numbers of {chosen}; give another dtype="
             )
         sizes = checked_shape(sizes_of(shape))
-        both = words(prod(sizes), Device.canonicalize(device), generator)
+        both = words(prod(sizes), Device.present(device), generator)
         word = cls._make(both[0]).cast(dtypes.uint64)
         if high - low > 1 << 32:
             # Modulo 2**64: the sum wraps to the number.
@@ -387,7 +387,8 @@ class Sampling(Tensor):
         >>> Tensor([1.0, 2.0]).rand_like().shape
         (2,)
         """
-        return self.rand(*self.shape, **self._like(dtype, device), **more)
+        made = self.rand(*self.shape, **self._like(dtype, device), **more)
+        return made if device is not None else made._laid_as(self)
 
     def randn_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
         """Normally distributed numbers in the shape, dtype and place of this tensor.
@@ -395,7 +396,8 @@ class Sampling(Tensor):
         >>> Tensor([1.0, 2.0]).randn_like().shape
         (2,)
         """
-        return self.randn(*self.shape, **self._like(dtype, device), **more)
+        made = self.randn(*self.shape, **self._like(dtype, device), **more)
+        return made if device is not None else made._laid_as(self)
 
     def bernoulli(self, *, generator: Numbers | None = None) -> Tensor:
         """1 with the probability that an element gives, else 0.
@@ -456,12 +458,12 @@ class Sampling(Tensor):
         """
         if n < 0:
             raise ValueError(f"randperm takes a count of elements, not {n}")
-        wanted = default_int() if dtype is None else to_dtype(dtype)
+        wanted = place_dtype(n) if dtype is None else to_dtype(dtype)
         if n > dtypes.max(dtypes.int32):
             raise NotImplementedError(f"randperm of more than 2**31 - 1 elements: {n}")
         if n == 0:
             return cls.zeros(0, dtype=wanted, device=device, **more)
-        key, _ = words(n, Device.canonicalize(device), generator)
+        key, _ = words(n, Device.present(device), generator)
         return cls._created(UOp(Ops.SORT, dtypes.int32, (key,)).cast(wanted), more.get("requires_grad"))
 
 

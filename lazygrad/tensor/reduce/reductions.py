@@ -21,6 +21,7 @@ from ..creation import counting_dtype, iota, place_dtype
 from ..face import Tensor
 from ..signatures import Axis, DTypeLike
 from ..trace import user_line
+from ..transforms.constant import Flat
 
 
 class Reductions(Tensor):
@@ -265,7 +266,8 @@ class Reductions(Tensor):
         if p == -math.inf:
             return x.abs().min(axis, keepdim)
         if p == 0:
-            return (x != 0).cast(x.dtype).sum(axis, keepdim)
+            count = (x != 0).cast(x.dtype).sum(axis, keepdim)
+            return Flat.apply(x, count) if x.requires_grad else count
         if p == 1:
             return x.abs().sum(axis, keepdim)
         if p < 0:
@@ -283,7 +285,7 @@ class Reductions(Tensor):
     # *** where the extremes are
 
     def argmax(self, axis: int | None = None, keepdim: bool = False) -> Tensor:
-        """The place of the greatest element along an axis (of the flattened tensor): the first of equals.
+        """The index of the largest element along an axis (of the flattened tensor): the first of equals.
 
         NaN wins.
 
@@ -293,7 +295,7 @@ class Reductions(Tensor):
         return self._place_of(Ops.MAX, axis, keepdim)
 
     def argmin(self, axis: int | None = None, keepdim: bool = False) -> Tensor:
-        """The place of the least element along an axis (of the flattened tensor): the first of equals.
+        """The index of the smallest element along an axis (of the flattened tensor): the first of equals.
 
         NaN wins.
 

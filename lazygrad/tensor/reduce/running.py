@@ -68,7 +68,7 @@ class Running(Tensor):
         return self._running(Ops.MIN, axis)
 
     def cummax_indices(self, axis: int = 0) -> Tensor:
-        """Where the running maximum along an axis was: the last of equals, the last NaN.
+        """The index of the running maximum along an axis: the last of equals, the last NaN.
 
         >>> Tensor([1, 3, 2]).cummax_indices().tolist()
         [0, 1, 1]
@@ -76,7 +76,7 @@ class Running(Tensor):
         return self._winner(Ops.MAX, axis)
 
     def cummin_indices(self, axis: int = 0) -> Tensor:
-        """Where the running minimum along an axis was: the last of equals, the last NaN.
+        """The index of the running minimum along an axis: the last of equals, the last NaN.
 
         >>> Tensor([3, 1, 2]).cummin_indices().tolist()
         [0, 1, 1]

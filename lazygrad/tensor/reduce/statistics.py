@@ -126,7 +126,7 @@ class Statistics(Tensor):
     ) -> Tensor:
         """The value below which a part q of the elements along an axis lies; NaN where one is NaN.
 
-        q              a number in [0, 1], or a line of them, which becomes the first axis of the result
+        q              a number in [0, 1], or a 1-d tensor of them, which becomes the first axis of the result
         interpolation  between two elements: linear, lower, higher, midpoint or nearest
 
         >>> Tensor([1.0, 2.0, 4.0]).quantile([0.5, 0.75]).tolist()
@@ -154,7 +154,7 @@ class Statistics(Tensor):
         parts = parts.cast(values.dtype)
         if parts.ndim > 1:
             raise ValueError(
-                f"{name} takes a number or a line of them as q, not shape {shape_text(parts.shape)}"
+                f"{name} takes a number or a 1-d tensor of them as q, not shape {shape_text(parts.shape)}"
             )
         if not isinstance(q, Tensor):
             for part in q if isinstance(q, (list, tuple)) else [q]:

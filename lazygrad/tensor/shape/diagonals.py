@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ...device import Devices
-from ...dtype import ConstType, default_int
+from ...dtype import ConstType
 from ...shape import shape_text
 from ..arguments import at_most
-from ..creation import counting_dtype, iota
+from ..creation import counting_dtype, iota, place_dtype
 from ..face import Tensor
 
 #: More places than this are a mistake: they are listed on the host.
@@ -29,7 +29,9 @@ class Diagonals(Tensor):
             raise ValueError("diag_embed needs at least one axis, not shape ()")
         size = self.shape[-1]
         if not isinstance(size, int):
-            raise NotImplementedError(f"diag_embed of symbolic size, {shape_text(self.shape)}")
+            raise NotImplementedError(
+                f"diag_embed of symbolic size is not supported: shape {shape_text(self.shape)}"
+            )
         whole, above, left = size + abs(offset), max(-offset, 0), max(offset, 0)
         line = self.pad((above, whole - size - above)).unsqueeze(-1).expand(*self.shape[:-1], whole, whole)
         counting = counting_dtype(whole + left)
@@ -97,8 +99,9 @@ class Diagonals(Tensor):
         at_most(name, "places of a matrix", row * col, MOST_PLACES)
         if row < 0 or col < 0:
             raise ValueError(f"{name} needs sizes that are not negative, not {row!r} and {col!r}")
+        place = place_dtype(max(row, col))
         found = [(i, j) for i in range(row) for j in range(col) if wanted(i, j)]
         if not found:
-            return cls.zeros(2, 0, dtype=default_int(), device=device)
-        made: Any = cls([[i for i, _ in found], [j for _, j in found]], device=device, dtype=default_int())
+            return cls.zeros(2, 0, dtype=place, device=device)
+        made: Any = cls([[i for i, _ in found], [j for _, j in found]], device=device, dtype=place)
         return made  # type: ignore[no-any-return]

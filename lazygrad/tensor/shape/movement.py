@@ -98,7 +98,7 @@ class Movement(Tensor):
         return self.reshape(self.shape[:axis] + inner + self.shape[axis + 1 :])
 
     def squeeze(self, dim: Axis = None) -> Tensor:
-        """Without the axes of size 1: all of them, or those named (others that are named stay).
+        """Without the axes of size 1: all of them, or those named (a named axis of another size stays).
 
         >>> Tensor.zeros(1, 2, 1).squeeze().shape
         (2,)
@@ -209,7 +209,7 @@ class Movement(Tensor):
             size = self.shape[place]
             if not isinstance(size, int):
                 raise NotImplementedError(
-                    f"roll along an axis of symbolic size, in shape {shape_text(self.shape)}"
+                    f"roll along an axis of symbolic size is not supported: shape {shape_text(self.shape)}"
                 )
             start = -amount % size if size else 0
             if start:
@@ -286,7 +286,7 @@ class Movement(Tensor):
     ) -> Tensor:
         """Each element (along one axis; of the flattened tensor without) `repeats` times in a row.
 
-        repeats      a number for all, or a line of integers, one for each element: then it runs, for the sum
+        repeats      a number for all, or a 1-d tensor with one for each element, computed for the sum
         output_size  the sum, where it is known: ValueError where it is another
 
         >>> Tensor([1, 2]).repeat_interleave(2).tolist()
@@ -366,7 +366,9 @@ class Movement(Tensor):
         axis = self._axis(dim)
         whole = self.shape[axis]
         if not isinstance(whole, int):
-            raise NotImplementedError(f"split of an axis of symbolic size, in shape {shape_text(self.shape)}")
+            raise NotImplementedError(
+                f"split of an axis of symbolic size is not supported: shape {shape_text(self.shape)}"
+            )
         if isinstance(sizes, int):
             if sizes < 0 or (sizes == 0 and whole):
                 raise ValueError(f"split needs a positive size, not {sizes}")
@@ -392,7 +394,9 @@ class Movement(Tensor):
             raise ValueError(f"chunk needs a positive number of chunks, not {chunks}")
         size = self.shape[self._axis(dim)]
         if not isinstance(size, int):
-            raise NotImplementedError(f"chunk of an axis of symbolic size, in shape {shape_text(self.shape)}")
+            raise NotImplementedError(
+                f"chunk of an axis of symbolic size is not supported: shape {shape_text(self.shape)}"
+            )
         return self.split(-(-size // int(chunks)) if size else [0] * int(chunks), dim)
 
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
@@ -405,7 +409,7 @@ class Movement(Tensor):
         size = self.shape[axis]
         if not isinstance(size, int):
             raise NotImplementedError(
-                f"unbind of an axis of symbolic size, in shape {shape_text(self.shape)}"
+                f"unbind of an axis of symbolic size is not supported: shape {shape_text(self.shape)}"
             )
         rest = self.shape[:axis] + self.shape[axis + 1 :]
         return tuple(self._window(axis, i, i + 1).reshape(rest) for i in range(size))
@@ -423,7 +427,9 @@ class Movement(Tensor):
         x = movement.permute(self.uop, [*others, first, second])
         lead, (rows, columns) = tuple(self.shape[a] for a in others), (self.shape[first], self.shape[second])
         if not (isinstance(rows, int) and isinstance(columns, int)):
-            raise NotImplementedError(f"diagonal of symbolic size, in shape {shape_text(self.shape)}")
+            raise NotImplementedError(
+                f"diagonal of symbolic size is not supported: shape {shape_text(self.shape)}"
+            )
         top, left = min(max(-offset, 0), rows), min(max(offset, 0), columns)
         size = max(0, min(rows - top, columns - left))
         kept = [(0, s) for s in lead]

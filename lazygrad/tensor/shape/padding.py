@@ -35,23 +35,17 @@ class Padding(Tensor):
         for axis, ((b, a), s) in enumerate(zip(amounts, self.shape, strict=True)):
             if all(isinstance(x, int) for x in (b, a, s)) and s + min(b, 0) + min(a, 0) < 0:
                 raise ValueError(f"pad by ({b}, {a}) takes more than axis {axis} of size {s} has")
-        cut = self.shrink(
-            tuple(
-                (max(-b, 0), s - max(-a, 0)) if min(a, b) < 0 else None
-                for (b, a), s in zip(amounts, self.shape, strict=True)
-            )
-            if all(isinstance(x, int) for pair in amounts for x in pair)
-            else (None,) * self.ndim
-        )
         added = tuple(tuple(max(x, 0) if isinstance(x, int) else x for x in pair) for pair in amounts)
         if mode == "constant":
             number = real_number(value)
             check_fits(number, self.dtype)
-            return cut._pad_constant(added, number)  # type: ignore[arg-type]
+            return _cut(self, amounts)._pad_constant(added, number)  # type: ignore[no-any-return]
+        mirrors = mode != "circular"  # then what one end loses is still seen at the other
+        padded: Any = self if mirrors else _cut(self, amounts)
         for axis, (before, after) in enumerate(added):
             if before or after:
-                cut = cut._pad_from_itself(axis, before, after, mode)
-        return cut
+                padded = padded._pad_from_itself(axis, before, after, mode)
+        return _cut(padded, amounts) if mirrors else padded  # type: ignore[no-any-return]
 
     def _padding(self, padding: Any) -> tuple[tuple[Any, Any], ...]:
         if not isinstance(padding, (tuple, list)):
@@ -85,7 +79,7 @@ class Padding(Tensor):
         size = self.shape[axis]
         if not isinstance(size, int):
             raise NotImplementedError(
-                f"pad by {mode} along an axis of symbolic size, in shape {shape_text(self.shape)}"
+                f"pad by {mode} along an axis of symbolic size is not supported: {shape_text(self.shape)}"
             )
         limit = {"reflect": size - 1, "circular": size, "replicate": before + after if size else -1}[mode]
         if max(before, after) > limit:
@@ -123,7 +117,7 @@ class Padding(Tensor):
         for k, n, s, d in zip(kernel, sizes, steps, gaps, strict=True):
             if not isinstance(n, int):
                 raise NotImplementedError(
-                    f"windows over an axis of symbolic size, in shape {shape_text(self.shape)}"
+                    f"windows over an axis of symbolic size are not supported: shape {shape_text(self.shape)}"
                 )
             if n < d * (k - 1) + 1:
                 raise ValueError(
@@ -153,6 +147,18 @@ class Padding(Tensor):
             return empty.expand((*self.shape[:axis], places, *self.shape[axis + 1 :], 0))
         x = self.movedim(axis, -1)._pool((size,), step)
         return x.movedim(-2, axis)
+
+
+def _cut(x: Tensor, amounts: Sequence[tuple[Any, Any]]) -> Any:
+    """Without what negative amounts take away."""
+    if not all(isinstance(amount, int) for pair in amounts for amount in pair):
+        return x
+    return x.shrink(
+        tuple(
+            (max(-b, 0), s - max(-a, 0)) if min(a, b) < 0 else None
+            for (b, a), s in zip(amounts, x.shape, strict=True)
+        )
+    )
 
 
 def _windows(x: UOp, axis: int, k: int, n: int, s: int, d: int) -> UOp:

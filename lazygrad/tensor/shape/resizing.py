@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...dtype import default_int, dtypes
+from ...dtype import dtypes
 from ...shape import prod, shape_text
-from ..creation import iota
+from ..creation import counting_dtype, iota
 from ..face import Tensor
 from ..indexing.addresses import trusted
 
@@ -144,7 +144,9 @@ class Resizing(Tensor):
         if len(values) != count:
             raise ValueError(f"interpolate takes one number or {count} of them, not {given!r}")
         if any(not isinstance(n, int) for n in old):
-            raise NotImplementedError(f"interpolate over axes of symbolic size, in {shape_text(self.shape)}")
+            raise NotImplementedError(
+                f"interpolate over axes of symbolic size is not supported: shape {shape_text(self.shape)}"
+            )
         if size is not None:
             sizes = tuple(int(v) for v in values)
         else:
@@ -246,7 +248,7 @@ class Resizing(Tensor):
                 low = low.round() if padding_mode == "reflection" else low
             good = (low >= 0.0) & (low <= size - 1.0)
             # as extremes: their bounds are seen, and nobody asks whether the place is one
-            whole = good.where(low, 0.0).cast(default_int()).maximum(0).minimum(size - 1)
+            whole = good.where(low, 0.0).cast(dtypes.int32).maximum(0).minimum(size - 1)
             place = whole if place is None else place * size + whole
             seen = good if seen is None else seen & good
             weight = factor if weight is None else weight * factor
@@ -263,34 +265,34 @@ class Resizing(Tensor):
 
 
 def _counter(x: Tensor, count: int) -> Tensor:
-    return x._make(iota(count, default_int(), x.device))
+    return x._make(iota(count, counting_dtype(count), x.device))
 
 
 def _taken(x: Tensor, axis: int, index: Tensor) -> Tensor:
     """The lines of these numbers, of which those beyond an end are the last one there."""
     size: Any = x.shape[axis]
-    # as extremes and not as choices: their bounds are seen, and nobody asks whether a place is one
+    # as extremes: their bounds are seen, and nobody asks whether a place is one
     within = index.maximum(0).minimum(size - 1)
     with trusted():
         return x[(slice(None),) * axis + (within,)]
 
 
 def _along(weights: Tensor, x: Tensor, axis: int) -> Tensor:
-    """A line of weights for an axis."""
-    return weights.cast(x.dtype).reshape((-1,) + (1,) * (x.ndim - axis - 1))
+    """Weights whose last axis is this one."""
+    return weights.cast(x.dtype).reshape((*weights.shape, *(1,) * (x.ndim - axis - 1)))
 
 
 def _nearest(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) -> Tensor:
     size: Any = x.shape[axis]
     if size == new and scale == 1:
         return x
-    at = (_counter(x, new).cast(dtypes.float32) * scale).floor().cast(default_int())
+    at = (_counter(x, new).cast(dtypes.float32) * scale).floor().cast(dtypes.int32)
     return _taken(x, axis, at.clamp(max=size - 1))
 
 
 def _nearest_exact(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) -> Tensor:
     size: Any = x.shape[axis]
-    at = ((_counter(x, new).cast(dtypes.float32) + 0.5) * scale).floor().cast(default_int())
+    at = ((_counter(x, new).cast(dtypes.float32) + 0.5) * scale).floor().cast(dtypes.int32)
     return _taken(x, axis, at.clamp(max=size - 1))
 
 
@@ -312,7 +314,7 @@ def _linear(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) -
     size: Any = x.shape[axis]
     at = _position(x, axis, new, scale, align_corners).clamp(min=0.0)
     low = at.floor().clamp(max=size - 1.0)
-    begin = low.cast(default_int())
+    begin = low.cast(dtypes.int32)
     end = (begin + 1).clamp(max=size - 1)
     weight = _along((at - low).clamp(max=1.0), x, axis)
     return _taken(x, axis, begin) * (1.0 - weight) + _taken(x, axis, end) * weight
@@ -323,7 +325,7 @@ def _cubic(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) ->
     at = _position(x, axis, new, scale, align_corners)
     low = at.floor()
     weights = _cubic_weights(at - low)
-    begin = low.cast(default_int())
+    begin = low.cast(dtypes.int32)
     parts = [
         _taken(x, axis, (begin + (i - 1)).clamp(0, size - 1)) * _along(w, x, axis)
         for i, w in enumerate(weights)
@@ -380,15 +382,16 @@ def _smoothed(x: Tensor, axis: int, new: int, scale: float, align_corners: bool,
         scale = (size - 1) / (new - 1) if new > 1 else 0.0
     wide = max(scale, 1.0)
     taps = min(math.ceil(2.0 * reach * wide) + 1, size)
-    middle = ((_counter(x, new).cast(least_float(x)) + 0.5) * scale).unsqueeze(1)
-    begin = (middle - reach * wide + 0.5).floor().cast(default_int()).clamp(0, max(size - taps, 0))
-    old = begin + _counter(x, taps)  # (new, taps)
+    middle = (_counter(x, new).cast(least_float(x)) + 0.5) * scale
+    begin = (middle - reach * wide + 0.5).floor().cast(dtypes.int32)
+    # stored: a kernel that fuses products rounds otherwise, and would count the weights from another place
+    begin = begin.maximum(0).minimum(max(size - taps, 0)).contiguous()
+    old = begin + _counter(x, taps).unsqueeze(1)  # (taps, new): lanes that walk over the new pixels
     distance = (old.cast(least_float(x)) + 0.5 - middle).abs() * (1.0 / wide)
     weights = (distance < reach).where(kernel(distance), 0.0)
-    weights = (weights / weights.sum(1, keepdim=True)).contiguous()
-    near = _taken(x, axis, old)  # the new axis, then its taps
-    behind = (1,) * (x.ndim - axis - 1)
-    return (near * weights.cast(x.dtype).reshape((new, taps, *behind))).sum(axis + 1)
+    weights = (weights / weights.sum(0, keepdim=True)).cast(x.dtype).contiguous()
+    near = x[(slice(None),) * axis + (old,)]
+    return (near * _along(weights, x, axis)).sum(axis)
 
 
 _RESAMPLED: dict[str, Callable[[Tensor, int, int, float, bool], Tensor]] = {

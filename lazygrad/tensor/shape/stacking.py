@@ -20,7 +20,7 @@ class Stacking(Tensor):
     # *** at least so many axes
 
     def atleast_1d(self) -> Tensor:
-        """A 0-d tensor as a line of one; others as they are.
+        """A 0-d tensor with an axis of size 1; others as they are.
 
         >>> Tensor(3).atleast_1d().shape
         (1,)
@@ -118,7 +118,9 @@ class Stacking(Tensor):
         axis = self._axis(dim)
         size = self.shape[axis]
         if not isinstance(size, int):
-            raise NotImplementedError(f"tensor_split of an axis of symbolic size, {shape_text(self.shape)}")
+            raise NotImplementedError(
+                f"tensor_split of an axis of symbolic size is not supported: shape {shape_text(self.shape)}"
+            )
         places: Any = indices_or_sections
         if isinstance(places, Tensor):
             places = places.tolist()

@@ -34,7 +34,7 @@ def batched(roots: Sequence[UOp], examples: Mapping[UOp, UOp], size: sint) -> li
             continue
         rule = _RULES.get(node.op)
         if rule is None:
-            raise NotImplementedError(f"vmap over {node.op.name} is not there yet")
+            raise NotImplementedError(f"vmap over {node.op.name} is not implemented yet")
         whole = [made[s] if s in made else _repeated(s, size) for s in node.src]
         made[node] = rule(node, whole, size)
     return [made[root] if root in made else _repeated(root, size) for root in roots]
@@ -95,13 +95,13 @@ def _copy(node: UOp, sources: list[UOp], size: sint) -> UOp:
 
 def _sort(node: UOp, sources: list[UOp], size: sint) -> UOp:
     if node.arg is not None:
-        raise NotImplementedError("vmap over this kind of sort is not there yet")
+        raise NotImplementedError("vmap over this kind of sort is not implemented yet")
     return _same(node, sources, size)
 
 
 def _custom(node: UOp, sources: list[UOp], size: sint) -> UOp:
     if not isinstance(size, int):
-        raise NotImplementedError("vmap of a symbolic size over a kernel of one's own is not there yet")
+        raise NotImplementedError("vmap of a symbolic size over a kernel of one's own is not implemented yet")
     kernel = many(node.arg.kernel, size)
     return UOp(Ops.CUSTOM, node.dtype, tuple(sources), CustomArg(kernel, node.arg.output))
 

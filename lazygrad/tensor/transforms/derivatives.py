@@ -323,7 +323,9 @@ def jacobian(function: Function_, argnums: int | Sequence[int] = 0) -> Function_
             for output in outputs_of(result, "jacobian"):
                 count = prod(output.shape)
                 if not isinstance(count, int):
-                    raise NotImplementedError(f"jacobian of symbolic size, {shape_text(output.shape)}")
+                    raise NotImplementedError(
+                        f"jacobian of symbolic size is not supported: shape {shape_text(output.shape)}"
+                    )
                 seed = output.empty(*output.shape, dtype=output.dtype, device=output.device).requires_grad_()
                 basis = output.eye(count, dtype=output.dtype, device=output.device)
                 basis = basis.reshape((count, *output.shape))

@@ -43,8 +43,9 @@ class Function:
                Written with tensor operations it can be differentiated again. Each call gets a copy of the
                object as `forward` left it.
 
-    Inside both, `needs_input_grad` says for each positional argument whether its gradient is wanted, and
-    `requires_grad` whether any is; attributes set in `forward` are there in `backward`.
+    Inside both, `needs_input_grad` says for each positional argument whether its gradient is wanted, or may
+    be (`y.gradient(x)` asks for that of any x, where no argument requires one), and `requires_grad` whether
+    any is; attributes set in `forward` are there in `backward`.
     """
 
     #: For each positional argument, whether it is a tensor through which gradients flow.
@@ -79,9 +80,7 @@ class Function:
         """
         context = cls()
         context.metadata = cls.__name__
-        context.needs_input_grad = tuple(
-            isinstance(a, Tensor) and a.requires_grad and mode.grad for a in args
-        )
+        context.needs_input_grad = _through(args)
         recorded = context.requires_grad
         inputs = [_value_of(a) if recorded and isinstance(a, Tensor) else a for a in args]
         with no_grad(), called(cls.__name__):
@@ -98,6 +97,15 @@ class Function:
         outputs = tuple(_recorded(context, parents, results, place) for place in range(len(results)))
         _let_go(context, inputs, results)
         return outputs if isinstance(made, tuple) else outputs[0]
+
+
+def _through(args: tuple[Any, ...]) -> tuple[bool, ...]:
+    """Through which arguments gradients flow: those that require one; where none does, every float of which
+    nobody said that it does not, because `y.gradient(x)` asks for that of any tensor."""
+    tensors = [a._requires_grad if isinstance(a, Tensor) and mode.grad else False for a in args]
+    if any(tensors):
+        return tuple(map(bool, tensors))
+    return tuple(t is None and dtypes.is_float(a.dtype) for t, a in zip(tensors, args, strict=True))
 
 
 def _method(cls: type[Function], name: str) -> Callable[..., Any]:

@@ -85,7 +85,7 @@ def looped(
                 "(x = x + y, not x += y)"
             )
         if node.op is Ops.BIND or arg_binds(node):
-            raise NotImplementedError(f"{name}: Variables in the body of a loop are not there yet")
+            raise NotImplementedError(f"{name}: Variables in the body of a loop are not implemented yet")
         if node.op in _SAME:
             made[node] = made.get(node.src[0], node.src[0])
         elif node.src:
@@ -113,7 +113,7 @@ _SAME = (Ops.FUNCTION, Ops.DETACH, Ops.CHECK)
 def known_shape(node: UOp, name: str) -> tuple[int, ...]:
     shape = shape_of(node)
     if not all(isinstance(size, int) for size in shape):
-        raise NotImplementedError(f"{name} over values of symbolic shape is not there yet: {shape}")
+        raise NotImplementedError(f"{name} over values of symbolic shape is not implemented yet: {shape}")
     return shape  # type: ignore[return-value]
 
 

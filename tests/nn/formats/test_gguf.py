@@ -198,10 +198,10 @@ HOSTILE = {
     ),
     "alignment 0": (
         gguf_file([], [("general.alignment", 4, 0)]),
-        "general.alignment is 0, which is no power",
+        "general.alignment is 0, which is not a power",
     ),
-    "alignment 48": (gguf_file([], [("general.alignment", 4, 48)]), "is 48, which is no power of two"),
-    "alignment a text": (gguf_file([], [("general.alignment", 8, "x")]), "is x, which is no power of two"),
+    "alignment 48": (gguf_file([], [("general.alignment", 4, 48)]), "is 48, which is not a power of two"),
+    "alignment a text": (gguf_file([], [("general.alignment", 8, "x")]), "is x, which is not a power of two"),
     "half a block": (gguf_file([Entry("a", (33,), 2, bytes(36))]), "rows of 33 elements are no blocks of 32"),
     "a block without rows": (gguf_file([Entry("a", (), 8, bytes(34))]), "rows of 1 elements are no blocks"),
 }
@@ -213,7 +213,7 @@ def test_damaged_files_are_refused(name, tmp_path):
     path = tmp_path / "x.gguf"
     path.write_bytes(data)
     begin = time.process_time()
-    with pytest.raises(FileFormatError, match=rf"x\.gguf is no GGUF file, or a damaged one: .*({message})"):
+    with pytest.raises(FileFormatError, match=rf"x\.gguf is not a GGUF file, or is damaged: .*({message})"):
         read_gguf(path)
     assert time.process_time() - begin < 5
 

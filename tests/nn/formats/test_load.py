@@ -64,12 +64,12 @@ def test_files_of_pytorch(tmp_path):
         (b"hello, world", "it begins with b'hello, world'"),
         (b'{"a": 1}', "it begins with b'{"),
         (zip_file([Member("a.txt")]), "neither torch.save nor numpy.savez wrote"),
-        (b"PK\3\4 and no more", "zip file, or a damaged one"),
+        (b"PK\3\4 and no more", "zip file, or is damaged"),
     ],
 )
 def test_what_is_none_of_them(tmp_path, data, message):
     (tmp_path / "x").write_bytes(data)
-    with pytest.raises(FileFormatError, match=rf"x is no .*{message}"):
+    with pytest.raises(FileFormatError, match=rf"x is not .*{message}"):
         lazygrad.load(tmp_path / "x")
     with pytest.raises(FileNotFoundError, match=r"no file .*gone"):
         lazygrad.load(tmp_path / "gone")

@@ -201,7 +201,7 @@ def test_opsets_that_nobody_knows_yet():
     ("source", "error", "message"),
     [
         (b"", ValueError, "has no graph"),
-        (b"\xff\xff\xff", ValueError, "no ONNX file, or a damaged one"),
+        (b"\xff\xff\xff", ValueError, "not an ONNX file, or it is damaged"),
         (3, TypeError, "takes a path, the bytes of a file"),
     ],
 )

@@ -94,7 +94,7 @@ def scan_of_batches(
 ) -> Any:
     """Version 8: for each example of a batch, along axis 1."""
     if sequence_lens is not None:
-        raise NotImplementedError("Scan of opset 8 with the lengths of sequences")
+        raise NotImplementedError("Scan of opset 8 with the lengths of sequences is not supported")
     tensors = [run.weights.tensor(value) for value in values]
     rows = []
     for number in range(shape_of(tensors[0])[0]):

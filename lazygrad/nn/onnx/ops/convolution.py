@@ -237,7 +237,7 @@ def causal_conv_with_state(
     if activation in ("silu", "swish"):
         y = y.silu()
     elif activation != "none":
-        raise NotImplementedError(f"CausalConvWithState with the activation {activation!r}")
+        raise NotImplementedError(f"CausalConvWithState with the activation {activation!r} is not supported")
     return y, seen[..., shape_of(seen)[-1] - (kernel - 1) :]
 
 

@@ -118,7 +118,7 @@ def activated(x: Tensor, activation: str, params: Any) -> Tensor:
             return x.maximum(params[0]).minimum(params[1])
         case "HardSigmoid":
             return hard_sigmoid(x, alpha=params[0], beta=params[1])
-    raise NotImplementedError(f"the activation {activation} of a fused operation")
+    raise NotImplementedError(f"the activation {activation} of a fused operation is not supported")
 
 
 @op("FusedConv", domain=MICROSOFT)
@@ -258,7 +258,7 @@ def _complex_product(a: Tensor, b: Tensor, sign: int) -> Tensor:
 @op("Rfft", domain=MICROSOFT)
 def rfft(x: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int) -> Tensor:
     if signal_ndim != 1 or not onesided:
-        raise NotImplementedError("Rfft along several axes, or of both sides")
+        raise NotImplementedError("Rfft along several axes, or of both sides is not supported")
     return x.rfft(None, -1)
 
 

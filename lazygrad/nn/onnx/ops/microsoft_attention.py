@@ -80,7 +80,9 @@ def attention(
 ) -> Any:
     """x @ weights + bias are queries, keys and values beside each other."""
     if do_rotary or past_present_share_buffer:
-        raise NotImplementedError("com.microsoft.Attention with do_rotary or past_present_share_buffer")
+        raise NotImplementedError(
+            "com.microsoft.Attention with do_rotary or past_present_share_buffer is not supported"
+        )
     joined = x.matmul(weights)
     joined = joined if bias is None else joined + bias
     parts = list(qkv_hidden_sizes or [shape_of(joined)[-1] // 3] * 3)
@@ -143,7 +145,9 @@ def qattention(
 ) -> Any:
     """`Attention` whose projection is of 8-bit numbers."""
     if do_rotary or past_present_share_buffer:
-        raise NotImplementedError("com.microsoft.QAttention with do_rotary or past_present_share_buffer")
+        raise NotImplementedError(
+            "com.microsoft.QAttention with do_rotary or past_present_share_buffer is not supported"
+        )
     joined = matmul_integer_to_float(
         x, weight, input_scale, weight_scale, input_zero_point, weight_zero_point, bias
     )
@@ -178,12 +182,12 @@ def multi_head_attention(
         lines = [None] * 3 if bias is None else [bias[:size], bias[size : 2 * size], bias[2 * size :]]
         q = heads(_plus(query, lines[0]), num_heads)
         if key is None:
-            raise NotImplementedError("MultiHeadAttention without keys")
+            raise NotImplementedError("MultiHeadAttention without keys is not supported")
         if key.ndim == 5:
             k, v = (key[:, :, :, part].permute(0, 2, 1, 3) for part in range(2))
         elif key.ndim == 4 or value is None:
             if value is None:
-                raise NotImplementedError("MultiHeadAttention without values")
+                raise NotImplementedError("MultiHeadAttention without values is not supported")
             k, v = key, value
         else:
             k, v = heads(_plus(key, lines[1]), num_heads), heads(_plus(value, lines[2]), num_heads)

@@ -247,7 +247,9 @@ def matmul_n_bits(
     The weights stay packed in memory: the kernel that multiplies unpacks them.
     """
     if weight_prepacked:
-        raise NotImplementedError("MatMulNBits with weights in onnxruntime's own order (weight_prepacked)")
+        raise NotImplementedError(
+            "MatMulNBits with weights in onnxruntime's own order (weight_prepacked) is not supported"
+        )
     blocks = -(-K // block_size)
     numbers = unpacked(b.reshape(N, blocks, -1), bits).cast(a.dtype)
     scale = scales.reshape(N, blocks, 1).cast(a.dtype)

@@ -40,7 +40,7 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Activatio
         "elu": lambda x: x.elu(a),
     }
     if key not in known:
-        raise NotImplementedError(f"the activation {name} of a recurrent layer")
+        raise NotImplementedError(f"the activation {name} of a recurrent layer is not supported")
     return known[key]
 
 

@@ -51,7 +51,9 @@ def _old_places(how: _How, size: int, new: int, scale: float, roi: tuple[float, 
             if length > 1:
                 return begin * (size - 1) + place * (end - begin) * (size - 1) / (length - 1)
             return np.full(new, 0.5 * (begin + end) * (size - 1))
-    raise NotImplementedError(f"Resize with coordinate_transformation_mode={how.coordinates!r}")
+    raise NotImplementedError(
+        f"Resize with coordinate_transformation_mode={how.coordinates!r} is not supported"
+    )
 
 
 _ROUND: dict[str, Callable[[Array], Array]] = {

@@ -4,8 +4,8 @@ A loop without a jit builds the same graph in every turn, on other versions of m
 a graph follows from its structure alone. So what a structure has run is kept as a `Replay`, as a jit keeps
 it, whose places are the graph's memory: no kernel is bound to nodes, scheduled or looked up any more. The
 *structure* is the graph with its memory numbered: op, dtype, argument and user's call of each node, which
-node reads which, and all flags; the value of a bound Variable is not. A value that somebody holds and that is
-not computed yet is part of it where memory is written, since it may have to be computed first.
+node reads which, and all flags; the value of a bound Variable is not. A value that somebody holds, that is
+not computed yet and that reads memory which is written is part of it: it has to be computed first.
 
 Only short lists on devices with a native loop are kept: they run under the lock of planning, so that no other
 thread runs what this one has looked at, and Ctrl-C waits for their end.
@@ -119,7 +119,7 @@ _REFUSED = frozenset((Ops.BUFFER_VIEW, Ops.MULTI, Ops.KERNEL, Ops.CUSTOM, Ops.LO
 class _Graph:
     """A graph with its memory numbered.
 
-    order    every node below what is wanted (and of what is pending, where memory is written), each once
+    order    every node below what is wanted (and what reads memory that is written), each once
     leaves   the places of its BUFFERs in `order`
     buffers  their memory
     bound    its bound Variables, whose values are no part of the structure
@@ -137,7 +137,9 @@ class _Graph:
 
     @classmethod
     def of(cls, roots: Sequence[UOp], pending: Pending) -> _Graph | None:
-        """The graph below the roots; None where it is planned as ever."""
+        """The graph below the roots, with what has to be computed before its writes; None where it is planned
+        as ever.
+        """
         wanted: dict[UOp, int] = {}
         for root in roots:
             base = below_looks(latest(root))
@@ -155,18 +157,20 @@ class _Graph:
         if writes is None:
             return None
         if writes:
-            order, first = graph.order, len(graph.order)
-            others = []
-            for value in pending():
-                for base in open_or_planned(latest(value)):
+            order, written = graph.order, set[UOp]()
+            others: list[int] = []
+            while written != (ended := graph._ended()):  # what joins may write too
+                written, first = ended, len(order)
+                others = []
+                for base in _reading(written, pending):
                     place = wanted.get(base)
                     if place is None:
                         place = wanted[base] = len(order)
                         order.append(base)
                     others.append(place)
+                if graph._walk(first, wanted, rows) is None:
+                    return None
             rows += (len(others), *others)
-            if graph._walk(first, wanted, rows) is None:
-                return None
         if len(set(map(id, graph.buffers))) < len(graph.buffers):
             return None
         graph.key = tuple(rows)
@@ -219,6 +223,31 @@ class _Graph:
             if op is Ops.ASSIGN and not writes:
                 writes = "fresh" not in effective(src[0]).facts
         return writes if len(order) <= MOST_NODES else None
+
+    def _ended(self) -> set[UOp]:
+        """The versions of memory that its writes end."""
+        return {effective(node.src[0]) for node in self.order if node.op is Ops.ASSIGN}
+
+
+def _reading(ended: set[UOp], pending: Pending) -> list[UOp]:
+    """The values that somebody holds, not computed yet, above any of these versions of memory."""
+    found: list[UOp] = []
+    apart: set[UOp] = set()  # nodes that are above none
+    for value in pending():
+        for base in open_or_planned(latest(value)):
+            seen, waiting = {base}, [base]
+            while waiting:
+                node = waiting.pop()
+                if node in ended:
+                    found.append(base)
+                    break
+                below = [effective(s) if "becomes" in s.facts else s for s in node.src]
+                new = [source for source in below if source not in seen and source not in apart]
+                seen.update(new)
+                waiting += new
+            else:
+                apart |= seen
+    return found
 
 
 def _state() -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from ..dtype import dtypes
 from ..shape import shape_text
 from ..tensor import Tensor
 from ..tensor.linalg.routines import or_nan
-from ..tensor.signatures import DTypeLike
+from ..tensor.signatures import DTypeLike, Numbers
 from .layers import Linear
 from .module import Module
 from .parameters import count, need_tensors
@@ -52,13 +52,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
         ends = [count("a cutoff", cutoff) for cutoff in cutoffs]
         if not ends or ends != sorted(set(ends)) or ends[-1] >= n_classes:
             raise ValueError(
                 f"cutoffs are whole numbers in ascending order, below n_classes={n_classes}, not {cutoffs}"
             )
-        made: Any = {"device": device, "dtype": dtype}
+        made: Any = {"device": device, "dtype": dtype, "generator": generator}
         self.in_features, self.n_classes = count("in_features", in_features), n_classes
         self.cutoffs, self.div_value, self.head_bias = [*ends, n_classes], div_value, head_bias
         self.n_clusters = len(ends)

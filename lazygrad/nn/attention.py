@@ -25,7 +25,7 @@ class MultiheadAttention(Module):
     in_proj_weight  (3·embed_dim, embed_dim), or q_proj_weight, k_proj_weight and v_proj_weight where `kdim`
                     or `vdim` differ        in_proj_bias  (3·embed_dim,), or None
     out_proj        a Linear
-    generator       what its dropout draws from
+    generator       what its first weights and its dropout draw from
 
     >>> x = Tensor.ones(2, 5, 8)
     >>> attended, weights = nn.MultiheadAttention(8, 2, batch_first=True)(x, x, x)
@@ -50,7 +50,7 @@ class MultiheadAttention(Module):
         generator: Numbers | None = None,
     ) -> None:
         self.generator = generator
-        made: Any = {"device": device, "dtype": dtype}
+        made: Any = {"device": device, "dtype": dtype, "generator": generator}
         self.embed_dim, self.num_heads = count("embed_dim", embed_dim), count("num_heads", num_heads)
         if embed_dim % num_heads:
             raise ValueError(f"{num_heads} heads do not divide embed_dim={embed_dim}")
@@ -63,10 +63,12 @@ class MultiheadAttention(Module):
             self.q_proj_weight = parameter(Tensor.glorot_uniform(embed_dim, embed_dim, **made))
             self.k_proj_weight = parameter(Tensor.glorot_uniform(embed_dim, self.kdim, **made))
             self.v_proj_weight = parameter(Tensor.glorot_uniform(embed_dim, self.vdim, **made))
-        self.in_proj_bias = parameter(Tensor.zeros(3 * embed_dim, **made)) if bias else None
+        self.in_proj_bias = (
+            parameter(Tensor.zeros(3 * embed_dim, device=device, dtype=dtype)) if bias else None
+        )
         self.out_proj = Linear(embed_dim, embed_dim, bias=bias, **made)
         if self.out_proj.bias is not None:
-            self.out_proj.bias.assign(Tensor.zeros(embed_dim, **made))
+            self.out_proj.bias.assign(Tensor.zeros(embed_dim, device=device, dtype=dtype))
         added = [
             parameter(Tensor.randn(1, 1, embed_dim, **made) * embed_dim**-0.5) if add_bias_kv else None
             for _ in range(2)

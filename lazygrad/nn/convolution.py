@@ -10,7 +10,7 @@ from ..device import Devices
 from ..shape import shape_text
 from ..tensor import Tensor
 from ..tensor.neural.convolution import named_padding
-from ..tensor.signatures import DTypeLike
+from ..tensor.signatures import DTypeLike, Numbers
 from .module import Module
 from .over_axes import SIZES, OverAxes
 from .parameters import Sizes, count, counts, need_tensors, uniform
@@ -33,8 +33,7 @@ class _Windows(OverAxes, Module):
         dilation: Sizes,
         groups: int,
         bias: bool,
-        device: Devices | None,
-        dtype: DTypeLike,
+        **made: Any,
     ) -> None:
         self.in_channels = count("in_channels", in_channels)
         self.out_channels = count("out_channels", out_channels)
@@ -48,7 +47,7 @@ class _Windows(OverAxes, Module):
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         # PyTorch's, from the second axis of the weight for both
         fan_in = second // groups * math.prod(self.kernel_size)
-        made: Any = {"fan_in": fan_in, "device": device, "dtype": dtype}
+        made["fan_in"] = fan_in
         self.weight = uniform(first, second // groups, *self.kernel_size, **made)
         self.bias = uniform(out_channels, **made) if bias else None
 
@@ -84,9 +83,19 @@ class _Convolution(_Windows):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            dilation,
+            groups,
+            bias,
+            device=device,
+            dtype=dtype,
+            generator=generator,
         )
         if padding_mode not in _PADDING_MODES:
             raise ValueError(f"padding_mode is one of {', '.join(_PADDING_MODES)}, not {padding_mode!r}")
@@ -142,9 +151,19 @@ class _Transposed(_Windows):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, dilation, groups, bias, device, dtype
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            dilation,
+            groups,
+            bias,
+            device=device,
+            dtype=dtype,
+            generator=generator,
         )
         self.padding = counts("padding", padding, self.axes, 0)
         self.output_padding = counts("output_padding", output_padding, self.axes, 0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..device import Devices
 from ..dtype import dtypes
 from ..tensor import Tensor
-from ..tensor.signatures import DTypeLike
+from ..tensor.signatures import DTypeLike, Numbers
 from . import functional
 from .module import Module
 from .parameters import count, need_tensors, parameter
@@ -33,12 +35,14 @@ class Embedding(Module):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
         self.num_embeddings = count("num_embeddings", num_embeddings)
         self.embedding_dim = count("embedding_dim", embedding_dim)
         self.padding_idx = checked_symbol(padding_idx, num_embeddings)
         self.max_norm, self.norm_type = max_norm, norm_type
-        self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx, device, dtype))
+        made: Any = {"device": device, "dtype": dtype, "generator": generator}
+        self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx, **made))
 
     def __call__(self, index: Tensor) -> Tensor:
         need_tensors(self, index)
@@ -66,12 +70,14 @@ class EmbeddingBag(Module):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
         self.num_embeddings = count("num_embeddings", num_embeddings)
         self.embedding_dim = count("embedding_dim", embedding_dim)
         self.mode, self.include_last_offset = mode, include_last_offset
         self.padding_idx = checked_symbol(padding_idx, num_embeddings)
-        self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx, device, dtype))
+        made: Any = {"device": device, "dtype": dtype, "generator": generator}
+        self.weight = parameter(_table(num_embeddings, embedding_dim, self.padding_idx, **made))
 
     def __call__(
         self, index: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
@@ -90,11 +96,9 @@ def checked_symbol(symbol: int | None, size: int) -> int | None:
     return symbol % size
 
 
-def _table(
-    size: int, depth: int, padding_idx: int | None, device: Devices | None, dtype: DTypeLike
-) -> Tensor:
+def _table(size: int, depth: int, padding_idx: int | None, **made: Any) -> Tensor:
     """Normally distributed lines, with zeros for the symbol that is padding."""
-    table = Tensor.randn(size, depth, device=device, dtype=dtype)
+    table = Tensor.randn(size, depth, **made)
     if padding_idx is None:
         return table
-    return (Tensor.arange(size, device=device) == padding_idx).unsqueeze(1).where(0.0, table)
+    return (Tensor.arange(size, device=made["device"]) == padding_idx).unsqueeze(1).where(0.0, table)

@@ -9,7 +9,7 @@ from typing import Any
 from ..device import Devices
 from ..shape import shape_text
 from ..tensor import Tensor
-from ..tensor.signatures import DTypeLike
+from ..tensor.signatures import DTypeLike, Numbers
 from . import functional
 from .function_layer import FunctionOfOne
 from .module import Module
@@ -33,13 +33,15 @@ class Linear(Module):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
         self.in_features, self.out_features = (
             count("in_features", in_features),
             count("out_features", out_features),
         )
-        self.weight = uniform(out_features, in_features, fan_in=in_features, device=device, dtype=dtype)
-        self.bias = uniform(out_features, fan_in=in_features, device=device, dtype=dtype) if bias else None
+        made: Any = {"fan_in": in_features, "device": device, "dtype": dtype, "generator": generator}
+        self.weight = uniform(out_features, in_features, **made)
+        self.bias = uniform(out_features, **made) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
         need_tensors(self, x)
@@ -69,13 +71,14 @@ class Bilinear(Module):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
         self.in1_features, self.in2_features = (
             count("in1_features", in1_features),
             count("in2_features", in2_features),
         )
         self.out_features = count("out_features", out_features)
-        made: Any = {"fan_in": in1_features, "device": device, "dtype": dtype}
+        made: Any = {"fan_in": in1_features, "device": device, "dtype": dtype, "generator": generator}
         self.weight = uniform(out_features, in1_features, in2_features, **made)
         self.bias = uniform(out_features, **made) if bias else None
 

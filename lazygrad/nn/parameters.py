@@ -10,9 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..device import Devices
 from ..tensor import Tensor
-from ..tensor.signatures import DTypeLike
 
 Sizes = int | Sequence[int]
 
@@ -27,10 +25,13 @@ def buffer(value: Tensor) -> Tensor:
     return value.empty_like().assign(value).requires_grad_(False)
 
 
-def uniform(*shape: int, fan_in: int, device: Devices | None = None, dtype: DTypeLike = None) -> Tensor:
-    """Uniform in ±1/sqrt(fan_in): PyTorch's weights (kaiming_uniform with a = sqrt(5)) and biases."""
+def uniform(*shape: int, fan_in: int, **more: Any) -> Tensor:
+    """Uniform in ±1/sqrt(fan_in): PyTorch's weights (kaiming_uniform with a = sqrt(5)) and biases.
+
+    more  device, dtype, generator
+    """
     bound = 1.0 / math.sqrt(fan_in) if fan_in else 0.0
-    return parameter(Tensor.uniform(*shape, low=-bound, high=bound, device=device, dtype=dtype))
+    return parameter(Tensor.uniform(*shape, low=-bound, high=bound, **more))
 
 
 def count(name: str, value: Any, least: int = 1) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from ..device import Devices
 from ..shape import shape_text
 from ..tensor import Tensor
-from ..tensor.signatures import DTypeLike
+from ..tensor.signatures import DTypeLike, Numbers
 from .module import Module
 from .parameters import buffer, count, need_tensors, probability, uniform
 
@@ -68,13 +68,14 @@ class _Cell(Module):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
         self.input_size, self.hidden_size = (
             count("input_size", input_size),
             count("hidden_size", hidden_size),
         )
         lines = self.gates * hidden_size
-        made: Any = {"fan_in": hidden_size, "device": device, "dtype": dtype}
+        made: Any = {"fan_in": hidden_size, "device": device, "dtype": dtype, "generator": generator}
         self.weight_ih = uniform(lines, input_size, **made)
         self.weight_hh = uniform(lines, hidden_size, **made)
         self.bias_ih = uniform(lines, **made) if bias else None
@@ -127,8 +128,9 @@ class RNNCell(_Cell):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, device=device, dtype=dtype)
+        super().__init__(input_size, hidden_size, bias, device=device, dtype=dtype, generator=generator)
         _activation(nonlinearity)
         self.nonlinearity = nonlinearity
 
@@ -189,6 +191,7 @@ class _Recurrent(Module):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
         self.input_size, self.hidden_size = (
             count("input_size", input_size),
@@ -199,9 +202,9 @@ class _Recurrent(Module):
         if proj_size and not (self.has_cell and 0 < proj_size < hidden_size):
             raise ValueError(f"proj_size is for LSTM, and smaller than its hidden_size, not {proj_size}")
         self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
-        self.proj_size = proj_size
+        self.proj_size, self.generator = proj_size, generator
         lines, out = self.gates * hidden_size, proj_size or hidden_size
-        made: Any = {"fan_in": hidden_size, "device": device, "dtype": dtype}
+        made: Any = {"fan_in": hidden_size, "device": device, "dtype": dtype, "generator": generator}
         for layer in range(num_layers):
             for end in self._directions():
                 width = input_size if layer == 0 else out * len(self._directions())
@@ -254,7 +257,7 @@ class _Recurrent(Module):
                 last.append(final)
             x = ways[0] if len(ways) == 1 else ways[0].cat(ways[1], dim=-1)
             if self.dropout and layer + 1 < self.num_layers:
-                x = x.dropout(self.dropout)
+                x = x.dropout(self.dropout, generator=self.generator)
         finals = [Tensor.stack(*parts) for parts in zip(*last, strict=True)] if self.has_cell else None
         end_state: State = tuple(finals) if finals is not None else Tensor.stack(*last)
         if alone:
@@ -327,6 +330,7 @@ class RNN(_Recurrent):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
         super().__init__(
             input_size,
@@ -338,6 +342,7 @@ class RNN(_Recurrent):
             bidirectional,
             device=device,
             dtype=dtype,
+            generator=generator,
         )
         _activation(nonlinearity)
         self.nonlinearity = nonlinearity

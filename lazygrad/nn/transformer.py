@@ -13,7 +13,7 @@ from typing import Any
 from ..device import Devices
 from ..shape import shape_text
 from ..tensor import Tensor
-from ..tensor.signatures import DTypeLike
+from ..tensor.signatures import DTypeLike, Numbers
 from .attention import MultiheadAttention, causal_mask
 from .dropout import Dropout
 from .init import xavier_uniform_
@@ -61,18 +61,21 @@ class _TransformerLayer(Module):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
-        made: Any = {"bias": bias, "device": device, "dtype": dtype}
+        plain: Any = {"bias": bias, "device": device, "dtype": dtype}
+        made = plain | {"generator": generator}
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **made)
         if self.decodes:
             self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **made)
         self.linear1 = Linear(d_model, dim_feedforward, **made)
         self.linear2 = Linear(dim_feedforward, d_model, **made)
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, **made)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, **made)
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, **plain)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, **plain)
         if self.decodes:
-            self.norm3 = LayerNorm(d_model, layer_norm_eps, **made)
-        self.dropout = Dropout(dropout)
+            self.norm3 = LayerNorm(d_model, layer_norm_eps, **plain)
+        self.dropout = Dropout(dropout, generator=generator)
+        self.generator = generator
         self.norm_first, self.activation = norm_first, _function(activation)
 
     def _added(self, x: Tensor, norm: LayerNorm, part: Callable[[Tensor], Tensor]) -> Tensor:
@@ -146,7 +149,9 @@ class _Stack(Module):
     """Copies of a layer in a row, and a normalization if given."""
 
     def __init__(self, layer: Any, num_layers: int, norm: LayerNorm | None) -> None:
-        self.layers = [copy.deepcopy(layer) for _ in range(count("num_layers", num_layers))]
+        shared = getattr(layer, "generator", None)  # one stream for all copies: each draws other numbers
+        number = range(count("num_layers", num_layers))
+        self.layers = [copy.deepcopy(layer, {id(shared): shared}) for _ in number]
         self.num_layers, self.norm = num_layers, norm
 
     def _through(self, x: Tensor, *more: Any, **masks: Any) -> Tensor:
@@ -228,26 +233,28 @@ class Transformer(Module):
         *,
         device: Devices | None = None,
         dtype: DTypeLike = None,
+        generator: Numbers | None = None,
     ) -> None:
-        made: Any = {"bias": bias, "device": device, "dtype": dtype}
+        plain: Any = {"bias": bias, "device": device, "dtype": dtype}
+        made = plain | {"generator": generator}
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
         options: tuple[Any, ...] = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
         options += (batch_first, norm_first)
         self.encoder: Any = custom_encoder
         if self.encoder is None:
-            norm = LayerNorm(d_model, layer_norm_eps, **made)
+            norm = LayerNorm(d_model, layer_norm_eps, **plain)
             self.encoder = TransformerEncoder(
                 TransformerEncoderLayer(*options, **made), num_encoder_layers, norm
             )
         self.decoder: Any = custom_decoder
         if self.decoder is None:
-            norm = LayerNorm(d_model, layer_norm_eps, **made)
+            norm = LayerNorm(d_model, layer_norm_eps, **plain)
             self.decoder = TransformerDecoder(
                 TransformerDecoderLayer(*options, **made), num_decoder_layers, norm
             )
         for weight in get_parameters(self):
             if weight.ndim > 1:
-                xavier_uniform_(weight)
+                xavier_uniform_(weight, generator=generator)
 
     def __call__(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazygrad import Tensor, dtypes, nn
+from lazygrad import Generator, Tensor, dtypes, nn
 from lazygrad.nn.state import get_state_dict, load_state_dict
 from tests.helpers import needs, require
 from tests.nn import test_modules
@@ -229,3 +229,51 @@ def test_a_layer_is_pytorchs_both_ways(row: Any, training: bool) -> None:
         np.testing.assert_allclose(grad.numpy(), g.numpy(), rtol=2e-3, atol=near, err_msg=key)
     for key, buffered in theirs.named_buffers():
         np.testing.assert_allclose(state[key].numpy(), buffered.numpy(), rtol=1e-4, atol=1e-5, err_msg=key)
+
+
+GENERATED: list[Any] = [
+    lambda **made: nn.Linear(3, 2, **made),
+    lambda **made: nn.Bilinear(3, 2, 2, **made),
+    lambda **made: nn.Conv2d(2, 3, 2, **made),
+    lambda **made: nn.ConvTranspose1d(2, 3, 2, **made),
+    lambda **made: nn.Embedding(4, 3, **made),
+    lambda **made: nn.EmbeddingBag(4, 3, **made),
+    lambda **made: nn.GRUCell(2, 3, **made),
+    lambda **made: nn.RNNCell(2, 3, **made),
+    lambda **made: nn.LSTM(2, 3, num_layers=2, **made),
+    lambda **made: nn.RNN(2, 3, **made),
+    lambda **made: nn.MultiheadAttention(4, 2, add_bias_kv=True, **made),
+    lambda **made: nn.AdaptiveLogSoftmaxWithLoss(8, 20, [4, 10], div_value=2.0, **made),
+    lambda **made: nn.TransformerEncoderLayer(4, 2, 8, **made),
+    lambda **made: nn.Transformer(4, 2, 1, 1, 8, **made),
+]
+
+
+@pytest.mark.parametrize("made", GENERATED, ids=lambda made: type(made()).__name__)
+def test_first_weights_are_drawn_from_a_generator(made):
+    def weights(**more: Any) -> list[Any]:
+        return [value.tolist() for value in made(**more).parameters()]
+
+    Tensor.manual_seed(1)
+    begun = Tensor.rand(2).tolist()
+    Tensor.manual_seed(1)
+    first = weights(generator=Generator(7))
+    assert Tensor.rand(2).tolist() == begun, "the default stream did not move"
+    assert weights(generator=Generator(7)) == first
+    assert weights(generator=Generator(8)) != first
+
+
+def test_copies_of_a_layer_draw_other_numbers_from_its_generator():
+    layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.5, generator=Generator(3))
+    encoder = nn.TransformerEncoder(layer, 2)
+    assert all(copied.generator is layer.generator for copied in encoder.layers)
+
+
+def test_dropout_between_recurrent_layers_draws_from_the_generator():
+    def outputs(seed: int) -> Any:
+        return nn.GRU(2, 8, num_layers=2, dropout=0.5, generator=Generator(seed))(Tensor.ones(3, 1, 2))[
+            0
+        ].tolist()
+
+    with Tensor.train():
+        assert outputs(1) == outputs(1)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazygrad import Context, Tensor
+from lazygrad import Context, Tensor, dtypes
 from lazygrad.nn import functional
 from tests.helpers import needs, require
 from tests.tensor.support import data
@@ -317,3 +317,24 @@ def test_inplace_changes_nothing(name: str) -> None:
     assert function(x, inplace=True).tolist() == function(x).tolist()
     assert functional.threshold(x, 0.5, 9.0, True).tolist() == [9.0, 2.0]
     assert x.tolist() == [-1.0, 2.0]
+
+
+@needs("torch")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"stride": 2, "padding": 1},
+        {"stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False},
+        {"divisor_override": 4},
+    ],
+)
+def test_averages_of_integers_are_integers(options: dict[str, Any]) -> None:
+    torch = require("torch")
+    x = np.random.RandomState(0).randint(-50, 50, (2, 3, 7, 9))
+    ours, theirs = (
+        f(t(x), 3, **options)
+        for f, t in ((functional.avg_pool2d, Tensor), (torch.nn.functional.avg_pool2d, torch.tensor))
+    )
+    assert ours.dtype == dtypes.int64
+    assert ours.tolist() == theirs.tolist()

@@ -128,31 +128,38 @@ class Pooling(Tensor):
         """The average of each window of the last axes.
 
         Padding counts as zeros unless `count_include_pad` is off. What `ceil_mode` adds behind the padding
-        never counts. `divisor_override` divides the sum instead of the count.
+        never counts. `divisor_override` divides the sum instead of the count. Averages of integers are
+        integers, rounded toward zero, as PyTorch's are for int64.
 
         >>> Tensor.arange(16).float().reshape(1, 1, 4, 4).avg_pool2d().tolist()
         [[[[2.5, 4.5], [10.5, 12.5]]]]
         """
         kernel, steps, gaps, amounts = self._pooled(kernel_size, stride, dilation, padding, ceil_mode)
         lead = ((0, 0),) * (self.ndim - len(kernel))
-        x = self._float()
+        whole = dtypes.is_int(self.dtype)
+        x = self if whole else self._float()
         windows = x._windows_of(kernel, steps, gaps, amounts, 0)
         axes = tuple(range(windows.ndim - len(kernel), windows.ndim))
+
+        def averaged(count: Tensor | int) -> Tensor:
+            total = windows.sum(axes)
+            return total.div(count, rounding_mode="trunc").cast(self.dtype) if whole else total / count
+
         if divisor_override is not None:
             if divisor_override == 0:
                 raise ValueError("divisor_override is not 0")
-            return windows.sum(axes) / divisor_override
+            return averaged(divisor_override)
         given = paddings(padding, len(kernel))
         if (count_include_pad and amounts == given) or all(pair == (0, 0) for pair in amounts):
-            return windows.mean(axes)
-        counted = x._filled(1.0)
+            return averaged(math.prod(kernel)) if whole else windows.mean(axes)
+        counted = x._filled(1)
         if count_include_pad:
-            counted = counted._pad_constant(lead + given, 1.0)
+            counted = counted._pad_constant(lead + given, 1)
             rest = tuple((b - gb, a - ga) for (b, a), (gb, ga) in zip(amounts, given, strict=True))
             counted = counted._pad_constant(lead + rest, 0)
         else:
             counted = counted._pad_constant(lead + amounts, 0)
-        return windows.sum(axes) / counted._pool(kernel, steps, gaps).sum(axes)
+        return averaged(counted._pool(kernel, steps, gaps).sum(axes))
 
     def avg_pool1d(self, kernel_size: Several, stride: Several | None = None, **options: Any) -> Tensor:
         """The average of each window of the last axis; see `avg_pool2d`.

@@ -11,14 +11,18 @@ from lazygrad import Tensor
 from lazygrad.codegen.compile import compile_kernel
 from lazygrad.device import Device
 from lazygrad.nn.quantized import quantize
-from lazygrad.renderer.llvmir import LLVMRenderer
+from lazygrad.renderer.llvmir import LLVMRenderer, target
 from lazygrad.renderer.prefetch import prefetched_loads
+from lazygrad.target import PROCESSORS, Target, refined
+
+#: What the texts are for, whatever machine this is.
+NAME = "znver5"
+TARGET = refined(target(), NAME, PROCESSORS[NAME].features)
 
 
-def renderer(ahead: int = 16384) -> LLVMRenderer:
-    """That of this machine, asking so many bytes ahead."""
-    here = Device["CPU"].renderer.target
-    return LLVMRenderer(replace(here, memory=replace(here.memory, ahead=ahead)))
+def renderer(ahead: int = 16384, it: Target = TARGET) -> LLVMRenderer:
+    """That of a processor, asking so many bytes ahead."""
+    return LLVMRenderer(replace(it, memory=replace(it.memory, ahead=ahead)))
 
 
 def program(value: Tensor, ahead: int = 16384):
@@ -68,7 +72,7 @@ def test_asking_behind_the_end_of_memory_reads_nothing():
     x, weight = (np.random.default_rng(0).random(shape, np.float32) for shape in ((1, 576), (512, 576)))
     item = (Tensor(x).realize() @ Tensor(weight).realize().T).schedule()[-1]
     device = Device["CPU"]
-    spec = compile_kernel(item.ast, renderer(1 << 20))
+    spec = compile_kernel(item.ast, renderer(1 << 20, device.renderer.target))
     kernel = device.load(spec, device.compile(spec))
     kernel(tuple([buffer.ensure_allocated()._buf for buffer in item.bufs]), ())
     np.testing.assert_allclose(item.bufs[0].numpy(), (x @ weight.T)[0], rtol=1e-4)

@@ -161,7 +161,7 @@ CASES = {
     "QAttention": (
         "QAttention",
         [
-            *(small(np.uint8, 2, 5, HIDDEN), small(np.int8, HIDDEN, 48), rand(48), S(0.01), S(0.01)),
+            *(small(np.uint8, 2, 5, HIDDEN), seven_bits(HIDDEN, 48), rand(48), S(0.01), S(0.01)),
             *(np.array([5, 4], np.int32), np.uint8(128), np.int8(1)),
         ],
         {"num_heads": 4},

@@ -176,7 +176,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (r"conv_tbc", "`conv1d` of a transposed tensor"),
     (r"norm_except_dim", "a part of weight normalization: `Tensor.norm` along the other axes"),
-    (r"^ldl_", "`Tensor.eigh`, `Tensor.cholesky` or `Tensor.solve`"),
     (r"^CrossMapLRN2d$", "the older form of `LocalResponseNorm`"),
     (r"feature_dropout", "`Tensor.dropout2d` and `Tensor.feature_alpha_dropout`"),
     (r"^SparseAdam$", "sparse gradients do not exist here"),

@@ -181,7 +181,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"^SparseAdam$", "sparse gradients do not exist here"),
     (r"^(Lazy|Uninitialized)", "layers that wait for a shape: layers are given their sizes here"),
     (r"(Base|Container|Options)$", "bases of PyTorch's own layers"),
-    (r"(ractional_?[mM]ax)", "pooling at random places"),
     (r"(lowrank|lobpcg)", "approximate factors: `svd` and `eigh` are exact"),
     (r"scaled_(grouped_)?mm", "products of scaled fp8: `nn.quantized` multiplies with blocks"),
     (r"_$", "in place: `x.assign(...)`, operators such as `+=`, or `x[...] =`"),

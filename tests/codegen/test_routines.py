@@ -40,6 +40,7 @@ CALLS: dict[str, Any] = {
     "real_fourier": ((12,), [(12,), (real_rotations(12, False).size,)], (1, 1)),
     "real_inverse": ((12,), [(7, 2), (real_rotations(12, True).size,)], (2, 1)),
     "eigh": ((3, 3), [(3, 3)], None),
+    "eig": ((3, 3), [(3, 3)], None),
     "svd": ((3, 2, 2), [(3, 2)], None),
 }
 

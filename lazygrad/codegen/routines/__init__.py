@@ -21,7 +21,7 @@ from ...target import Target
 from ..opt import Opt, OptOps
 from ..opt.actions import MAX_PIECES
 from ..opt.threads import FEWEST, PIECE
-from . import fourier, indefinite, reflections, singular_values, spectra, triangles
+from . import fourier, general_spectra, indefinite, reflections, singular_values, spectra, triangles
 from .layout import Rows
 from .writing import Program
 
@@ -65,6 +65,7 @@ ROUTINES: dict[str, Routine] = {
     "real_fourier": Routine(fourier.real_fourier, lambda n: n + 2, lambda n: 3 * n * n.bit_length()),
     "real_inverse": Routine(fourier.real_inverse, lambda n: n, lambda n: 3 * n * n.bit_length()),
     "eigh": Routine(spectra.eigh, spectra.eigh_size, lambda n, k: 2 * n**3 + 7 * k * n**2),
+    "eig": Routine(general_spectra.eig, general_spectra.eig_size, lambda n, k: 10 * n**3 + 15 * k * n**2),
     "svd": Routine(
         singular_values.svd, singular_values.svd_size, lambda m, n, k: (8 if k else 4) * m * n * n
     ),

@@ -214,6 +214,22 @@ def eigenvalues(a: Tensor, problem: str) -> Tensor:
     return or_nan(part(line, 0, size) * power.squeeze(-1), _flag(line, size), 1, problem)
 
 
+def general_eigenpairs(a: Tensor, vectors: bool, problem: str) -> tuple[Tensor, Tensor | None]:
+    """(eigenvalues (..., n, 2), eigenvectors in columns (..., n, n, 2), if wanted) of square matrices."""
+    size = vmax(a.shape[-1])
+    scaled, power = about_one(a)
+    count = size if vectors else 0
+    line = routine("eig", (size, count), scaled)
+    half = count * Rows.of(size).stride
+    failed = _flag(line, 2 * half + 2 * size)
+    parts = part(line, 2 * half, 2 * half + 2 * size).unflatten(-1, (2, size)) * power
+    values = or_nan(parts.transpose(-2, -1), failed, 2, problem)
+    if not vectors:
+        return values, None
+    real, imag = (matrix(line, begin, size, size).transpose(-2, -1) for begin in (0, half))
+    return values, or_nan(real.stack(imag, dim=-1), failed, 3, problem)
+
+
 def singular_values(a: Tensor, problem: str) -> Tensor:
     """The singular values alone."""
     rows, width = vmax(a.shape[-2]), vmax(a.shape[-1])

@@ -23,6 +23,9 @@ from .forms import svdvals as svdvals
 from .forms import tensorinv as tensorinv
 from .forms import tensorsolve as tensorsolve
 from .forms import vander as vander
+from .symmetric import ldl_factor as ldl_factor
+from .symmetric import ldl_factor_ex as ldl_factor_ex
+from .symmetric import ldl_solve as ldl_solve
 
 cholesky = function_of(Tensor.cholesky)
 cholesky_ex = function_of(Tensor.cholesky_ex)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..shape import shape_text, vmax
+from ..shape import vmax
 from ..tensor import Function, Tensor
+from ..tensor.linalg.matrix_functions import not_finite
+from ..tensor.linalg.routines import general_eigenpairs
 
 
 class Eig(NamedTuple):
@@ -18,8 +20,11 @@ class Eig(NamedTuple):
 def eig(A: Tensor) -> Eig:
     """The eigenvalues and eigenvectors of square matrices, in no order; complex numbers are a last axis of 2.
 
-    Eigenvectors have length 1. LAPACK computes on the host, so neither jits nor `vmap` take it; `eigh` is for
-    symmetric matrices, and runs on the device.
+    Eigenvectors have length 1, and their greatest number is real. Of two eigenvalues that are conjugate the
+    one with the positive imaginary part comes first; those that are real have an imaginary part of exactly 0.
+    `eigh` is for symmetric matrices: it is faster, and its numbers are real.
+
+    Numbers that are not finite have none: a ValueError when it is computed, NaN in a jit.
 
     Gradients need eigenvalues that differ, and a result that does not depend on the phases of eigenvectors,
     which are arbitrary.
@@ -28,40 +33,42 @@ def eig(A: Tensor) -> Eig:
     [[0.0, 1.0], [0.0, 1.0]]
     """
     matrices = A._matrices("eig", True)
+    if 0 in A.shape:
+        return Eig(_nothing(matrices, 1), _nothing(matrices, 2))
     values, vectors = _Eig.apply(matrices)
     return Eig(values, vectors)
 
 
 def eigvals(A: Tensor) -> Tensor:
-    """The eigenvalues of square matrices, in no order: (..., n, 2).
+    """The eigenvalues of square matrices, in no order: (..., n, 2); see `eig`.
 
     >>> linalg.eigvals(Tensor([[2.0, 0.0], [0.0, 2.0]])).tolist()
     [[2.0, 0.0], [2.0, 0.0]]
     """
-    return eig(A).eigenvalues
+    matrices = A._matrices("eigvals", True)
+    if matrices.requires_grad:
+        return eig(A).eigenvalues
+    if 0 in A.shape:
+        return _nothing(matrices, 1)
+    return general_eigenpairs(matrices.detach(), False, not_finite("eigvals", matrices))[0]
+
+
+def _nothing(matrices: Tensor, axes: int) -> Tensor:
+    """The results for matrices that have no elements."""
+    lead = matrices.ndim - 2 + axes
+    return matrices.zeros((*matrices.shape[:lead], 2), dtype=matrices.dtype, device=matrices.device)
 
 
 class _Eig(Function):
-    """By LAPACK, on the host.
-
-    The gradient: Boeddeker, Hanebrink, Drude, Heymann, Haeb-Umbach, On the computation of complex-valued
+    """The gradient: Boeddeker, Hanebrink, Drude, Heymann, Haeb-Umbach, On the computation of complex-valued
     gradients with application to statistically optimum beamforming (2017), with vectors of length 1.
     """
 
     def forward(self, a: Tensor) -> tuple[Tensor, Tensor]:
-        import numpy as np
-
-        try:
-            values, vectors = np.linalg.eig(a.numpy())
-        except np.linalg.LinAlgError as error:
-            raise ValueError(
-                f"eig: a matrix of shape {shape_text(a.shape)} did not converge: {error}"
-            ) from None
-        kind: Any = type(a)
-        made = (np.stack([each.real, each.imag], -1).astype(a.numpy().dtype) for each in (values, vectors))
-        first, second = (kind(each, device=a.device) for each in made)
-        self.save_for_backward(first, second)
-        return first, second
+        values, vectors = general_eigenpairs(a, True, not_finite("eig", a))
+        assert vectors is not None
+        self.save_for_backward(values, vectors)
+        return values, vectors
 
     def backward(self, grad_values: Tensor, grad_vectors: Tensor) -> Tensor:
         """V⁻ᴴ (diag(gλ) + (VᴴgV - VᴴV diag(Re VᴴgV)) / conj(λⱼ - λᵢ)) Vᴴ, its real part."""

@@ -132,6 +132,36 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool, axes=2, function=functional.adaptive_m
 class AdaptiveMaxPool3d(_AdaptiveMaxPool, axes=3, function=functional.adaptive_max_pool3d): ...
 
 
+class _FractionalMaxPool(OverAxes, FunctionLayer):
+    """The maxima of windows of {last} at random places; where they were, with `return_indices`.
+
+    output_size      how many windows there are along each axis; or
+    output_ratio     which part of each axis that is, between 0 and 1
+    _random_samples  (batch, channels, {n}): in place of random numbers, drawn in each call
+
+    >>> nn.FractionalMaxPool{n}d(2, output_ratio=0.5)(Tensor.ones(1, 1{fours})).shape
+    (1, 1{twos})
+    """
+
+    kernel_size: Sizes
+    output_size: Sizes | None = None
+    output_ratio: functional.fractional.Ratios | None = None
+    return_indices: bool = False
+    _random_samples: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        functional.fractional.one_of(type(self).__name__, self.output_size, self.output_ratio, self.axes)
+
+    def __call__(self, x: Tensor) -> Any:
+        return self._called(x)
+
+
+class FractionalMaxPool2d(_FractionalMaxPool, axes=2, function=functional.fractional_max_pool2d): ...
+
+
+class FractionalMaxPool3d(_FractionalMaxPool, axes=3, function=functional.fractional_max_pool3d): ...
+
+
 class _MaxUnpool(OverAxes, FunctionLayer):
     """Maxima put back where `MaxPool{n}d` found them, zeros elsewhere.
 

@@ -13,6 +13,7 @@ from ..shape import shape_text
 from ..tensor import Tensor
 from ..tensor.signatures import DTypeLike, Numbers
 from .module import Module
+from .packed import PackedSequence
 from .parameters import buffer, count, need_tensors, probability, uniform
 
 State = Any  # a Tensor, or (h, c)
@@ -226,12 +227,16 @@ class _Recurrent(Module):
     def _step(self) -> Step:
         raise NotImplementedError(f"{type(self).__name__} does not say how it steps")
 
-    def __call__(self, x: Tensor, state: State = None) -> tuple[Tensor, State]:
+    def __call__(self, x: Any, state: State = None) -> tuple[Any, State]:
         """(what the last layer gave at each time, the last state of each layer and direction).
 
-        x      (length, batch, input_size), (batch, length, input_size) with `batch_first`, or without batch
+        x      (length, batch, input_size), (batch, length, input_size) with `batch_first`, or without batch;
+               or a `PackedSequence`: the first result then is one too, and states are those at the ends of
+               the sequences
         state  (layers · directions, batch, hidden_size), for LSTM a pair of these; zeros if not given
         """
+        if isinstance(x, PackedSequence):
+            return self._packed(x, state)
         need_tensors(self, x)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             where = "(batch, length, " if self.batch_first else "(length, batch, "
@@ -246,26 +251,43 @@ class _Recurrent(Module):
                 state = tuple(s.unsqueeze(1) for s in state) if self.has_cell else state.unsqueeze(1)
         elif self.batch_first:
             x = x.transpose(0, 1)
-        states = self._initial(x, state)
-        last: list[State] = []
-        for layer in range(self.num_layers):
-            ways = []
-            for direction, end in enumerate(self._directions()):
-                begin = states[layer * len(self._directions()) + direction]
-                outputs, final = self._run(x, begin, f"_l{layer}{end}", bool(end))
-                ways.append(outputs)
-                last.append(final)
-            x = ways[0] if len(ways) == 1 else ways[0].cat(ways[1], dim=-1)
-            if self.dropout and layer + 1 < self.num_layers:
-                x = x.dropout(self.dropout, generator=self.generator)
-        finals = [Tensor.stack(*parts) for parts in zip(*last, strict=True)] if self.has_cell else None
-        end_state: State = tuple(finals) if finals is not None else Tensor.stack(*last)
+        x, end_state = self._layers(x, state, None)
         if alone:
             x = x.squeeze(1)
             end_state = tuple(s.squeeze(1) for s in end_state) if self.has_cell else end_state.squeeze(1)
         elif self.batch_first:
             x = x.transpose(0, 1)
         return x, end_state
+
+    def _packed(self, given: PackedSequence, state: State) -> tuple[PackedSequence, State]:
+        need_tensors(self, given.data)
+        if given.data.ndim != 2 or given.data.shape[1] != self.input_size:
+            raise ValueError(
+                f"{type(self).__name__}({self.input_size}, {self.hidden_size}) needs packed data of shape "
+                f"(steps, {self.input_size}), not {shape_text(given.data.shape)}"
+            )
+        order = given.order
+        length = len(order.sizes)
+        padded = order.padded(given.data, length)
+        outputs, end_state = self._layers(padded, state, order.inside(length, padded))
+        return given.of(order.packed(outputs, False)), end_state
+
+    def _layers(self, x: Tensor, state: State, inside: Tensor | None) -> tuple[Tensor, State]:
+        """Of (length, batch, input_size); a state stays as it is where `inside` (length, batch) is False."""
+        states = self._initial(x, state)
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            ways = []
+            for direction, end in enumerate(self._directions()):
+                begin = states[layer * len(self._directions()) + direction]
+                outputs, final = self._run(x, begin, f"_l{layer}{end}", bool(end), inside)
+                ways.append(outputs)
+                last.append(final)
+            x = ways[0] if len(ways) == 1 else ways[0].cat(ways[1], dim=-1)
+            if self.dropout and layer + 1 < self.num_layers:
+                x = x.dropout(self.dropout, generator=self.generator)
+        finals = [Tensor.stack(*parts) for parts in zip(*last, strict=True)] if self.has_cell else None
+        return x, tuple(finals) if finals is not None else Tensor.stack(*last)
 
     def _initial(self, x: Tensor, state: State) -> list[State]:
         """The first state of each layer and direction."""
@@ -285,7 +307,9 @@ class _Recurrent(Module):
                 )
         return [tuple(t[i] for t in given) if self.has_cell else given[0][i] for i in range(number)]
 
-    def _run(self, x: Tensor, state: State, end: str, backwards: bool) -> tuple[Tensor, State]:
+    def _run(
+        self, x: Tensor, state: State, end: str, backwards: bool, inside: Tensor | None
+    ) -> tuple[Tensor, State]:
         """One layer in one direction: what it gave at each time, and its last state."""
         # what the inputs give to the gates is one product for all times
         given = _projected(x, getattr(self, f"weight_ih{end}"), getattr(self, f"bias_ih{end}", None))
@@ -303,7 +327,17 @@ class _Recurrent(Module):
                 state = (state[0].dot(onto.transpose(0, 1)), state[1])
             return state, state[0] if self.has_cell else state
 
-        state, outputs = Tensor.scan(turn, state, given, reverse=backwards)
+        def turn_inside(state: State, given: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:
+            made, output = turn(state, given[0])
+            if not self.has_cell:
+                return given[1].where(made, state), output
+            return tuple(given[1].where(new, old) for new, old in zip(made, state, strict=True)), output
+
+        if inside is None:
+            state, outputs = Tensor.scan(turn, state, given, reverse=backwards)
+        else:
+            walked = (given, inside.unsqueeze(2).contiguous())
+            state, outputs = Tensor.scan(turn_inside, state, walked, reverse=backwards)
         return outputs, state
 
 

@@ -33,11 +33,14 @@ CALLS: dict[str, Any] = {
     "lu_solve": ((3, 2), [(ROUTINES["lu"].words(3, 3),), (3, 2)], (1, 2)),
     "lu_inverse": ((3,), [(ROUTINES["lu"].words(3, 3),)], (1,)),
     "triangular": ((3, 2, 1, 0), [(3, 3), (3, 2)], None),
+    "ldl": ((3,), [(3, 3)], None),
+    "ldl_solve": ((3, 2), [(3, 3), (3,), (3, 2)], (2, 1, 2)),
     "qr": ((3, 2, 2), [(2, 3)], None),
     "fourier": ((6, 0), [(6, 2), (rotations(6, False).size,)], (2, 1)),
     "real_fourier": ((12,), [(12,), (real_rotations(12, False).size,)], (1, 1)),
     "real_inverse": ((12,), [(7, 2), (real_rotations(12, True).size,)], (2, 1)),
     "eigh": ((3, 3), [(3, 3)], None),
+    "eig": ((3, 3), [(3, 3)], None),
     "svd": ((3, 2, 2), [(3, 2)], None),
 }
 

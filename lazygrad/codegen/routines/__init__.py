@@ -21,7 +21,7 @@ from ...target import Target
 from ..opt import Opt, OptOps
 from ..opt.actions import MAX_PIECES
 from ..opt.threads import FEWEST, PIECE
-from . import fourier, reflections, singular_values, spectra, triangles
+from . import fourier, general_spectra, indefinite, reflections, singular_values, spectra, triangles
 from .layout import Rows
 from .writing import Program
 
@@ -58,11 +58,14 @@ ROUTINES: dict[str, Routine] = {
         lambda n, k, upper, unit: triangles.solution_size(n, k),
         lambda n, k, upper, unit: n * n * k,
     ),
+    "ldl": Routine(indefinite.ldl, indefinite.ldl_size, lambda n: n**3 // 3),
+    "ldl_solve": Routine(indefinite.ldl_solve, indefinite.ldl_solve_size, lambda n, k: 2 * n * n * k),
     "qr": Routine(reflections.qr, reflections.qr_size, lambda m, n, k: 4 * m * n * min(m, n)),
     "fourier": Routine(fourier.fourier, fourier.fourier_size, lambda n, inverse: 5 * n * n.bit_length()),
     "real_fourier": Routine(fourier.real_fourier, lambda n: n + 2, lambda n: 3 * n * n.bit_length()),
     "real_inverse": Routine(fourier.real_inverse, lambda n: n, lambda n: 3 * n * n.bit_length()),
     "eigh": Routine(spectra.eigh, spectra.eigh_size, lambda n, k: 2 * n**3 + 7 * k * n**2),
+    "eig": Routine(general_spectra.eig, general_spectra.eig_size, lambda n, k: 10 * n**3 + 15 * k * n**2),
     "svd": Routine(
         singular_values.svd, singular_values.svd_size, lambda m, n, k: (8 if k else 4) * m * n * n
     ),

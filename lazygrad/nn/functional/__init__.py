@@ -33,6 +33,10 @@ from .axes import dropout3d as dropout3d
 from .axes import max_pool1d as max_pool1d
 from .axes import max_pool2d as max_pool2d
 from .axes import max_pool3d as max_pool3d
+from .fractional import fractional_max_pool2d as fractional_max_pool2d
+from .fractional import fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices
+from .fractional import fractional_max_pool3d as fractional_max_pool3d
+from .fractional import fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices
 from .in_place import alpha_dropout_ as alpha_dropout_
 from .in_place import also_in_place as _also_in_place
 from .in_place import celu_ as celu_

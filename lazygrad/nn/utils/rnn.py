@@ -1,4 +1,4 @@
-"""Sequences of different lengths in one tensor: `pad_sequence` and back."""
+"""Sequences of different lengths in one tensor: padded, or packed without padding; and back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Sequence
 
 from ...shape import shape_text, vmax
 from ...tensor import Tensor
+from ..packed import PackedSequence as PackedSequence
+from ..packed import invert_permutation as invert_permutation
+from ..packed import pack_padded_sequence as pack_padded_sequence
+from ..packed import pad_packed_sequence as pad_packed_sequence
+from ..packed import unpack_sequence as unpack_sequence
 
 
 def pad_sequence(
@@ -53,3 +58,14 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
     if len(known) != rows.shape[0]:
         raise ValueError(f"unpad_sequence: {len(known)} lengths for a batch of {rows.shape[0]}")
     return [rows[number, :length] for number, length in enumerate(known)]
+
+
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Sequences (length, *) packed, the longest first; see `pack_padded_sequence`.
+
+    >>> nn.utils.rnn.pack_sequence([Tensor([1, 2]), Tensor([3])]).data.tolist()
+    [1, 3, 2]
+    """
+    several = list(sequences)
+    padded = pad_sequence(several)
+    return pack_padded_sequence(padded, [vmax(each.shape[0]) for each in several], False, enforce_sorted)

@@ -316,10 +316,11 @@ def svd_parts(a: Tensor, full: bool, name: str) -> tuple[Tensor, Tensor, Tensor]
     if 0 in a.shape:
         u = identities(a, rows)._window(a.ndim - 1, 0, rows if full else columns)
         return u, a.zeros((*a.shape[:-2], columns), dtype=a.dtype, device=a.device), identities(a, columns)
-    return singular_parts(a, rows if full else columns, _not_finite(name, a))
+    return singular_parts(a, rows if full else columns, not_finite(name, a))
 
 
-def _not_finite(name: str, a: Tensor) -> str:
+def not_finite(name: str, a: Tensor) -> str:
+    """What is said of matrices that a spectrum was not found of."""
     shape = shape_text(a.shape)
     return f"{name}: a matrix of shape {shape} has numbers that are not finite, or did not converge"
 
@@ -329,7 +330,7 @@ def svd_values(a: Tensor, name: str) -> Tensor:
     rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
     if 0 in a.shape:
         return a.zeros((*a.shape[:-2], min(rows, columns)), dtype=a.dtype, device=a.device)
-    return singular_values(_t(a) if rows < columns else a, _not_finite(name, a))
+    return singular_values(_t(a) if rows < columns else a, not_finite(name, a))
 
 
 class SVD(Function):
@@ -372,14 +373,14 @@ def eigh_values(a: Tensor, uplo: str) -> Tensor:
     """The eigenvalues, for whom nothing flows through."""
     if 0 in a.shape:
         return a.zeros(a.shape[:-1], dtype=a.dtype, device=a.device)
-    return eigenvalues(whole(a, uplo), _not_finite("eigvalsh", a))
+    return eigenvalues(whole(a, uplo), not_finite("eigvalsh", a))
 
 
 class Eigh(Function):
     def forward(self, a: Tensor, uplo: str) -> tuple[Tensor, Tensor]:
         if 0 in a.shape:
             return a.zeros(a.shape[:-1], dtype=a.dtype, device=a.device), a
-        values, vectors = eigenpairs(whole(a, uplo), _not_finite("eigh", a))
+        values, vectors = eigenpairs(whole(a, uplo), not_finite("eigh", a))
         self.save_for_backward(values, vectors)
         return values, vectors
 

@@ -126,6 +126,27 @@ def cholesky_factor(a: Tensor) -> tuple[Tensor, Tensor]:
     return matrix(line, 0, size, size).triu(), failed
 
 
+def ldl_factors(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(L and D in one lower triangle, the exchanges from 1 on, the number of the pivot that failed, or 0), of
+    the lower triangle of A."""
+    size = vmax(a.shape[-1])
+    line = routine("ldl", (size,), a.transpose(-2, -1))
+    begin = size * Rows.of(size).stride
+    failed = part(line, begin + size, begin + size + 1).reshape(line.shape[:-1]).cast(dtypes.int32)
+    packed = matrix(line, 0, size, size).triu().transpose(-2, -1)
+    return packed, part(line, begin, begin + size).cast(dtypes.int32), failed
+
+
+def ldl_solution(packed: Tensor, pivots: Tensor, b: Tensor) -> Tensor:
+    """The X with A @ X = b, by what `ldl_factors` gives; NaN where the exchanges are none of a matrix."""
+    size, count = vmax(b.shape[-2]), vmax(b.shape[-1])
+    steps = pivots.cast(b.dtype)
+    line = routine("ldl_solve", (size, count), packed.transpose(-2, -1), steps, b, core=(2, 1, 2))
+    wrong = ((pivots == 0) | (pivots.abs() > size)).any(-1)
+    checked = or_nan(line, wrong, 1, f"a pivot of an LDL factor is a row from 1 to {size}, or minus that")
+    return matrix(checked, 0, size, count)
+
+
 # *** orthogonal factors and spectra
 
 
@@ -191,6 +212,22 @@ def eigenvalues(a: Tensor, problem: str) -> Tensor:
     scaled, power = about_one(a)
     line = routine("eigh", (size, 0), scaled)
     return or_nan(part(line, 0, size) * power.squeeze(-1), _flag(line, size), 1, problem)
+
+
+def general_eigenpairs(a: Tensor, vectors: bool, problem: str) -> tuple[Tensor, Tensor | None]:
+    """(eigenvalues (..., n, 2), eigenvectors in columns (..., n, n, 2), if wanted) of square matrices."""
+    size = vmax(a.shape[-1])
+    scaled, power = about_one(a)
+    count = size if vectors else 0
+    line = routine("eig", (size, count), scaled)
+    half = count * Rows.of(size).stride
+    failed = _flag(line, 2 * half + 2 * size)
+    parts = part(line, 2 * half, 2 * half + 2 * size).unflatten(-1, (2, size)) * power
+    values = or_nan(parts.transpose(-2, -1), failed, 2, problem)
+    if not vectors:
+        return values, None
+    real, imag = (matrix(line, begin, size, size).transpose(-2, -1) for begin in (0, half))
+    return values, or_nan(real.stack(imag, dim=-1), failed, 3, problem)
 
 
 def singular_values(a: Tensor, problem: str) -> Tensor:

@@ -8,20 +8,17 @@ from __future__ import annotations
 import ctypes
 import gzip
 import math
-from collections.abc import Callable
 from typing import Any
 
 from ..config import ContextVar
 from ..device import Buffer, CompiledDevice, Compiler, Devices
 from ..dtype import DType, FloatInfo, ImageDType, PtrDType, dtypes, numpy_name, to_dtype
 from ..ir.uop import UOp
-from ..jit import TinyJit
-from ..jit.captured import Captured
 from ..nn.files import fetch
 from ..nn.optim import Optimizer
 from ..renderer import Renderer
 from ..tensor import Tensor
-from . import lazybuffer, tensors, training, types
+from . import jits, lazybuffer, tensors, training, types
 
 # *** devices and Buffers
 
@@ -60,17 +57,6 @@ def _has_float4(renderer: Renderer) -> bool:
     return max(renderer.target.load_bytes, renderer.target.vector_bytes) >= 16
 
 
-# *** jits
-
-
-def _jit_cache(jit: TinyJit[..., Any] | Captured) -> list[Any]:
-    """What was captured, in order: an action for each kernel and copy."""
-    captured = jit.captured if isinstance(jit, TinyJit) else jit
-    if captured is None:
-        return []
-    return [action for batch in captured.replay.batches for action in batch.actions]
-
-
 _as_buffer = Buffer.as_buffer
 
 
@@ -78,20 +64,6 @@ def _bytes_of(self: Buffer, allow_zero_copy: bool = True, force_zero_copy: bool 
     """The bytes; a copy of them where `allow_zero_copy` is False."""
     seen = _as_buffer(self)
     return seen if allow_zero_copy else memoryview(bytearray(seen))
-
-
-_jit_init = TinyJit.__init__
-
-
-def _init_jit(
-    self: TinyJit[..., Any],
-    fxn: Callable[..., Any],
-    captured: None = None,
-    prune: bool = False,
-    optimize: bool = False,
-) -> None:
-    """A TinyJit; what would make it run less (`prune`, `optimize`) changes no result."""
-    _jit_init(self, fxn)
 
 
 # *** tensors and types
@@ -155,15 +127,11 @@ ADDED: dict[type, dict[str, Any]] = {
         "local_max": property(lambda renderer: renderer.target.group_sizes),
         "supports_float4": property(_has_float4),
     },
-    TinyJit: {
-        "__init__": _init_jit,
-        "jit_cache": property(_jit_cache),
-        "cnt": property(lambda jit: jit._run.__self__.calls),
-    },
-    Captured: {"jit_cache": property(_jit_cache)},
+    **jits.ADDED,
     Tensor: {
         "from_blob": staticmethod(from_blob),
         "from_url": staticmethod(from_url),
+        "from_uop": staticmethod(lambda node, **more: Tensor(node, **more)),
         "qr": lambda tensor, mode="complete": _qr(tensor, mode),
         "fuse": lambda tensor: tensor,  # what may be one kernel is one, without being asked
         "pad2d": lambda tensor, padding, value=0.0: tensor.pad(tuple(padding), value=value),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,6 +52,13 @@ class CompiledRunner:
         self.lib = opened.compile(p)
         self._runner = Runner(p, self.lib, opened.load(p, self.lib), p.vars)
 
+    @classmethod
+    def of(cls, runner: Runner, device: str) -> CompiledRunner:
+        """One that is loaded already."""
+        made = object.__new__(cls)
+        made.p, made.device, made.lib, made._runner = runner.spec, device, runner.lib, runner
+        return made
+
     @property
     def display_name(self) -> str:
         return self.p.name
@@ -64,6 +72,26 @@ class CompiledRunner:
         """Run it on allocated Buffers, outputs first; with `wait` the seconds that took."""
         values = values_for(self._runner, dict(var_vals or {}))
         return self._runner.program(tuple(b.ensure_allocated()._buf for b in rawbufs), values, wait=wait)
+
+
+class BufferCopy:
+    """A copy of so many bytes that is called: `copy([target, source], {})`."""
+
+    def __init__(self, total_sz: int, dest_device: str, src_device: str) -> None:
+        self.device = Device.canonicalize(dest_device)
+        self.display_name = f"copy {total_sz:,} bytes, {dest_device} <- {src_device}"
+
+    def __call__(
+        self,
+        rawbufs: Sequence[Buffer],
+        var_vals: Mapping[UOp, int] | None = None,
+        wait: bool = False,
+    ) -> float | None:
+        """Copy now, and with `wait` the seconds that took."""
+        target, source = rawbufs
+        start = time.perf_counter()
+        target.ensure_allocated().copyin(source.ensure_allocated().tobytes())
+        return time.perf_counter() - start if wait else None
 
 
 @dataclass

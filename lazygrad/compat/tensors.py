@@ -11,6 +11,7 @@ from ..dtype import dtypes, least_upper_dtype, to_dtype
 from ..ir.uop import UOp
 from ..shape.sizes import prod
 from ..tensor import Tensor
+from ..tensor.modes import TestMode, mode
 from ..tensor.neural.convolution import paddings
 from ..tensor.signatures import DTypeLike
 from ..tensor.trace import traced
@@ -20,7 +21,7 @@ _before = {
     name: getattr(Tensor, name)
     for name in (
         *("max", "min", "argmax", "argmin", "multinomial", "dot", "linear"),
-        *("clone", "assign", "reshape", "data", "conv2d"),
+        *("clone", "assign", "reshape", "data", "conv2d", "backward"),
         *("interpolate", "rand_like", "sparse_categorical_crossentropy"),
     )
 }
@@ -123,6 +124,31 @@ def assign(self: Tensor, value: Any) -> Tensor:
     return _before["assign"](self, value)  # type: ignore[no-any-return]
 
 
+class NoTraining(TestMode):
+    """`Tensor.test()`: within it nothing trains, and nothing is recorded for gradients."""
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__(False)
+        self._on = mode
+
+    def __enter__(self) -> NoTraining:
+        self._outer.append((mode.training, mode.grad))
+        if self._on:
+            mode.training = mode.grad = False
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        mode.training, mode.grad = self._outer.pop()
+
+
+@_in_place_of(_before["backward"])
+def backward(self: Tensor, gradient: Tensor | None = None, retain_graph: bool = True) -> Tensor:
+    """`backward`, which does nothing where gradients are off; a graph is always kept."""
+    if not mode.grad:
+        return self
+    return _before["backward"](self, gradient)  # type: ignore[no-any-return]
+
+
 @_in_place_of(_before["reshape"])
 def reshape(self: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     """`reshape`, whose sizes may be named `shape`."""
@@ -208,6 +234,8 @@ METHODS: dict[str, Any] = {
     "max": _extreme("max", -float("inf")),
     "min": _extreme("min", float("inf")),
     "clone": clone,
+    "test": NoTraining,
+    "backward": backward,
     "assign": assign,
     "reshape": reshape,
     "view": reshape,

@@ -76,5 +76,10 @@ def _require_own_memory(captured: Captured, call: Call) -> None:
         raise NotImplementedError(
             "exporting a capture with a loop (Tensor.scan) is not supported: capture it under Context(SCAN=0)"
         )
+    if captured.limits:
+        raise NotImplementedError(
+            "exporting a function that slices or pads by a Variable, and not all of its values fit, is not "
+            f"supported: give {', '.join(sorted(captured.limits.names))} narrower bounds"
+        )
     if captured.draws.final is not None:
         raise NotImplementedError("exporting a function that sets the seed of the random numbers")

@@ -67,9 +67,14 @@ origin = _Origin()
 
 
 class _Readers(threading.local):
-    """Who is told, in this thread, of each bound Variable whose value Python asks for."""
+    """Who is told, in this thread, what Python asks of the values that Variables are bound to.
+
+    note   of each bound Variable whose value it asks for
+    limit  of each index expression of which it asks whether it is 0 or more, and it is
+    """
 
     note: Callable[..., None] | None = None
+    limit: Callable[[UOp], None] | None = None
 
 
 readers = _Readers()

@@ -77,6 +77,7 @@ class Capture:
         self.zeroed: set[Buffer] = set()
         self.draws = Draws()
         self.read_values: dict[str, int] = {}  # what Python read of bound Variables, by name
+        self.limits: dict[UOp, None] = {}  # index expressions that must not be negative
         self._known: set[Buffer] = set()
 
     def note(self, item: ScheduleItem) -> None:
@@ -104,6 +105,10 @@ class Capture:
         if decides or not frame.f_code.co_filename.startswith(PACKAGE):
             variable, number = bind.src
             self.read_values[variable.arg[0]] = number.arg
+
+    def note_limit(self, room: UOp) -> None:
+        """What was done is right only where this expression over Variables is 0 or more."""
+        self.limits[room] = None
 
     # *** as an Observer
 
@@ -156,11 +161,11 @@ capturing = _Capturing()
 def recorded(capture: Capture) -> Iterator[None]:
     """Within the block, what this thread runs is noted in the capture."""
     capturing.now = observing.by = capture
-    recording.note, readers.note = capture.note, capture.note_value
+    recording.note, readers.note, readers.limit = capture.note, capture.note_value, capture.note_limit
     try:
         yield
     finally:
-        capturing.now = observing.by = recording.note = readers.note = None
+        capturing.now = observing.by = recording.note = readers.note = readers.limit = None
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from .describer import without_unnamed
 from .environment import Environment
 from .errors import Changed
 from .layout import Layout, Moves, buffers_of, layout_of
+from .limits import Limits
 from .nest import Build, Nest
 from .outputs import Output
 from .results import Argument, ArgumentPart, Constant, Made, OutputPart, StoragePart
@@ -144,6 +145,8 @@ class Captured:
             note_bind(call, bind, "a Variable outside of the arguments")
         #: the Variables whose values Python read, and these values
         self._read_values = {n: v for n, v in capture.read_values.items() if call.binds.get(n) == v}
+        #: which values the other Variables may have
+        self.limits = Limits(capture.limits, call.binds)
         self.outputs = [Output(bases, views, layout) for bases, (layout, views) in parts.items()]
         self._make_replay(capture.items, roles, storages, call, call.binds)
         return roles
@@ -156,7 +159,7 @@ class Captured:
         roles = stored.roles
         self._begin_slots(call, roles)
         self.gradients = []
-        self._read_values = stored.read_values
+        self._read_values, self.limits = stored.read_values, Limits()
         self.made, self.outputs = stored.made, stored.outputs
         self._make_replay(stored.items, roles, stored.storages, call, stored.binds)
 
@@ -290,8 +293,8 @@ class Captured:
         return not (self.replay.written or self.gradients or drawn or given or self._lasting)
 
     def reads_value(self, name: str) -> bool:
-        """Whether Python read the value of a Variable, or the graph is another for another value."""
-        return name in self._read_values
+        """Whether Python read the value of a Variable, or the graph is not the same for each value."""
+        return name in self._read_values or name in self.limits.names
 
     def announce(self) -> None:
         """DEBUG=1: what was captured."""
@@ -332,6 +335,7 @@ class Captured:
         for name, value in self._read_values.items():
             if call.binds[name] != value:
                 raise Changed(f"the value of Variable {name}", value, call.binds[name])
+        self.limits.check(call.binds)
         for gradient in self.gradients:
             now = gradient.of(call).grad
             if (now is None) is not gradient.was_none:

@@ -117,6 +117,8 @@ class _Writer:
             raise Unlasting("several devices")
         if draws.start is not None or draws.final is not None or draws.read:
             raise Unlasting("random numbers")
+        if captured.limits:
+            raise Unlasting("slices that do not fit for all values of a Variable")
         self.captured, self.roles, self.call = captured, roles, call
         self.memory: list[list[Any]] = []
         self._number: dict[Buffer, int] = {}

@@ -218,10 +218,11 @@ class _State:
         name = changed.name
         count = self.recaptures.get((signature, name), 0)
         if count < MAX_RECAPTURES:
-            self.recaptures[signature, name] = count + 1
             if DEBUG >= 1:
                 show(f"JIT captures {describe_fn(self.fxn)} again: {changed}")
-            return self._captured(args, kwargs)
+            value = self._captured(args, kwargs)
+            self.recaptures[signature, name] = count + 1  # where the function raises, there is none
+            return value
         if name not in self.warned:
             self.warned.add(name)
             warnings.warn(

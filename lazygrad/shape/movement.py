@@ -18,8 +18,10 @@ from .sizes import (
     add,
     as_size,
     at_most,
+    at_most_bound,
     bound_size,
     countable,
+    is_bound,
     pairs_text,
     prod,
     quotient,
@@ -27,6 +29,9 @@ from .sizes import (
     resolve_equal,
     shape_text,
     size_text,
+    smax,
+    smin,
+    sub,
     vmin,
 )
 from .tracker import ShapeTracker
@@ -113,10 +118,13 @@ def permute(u: UOp, order: Sequence[int]) -> UOp:
 
 
 def pad(u: UOp, amounts: Sequence[Span]) -> UOp:
-    """Zeros around each axis: `(before, after)` of them."""
+    """Zeros around each axis: `(before, after)` of them.
+
+    An amount at Variables need not be negative for the values that they are bound to.
+    """
     pairs = _pairs("pad", shape_of(u), amounts)
     for before, after in pairs:
-        if vmin(before) < 0 or vmin(after) < 0:
+        if not (at_most_bound(0, before) and at_most_bound(0, after)):
             asked = f"pad {shape_text(shape_of(u))} by {pairs_text(pairs)}"
             raise _cannot(asked, "the amounts must not be negative; shrink takes elements away")
     if all(pair == (0, 0) for pair in pairs):
@@ -126,19 +134,57 @@ def pad(u: UOp, amounts: Sequence[Span]) -> UOp:
 
 
 def shrink(u: UOp, spans: Sequence[Span]) -> UOp:
-    """Only the part `[begin, end)` of each axis."""
+    """Only the part `[begin, end)` of each axis.
+
+    Ends at Variables must be inside of the axis for the values that these are bound to.
+    """
     old = shape_of(u)
     pairs = _pairs("shrink", old, spans)
+    reaching = []
     for axis, ((begin, end), size) in enumerate(zip(pairs, old, strict=True)):
-        if not (at_most(0, begin) and at_most(begin, end) and at_most(end, size)):
-            limits = f"0 <= {size_text(begin)} <= {size_text(end)} <= {size_text(size)}"
-            symbolic = any(isinstance(limit, UOp) for limit in (begin, end, size))
-            always = " whatever the Variables are bound to" if symbolic else ""
-            asked = f"shrink {shape_text(old)} to {pairs_text(pairs)}"
-            raise _cannot(asked, f"axis {axis} needs {limits}{always}")
+        if at_most(begin, end):
+            if at_most(0, begin) and at_most(end, size):
+                continue
+            if at_most_bound(0, begin) and at_most_bound(end, size):
+                reaching.append(axis)
+                continue
+        limits = f"0 <= {size_text(begin)} <= {size_text(end)} <= {size_text(size)}"
+        known = at_most(begin, end) and all(map(is_bound, (begin, end, size)))
+        symbolic = any(isinstance(limit, UOp) for limit in (begin, end, size))
+        always = " whatever the Variables are bound to" if symbolic and not known else ""
+        asked = f"shrink {shape_text(old)} to {pairs_text(pairs)}"
+        raise _cannot(asked, f"axis {axis} needs {limits}{always}")
     if pairs == tuple((0, size) for size in old):
         return u
+    if reaching:
+        return _shrink_inside(u, pairs, reaching)
     return UOp(Ops.SHRINK, u.dtype, (u,), pairs)
+
+
+def _shrink_inside(u: UOp, pairs: Sequence[Span], reaching: Sequence[int]) -> UOp:
+    """A shrink that other values of the Variables would have reach out of these axes.
+
+    It is inside for the values that they are bound to, and whoever runs its kernels with others has to look
+    (`at_most_bound`). For those that do not, the ends are moved inside, and what is missing is zeros: no
+    kernel reads or writes other memory.
+    """
+    old = shape_of(u)
+    spans: list[Span] = list(pairs)
+    around: list[Span] = [(0, 0)] * len(pairs)
+    for axis in reaching:
+        (begin, end), size = pairs[axis], old[axis]
+        length = sub(end, begin)
+        if at_most(length, size):  # the same number of elements, from as far as there are so many
+            first = smin(smax(begin, 0), sub(size, length))
+            spans[axis] = first, add(first, length)
+        else:
+            first = smin(smax(begin, 0), size)
+            last = add(first, smax(sub(smin(end, size), first), 0))
+            spans[axis], around[axis] = (first, last), (sub(first, begin), sub(end, last))
+    node = UOp(Ops.SHRINK, u.dtype, (u,), tuple(spans))
+    if all(pair == (0, 0) for pair in around):
+        return node
+    return UOp(Ops.PAD, u.dtype, (node,), tuple(around))
 
 
 def flip(u: UOp, axes: Sequence[int]) -> UOp:

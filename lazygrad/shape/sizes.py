@@ -133,11 +133,44 @@ def bound_size(value: sint) -> sint:
     """
     if isinstance(value, int):
         return value
-    bound = {node: node.src[1] for node in value.toposort() if node.op is Ops.BIND}
     if readers.note is not None:
-        for node in bound:
+        for node in _binds(value):
             readers.note(node, decides=True)
-    return index.as_sint(index.substitute((value,), bound)[value])
+    return _with_values(value)
+
+
+def at_most_bound(a: sint, b: sint) -> bool:
+    """Whether `a <= b` is certain, or is so with the values that the Variables are bound to.
+
+    The capture of a jit that asks holds for all values with which it is so; where it is not, for these only.
+    """
+    if at_most(a, b):
+        return True
+    room = sub(b, a)
+    if isinstance(room, int):
+        return False
+    now = _with_values(room)
+    if not isinstance(now, int):
+        return False
+    if now < 0:
+        bound_size(room)
+        return False
+    if readers.limit is not None:
+        readers.limit(room)
+    return True
+
+
+def is_bound(value: sint) -> bool:
+    """Whether a size is a number, or one with the values that its Variables are bound to."""
+    return isinstance(value, int) or isinstance(_with_values(value), int)
+
+
+def _binds(value: UOp) -> list[UOp]:
+    return [node for node in value.toposort() if node.op is Ops.BIND]
+
+
+def _with_values(value: UOp) -> sint:
+    return index.as_sint(index.substitute((value,), {node: node.src[1] for node in _binds(value)})[value])
 
 
 # *** text, for error messages

@@ -7,7 +7,7 @@ import traceback
 
 import pytest
 
-from lazygrad import Tensor
+from lazygrad import JitError, Tensor, TinyJit
 from lazygrad.compat import errors
 
 
@@ -25,6 +25,27 @@ def test_the_traceback_is_as_short_as_without() -> None:
     with pytest.raises(ValueError, match="inner sizes") as raised:
         Tensor.ones(2, 4).dot(Tensor.ones(1, 3))
     assert len(traceback.extract_tb(raised.value.__traceback__)) == 2  # this line, and the method
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("kind", [JitError, RuntimeError, AssertionError])
+def test_an_error_of_a_jit_is_an_assertion_too(kind: type[Exception]) -> None:
+    f = TinyJit(lambda x: None)
+    f(Tensor([1.0]))
+    with pytest.raises(kind, match="didn't JIT anything!"):
+        f(Tensor([1.0]))
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_error_of_the_function_itself_leaves_a_jit_as_it_is() -> None:
+    error = ValueError("mine")
+
+    def fail(x: Tensor) -> Tensor:
+        raise error
+
+    with pytest.raises(ValueError, match="mine") as raised:
+        TinyJit(fail)(Tensor([1.0]))
+    assert raised.value is error
 
 
 def test_nothing_of_that_without_compat() -> None:

@@ -8,9 +8,10 @@ import pytest
 from lazygrad import Tensor, TinyJit, dtypes
 from lazygrad.compat import aliases
 from lazygrad.compat.flags import FLAGS
+from lazygrad.compat.running import BufferCopy, CompiledRunner
 from lazygrad.compat.types import AddrSpace
 from lazygrad.config import DEBUG
-from lazygrad.device import Buffer, Device
+from lazygrad.device import Buffer, Device, GlobalCounters
 from lazygrad.renderer.cstyle import MetalRenderer
 
 pytestmark = pytest.mark.usefixtures("installed")
@@ -40,6 +41,50 @@ def test_what_a_jit_captured():
         f(Tensor([1.0]).realize())
     assert len(f.jit_cache) == len(f.captured.jit_cache) == 2
     assert f.cnt == 2
+
+
+def test_the_programs_of_a_jit():
+    f = TinyJit(lambda x, y: (x.to("CPU:1"), (y + 1).realize()))
+    for _ in range(3):
+        f(Tensor([1.0, 2.0]).realize(), Tensor([3.0]).realize())
+    copy, kernel = sorted((action.prg for action in f.jit_cache), key=lambda prg: type(prg).__name__)
+    assert (type(copy), copy.display_name) == (BufferCopy, "copy 8 bytes, CPU:1 <- CPU")
+    assert (type(kernel), kernel.display_name) == (CompiledRunner, kernel.p.name)
+    into, source = (Buffer("CPU", 1, dtypes.float).allocate() for _ in range(2))
+    kernel([into, source], {})
+    assert into.numpy().tolist() == [1.0]
+
+
+def test_a_jit_of_a_method_as_a_partial():
+    class Model:
+        @TinyJit
+        def __call__(self, x):
+            return (x + 1).realize()
+
+    model = Model()
+    assert len(model.__call__.func.__self__.jit_cache) == 0
+    for _ in range(3):
+        model(Tensor([1.0]))
+    jit = model.__call__.func.__self__
+    assert (type(jit), len(jit.jit_cache), jit.cnt) == (TinyJit, 1, 2)
+
+
+def test_the_memory_in_between_is_freed_until_the_next_call():
+    f = TinyJit(lambda x: (x + 1).contiguous().sum(0).contiguous() @ weight)
+    weight = Tensor.eye(64).contiguous().realize()
+    x = Tensor.ones(64, 64).contiguous().realize()
+    for _ in range(3):
+        result = f(x)
+    expected = result.tolist()
+    captured = f.captured
+    for _ in range(2):
+        before = GlobalCounters.mem_used
+        captured.free_intermediates()
+        captured.free_intermediates()
+        assert before - GlobalCounters.mem_used == captured.replay.taken_bytes > 0
+        assert f(x).tolist() == expected
+    captured.replan_buffers_memory_layout()
+    assert f(x + 1).tolist() == [value * 1.5 for value in expected]
 
 
 def test_memory_of_somebody_else():

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from lazygrad import Tensor, dtypes, nn
+from lazygrad import Tensor, Variable, dtypes, nn
 from lazygrad.compat import training
 from lazygrad.ir.ops import Ops
 
@@ -94,3 +94,26 @@ def test_errors_are_what_scripts_catch():
         Tensor.zeros((2, 2), 2)
     with pytest.raises(ValueError, match=r"Shape mismatch in layer `weight`: Expected shape \(2, 2\)"):
         training.load_state_dict(nn.Linear(2, 2, bias=False), {"weight": Tensor.ones(4, 4)})
+
+
+def test_the_test_mode_records_no_gradients() -> None:
+    w = Tensor([3.0], requires_grad=True)
+    with Tensor.train(), Tensor.test():
+        assert not Tensor.training
+        loss = (w * w).sum()
+        loss.backward()
+    with Tensor.test(False):
+        assert (w * w).requires_grad
+    assert (w.grad, loss.requires_grad) == (None, False)
+    (w * w).sum().backward(retain_graph=True)
+    assert w.grad.tolist() == [6.0]
+
+
+def test_the_test_mode_of_a_function() -> None:
+    w = Tensor([3.0], requires_grad=True)
+    assert not Tensor.test()(lambda: w * 2)().requires_grad
+    assert (w * 2).requires_grad
+
+
+def test_a_tensor_of_an_expression_of_variables() -> None:
+    assert Tensor.from_uop(Variable("w", 0, 10).bind(2) * 4).item() == 8

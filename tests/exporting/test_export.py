@@ -225,6 +225,8 @@ def test_arguments_unlike_the_examples(path):
 
 def test_what_a_file_cannot_say(path):
     x, count = Tensor([1.0]).realize(), Tensor([0.0]).realize()
+    with pytest.raises(NotImplementedError, match="give n narrower bounds"):
+        lazygrad.export(lambda x, n: x[n : n + 1] + 1, (x, Variable("n", 0, 1).bind(0)), path)
     with pytest.raises(NotImplementedError, match="result of type set"):
         lazygrad.export(lambda x: (x + 1, {1}), (x,), path)
     with pytest.raises(NotImplementedError, match="argument `x` cannot be described"):

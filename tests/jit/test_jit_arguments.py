@@ -313,6 +313,66 @@ def test_a_reshape_that_a_variable_s_value_allows():
         f(data, n.bind(2))
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_one_capture_is_for_all_values_with_which_slices_and_pads_fit():
+    """Others are refused at the line, as without a jit, however often; and the capture stays."""
+    cache, n = numbers(8, 4), Variable("n", 1, 8)
+    f = TinyJit(
+        lambda n: (cache[: n + 1].sum(0), cache[n - 1 : n + 2] * 2, cache[1:n].pad(((0, 7 - n), (0, 0))))
+    )
+    for _ in range(3):
+        for bound in (2, 3, 6, 1, 5):
+            total, part, padded = f(n.bind(bound))
+            np.testing.assert_allclose(total.numpy(), cache.numpy()[: bound + 1].sum(0), rtol=1e-5, atol=1e-6)
+            np.testing.assert_array_equal(part.numpy(), cache.numpy()[bound - 1 : bound + 2] * 2)
+            expected = np.zeros((6, 4))
+            expected[: bound - 1] = cache.numpy()[1:bound]
+            np.testing.assert_array_equal(padded.numpy(), expected)
+        for bound in (7, 8):
+            with pytest.raises(
+                ValueError, match=f"0 <= n={bound}-1 <= n={bound}[+]2 <= 8|n={bound}[+]1 <= 8"
+            ):
+                f(n.bind(bound))
+    assert captures(f) == 1
+
+
+def test_a_function_that_catches_what_does_not_fit():
+    """What it does then holds for that value only."""
+
+    def last_two(n):
+        try:
+            return cache[n : n + 2].sum(0)
+        except ValueError:
+            return cache[0] * 0
+
+    cache, n, f = numbers(8, 4), Variable("n", 1, 8), TinyJit(last_two)
+    for bound in (7, 7, 7, 3, 3, 7, 8, 4, 8):
+        np.testing.assert_array_equal(f(n.bind(bound)).numpy(), last_two(n.bind(bound)).numpy())
+    assert captures(f) == 3
+
+
+def test_a_limit_of_a_variable_that_the_function_binds_itself():
+    cache, n = numbers(8, 4), Variable("n", 1, 8)
+    f = TinyJit(lambda x: cache[n.bind(3) : n.bind(3) + 2] + x)
+    for turn in range(4):
+        np.testing.assert_array_equal(f(Tensor([turn])).numpy(), cache.numpy()[3:5] + turn)
+
+
+def test_writes_at_a_variable_whose_last_value_is_beyond_the_end():
+    cache, n = Tensor.zeros(4, 2).contiguous().realize(), Variable("n", 0, 4)
+
+    @TinyJit
+    def write(value, n):
+        cache[n : n + 1].assign(value).realize()
+
+    for row in range(4):
+        write(Tensor.full((1, 2), row + 1.0).contiguous(), n.bind(row))
+    assert cache.tolist() == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [4.0, 4.0]]
+    with pytest.raises(ValueError, match=r"axis 0 needs 0 <= n=4 <= n=4\+1 <= 4"):
+        write(Tensor.full((1, 2), 5.0).contiguous(), n.bind(4))
+    assert cache.tolist()[3] == [4.0, 4.0]
+
+
 def test_a_variable_with_two_values_is_refused():
     data = numbers(8)
     f = TinyJit(lambda x, y: x.sum().contiguous() + y.sum().contiguous())

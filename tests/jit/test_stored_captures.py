@@ -86,6 +86,19 @@ def test_the_next_process_runs_without_a_plan(calls):
     np.testing.assert_array_equal(before.seen.numpy()[:, 0], [1, 2, 3, 0])
 
 
+def test_slices_that_do_not_fit_for_all_values_are_not_kept(calls):
+    cache, at = Tensor.arange(4).realize(), Variable("at", 0, 4)
+
+    def part(at):
+        ran.append("part")
+        return cache[at : at + 1] * 1
+
+    assert [own(part)(at.bind(place)).item() for place in (2, 3)] == [2, 3]
+    assert calls == ["part", "part"]
+    with pytest.raises(ValueError, match="axis 0 needs"):
+        own(part)(at.bind(4))
+
+
 def test_it_runs_on_the_weights_of_now(calls):
     rows_seen(step_of(counter(seed=0)))
     other = counter(seed=1)

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazygrad.dtype import dtypes
-from lazygrad.ir import Ops, UOp, Variable
+from lazygrad.ir import Ops, UOp, Variable, index
+from lazygrad.ir.index import substitute
+from lazygrad.ir.uop import toposort
 from lazygrad.shape import (
     ShapeTracker,
     base_and_tracker,
@@ -24,6 +26,7 @@ from lazygrad.shape import (
     resolve_minus_one,
     shape_of,
     shrink,
+    vmax,
 )
 from tests.shape.oracle import move, walk
 from tests.shape.test_tracker import sequences
@@ -158,6 +161,20 @@ def test_minus_one_is_worked_out(shape, new, expected) -> None:
             "axis 0 needs 0 <= 0 <= n <= 4 whatever the Variables are bound to",
         ),
         (
+            lambda: shrink(buffer(11), ((n.bind(10), n.bind(10) + 2),)),
+            "cannot shrink (11,) to ((n=10, n=10+2),): axis 0 needs 0 <= n=10 <= n=10+2 <= 11",
+        ),
+        (
+            lambda: shrink(buffer(4), ((n.bind(2), 3),)),  # of other values there is no size
+            "cannot shrink (4,) to ((n=2, 3),): "
+            "axis 0 needs 0 <= n=2 <= 3 <= 4 whatever the Variables are bound to",
+        ),
+        (
+            lambda: pad(buffer(4), ((0, 3 - n.bind(4)),)),
+            "cannot pad (4,) by ((0, n=4*-1+3),): "
+            "the amounts must not be negative; shrink takes elements away",
+        ),
+        (
             lambda: flip(buffer(2, 3), (2,)),
             "cannot flip (2, 3) along (2,): name each axis once, among (0, 1)",
         ),
@@ -238,3 +255,49 @@ def test_a_long_chain_needs_no_recursion() -> None:
     base, tracker = base_and_tracker(x)
     assert base.op is Ops.BUFFER
     assert tracker == ShapeTracker.from_shape((2, 3))
+
+
+# *** ends at Variables
+
+
+@pytest.mark.parametrize(
+    ("span", "size"),
+    [
+        (lambda v: (v, v + 2), lambda v: 2),
+        (lambda v: (v - 2, v), lambda v: 2),
+        (lambda v: (0, v), lambda v: v),
+        (lambda v: (v - 2, 2 * v), lambda v: v + 2),
+        (lambda v: (0, v + 3), lambda v: v + 3),
+    ],
+)
+def test_no_value_of_a_variable_leads_out_of_the_memory(span, size) -> None:
+    """What is bound fits, and gives its elements; other values give such a size too, of elements or zeros."""
+    length, bound = 5, Variable("v", 0, 9).bind(2)
+    part = shrink(buffer(length), (span(bound),))
+    tracker = base_and_tracker(part)[1].unbind()[0]
+    assert shape_of(part) == (size(bound),)
+    for v in range(10):
+        number, valid = (
+            substitute([each], {variable: index.const(v) for variable in variables_in(each)})[each]
+            for each in tracker.to_indexed_uops()
+        )
+        places = [r for r in toposort((number, valid)) if r.op is Ops.RANGE]
+        inside = []
+        for place in range(size(v)):
+            values = dict.fromkeys(places, place)
+            if index.evaluate(valid, values):
+                inside.append(index.evaluate(number, values))
+        assert all(0 <= each < length for each in inside)
+        begin, end = span(v)
+        if begin >= 0 and end <= length:
+            assert inside == list(range(begin, end))
+
+
+def variables_in(node: UOp) -> list[UOp]:
+    return [each for each in node.toposort() if each.op is Ops.DEFINE_VAR]
+
+
+def test_a_pad_may_be_negative_for_other_values() -> None:
+    padded = pad(buffer(4), ((0, 4 - Variable("v", 0, 9).bind(1)),))
+    assert padded.op is Ops.PAD
+    assert vmax(shape_of(padded)[0]) == 8

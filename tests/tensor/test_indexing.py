@@ -301,3 +301,65 @@ def test_symbolic_slices() -> None:
     assert x[:, :n].sum().item() == X[:, :2].sum()
     assert x[:, n - 1].tolist() == X[:, 1].tolist()
     assert dtypes.float is x[:, :n].dtype
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        (lambda v: slice(v, v + 2), (0, 1, 2)),
+        (lambda v: slice(v - 1, v + 1), (1, 2, 3)),
+        (lambda v: slice(None, v), (1, 2, 3, 4)),
+        (lambda v: slice(v - 1, 2 * v), (1, 2)),
+        (lambda v: v, (0, 1, 3)),
+    ],
+)
+def test_what_a_variable_is_bound_to_must_fit(key: Any, values: tuple[int, ...]) -> None:
+    """Not all that it could be: its greatest value is far outside."""
+    from lazygrad import Variable
+
+    for bound in values:
+        at, place = key(Variable("v", 0, 9).bind(bound)), key(bound)
+        expected = X[:, 1, place]
+        x = Tensor(X).requires_grad_(True)
+        part = x[:, 1, at]
+        np.testing.assert_array_equal(part.contiguous().numpy(), expected)
+        assert part.sum().item() == expected.sum()
+        (part * part).sum().backward()
+        gradient = np.zeros_like(X)
+        gradient[:, 1, place] = 2 * expected
+        np.testing.assert_array_equal(x.grad.numpy(), gradient)
+        written, array = Tensor(X.copy()), X.copy()
+        written[:, 1, at] = 7
+        array[:, 1, place] = 7
+        np.testing.assert_array_equal(written.numpy(), array)
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "message"),
+    [
+        (
+            lambda v: slice(v.bind(3), v.bind(3) + 2),
+            ValueError,
+            r"cannot shrink \(4,\) to \(\(v=3, v=3\+2\),\): axis 0 needs 0 <= v=3 <= v=3\+2 <= 4$",
+        ),
+        (lambda v: slice(v, v + 2), ValueError, "0 <= v <= v[+]2 <= 4 whatever the Variables are bound to"),
+        (lambda v: v.bind(4), IndexError, "index v=4 is out of bounds for axis 0 with size 4"),
+        (lambda v: v, IndexError, "index v may be out of bounds for axis 0 with size 4"),
+    ],
+)
+def test_what_a_variable_is_bound_to_does_not_fit(key: Any, error: type, message: str) -> None:
+    from lazygrad import Variable
+
+    with pytest.raises(error, match=message):
+        Tensor(X[0, 0])[key(Variable("v", 0, 9))]
+
+
+def test_an_axis_of_symbolic_size() -> None:
+    from lazygrad import Variable
+
+    x = Tensor(X)[:, :, : Variable("v", 1, 4).bind(3)]
+    assert x[:, :, 2].tolist() == X[:, :, 2].tolist()
+    assert x[:, :, -3].tolist() == X[:, :, 0].tolist()
+    assert x[:, :, 1:3].tolist() == X[:, :, 1:3].tolist()
+    with pytest.raises(IndexError, match="index 3 is out of bounds for axis 2 with size v=3"):
+        x[:, :, 3]

@@ -22,8 +22,8 @@ from ...dtype import default_int, dtypes
 from ...gradient import filled, gather, scatter
 from ...ir.index import sint
 from ...ir.uop import UOp
-from ...shape import broadcast_shapes, broadcast_to, movement, resolve_equal, shape_of, shape_text, vmax
-from ...shape.sizes import add, as_size, sub, vmin
+from ...shape import broadcast_shapes, broadcast_to, movement, resolve_equal, shape_of, shape_text
+from ...shape.sizes import add, as_size, at_most_bound, is_bound, size_text
 from ..creation import counting_dtype, iota
 from ..face import Tensor
 from ..modes import mode
@@ -169,12 +169,13 @@ class Subscripts(Tensor):
         size = self.shape[axis]
         if isinstance(entry, UOp):
             position = as_size(entry)
-            if vmin(position) < 0 or vmax(sub(position, size)) >= 0:
-                raise IndexError(f"index {position} may be out of bounds for axis {axis} with size {size}")
+            if not (at_most_bound(0, position) and at_most_bound(add(position, 1), size)):
+                where = f"axis {axis} with size {size_text(size)}"
+                be = "is" if is_bound(position) and is_bound(size) else "may be"
+                raise IndexError(f"index {size_text(position)} {be} out of bounds for {where}")
             return position
-        limit = size if isinstance(size, int) else vmin(size)
-        if not -limit <= entry < limit:
-            raise IndexError(f"index {entry} is out of bounds for axis {axis} with size {size}")
+        if not at_most_bound(entry + 1 if entry >= 0 else -entry, size):
+            raise IndexError(f"index {entry} is out of bounds for axis {axis} with size {size_text(size)}")
         return entry if entry >= 0 else add(size, entry)
 
     def _span(self, entry: slice, axis: int) -> tuple[tuple[sint, sint], int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from ..config import DEBUG
 from ..ir.ops import Ops
 from ..programs.runners import get_runner, prepare
@@ -10,7 +12,16 @@ from ..schedule.growth import Growth
 from ..schedule.template import Template
 
 
-def make_ready(template: Template | Exception, growth: Growth) -> None:
+class _Latest(threading.local):
+    """What this thread planned for many sizes last: the growth and its number."""
+
+    planned: tuple[Growth, int] | None = None
+
+
+latest = _Latest()
+
+
+def make_ready(template: Template | Exception, growth: Growth, n: int) -> None:
     """Compile the kernels of a plan for many sizes, and say with DEBUG=1 that there is one, or why not.
 
     Whatever is wrong with a kernel is raised.
@@ -27,6 +38,7 @@ def make_ready(template: Template | Exception, growth: Growth) -> None:
         prepare(kernels)
     for device, ast in kernels:
         get_runner(device, ast)
+    latest.planned = growth, n
     if not growth.planned:
         growth.planned = True
         if DEBUG >= 1:

@@ -174,7 +174,7 @@ def _grown(three: Sequence[tuple[int, ...]], free: frozenset[int]) -> Growth | N
     polynomials: list[Polynomial | None] = []
     for place, column in enumerate(columns):
         if column not in known:
-            known[column] = _polynomial(numbers, column)
+            known[column] = polynomial(numbers, column)
         found = known[column]
         if found is None and place not in free:
             return None
@@ -182,7 +182,7 @@ def _grown(three: Sequence[tuple[int, ...]], free: frozenset[int]) -> Growth | N
     return _bounded(polynomials, base, tuple(sorted(numbers)), max(numbers))
 
 
-def _polynomial(numbers: Sequence[int], values: Sequence[int]) -> Polynomial | None:
+def polynomial(numbers: Sequence[int], values: Sequence[int]) -> Polynomial | None:
     """The polynomial of degree two or less, with whole coefficients, through three points (Newton)."""
     (x, y, z), (p, q, r) = numbers, values
     first, second = (q - p, y - x), (r - q, z - y)

@@ -56,9 +56,9 @@ _families: dict[Any, _Family] = {}
 MAX_FAMILIES = 1024
 
 
-#: Makes ready what was planned for many sizes: the kernels, and the sizes. It raises what is wrong with a
-#: kernel, or is given what was wrong already.
-Attempt = Callable[[Template | Exception, growth.Growth], None]
+#: Makes ready what was planned for many sizes: the kernels, how sizes follow from a number, and the number.
+#: It raises what is wrong with a kernel, or is given what was wrong already.
+Attempt = Callable[[Template | Exception, growth.Growth, int], None]
 
 
 def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = None) -> None:
@@ -151,10 +151,10 @@ def _bound_for_many_sizes(asked: Asked, graph: Apart, attempt: Attempt) -> bool:
     try:
         lifted = run(LIFT_SIZES, asked, Job(grown=(grown, n, graph.sizes)))
         template, lifted = _template_of(lifted, *structure_key(lifted))
-        attempt(template, grown)
+        attempt(template, grown, n)
     except Exception as error:  # whatever cannot be done with a symbolic size: each size has a plan then
         growth.refuse(graph)
-        attempt(error, grown)
+        attempt(error, grown, n)
         return False
     copies = list(copies_first(lifted))
     if copies:

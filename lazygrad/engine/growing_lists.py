@@ -16,7 +16,7 @@ from ..ir.uop import UOp
 from ..locks import table_lock, uninterrupted
 from ..schedule.growth import STAYS, Growth, Polynomial, polynomial
 from ..schedule.items import ScheduleItem, create_schedule
-from ..schedule.sizes_apart import may_be_size, own_sizes, sources_of
+from ..schedule.sizes_apart import SIZED, may_be_size, own_sizes
 from ..schedule.versions import effective, in_shape, set_becomes, version_on
 from ..shape.rules import shape_of
 from ..shape.sizes import prod, vmax
@@ -148,17 +148,18 @@ def _rows(graph: Graph, sizes: list[Any]) -> list[Any] | None:
             rows += (op, node.dtype, node.src[0], "fresh" in facts)
         elif op is Ops.CONST:
             if may_be_size(node):
-                sizes.append(node.arg)
+                sizes.append(int(node.arg))
                 rows += (op, node.dtype, node.src)
             else:
                 rows.append(node)
         elif op in (Ops.BIND, Ops.ASSIGN):
             return None
         else:
-            own, rest = own_sizes(node)
+            own, rest = own_sizes(node) if op in SIZED else ((), node.arg)
             sizes += own
             rows += (op, node.dtype, len(own), rest, facts.get("origin"), facts.get("site"), len(node.src))
-            rows += [number[source] for source in sources_of(node)]
+            for source in node.src:
+                rows.append(number[effective(source) if "becomes" in source.facts else source])
     return rows
 
 

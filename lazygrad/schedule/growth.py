@@ -1,8 +1,8 @@
 """Sizes that grow: from the third graph on that differs from two others in one size only, it is planned for
 many sizes at once.
 
-A *growth* says how the sizes of a structure follow from one number, each as a polynomial of it of degree two
-at most with whole coefficients: n, 4n, n + 1, n². It is worked out from three graphs; a graph belongs to it
+A *growth* says how the sizes of a structure follow from one number, each as a polynomial of it with whole
+coefficients: n, 4n, n + 1, n². It is worked out from three graphs; a graph belongs to it
 whose sizes are what the polynomials say. Its Variable goes up to the next power of two; above that there is
 one for twice as many.
 """
@@ -183,17 +183,21 @@ def _grown(three: Sequence[tuple[int, ...]], free: frozenset[int]) -> Growth | N
 
 
 def polynomial(numbers: Sequence[int], values: Sequence[int]) -> Polynomial | None:
-    """The polynomial of degree two or less, with whole coefficients, through three points (Newton)."""
+    """The polynomial with whole coefficients through three points: a line, or the number times a line. Any
+    other of degree two would fit three points whatever they are.
+    """
+    line = _line(numbers, values)
+    if line is not None:
+        return 0, *line
+    if all(value % n == 0 for n, value in zip(numbers, values, strict=True)):
+        line = _line(numbers, [value // n for n, value in zip(numbers, values, strict=True)])
+    return None if line is None else (*line, 0)
+
+
+def _line(numbers: Sequence[int], values: Sequence[int]) -> tuple[int, int] | None:
     (x, y, z), (p, q, r) = numbers, values
-    first, second = (q - p, y - x), (r - q, z - y)
-    if first[0] % first[1] or second[0] % second[1]:
-        return None
-    slope, other = first[0] // first[1], second[0] // second[1]
-    if (other - slope) % (z - x):
-        return None
-    a = (other - slope) // (z - x)
-    b = slope - a * (x + y)
-    return a, b, p - (a * x + b) * x
+    slope, rest = divmod(q - p, y - x)
+    return None if rest or r - q != slope * (z - y) else (slope, p - slope * x)
 
 
 def _bounded(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ..dtype import dtypes
 from ..ir.device import device_of
 from ..ir.index import sint
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
@@ -125,7 +126,8 @@ class _Lifting:
         if may_be_size(base):
             (value,) = self._take(1)
             if isinstance(value, UOp):
-                new = UOp(Ops.CAST, base.dtype, (value,))
+                integer = dtypes.int32 if vmax(value) <= dtypes.max(dtypes.int32) else dtypes.int64
+                new = UOp(Ops.CAST, integer, (value,)).cast(base.dtype)
         for move, sizes in reversed(lifted):
             new = _moved(move, new, sizes)
         return new

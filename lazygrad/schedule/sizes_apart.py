@@ -1,6 +1,6 @@
 """A graph as a structure without sizes, and its sizes: so that graphs that differ in sizes alone are found.
 
-Sizes are the numbers in shapes, spans and counters, how much memory has, and integer constants. The structure
+Sizes are the numbers in shapes, spans and counters, how much memory has, and whole constants. The structure
 is the rest: operations, types, which node reads which. `lifted_sizes.py` meets sizes in the same order.
 """
 
@@ -25,8 +25,12 @@ from .versions import effective
 
 #: Movements whose argument is a shape.
 _SHAPED = frozenset((Ops.RESHAPE, Ops.EXPAND))
+#: Operations whose argument has sizes, or says what is no part of a structure.
+SIZED = _SHAPED | {Ops.PAD, Ops.SHRINK, Ops.IOTA, Ops.ASSIGN, Ops.DETACH}
 #: Graphs of more nodes keep the sizes that they have.
 MOST_NODES = 20_000
+#: Whole numbers up to here are exact as float32.
+MOST_WHOLE = 1 << 24
 
 
 class Apart:
@@ -98,7 +102,7 @@ def _constant(source: UOp, opened: bool, sizes: list[Any], free: list[int]) -> A
     if may_be_size(base):
         if opened:
             free.append(len(sizes))
-        sizes.append(base.arg)
+        sizes.append(int(base.arg))
     elif not opened:
         form.append(base)
     return tuple(form)
@@ -110,8 +114,12 @@ def sources_of(node: UOp) -> list[UOp]:
 
 
 def may_be_size(constant: UOp) -> bool:
-    """Whether a constant may follow from a size: an integer."""
-    return type(constant.arg) is int and constant.dtype in (dtypes.int32, dtypes.int64)
+    """Whether a constant may follow from a size: an integer, or a whole float, as what a mean divides by."""
+    value, dtype = constant.arg, constant.dtype
+    if type(value) is int:
+        return dtype in (dtypes.int32, dtypes.int64)
+    whole = type(value) is float and dtype in (dtypes.float32, dtypes.float64)
+    return whole and 1 <= value <= MOST_WHOLE and value.is_integer()
 
 
 # *** the sizes in a node's argument

@@ -40,8 +40,11 @@ from ..schedule.versions import (
     version_on,
 )
 from ..shape.rules import shape_of
+from . import growing_lists
 from .actions import Roles
-from .realize import allocate_empty, observers, recording
+from .growing import latest as latest_growth
+from .growing import make_ready
+from .realize import allocate_empty, observers, recording, run_item
 from .realize import realize as realize_planned
 from .replay import Replay
 
@@ -66,6 +69,7 @@ def forget() -> None:
     """Forget every list."""
     _ready.clear()
     _met.clear()
+    growing_lists.forget()
 
 
 kernelize.also_forgotten.append(forget)
@@ -73,6 +77,7 @@ kernelize.also_forgotten.append(forget)
 
 def realize(roots: Sequence[UOp], pending: Pending) -> None:
     """Compute the values of the roots: by a list that is ready, or by planning."""
+    sized = None
     if not (observers or pass_observers or recording.note or _is_watched()):
         with kernelize.planning:
             graph = _Graph.of(roots, pending)
@@ -82,13 +87,25 @@ def realize(roots: Sequence[UOp], pending: Pending) -> None:
                 found = _ready.get(graph.key, _ABSENT)
                 if found is _ABSENT:
                     found = None
-                    if _is_due(graph.key):
-                        kernelize.kernelize(roots, pending)
+                    sized = growing_lists.find(graph, _state())
+                    if sized is not None and growing_lists.run_known(graph, *sized):
+                        return
+                    if sized is not None and sized[0].is_due():
+                        latest_growth.planned = None
+                        kernelize.kernelize(roots, pending, make_ready)
+                        below, planned = [latest(root) for root in roots], latest_growth.planned
+                        if growing_lists.make(graph, *sized, planned, below, run_item, _ready_for):
+                            return
+                    elif _is_due(graph.key):
+                        kernelize.kernelize(roots, pending, make_ready)
                         found = _kept(graph, create_schedule([latest(root) for root in roots]))
                 if found is not None:
                     found.run(graph)
                     return
+    latest_growth.planned = None
     realize_planned(roots, pending)
+    if sized is not None and latest_growth.planned is not None:
+        sized[0].note(*latest_growth.planned, sized[1])
 
 
 def _is_watched() -> bool:

@@ -42,13 +42,15 @@ class Asked:
     order       every node below them, after its sources
     waiting     versions of memory that a write of the plan ends → the kernels planned earlier that read it
                 and have not run
-    stands_for  nodes that were made by lifting numbers → those they stand for
+    stands_for  nodes that were made by lifting numbers or sizes → those they stand for
+    grown       sizes were lifted
     """
 
     roots: list[UOp]
     order: list[UOp]
     waiting: dict[UOp, list[UOp]] = field(default_factory=dict)
     stands_for: dict[UOp, UOp] = field(default_factory=dict)
+    grown: bool = False
 
     @classmethod
     def of(cls, roots: list[UOp]) -> Asked:

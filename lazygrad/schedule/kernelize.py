@@ -22,6 +22,8 @@ from ..ir.uop import UOp, keep_origin
 from ..locks import uninterrupted
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
+from ..shape.sizes import prod
+from . import growth
 from .graph import Asked, binds_in_args, open_arg
 from .in_memory import is_held
 from .kernel_ast import Kernel
@@ -34,10 +36,12 @@ from .lifted_numbers import (
     open_sources,
     open_value,
 )
+from .lifted_sizes import copies_first
 from .multi import in_place
-from .plan import COLLECT, LIFT, Job, plan, run
+from .plan import COLLECT, LIFT, LIFT_SIZES, Job, plan, run
 from .readers import Pending
-from .template import Ref, Template
+from .sizes_apart import Apart, apart
+from .template import Place, Ref, Template
 from .versions import below_looks, check_alive, effective, in_shape, latest, new_buffer, set_becomes
 
 #: One lock around planning and compiling; re-entrant, none around running.
@@ -52,12 +56,18 @@ _families: dict[Any, _Family] = {}
 MAX_FAMILIES = 1024
 
 
-def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
+#: Makes ready what was planned for many sizes: the kernels, how sizes follow from a number, and the number.
+#: It raises what is wrong with a kernel, or is given what was wrong already.
+Attempt = Callable[[Template | Exception, growth.Growth, int], None]
+
+
+def kernelize(roots: Sequence[UOp], pending: Pending, attempt: Attempt | None = None) -> None:
     """Plan everything the roots need. Afterwards each root's base is memory, or has become an ASSIGN of a
     KERNEL.
 
     pending  gives the values that somebody holds and that are not computed yet: those that read what a
-    write of this plan will end are planned with it, before the write
+             write of this plan will end are planned with it, before the write
+    attempt  sizes that grow are planned for many sizes, and this makes the kernels ready
     """
     with planning:
         wanted = _open_roots(roots)
@@ -67,7 +77,7 @@ def kernelize(roots: Sequence[UOp], pending: Pending) -> None:
             observer(wanted)
         if CHECK == 1:
             verify(UOp(Ops.SINK, src=tuple(wanted)), TENSOR, "the methods of Tensor")
-        _plan_and_bind(run(COLLECT, _with_siblings(Asked.of(wanted)), Job(pending)))
+        _plan_and_bind(run(COLLECT, _with_siblings(Asked.of(wanted)), Job(pending)), attempt)
 
 
 _SEVERAL = (Ops.CUSTOM, Ops.LOOP)
@@ -101,11 +111,20 @@ class _Family:
         self.open: dict[frozenset[int], Template] = {}
 
 
-def _plan_and_bind(asked: Asked) -> None:
+def _plan_and_bind(asked: Asked, attempt: Attempt | None) -> None:
     if CACHELEVEL < 1:
         _bind(plan(asked, bool(FUSE.value)), asked)
         return
     key, numbers = structure_key(asked)
+    if key not in _families and attempt is not None:
+        graph = apart(asked)
+        if graph is not None and _bound_for_many_sizes(asked, graph, attempt):
+            return
+    _bind(*_template_of(asked, key, numbers))
+
+
+def _template_of(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> tuple[Template, Asked]:
+    """The plan of a structure, and the graph with the numbers lifted that are arguments of its kernels."""
     family = _families.get(key)
     if family is None:
         if len(_families) >= MAX_FAMILIES:
@@ -113,15 +132,36 @@ def _plan_and_bind(asked: Asked) -> None:
                 _families.pop(old, None)
         family = _families[key] = _Family(numbers, plan(asked, bool(FUSE.value)))
     if numbers == family.first:
-        _bind(family.template, asked)
-        return
+        return family.template, asked
     differ = {n for n, (now, first) in enumerate(zip(numbers, family.first, strict=True)) if now != first}
     family.lifted |= differ
     lifted = run(LIFT, asked, Job(lifted=family.lifted))
     template = family.open.get(family.lifted)
     if template is None:
         template = family.open[family.lifted] = plan(lifted, bool(FUSE.value))
+    return template, lifted
+
+
+def _bound_for_many_sizes(asked: Asked, graph: Apart, attempt: Attempt) -> bool:
+    """Whether a graph has sizes that grow; it is bound to a plan for many of them then."""
+    found = growth.growth_of(graph)
+    if found is None:
+        return False
+    grown, n = found
+    try:
+        lifted = run(LIFT_SIZES, asked, Job(grown=(grown, n, graph.sizes)))
+        template, lifted = _template_of(lifted, *structure_key(lifted))
+        attempt(template, grown, n)
+    except Exception as error:  # whatever cannot be done with a symbolic size: each size has a plan then
+        growth.refuse(graph)
+        attempt(error, grown, n)
+        return False
+    copies = list(copies_first(lifted))
+    if copies:
+        copied = Asked.of(copies)
+        _bind(plan(copied, bool(FUSE.value)), copied)
     _bind(template, lifted)
+    return True
 
 
 def _open_roots(roots: Iterable[UOp]) -> list[UOp]:
@@ -199,16 +239,21 @@ def _bind(template: Template, asked: Asked) -> None:
     made: dict[tuple[int, int], UOp] = {}
     sizes = list(binds_in_args(asked.order))
     order = nameable(asked.order)
+    memory, exact = order, dict[Place, int]()
+    if asked.grown:
+        memory = [_memory(node, asked) for node in order]
+        exact = _exact_sizes(template, asked, order)
     for number, kernel in enumerate(template.kernels):
         targets = []
         for position, output in enumerate(kernel.outputs):
             if output.into is None:
-                targets.append(new_buffer(output.device, output.size, output.dtype))
+                size = exact.get((number, position), output.size)
+                targets.append(new_buffer(output.device, size, output.dtype))
                 if (number, position) in template.inner:
                     targets[-1].facts["inner_users"] = template.inner[number, position]
             else:
-                targets.append(_node_of(output.into, order, made))
-        sources = [_node_of(ref, order, made) for ref in kernel.inputs]
+                targets.append(_node_of(output.into, memory, made))
+        sources = [_node_of(ref, memory, made) for ref in kernel.inputs]
         binds = [_bound(ref, order, sizes) for ref in kernel.binds]
         known = {*sources, *targets}
         after = [made[earlier, 0] for earlier in kernel.after]
@@ -232,14 +277,31 @@ def _bind(template: Template, asked: Asked) -> None:
     results = []
     for position, kernel_number, output_number in template.results:
         raw = asked.stands_for.get(order[position], order[position])
-        memory = made[kernel_number, output_number]
-        while memory.op is Ops.ASSIGN:
-            memory = memory.src[0]
-        keep_origin(memory, raw)
+        held = made[kernel_number, output_number]
+        while held.op is Ops.ASSIGN:
+            held = held.src[0]
+        keep_origin(held, raw)
         results.append((raw, in_shape(made[kernel_number, output_number], shape_of(raw))))
     with uninterrupted():  # a plan holds for all its results: one left out would be written once more
         for raw, held in results:
             set_becomes(raw, held)
+
+
+def _exact_sizes(template: Template, asked: Asked, order: Sequence[UOp]) -> dict[Place, int]:
+    """How long results are whose plan is for many sizes."""
+    exact: dict[Place, int] = {}
+    for position, kernel, output in template.results:
+        raw = asked.stands_for.get(order[position])
+        size = 0 if raw is None else prod(shape_of(raw))
+        if size and type(size) is int:
+            exact[kernel, output] = size
+    return exact
+
+
+def _memory(node: UOp, asked: Asked) -> UOp:
+    """A node of the walk, or the memory that it stands in for."""
+    real = asked.stands_for.get(node) if node.op is Ops.BUFFER else None
+    return node if real is None else effective(real)
 
 
 def _bound(ref: Ref, order: Sequence[UOp], sizes: Sequence[UOp]) -> UOp:
@@ -264,6 +326,7 @@ also_forgotten: list[Callable[[], None]] = []
 def clear_templates() -> None:
     """Forget every planned structure."""
     _families.clear()
+    growth.forget()
     forget_more()
 
 

@@ -146,7 +146,10 @@ def lift(asked: Asked, lifted: frozenset[int]) -> Asked:
             back[new] = node
             keep_origin(new, node)
     opened = Asked.of([made.get(root, root) for root in asked.roots])
-    return replace(opened, waiting=asked.waiting, stands_for=back)
+    before = asked.stands_for
+    if before:
+        back = {**before, **{new: before.get(old, old) for new, old in back.items()}}
+    return replace(opened, waiting=asked.waiting, stands_for=back, grown=asked.grown)
 
 
 def _lifted_constant(source: UOp, position: int) -> UOp:

@@ -1,7 +1,8 @@
 """Planning as lists of passes: what is asked for in, a template of kernels out.
 
 Everything that is asked for goes through COLLECT. Then its structure is looked up (`kernelize.py`): one that
-is not known goes through PLAN, one that is known with other numbers through LIFT first.
+is not known goes through PLAN, one that is known with other numbers through LIFT first, and one that is known
+with other sizes through LIFT_SIZES.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from ..ir.uop import UOp
 from ..target import Target
 from .assemble import assemble
 from .graph import Asked
+from .growth import Growth
 from .lifted_numbers import lift
+from .lifted_sizes import lift_sizes
 from .loops import plan_loop
 from .memory import inner_outputs
 from .multi import separate_devices
@@ -39,12 +42,14 @@ class Job(NamedTuple):
 
     pending  gives the values that somebody holds and that are not computed yet
     lifted   the positions of the numbers that become arguments
+    grown    how sizes follow from one number, that number, and the sizes
     target   what the kernels are for, and in `prices` what operations cost there
     fuse     False: every value is stored
     """
 
     pending: Pending = tuple
     lifted: frozenset[int] = frozenset()
+    grown: tuple[Growth, int, tuple[int, ...]] | None = None
     target: Target = Target("")
     prices: Prices | None = None
     fuse: bool = True
@@ -73,6 +78,10 @@ def _add_readers(asked: Asked, job: Job) -> Asked:
 
 def _lift(asked: Asked, job: Job) -> Asked:
     return lift(asked, job.lifted)
+
+
+def _lift_sizes(asked: Asked, job: Job) -> Asked:
+    return asked if job.grown is None else lift_sizes(asked, *job.grown)
 
 
 def _make_plain(asked: Asked, job: Job) -> PlainGraph:
@@ -130,6 +139,9 @@ COLLECT = [
         "values that read memory which is about to be overwritten are computed before the write",
     ),
 ]
+LIFT_SIZES = [
+    Pass("lift sizes", _lift_sizes, "sizes that follow from one that grows are expressions of a Variable"),
+]
 LIFT = [
     Pass("lift numbers", _lift, "numbers that differ between otherwise equal graphs are bound Variables"),
 ]
@@ -159,7 +171,7 @@ PLAN = [
         "memory that only these kernels use is marked, so that it can be reused",
     ),
 ]
-PASSES = [*COLLECT, *LIFT, *PLAN]
+PASSES = [*COLLECT, *LIFT_SIZES, *LIFT, *PLAN]
 
 #: Called with each pass, what it was given and what it made.
 pass_observers: list[Callable[[Pass, Any, Any], None]] = []

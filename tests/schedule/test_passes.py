@@ -69,9 +69,16 @@ def mean_and_distance() -> Tensor:
     return x - x.mean(1, keepdim=True)
 
 
+def growing() -> Tensor:
+    for rows in (2, 3, 4):
+        x = (memory(rows, 4) * 2).sum(1).realize()
+    return x
+
+
 PASSED: dict[str, Callable[[], Tensor | tuple[Tensor, ...]]] = {
     "separate devices": shared_by_two,
     "add readers": read_and_written,
+    "lift sizes": growing,
     "lift numbers": another_number,
     "make plain": lambda: memory(4, 5, 6).detach().sum(2).sum(0),
     "place": exponentials_of_a_product,

@@ -1,0 +1,269 @@
+"""Lists of kernels for graphs whose sizes grow (`repeats.py`: for graphs that come again as they are).
+
+A graph that was planned for many sizes three times gets a list whose Variable's value, and the lengths of
+whose results, change from run to run. Its structure is what `repeats.py` takes, without sizes; how these
+follow from the value of the Variable is worked out from the three, as `schedule/growth.py` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ..device import Buffer, GlobalCounters
+from ..ir.ops import Ops
+from ..ir.uop import UOp
+from ..locks import table_lock, uninterrupted
+from ..schedule.growth import STAYS, Growth, Polynomial, polynomial
+from ..schedule.items import ScheduleItem, create_schedule
+from ..schedule.sizes_apart import SIZED, may_be_size, own_sizes
+from ..schedule.versions import effective, in_shape, set_becomes, version_on
+from ..shape.rules import shape_of
+from ..shape.sizes import prod, vmax
+
+#: So many structures are known at a time.
+MOST_KNOWN = 256
+#: Bytes of data from the host that are copied before a list runs.
+MOST_COPIED_BYTES = 1 << 16
+
+
+class Graph(Protocol):
+    """A graph with its memory numbered: `repeats.py` says what its parts are."""
+
+    order: list[UOp]
+    leaves: list[int]
+    buffers: list[Buffer]
+    bound: list[UOp]
+
+
+class Ready(Protocol):
+    """A list that is ready: what memory it makes, and what that is afterwards."""
+
+    outputs: list[Buffer]
+    versions: list[Any]
+
+    def run(self, graph: Any) -> None:
+        """Run it on a graph's memory."""
+
+
+class Growing:
+    """What is known of graphs of one structure.
+
+    met     (the number that their sizes follow from, the sizes) of up to three that had plans for many sizes
+    ready   the list, and `rule` how sizes follow from the number; None, where each is planned, once `over`
+    """
+
+    __slots__ = ("growth", "last", "met", "over", "ready", "rule", "times")
+
+    def __init__(self) -> None:
+        self.growth: Growth | None = None
+        self.met: dict[int, tuple[int, ...]] = {}
+        self.ready: Ready | None = None
+        self.rule: list[tuple[int, int, int, int]] = []
+        self.over = False
+        self.last: tuple[int, ...] = ()
+        self.times = 0
+
+    def note(self, growth: Growth, n: int, sizes: tuple[int, ...]) -> None:
+        """A graph of these sizes was planned for many."""
+        if growth is not self.growth:
+            self.growth, self.met, self.ready, self.over = growth, {}, None, False
+        if len(self.met) < 3:
+            self.met[n] = sizes
+
+    def is_due(self) -> bool:
+        """Whether the next one is to get a list."""
+        return self.ready is None and not self.over and len(self.met) >= 2
+
+    def number(self, sizes: tuple[int, ...]) -> int | None:
+        """The number that sizes follow from, where the list is for them."""
+        self.times = self.times + 1 if sizes == self.last else 1
+        self.last = sizes
+        growth = self.growth
+        if growth is None or self.ready is None or self.times >= STAYS:
+            return None
+        n: int | None = None
+        for place, a, b, c in self.rule:
+            if n is None:
+                n = sizes[place]
+            elif sizes[place] != (a * n + b) * n + c:
+                return None
+        return n if n is not None and growth.least <= n <= growth.most else None
+
+    def learn(self, n: int, sizes: tuple[int, ...]) -> bool:
+        """Work the rule out of three; whether there is one."""
+        self.met[n] = sizes
+        if len(self.met) < 3:
+            return False
+        numbers = list(self.met)
+        columns = list(zip(*self.met.values(), strict=True))
+        known: dict[tuple[int, ...], Polynomial | None] = {}
+        rule = []
+        for place, column in enumerate(columns):
+            if column not in known:
+                known[column] = polynomial(numbers, column)
+            found = known[column]
+            if found is None:
+                return False
+            rule.append((place, *found))
+        rule.sort(key=lambda row: row[1:] != (0, 1, 0))  # the number itself comes first
+        self.rule = rule
+        return bool(rule) and rule[0][1:] == (0, 1, 0)
+
+
+_known: dict[Any, Growing] = {}
+
+
+def forget() -> None:
+    """Forget every list."""
+    _known.clear()
+
+
+def find(graph: Graph, state: tuple[Any, ...]) -> tuple[Growing, tuple[int, ...]] | None:
+    """What is known of a graph's structure, and its sizes; None for one that cannot grow.
+
+    state  what planning looks at besides the graph
+    """
+    sizes: list[Any] = []
+    rows = _rows(graph, sizes)
+    if rows is None or not all(type(size) is int for size in sizes):
+        return None
+    key = (state, tuple(rows))
+    known = _known.get(key)
+    if known is None:
+        if len(_known) >= MOST_KNOWN:
+            for old in list(_known)[: MOST_KNOWN // 2]:
+                _known.pop(old, None)
+        known = _known[key] = Growing()
+    return known, tuple(sizes)
+
+
+def _rows(graph: Graph, sizes: list[Any]) -> list[Any] | None:
+    number = {node: place for place, node in enumerate(graph.order)}
+    rows: list[Any] = []
+    for node in graph.order:
+        op, facts = node.op, node.facts
+        if op is Ops.BUFFER:
+            sizes.append(node.arg)
+            rows += (op, node.dtype, node.src[0], "fresh" in facts)
+        elif op is Ops.CONST:
+            if may_be_size(node):
+                sizes.append(int(node.arg))
+                rows += (op, node.dtype, node.src)
+            else:
+                rows.append(node)
+        elif op in (Ops.BIND, Ops.ASSIGN):
+            return None
+        else:
+            own, rest = own_sizes(node) if op in SIZED else ((), node.arg)
+            sizes += own
+            rows += (op, node.dtype, len(own), rest, facts.get("origin"), facts.get("site"), len(node.src))
+            for source in node.src:
+                rows.append(number[effective(source) if "becomes" in source.facts else source])
+    return rows
+
+
+# *** data from the host is copied before
+
+
+def copies_in(graph: Graph) -> list[tuple[int, int]] | None:
+    """The copies from the host in a graph: (place of the COPY, number of the memory it reads); None where
+    they are not made before.
+    """
+    number = {graph.order[place]: memory for memory, place in enumerate(graph.leaves)}
+    found: list[tuple[int, int]] = []
+    for place, node in enumerate(graph.order):
+        if node.op is Ops.COPY:
+            memory = number.get(effective(node.src[0]))
+            if memory is None or graph.buffers[memory].device != "NPY" or len(node.src) != 2:
+                return None
+            found.append((place, memory))
+    if len({memory for _, memory in found}) < len(found):
+        return None
+    return found if sum(graph.buffers[m].nbytes for _, m in found) <= MOST_COPIED_BYTES else None
+
+
+def copy_in(graph: Graph, copies: Sequence[tuple[int, int]]) -> None:
+    """Copy now; the graph reads the copies then."""
+    for place, memory in copies:
+        node, source = graph.order[place], graph.buffers[memory]
+        copied = Buffer(node.src[-1].arg, source.size, source.dtype).allocate_uncleared()
+        with uninterrupted(), table_lock:
+            copied.copyin(source.as_buffer())
+            set_becomes(node, in_shape(version_on(node.src[-1], copied), shape_of(node)))
+        GlobalCounters.kernel_count += 1
+        GlobalCounters.global_mem += copied.nbytes
+    adopt(graph, copies)
+
+
+def adopt(graph: Graph, copies: Sequence[tuple[int, int]]) -> None:
+    """Let a graph read what its COPYs have become."""
+    for place, memory in copies:
+        node = effective(graph.order[place])
+        graph.order[place], graph.leaves[memory] = node, place
+        graph.buffers[memory] = node.facts["buffer"]
+
+
+# *** lists
+
+
+def run_known(graph: Graph, known: Growing, sizes: tuple[int, ...]) -> bool:
+    """Run the list that a graph has, if it has one."""
+    n = known.number(sizes)
+    if n is None or known.ready is None or known.growth is None:
+        return False
+    copies = copies_in(graph)
+    if copies is None:
+        return False
+    copy_in(graph, copies)
+    graph.bound.append(known.growth.variable.bind(n))
+    _fit(known.ready, graph)
+    known.ready.run(graph)
+    return True
+
+
+def _fit(ready: Ready, graph: Graph) -> None:
+    """Make the results of a list as long as they are in this graph."""
+    given = len(graph.buffers)
+    for number, version in enumerate(ready.versions):
+        if not version.values or version.before is not None:
+            continue
+        now = [(place, shape_of(graph.order[place]), *rest) for place, _, *rest in version.values]
+        ready.versions[number] = version._replace(values=tuple(now))
+        like, length = ready.outputs[version.memory - given], vmax(prod(now[0][1]))
+        if like.size != length:
+            ready.outputs[version.memory - given] = Buffer(like.device, length, like.dtype)
+
+
+def make(
+    graph: Graph,
+    known: Growing,
+    sizes: tuple[int, ...],
+    planned: tuple[Growth, int] | None,
+    roots: Sequence[UOp],
+    run_item: Callable[[ScheduleItem], None],
+    ready_for: Callable[[Any, Sequence[ScheduleItem]], Ready | None],
+) -> bool:
+    """Make the list of a graph that is planned, and run it; whether that was possible.
+
+    planned  the growth and the number that it was planned with
+    """
+    copies = copies_in(graph)
+    if planned is None or planned[0] is not known.growth or copies is None:
+        known.over = planned is None
+        return False
+    growth, n = planned
+    if not known.learn(n, sizes):
+        known.over = len(known.met) >= 3
+        return False
+    for item in create_schedule(roots):
+        if item.ast.op is Ops.COPY and item.bufs[-1].device == "NPY":
+            run_item(item)
+    adopt(graph, copies)
+    graph.bound.append(growth.variable.bind(n))
+    known.ready = ready_for(graph, create_schedule(roots))
+    known.over = known.ready is None
+    if known.ready is None:
+        return False
+    known.ready.run(graph)
+    return True

@@ -210,6 +210,24 @@ def keep_old_values(version: UOp) -> None:
             tensor._uop = UOp(Ops.CONTIGUOUS, node.dtype, (node,))
 
 
+def sole_version(tensor: Tensor) -> UOp | None:
+    """The version of memory that a realized tensor looks at, if nobody else reads it: a write may take it."""
+    storage = tensor._memory()
+    if storage is None:
+        return None
+    version = storage.version
+    if version.op is not Ops.BUFFER or "buffer" not in version.facts:
+        return None
+    return None if storage.is_shared() or _is_held(version) else version
+
+
+def overwrite(tensor: Tensor, written: UOp) -> None:
+    """Let the memory that a tensor looks at, its sole version, be what an ASSIGN writes; under table_lock."""
+    storage: Any = tensor._storage
+    keep_old_values(storage.version)
+    storage.move_to(written)
+
+
 def _is_held(version: UOp) -> bool:
     """Whether memory of this version was handed out (numpy, DLPack): those readers must not see the write."""
     buffer: Buffer | None = version.facts.get("buffer")

@@ -23,7 +23,7 @@ from .modes import TestMode, TrainingFlag, TrainingMode, autocast, inference_mod
 from .print_options import printing
 from .signatures import DTypeLike
 from .sources import node_of, read_from
-from .storage import Storage, base_of, is_marked, is_padded, is_recorded, is_view, marked, overlaps
+from .storage import LOOKS_AT, Storage, base_of, is_marked, is_padded, is_recorded, is_view, marked, overlaps
 from .trace import note_line
 
 
@@ -82,6 +82,15 @@ class TensorCore(metaclass=TrainingFlag):
         made._setup(node, tracks, leaf=False)
         if node.op in _MAY_SHARE or node.op is Ops.PAD:
             made._join_memory(parents if view else (None,))
+        return made  # type: ignore[no-any-return]
+
+    @classmethod
+    def _computed(cls, node: UOp, tracks: bool | None) -> Self:
+        """A new value, of which it is known whether gradients flow to it."""
+        made: Any = object.__new__(cls)
+        made._setup(node, tracks, leaf=False)
+        if node.op in _MAY_SHARE or node.op is Ops.PAD:
+            made._note_reader()
         return made  # type: ignore[no-any-return]
 
     def _join_memory(self, parents: tuple[TensorCore | None, ...]) -> None:
@@ -166,6 +175,8 @@ class TensorCore(metaclass=TrainingFlag):
         and a new value of which several elements would share memory.
         """
         node = latest(self._node())
+        if node.op not in _LOOKS_OR_NUMBERS:
+            return node
         if base_of(node).op is Ops.CONST or is_padded(node) or (self._own and overlaps(node)):
             if is_marked(node):
                 node = node.replace(src=(UOp(Ops.CONTIGUOUS, node.dtype, node.src),))
@@ -315,6 +326,7 @@ class TensorCore(metaclass=TrainingFlag):
         return device_of(self._uop) is not None
 
 
+_LOOKS_OR_NUMBERS = LOOKS_AT | {Ops.CONST}
 _MAY_SHARE = frozenset(
     (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.SHRINK, Ops.FLIP)
     + (Ops.DETACH, Ops.BUFFER, Ops.MULTI, Ops.ASSIGN)

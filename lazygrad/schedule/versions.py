@@ -199,8 +199,11 @@ def memory_read(source: UOp) -> UOp:
 
 def latest(node: UOp) -> UOp:
     """A node, perhaps movements on a base, with the base replaced by what it has become."""
-    if node.op is Ops.BUFFER and "becomes" not in node.facts:
-        return node
+    while node.op not in _LOOKS_OR_PARTS:
+        replacement = node.facts.get("becomes")
+        if replacement is None:
+            return node
+        node = replacement
     while True:
         moves, base = movements_on(node, LOOKS)
         replacement = base.facts.get("becomes")
@@ -238,6 +241,7 @@ def below_looks(node: UOp) -> UOp:
 
 #: What gives a value no elements of its own.
 LOOKS = MOVEMENT | {Ops.DETACH}
+_LOOKS_OR_PARTS = LOOKS | {Ops.MULTI}
 
 
 def in_shape(memory: UOp, shape: tuple[sint, ...]) -> UOp:

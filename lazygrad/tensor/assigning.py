@@ -213,12 +213,18 @@ def keep_old_values(version: UOp) -> None:
 def sole_version(tensor: Tensor) -> UOp | None:
     """The version of memory that a realized tensor looks at, if nobody else reads it: a write may take it."""
     storage = tensor._memory()
-    if storage is None:
-        return None
-    version = storage.version
-    if version.op is not Ops.BUFFER or "buffer" not in version.facts:
-        return None
-    return None if storage.is_shared() or _is_held(version) else version
+    return None if storage is None or not _is_sole(storage, storage.version) else storage.version
+
+
+def is_still_sole(tensor: Tensor, version: UOp) -> bool:
+    """Whether nothing has changed since this was the sole version; under table_lock."""
+    storage = tensor._storage
+    return storage is not None and storage.version is version and _is_sole(storage, version)
+
+
+def _is_sole(storage: Storage, version: UOp) -> bool:
+    realized = version.op is Ops.BUFFER and "buffer" in version.facts
+    return realized and not storage.is_shared() and not _is_held(version)
 
 
 def overwrite(tensor: Tensor, written: UOp) -> None:

@@ -162,13 +162,20 @@ class TensorCore(metaclass=TrainingFlag):
     def _claim_memory(self) -> Storage | None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         with table_lock:  # no other thread runs or writes what is looked at
-            node = self._node()
-            if self._storage is not None:
-                self._storage.refresh()
+            storage, node = self._storage, self._uop
+            if storage is None and node.op in _PLAIN_VALUES and (self._leaf or not self._requires_grad):
+                node = self._uop = latest(node)  # as `_node` does, but to be a view is to be no reader
+                if not is_view(node):
+                    self._note_reader()
+            else:
+                node = self._node()
+                storage = self._storage
+            if storage is not None:
+                storage.refresh()
             elif is_view(node):
-                self._storage = Storage(base_of(node))
-                self._storage.add(self)
-            return self._storage
+                storage = self._storage = Storage(base_of(node))
+                storage.add(self)
+            return storage
 
     def _needs_memory(self) -> UOp:
         """The node to compute so that this tensor is in memory: padding and bare constants are stored too,
@@ -327,6 +334,8 @@ class TensorCore(metaclass=TrainingFlag):
 
 
 _LOOKS_OR_NUMBERS = LOOKS_AT | {Ops.CONST}
+#: What becomes memory and is asked for as nothing else.
+_PLAIN_VALUES = frozenset(Ops) - LOOKS_AT - {Ops.MULTI, Ops.FUNCTION}
 _MAY_SHARE = frozenset(
     (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.SHRINK, Ops.FLIP)
     + (Ops.DETACH, Ops.BUFFER, Ops.MULTI, Ops.ASSIGN)

@@ -17,7 +17,7 @@ from ...locks import WeakKeys, table_lock
 from ...shape.recipe import Recipe
 from ...shape.rules import shape_of
 from ...tensor import Tensor
-from ...tensor.assigning import overwrite, sole_version
+from ...tensor.assigning import is_still_sole, overwrite, sole_version
 from ...tensor.modes import mode
 from ...tensor.storage import chain_to, marked
 
@@ -70,7 +70,7 @@ def step(optimizer: Any, grads: Sequence[Tensor]) -> bool:
     made = recipe.on([*(grad.uop for grad in grads), *memory.nodes, *memory.versions])
     with table_lock:
         for tensor, version in zip(memory.tensors, memory.versions, strict=True):
-            if sole_version(tensor) is not version:  # another thread came between
+            if not is_still_sole(tensor, version):  # another thread came between
                 return False
         for place, result in zip(kept.written, recipe.results, strict=True):
             overwrite(memory.tensors[place], made[result])

@@ -10,7 +10,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -117,6 +117,29 @@ class ContextVar:
 def flags_state() -> tuple[dict[str, int | str], int]:
     """Two things that are the same as before only where no flag has changed in this thread."""
     return _overlay.values, ContextVar.changes
+
+
+_Known = TypeVar("_Known")
+
+
+class Decided(Generic[_Known]):
+    """What follows from flags alone: worked out again only where one of them may have changed."""
+
+    __slots__ = ("_changes", "_decide", "_known")
+
+    def __init__(self, decide: Callable[[], _Known]) -> None:
+        self._decide, self._changes = decide, -1
+        self._known: Any = None
+
+    def __call__(self) -> _Known:
+        if _overlay.values:  # within a `Context`, which is of this thread alone
+            return self._decide()
+        changes = ContextVar.changes
+        if self._changes != changes:
+            self._known = self._decide()
+            self._changes = changes  # last: another thread sees what belongs to it
+        known: _Known = self._known
+        return known
 
 
 def getenv(name: str, default: Any = 0) -> Any:

@@ -72,7 +72,20 @@ table_lock = lock_across_fork()
 
 def in_main_thread() -> bool:
     """Whether this thread is the one that has signals."""
-    return threading.get_ident() == threading.main_thread().ident
+    return threading.get_ident() == _main_thread
+
+
+_main_thread = threading.main_thread().ident
+
+
+def _note_main_thread() -> None:
+    """In a forked child the thread that forked is the main one."""
+    global _main_thread
+    _main_thread = threading.get_ident()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_main_thread)
 
 
 class uninterrupted:

@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..config import CACHELEVEL, CHECK, DEBUG, POISON, flags_state
+from ..config import CACHELEVEL, CHECK, DEBUG, POISON, Decided, flags_state
 from ..device import Buffer, Device
 from ..device.reports import ReportBuffer
 from ..dtype import const_bits
@@ -35,11 +35,13 @@ from ..schedule.versions import (
     in_shape,
     latest,
     mark_buffer,
+    seen_as,
     set_becomes,
     version_after,
     version_on,
 )
 from ..shape.rules import shape_of
+from ..shape.sizes import prod
 from . import growing_lists
 from .actions import Roles
 from .growing import latest as latest_growth
@@ -78,7 +80,7 @@ kernelize.also_forgotten.append(forget)
 def realize(roots: Sequence[UOp], pending: Pending) -> None:
     """Compute the values of the roots: by a list that is ready, or by planning."""
     sized = None
-    if not (observers or pass_observers or recording.note or _is_watched()):
+    if not (observers or pass_observers or recording.note or is_watched()):
         with kernelize.planning:
             graph = _Graph.of(roots, pending)
             if graph is not None:
@@ -108,9 +110,8 @@ def realize(roots: Sequence[UOp], pending: Pending) -> None:
         sized[0].note(*latest_growth.planned, sized[1])
 
 
-def _is_watched() -> bool:
-    """Whether a flag asks to look at each kernel, or to keep nothing."""
-    return bool(CHECK.value or DEBUG.value or POISON.value or CACHELEVEL < 1)
+#: Whether a flag asks to look at each kernel, or to keep nothing.
+is_watched = Decided(lambda: bool(CHECK.value or DEBUG.value or POISON.value or CACHELEVEL < 1))
 
 
 _ABSENT: Any = object()
@@ -131,6 +132,8 @@ def _is_due(key: Any) -> bool:
 
 #: Their memory or order is not told by structure alone, or has places of its own.
 _REFUSED = frozenset((Ops.BUFFER_VIEW, Ops.MULTI, Ops.KERNEL, Ops.CUSTOM, Ops.LOOP, Ops.DEFINE_VAR))
+#: Of these more is asked than of others.
+_ASKED = _REFUSED | {Ops.DETACH, Ops.CHECK, Ops.COPY}
 
 
 class _Graph:
@@ -138,12 +141,13 @@ class _Graph:
 
     order    every node below what is wanted (and what reads memory that is written), each once
     leaves   the places of its BUFFERs in `order`
+    writes   its ASSIGNs
     buffers  their memory
     bound    its bound Variables, whose values are no part of the structure
     key      its structure
     """
 
-    __slots__ = ("bound", "buffers", "key", "leaves", "order")
+    __slots__ = ("bound", "buffers", "key", "leaves", "order", "writes")
     key: Any
 
     def __init__(self, wanted: list[UOp]) -> None:
@@ -151,6 +155,7 @@ class _Graph:
         self.leaves: list[int] = []
         self.buffers: list[Buffer] = []
         self.bound: list[UOp] = []
+        self.writes: list[UOp] = []
 
     @classmethod
     def of(cls, roots: Sequence[UOp], pending: Pending) -> _Graph | None:
@@ -219,15 +224,14 @@ class _Graph:
                 describe((op, src[0].arg))
                 continue
             else:
-                if op in _REFUSED:
-                    return None
                 arg = node.arg
-                if op is Ops.DETACH:
-                    arg = None  # it says whose leaf the value is, which gradients ask
-                elif op is Ops.CHECK:
-                    arg = arg, facts.get("site")
-                elif op is Ops.COPY and len(src) > 2:
-                    return None
+                if op in _ASKED:
+                    if op in _REFUSED or (op is Ops.COPY and len(src) > 2):
+                        return None
+                    if op is Ops.DETACH:
+                        arg = None  # it says whose leaf the value is, which gradients ask
+                    elif op is Ops.CHECK:
+                        arg = arg, facts.get("site")
                 describe((op, node.dtype, arg, facts.get("origin"), len(src)))
             for source in src:
                 if "becomes" in source.facts:
@@ -237,34 +241,43 @@ class _Graph:
                     place = number[source] = len(order)
                     add(source)
                 rows.append(place)
-            if op is Ops.ASSIGN and not writes:
-                writes = "fresh" not in effective(src[0]).facts
+            if op is Ops.ASSIGN:
+                self.writes.append(node)
+                writes = writes or "fresh" not in effective(src[0]).facts
         return writes if len(order) <= MOST_NODES else None
 
     def _ended(self) -> set[UOp]:
         """The versions of memory that its writes end."""
-        return {effective(node.src[0]) for node in self.order if node.op is Ops.ASSIGN}
+        return {effective(node.src[0]) for node in self.writes}
 
 
 def _reading(ended: set[UOp], pending: Pending) -> list[UOp]:
     """The values that somebody holds, not computed yet, above any of these versions of memory."""
-    found: list[UOp] = []
+    above = set(ended)
     apart: set[UOp] = set()  # nodes that are above none
+    found: list[UOp] = []
     for value in pending():
         for base in open_or_planned(latest(value)):
-            seen, waiting = {base}, [base]
-            while waiting:
-                node = waiting.pop()
-                if node in ended:
-                    found.append(base)
-                    break
-                below = [effective(s) if "becomes" in s.facts else s for s in node.src]
-                new = [source for source in below if source not in seen and source not in apart]
-                seen.update(new)
-                waiting += new
-            else:
-                apart |= seen
+            if base in above or _reaches(base, above, apart):
+                above.add(base)
+                found.append(base)
     return found
+
+
+def _reaches(base: UOp, wanted: set[UOp], apart: set[UOp]) -> bool:
+    """Whether any of the wanted nodes is below this one. What is below no such node joins those `apart`."""
+    seen, waiting = {base}, [base]
+    while waiting:
+        for source in waiting.pop().src:
+            if "becomes" in source.facts:
+                source = effective(source)
+            if source in wanted:
+                return True
+            if source not in seen and source not in apart:
+                seen.add(source)
+                waiting.append(source)
+    apart |= seen
+    return False
 
 
 def _state() -> tuple[Any, ...]:
@@ -284,12 +297,13 @@ class _Version(NamedTuple):
     before   the place in the graph of the version that it ends, or the number of an earlier _Version + 1,
              negative; None for new memory
     memory   the number of its memory: of the graph's, then of the list's outputs
-    values   places in the graph of the nodes that it is the value of, each with its shape
+    values   places in the graph of the nodes that it is the value of, each with its shape, and whether that
+             has as many elements as the memory: a symbolic one may have fewer
     """
 
     before: int | None
     memory: int
-    values: tuple[tuple[int, tuple[Any, ...]], ...]
+    values: tuple[tuple[int, tuple[Any, ...], bool], ...]
 
 
 class _Ready:
@@ -302,12 +316,14 @@ class _Ready:
     versions  what the outputs of its kernels are afterwards, in order
     """
 
-    __slots__ = ("outputs", "parts", "places", "runners", "versions")
+    __slots__ = ("followed", "outputs", "parts", "places", "runners", "versions")
 
     def __init__(
         self, parts: list[tuple[Replay, int, list[int]]], outputs: list[Buffer], versions: list[_Version]
     ) -> None:
         self.parts, self.versions = parts, versions
+        #: the state of the flags that the lists follow
+        self.followed: int | None = None
         actions = [action for replay, _, _ in parts for batch in replay.batches for action in batch.actions]
         self.runners = [action.runner for action in actions if action.runner is not None]
         self.outputs = [Buffer(buffer.device, buffer.size, buffer.dtype) for buffer in outputs]
@@ -324,10 +340,14 @@ class _Ready:
                     allocate_empty(buffer)
         memory = memory + [like.fresh() for like in self.outputs]
         handles, bound = [buffer._buf for buffer in memory], graph.bound
+        overlay, changes = flags_state()
+        state = None if overlay else changes
         with uninterrupted():  # what was written in place must not seem not to have been
             for replay, count, variables in self.parts:
-                replay.follow_flags()
+                if state is None or self.followed != state:
+                    replay.follow_flags()
                 replay.run(handles[:count], [bound[place].src[1].arg for place in variables])
+            self.followed = state
             for runner in self.runners:
                 runner.runs += 1
             with table_lock:
@@ -342,18 +362,18 @@ class _Ready:
                 node = version_on(self.places[number - given], buffer)
             else:
                 old = order[before] if before >= 0 else made[-1 - before]
-                for place, _ in values:
+                for place, _, _ in values:
                     keep_origin(old, order[place])
                 if "fresh" in old.facts:
                     node = mark_buffer(old, buffer)
                 else:
                     node = version_after(old)
             made.append(node)
-            for place, shape in values:
+            for place, shape, is_whole in values:
                 value = order[place]
                 if before is None:
                     keep_origin(node, value)
-                set_becomes(value, in_shape(node, shape))
+                set_becomes(value, seen_as(node, shape) if is_whole else in_shape(node, shape))
 
 
 def _kept(graph: _Graph, items: Sequence[ScheduleItem]) -> _Ready | None:
@@ -481,7 +501,8 @@ def _versions(found: Sequence[_Output], memory: dict[Buffer, int]) -> list[_Vers
             moved[number] = len(versions)
             if before is not None and before < 0:
                 before = -1 - moved[-1 - before]
-            versions.append(_Version(before, memory[buffer], values))
+            each = tuple([(place, shape, prod(shape) == buffer.size) for place, shape in values])
+            versions.append(_Version(before, memory[buffer], each))
     return versions
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..dtype import dtypes
@@ -94,7 +94,9 @@ def _is_finite_constant(node: UOp) -> bool:
 # *** the walk
 
 
-def gradient(root: UOp, grad: UOp, targets: Iterable[UOp]) -> dict[UOp, UOp]:
+def gradient(
+    root: UOp, grad: UOp, targets: Iterable[UOp], order: Sequence[UOp] | None = None
+) -> dict[UOp, UOp]:
     """The gradient of each target that `root` depends on smoothly.
 
     Target → a graph of the target's shape and dtype.
@@ -102,16 +104,11 @@ def gradient(root: UOp, grad: UOp, targets: Iterable[UOp]) -> dict[UOp, UOp]:
     root     what is differentiated, of a float dtype
     grad     the gradient of root's elements, of its shape and dtype (ones, for the gradient of its sum)
     targets  nodes below root (or root itself); one that root does not depend on is missing in the answer
+    order    `root.toposort()`, for those who have it
     """
     wanted = set(targets)
-    order = root.toposort()
-    on_path: set[UOp] = set()
-    for node in order:
-        if dtypes.is_float(node.dtype) and (
-            node in wanted
-            or (GRADIENTS.get(node.op) is not NO_GRADIENT and any(s in on_path for s in node.src))
-        ):
-            on_path.add(node)
+    order = root.toposort() if order is None else order
+    on_path = _between(order, wanted)
     if root not in on_path:
         return {}
     grads: dict[UOp, list[UOp]] = {root: [grad]}
@@ -121,11 +118,11 @@ def gradient(root: UOp, grad: UOp, targets: Iterable[UOp]) -> dict[UOp, UOp]:
         parts = grads.pop(node, None)
         if parts is None:
             continue
-        grad = total(parts, node)
+        grad = parts[0] if len(parts) == 1 else total(parts, node)
         if node in wanted:
             found[node] = grad
         mask = masks.pop(node)
-        if not any(s in on_path for s in node.src):
+        if on_path.isdisjoint(node.src):
             continue
         rule = GRADIENTS.get(node.op)
         if rule is None:
@@ -135,10 +132,22 @@ def gradient(root: UOp, grad: UOp, targets: Iterable[UOp]) -> dict[UOp, UOp]:
                 continue
             if mask is not None and _must_cut(mask, node, position):
                 part = mask.condition.where(part, like(part, 0.0))
-            source_mask = _mask_of_source(mask, node, position)
+            unmasked = mask is None and node.op is not Ops.WHERE
+            source_mask = None if unmasked else _mask_of_source(mask, node, position)
             if source in grads:
                 grads[source].append(part)
                 masks[source] = _either(masks[source], source_mask)
             else:
                 grads[source], masks[source] = [part], source_mask
+    return found
+
+
+def _between(order: Sequence[UOp], wanted: set[UOp]) -> set[UOp]:
+    """The nodes of floats that depend smoothly on a wanted one; of an order that has sources first."""
+    found: set[UOp] = set()
+    for node in order:
+        if node in wanted or not found.isdisjoint(node.src):
+            smooth = node in wanted or GRADIENTS.get(node.op) is not NO_GRADIENT
+            if smooth and dtypes.is_float(node.dtype):
+                found.add(node)
     return found

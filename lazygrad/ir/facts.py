@@ -33,11 +33,13 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     # *** of any value: shape and place
 
     shape: tuple[int | Node, ...] | None
-    """shape/rules (jit/outputs): the shape of its value; None where it has none."""
+    """shape/rules (shape/movement, shape/recipe, schedule/versions, jit/outputs): the shape of its value;
+    None where it has none.
+    """
 
     device: Devices | None
-    """ir/device (jit/outputs): the name of the device that its value lives on, or of several; None for bare
-    numbers.
+    """ir/device (shape/recipe, schedule/versions, jit/outputs): the name of the device that its value lives
+    on, or of several; None for bare numbers.
     """
 
     base_and_tracker: tuple[Node, Any]

@@ -291,7 +291,11 @@ def new_node(op: Ops, dtype: DType, src: tuple[UOp, ...], arg: Any = None) -> UO
     current = origin.current
     node.facts = {} if current is None else {"origin": current}
     ref = _Ref(node, _died)
-    ref.key = key = (op, dtype, arg, *[source.number for source in src])
+    if len(src) == 2:
+        key: Key = (op, dtype, arg, src[0].number, src[1].number)
+    else:
+        key = (op, dtype, arg, *[source.number for source in src])
+    ref.key = key
     if len(_dead) > MOST_DEAD:
         _drop_dead()
     return node if _table.setdefault(key, ref) is ref else _settle(node, ref)

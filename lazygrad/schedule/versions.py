@@ -51,7 +51,8 @@ def version_on(place: UOp, buffer: Buffer) -> UOp:
     """A BUFFER node that is no other, for memory that has its contents; `place` is the node of its device."""
     unique = new_node(Ops.UNIQUE, dtypes.void, (), next(_unique))
     node = new_node(Ops.BUFFER, buffer.dtype, (place, unique), buffer.size)
-    node.facts["buffer"] = buffer
+    facts = node.facts
+    facts["buffer"], facts["shape"], facts["device"] = buffer, (buffer.size,), place.arg
     return node
 
 
@@ -74,7 +75,7 @@ def end_version(version: UOp) -> None:
 
 def version_after(before: UOp) -> UOp:
     """Record that a version's memory was written; the next version, on the same memory."""
-    after = mark_buffer(new_buffer(device_name(before), before.arg, before.dtype), before.facts["buffer"])
+    after = version_on(before.src[0], before.facts["buffer"])
     end_version(before)
     if "origin" in before.facts:  # of the memory
         after.facts["origin"] = before.facts["origin"]
@@ -198,6 +199,11 @@ def memory_read(source: UOp) -> UOp:
 
 def latest(node: UOp) -> UOp:
     """A node, perhaps movements on a base, with the base replaced by what it has become."""
+    while node.op not in _LOOKS_OR_PARTS:
+        replacement = node.facts.get("becomes")
+        if replacement is None:
+            return node
+        node = replacement
     while True:
         moves, base = movements_on(node, LOOKS)
         replacement = base.facts.get("becomes")
@@ -235,6 +241,7 @@ def below_looks(node: UOp) -> UOp:
 
 #: What gives a value no elements of its own.
 LOOKS = MOVEMENT | {Ops.DETACH}
+_LOOKS_OR_PARTS = LOOKS | {Ops.MULTI}
 
 
 def in_shape(memory: UOp, shape: tuple[sint, ...]) -> UOp:
@@ -243,10 +250,19 @@ def in_shape(memory: UOp, shape: tuple[sint, ...]) -> UOp:
     """
     size = prod(shape)
     if type(size) is int and shape_of(memory) == (size,):
-        return memory if shape == (size,) else UOp(Ops.RESHAPE, memory.dtype, (memory,), shape)
+        return seen_as(memory, shape)
     if isinstance(size, UOp) or size != shape_of(memory)[0]:
         memory = shrink(memory, ((0, size),))
     return reshape(memory, shape)
+
+
+def seen_as(memory: UOp, shape: tuple[sint, ...]) -> UOp:
+    """Flat memory seen in a shape of as many elements."""
+    if len(shape) == 1:
+        return memory
+    seen = UOp(Ops.RESHAPE, memory.dtype, (memory,), shape)
+    seen.facts["shape"] = shape
+    return seen
 
 
 def peel(node: UOp) -> UOp:

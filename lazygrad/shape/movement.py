@@ -48,7 +48,9 @@ def reshape(u: UOp, shape: Sequence[sint]) -> UOp:
     if new == old:
         return u
     if (old, new) in _reshapes:
-        return UOp(Ops.RESHAPE, u.dtype, (u,), new)
+        node = UOp(Ops.RESHAPE, u.dtype, (u,), new)
+        node.facts["shape"] = new
+        return node
     _check_sizes("reshape", old, new)
     before, after = prod(old), prod(new)
     if not resolve_equal(before, after) and bound_size(before) != bound_size(after):
@@ -94,7 +96,9 @@ def expand(u: UOp, shape: Sequence[sint]) -> UOp:
     if new == old:
         return u
     if (old, new) in _expands:
-        return UOp(Ops.EXPAND, u.dtype, (u,), new)
+        node = UOp(Ops.EXPAND, u.dtype, (u,), new)
+        node.facts["shape"] = new
+        return node
     if len(new) != len(old):
         asked = f"expand {shape_text(old)} to {shape_text(new)}"
         raise _cannot(asked, f"{len(old)} axes to {len(new)}; reshape first")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from .in_place import add_in_place
 from .names import add_other_names
+from .recipes import by_recipe
 from .trace import trace_methods
 
 #: What a family may define.
@@ -25,4 +26,4 @@ def assemble(tensor: type, families: Iterable[type]) -> None:
                 setattr(tensor, name, member)
     add_other_names(tensor)
     add_in_place(tensor)
-    trace_methods(tensor)
+    trace_methods(tensor, by_recipe)

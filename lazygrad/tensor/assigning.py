@@ -210,6 +210,30 @@ def keep_old_values(version: UOp) -> None:
             tensor._uop = UOp(Ops.CONTIGUOUS, node.dtype, (node,))
 
 
+def sole_version(tensor: Tensor) -> UOp | None:
+    """The version of memory that a realized tensor looks at, if nobody else reads it: a write may take it."""
+    storage = tensor._memory()
+    return None if storage is None or not _is_sole(storage, storage.version) else storage.version
+
+
+def is_still_sole(tensor: Tensor, version: UOp) -> bool:
+    """Whether nothing has changed since this was the sole version; under table_lock."""
+    storage = tensor._storage
+    return storage is not None and storage.version is version and _is_sole(storage, version)
+
+
+def _is_sole(storage: Storage, version: UOp) -> bool:
+    realized = version.op is Ops.BUFFER and "buffer" in version.facts
+    return realized and not storage.is_shared() and not _is_held(version)
+
+
+def overwrite(tensor: Tensor, written: UOp) -> None:
+    """Let the memory that a tensor looks at, its sole version, be what an ASSIGN writes; under table_lock."""
+    storage: Any = tensor._storage
+    keep_old_values(storage.version)
+    storage.move_to(written)
+
+
 def _is_held(version: UOp) -> bool:
     """Whether memory of this version was handed out (numpy, DLPack): those readers must not see the write."""
     buffer: Buffer | None = version.facts.get("buffer")

@@ -41,9 +41,10 @@ class Backward(Tensor):
             if gradient.shape != self.shape:
                 raise ValueError(f"gradient= has shape {gradient.shape}, this tensor {self.shape}")
             seed = gradient.uop.cast(self.dtype)
-        places = Places(self.uop.toposort())
+        order = self.uop.toposort()
+        places = Places(order)
         wanted = [places.of(target) for target in targets]
-        found = gradient_of(self.uop, seed, [node for nodes in wanted for node in nodes])
+        found = gradient_of(self.uop, seed, [node for nodes in wanted for node in nodes], order)
         results: list[Tensor] = []
         for target, nodes in zip(targets, wanted, strict=True):
             total = _sum_of(found, nodes)
@@ -76,12 +77,13 @@ class Backward(Tensor):
             raise ValueError(f"gradient= has shape {gradient.shape}, this tensor {self.shape}")
         one = constant(1.0, self.dtype, self.device) if gradient is None else gradient.uop.cast(self.dtype)
         seed = broadcast_to(one, self.shape)
-        places = Places(self.uop.toposort())
+        order = self.uop.toposort()
+        places = Places(order)
         leaves: list[tuple[Tensor, list[UOp]]] = []
         for tensor in live_tensors():
             if tensor._leaf and tensor._requires_grad and (nodes := places.of(tensor)):
                 leaves.append((tensor, nodes))
-        found = gradient_of(self.uop, seed, [node for _, nodes in leaves for node in nodes])
+        found = gradient_of(self.uop, seed, [node for _, nodes in leaves for node in nodes], order)
         for tensor, nodes in leaves:
             total = _sum_of(found, nodes)
             if total is not None:
@@ -106,7 +108,7 @@ class Places:
         self.nodes = set(nodes)
         self.marked: dict[int, list[UOp]] = {}
         for node in self.nodes:
-            if is_marked(node):
+            if node.op is Ops.DETACH and is_marked(node):
                 self.marked.setdefault(node.arg, []).append(node)
 
     def of(self, tensor: Tensor) -> list[UOp]:

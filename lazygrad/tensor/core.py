@@ -23,7 +23,7 @@ from .modes import TestMode, TrainingFlag, TrainingMode, autocast, inference_mod
 from .print_options import printing
 from .signatures import DTypeLike
 from .sources import node_of, read_from
-from .storage import Storage, base_of, is_marked, is_padded, is_recorded, is_view, marked, overlaps
+from .storage import LOOKS_AT, Storage, base_of, is_marked, is_padded, is_recorded, is_view, marked, overlaps
 from .trace import note_line
 
 
@@ -82,6 +82,15 @@ class TensorCore(metaclass=TrainingFlag):
         made._setup(node, tracks, leaf=False)
         if node.op in _MAY_SHARE or node.op is Ops.PAD:
             made._join_memory(parents if view else (None,))
+        return made  # type: ignore[no-any-return]
+
+    @classmethod
+    def _computed(cls, node: UOp, tracks: bool | None) -> Self:
+        """A new value, of which it is known whether gradients flow to it."""
+        made: Any = object.__new__(cls)
+        made._setup(node, tracks, leaf=False)
+        if node.op in _MAY_SHARE or node.op is Ops.PAD:
+            made._note_reader()
         return made  # type: ignore[no-any-return]
 
     def _join_memory(self, parents: tuple[TensorCore | None, ...]) -> None:
@@ -153,19 +162,28 @@ class TensorCore(metaclass=TrainingFlag):
     def _claim_memory(self) -> Storage | None:
         """Be a view of the memory that holds the value: what is realized can be written, and views see it."""
         with table_lock:  # no other thread runs or writes what is looked at
-            node = self._node()
-            if self._storage is not None:
-                self._storage.refresh()
+            storage, node = self._storage, self._uop
+            if storage is None and node.op in _PLAIN_VALUES and (self._leaf or not self._requires_grad):
+                node = self._uop = latest(node)  # as `_node` does, but to be a view is to be no reader
+                if not is_view(node):
+                    self._note_reader()
+            else:
+                node = self._node()
+                storage = self._storage
+            if storage is not None:
+                storage.refresh()
             elif is_view(node):
-                self._storage = Storage(base_of(node))
-                self._storage.add(self)
-            return self._storage
+                storage = self._storage = Storage(base_of(node))
+                storage.add(self)
+            return storage
 
     def _needs_memory(self) -> UOp:
         """The node to compute so that this tensor is in memory: padding and bare constants are stored too,
         and a new value of which several elements would share memory.
         """
         node = latest(self._node())
+        if node.op not in _LOOKS_OR_NUMBERS:
+            return node
         if base_of(node).op is Ops.CONST or is_padded(node) or (self._own and overlaps(node)):
             if is_marked(node):
                 node = node.replace(src=(UOp(Ops.CONTIGUOUS, node.dtype, node.src),))
@@ -315,6 +333,9 @@ class TensorCore(metaclass=TrainingFlag):
         return device_of(self._uop) is not None
 
 
+_LOOKS_OR_NUMBERS = LOOKS_AT | {Ops.CONST}
+#: What becomes memory and is asked for as nothing else.
+_PLAIN_VALUES = frozenset(Ops) - LOOKS_AT - {Ops.MULTI, Ops.FUNCTION}
 _MAY_SHARE = frozenset(
     (Ops.RESHAPE, Ops.EXPAND, Ops.PERMUTE, Ops.SHRINK, Ops.FLIP)
     + (Ops.DETACH, Ops.BUFFER, Ops.MULTI, Ops.ASSIGN)

@@ -90,10 +90,12 @@ class Storage:
         That happens because equal computations are one node: two tensors may hold one buffer without having
         asked to.
         """
-        others = [h() for h in self.version.facts.get("holders", ())]
-        if any(o is not None and o is not self and o.views() for o in others):
-            return True
-        return any(ref() is not None for ref in self.version.facts.get("values", ()))
+        facts = self.version.facts
+        for holder in facts.get("holders", ()):
+            other = holder()
+            if other is not None and other is not self and other.views():
+                return True
+        return any(value() is not None for value in facts.get("values", ()))
 
 
 #: What leads from a view to its memory: movements, and DETACH, which only stops gradients.

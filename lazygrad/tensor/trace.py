@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ..config import CHECK, DEBUG, TRACEMETA
+from ..config import CHECK, DEBUG, TRACEMETA, Decided
 from ..device import Device
 from ..ir.uop import UOp, origin
 from .arguments import FAILURES, explained
@@ -51,6 +51,10 @@ def _wants_lines() -> bool:
     return bool(TRACEMETA.value >= 2 or CHECK.value or DEBUG.value >= 2)
 
 
+#: What nodes remember: 0 nothing, 1 the method, 2 the user's line too.
+noting = Decided(lambda: 0 if not TRACEMETA.value else 2 if _wants_lines() else 1)
+
+
 def user_line() -> str:
     """`file:line` of the innermost frame outside this package."""
     frame = sys._getframe(1)
@@ -65,12 +69,18 @@ def is_users(frame: types.FrameType) -> bool:
     return not file.startswith(_PACKAGE) and file != contextlib.__file__
 
 
-def traced(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
+#: (method, class of tensors) → the same method, faster where it was called like that before.
+Faster = Callable[[Callable[..., Any], type], Callable[..., Any]]
+
+
+def traced(function: Callable[..., Any], tensor: type, faster: Faster | None = None) -> Callable[..., Any]:
     """The method, remembered by the nodes it makes (unless another traced method is running already); its
     results of the class `tensor` are new values, if it is not one that gives views.
+
+    faster  makes it faster where no other traced method is running
     """
     plain = Metadata(function.__name__)
-    check = checked(function)
+    check = checked(function) if faster is None else faster(checked(function), tensor)
     makes_new = not gives_views(function.__name__)
     renamed: dict[str, str] = getattr(function, "also_named", {})
 
@@ -86,8 +96,9 @@ def traced(function: Callable[..., Any], tensor: type) -> Callable[..., Any]:
             if type(current) is not _Block:
                 return result
         else:
-            if TRACEMETA.value:
-                origin.current = Metadata(function.__name__, user_line()) if _wants_lines() else plain
+            noted = noting()
+            if noted:
+                origin.current = plain if noted == 1 else Metadata(function.__name__, user_line())
             try:
                 if Device.uses_files:
                     args, kwargs = in_memory(function.__name__, args, kwargs, tensor)
@@ -140,11 +151,11 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
 @contextlib.contextmanager
 def called(name: str) -> Iterator[None]:
     """Within the block new nodes remember this name, unless a traced method is running already."""
-    level = TRACEMETA.value
-    if origin.current is not None or not level:
+    noted = noting()
+    if origin.current is not None or not noted:
         yield
         return
-    origin.current = _Block(name, user_line() if _wants_lines() else "")
+    origin.current = _Block(name, user_line() if noted == 2 else "")
     try:
         yield
     finally:
@@ -167,7 +178,7 @@ _NO_ORIGIN = """
 _UNTRACED = frozenset(_NO_ORIGIN.split())
 
 
-def trace_methods(cls: type) -> None:
+def trace_methods(cls: type, faster: Faster) -> None:
     """Wrap every public function and operator that the class and its bases define; a public one may be given
     its arguments by their second names (names.py)."""
     for base in reversed(cls.__mro__):
@@ -182,7 +193,7 @@ def trace_methods(cls: type) -> None:
             if second:
                 function.also_named = second  # type: ignore[attr-defined]
             function = autocasting(function)
-            wrapped: Any = checked(function) if name in _UNTRACED else traced(function, cls)
+            wrapped: Any = checked(function) if name in _UNTRACED else traced(function, cls, faster)
             setattr(cls, name, kind(wrapped) if kind in (classmethod, staticmethod) else wrapped)
 
 

@@ -19,6 +19,7 @@ from ...tensor.modes import mode
 from ...tensor.trace import called
 from ..parameters import buffer
 from ..state import Hidden, get_state_dict, load_state_dict
+from . import kept_step
 
 #: Tensors, or groups of them: {"params": tensors, and options that differ}.
 Params = Iterable[Tensor] | Iterable[Mapping[str, Any]]
@@ -246,7 +247,8 @@ class Optimizer:
         self._started.steps = True
         self._only_if[:] = [] if only_if is None else [only_if]
         with no_grad(), called(type(self).__name__):
-            self._step(grads)
+            if not kept_step.step(self, grads):
+                kept_step.record(self, grads)
         self._only_if.clear()
         # The last layers first: their gradients are done first, and what these read is then free.
         return [*reversed(self.params), *self._kept]

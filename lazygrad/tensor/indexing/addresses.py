@@ -85,7 +85,7 @@ def checked(value: UOp, good: UOp, index: UOp, size: sint) -> UOp:
     if isinstance(size, int) and not size and 0 not in shape_of(index):
         raise IndexError(f"an index of shape {shape_text(shape_of(index))} for an axis of size 0")
     arg = CheckArg(size if isinstance(size, int) else shape_text((size,)).strip("(,)"))
-    return _told(UOp(Ops.CHECK, value.dtype, (value, good, index), arg), "an index")
+    return told(UOp(Ops.CHECK, value.dtype, (value, good, index), arg), "an index")
 
 
 def demanded(good: UOp, problem: str) -> UOp:
@@ -95,10 +95,10 @@ def demanded(good: UOp, problem: str) -> UOp:
     if not CHECK_INDEX:
         return good
     place = filled(shape_of(good), dtypes.int32, 0)
-    return _told(UOp(Ops.CHECK, good.dtype, (good, good, place), CheckArg(0, problem=problem)), "a value")
+    return told(UOp(Ops.CHECK, good.dtype, (good, good, place), CheckArg(0, problem=problem)), "a value")
 
 
-def _told(check: UOp, what: str) -> UOp:
+def told(check: UOp, what: str = "an index") -> UOp:
     """A CHECK that knows the user's call that it comes from."""
     if "site" not in check.facts:
         check.facts["site"] = Site(what if origin.current is None else origin.current.name, user_line())

@@ -1,0 +1,94 @@
+"""How a graph is made of others: recorded once, then made again on other inputs, node by node.
+
+What Python computes of shapes and dtypes on the way to a graph is the same whenever they are. A recipe keeps
+what came of it: the list of nodes, each with the places of its sources. The nodes that it makes are those
+that the same calls would make, since equal nodes are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtype import DType
+from ..ir.args import Devices
+from ..ir.device import device_of
+from ..ir.ops import MOVEMENT, Ops
+from ..ir.uop import UOp, toposort
+from .rules import shape_or_none
+
+#: What stands for one thing of its own, or keeps tensors: only given as an input.
+_ONE_OF_A_KIND = frozenset(
+    (Ops.BUFFER, Ops.BUFFER_VIEW, Ops.UNIQUE, Ops.MULTI, Ops.FUNCTION, Ops.CUSTOM, Ops.LOOP, Ops.KERNEL)
+    + (Ops.BIND, Ops.DEFINE_VAR)
+)
+#: op, dtype, arg, places of the sources, shape and device of the value.
+_Row = tuple[Ops, DType, Any, tuple[int, ...], Any, "Devices | None"]
+#: Graphs of more nodes are made by the calls, as ever.
+MOST_ROWS = 4096
+
+
+class Recipe:
+    """Nodes by number: first the inputs, then constants (which are kept), then a row for each that is made.
+
+    checks  the numbers of the CHECKs, which are to be told whose call makes them
+    """
+
+    __slots__ = ("checks", "constants", "results", "rows")
+
+    def __init__(self, constants: list[UOp], rows: list[_Row], results: list[int], checks: list[int]) -> None:
+        self.constants, self.rows, self.results, self.checks = constants, rows, results, checks
+
+    @classmethod
+    def of(cls, results: Sequence[UOp], inputs: Sequence[UOp]) -> Recipe | None:
+        """How the results are made of the inputs; None where they are made of other memory too, or have
+        symbolic sizes.
+
+        inputs  nodes that no call makes: that one of them is met says that it was meant
+        """
+        given = set(inputs)
+        order = [
+            n for n in toposort(results, lambda node: () if node in given else node.src) if n not in given
+        ]
+        if len(order) > MOST_ROWS:
+            return None
+        constant: set[UOp] = set()
+        for node in order:
+            if node.op in _ONE_OF_A_KIND or (node.op is Ops.DETACH and node.arg is not None):
+                return None
+            of_numbers = node.op in MOVEMENT and node.src[0] in constant
+            if of_numbers or node.op in (Ops.CONST, Ops.DEVICE):
+                constant.add(node)
+        constants = [node for node in order if node in constant]
+        before = [*inputs, *constants]
+        place = {node: number for number, node in enumerate(before)}
+        rows: list[_Row] = []
+        checks: list[int] = []
+        for node in order:
+            if node in constant:
+                continue
+            shape = shape_or_none(node)
+            if shape is None or not all(type(size) is int for size in shape):
+                return None
+            if node.op is Ops.CHECK:
+                checks.append(len(before) + len(rows))
+            sources = tuple([place[source] for source in node.src])
+            place[node] = len(before) + len(rows)
+            rows.append((node.op, node.dtype, node.arg, sources, shape, device_of(node)))
+        return cls(constants, rows, [place[node] for node in results], checks)
+
+    def on(self, inputs: Sequence[UOp]) -> list[UOp]:
+        """All nodes by number, on other inputs of the same shapes, dtypes and devices."""
+        made = [*inputs, *self.constants]
+        add = made.append
+        for op, dtype, arg, places, shape, device in self.rows:
+            if len(places) == 2:
+                first, second = places
+                node = UOp(op, dtype, (made[first], made[second]), arg)
+            else:
+                node = UOp(op, dtype, tuple([made[place] for place in places]), arg)
+            facts = node.facts
+            if "shape" not in facts:
+                facts["shape"], facts["device"] = shape, device
+            add(node)
+        return made

@@ -1,0 +1,188 @@
+"""Methods whose graphs follow from what they are given: from a `Recipe`, once they have been called often.
+
+A method computes shapes, dtypes and broadcasts in Python, and makes a tensor for each of its steps. What
+comes of it follows from its *signature*: the shapes, dtypes and devices of tensors, the other arguments, and
+the modes and flags. A signature that was met a few times gets a recipe, and from then on the method's
+Python code does not run. The recipe is recorded on tensors that stand for the arguments, whose nodes nobody
+else makes, and it must make the very node that the method has made; else the signature has none.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from ..config import flags_state
+from ..dtype import DType, default_float, default_int
+from ..ir.uop import UOp
+from ..shape.recipe import Recipe
+from ..shape.rules import shape_of
+from .indexing.addresses import told
+from .modes import mode
+from .storage import marked
+from .trace import noting
+
+#: They give new values that follow from their arguments' forms; those without a name here may read values,
+#: draw random numbers, write, or give views.
+_NAMES = """
+    add sub mul div neg maximum minimum square sqrt rsqrt exp exp2 log log2 sin cos tanh abs reciprocal
+    sigmoid clamp relu relu6 leaky_relu elu gelu silu swish softplus where
+    __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __neg__ __pow__
+    __lt__ __le__ __gt__ __ge__ __eq__ __ne__ __invert__ __and__ __or__ __xor__
+    sum mean max min var std logsumexp argmax argmin
+    matmul dot linear mm bmm __matmul__ conv2d max_pool2d avg_pool2d layernorm rms_norm
+    sparse_categorical_crossentropy cross_entropy nll_loss mse_loss l1_loss huber_loss binary_crossentropy
+    binary_crossentropy_logits
+"""
+NAMES = frozenset(_NAMES.split())
+
+#: A signature gets its recipe when it is met so often; so many have one, or were met.
+MEETINGS, MOST_KEPT, MOST_MET = 3, 1024, 4096
+
+#: Signature → (its recipe, whether gradients flow to its result); None where it has none.
+_kept: dict[Any, tuple[Recipe, bool | None] | None] = {}
+#: Hash of a signature → how often it was met.
+_met: dict[int, int] = {}
+
+
+def forget() -> None:
+    """Forget every recipe."""
+    _kept.clear()
+    _met.clear()
+
+
+def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
+    """The method, whose results come from recipes where its signature has one."""
+    name = compute.__name__
+    if name not in NAMES:
+        return compute
+
+    @functools.wraps(compute)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        nodes: list[UOp] = []
+        signature = _signature(name, args, kwargs, tensor, nodes)
+        if signature is None:
+            return compute(*args, **kwargs)
+        found = _kept.get(signature, _ABSENT)
+        if found is _ABSENT:
+            result = compute(*args, **kwargs)
+            if _is_due(signature):
+                _keep(signature, _recorded(compute, args, kwargs, nodes, result, tensor))
+            return result
+        if found is None:
+            return compute(*args, **kwargs)
+        recipe, tracks = found
+        made = recipe.on(nodes)
+        for place in recipe.checks:
+            told(made[place])
+        return tensor._computed(made[recipe.results[0]], tracks)  # type: ignore[attr-defined]
+
+    return wrapper
+
+
+_ABSENT: Any = object()
+
+
+def _is_due(signature: Any) -> bool:
+    number = hash(signature)
+    times = _met.get(number, 0) + 1
+    if times < MEETINGS:
+        if len(_met) >= MOST_MET:
+            _met.clear()
+        _met[number] = times
+        return False
+    _met.pop(number, None)
+    return True
+
+
+def _keep(signature: Any, recipe: tuple[Recipe, bool | None] | None) -> None:
+    if len(_kept) >= MOST_KEPT:
+        for old in list(itertools.islice(_kept, MOST_KEPT // 2)):
+            _kept.pop(old, None)
+    _kept[signature] = recipe
+
+
+#: Arguments that are compared by value.
+_PLAIN = frozenset((int, bool, str, type(None), DType))
+
+
+def _signature(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], tensor: type, nodes: list[UOp]
+) -> tuple[Any, ...] | None:
+    """What the result follows from, and the nodes of the tensors; None where that is not known."""
+    overlay, changes = flags_state()
+    if overlay or mode.autocast is not None or mode.examples or mode.trusted:
+        return None
+    parts: list[Any] = [name, changes, mode.grad, default_float(), default_int()]
+    for value in args:
+        if not _describe(value, tensor, parts, nodes):
+            return None
+    for key, value in kwargs.items():
+        parts.append(key)
+        if not _describe(value, tensor, parts, nodes):
+            return None
+    return tuple(parts) if nodes else None
+
+
+def _describe(value: Any, tensor: type, parts: list[Any], nodes: list[UOp]) -> bool:
+    kind = type(value)
+    if kind is tensor:
+        node = value.uop
+        facts = node.facts
+        shape, device = facts.get("shape"), facts.get("device")
+        if shape is None or type(device) is not str:
+            if not value._device_known():
+                return False
+            shape, device = shape_of(node), facts["device"]
+        if type(device) is not str:
+            return False
+        for size in shape:
+            if type(size) is not int:
+                return False
+        same = nodes.index(node) if node in nodes else None
+        nodes.append(node)
+        parts += (shape, node.dtype, device, value._requires_grad, same)
+        return True
+    parts.append(kind)
+    if kind is float:
+        parts.append(value if value else str(value))  # two zeros are equal
+    elif kind in _PLAIN:
+        parts.append(value)
+    elif kind is tuple or kind is list:
+        parts += (len(value), *value)
+        return all(type(part) is int for part in value)
+    else:
+        return False
+    return True
+
+
+def _recorded(
+    compute: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    nodes: list[UOp],
+    result: Any,
+    tensor: type,
+) -> tuple[Recipe, bool | None] | None:
+    """The recipe of a call that gave this result; None where that does not follow from its signature."""
+    if type(result) is not tensor or result._storage is not None:  # type: ignore[attr-defined]
+        return None
+    if noting() == 2:  # each node has its line
+        return None
+    stand_ins: list[UOp] = []
+
+    def standing_in(value: Any) -> Any:
+        if type(value) is not tensor:
+            return value
+        node = marked(value._uop)  # type: ignore[attr-defined]
+        stand_ins.append(node)
+        return tensor._computed(node, value._requires_grad)  # type: ignore[attr-defined]
+
+    values = [standing_in(value) for value in args]
+    again = compute(*values, **{key: standing_in(value) for key, value in kwargs.items()})
+    recipe = Recipe.of([again._uop], stand_ins)
+    if recipe is None or recipe.on(nodes)[recipe.results[0]] is not result._uop:
+        return None
+    return recipe, result._requires_grad

@@ -107,10 +107,7 @@ OTHERWISE: dict[str, dict[str, str]] = {
         },
     },
     "torch.nn": {
-        "Softmax2d": "nn.Softmax",
         "NLLLoss2d": "nn.NLLLoss",
-        "UpsamplingBilinear2d": "nn.Upsample",
-        "UpsamplingNearest2d": "nn.Upsample",
     },
 }
 
@@ -179,7 +176,10 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"^CrossMapLRN2d$", "the older form of `LocalResponseNorm`"),
     (r"feature_dropout", "`Tensor.dropout2d` and `Tensor.feature_alpha_dropout`"),
     (r"^SparseAdam$", "sparse gradients do not exist here"),
-    (r"^(Lazy|Uninitialized)", "layers that wait for a shape: layers are given their sizes here"),
+    (
+        r"^Uninitialized",
+        "what stands in PyTorch for weights that its Lazy layers do not have yet; those layers are here",
+    ),
     (r"(Base|Container|Options)$", "bases of PyTorch's own layers"),
     (r"(lowrank|lobpcg)", "approximate factors: `svd` and `eigh` are exact"),
     (r"scaled_(grouped_)?mm", "products of scaled fp8: `nn.quantized` multiplies with blocks"),

@@ -45,6 +45,7 @@ SPACES: dict[str, Space] = {
 OTHERWISE: dict[str, dict[str, str]] = {
     "torch": {
         "compile": "jit",
+        "set_printoptions": "set_printoptions",
         "tensor": "Tensor",
         "load": "load",
         "save": "nn.state.safe_save",
@@ -107,10 +108,7 @@ OTHERWISE: dict[str, dict[str, str]] = {
         },
     },
     "torch.nn": {
-        "Softmax2d": "nn.Softmax",
         "NLLLoss2d": "nn.NLLLoss",
-        "UpsamplingBilinear2d": "nn.Upsample",
-        "UpsamplingNearest2d": "nn.Upsample",
     },
 }
 
@@ -131,7 +129,7 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"(complex|^real$|^imag$|conj|angle|polar|cfloat|cdouble|chalf|is_neg|resolve_neg|view_as_real)",
-        "no complex dtypes: complex numbers are a last axis of 2 (`fft`)",
+        "no complex dtypes: complex numbers are a last axis of 2 (`fft`; `functional.real`, `conj`, ...)",
     ),
     (r"(geqrf|ormqr)", "LAPACK's packed form of Q: `Tensor.qr` gives Q itself"),
     (r"(^name$|names|rename|align|refine)", "named axes: use `rearrange` or plain numbers"),
@@ -150,7 +148,7 @@ REASONS: tuple[tuple[str, str], ...] = (
         r"is_distributed|module_load|volatile)",
         "no graph of hooks: `Tensor.gradient`, `Function`; `CHECK=nan` finds the first NaN",
     ),
-    (r"autocast", "no autocast by device: layers and tensors are cast"),
+    (r"autocast", "`lazygrad.autocast` is one block for all devices, and has no state by device"),
     (
         r"(sym_|parse_|import_ir|merge_type|unify_type|fork$|wait$|while_loop|torch_function|boolean_dispatch|"
         r"assert_int|classproperty|typename|get_file_path|prepare_multi|profiler|init_num|abi$|thread_safe|"
@@ -158,9 +156,8 @@ REASONS: tuple[tuple[str, str], ...] = (
         "how PyTorch itself is built",
     ),
     (
-        r"(determinis|num_threads|interop|flush_denormal|warn_always|matmul_precision|default_tensor_type|"
-        r"default_dtype|printoptions)",
-        "settings of PyTorch; here results are the same in every run, and `THREADS` and others are flags",
+        r"(determinis|interop|flush_denormal|warn_always|default_tensor_type)",
+        "settings of PyTorch's own kernels and warnings, which have nothing to set here",
     ),
     (r"batch_norm_", "the parts of batch norm that PyTorch's own gradients call"),
     (
@@ -168,8 +165,6 @@ REASONS: tuple[tuple[str, str], ...] = (
         "parts of rows of different lengths: `Tensor.scatter_reduce`, `Tensor.bmm`",
     ),
     (r"^(apply_|map_|map2_)$", "Python by element: write tensor operations, or `vmap` a function"),
-    (r"is_grad_enabled", "`no_grad` and `enable_grad` are blocks; a tensor says `requires_grad`"),
-    (r"default_device", "`Device.DEFAULT`, and the flag `DEV`"),
     (
         r"[lL]inear_?[cC]ross_?[eE]ntropy",
         "`cross_entropy` of `linear`: kernels are fused as they are planned",
@@ -179,9 +174,15 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"^CrossMapLRN2d$", "the older form of `LocalResponseNorm`"),
     (r"feature_dropout", "`Tensor.dropout2d` and `Tensor.feature_alpha_dropout`"),
     (r"^SparseAdam$", "sparse gradients do not exist here"),
-    (r"^(Lazy|Uninitialized)", "layers that wait for a shape: layers are given their sizes here"),
+    (
+        r"^Uninitialized",
+        "what stands in PyTorch for weights that its Lazy layers do not have yet; those layers are here",
+    ),
     (r"(Base|Container|Options)$", "bases of PyTorch's own layers"),
-    (r"(lowrank|lobpcg)", "approximate factors: `svd` and `eigh` are exact"),
+    (
+        r"lobpcg",
+        "iterates on a few eigenpairs of a large matrix: `eigh` finds all, `svd_lowrank` the greatest",
+    ),
     (r"scaled_(grouped_)?mm", "products of scaled fp8: `nn.quantized` multiplies with blocks"),
     (r"_$", "in place: `x.assign(...)`, operators such as `+=`, or `x[...] =`"),
 )

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import field
 
 from ..device import Devices
+from ..shape import shape_text
 from ..tensor import Tensor
 from ..tensor.signatures import DTypeLike, Numbers
 from . import functional
 from .function_layer import FunctionOfOne, InPlace
 from .module import Module
-from .parameters import parameter
+from .parameters import need_tensors, parameter
 
 
 class PReLU(Module):
@@ -266,6 +267,23 @@ class Softmax(FunctionOfOne, function=Tensor.softmax):
     """
 
     dim: int | None = -1
+
+
+class Softmax2d(Module):
+    """At each place of a picture, the softmax over its channels: the third axis from the end.
+
+    >>> nn.Softmax2d()(Tensor.ones(2, 1, 1)).tolist()
+    [[[0.5]], [[0.5]]]
+    """
+
+    def __call__(self, x: Tensor) -> Tensor:
+        need_tensors(self, x)
+        if x.ndim not in (3, 4):
+            raise ValueError(
+                "Softmax2d takes (batch, channels, height, width), or without batch, not "
+                f"{shape_text(x.shape)}"
+            )
+        return x.softmax(-3)
 
 
 class Softmin(FunctionOfOne, function=Tensor.softmin):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
+from ..shape import shape_text
 from ..tensor import Tensor
 from .function_layer import FunctionOfOne
-from .parameters import Sizes
+from .module import Module
+from .parameters import Sizes, need_tensors
+
+Scale = float | Sequence[float]
 
 
 class Unfold(FunctionOfOne, function=Tensor.im2col):
@@ -74,7 +79,41 @@ class Upsample(FunctionOfOne, function=Tensor.interpolate):
     """
 
     size: Sizes | None = None
-    scale_factor: float | Sequence[float] | None = None
+    scale_factor: Scale | None = None
     mode: str = "nearest"
     align_corners: bool | None = None
     recompute_scale_factor: bool | None = None
+
+
+class _Upsampling(Module):
+    """A picture at another size, {how}: `nn.Upsample` with mode {mode!r}.
+
+    >>> nn.{name}(scale_factor=2)(Tensor.ones(1, 1, 2, 2)).shape
+    (1, 1, 4, 4)
+    """
+
+    options: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls, how: str, **options: Any) -> None:
+        super().__init_subclass__()
+        cls.options = options
+        cls.__doc__ = (_Upsampling.__doc__ or "").format(how=how, name=cls.__name__, **options)
+
+    def __init__(self, size: Sizes | None = None, scale_factor: Scale | None = None) -> None:
+        self.size, self.scale_factor = size, scale_factor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        need_tensors(self, x)
+        if x.ndim != 4:
+            raise ValueError(
+                f"{type(self).__name__} takes (batch, channels, height, width), not {shape_text(x.shape)}"
+            )
+        return x.interpolate(self.size, self.scale_factor, **self.options)
+
+
+class UpsamplingNearest2d(_Upsampling, how="each pixel the nearest one", mode="nearest"): ...
+
+
+class UpsamplingBilinear2d(
+    _Upsampling, how="the corners of both in the same place", mode="bilinear", align_corners=True
+): ...

@@ -27,7 +27,7 @@ from ..tensor.modes import mode
 from ..tensor.signatures import DTypeLike
 from .frozen_weights import FrozenWeights
 from .hooks import AFTER, BEFORE, RemovableHandle, call_with_hooks, registered
-from .state import UNSAVED, get_state_dict, load_state_dict, parts_of
+from .state import UNSAVED, get_state_dict, load_state_dict, need_weights, parts_of
 
 #: What has attributes or elements, and is no layer.
 _CONTAINERS = (list, tuple, dict, set, frozenset, str, bytes, Tensor, FrozenWeights)
@@ -509,6 +509,8 @@ def is_parameter(tensor: Tensor) -> bool:
 
 
 def _named_tensors(root: Any, prefix: str, recurse: bool, parameters: bool) -> Iterator[tuple[str, Tensor]]:
+    if parameters:
+        need_weights(root)
     for name, tensor in walk_tensors(root, prefix, recurse):
         if is_parameter(tensor) is parameters:
             yield name, tensor

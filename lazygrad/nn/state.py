@@ -56,6 +56,36 @@ class Hidden:
     """What a model or an optimizer holds that is no part of its state."""
 
 
+class Waiting(Hidden):
+    """What a layer was made with, as long as it has no weights: its first call makes them."""
+
+    made = False  #: whether there ever was one: else nobody needs to look for them
+
+    def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.name, self.args, self.kwargs = name, args, kwargs
+        Waiting.made = True
+
+    def text(self) -> str:
+        """The arguments."""
+        return ", ".join([*map(repr, self.args), *(f"{k}={v!r}" for k, v in self.kwargs.items())])
+
+
+def need_weights(obj: Any) -> None:
+    """Raise where a layer of a model still waits for its first call, and so has no weights to train."""
+    seen: dict[int, Any] = {}
+    todo = [obj] if Waiting.made else []
+    while todo:
+        value = todo.pop()
+        if isinstance(value, Waiting):
+            raise ValueError(
+                f"{value.name}({value.text()}) has no weights before its first call: call the model on an "
+                "example, then ask for its parameters"
+            )
+        if id(value) not in seen and not isinstance(value, Tensor):
+            seen[id(value)] = value
+            todo.extend(reversed([part for _, part in parts_of(value)]))
+
+
 def parts_of(value: Any, unsaved: bool = False) -> Iterator[tuple[Any, Any]]:
     """What an object consists of: (name, part).
 
@@ -84,6 +114,7 @@ def parts_of(value: Any, unsaved: bool = False) -> Iterator[tuple[Any, Any]]:
 
 def get_parameters(obj: Any) -> list[Tensor]:
     """The tensors of a model that are trained: those that require a gradient, each once."""
+    need_weights(obj)
     unique = {id(tensor): tensor for tensor in get_state_dict(obj).values() if tensor.requires_grad}
     return list(unique.values())
 

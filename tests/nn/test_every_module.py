@@ -92,6 +92,10 @@ case("PixelUnshuffle", 2, given=[data(2, 3, 4, 6)])
 case("ChannelShuffle", 2, given=[IMAGE])
 case("Upsample", None, 1.7, "bilinear", True, given=[IMAGE])
 case("Upsample", (9, 4), given=[IMAGE])
+case("UpsamplingNearest2d", scale_factor=2, given=[IMAGE])
+case("UpsamplingNearest2d", (9, 4), given=[IMAGE])
+case("UpsamplingBilinear2d", None, 1.7, given=[IMAGE])
+case("Softmax2d", given=[IMAGE])
 case("Linear", 9, 3, bias=False)
 case("Bilinear", 4, 4, 3, bias=False, given=[FLAT, OTHER])
 case("BatchNorm1d", 4, 1e-3, 0.3)
@@ -169,6 +173,7 @@ ELSEWHERE = {
     "TransformerEncoder",
     "TransformerDecoder",
 }
+ELSEWHERE |= {name for name in nn.__all__ if name.startswith("Lazy")}  # test_lazy
 ELSEWHERE |= {"ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList"}  # test_containers
 
 

@@ -10,6 +10,7 @@ from ..engine.replay import Replay
 from ..jit import TinyJit
 from ..jit.captured import Captured
 from ..tensor import Tensor
+from .pickled_jits import reduce_jit
 from .running import BufferCopy, CompiledRunner
 
 _jit_init = TinyJit.__init__
@@ -80,6 +81,8 @@ ADDED: dict[type, dict[str, Any]] = {
         "__init__": init_jit,
         "jit_cache": property(jit_cache),
         "cnt": property(lambda jit: jit._run.__self__.calls),
+        "__reduce__": reduce_jit,
+        "__copy__": lambda jit: TinyJit(jit.fxn),
         "func": property(lambda jit: jit.__call__),  # of a method, as functools.partial has it
     },
     Captured: {

@@ -14,12 +14,19 @@ class Arithmetic:
     __slots__ = ()
 
     def alu(self, op: Ops, *others: Self) -> Self:
-        """`op` of this and others."""
+        """`op` of this and others; NotImplemented where one of these is."""
         raise NotImplementedError
 
     def _coerce(self, other: Self | ConstType) -> Self:
-        """An operand beside this one, which may be a number."""
+        """An operand beside this one, which may be a number; NotImplemented where it answers itself."""
         raise NotImplementedError
+
+    def _beside(self, other: Self | ConstType) -> Self:
+        """An operand of what is no operator of Python: nothing else answers there."""
+        operand = self._coerce(other)
+        if operand is NotImplemented:
+            raise TypeError(f"a node takes nodes and numbers beside it, not {type(other).__name__}")
+        return operand
 
     def __add__(self, other: Self | ConstType) -> Self:
         return self.alu(Ops.ADD, self._coerce(other))
@@ -79,25 +86,27 @@ class Arithmetic:
         return self.alu(Ops.CMPLT, self._coerce(other))
 
     def __gt__(self, other: Self | ConstType) -> Self:
-        return self._coerce(other).alu(Ops.CMPLT, self)
+        operand = self._coerce(other)
+        return operand if operand is NotImplemented else operand.alu(Ops.CMPLT, self)
 
     def __le__(self, other: Self | ConstType) -> Self:
         return self.alu(Ops.CMPLE, self._coerce(other))
 
     def __ge__(self, other: Self | ConstType) -> Self:
-        return self._coerce(other).alu(Ops.CMPLE, self)
+        operand = self._coerce(other)
+        return operand if operand is NotImplemented else operand.alu(Ops.CMPLE, self)
 
     def eq(self, other: Self | ConstType) -> Self:
-        return self.alu(Ops.CMPEQ, self._coerce(other))
+        return self.alu(Ops.CMPEQ, self._beside(other))
 
     def ne(self, other: Self | ConstType) -> Self:
-        return self.alu(Ops.CMPNE, self._coerce(other))
+        return self.alu(Ops.CMPNE, self._beside(other))
 
     def maximum(self, other: Self | ConstType) -> Self:
-        return self.alu(Ops.MAX, self._coerce(other))
+        return self.alu(Ops.MAX, self._beside(other))
 
     def minimum(self, other: Self | ConstType) -> Self:
-        return self.alu(Ops.MIN, self._coerce(other))
+        return self.alu(Ops.MIN, self._beside(other))
 
     def reciprocal(self) -> Self:
         return self.alu(Ops.RECIP)

@@ -173,6 +173,8 @@ class UOp(Arithmetic):
     def alu(self, op: Ops, *others: UOp) -> UOp:
         """`op` of this node and others; on the index dtype the canonical form of it."""
         sources = (self, *others)
+        if sources[-1] is NotImplemented:
+            return NotImplemented  # type: ignore[no-any-return]
         if sources[-1].dtype is dtypes.index:
             canonical = index_constructors.get(op)
             if canonical is not None:
@@ -196,7 +198,12 @@ class UOp(Arithmetic):
         return self if self.dtype is dtype else UOp(Ops.BITCAST, dtype, (self,))
 
     def _coerce(self, other: UOp | ConstType) -> UOp:
-        return other if isinstance(other, UOp) else self.const_like(other)
+        """A number as a node; NotImplemented for a tensor, which has a node of its own and answers itself."""
+        if isinstance(other, UOp):
+            return other
+        if not isinstance(other, (int, float)) and hasattr(type(other), "uop"):
+            return NotImplemented
+        return self.const_like(other)
 
     def where(self, yes: UOp | ConstType, no: UOp | ConstType) -> UOp:
         """Elementwise `yes if self else no`; one of the two must be a UOp."""

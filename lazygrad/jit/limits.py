@@ -21,7 +21,8 @@ class Limits:
 
     def __init__(self, rooms: Iterable[UOp] = (), binds: dict[str, int] | None = None) -> None:
         self._rooms: list[UOp] = []
-        variables: dict[str, UOp] = {}
+        #: the Variables in them, by their names; several may have one name and other bounds
+        self._variables: dict[UOp, str] = {}
         for room in rooms:
             values: dict[UOp, UOp] = {}
             for node in room.toposort():
@@ -31,11 +32,10 @@ class Limits:
                     free = binds is not None and binds.get(name) == value.arg
                     values[node] = variable if free else value
                     if free:
-                        variables[name] = variable
+                        self._variables[variable] = name
             free_room = index.substitute((room,), values)[room]
             if free_room.op is not Ops.CONST:
                 self._rooms.append(free_room)
-        self._variables = variables
         self._known: set[tuple[int, ...]] = set()
 
     def __bool__(self) -> bool:
@@ -44,16 +44,16 @@ class Limits:
     @property
     def names(self) -> set[str]:
         """The Variables that may not have all their values."""
-        return set(self._variables)
+        return set(self._variables.values())
 
     def check(self, binds: dict[str, int]) -> None:
         """Raise Changed for values with which something does not fit."""
         if not self._rooms:
             return
-        now = tuple([binds[name] for name in self._variables])
+        now = tuple([binds[name] for name in self._variables.values()])
         if now in self._known:
             return
-        values = dict(zip(self._variables.values(), now, strict=True))
+        values = dict(zip(self._variables, now, strict=True))
         for room in self._rooms:
             if index.evaluate(room, values) < 0:
                 names = [variable.arg[0] for variable in values if variable in room.toposort()]

@@ -358,6 +358,18 @@ def test_a_limit_of_a_variable_that_the_function_binds_itself():
         np.testing.assert_array_equal(f(Tensor([turn])).numpy(), cache.numpy()[3:5] + turn)
 
 
+def test_limits_of_variables_of_one_name_and_other_bounds():
+    cache, n, m = numbers(8, 4), Variable("n", 1, 8), Variable("n", 0, 9)
+    f = TinyJit(lambda n, m: (cache[n : n + 2].sum(0).realize(), cache[: m + 1].sum(0)))
+    for bound in (2, 3, 6, 4):
+        part, start = f(n.bind(bound), m.bind(bound))
+        np.testing.assert_allclose(part.numpy(), cache.numpy()[bound : bound + 2].sum(0), 1e-5, 1e-5)
+        np.testing.assert_allclose(start.numpy(), cache.numpy()[: bound + 1].sum(0), 1e-5, 1e-5)
+    assert captures(f) == 1
+    with pytest.raises(ValueError, match="axis 0 needs"):
+        f(n.bind(7), m.bind(7))
+
+
 def test_writes_at_a_variable_whose_last_value_is_beyond_the_end():
     cache, n = Tensor.zeros(4, 2).contiguous().realize(), Variable("n", 0, 4)
 

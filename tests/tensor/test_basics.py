@@ -419,3 +419,28 @@ def test_a_narrow_copy_has_memory_of_its_own() -> None:
     part = x.narrow_copy(0, 1, 2).realize()
     x.zero_()
     assert part.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("fxn", "expected"),
+    [
+        (lambda n, x: n + x, [5.5, 4.0]),
+        (lambda n, x: n - x, [0.5, 2.0]),
+        (lambda n, x: n * x, [7.5, 3.0]),
+        (lambda n, x: n / x, [1.2, 3.0]),
+        (lambda n, x: n // x, [1.0, 3.0]),
+        (lambda n, x: n % x, [0.5, 0.0]),
+        (lambda n, x: n < x, [False, False]),
+        (lambda n, x: n >= x, [True, True]),
+        (lambda n, x: n > x * 1.2, [False, True]),
+    ],
+)
+def test_a_variable_on_the_left_of_a_tensor(fxn, expected) -> None:
+    """The tensor answers: it is not read for its value, as a number beside a node is."""
+    found = fxn(Variable("n", 1, 9).bind(3), Tensor([2.5, 1.0])).tolist()
+    assert found == pytest.approx(expected)
+
+
+def test_a_tensor_is_no_operand_of_a_node() -> None:
+    with pytest.raises(TypeError, match="a node takes nodes and numbers beside it, not Tensor"):
+        Variable("n", 1, 9).maximum(Tensor([2.5]))

@@ -90,7 +90,7 @@ def test_beyond_the_bound_it_is_planned_for_twice_as_many(capsys):
         for count in (60, 61, 62, 63, 64, 65, 66, 127, 128, 129, 64):
             check_softmax(count)
     said = [line for line in capsys.readouterr().out.splitlines() if "GROWING" in line]
-    assert [line.split(" are planned for ")[1] for line in said] == ["1 to 64", "1 to 128", "1 to 256"]
+    assert [line.split(" planned for ")[1] for line in said] == ["1 to 64", "1 to 128", "1 to 256"]
     assert said[0].startswith("GROWING size: after 60, 61 and 62, ")
 
 

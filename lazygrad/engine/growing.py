@@ -42,10 +42,9 @@ def make_ready(template: Template | Exception, growth: Growth, n: int) -> None:
     if not growth.planned:
         growth.planned = True
         if DEBUG >= 1:
-            show(
-                f"GROWING size: after {_listed(growth)}, {len(template.kernels)} kernels are planned for "
-                f"{growth.least} to {growth.most}"
-            )
+            count = len(template.kernels)
+            what = "1 kernel is" if count == 1 else f"{count} kernels are"
+            show(f"GROWING size: after {_listed(growth)}, {what} planned for {growth.least} to {growth.most}")
 
 
 def _listed(growth: Growth) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..device import Buffer, GlobalCounters
+from ..dtype import PtrDType
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..locks import table_lock, uninterrupted
@@ -249,10 +250,12 @@ def make(
     planned  the growth and the number that it was planned with
     """
     copies = copies_in(graph)
-    if planned is None or planned[0] is not known.growth or copies is None:
-        known.over = planned is None
+    if planned is None or copies is None:
         return False
     growth, n = planned
+    if growth is not known.growth:
+        known.note(growth, n, sizes)
+        return False
     if not known.learn(n, sizes):
         known.over = len(known.met) >= 3
         return False
@@ -261,9 +264,20 @@ def make(
             run_item(item)
     adopt(graph, copies)
     graph.bound.append(growth.variable.bind(n))
-    known.ready = ready_for(graph, create_schedule(roots))
+    items = create_schedule(roots)
+    if all(map(_has_room, items)):
+        known.ready = ready_for(graph, items)
     known.over = known.ready is None
     if known.ready is None:
         return False
     known.ready.run(graph)
+    return True
+
+
+def _has_room(item: ScheduleItem) -> bool:
+    """Whether what is between kernels is as long as it may become: a list goes on using it."""
+    for store, buffer, target in zip(item.ast.src, item.outputs, item.kernel.src, strict=False):
+        memory = store.src[0].dtype
+        if isinstance(memory, PtrDType) and buffer.size < memory.size and "inner_users" in target.facts:
+            return False
     return True

@@ -107,7 +107,8 @@ def realize(roots: Sequence[UOp], pending: Pending) -> None:
     latest_growth.planned = None
     realize_planned(roots, pending)
     if sized is not None and latest_growth.planned is not None:
-        sized[0].note(*latest_growth.planned, sized[1])
+        with kernelize.planning:
+            sized[0].note(*latest_growth.planned, sized[1])
 
 
 #: Whether a flag asks to look at each kernel, or to keep nothing.

@@ -15,6 +15,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
+from ..shape.sizes import prod
 from ..shape.tracker import ShapeTracker
 from .graph import binds_in_args, binds_of
 from .group import Group, numel
@@ -114,8 +115,10 @@ class _Assembler:
             kernel = node.arg.kernel
             begun = node.src[len(kernel.inputs) + sum(kernel.begun[: node.arg.output])]
             return Output(self._where_is(below_movement(begun)), device_name(node), numel(node), node.dtype)
-        count = numel(node.src[1]) if node.op is Ops.ASSIGN and not is_held(node) else numel(node)
-        return Output(None, self._device_of(node), count, node.dtype)
+        stored = node.src[1] if node.op is Ops.ASSIGN and not is_held(node) else node
+        length = prod(shape_of(stored))
+        known = length if isinstance(length, UOp) else None
+        return Output(None, self._device_of(node), numel(stored), node.dtype, known)
 
     def _device_of(self, node: UOp) -> str:
         """Where a value is stored: numbers, which are on no device, where they are needed."""

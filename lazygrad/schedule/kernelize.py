@@ -16,6 +16,7 @@ from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..ir.device import device_of
+from ..ir.index import as_sint, substitute
 from ..ir.ops import MOVEMENT, Ops
 from ..ir.spec import TENSOR, verify
 from ..ir.uop import UOp, keep_origin
@@ -287,14 +288,26 @@ def _bind(template: Template, asked: Asked) -> None:
             set_becomes(raw, held)
 
 
+#: From so many bytes on, what is in between is as long as it is, and not as long as it may become.
+LARGE = 1 << 20
+
+
 def _exact_sizes(template: Template, asked: Asked, order: Sequence[UOp]) -> dict[Place, int]:
-    """How long results are whose plan is for many sizes."""
+    """How long results are whose plan is for many sizes, and what is large."""
     exact: dict[Place, int] = {}
-    for position, kernel, output in template.results:
-        raw = asked.stands_for.get(order[position])
+    bound = {bind.src[0]: bind.src[1] for bind in binds_in_args(asked.order)}
+    for number, kernel in enumerate(template.kernels):
+        for position, output in enumerate(kernel.outputs):
+            if output.length is not None and output.size * output.dtype.itemsize > LARGE:
+                now = {b: bound[b.src[0]] for b in output.length.toposort() if b.op is Ops.BIND}
+                length = as_sint(substitute((output.length,), now)[output.length])
+                if type(length) is int:
+                    exact[number, position] = length
+    for place, *made in template.results:
+        raw = asked.stands_for.get(order[place])
         size = 0 if raw is None else prod(shape_of(raw))
         if size and type(size) is int:
-            exact[kernel, output] = size
+            exact[made[0], made[1]] = size
     return exact
 
 

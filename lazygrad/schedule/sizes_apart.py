@@ -103,6 +103,7 @@ def _constant(source: UOp, opened: bool, sizes: list[Any], free: list[int]) -> A
         if opened:
             free.append(len(sizes))
         sizes.append(int(base.arg))
+        form.append(Ops.CONST)
     elif not opened:
         form.append(base)
     return tuple(form)

@@ -26,12 +26,16 @@ MAX_REPORTS = 64
 class Output:
     """Where one STORE of a kernel goes: fresh memory (into is None), or the next version of memory that is
     there.
+
+    size    of memory that is enough for whatever Variables are bound to
+    length  how many elements are stored, where that depends on Variables
     """
 
     into: Ref | None
     device: str
     size: int
     dtype: DType
+    length: UOp | None = None
 
 
 class Boundary(NamedTuple):

@@ -13,6 +13,7 @@ from ..ir.ops import Ops
 from ..ir.text import uop_text
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
+from ..shape.sizes import shape_text
 from .graph import Asked
 from .in_memory import is_held
 from .placement import Placed
@@ -64,7 +65,7 @@ def _graph(order: Iterable[UOp], results: Iterable[UOp]) -> str:
 
 
 def _node(node: UOp, number: dict[UOp, str]) -> str:
-    shown = f"{node.op.name} {node.dtype!r} {shape_of(node)}".replace("dtypes.", "")
+    shown = f"{node.op.name} {node.dtype!r} {shape_text(shape_of(node))}".replace("dtypes.", "")
     if is_held(node):
         return shown
     if node.arg is not None and node.op not in (Ops.RESHAPE, Ops.EXPAND):  # their shape is

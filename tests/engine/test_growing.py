@@ -90,7 +90,7 @@ def test_beyond_the_bound_it_is_planned_for_twice_as_many(capsys):
         for count in (60, 61, 62, 63, 64, 65, 66, 127, 128, 129, 64):
             check_softmax(count)
     said = [line for line in capsys.readouterr().out.splitlines() if "GROWING" in line]
-    assert [line.split(" are planned for ")[1] for line in said] == ["1 to 64", "1 to 128", "1 to 256"]
+    assert [line.split(" planned for ")[1] for line in said] == ["1 to 64", "1 to 128", "1 to 256"]
     assert said[0].startswith("GROWING size: after 60, 61 and 62, ")
 
 
@@ -137,6 +137,13 @@ def test_numbers_that_follow_from_a_size():
     assert programs() == before
 
 
+def test_numbers_that_are_whole_or_not():
+    """A whole number may follow from a size; another is a number as ever, with the same graph around it."""
+    for step, factor in enumerate((2.0, 0.5, 3.0, 4.0, 0.0, -1.5, 5.0, 7.25, 6.0)):
+        x = rows(step + 2)
+        assert np.allclose((Tensor(x) * factor).sum(1).numpy(), (x * np.float32(factor)).sum(1), atol=1e-5)
+
+
 def test_squares_and_other_shapes():
     for count in range(2, 10):
         x = rows(count, count)
@@ -161,6 +168,27 @@ def test_results_are_as_long_as_they_are(planned):
         assert np.array_equal(carried.numpy(), expected), step
         assert below_movement(carried.uop).arg == expected.size
     assert planned[:2] == [4, 5]
+
+
+def test_what_is_large_is_no_longer_than_it_is(monkeypatch, planned):
+    """What is between kernels; and there is no list then, which would go on using it."""
+    monkeypatch.setattr(kernelize, "LARGE", 1000)
+    lengths: list[int] = []
+    new_buffer = kernelize.new_buffer
+
+    def spy(device, size, dtype):
+        lengths.append(size)
+        return new_buffer(device, size, dtype)
+
+    monkeypatch.setattr(kernelize, "new_buffer", spy)
+    w = rows(3, 50)
+    for count in range(2, 11):
+        x = rows(count)
+        assert np.allclose((Tensor(x) @ Tensor(w) @ Tensor(w.T.copy())).numpy(), x @ w @ w.T, atol=1e-4)
+        if count in planned:
+            assert count * 50 in lengths[-6:]
+    assert planned == list(range(4, 11))
+    assert max(lengths) == 10 * 50
 
 
 def test_gradients(planned):

@@ -127,6 +127,26 @@ REPLAYED = """
     assert all(np.isfinite(each.numpy()).all() for each in kept)
 """
 
+GROWING = """
+    Device.DEFAULT = "GUARDED"
+    w = memory(8, 12)
+    embedding = nn.Embedding(5, 8)
+    for n in GROWING_SIZES:
+        x, y = memory(n, 8), memory(8, n)
+        values, others = x.numpy(), y.numpy()
+        assert np.allclose((x @ w).relu().sum(1).numpy(), np.maximum(values @ w.numpy(), 0).sum(1), atol=1e-4)
+        assert np.allclose((y @ x).numpy(), others @ values, atol=1e-4)
+        assert np.allclose((y * 2 + 1).T.contiguous().numpy(), others.T * 2 + 1)
+        powers = np.exp(others)
+        assert np.allclose(y.softmax(1).numpy(), powers / powers.sum(1, keepdims=True), atol=1e-5)
+        assert np.allclose(x[1:].flip(0).pad(((2, 1), (0, 0))).sum(0).numpy(), values[1:].sum(0), atol=1e-4)
+        assert np.allclose(y.cumsum(1).numpy(), others.cumsum(1), atol=1e-4)
+        assert np.allclose(x.cat(x + 1).mean(0).numpy(), values.mean(0) + 0.5, atol=1e-4)
+        seen = x.reshape(1, n, 2, 4).transpose(1, 2)
+        seen.scaled_dot_product_attention(seen, seen, is_causal=True).realize()
+        assert embedding(Tensor([[1] * n])).numpy().shape == (1, n, 8)
+"""
+
 PROGRAMS = """
     same = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": NO_FAILURE}
     @settings(max_examples=EXAMPLES, **same)
@@ -141,6 +161,15 @@ PROGRAMS = """
 def test_no_kernel_leaves_its_memory(guard):
     parts = EVERY_KIND.replace("SIZES", "(1, 5, 17)") + REPLAYED.replace("STEPS", "8")
     passes(parts + PROGRAMS.replace("EXAMPLES", "10") + "    print('done')", guard)
+
+
+@pytest.mark.parametrize("guard", ["end", "start"])
+def test_sizes_that_grow_stay_inside_their_memory(guard):
+    """What is planned for many sizes works on memory that is as long as each of them."""
+    code = EVERY_KIND.replace("SIZES", "()") + GROWING.replace(
+        "GROWING_SIZES", "(3, 4, 5, 6, 7, 8, 13, 33, 2)"
+    )
+    passes(code + "    print('done')", guard)
 
 
 @pytest.mark.slow

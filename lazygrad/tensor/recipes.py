@@ -164,10 +164,10 @@ def _recorded(
     kwargs: dict[str, Any],
     nodes: list[UOp],
     result: Any,
-    tensor: type,
+    tensor: Any,
 ) -> tuple[Recipe, bool | None] | None:
     """The recipe of a call that gave this result; None where that does not follow from its signature."""
-    if type(result) is not tensor or result._storage is not None:  # type: ignore[attr-defined]
+    if type(result) is not tensor or result._storage is not None:
         return None
     if noting() == 2:  # each node has its line
         return None
@@ -176,9 +176,9 @@ def _recorded(
     def standing_in(value: Any) -> Any:
         if type(value) is not tensor:
             return value
-        node = marked(value._uop)  # type: ignore[attr-defined]
+        node = marked(value._uop)
         stand_ins.append(node)
-        return tensor._computed(node, value._requires_grad)  # type: ignore[attr-defined]
+        return tensor._computed(node, value._requires_grad)
 
     values = [standing_in(value) for value in args]
     again = compute(*values, **{key: standing_in(value) for key, value in kwargs.items()})

@@ -91,7 +91,7 @@ class Computing(Tensor):
 def _all_tensors(*given: Any) -> tuple[Tensor, ...]:
     for one in given:
         if not isinstance(one, Tensor):
-            raise TypeError(f"only Tensors are computed, not {one!r}")
+            raise TypeError(f"only Tensors can be computed, not {one!r}")
     return given
 
 

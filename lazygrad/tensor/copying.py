@@ -109,7 +109,7 @@ class Copying(Tensor):
         if isinstance(other, (bool, int, float)):
             return type(self)._make(constant(other, self._scalar_dtype(other), self.device))
         if other is None:
-            raise TypeError("an operand is a number, a tensor, an array or a list, not None")
+            raise TypeError("an operand must be a number, a tensor, an array or a list, not None")
         made: Tensor = type(self)(other, device=self.device)
         return made
 

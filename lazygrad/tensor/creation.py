@@ -32,7 +32,7 @@ def checked_shape(sizes: Any) -> tuple[sint, ...]:
     """Sizes that a user gave; negative ones raise."""
     shape = tuple(as_size(size) for size in sizes)
     if any(vmin(size) < 0 for size in shape):
-        raise ValueError(f"sizes are not negative, as in {shape_text(shape)}")
+        raise ValueError(f"sizes must not be negative, as in {shape_text(shape)}")
     return countable(shape)
 
 
@@ -79,7 +79,7 @@ class Creation(Tensor):
         [7, 7]
         """
         if isinstance(fill_value, Tensor):
-            raise TypeError(f"a tensor is filled with a number, not {fill_value!r}")
+            raise TypeError(f"a tensor can be filled with a number only, not {fill_value!r}")
         fill_value = real_number(fill_value)
         chosen = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)
         sizes = checked_shape(shape if isinstance(shape, (tuple, list)) else (shape,))
@@ -256,7 +256,7 @@ class Creation(Tensor):
         [0.0, 0.5, 1.0]
         """
         if not isinstance(steps, int) or steps < 0:
-            raise ValueError(f"linspace needs a number of steps that is not negative, not {steps!r}")
+            raise ValueError(f"linspace needs a number of steps of at least 0, not {steps!r}")
         chosen = default_float() if dtype is None else to_dtype(dtype)
         if dtypes.is_bool(chosen):
             raise ValueError("linspace makes numbers, not bools: give a numeric dtype")

@@ -96,12 +96,10 @@ def _array(like: Any) -> Array:
         shape, dtype = (like[0],) if isinstance(like[0], int) else tuple(like[0]), to_dtype(like[1])
     else:
         raise TypeError(
-            f"custom_kernel: an output is (shape, dtype) or a tensor that is like it, not {like!r}"
+            f"custom_kernel: an output must be (shape, dtype) or a tensor that is like it, not {like!r}"
         )
     if not all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape):
-        raise ValueError(
-            f"custom_kernel: arrays have sizes that are known and not 0, not {shape_text(shape)}"
-        )
+        raise ValueError(f"custom_kernel: arrays must have known sizes other than 0, not {shape_text(shape)}")
     return Array(dtype, shape)  # type: ignore[arg-type]
 
 
@@ -121,7 +119,7 @@ def _sources(source: str | Mapping[str, str], language: str | None) -> Mapping[s
                 f"custom_kernel: kernels in {each} are not implemented yet: use {', '.join(LANGUAGES)}"
             )
         if each not in LANGUAGES:
-            raise ValueError(f"custom_kernel: a language is {', '.join(LANGUAGES)}, not {each!r}")
+            raise ValueError(f"custom_kernel: a language must be {', '.join(LANGUAGES)}, not {each!r}")
     return source
 
 

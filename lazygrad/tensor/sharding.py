@@ -101,7 +101,7 @@ class Sharding(Tensor):
 
     def _shard_place(self, axis: Any) -> int:
         if not hasattr(axis, "__index__"):
-            raise TypeError(f"shard's axis is an int or None, not {axis!r}")
+            raise TypeError(f"shard's axis must be an int or None, not {axis!r}")
         if not -self.ndim <= axis < self.ndim:
             axes = f"its axes are from {-self.ndim} to {self.ndim - 1}" if self.ndim else "leave out the axis"
             raise IndexError(

@@ -275,7 +275,7 @@ REFUSALS = [
     (softmax_rows(4, 8), [Opt(OptOps.TILE, 1, 4)], CPU, "TILE is for axes of outputs along which nothing is"),
     (matmul(4, 8, 4), [Opt(OptOps.TILE, 0, 3)], CPU, "3 does not divide 4"),
     (matmul(4, 8, 4), [Opt(OptOps.TILE, 0, 4)], CPU, "one block is the whole axis"),
-    (add(32), [Opt(OptOps.TILE, 0, 4)], GPU, "TILE axis 0 by 4: GPU runs its threads in no order"),
+    (add(32), [Opt(OptOps.TILE, 0, 4)], GPU, "TILE axis 0 by 4: GPU runs its threads in any order"),
     (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 3)], CPU, "STAGE axis 1 by 3: nothing loads data3"),
     (add(32), [Opt(OptOps.INLINE, 0)], CPU, "no row is kept along axis 0"),
     (
@@ -296,7 +296,7 @@ REFUSALS = [
         CPU,
         "a STAGE is filled in each of its turns",
     ),
-    (add(32), [Opt(OptOps.STAGE, 0, 1)], CPU, "one turn of axis 0 reads one element of data1"),
+    (add(32), [Opt(OptOps.STAGE, 0, 1)], CPU, "one iteration of axis 0 reads one element of data1"),
     (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 1)], GPU, "shared by a workgroup are not implemented yet"),
     (matmul(4, 8, 4), [Opt(OptOps.UPCAST, 0, 0), Opt(OptOps.STAGE, 0, 1)], CPU, "no loop is left"),
     (

@@ -260,7 +260,7 @@ def test_a_tar_file_with_a_way_out():
 
 
 def test_a_tensor_that_is_no_file():
-    with pytest.raises(TypeError, match=r"a file as a tensor is bytes, not dtypes\.float of shape"):
+    with pytest.raises(TypeError, match=r"a file as a tensor must be bytes, not dtypes\.float of shape"):
         zip_extract(Tensor([1.0]))
 
 

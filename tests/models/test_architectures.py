@@ -161,14 +161,14 @@ def test_gemma3_has_two_rotary_embeddings():
         (
             {"num_hidden_layers": "two"},
             ValueError,
-            "num_hidden_layers of a config is a whole number from 1 to 10000, not 'two'",
+            "num_hidden_layers of a config must be a whole number from 1 to 10000, not 'two'",
         ),
         (
             {"num_attention_heads": 0},
             ValueError,
-            "num_attention_heads of a config is a whole number from 1 to 1099511627776, not 0",
+            "num_attention_heads of a config must be a whole number from 1 to 1099511627776, not 0",
         ),
-        ({"num_key_value_heads": 3}, ValueError, "4 query heads are not shared evenly by 3 key heads"),
+        ({"num_key_value_heads": 3}, ValueError, "4 query heads cannot be divided among 3 key heads"),
         ({"hidden_size": 12}, ValueError, "turns pairs of features: dim is even, not 3"),
         (
             {"rope_scaling": {"type": "newest"}},

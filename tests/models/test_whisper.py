@@ -182,11 +182,11 @@ def test_damaged_models(tmp_path, changes, message):
 
 def test_another_kind_of_model(tmp_path):
     (tmp_path / "model.bin").write_bytes(model_bin([], kind="TransformerSpec"))
-    with pytest.raises(ValueError, match=r"model\.bin is a TransformerSpec, and no model of Whisper"):
+    with pytest.raises(ValueError, match=r"model\.bin is a TransformerSpec, not a Whisper model"):
         Whisper.load(tmp_path)
     (tmp_path / "model.bin").unlink()
     write_json(tmp_path / "config.json", {"model_type": "bert"})
-    with pytest.raises(ValueError, match="is of a 'bert' model, and no model of Whisper"):
+    with pytest.raises(ValueError, match="is of a 'bert' model, not a Whisper model"):
         Whisper.load(tmp_path)
 
 

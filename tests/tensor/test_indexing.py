@@ -131,7 +131,7 @@ def test_mistakes() -> None:
     with pytest.raises(ValueError, match=r"value of shape \(5,\) to a part of shape \(3, 4\)"):
         x[0] = Tensor(data(5))
     with pytest.raises(
-        TypeError, match=r"values of dtypes\.float are not written into a tensor of dtypes\.int"
+        TypeError, match=r"values of dtypes\.float cannot be written into a tensor of dtypes\.int"
     ):
         Tensor([1, 2])[0] = Tensor(1.5)
 

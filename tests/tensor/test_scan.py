@@ -244,7 +244,9 @@ def test_the_body_is_compiled_once_for_other_values_and_planned_once():
 
 
 def test_another_shape_or_dtype_is_refused():
-    with pytest.raises(TypeError, match=r"carry\[1\] is \(2,\) of dtypes.float before a turn and \(3,\)"):
+    with pytest.raises(
+        TypeError, match=r"carry\[1\] is \(2,\) of dtypes.float before an iteration and \(3,\)"
+    ):
         Tensor.scan(lambda c, x: ((c[0], Tensor.zeros(3)), None), (1.0, Tensor.zeros(2)), length=2)
     with pytest.raises(TypeError, match=r"of dtypes.int before a turn.*of dtypes.float after.*cast"):
         Tensor.scan(lambda c, x: (c + 0.5, None), Tensor(1), length=2)

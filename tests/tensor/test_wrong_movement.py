@@ -72,8 +72,8 @@ ROWS: list[Row] = [
         ValueError,
         "cannot expand (1, 3) to (-1, 3): size -1 is negative",
     ),
-    ("expand", lambda: LINE.expand("a"), TypeError, "a size is an integer or a Variable, not 'a'"),
-    ("expand_as", lambda: M.expand_as((2, 3)), TypeError, "expand_as: other is a Tensor, not (2, 3)"),
+    ("expand", lambda: LINE.expand("a"), TypeError, "a size must be an integer or a Variable, not 'a'"),
+    ("expand_as", lambda: M.expand_as((2, 3)), TypeError, "expand_as: other must be a Tensor, not (2, 3)"),
     (
         "expand_as",
         lambda: M.expand_as(LINE),
@@ -113,7 +113,12 @@ ROWS: list[Row] = [
         "movedim needs as many sources as destinations, not (0, 1) and 0",
     ),
     ("narrow", lambda: LINE.narrow(0, -5, 1), ValueError, "narrow to 1 places from -5 on: axis 0 has size 3"),
-    ("narrow", lambda: LINE.narrow(0, 0, -1), ValueError, "narrow to -1 places from 0 on: axis 0 has size 3"),
+    (
+        "narrow",
+        lambda: LINE.narrow(0, 0, -1),
+        ValueError,
+        "narrow to -1 elements from 0 on: axis 0 has size 3",
+    ),
     ("narrow", lambda: LINE.narrow(0, 2, 5), ValueError, "narrow to 5 places from 2 on: axis 0 has size 3"),
     (
         "pad",
@@ -131,9 +136,9 @@ ROWS: list[Row] = [
         "pad",
         lambda: M.pad((1, 1), mode="refect"),
         ValueError,
-        "pad's mode is constant, reflect, replicate or circular, not 'refect'",
+        "pad's mode must be constant, reflect, replicate or circular, not 'refect'",
     ),
-    ("pad", lambda: M.pad((1, 1), value="a"), TypeError, "pad: value is a number, not 'a'"),
+    ("pad", lambda: M.pad((1, 1), value="a"), TypeError, "pad: value must be a number, not 'a'"),
     ("pad", lambda: M.pad("a"), TypeError, "pad takes amounts (before, after, ...), not 'a'"),
     (
         "pad",
@@ -198,7 +203,7 @@ ROWS: list[Row] = [
         "rearrange 'a (b -> b a': a parenthesis is not closed",
     ),
     ("repeat", lambda: M.repeat(2), ValueError, "repeat needs a number for each axis of (2, 3), not (2,)"),
-    ("repeat", lambda: M.repeat("a", 1), TypeError, "a size is an integer or a Variable, not 'a'"),
+    ("repeat", lambda: M.repeat("a", 1), TypeError, "a size must be an integer or a Variable, not 'a'"),
     (
         "repeat_interleave",
         lambda: LINE.repeat_interleave(Tensor([1, 2])),
@@ -213,10 +218,10 @@ ROWS: list[Row] = [
         ValueError,
         "cannot reshape (3,) into (-1, -1): only one size can be -1",
     ),
-    ("reshape", lambda: LINE.reshape("a"), TypeError, "a size is an integer or a Variable, not 'a'"),
+    ("reshape", lambda: LINE.reshape("a"), TypeError, "a size must be an integer or a Variable, not 'a'"),
     ("reshape", lambda: LINE.reshape(-2), ValueError, "cannot reshape (3,) to (-2,): size -2 is negative"),
-    ("reshape", lambda: LINE.reshape(1.5), TypeError, "a size is an integer or a Variable, not 1.5"),
-    ("reshape_as", lambda: LINE.reshape_as(3), TypeError, "reshape_as: other is a Tensor, not 3"),
+    ("reshape", lambda: LINE.reshape(1.5), TypeError, "a size must be an integer or a Variable, not 1.5"),
+    ("reshape_as", lambda: LINE.reshape_as(3), TypeError, "reshape_as: other must be a Tensor, not 3"),
     (
         "reshape_as",
         lambda: LINE.reshape_as(M),
@@ -230,7 +235,7 @@ ROWS: list[Row] = [
         IndexError,
         "axis 2 is out of range for shape (2, 3): its axes are from -2 to 1",
     ),
-    ("roll", lambda: M.roll(0.5), TypeError, "roll: shifts is an int or a sequence of ints, not 0.5"),
+    ("roll", lambda: M.roll(0.5), TypeError, "roll: shifts must be an int or a sequence of ints, not 0.5"),
     ("roll", lambda: M.roll((1, 2)), ValueError, "roll by several shifts needs the axes they are for"),
     (
         "shrink",
@@ -248,7 +253,7 @@ ROWS: list[Row] = [
         "shrink",
         lambda: M.shrink("a"),
         TypeError,
-        "shrink: arg is a sequence of pairs (begin, end), not 'a'",
+        "shrink: arg must be a sequence of pairs (begin, end), not 'a'",
     ),
     (
         "shrink",
@@ -270,12 +275,12 @@ ROWS: list[Row] = [
         IndexError,
         "axis 3 is out of range for shape (3,): its axes are from -1 to 0",
     ),
-    ("split", lambda: LINE.split([-1, 4]), ValueError, "split sizes are not negative, as in (-1, 4)"),
+    ("split", lambda: LINE.split([-1, 4]), ValueError, "split sizes must not be negative, as in (-1, 4)"),
     (
         "squeeze",
         lambda: LINE.squeeze("a"),
         TypeError,
-        "squeeze: dim is an int or a sequence of ints, not 'a'",
+        "squeeze: dim must be an int or a sequence of ints, not 'a'",
     ),
     (
         "squeeze",
@@ -295,8 +300,8 @@ ROWS: list[Row] = [
         IndexError,
         "axis 4 is out of range for shape (2, 3): its axes are from -2 to 1",
     ),
-    ("tile", lambda: LINE.tile("a"), TypeError, "a size is an integer or a Variable, not 'a'"),
-    ("tile", lambda: LINE.tile(-1), ValueError, "repeat needs numbers that are not negative, not (-1,)"),
+    ("tile", lambda: LINE.tile("a"), TypeError, "a size must be an integer or a Variable, not 'a'"),
+    ("tile", lambda: LINE.tile(-1), ValueError, "repeat needs numbers of at least 0, not (-1,)"),
     (
         "transpose",
         lambda: M.transpose(0, 4),
@@ -309,7 +314,12 @@ ROWS: list[Row] = [
         IndexError,
         "axis 2 is out of range for shape (3,): its axes are from -1 to 0",
     ),
-    ("unflatten", lambda: M.unflatten(1, "a"), TypeError, "unflatten: sizes is a sequence of ints, not 'a'"),
+    (
+        "unflatten",
+        lambda: M.unflatten(1, "a"),
+        TypeError,
+        "unflatten: sizes must be a sequence of ints, not 'a'",
+    ),
     (
         "unflatten",
         lambda: M.unflatten(1, (2, 2)),
@@ -326,7 +336,7 @@ ROWS: list[Row] = [
         "unfold",
         lambda: LINE.unfold(0, 2, 0),
         ValueError,
-        "window sizes, strides and dilations are positive, not 2, 0, 1",
+        "window sizes, strides and dilations must be positive, not 2, 0, 1",
     ),
     (
         "unfold",
@@ -338,9 +348,9 @@ ROWS: list[Row] = [
         "unfold",
         lambda: LINE.unfold(0, -1, 1),
         ValueError,
-        "window sizes, strides and dilations are positive, not -1, 1, 1",
+        "window sizes, strides and dilations must be positive, not -1, 1, 1",
     ),
-    ("unsqueeze", lambda: LINE.unsqueeze("a"), TypeError, "unsqueeze: dim is an int, not 'a'"),
+    ("unsqueeze", lambda: LINE.unsqueeze("a"), TypeError, "unsqueeze: dim must be an int, not 'a'"),
     (
         "unsqueeze",
         lambda: M.unsqueeze(5),

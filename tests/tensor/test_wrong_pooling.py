@@ -12,13 +12,13 @@ ROWS: list[Row] = [
         "adaptive_avg_pool1d",
         lambda: X[0].adaptive_avg_pool1d(0),
         ValueError,
-        "adaptive_avg_pool1d's output sizes are positive, not 0",
+        "adaptive_avg_pool1d's output sizes must be positive, not 0",
     ),
     (
         "adaptive_avg_pool2d",
         lambda: X.adaptive_avg_pool2d(-1),
         ValueError,
-        "adaptive_avg_pool2d's output sizes are positive, not -1",
+        "adaptive_avg_pool2d's output sizes must be positive, not -1",
     ),
     (
         "adaptive_avg_pool2d",
@@ -36,7 +36,7 @@ ROWS: list[Row] = [
         "adaptive_avg_pool3d",
         lambda: X.adaptive_avg_pool3d((1, 2)),
         ValueError,
-        "adaptive_avg_pool3d's output_size is one number or 3 of them, not (1, 2)",
+        "adaptive_avg_pool3d's output_size must be one number or 3 of them, not (1, 2)",
     ),
     (
         "adaptive_max_pool1d",
@@ -48,13 +48,13 @@ ROWS: list[Row] = [
         "adaptive_max_pool2d",
         lambda: X.adaptive_max_pool2d((1, 2, 3)),
         ValueError,
-        "adaptive_max_pool2d's output_size is one number or 2 of them, not (1, 2, 3)",
+        "adaptive_max_pool2d's output_size must be one number or 2 of them, not (1, 2, 3)",
     ),
     (
         "adaptive_max_pool3d",
         lambda: X.adaptive_max_pool3d("a"),
         TypeError,
-        "adaptive_max_pool3d: output_size is an int or a sequence of ints, not 'a'",
+        "adaptive_max_pool3d: output_size must be an int or a sequence of ints, not 'a'",
     ),
     (
         "adaptive_max_pool3d",
@@ -72,7 +72,7 @@ ROWS: list[Row] = [
         "affine_grid",
         lambda: Tensor.affine_grid(3, (1, 1, 2, 2)),
         TypeError,
-        "affine_grid: theta is a Tensor, not 3",
+        "affine_grid: theta must be a Tensor, not 3",
     ),
     (
         "affine_grid",
@@ -102,13 +102,13 @@ ROWS: list[Row] = [
         "avg_pool2d",
         lambda: X.avg_pool2d(0),
         ValueError,
-        "window sizes, strides and dilations are positive, not 0, 0, 1",
+        "window sizes, strides and dilations must be positive, not 0, 0, 1",
     ),
     (
         "avg_pool2d",
         lambda: X.avg_pool2d(2, stride=0),
         ValueError,
-        "window sizes, strides and dilations are positive, not 2, 0, 1",
+        "window sizes, strides and dilations must be positive, not 2, 0, 1",
     ),
     (
         "avg_pool2d",
@@ -116,7 +116,7 @@ ROWS: list[Row] = [
         ValueError,
         "the padding of a pool is at most half of its window, and not negative: (3, 3)",
     ),
-    ("avg_pool2d", lambda: X.avg_pool2d(2, divisor_override=0), ValueError, "divisor_override is not 0"),
+    ("avg_pool2d", lambda: X.avg_pool2d(2, divisor_override=0), ValueError, "divisor_override must not be 0"),
     (
         "avg_pool2d",
         lambda: X.avg_pool2d(()),
@@ -140,19 +140,19 @@ ROWS: list[Row] = [
         "fold",
         lambda: M.fold((4, 4), 3),
         ValueError,
-        "fold: 2 lines are no multiple of a window of 9 elements",
+        "fold: 2 rows are not a multiple of a window of 9 elements",
     ),
     (
         "grid_sample",
         lambda: X.grid_sample(Tensor.ones(2, 4, 4, 2), mode="bilinaer"),
         ValueError,
-        "grid_sample's mode is bilinear, nearest or bicubic, not 'bilinaer'",
+        "grid_sample's mode must be bilinear, nearest or bicubic, not 'bilinaer'",
     ),
     (
         "grid_sample",
         lambda: X.grid_sample(Tensor.ones(2, 4, 4, 2), padding_mode="zero"),
         ValueError,
-        "grid_sample's padding_mode is zeros, border or reflection, not 'zero'",
+        "grid_sample's padding_mode must be zeros, border or reflection, not 'zero'",
     ),
     (
         "grid_sample",
@@ -178,7 +178,7 @@ ROWS: list[Row] = [
         "interpolate",
         lambda: X.interpolate(2, mode="best"),
         ValueError,
-        "interpolate's mode is one of nearest, nearest-exact, linear, bilinear,",
+        "interpolate's mode must be one of nearest, nearest-exact, linear, bilinear,",
     ),
     ("lp_pool1d", lambda: X[0].lp_pool1d(0, 2), ValueError, "lp_pool needs a positive norm_type, not 0"),
     (
@@ -217,7 +217,7 @@ ROWS: list[Row] = [
         "max_pool2d",
         lambda: X.max_pool2d(2, dilation=0),
         ValueError,
-        "window sizes, strides and dilations are positive, not 2, 2, 0",
+        "window sizes, strides and dilations must be positive, not 2, 2, 0",
     ),
     (
         "max_pool3d",
@@ -243,7 +243,7 @@ ROWS: list[Row] = [
         ValueError,
         "max_unpool needs an index for each element: (2, 3, 4, 4) and (3,)",
     ),
-    ("max_unpool2d", lambda: X.max_unpool2d(3), TypeError, "max_unpool2d: indices is a Tensor, not 3"),
+    ("max_unpool2d", lambda: X.max_unpool2d(3), TypeError, "max_unpool2d: indices must be a Tensor, not 3"),
     (
         "max_unpool3d",
         lambda: X.max_unpool3d(INTS, 2),
@@ -278,7 +278,7 @@ ROWS: list[Row] = [
         "upsample",
         lambda: X.upsample(4, mode="nearset"),
         ValueError,
-        "interpolate's mode is one of nearest, nearest-exact, linear, bilinear,",
+        "interpolate's mode must be one of nearest, nearest-exact, linear, bilinear,",
     ),
     ("upsample", lambda: X.upsample(), ValueError, "interpolate takes size or scale_factor, one of the two"),
 ]

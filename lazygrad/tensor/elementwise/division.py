@@ -28,7 +28,7 @@ class Division(Tensor):
             return self.floor_divide(other, reverse)
         if rounding_mode == "trunc":
             return self._truncated_division(other, reverse)
-        raise ValueError(f"rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+        raise ValueError(f"rounding_mode must be None, 'floor' or 'trunc', not {rounding_mode!r}")
 
     def _true_division(self, other: Any, reverse: bool) -> Tensor:
         right = self._operand(other)

@@ -50,7 +50,7 @@ class Logic(Tensor):
     def _bits(self, op: Ops, other: Any, reverse: bool = False) -> Tensor:
         right = self._operand(other)
         if dtypes.is_float(self.dtype) or dtypes.is_float(right.dtype):
-            raise TypeError(f"bits of {self.dtype} and {right.dtype} are not combined; cast to integers")
+            raise TypeError(f"bits of {self.dtype} and {right.dtype} cannot be combined; cast to integers")
         return self._binary(op, right, reverse)
 
     bitwise_and = formula(
@@ -72,7 +72,7 @@ class Logic(Tensor):
         if dtypes.is_bool(self.dtype):
             return self.logical_not()
         if dtypes.is_float(self.dtype):
-            raise TypeError(f"bits of {self.dtype} are not inverted; cast to integers")
+            raise TypeError(f"bits of {self.dtype} cannot be inverted; cast to integers")
         return self._unary(self.uop.alu(Ops.XOR, filled(self.shape, self.dtype, -1)))
 
     def lshift(self, other: Any, reverse: bool = False) -> Tensor:

@@ -96,7 +96,7 @@ class Gathering(Tensor):
         [0, 5]
         """
         if reduce not in (None, "add", "multiply"):
-            raise ValueError(f"scatter's reduce is None, 'add' or 'multiply', not {reduce!r}")
+            raise ValueError(f"scatter's reduce must be None, 'add' or 'multiply', not {reduce!r}")
         op = {None: None, "add": Ops.ADD, "multiply": Ops.MUL}[reduce]
         return self._scattered(dim, index, src, op, "scatter")
 
@@ -142,7 +142,7 @@ class Gathering(Tensor):
         """
         ops = {"sum": Ops.ADD, "mean": Ops.ADD, "prod": Ops.MUL, "amax": Ops.MAX, "amin": Ops.MIN}
         if reduce not in ops:
-            raise ValueError(f"scatter_reduce's reduce is one of {', '.join(ops)}, not {reduce!r}")
+            raise ValueError(f"scatter_reduce's reduce must be one of {', '.join(ops)}, not {reduce!r}")
         op = ops[reduce]
         base: Any = self
         if not include_self:
@@ -202,7 +202,7 @@ class Gathering(Tensor):
         [[0, 1], [1, 0], [-1, -1]]
         """
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise ValueError(f"nonzero_static needs a size that is not negative, not {size!r}")
+            raise ValueError(f"nonzero_static needs a size of at least 0, not {size!r}")
         if not self.ndim:
             return self.full((size, 0), fill_value, dtype=dtypes.int64, device=self.device)
         total = self._static_numel()

@@ -42,7 +42,7 @@ class Searching(Tensor):
         [1, 3]
         """
         if side not in (None, "left", "right"):
-            raise ValueError(f"searchsorted's side is 'left' or 'right', not {side!r}")
+            raise ValueError(f"searchsorted's side must be 'left' or 'right', not {side!r}")
         if right and side == "left":
             raise ValueError("searchsorted: right=True and side='left' contradict each other")
         wanted: Any = self._operand(values)
@@ -191,7 +191,7 @@ class Searching(Tensor):
                 f"bincount takes a 1-d tensor of integers, not {self.dtype} of shape {shape_text(self.shape)}"
             )
         if minlength < 0:
-            raise ValueError(f"bincount's minlength is not negative, not {minlength}")
+            raise ValueError(f"bincount's minlength must be at least 0, not {minlength}")
         if weights is not None and weights.shape != self.shape:
             raise ValueError(
                 f"bincount needs a weight for each element of {shape_text(self.shape)}, "
@@ -200,7 +200,7 @@ class Searching(Tensor):
         size, known = minlength, observing.by is None and not mode.examples
         if not known and minlength == 0:
             raise ValueError(
-                "bincount in a jit or under vmap: how many counts there are would depend on the data; "
+                "bincount in a jit or under vmap: the number of counts would depend on the data; "
                 "say how many with minlength"
             )
         if known and vmax(self.shape[0]):
@@ -266,9 +266,9 @@ class Searching(Tensor):
         """
         x = self._float().flatten().detach()
         if not isinstance(bins, int) and not hasattr(bins, "__len__"):
-            raise TypeError(f"histogram's bins are a number of them, or their edges, not {bins!r}")
+            raise TypeError(f"histogram's bins must be a number of bins, or their edges, not {bins!r}")
         if range is not None and (not isinstance(range, (tuple, list)) or len(range) != 2):
-            raise ValueError(f"histogram's range is (least, greatest), not {range!r}")
+            raise ValueError(f"histogram's range must be (smallest, largest), not {range!r}")
         edges = _edges(x, bins, range, "histogram")
         count = vmax(edges.shape[0]) - 1
         amounts: Any = x._filled(1.0) if weight is None else weight.reshape((weight.numel(),)).cast(x.dtype)

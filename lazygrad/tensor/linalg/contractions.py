@@ -200,11 +200,11 @@ class Contractions(Tensor):
                 )
             mine, theirs = tuple(range(self.ndim - dims, self.ndim)), tuple(range(dims))
         elif not isinstance(dims, (tuple, list)) or len(dims) != 2:
-            raise TypeError(f"tensordot's dims are a number of axes, or the axes of both, not {dims!r}")
+            raise TypeError(f"tensordot's dims must be a number of axes, or the axes of both, not {dims!r}")
         else:
             mine, theirs = self._axes(dims[0]), right._axes(dims[1])
         if len(mine) != len(theirs) or len(mine) > min(self.ndim, right.ndim):
-            raise ValueError(f"tensordot needs as many axes on both sides, not {dims}")
+            raise ValueError(f"tensordot needs the same number of axes on both sides, not {dims}")
         for a, b in zip(mine, theirs, strict=True):
             if not resolve_equal(self.shape[a], right.shape[b]):
                 raise ValueError(
@@ -285,7 +285,9 @@ def _parsed(formula: str, tensors: Sequence[Tensor]) -> tuple[list[str], str]:
     for names, tensor in zip(inputs, tensors, strict=True):
         plain = names.replace("...", "")
         if not (plain.isalpha() or not plain) or names.count("...") > 1:
-            raise ValueError(f"einsum {formula!r}: operands are letters and at most one '...', not {names!r}")
+            raise ValueError(
+                f"einsum {formula!r}: operands must be letters and at most one '...', not {names!r}"
+            )
         counts.append(tensor.ndim - len(plain))
         if counts[-1] < 0 or (counts[-1] and "..." not in names):
             raise ValueError(

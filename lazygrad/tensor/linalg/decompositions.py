@@ -266,7 +266,7 @@ class Decompositions(Tensor):
         [[3.0, 0.0], [0.0, 2.0]]
         """
         if mode not in ("reduced", "complete", "r"):
-            raise ValueError(f"qr's mode is 'reduced', 'complete' or 'r', not {mode!r}")
+            raise ValueError(f"qr's mode must be 'reduced', 'complete' or 'r', not {mode!r}")
         a = self._matrices("qr")
         if mode == "complete" and vmax(a.shape[-2]) > vmax(a.shape[-1]):
             return QR(*functions.CompleteQR.apply(a))
@@ -309,7 +309,7 @@ class Decompositions(Tensor):
         [1.0, 2.0]
         """
         if UPLO not in ("L", "U"):
-            raise ValueError(f"eigh's UPLO is 'L' or 'U', not {UPLO!r}")
+            raise ValueError(f"eigh's UPLO must be 'L' or 'U', not {UPLO!r}")
         return Eigh(*functions.Eigh.apply(self._matrices("eigh", True), UPLO))
 
     def eigvalsh(self, UPLO: str = "L") -> Tensor:
@@ -332,7 +332,7 @@ class Decompositions(Tensor):
         [[3.0, 0.0], [0.0, 2.0]]
         """
         if not pivot:
-            raise NotImplementedError("lu without pivots is not there; leave out pivot=False")
+            raise NotImplementedError("lu without pivots is not supported; leave out pivot=False")
         return LU(*functions.LU.apply(self._matrices("lu")))
 
     def lu_factor(self, *, pivot: bool = True) -> LUFactor[Tensor]:
@@ -342,7 +342,7 @@ class Decompositions(Tensor):
         [[[3.0, 0.0], [0.0, 2.0]], [2, 2]]
         """
         if not pivot:
-            raise NotImplementedError("lu_factor without pivots is not there; leave out pivot=False")
+            raise NotImplementedError("lu_factor without pivots is not supported; leave out pivot=False")
         a = self._matrices("lu_factor")
         rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
         if 0 in a.shape:
@@ -432,7 +432,7 @@ class Decompositions(Tensor):
             sums = a.abs().sum(across, keepdim=True)
             found = sums.max((-2, -1), keepdim=True) if ord > 0 else sums.min((-2, -1), keepdim=True)
             return found if keepdim else found.squeeze(-1).squeeze(-1)
-        raise ValueError(f"matrix_norm's ord is 'fro', 'nuc', ±1, ±2 or ±inf, not {ord!r}")
+        raise ValueError(f"matrix_norm's ord must be 'fro', 'nuc', ±1, ±2 or ±inf, not {ord!r}")
 
     def cond(self, p: Any = None) -> Tensor:
         """The condition of matrices: the greatest singular value by the least (p = -2: the least by the

@@ -174,7 +174,7 @@ class Products(Tensor):
                 f"cdist needs rows of one length, not {shape_text(self.shape)} and {shape_text(right.shape)}"
             )
         if not p >= 0:
-            raise ValueError(f"cdist needs p that is not negative, not {p}")
+            raise ValueError(f"cdist needs p of at least 0, not {p}")
         return (self._float().unsqueeze(-2) - right.unsqueeze(-3)).norm(p, -1)
 
     def renorm(self, p: float, dim: int, maxnorm: float) -> Tensor:

@@ -169,13 +169,13 @@ class Spectrograms(Tensor):
     ) -> tuple[int, Tensor | None]:
         """How far apart windows are, and what their n_fft samples count; None: all 1."""
         if n_fft < 1:
-            raise ValueError(f"{name}: n_fft is positive, not {n_fft}")
+            raise ValueError(f"{name}: n_fft must be positive, not {n_fft}")
         hop = max(1, n_fft // 4) if hop_length is None else hop_length
         width = n_fft if win_length is None else win_length
         if hop < 1:
-            raise ValueError(f"{name}: hop_length is positive, not {hop}")
+            raise ValueError(f"{name}: hop_length must be positive, not {hop}")
         if not 0 < width <= n_fft:
-            raise ValueError(f"{name}: win_length is from 1 to n_fft, {n_fft}, not {width}")
+            raise ValueError(f"{name}: win_length must be from 1 to n_fft, {n_fft}, not {width}")
         if window is None:
             if width == n_fft:
                 return hop, None

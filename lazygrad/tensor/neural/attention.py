@@ -46,7 +46,7 @@ class Attention(Tensor):
         if enable_gqa:
             heads, shared = self.shape[-3], k.shape[-3]
             if not (isinstance(heads, int) and isinstance(shared, int)) or heads % shared:
-                raise ValueError(f"{heads} query heads are not shared evenly by {shared} key heads")
+                raise ValueError(f"{heads} query heads cannot be divided among {shared} key heads")
             k, v = (t.repeat_interleave(heads // shared, -3) for t in (k, v))
         depth = self.shape[-1]
         if scale is None and not isinstance(depth, int):

@@ -22,7 +22,7 @@ REDUCTIONS = ("mean", "sum", "none")
 
 def _check_smoothing(share: float) -> None:
     if not 0 <= share <= 1:
-        raise ValueError(f"label_smoothing is a share in [0, 1], not {share}")
+        raise ValueError(f"label_smoothing must be a share in [0, 1], not {share}")
 
 
 class ClassLosses(Tensor):
@@ -59,7 +59,7 @@ class ClassLosses(Tensor):
 
     def _reduced(self, reduction: str) -> Tensor:
         if reduction not in REDUCTIONS:
-            raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, not {reduction!r}")
+            raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, not {reduction!r}")
         return (
             self.mean()
             if reduction == "mean"
@@ -145,7 +145,7 @@ class ClassLosses(Tensor):
         """
         _check_smoothing(label_smoothing)
         if reduction not in REDUCTIONS:
-            raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, not {reduction!r}")
+            raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, not {reduction!r}")
         axis = 1 if self.ndim > 1 else 0
         target = self._operand(Y)
         expected = self.shape[:axis] + self.shape[axis + 1 :]
@@ -155,7 +155,7 @@ class ClassLosses(Tensor):
                 f"{shape_text(expected)} is needed"
             )
         if not dtypes.is_int(target.dtype):
-            raise TypeError(f"class numbers are integers, not {target.dtype}")
+            raise TypeError(f"class numbers must be integers, not {target.dtype}")
         ignored = None if ignore_index is None else target == ignore_index
         target = target._class_checked(self.shape[axis], ignored)
         hit = (
@@ -269,7 +269,7 @@ class ClassLosses(Tensor):
     def _class_numbers(self, target: Any, shape: tuple[sint, ...], name: str) -> Tensor:
         y = self._operand(target)
         if not dtypes.is_int(y.dtype):
-            raise TypeError(f"{name}: class numbers are integers, not {y.dtype}")
+            raise TypeError(f"{name}: class numbers must be integers, not {y.dtype}")
         if y.ndim != len(shape) or not all(map(resolve_equal, y.shape, shape)):
             raise ValueError(
                 f"{name}: classes of shape {shape_text(y.shape)} for shape {shape_text(self.shape)}: "
@@ -358,14 +358,14 @@ class ClassLosses(Tensor):
         if self.ndim != 3:
             raise ValueError(f"ctc_loss takes (times, batch, classes), not shape {shape_text(self.shape)}")
         if reduction not in REDUCTIONS:
-            raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, not {reduction!r}")
+            raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, not {reduction!r}")
         times, batch, classes = self.shape
         if not isinstance(times, int) or not isinstance(batch, int):
             raise NotImplementedError(
                 f"ctc_loss of symbolic size is not supported: shape {shape_text(self.shape)}"
             )
         if not (isinstance(classes, int) and 0 <= blank < classes):
-            raise ValueError(f"ctc_loss: blank is one of {classes} classes, not {blank}")
+            raise ValueError(f"ctc_loss: blank must be one of {classes} classes, not {blank}")
         ends, sizes = self._lengths(input_lengths, batch), self._lengths(target_lengths, batch)
         texts = self._padded_texts(self._operand(targets), sizes, batch)
         logs = self.cast(least_upper_dtype(self._float().dtype, dtypes.float32))
@@ -444,5 +444,5 @@ class _AsOfLogits(Function):
 def _on_axis(weight: Any, axis: int, rank: int) -> Any:
     """A line of numbers for the classes, as an axis of a tensor of this rank."""
     if weight.ndim != 1:
-        raise ValueError(f"class weights are a 1-d tensor, not shape {shape_text(weight.shape)}")
+        raise ValueError(f"class weights must be a 1-d tensor, not shape {shape_text(weight.shape)}")
     return weight.reshape((1,) * axis + (weight.shape[0],) + (1,) * (rank - axis - 1))

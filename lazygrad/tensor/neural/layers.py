@@ -64,7 +64,7 @@ class Layers(Tensor):
         """
         table = self._operand(weight)
         if not dtypes.is_int(self.dtype):
-            raise TypeError(f"embedding takes integers, the numbers of symbols, not {self.dtype}")
+            raise TypeError(f"embedding takes integer indices, not {self.dtype}")
         if table.ndim != 2:
             raise ValueError(
                 f"embedding takes a weight (symbols, depth), not shape {shape_text(table.shape)}"
@@ -77,7 +77,7 @@ class Layers(Tensor):
             return lines
         size = table.shape[0]
         if isinstance(size, int) and not -size <= padding_idx < size:
-            raise ValueError(f"padding_idx is one of {size} symbols, not {padding_idx}")
+            raise ValueError(f"padding_idx must be one of {size} symbols, not {padding_idx}")
         symbol = padding_idx if padding_idx >= 0 else size + padding_idx
         return (self == symbol).unsqueeze(-1).where(lines.detach(), lines)
 
@@ -104,7 +104,7 @@ class Layers(Tensor):
         [[1.0, 2.0], [6.0, 8.0]]
         """
         if mode not in ("sum", "mean", "max"):
-            raise ValueError(f"embedding_bag's mode is sum, mean or max, not {mode!r}")
+            raise ValueError(f"embedding_bag's mode must be sum, mean or max, not {mode!r}")
         if per_sample_weights is not None and mode != "sum":
             raise ValueError(f"per_sample_weights are for mode 'sum', not {mode!r}")
         flat: Any = self
@@ -117,7 +117,7 @@ class Layers(Tensor):
         elif self.ndim == 1 and offsets is not None:
             begins = self._operand(offsets)
             if begins.ndim != 1:
-                raise ValueError(f"offsets are a 1-d tensor, not shape {shape_text(begins.shape)}")
+                raise ValueError(f"offsets must be a 1-d tensor, not shape {shape_text(begins.shape)}")
             if include_last_offset:
                 begins = begins._window(0, 0, begins.shape[0] - 1)
             count = begins.shape[0]

@@ -40,7 +40,7 @@ class Losses(Tensor):
         [0.125, 2.5]
         """
         if beta < 0:
-            raise ValueError(f"smooth_l1_loss needs a beta that is not negative, not {beta}")
+            raise ValueError(f"smooth_l1_loss needs a beta of at least 0, not {beta}")
         if beta == 0:
             return self.l1_loss(target, reduction)
         x, y = self._distance(target, "smooth_l1_loss", True)

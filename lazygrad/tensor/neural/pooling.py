@@ -140,7 +140,7 @@ class Pooling(Tensor):
         axes = tuple(range(windows.ndim - len(kernel), windows.ndim))
         if divisor_override is not None:
             if divisor_override == 0:
-                raise ValueError("divisor_override is not 0")
+                raise ValueError("divisor_override must not be 0")
             return windows.sum(axes) / divisor_override
         given = paddings(padding, len(kernel))
         if (count_include_pad and amounts == given) or all(pair == (0, 0) for pair in amounts):

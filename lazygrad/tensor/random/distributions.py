@@ -234,7 +234,7 @@ class Distributions(Tensor):
         if isinstance(prob, (int, float)) and not 0 <= prob <= 1:
             raise ValueError(f"binomial needs a probability in [0, 1], not {prob}")
         if count is not None and count < 0:
-            raise ValueError(f"binomial needs a count that is not negative, not {count}")
+            raise ValueError(f"binomial needs a count of at least 0, not {count}")
         trials = self.detach()._float()
         chance = trials._operand(prob).detach()
         most = int(trials.max().item()) if count is None else count
@@ -263,7 +263,7 @@ class Distributions(Tensor):
         (3,)
         """
         if std < 0:
-            raise ValueError(f"normal_ needs a standard deviation that is not negative, not {std}")
+            raise ValueError(f"normal_ needs a standard deviation of at least 0, not {std}")
         return self.assign(self.randn_like(generator=generator) * std + mean)
 
     def exponential_(self, lambd: float = 1.0, *, generator: Numbers | None = None) -> Any:
@@ -329,7 +329,7 @@ class Distributions(Tensor):
             raise ValueError(f"random_ needs from_ < to, not {low} and {high}")
         for name, value in (("from_", low), ("to - 1", high - 1)):
             if not dtypes.is_float(self.dtype) and cast_value(value, self.dtype) != value:
-                raise ValueError(f"random_: {name} = {value} is no {self.dtype}")
+                raise ValueError(f"random_: {name} = {value} does not fit into {self.dtype}")
         if low < -(1 << 63) or high > 1 << 64:
             raise ValueError(f"random_ draws numbers of 64 bits, not from {low} to {high}")
         wide = dtypes.uint64 if high > 1 << 63 else dtypes.int64

@@ -157,7 +157,7 @@ class Reductions(Tensor):
         axes = self._axes(axis)
         x = self._float() if dtype is None else self.cast(dtype)
         if not dtypes.is_float(x.dtype):
-            raise TypeError(f"a mean is a float, not {x.dtype}")
+            raise TypeError(f"the dtype of a mean must be a float, not {x.dtype}")
         wide = x.cast(sum_acc_dtype(x.dtype))
         total = wide._reduce(Ops.ADD, axes, keepdim, 0)
         return (total / self._count(axes)).cast(x.dtype)

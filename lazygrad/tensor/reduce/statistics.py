@@ -147,7 +147,7 @@ class Statistics(Tensor):
     def _quantile(self, q: Any, dim: int | None, keepdim: bool, interpolation: str, name: str) -> Tensor:
         if interpolation not in INTERPOLATIONS:
             raise ValueError(
-                f"{name}'s interpolation is one of {', '.join(INTERPOLATIONS)}, not {interpolation!r}"
+                f"{name}'s interpolation must be one of {', '.join(INTERPOLATIONS)}, not {interpolation!r}"
             )
         values, axis = self._sorted_line(dim)
         parts: Tensor = self._operand(q).cast(values.dtype) if isinstance(q, Tensor) else values._lift(q)
@@ -208,7 +208,7 @@ class Statistics(Tensor):
         if self.ndim == 0:
             raise ValueError("diff needs at least one axis, not shape ()")
         if n < 0:
-            raise ValueError(f"diff's n is not negative, not {n}")
+            raise ValueError(f"diff's n must be at least 0, not {n}")
         axis = self._axis(dim)
         if n == 0:
             return self.reshape(self.shape)
@@ -268,11 +268,11 @@ class Statistics(Tensor):
         x = self._float().reshape((1, -1) if self.ndim < 2 else self.shape)
         weights: Any = None
         if fweights is not None and not dtypes.is_int(fweights.dtype):
-            raise TypeError(f"cov's fweights are integers, not {fweights.dtype}")
+            raise TypeError(f"cov's fweights must be integers, not {fweights.dtype}")
         for name, given in (("fweights", fweights), ("aweights", aweights)):
             if given is not None and given.shape != x.shape[1:]:
                 raise ValueError(
-                    f"cov's {name} are one for each of the {x.shape[1]} observations, not of shape "
+                    f"cov's {name} must be one for each of the {x.shape[1]} observations, not of shape "
                     f"{shape_text(given.shape)}"
                 )
         if fweights is not None:

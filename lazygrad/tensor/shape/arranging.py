@@ -116,9 +116,9 @@ class Arranging(Tensor):
         [[1, 2], [1, 3], [2, 3]]
         """
         if self.ndim != 1:
-            raise ValueError(f"combinations takes a line, not shape {shape_text(self.shape)}")
+            raise ValueError(f"combinations takes a 1-d tensor, not shape {shape_text(self.shape)}")
         if r < 0:
-            raise ValueError(f"combinations needs a number of elements that is not negative, not {r}")
+            raise ValueError(f"combinations needs a number of elements of at least 0, not {r}")
         size = len(self)
         choices = math.comb(size + r - 1, r) if with_replacement and size else math.comb(size, r)
         at_most("combinations", "numbers in its rows", choices * r, MOST_PLACES)
@@ -136,7 +136,7 @@ class Arranging(Tensor):
         [[4, 2, 1], [9, 3, 1]]
         """
         if self.ndim != 1:
-            raise ValueError(f"vander takes a line, not shape {shape_text(self.shape)}")
+            raise ValueError(f"vander takes a 1-d tensor, not shape {shape_text(self.shape)}")
         count = len(self) if N is None else N
         at_most("vander", "columns", count, MOST_PARTS)
         columns = [self.pow(k) for k in range(count)]

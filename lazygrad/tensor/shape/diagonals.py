@@ -59,7 +59,7 @@ class Diagonals(Tensor):
         [[7, 0], [0, 7], [0, 0]]
         """
         if self.ndim < 2:
-            raise ValueError(f"fill_diagonal_ needs two axes at least, not shape {shape_text(self.shape)}")
+            raise ValueError(f"fill_diagonal_ needs at least two axes, not shape {shape_text(self.shape)}")
         if self.ndim > 2 and len(set(self.shape)) > 1:
             raise ValueError(
                 f"fill_diagonal_ of more than two axes needs equal sizes, not shape {shape_text(self.shape)}"
@@ -98,7 +98,7 @@ class Diagonals(Tensor):
     ) -> Tensor:
         at_most(name, "places of a matrix", row * col, MOST_PLACES)
         if row < 0 or col < 0:
-            raise ValueError(f"{name} needs sizes that are not negative, not {row!r} and {col!r}")
+            raise ValueError(f"{name} needs sizes of at least 0, not {row!r} and {col!r}")
         place = place_dtype(max(row, col))
         found = [(i, j) for i in range(row) for j in range(col) if wanted(i, j)]
         if not found:

@@ -134,7 +134,7 @@ class Folding(Tensor):
         window = math.prod(kernel)
         batch, lines = self.shape[:2]
         if not isinstance(lines, int) or lines % window:
-            raise ValueError(f"fold: {lines} lines are no multiple of a window of {window} elements")
+            raise ValueError(f"fold: {lines} rows are not a multiple of a window of {window} elements")
         x = self._float()
         # any image will do: the transpose of a linear function is its gradient, wherever it is taken
         image = self.empty(batch, lines // window, *sizes, dtype=x.dtype, device=self.device)

@@ -99,7 +99,7 @@ class Joining(Tensor):
         [[[1], [2]], [[3], [3]]]
         """
         if indexing not in ("ij", "xy"):
-            raise ValueError(f"meshgrid's indexing is 'ij' or 'xy', not {indexing!r}")
+            raise ValueError(f"meshgrid's indexing must be 'ij' or 'xy', not {indexing!r}")
         lines: list[Any] = [*self, *args] if isinstance(self, (list, tuple)) else [self, *args]
         if len(lines) == 2 and isinstance(lines[1], (list, tuple)):
             lines = [lines[0], *lines[1]]

@@ -20,7 +20,7 @@ from ..signatures import Axis
 def checked_axis(axis: Any, rank: int, shape: Sequence[sint]) -> int:
     """The axis counted from 0; IndexError where the shape has no such axis."""
     if not hasattr(axis, "__index__"):
-        raise TypeError(f"an axis is an int, not {axis!r}")
+        raise TypeError(f"an axis must be an int, not {axis!r}")
     number = axis.__index__()
     if not -rank <= number < rank:
         kind = f"from {-rank} to {rank - 1}" if rank else "none"
@@ -262,7 +262,7 @@ class Movement(Tensor):
         if len(times) < self.ndim:
             raise ValueError(f"repeat needs a number for each axis of {shape_text(self.shape)}, not {times}")
         if any(isinstance(number, int) and number < 0 for number in times):
-            raise ValueError(f"repeat needs numbers that are not negative, not {times}")
+            raise ValueError(f"repeat needs numbers of at least 0, not {times}")
         shape = (1,) * (len(times) - self.ndim) + self.shape
         single = tuple(itertools.chain.from_iterable((1, s) for s in shape))
         tiled = tuple(itertools.chain.from_iterable(zip(times, shape, strict=True)))
@@ -310,7 +310,7 @@ class Movement(Tensor):
             places = [i for i in range(size) for _ in range(int(counts[i if counts.size > 1 else 0]))]  # type: ignore[arg-type]
             return source[(slice(None),) * axis + (places,)]
         if repeats < 0:
-            raise ValueError(f"repeat_interleave needs a number that is not negative, not {repeats}")
+            raise ValueError(f"repeat_interleave needs a number of at least 0, not {repeats}")
         shape = source.shape
         wide = source.unsqueeze(axis + 1).expand((*shape[: axis + 1], repeats, *shape[axis + 1 :]))
         return wide.flatten(axis, axis + 1)
@@ -346,7 +346,7 @@ class Movement(Tensor):
         begin = start + size if start < 0 and isinstance(size, int) else start
         whole = isinstance(begin, int) and isinstance(length, int) and isinstance(size, int)
         if whole and not 0 <= begin <= begin + length <= size:
-            raise ValueError(f"narrow to {length} places from {start} on: axis {axis} has size {size}")
+            raise ValueError(f"narrow to {length} elements from {start} on: axis {axis} has size {size}")
         return self._window(axis, begin, begin + length)
 
     def narrow_copy(self, dim: int, start: int, length: int) -> Tensor:
@@ -376,7 +376,7 @@ class Movement(Tensor):
         else:
             parts = list(sizes)
             if any(part < 0 for part in parts):
-                raise ValueError(f"split sizes are not negative, as in {tuple(parts)}")
+                raise ValueError(f"split sizes must not be negative, as in {tuple(parts)}")
             if sum(parts) != whole:
                 raise ValueError(
                     f"split sizes {tuple(parts)} add up to {sum(parts)}, axis {axis} has size {whole}"

@@ -185,7 +185,7 @@ INDICES = {
     ),
     "an absolute path": ({"w": "/etc/passwd"}, FileFormatError, "which is not beside it"),
     "itself": ({"w": "model.safetensors.index.json"}, FileFormatError, "which holds no weights"),
-    "no text": ({"w": 3}, FileFormatError, "names the file '3', which is not beside it"),
+    "no text": ({"w": 3}, FileFormatError, "names the file '3', which is not in its folder"),
     "a long name": ({"w": "é" * 200}, FileFormatError, "which is not beside it"),
     "a file that is missing": ({"w": "y.safetensors"}, FileNotFoundError, r"not there: .*y\.safetensors"),
     "a tensor that is missing": (

@@ -72,7 +72,7 @@ def test_bytes_and_paths(tmp_path):
     [
         ({}, ValueError, "the model's input x is missing"),
         ({"x": [1.0], "z": 1}, ValueError, "no input 'z', only x"),
-        ({"x": np.ones(2)}, TypeError, "the input 'x' is float, not double; cast it before"),
+        ({"x": np.ones(2)}, TypeError, "the input 'x' is float, not double; cast it first"),
         ({"x": np.ones((2, 2), np.float32)}, ValueError, r"the input 'x' has the shape \(n\), not \(2, 2\)"),
         ({"x": "text"}, TypeError, "the input 'x' takes a tensor, an array or nested lists"),
     ],

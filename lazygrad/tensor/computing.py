@@ -56,8 +56,8 @@ class Computing(Tensor):
     def kernels(self, *others: Tensor, target: str | None = None) -> list[InspectedKernel]:
         """The kernels that computing these tensors would run, to look at and to run by hand; runs nothing.
 
-        target  for whom they are written, here or not: metal, cuda, cuda:sm_90, cl, c, llvm,
-                llvm:aarch64, python; None is the device of each
+        target  the target, which this machine need not have: metal, cuda, cuda:sm_90, cl, c,
+                llvm, llvm:aarch64, python; None is the device of each
         """
         return inspect(self.schedule(*others), target)
 

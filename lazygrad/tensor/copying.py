@@ -31,7 +31,7 @@ class Copying(Tensor):
     """Copies, casts, and what stands beside a tensor."""
 
     def contiguous(self) -> Tensor:
-        """The same values, stored row by row in memory of their own (the tensor itself where it is so).
+        """The same values in row-major order in memory of their own (the tensor itself if it is already).
 
         >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
         [[1, 3], [2, 4]]

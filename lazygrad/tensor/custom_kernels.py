@@ -37,19 +37,19 @@ class CustomKernels(Tensor):
         name: str | Mapping[str, str] | None = None,
         gradient: Callable[..., Any] | None = None,
     ) -> Any:
-        """What a kernel makes that is written in C, LLVM, OpenCL, CUDA or Metal: a tensor or a tuple of them.
+        """The results of a kernel written in C, LLVM, OpenCL, CUDA or Metal: a tensor or a tuple of them.
 
-        The kernel takes pointers to the elements of its outputs and then of its inputs, which lie row by row.
+        The kernel takes pointers to the elements of its outputs and then of its inputs, in row-major order.
         It is planned, cached and replayed as any other. The text is trusted: one that is wrong may give wrong
         numbers, or end the process.
 
         source    the text: a function that returns nothing, and what it needs. Or {language: text}, so that
                   the kernel runs on several kinds of device
         language  "c" on device CLANG, "llvm" on CPU, "opencl" on CL, "cuda" on CUDA, "metal" on METAL
-        outputs   (shape, dtype) of the output, a tensor that is like it, or a list of such
+        outputs   (shape, dtype) of the output, a tensor with that shape and dtype, or a list of these
         grid      how many workgroups are launched, along x, y, z. In C and LLVM: how many calls there are,
-                  which the cores share; the function then takes the place on each axis as a further 64-bit
-                  argument. Where languages differ in it, {language: grid}; `group` and `name` likewise
+                  divided among the cores; the function then takes the index on each axis as a further 64-bit
+                  argument. If languages differ in it, {language: grid}; `group` and `name` likewise
         inputs    tensors on one device
         group     the threads of each workgroup; C and LLVM have none
         name      the function, where the text has several

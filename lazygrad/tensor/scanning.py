@@ -1,4 +1,4 @@
-"""Loops over time: a function that is looked at once, and runs in a loop of few kernels."""
+"""Loops over time: a function that is called once, and runs in a loop of few kernels."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Scanning(Tensor):
     def scan(
         fn: Callable[..., Any], carry: Any, xs: Any = None, length: int | None = None, reverse: bool = False
     ) -> tuple[Any, Any]:
-        """(what is carried at the end, all that was made on the way, stacked), as `jax.lax.scan`.
+        """(the carry at the end, the outputs of all iterations stacked), as `jax.lax.scan`.
 
             for x in xs: carry, y = fn(carry, x)
 
         The function is called once, on tensors without values, and what it computes runs in a loop: a few
-        kernels for any number of turns. Gradients go through it, to what it is given and to all that it uses.
+        kernels for any number of iterations. Gradients flow to its arguments and to all tensors that it uses.
 
-        fn       (carry, x) → (carry, y): the first of the form that it takes, y any nest of tensors or None
-        carry    what the first turn takes: a tensor or number, or a nest of them (tuples, lists, dicts)
-        xs       what is walked through along the first axis: a tensor or a nest of them, or None
-        length   how many turns there are, where there are no xs
-        reverse  whether the last part comes first; y stands where its x stood
+        fn       (carry, x) → (carry, y): a carry of the same structure, y any nest of tensors or None
+        carry    what the first iteration takes: a tensor or number, or a nest of them (tuples, lists, dicts)
+        xs       what is iterated along the first axis: a tensor or a nest of them, or None
+        length   the number of iterations, if there are no xs
+        reverse  start at the end; each y has the index of its x
 
         >>> total, sums = Tensor.scan(lambda c, x: (c + x, c + x), Tensor(0.0), Tensor([1.0, 2.0, 3.0]))
         >>> total.item(), sums.tolist()

@@ -185,7 +185,7 @@ ARCHIVES = {
     ),
     "longer than the file": (member(packed=1 << 20, unpacked=1 << 20), ValueError, "has bytes .* of "),
     "of two sizes": (member(unpacked=1 << 20), ValueError, "has two sizes"),
-    "behind the file": (member(offset=1 << 31), ValueError, "said to begin at byte 2147483648"),
+    "behind the file": (member(offset=1 << 31), ValueError, "should begin at byte 2147483648"),
     "another's place": (member(offset=0), ValueError, "begins something else"),
     "no member": (member(signature=b"PK\0\0"), ValueError, "begins something else"),
     "two names": (member(local_name="archive/data/1"), ValueError, "begins something else"),

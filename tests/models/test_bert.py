@@ -158,7 +158,7 @@ def test_random_weights():
     ("changes", "error", "message"),
     [
         ({"model_type": "t5"}, NotImplementedError, "encoders of type 't5' are not known; known are bert, "),
-        ({"hidden_size": "8"}, ValueError, "hidden_size must be a whole number of at least 1 on, not '8'"),
+        ({"hidden_size": "8"}, ValueError, "hidden_size must be a whole number of at least 1, not '8'"),
         ({"hidden_size": 12, "num_attention_heads": 5}, ValueError, "5 heads do not divide hidden_size=12"),
         (
             {"hidden_size": 12},

@@ -95,7 +95,10 @@ BAD = {
     "nothing": (b"", "the version of the format at byte 0 needs 4 bytes, but only 0 are left"),
     "a zip": (b"PK\3\4" + bytes(40), "its first four bytes are 67324752, the version should be 6"),
     "cut in a name": (model_bin(GOOD)[:30], r"variable 0 at byte 28 needs 9 bytes, but only 2 are left"),
-    "cut in numbers": (model_bin(GOOD)[:70], r"variable a/weight at byte 51 needs 48 bytes, but only 19 are left"),
+    "cut in numbers": (
+        model_bin(GOOD)[:70],
+        r"variable a/weight at byte 51 needs 48 bytes, but only 19 are left",
+    ),
     "more behind": (model_bin(GOOD) + b"x", r"it ends at byte \d+, the file has \d+"),
     "a shape that is too large": (
         model_bin([variable("w", MATRIX, shape=(1 << 31, 1 << 31, 4))]),

@@ -252,7 +252,7 @@ def test_factors_of_a_gguf_file_divide_the_rates(tmp_path):
 @pytest.mark.parametrize(
     ("metadata", "shapes", "error", "message"),
     [
-        ({}, {}, NotImplementedError, "GGUF files of architecture None; there are llama"),
+        ({}, {}, NotImplementedError, "GGUF files of architecture None are not supported, only llama"),
         ({"general.architecture": "mamba"}, {}, NotImplementedError, "architecture 'mamba'"),
         ({"general.architecture": "llama"}, {}, ValueError, "has no matrix token_embd.weight"),
         (

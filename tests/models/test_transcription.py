@@ -374,7 +374,7 @@ def test_nothing_to_hear(speech):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beams": 0}, "beams must be a whole number of at least 1 on, not 0"),
+        ({"beams": 0}, "beams must be a whole number of at least 1, not 0"),
         ({"task": "sing"}, "task must be transcribe or translate, not 'sing'"),
         ({"language": "xx"}, "no language xx; this model has de, en"),
         ({"temperatures": ()}, "temperatures must be one or more numbers of at least 0"),

@@ -221,7 +221,7 @@ MISTAKES = [
     (
         lambda: nn.Embedding(3, 4)(Tensor.ones(2)),
         TypeError,
-        "integers, the numbers of symbols, not dtypes.float",
+        "integer indices, not dtypes.float",
     ),
     (
         lambda: nn.Linear(2, 3)(np.ones(2)),

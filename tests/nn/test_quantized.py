@@ -233,7 +233,9 @@ def test_quantising_is_near(name, error):
 
 def test_what_is_refused():
     _, weights = random_weights("Q4_1", (6, 2))
-    with pytest.raises(ValueError, match=r"last axis of x is 64, the columns of the weights, not \(1, 63\)"):
+    with pytest.raises(
+        ValueError, match=r"last axis of x must be 64, the columns of the weights, not \(1, 63\)"
+    ):
         weights.linear(Tensor.ones(1, 63))
     with pytest.raises(TypeError, match=r"linear multiplies a Tensor of floats, not dtypes\.int"):
         weights.linear(Tensor([1, 2]))

@@ -253,7 +253,7 @@ def test_what_cannot_be_saved_is_named(tmp_path):
         safe_save({"w": np.zeros(3)}, tmp_path / "x")
     with pytest.raises(TypeError, match="the names of tensors must be strings, not 3"):
         safe_save({3: Tensor([1.0])}, tmp_path / "x")
-    with pytest.raises(TypeError, match="metadata holds texts, not 'epoch': 3"):
+    with pytest.raises(TypeError, match="metadata must be strings, not 'epoch': 3"):
         safe_save({}, tmp_path / "x", {"epoch": 3})
     assert not list(tmp_path.iterdir())
 

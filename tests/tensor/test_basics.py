@@ -346,7 +346,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: Tensor(data(1, 3, 2, 2)).conv2d(Tensor(data(2, 3, 3, 3))),
         ValueError,
-        "a window of 3 places does not fit",
+        "a window of 3 elements does not fit",
     ),
     (
         lambda: Tensor(data(1, 3, 5, 5)).conv2d(Tensor(data(2, 3, 3, 3)), stride=(1, 2, 3)),

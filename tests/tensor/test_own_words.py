@@ -265,9 +265,7 @@ def test_the_grid_is_not_left() -> None:
             out[i] = 1
         return out
 
-    assert "places are run in any order, so none can end the others; `continue` ends one point" in refused(
-        leaves
-    )
+    assert "points run in any order, so none can end the others; `continue` ends one point" in refused(leaves)
 
     def returns(x: Any) -> Any:
         out = kernel.zeros_like(x)

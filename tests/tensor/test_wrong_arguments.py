@@ -36,7 +36,7 @@ ROWS: list[Row] = [
         "kernel_size must be an int or a sequence of ints, not 'a'",
     ),
     ("avg_pool2d", lambda: X.avg_pool2d((2, 1.5)), TypeError, "a sequence of ints, not (2, 1.5)"),
-    ("sum", lambda: LINE.sum(keepdim="yes"), TypeError, "sum: keepdim is True or False, not 'yes'"),
+    ("sum", lambda: LINE.sum(keepdim="yes"), TypeError, "sum: keepdim must be True or False, not 'yes'"),
     ("sum", lambda: LINE.sum({0}), TypeError, "sum: axis must be an int or a sequence of ints, not {0}"),
     ("gather", lambda: LINE.gather(axis="a", index=LINE), TypeError, "gather: axis must be an int, not 'a'"),
     ("relu", lambda: LINE.dropout(object()), TypeError, "dropout: p must be a number, not <object object>"),

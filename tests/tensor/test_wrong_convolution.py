@@ -30,7 +30,7 @@ ROWS: list[Row] = [
         "conv2d",
         lambda: X.conv2d(Tensor.ones(2, 3, 5, 5)),
         ValueError,
-        "a window of 5 places does not fit into an axis of size 4, in shape (2, 3, 4,",
+        "a window of 5 elements does not fit into an axis of size 4, in shape (2, 3, 4,",
     ),
     (
         "conv2d",

@@ -182,7 +182,7 @@ ROWS: list[Row] = [
         "solve_triangular needs square matrices, not shape (2, 3)",
     ),
     ("solve_triangular", lambda: SQUARE.solve_triangular(SQUARE), TypeError, "solve_triangular needs upper"),
-    ("svd", lambda: M.svd("no"), TypeError, "svd: full_matrices is True or False, not 'no'"),
+    ("svd", lambda: M.svd("no"), TypeError, "svd: full_matrices must be True or False, not 'no'"),
     ("svd", lambda: LINE.svd(), ValueError, "svd needs matrices, not shape (3,)"),
     (
         "triangular_solve",

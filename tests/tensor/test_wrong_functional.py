@@ -19,7 +19,12 @@ ROWS: list[Row] = [
     ("functional.mse_loss", lambda: F.mse_loss(LINE, targt=3), TypeError, "mean target?"),
     ("functional.relu", lambda: F.relu([1.0]), TypeError, "relu: input must be a Tensor, not [1.0]"),
     ("functional.relu6", lambda: F.relu6(3), TypeError, "relu6: input must be a Tensor, not 3"),
-    ("functional.silu", lambda: F.silu(LINE, inplace="a"), TypeError, "inplace is True or False, not 'a'"),
+    (
+        "functional.silu",
+        lambda: F.silu(LINE, inplace="a"),
+        TypeError,
+        "inplace must be True or False, not 'a'",
+    ),
     ("functional.unfold", lambda: F.unfold(3, 2), TypeError, "unfold: input must be a Tensor, not 3"),
     (
         "functional.cosine_similarity",
@@ -43,7 +48,7 @@ ROWS: list[Row] = [
         "functional.avg_pool1d",
         lambda: F.avg_pool1d(X[0], 9),
         ValueError,
-        "a window of 9 places does not fit into an axis of size 4, in shape (3, 4, 4)",
+        "a window of 9 elements does not fit into an axis of size 4, in shape (3, 4, 4)",
     ),
     (
         "functional.avg_pool2d",
@@ -238,7 +243,7 @@ ROWS: list[Row] = [
         "functional.max_pool1d",
         lambda: F.max_pool1d(X[0], 9),
         ValueError,
-        "a window of 9 places does not fit into an axis of size 4, in shape (3, 4, 4)",
+        "a window of 9 elements does not fit into an axis of size 4, in shape (3, 4, 4)",
     ),
     (
         "functional.max_pool2d",

@@ -138,7 +138,7 @@ ROWS: list[Row] = [
         "requires_grad_",
         lambda: LINE.requires_grad_("yes"),
         TypeError,
-        "requires_grad_: value is True or False, not 'yes'",
+        "requires_grad_: value must be True or False, not 'yes'",
     ),
     ("schedule", lambda: LINE.schedule("a"), TypeError, "schedule: each of others must be a Tensor, not 'a'"),
     (

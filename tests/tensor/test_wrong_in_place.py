@@ -11,7 +11,7 @@ from tests.tensor.wrong import LINE, Row, check, ids
 ROWS: list[Row] = [
     ("as_strided_", lambda: LINE.as_strided_((9,), (1,)), ValueError, "reads elements 0 to 8 of 3"),
     ("cauchy_", lambda: LINE.cauchy_(0, -1), ValueError, "cauchy needs a positive sigma, not -1"),
-    ("fill_diagonal_", lambda: LINE.fill_diagonal_(1), ValueError, "needs two axes at least, not shape (3,)"),
+    ("fill_diagonal_", lambda: LINE.fill_diagonal_(1), ValueError, "needs at least two axes, not shape (3,)"),
     ("geometric_", lambda: LINE.geometric_(2), ValueError, "geometric needs p in (0, 1), not 2"),
     ("istft", lambda: LINE.istft(4), ValueError, "istft takes complex numbers (frequencies, windows, 2)"),
     ("log_normal_", lambda: LINE.log_normal_(0, -1), ValueError, "log_normal_ needs a positive std, not -1"),
@@ -35,7 +35,7 @@ ROWS: list[Row] = [
         "takes (batch, channels, ...), not shape (3,)",
     ),
     ("functional.hardtanh_", lambda: F.hardtanh_(LINE, 2, 1), ValueError, "min_val <= max_val, not 2 and 1"),
-    ("functional.leaky_relu_", lambda: F.leaky_relu_(LINE, "a"), TypeError, "is a number, not 'a'"),
+    ("functional.leaky_relu_", lambda: F.leaky_relu_(LINE, "a"), TypeError, "must be a number, not 'a'"),
     ("functional.relu_", lambda: F.relu_(3), TypeError, "relu_: input must be a Tensor, not 3"),
     (
         "functional.rrelu_",
@@ -44,7 +44,7 @@ ROWS: list[Row] = [
         "needs lower <= upper, not 2 and 1",
     ),
     ("functional.selu_", lambda: F.selu_(3), TypeError, "selu_: input must be a Tensor, not 3"),
-    ("functional.threshold_", lambda: F.threshold_(LINE, "a", 1), TypeError, "is a number, not 'a'"),
+    ("functional.threshold_", lambda: F.threshold_(LINE, "a", 1), TypeError, "must be a number, not 'a'"),
 ]
 
 

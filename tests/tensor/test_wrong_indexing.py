@@ -135,7 +135,7 @@ ROWS: list[Row] = [
         "nonzero",
         lambda: LINE.nonzero(as_tuple="yes"),
         TypeError,
-        "nonzero: as_tuple is True or False, not 'yes'",
+        "nonzero: as_tuple must be True or False, not 'yes'",
     ),
     (
         "put",

@@ -147,7 +147,7 @@ ROWS: list[Row] = [
         ValueError,
         "isclose needs tolerances of at least 0, not -1 and 1e-08",
     ),
-    ("isinf", lambda: LINE.isinf("a"), TypeError, "isinf: detect_positive is True or False, not 'a'"),
+    ("isinf", lambda: LINE.isinf("a"), TypeError, "isinf: detect_positive must be True or False, not 'a'"),
     (
         "lcm",
         lambda: INTS.lcm(FOUR.int()),
@@ -252,7 +252,7 @@ ROWS: list[Row] = [
         "polygamma",
         lambda: LINE.polygamma(-1),
         ValueError,
-        "polygamma's order must be a whole number of at least 0 on, not -1",
+        "polygamma's order must be a whole number of at least 0, not -1",
     ),
     ("polygamma", lambda: LINE.polygamma("a"), TypeError, "polygamma: n must be an int, not 'a'"),
     (

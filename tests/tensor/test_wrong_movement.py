@@ -112,14 +112,19 @@ ROWS: list[Row] = [
         ValueError,
         "movedim needs as many sources as destinations, not (0, 1) and 0",
     ),
-    ("narrow", lambda: LINE.narrow(0, -5, 1), ValueError, "narrow to 1 places from -5 on: axis 0 has size 3"),
+    (
+        "narrow",
+        lambda: LINE.narrow(0, -5, 1),
+        ValueError,
+        "narrow to 1 elements from -5 on: axis 0 has size 3",
+    ),
     (
         "narrow",
         lambda: LINE.narrow(0, 0, -1),
         ValueError,
         "narrow to -1 elements from 0 on: axis 0 has size 3",
     ),
-    ("narrow", lambda: LINE.narrow(0, 2, 5), ValueError, "narrow to 5 places from 2 on: axis 0 has size 3"),
+    ("narrow", lambda: LINE.narrow(0, 2, 5), ValueError, "narrow to 5 elements from 2 on: axis 0 has size 3"),
     (
         "pad",
         lambda: M.pad((1,)),
@@ -330,7 +335,7 @@ ROWS: list[Row] = [
         "unfold",
         lambda: LINE.unfold(0, 5, 1),
         ValueError,
-        "a window of 5 places does not fit into an axis of size 3, in shape (3,)",
+        "a window of 5 elements does not fit into an axis of size 3, in shape (3,)",
     ),
     (
         "unfold",

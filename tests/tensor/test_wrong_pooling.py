@@ -90,13 +90,13 @@ ROWS: list[Row] = [
         "avg_pool1d",
         lambda: X[0].avg_pool1d(9),
         ValueError,
-        "a window of 9 places does not fit into an axis of size 4, in shape (3, 4, 4)",
+        "a window of 9 elements does not fit into an axis of size 4, in shape (3, 4, 4)",
     ),
     (
         "avg_pool2d",
         lambda: X.avg_pool2d(9),
         ValueError,
-        "a window of 9 places does not fit into an axis of size 4, in shape (2, 3, 4,",
+        "a window of 9 elements does not fit into an axis of size 4, in shape (2, 3, 4,",
     ),
     (
         "avg_pool2d",
@@ -164,7 +164,7 @@ ROWS: list[Row] = [
         "im2col",
         lambda: X.im2col(9),
         ValueError,
-        "a window of 9 places does not fit into an axis of size 4, in shape (2, 3, 4,",
+        "a window of 9 elements does not fit into an axis of size 4, in shape (2, 3, 4,",
     ),
     ("im2col", lambda: LINE.im2col(2), ValueError, "im2col takes (batch, channels, height, width), not (3,)"),
     (
@@ -185,7 +185,7 @@ ROWS: list[Row] = [
         "lp_pool2d",
         lambda: X.lp_pool2d(2, 9),
         ValueError,
-        "a window of 9 places does not fit into an axis of size 4, in shape (2, 3, 4,",
+        "a window of 9 elements does not fit into an axis of size 4, in shape (2, 3, 4,",
     ),
     ("lp_pool2d", lambda: LINE.lp_pool2d(2, 2), ValueError, "pooling over 2 axes of shape (3,)"),
     ("lp_pool3d", lambda: M.lp_pool3d(2, 2), ValueError, "pooling over 3 axes of shape (2, 3)"),
@@ -193,13 +193,13 @@ ROWS: list[Row] = [
         "max_pool1d",
         lambda: X[0].max_pool1d(9),
         ValueError,
-        "a window of 9 places does not fit into an axis of size 4, in shape (3, 4, 4)",
+        "a window of 9 elements does not fit into an axis of size 4, in shape (3, 4, 4)",
     ),
     (
         "max_pool2d",
         lambda: X.max_pool2d(9),
         ValueError,
-        "a window of 9 places does not fit into an axis of size 4, in shape (2, 3, 4,",
+        "a window of 9 elements does not fit into an axis of size 4, in shape (2, 3, 4,",
     ),
     (
         "max_pool2d",
@@ -223,7 +223,7 @@ ROWS: list[Row] = [
         "max_pool3d",
         lambda: X.max_pool3d(9),
         ValueError,
-        "a window of 9 places does not fit into an axis of size 3, in shape (2, 3, 4,",
+        "a window of 9 elements does not fit into an axis of size 3, in shape (2, 3, 4,",
     ),
     (
         "max_unpool1d",

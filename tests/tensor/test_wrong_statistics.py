@@ -223,7 +223,12 @@ ROWS: list[Row] = [
         IndexError,
         "axis 2 is out of range for shape (3,): its axes are from -1 to 0",
     ),
-    ("unique", lambda: LINE.unique(sorted="yes"), TypeError, "unique: sorted is True or False, not 'yes'"),
+    (
+        "unique",
+        lambda: LINE.unique(sorted="yes"),
+        TypeError,
+        "unique: sorted must be True or False, not 'yes'",
+    ),
     (
         "unique",
         lambda: M.unique(dim=4),

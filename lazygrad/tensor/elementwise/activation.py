@@ -298,7 +298,7 @@ class Activation(Tensor):
     ) -> Tensor:
         """A random choice along an axis by these logits, smooth in them (Jang, Gu, Poole 2016).
 
-        tau   how smooth: towards 0 the result is a one-hot line
+        tau   how smooth: towards 0 the result is a one-hot vector
         hard  the result is one-hot, and its gradient that of the smooth one
 
         >>> Tensor([[0.0, 100.0], [100.0, 0.0]]).gumbel_softmax(hard=True).tolist()

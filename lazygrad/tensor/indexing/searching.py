@@ -32,10 +32,10 @@ class Searching(Tensor):
         out_int32: bool = False,
         sorter: Tensor | None = None,
     ) -> Tensor:
-        """Where in this sorted tensor values belong, so that it stays sorted: a search by halves.
+        """The indices at which values would be inserted to keep this tensor sorted: a binary search.
 
-        self     a line, or rows along the last axis; then values has as many rows
-        right    behind equal elements instead of before them; so does side="right"
+        self     a 1-d tensor, or rows along the last axis; then values has as many rows
+        right    after equal elements instead of before them; so does side="right"
         sorter   the order of an unsorted tensor, as `argsort` gives it
 
         >>> Tensor([1, 3, 5]).searchsorted(Tensor([3, 6])).tolist()
@@ -180,8 +180,9 @@ class Searching(Tensor):
     def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
         """How often each number from 0 on occurs in a 1-d tensor of integers, or the sum of their weights.
 
-        It runs, to know the greatest. Captured by a jit, and under `vmap`, there are exactly `minlength`
-        counts, since their number cannot depend on the data; a number beyond them raises IndexError.
+        It is computed at once, to find the largest number. Captured by a jit, and under `vmap`, there are
+        exactly `minlength` counts, since their number cannot depend on the data; a number beyond them
+        raises IndexError.
 
         >>> Tensor([1, 3, 1]).bincount().tolist()
         [0, 2, 0, 1]
@@ -222,7 +223,7 @@ class Searching(Tensor):
     def histc(self, bins: int = 100, min: ConstType = 0, max: ConstType = 0) -> Tensor:
         """How many elements lie in each of some bins of equal width from min to max; others are not counted.
 
-        Where min and max are equal they are the least and the greatest element.
+        If min and max are equal, the smallest and the largest element are used.
 
         >>> Tensor([0.0, 1.0, 1.5, 4.0]).histc(4, 0, 4).tolist()
         [1.0, 2.0, 0.0, 1.0]
@@ -258,7 +259,8 @@ class Searching(Tensor):
     ) -> tuple[Tensor, Tensor]:
         """(how many elements, or the sum of their weights, in each bin; the edges of the bins).
 
-        bins  a number of equal bins over `range` (else from the least to the greatest element), or the edges
+        bins  a number of equal bins over `range` (by default from the smallest to the largest element), or
+              the edges
         density  the parts of the whole instead, divided by the widths of their bins
 
         >>> [t.tolist() for t in Tensor([0.0, 1.0, 3.0]).histogram(Tensor([0.0, 1.0, 4.0]))]
@@ -289,7 +291,7 @@ class Searching(Tensor):
 
         self     points, a row of coordinates each
         bins     a number of equal bins, one for each coordinate, or the edges along each
-        range    the least and the greatest value of each coordinate, one pair after another
+        range    the smallest and the largest value of each coordinate, one pair after another
         density  the parts of the whole instead, divided by the volumes of their boxes
 
         >>> Tensor([[0.0, 0.0], [1.0, 3.0], [1.0, 4.0]]).histogramdd(2)[0].tolist()

@@ -261,7 +261,7 @@ class Subscripts(Tensor):
         return total if valid is None else valid.where(total, filled(shape, counting, -1)), shape
 
     def masked_select(self, mask: Tensor) -> Tensor:
-        """The elements where a mask holds, as a 1-d tensor.
+        """The elements where a mask is True, as a 1-d tensor.
 
         It is computed at once, since the shape depends on the values.
 

@@ -56,7 +56,7 @@ class Contractions(Tensor):
     def matmul(self, other: Any, reverse: bool = False, dtype: DTypeLike = None) -> Tensor:
         """The matrix product.
 
-        Lines are rows on the left and columns on the right, axes before the last two broadcast.
+        A 1-d tensor is a row on the left and a column on the right; axes before the last two broadcast.
 
         self   (..., m, k) or (k,)    other  (..., k, n) or (k,)    dtype  what to accumulate in and return
 
@@ -67,7 +67,7 @@ class Contractions(Tensor):
         return right.dot(self, dtype) if reverse else self.dot(right, dtype)
 
     def dot(self, other: Any, dtype: DTypeLike = None) -> Tensor:
-        """`matmul`; of two lines their inner product.
+        """`matmul`; of two 1-d tensors, their inner product.
 
         >>> Tensor([1, 2]).dot(Tensor([3, 4])).item()
         11
@@ -130,7 +130,7 @@ class Contractions(Tensor):
         return self.dot(mat2)
 
     def mv(self, vec: Tensor) -> Tensor:
-        """A matrix times a line.
+        """A matrix times a vector.
 
         >>> Tensor([[1, 2]]).mv(Tensor([3, 4])).tolist()
         [11]
@@ -146,7 +146,7 @@ class Contractions(Tensor):
                 raise ValueError(f"{name} needs {rank} axes, not shape {shape_text(tensor.shape)}")
 
     def outer(self, vec2: Tensor) -> Tensor:
-        """All products of the elements of two lines.
+        """All products of the elements of two vectors.
 
         >>> Tensor([1, 2]).outer(Tensor([3, 4])).tolist()
         [[3, 4], [6, 8]]
@@ -166,7 +166,7 @@ class Contractions(Tensor):
         return self.tensordot(right, ([-1], [-1]))
 
     def vdot(self, other: Tensor) -> Tensor:
-        """The inner product of two lines.
+        """The inner product of two vectors.
 
         >>> Tensor([1, 2]).vdot(Tensor([3, 4])).item()
         11

@@ -1,4 +1,4 @@
-"""Adaptive pooling: as many windows over the last axes as the result has places."""
+"""Adaptive pooling: as many windows over the last axes as the result has elements."""
 
 from __future__ import annotations
 

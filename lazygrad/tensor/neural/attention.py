@@ -79,7 +79,7 @@ class Attention(Tensor):
         return seen.where(e / seen.where(total, 1.0), 0.0)
 
     def rotary_embedding(self, cos: Tensor, sin: Tensor, interleaved: bool = False) -> Tensor:
-        """Pairs of the last axis turned by angles: RoPE (Su et al. 2021).
+        """Pairs of the last axis rotated by angles: RoPE (Su et al. 2021).
 
         cos, sin     (..., positions, depth / 2), of the angle of each pair
         interleaved  pairs are neighbours (2i, 2i + 1); else the two halves of the axis

@@ -29,10 +29,10 @@ class ClassLosses(Tensor):
     """Losses of class numbers and probabilities."""
 
     def one_hot(self, num_classes: int = -1) -> Tensor:
-        """Class numbers as lines with a 1 at the class, on a new last axis.
+        """Class numbers as vectors with a 1 at the class, on a new last axis.
 
-        A number that is no class raises IndexError when a result is read (under `CHECK_INDEX=0` it gives a
-        line of zeros). Without `num_classes` it runs, to count.
+        A number out of range raises IndexError when a result is read (under `CHECK_INDEX=0` it gives a
+        vector of zeros). Without `num_classes` it is computed at once, to count them.
 
         >>> Tensor([0, 2]).one_hot(3).tolist()
         [[1, 0, 0], [0, 0, 1]]
@@ -93,13 +93,13 @@ class ClassLosses(Tensor):
         weight: Tensor | None = None,
         ignore_index: int = -100,
     ) -> Tensor:
-        """The cross entropy of logits with classes on axis 1 (on axis 0 of a single line).
+        """The cross entropy of logits with classes on axis 1 (on axis 0 of a 1-d tensor).
 
         Y             class numbers of the shape without the class axis, or probabilities of the logits' shape
         weight        of each class         label_smoothing  the share that is spread over all classes
         ignore_index  the class number that does not count
 
-        A number that is no class (negative, or too great) raises IndexError when a result is read; under
+        A number out of range (negative or too large) raises IndexError when a result is read; under
         `CHECK_INDEX=0` it does not count, and its loss is 0 but for the share of `label_smoothing`.
 
         >>> Tensor([[0.0, 0.0]]).cross_entropy(Tensor([1])).item()
@@ -133,11 +133,11 @@ class ClassLosses(Tensor):
         reduction: str = "mean",
         label_smoothing: float = 0.0,
     ) -> Tensor:
-        """Minus the log probability (axis 1; axis 0 of a single line) of the class that Y names.
+        """Minus the log probability (axis 1; axis 0 of a 1-d tensor) of the class that Y names.
 
         weight  of each class: losses are multiplied, and their mean divided by, the weights
 
-        A number that is no class, nor `ignore_index`, raises IndexError when a result is read; under
+        A number that is neither a class nor `ignore_index` raises IndexError when a result is read; under
         `CHECK_INDEX=0` it has a loss of 0, and does not count in the mean.
 
         >>> Tensor([[-1.0, -2.0]]).nll_loss(Tensor([1])).item()
@@ -187,7 +187,7 @@ class ClassLosses(Tensor):
     ) -> Tensor:
         """The cross entropy of logits with classes on the last axis.
 
-        Y holds class numbers; `ignore_index` counts not. A number that is no class raises IndexError when a
+        Y holds class numbers; `ignore_index` does not count. A number out of range raises IndexError when a
         result is read.
 
         >>> Tensor([[0.0, 0.0]]).sparse_categorical_crossentropy(Tensor([1])).item()
@@ -327,7 +327,7 @@ class ClassLosses(Tensor):
         """Minus the log probability of texts, summed over all their alignments (Graves et al. 2006).
 
         self            log probabilities (times, batch, classes), or (times, classes)
-        targets         (batch, longest), or all texts one after another in one line
+        targets         (batch, longest), or all texts one after another in a 1-d tensor
         input_lengths   how many times count, of each sample
         target_lengths  how many classes a text has, of each sample
         blank           the class that separates

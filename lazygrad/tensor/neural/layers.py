@@ -1,4 +1,4 @@
-"""What networks are made of, put together: layers in a row, products with weights, embeddings.
+"""Layers in sequence, products with weights, embeddings.
 
 All of it is movement, arithmetic and reductions; nothing here has a kernel of its own.
 """
@@ -50,13 +50,13 @@ class Layers(Tensor):
         max_norm: float | None = None,
         norm_type: float = 2.0,
     ) -> Tensor:
-        """The line of `weight` that each integer of this tensor names.
+        """The row of `weight` for each index in this tensor.
 
         weight       (symbols, depth) → (..., depth)
-        padding_idx  the symbol whose line is not trained
-        max_norm     lines with a greater `norm_type`-norm are scaled down to it (here; the weight stays)
+        padding_idx  the symbol whose row is not trained
+        max_norm     rows with a larger `norm_type`-norm are scaled down to it (in the result only)
 
-        Negative symbols count from the end. One that is no line of the weight raises IndexError when a result
+        Negative symbols count from the end. One that is out of range raises IndexError when a result
         is read (under `CHECK_INDEX=0` it gives zeros).
 
         >>> Tensor([1, 0]).embedding(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
@@ -92,11 +92,11 @@ class Layers(Tensor):
     ) -> Tensor:
         """The sum, mean or maximum of the embeddings of each bag of symbols.
 
-        self     (bags, symbols); or all symbols in one line, and `offsets` where each bag begins in it
+        self     (bags, symbols); or all symbols in a 1-d tensor, and in `offsets` where each bag begins
         weight   (symbols, depth) → (bags, depth)
         per_sample_weights   what each symbol counts, for the sum
 
-        An empty bag gives zeros. A symbol that is no line of the weight raises IndexError when a result is
+        An empty bag gives zeros. A symbol that is out of range raises IndexError when a result is
         read.
 
         >>> table = Tensor([[1.0, 2.0], [3.0, 4.0]])

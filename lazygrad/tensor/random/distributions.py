@@ -223,9 +223,9 @@ class Distributions(Tensor):
         return parts / parts.sum(-1, keepdim=True)
 
     def binomial(self, prob: Any, count: int | None = None, *, generator: Numbers | None = None) -> Tensor:
-        """How many of so many trials (this tensor, at most `count`) succeed, each with probability `prob`.
+        """The number of successes in n trials (n: this tensor, at most `count`), each of probability `prob`.
 
-        The trials are made one by one, along an axis that is summed up: it runs to know the greatest number,
+        The trials are made one by one, along an axis that is summed up: it runs to find the largest number,
         if `count` is not given.
 
         >>> Tensor([5.0]).binomial(Tensor([1.0])).tolist()
@@ -318,8 +318,8 @@ class Distributions(Tensor):
     def random_(self, from_: int = 0, to: int | None = None, *, generator: Numbers | None = None) -> Any:
         """Write whole numbers in [from_, to) into this tensor's memory; returns the tensor.
 
-        One number alone is `to`: `x.random_(6)` is 0 to 5. With none they go up to the greatest number of the
-        dtype, of floats to the greatest before which none is left out: 2 to the power of the mantissa's bits.
+        One number alone is `to`: `x.random_(6)` is 0 to 5. With neither they go up to the largest number of
+        the dtype, of floats up to 2 to the power of the mantissa's bits, below which no integer is left out.
 
         >>> Tensor.zeros(3).random_(5, 6).tolist()
         [5.0, 5.0, 5.0]

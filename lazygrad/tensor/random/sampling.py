@@ -380,7 +380,7 @@ class Sampling(Tensor):
         return cls.normal(*sizes, std=std, requires_grad=requires_grad, **more)
 
     def rand_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
-        """Uniform numbers in the shape, dtype and place of this tensor.
+        """Uniform numbers, with the shape, dtype and device of this tensor.
 
         >>> Tensor([1.0, 2.0]).rand_like().shape
         (2,)
@@ -389,7 +389,7 @@ class Sampling(Tensor):
         return made if device is not None else made._laid_as(self)
 
     def randn_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
-        """Normally distributed numbers in the shape, dtype and place of this tensor.
+        """Normally distributed numbers, with the shape, dtype and device of this tensor.
 
         >>> Tensor([1.0, 2.0]).randn_like().shape
         (2,)
@@ -410,7 +410,7 @@ class Sampling(Tensor):
     def multinomial(
         self, num_samples: int = 1, replacement: bool = False, *, generator: Numbers | None = None
     ) -> Tensor:
-        """Indices drawn by weight: of a line, or of each row of a matrix.
+        """Indices drawn by weight: of a 1-d tensor, or of each row of a matrix.
 
         >>> Tensor([0.0, 1.0]).multinomial().tolist()
         [1]

@@ -109,7 +109,7 @@ class Movement(Tensor):
         )
 
     def unsqueeze(self, dim: int) -> Tensor:
-        """A new axis of size 1 at this place.
+        """A new axis of size 1 at this position.
 
         >>> Tensor([1, 2]).unsqueeze(0).tolist()
         [[1, 2]]
@@ -150,7 +150,7 @@ class Movement(Tensor):
         return self.transpose(axis0, axis1)
 
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-        """The axes `source` at the places `destination`; the others keep their order.
+        """The axes `source` moved to the positions `destination`; the others keep their order.
 
         >>> Tensor.zeros(2, 3, 4).movedim(0, -1).shape
         (3, 4, 2)
@@ -186,7 +186,7 @@ class Movement(Tensor):
         return self._unary(movement.flip(self.uop, places))
 
     def roll(self, shifts: int | Sequence[int], dims: Axis = None, *, axis: Axis = None) -> Tensor:
-        """Elements moved along axes by `shifts` places, those that leave enter again on the other side.
+        """Elements shifted along axes by `shifts`; those that leave enter again on the other side.
 
         Without axes the flattened tensor is rolled.
 
@@ -221,7 +221,7 @@ class Movement(Tensor):
     # *** repetition
 
     def expand(self, *shape: Any) -> Tensor:
-        """Axes of size 1 repeated to these sizes without memory; -1 keeps a size, new axes stand in front.
+        """Axes of size 1 repeated to these sizes without memory; -1 keeps a size, new axes are in front.
 
         >>> Tensor([[1], [2]]).expand(2, 2).tolist()
         [[1, 1], [2, 2]]
@@ -253,7 +253,7 @@ class Movement(Tensor):
         return self.shape == other.shape
 
     def repeat(self, *repeats: Any) -> Tensor:
-        """The whole tensor tiled: `repeats[i]` times along axis i (new axes stand in front).
+        """The whole tensor tiled: `repeats[i]` times along axis i (new axes are in front).
 
         >>> Tensor([1, 2]).repeat(2).tolist()
         [1, 2, 1, 2]
@@ -336,7 +336,7 @@ class Movement(Tensor):
         return self.shrink(tuple((begin, end) if i == axis else None for i in range(self.ndim)))
 
     def narrow(self, dim: int, start: int, length: int) -> Tensor:
-        """`length` places of one axis, from `start` on.
+        """`length` elements of one axis, from `start` on.
 
         >>> Tensor([1, 2, 3]).narrow(0, 1, 2).tolist()
         [2, 3]
@@ -385,7 +385,7 @@ class Movement(Tensor):
         return tuple(self._window(axis, end - part, end) for part, end in zip(parts, ends, strict=True))
 
     def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-        """At most `chunks` equal pieces of an axis (the last may be smaller); so many of an empty one.
+        """At most `chunks` equal pieces of an axis (the last may be smaller); `chunks` of an empty one.
 
         >>> [t.tolist() for t in Tensor([1, 2, 3]).chunk(2)]
         [[1, 2], [3]]

@@ -1,6 +1,6 @@
-"""Images at other sizes and places: interpolation, sampling along a grid, pixels moved between axes.
+"""Images at other sizes and positions: interpolation, sampling along a grid, pixels moved between axes.
 
-Formulas are those of PyTorch: pixel i of n stands at (i + 1/2) / n of the whole, or at i / (n - 1) with
+Formulas are those of PyTorch: pixel i of n is at (i + 1/2) / n of the whole, or at i / (n - 1) with
 `align_corners`.
 """
 
@@ -197,7 +197,7 @@ class Resizing(Tensor):
         padding_mode: str = "zeros",
         align_corners: bool | None = None,
     ) -> Tensor:
-        """The pixels at the places of a grid: `torch.nn.functional.grid_sample`.
+        """The pixels at the positions of a grid: `torch.nn.functional.grid_sample`.
 
         self          (batch, channels, height, width), or with a depth before the height
         grid          (batch, *sizes, 2 or 3): x, y (and z) from -1 to 1 → (batch, channels, *sizes)

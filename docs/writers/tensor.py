@@ -68,7 +68,7 @@ def contents_page() -> str:
         WRITTEN,
         "An argument `dim` may be given as `axis`, `keepdim` as `keepdims`, and the reverse: type checkers",
         "know it from `lazygrad/tensor/face.pyi`. [Coverage](../coverage.md) has the dtypes and",
-        "gradients of each. [Every name](#every-name) stands below the families.",
+        "gradients of each. [Every name](#every-name) is listed below the families.",
         "",
     ]
     for family in FAMILIES:

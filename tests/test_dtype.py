@@ -161,7 +161,7 @@ def test_defaults():
     finally:
         set_default_dtype(dtypes.float32)
         set_default_dtype(dtypes.int32)
-    with pytest.raises(TypeError, match="a default dtype is"):
+    with pytest.raises(TypeError, match="a default dtype must be"):
         set_default_dtype(dtypes.bool)
 
 

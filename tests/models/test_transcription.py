@@ -402,5 +402,5 @@ def test_samples(speech):
     with pytest.raises(ValueError, match="the samples are not all finite"):
         transcribe(Scripted(speech, [[]]), [0.0, math.nan])
     english = Speech(Tokenizer(), {"multilingual": False}, SYMBOLS)
-    with pytest.raises(ValueError, match="this model only writes down English"):
+    with pytest.raises(ValueError, match="this model only transcribes English"):
         transcribe(Scripted(english, [[]]), [0.0], language="de")

@@ -191,7 +191,7 @@ def test_another_kind_of_model(tmp_path):
 
 
 def test_arguments(model):
-    with pytest.raises(ValueError, match=r"hears spectrograms \(n, 8, 100\), not \(8, 100\)"):
+    with pytest.raises(ValueError, match=r"takes spectrograms \(n, 8, 100\), not \(8, 100\)"):
         model.encode(Tensor(MEL[0]))
     with pytest.raises(ValueError, match=r"length up to 24, not \(2, 25\)"):
         model.logits(Tensor(MEL), Tensor(np.zeros((2, 25), np.int32)))

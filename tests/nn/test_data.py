@@ -152,11 +152,11 @@ def test_what_does_not_fit_together_names_the_examples() -> None:
     with pytest.raises(ValueError, match=r"the same shape, not \(1,\) and \(2,\)") as caught:
         list(nn.DataLoader([np.zeros(1), np.zeros(2)], 2))
     assert caught.value.__notes__ == ["while a DataLoader put the examples 0, 1 together"]
-    with pytest.raises(TypeError, match="not know how to put object: give a collate_fn"):
+    with pytest.raises(TypeError, match="cannot batch examples of type object: give a collate_fn"):
         list(nn.DataLoader([object()], 1))
     with pytest.raises(TypeError, match=r"one kind, not int and str \(the first and number 1\)"):
         list(nn.DataLoader([1, "a"], 2))
-    with pytest.raises(ValueError, match=r"as many parts each, not \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"the same number of parts, not \[1, 2\]"):
         list(nn.DataLoader([(1,), (1, 2)], 2))
 
 

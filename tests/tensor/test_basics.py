@@ -331,7 +331,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: X.div(2, rounding_mode="up"), ValueError, "not 'up'"),
     (lambda: Tensor.arange(1, 5, 0), ValueError, "a step other than 0"),
     (lambda: Tensor.arange("a"), TypeError, "numbers, not"),
-    (lambda: Tensor.zeros(2, -1), ValueError, r"not negative, as in \(2, -1\)"),
+    (lambda: Tensor.zeros(2, -1), ValueError, r"not be negative, as in \(2, -1\)"),
     (lambda: Tensor.full((2,), "a"), TypeError, "fill_value must be a number, not 'a'"),
     (lambda: Tensor.linspace(0, 1, -1), ValueError, "not -1"),
     (lambda: Tensor.einsum("ij,jk->ik", X, X), ValueError, "letter j has sizes 3 and 2"),

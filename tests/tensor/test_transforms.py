@@ -321,7 +321,11 @@ def test_checkpoints_within_checkpoints_and_second_derivatives() -> None:
 
 
 MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: grad(lambda x: x * 2)(Tensor([1.0, 2.0])), ValueError, r"gives one number, not shape \(2,\)"),
+    (
+        lambda: grad(lambda x: x * 2)(Tensor([1.0, 2.0])),
+        ValueError,
+        r"must return one number, not shape \(2,\)",
+    ),
     (lambda: grad(lambda x: x)(Tensor([1])), TypeError, "argument 0 must be of floats, not of dtypes.int"),
     (lambda: grad(lambda x: x)(3.0), TypeError, "argument 0 must be a Tensor, not 3.0"),
     (lambda: grad(lambda x: x, argnums=1)(Tensor(1.0)), ValueError, "argnums 1 for 1 arguments"),
@@ -372,7 +376,11 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (lambda: gradcheck(lambda x: x, Tensor([1])), ValueError, "no input is a tensor of floats"),
     (lambda: checkpoint(lambda x: x, 1.0), TypeError, "no argument is a Tensor"),
-    (lambda: checkpoint(lambda x: 1.0, Tensor([1.0])), TypeError, "gives a Tensor or several, not 1.0"),
+    (
+        lambda: checkpoint(lambda x: 1.0, Tensor([1.0])),
+        TypeError,
+        "must return one or several Tensors, not 1.0",
+    ),
 ]
 
 

@@ -146,16 +146,16 @@ HOSTILE = {
         NotImplementedError,
         r"os\.system",
     ),
-    "no storages": (legacy_file(tensor(old_storage()), {}), ValueError, "listed are others than those"),
+    "no storages": (legacy_file(tensor(old_storage()), {}), ValueError, "listed storages are not those"),
     "a storage too many": (
         legacy_file(tensor(old_storage()), {"0": (6, MEMORY), "1": (6, MEMORY)}),
         ValueError,
-        "listed are others",
+        "listed storages are not",
     ),
     "another size": (
         legacy_file(tensor(old_storage()), {"0": (7, MEMORY)}),
         ValueError,
-        "said to have 7 elements",
+        "should have 7 elements",
     ),
     "cut off": (
         legacy_file(tensor(old_storage()), {"0": (6, MEMORY)})[:-1],

@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(words[:cut])
     given.words = words[cut + 1 :]
     if given.words and not hasattr(given, "script"):
-        parser.error("only a command that runs a script takes words after --")
+        parser.error("only a command that runs a script takes arguments after --")
     if given.command is None:
         parser.print_help()
         return 0

@@ -148,7 +148,7 @@ class _Defaults(type):
     @default_float.setter
     def default_float(cls, dtype: DType) -> None:
         if not dtypes.is_float(dtype):
-            raise TypeError(f"the default float is a float type, not {dtype}")
+            raise TypeError(f"the default float must be a float type, not {dtype}")
         set_default_dtype(dtype)
 
     @property
@@ -158,7 +158,7 @@ class _Defaults(type):
     @default_int.setter
     def default_int(cls, dtype: DType) -> None:
         if not dtypes.is_int(dtype):
-            raise TypeError(f"the default int is an integer type, not {dtype}")
+            raise TypeError(f"the default int must be an integer type, not {dtype}")
         set_default_dtype(dtype)
 
     def __setattr__(cls, name: str, value: Any) -> None:
@@ -564,7 +564,7 @@ def set_default_dtype(dtype: DTypeSaid) -> None:
     """Choose the type that bare Python floats (or, for an integer type, bare ints) take."""
     chosen = to_dtype(dtype)
     if not (dtypes.is_float(chosen) or dtypes.is_int(chosen)):
-        raise TypeError(f"a default dtype is a float or an integer type, not {chosen}")
+        raise TypeError(f"a default dtype must be a float or an integer type, not {chosen}")
     _defaults["float" if dtypes.is_float(chosen) else "int"] = chosen
 
 

@@ -50,13 +50,13 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 def _swapped(name: str, norm: str | None) -> str:
     if norm not in _SWAPPED:
-        raise ValueError(f"{name}: norm is 'backward', 'forward' or 'ortho', not {norm!r}")
+        raise ValueError(f"{name}: norm must be 'backward', 'forward' or 'ortho', not {norm!r}")
     return _SWAPPED[norm]
 
 
 def _conjugate(x: Tensor) -> Tensor:
     if x.ndim < 2 or x.shape[-1] != 2:
-        raise ValueError(f"complex numbers are a last axis of 2, which shape {x.shape} has not")
+        raise ValueError(f"complex numbers need a last axis of size 2, not shape {x.shape}")
     made: Tensor = x * Tensor([1.0, -1.0], dtype=x.dtype, device=x.device)
     return made
 

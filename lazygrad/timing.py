@@ -58,7 +58,7 @@ class Profiling(contextlib.ContextDecorator):
         ts: float = 1,
     ) -> None:
         if sort not in ("cumtime", "time", "tottime"):
-            raise ValueError(f"sort is 'cumtime' or 'time', not {sort!r}")
+            raise ValueError(f"sort must be 'cumtime' or 'time', not {sort!r}")
         self.enabled, self.sort, self.frac, self.fn, self.scale = enabled, sort, frac, fn, 1e3 * ts
 
     def __enter__(self) -> Self:

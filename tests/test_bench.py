@@ -81,7 +81,7 @@ def test_predictions_beside_what_was_measured():
     assert any("row sums" in row for row in rows)
     assert re.fullmatch(r"\d+ kernels: rank correlation -?\d\.\d+, \d+% within .* cycle", found)
     assert done.returncode == 1
-    assert "CPU_TARGET is native or one of aarch64" in done.stderr
+    assert "CPU_TARGET must be native or one of aarch64" in done.stderr
 
 
 def test_what_was_chosen_beside_its_candidates():

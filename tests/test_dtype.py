@@ -161,7 +161,7 @@ def test_defaults():
     finally:
         set_default_dtype(dtypes.float32)
         set_default_dtype(dtypes.int32)
-    with pytest.raises(TypeError, match="a default dtype is"):
+    with pytest.raises(TypeError, match="a default dtype must be"):
         set_default_dtype(dtypes.bool)
 
 
@@ -322,7 +322,7 @@ def test_defaults_are_attributes():
         assert (dtypes.from_py(1.0), dtypes.from_py(1)) == (dtypes.half, dtypes.long)
     finally:
         dtypes.default_float, dtypes.default_int = dtypes.float, dtypes.int
-    with pytest.raises(TypeError, match=r"default float is a float type, not dtypes\.int"):
+    with pytest.raises(TypeError, match=r"default float must be a float type, not dtypes\.int"):
         dtypes.default_float = dtypes.int
-    with pytest.raises(TypeError, match=r"default int is an integer type, not dtypes\.float"):
+    with pytest.raises(TypeError, match=r"default int must be an integer type, not dtypes\.float"):
         dtypes.default_int = dtypes.float

@@ -102,8 +102,8 @@ def test_devices_marks_the_default(capsys):
         (["dmeo"], "no command 'dmeo': did you mean 'demo'?"),
         (["device"], "no command 'device': did you mean 'devices'?"),
         (["xyz"], "no command 'xyz': there are demo, devices"),
-        (["demo", "--epochs", "0"], "argument --epochs: '0' is not a whole number from 1 on"),
-        (["demo", "--epochs", "many"], "argument --epochs: 'many' is not a whole number from 1 on"),
+        (["demo", "--epochs", "0"], "argument --epochs: '0' is not a whole number of at least 1"),
+        (["demo", "--epochs", "many"], "argument --epochs: 'many' is not a whole number of at least 1"),
     ],
 )
 def test_a_command_that_is_not_there(words, message, capsys):

@@ -61,5 +61,5 @@ def test_profiling_that_is_off_prints_nothing(capsys, tmp_path):
 
 
 def test_an_unknown_order():
-    with pytest.raises(ValueError, match="sort is 'cumtime' or 'time', not 'name'"):
+    with pytest.raises(ValueError, match="sort must be 'cumtime' or 'time', not 'name'"):
         Profiling(sort="name")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+#: What stands under a heading instead of the file's docstring, where that is for those who read the code.
+INTRODUCTIONS = {"core": "The sizes of a tensor, and whether it has a gradient."}
+
 
 class Family(NamedTuple):
     """One page."""
@@ -24,7 +27,7 @@ FAMILIES = [
     Family(
         "computing",
         "Computing, writing, gradients",
-        "What a tensor does as a whole: it is run, copied, written, moved to a device, differentiated.",
+        "Operations on whole tensors: running, copying, writing, moving to a device, differentiating.",
         {
             "Running": "computing",
             "Copies and casts": "copying",
@@ -51,7 +54,7 @@ FAMILIES = [
     Family(
         "movement",
         "Movement",
-        "The same elements in another shape or order: reshape, permute, expand, split, pad, turn.",
+        "The same elements in another shape or order: reshape, permute, expand, split, pad, rotate.",
         {
             "Axes and elements": "shape.movement",
             "Formulas": "shape.rearranging",
@@ -63,13 +66,13 @@ FAMILIES = [
     Family(
         "joining",
         "Joining",
-        "Several tensors made one, along an axis that exists or a new one; and the reverse by numpy's names.",
+        "Several tensors joined along an existing axis or a new one, and the reverse.",
         {"Along an axis": "shape.joining", "By numpy's names": "shape.stacking"},
     ),
     Family(
         "dtypes",
         "Dtypes and floats",
-        "Casts by name, and what depends on how floats are made: signs, exponents, NaN and infinities.",
+        "Casts by name, and the parts of floats: signs, exponents, NaN and infinities.",
         {"Casting": "elementwise.casting", "The parts of floats": "elementwise.floats"},
     ),
     Family(
@@ -85,7 +88,7 @@ FAMILIES = [
     Family(
         "comparison",
         "Comparison, choice, logic",
-        "Questions about elements, choices between them, logic on bools and bits.",
+        "Comparing elements, choosing between them, logic on bools and bits.",
         {
             "Comparison": "elementwise.comparison",
             "Choice": "indexing.choosing",
@@ -151,7 +154,7 @@ FAMILIES = [
     Family(
         "activation",
         "Activations",
-        "What networks put between their products, element by element or along an axis.",
+        "Activation functions, element by element or along an axis.",
         {"Functions": "elementwise.activation"},
     ),
     Family(
@@ -169,13 +172,13 @@ FAMILIES = [
     Family(
         "layers",
         "Normalization, attention, layers",
-        "Parts of networks that need no weights of their own: they take them as arguments.",
+        "Parts of networks as functions, which take their weights as arguments.",
         {"Normalization": "neural.normalization", "Attention": "neural.attention", "Layers": "neural.layers"},
     ),
     Family(
         "losses",
         "Losses",
-        "How far predictions are from what was wanted.",
+        "How far predictions are from their targets.",
         {"Losses of classes": "neural.class_losses", "Losses of numbers and distances": "neural.losses"},
     ),
 ]

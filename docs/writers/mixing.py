@@ -12,9 +12,9 @@ TOP = """# Dtypes
 
 Written by `python docs/generate.py dtypes`.
 
-Wherever a dtype is taken it may be said as `lazygrad.float32` (or `dtypes.float32`), as a string
-(`"float32"`), as one of Python's (`bool`, `int` and `float` are the default ones), of numpy's (`np.float32`,
-`np.dtype("float32")`), of ml_dtypes' or of PyTorch's.
+An argument that is a dtype can be `lazygrad.float32` (or `dtypes.float32`), a string (`"float32"`), a Python
+type (`bool`, or `int` and `float` for the default integer and float), a dtype of numpy (`np.float32`,
+`np.dtype("float32")`), of ml_dtypes or of PyTorch.
 
 ```python
 import numpy as np
@@ -29,40 +29,42 @@ print(x.dtype, x.cast(float).dtype, x.to("bfloat16").dtype, (x / 2).dtype, (x + 
 dtypes.char dtypes.float dtypes.bfloat16 dtypes.float dtypes.float
 ```
 
-## What two tensors give
+## Two tensors
 
-The dtype of `a + b`, and of all that computes element by element: as in JAX (its type promotion, JEP 9407).
-i32 stands for int32, u8 for uint8, f16 for float16, bf16 for bfloat16, e4m3 and e5m2 for floats of 8 bits.
+The dtype of `a + b`, and of all elementwise operations. The rules are those of JAX (its type promotion,
+JEP 9407). i32 stands for int32, u8 for uint8, f16 for float16, bf16 for bfloat16, e4m3 and e5m2 for the 8-bit
+floats.
 """
 
 MIDDLE = """
-## A tensor and a number of Python
+## A tensor and a Python number
 
-A number takes the dtype of the tensor where that can hold its kind; else the default dtype of its kind. It
-never makes a tensor wider.
+A number takes the dtype of the tensor if that is of the same or a higher kind (bool, integer, float),
+otherwise the default dtype of its own kind. So it never makes a tensor wider.
 """
 
 END = """
-JAX does not mix the floats of 8 bits with others, PyTorch refuses uint64 beside a signed integer, and numpy
+JAX does not mix 8-bit floats with others, PyTorch refuses uint64 beside a signed integer, and numpy
 makes float64 of int32 with float32. Where PyTorch promotes two dtypes, the result here is the same.
 
-## What operations give
+## The results of operations
 
 | operation | dtype of the result |
 |---|---|
-| `/`, `mean` of integers and bools | the default float; of floats their own |
-| `//`, `%`, `**` | that of the mix; bools count as int32 |
-| `<<`, `>>` | that of the mix; a shift by the width or more gives 0, `>>` of a negative number -1 |
-| `<`, `==` | bool. Operands are compared in the dtype of their mix; integers exactly, \
-uint64 with signed ones too |
+| `/`, `mean` | the default float for integers and bools; floats keep their dtype |
+| `//`, `%`, `**` | the promoted dtype; bools count as int32 |
+| `<<`, `>>` | the promoted dtype. A shift by the width or more gives 0 (`>>` of a negative number: -1) |
+| `<`, `==` | bool. Operands are compared in their promoted dtype; integers are compared exactly, \
+also uint64 with signed ones |
 | `+` of bools | bool (or); `-` of bools is an error |
-| `sum`, `prod`, `cumsum` of narrow integers and bools | int32, or uint32 of unsigned ones; 64 bits stay |
-| `sum`, `prod`, `cumsum` of narrow floats | their own, accumulated in float32 and rounded once |
-| `@` | as a sum: of narrow integers int32 or uint32, so that int8 does not \
+| `sum`, `prod`, `cumsum` of narrow integers and bools | int32, or uint32 for unsigned ones; \
+64-bit integers keep their dtype |
+| `sum`, `prod`, `cumsum` of narrow floats | unchanged; accumulated in float32 and rounded once |
+| `@` | as `sum`: int32 or uint32 for narrow integers, so that int8 does not \
 overflow (PyTorch and JAX keep int8) |
-| `max`, `min` | the tensor's own |
-| places: `argmax`, the second of `sort` and `topk`, `randperm` | the default int, or int32 or int64 where \
-that is too narrow |
+| `max`, `min` | unchanged |
+| indices: `argmax`, the second result of `sort` and `topk`, `randperm` | the default int, or int32 or int64 \
+if that is too narrow |
 """
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from lazygrad import Tensor
 from lazygrad.tensor import in_place
 
-from .families import FAMILIES, Family
+from .families import FAMILIES, INTRODUCTIONS, Family
 from .methods import methods, methods_of
 from .signatures import parameter_list
 
@@ -68,7 +68,7 @@ def contents_page() -> str:
         WRITTEN,
         "An argument `dim` may be given as `axis`, `keepdim` as `keepdims`, and the reverse: type checkers",
         "know it from `lazygrad/tensor/face.pyi`. [Coverage](../coverage.md) has the dtypes and",
-        "gradients of each. [Every name](#every-name) stands below the families.",
+        "gradients of each. [Every name](#every-name) is listed below the families.",
         "",
     ]
     for family in FAMILIES:
@@ -94,7 +94,7 @@ def family_page(family: Family) -> str:
         lines += [f"- [{heading}](#{anchor(heading)}): {first}", *(f"  {line}" for line in rest)]
     lines.append("")
     for heading, module in family.sections.items():
-        text = inspect.getdoc(sys.modules[f"lazygrad.tensor.{module}"]) or ""
+        text = INTRODUCTIONS.get(module) or inspect.getdoc(sys.modules[f"lazygrad.tensor.{module}"]) or ""
         lines += [f"## {heading}", "", *_prose(text), ""]
         for name, (function, others) in methods_of(module).items():
             lines += _method(name, function, others)

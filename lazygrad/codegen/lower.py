@@ -41,7 +41,7 @@ def lower(ast: UOp) -> UOp:
     All stores share the ranges of the outputs; an axis of size 1 has none.
     """
     if ast.op is not Ops.SINK:
-        raise TypeError(f"a kernel is a SINK of STOREs, not {ast.op}")
+        raise TypeError(f"a kernel must be a SINK of STOREs, not {ast.op}")
     wanted = [store for store in ast.src if 0 not in _store_shape(store)]
     axes = _output_axes([_store_shape(store) for store in wanted])
     indexer = Indexer(sum(axis is not ZERO for axis in axes))

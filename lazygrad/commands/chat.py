@@ -79,9 +79,7 @@ class Chat:
         stats: bool = False,
     ) -> None:
         if model.tokenizer is None:
-            raise ValueError(
-                "this model has no tokenizer among its files, so that no text can be asked of it"
-            )
+            raise ValueError("this model has no tokenizer among its files, so it cannot read or write text")
         self.tokenizer: Tokenizer = model.tokenizer
         self.system, self.max_tokens, self.stats = system, max_tokens, stats
         self.sampling = sampling or Sampling()

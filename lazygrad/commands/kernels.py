@@ -21,7 +21,7 @@ HELP = "print the kernels of a script, for any target, whether this machine has 
 def arguments(parser: argparse.ArgumentParser) -> None:
     script_argument(parser)
     names = ", ".join(TARGETS)
-    parser.add_argument("--target", help=f"{names} or cuda:sm_90; by default the device of each kernel")
+    parser.add_argument("--target", help=f"{names} or cuda:sm_90; by default the device that runs the kernel")
     parser.add_argument("--form", choices=FORMS, default="source", help="what to print of each kernel")
 
 

@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--context",
         type=positive,
-        help="length of the context window: the most tokens of a conversation or request",
+        help="length of the context window: the maximum number of tokens of a conversation or request",
     )
 
     chat = parser.add_argument_group("chat")
@@ -75,7 +75,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--repetition-penalty", type=number, help="above 1 makes tokens that occurred before less likely"
     )
-    how.add_argument("--max-tokens", type=positive, help="the most tokens in an answer")
+    how.add_argument("--max-tokens", type=positive, help="the maximum number of tokens in an answer")
     how.add_argument("--seed", type=int, help="the same seed gives the same answer")
 
     server = parser.add_argument_group("server")

@@ -75,7 +75,7 @@ class Buffer:
         self._owned = False  # whether the memory goes back to the allocator
         self.device = Device.canonicalize(device)
         if not isinstance(size, int) or size < 0:
-            raise ValueError(f"a Buffer's size is a number of elements, not {size!r}")
+            raise ValueError(f"a Buffer's size must be a number of elements, not {size!r}")
         self.size, self.dtype, self.options, self.offset = size, dtype, options, offset
         self.nbytes = size * dtype.itemsize
         self._exported = 0

@@ -24,7 +24,7 @@ class DeviceName(str):
         if index is None:
             return super().__new__(cls, Device.canonicalize(device))
         if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-            raise ValueError(f"the index of a device is a number from 0 on, not {index!r}")
+            raise ValueError(f"the index of a device must be a whole number of at least 0, not {index!r}")
         if ":" in device:
             raise ValueError(f"{device!r} has a number already; give it without, or leave out index={index}")
         return super().__new__(cls, Device.canonicalize(f"{device}:{index}"))

@@ -288,13 +288,13 @@ class _Devices:
             if not self.runs_kernels(name):
                 raise ValueError(f"{name} holds data and runs no kernels: it cannot hold a part of a tensor")
         if not found:
-            raise ValueError("a tensor is on at least one device, not on ()")
+            raise ValueError("a tensor must be on at least one device, not on ()")
         return found if len(found) > 1 else found[0]
 
     def _canonicalize(self, name: str) -> str:
         if not isinstance(name, str):
             if type(name).__name__ != "device" or not hasattr(name, "index"):
-                raise TypeError(f"a device is named by a string such as 'CPU', not {name!r}")
+                raise TypeError(f"a device must be named by a string such as 'CPU', not {name!r}")
             name = str(name)  # PyTorch's
         kind, colon, rest = name.partition(":")
         kind = _ALSO.get(kind.upper(), kind.upper())

@@ -59,14 +59,14 @@ def _require_own_memory(captured: Captured, call: Call) -> None:
         raise NotImplementedError("exporting a function that works on several devices is not supported")
     if captured.ties or captured.pins:
         raise ValueError(
-            "an example argument is in the memory of another one, or of a tensor that the function also sees "
-            "otherwise: pass tensors of their own, such as x.clone()"
+            "an example argument shares memory with another one, or with a tensor that the function also "
+            "uses: pass a copy, such as x.clone()"
         )
     for gradient in captured.gradients:
         if gradient.number is not None or gradient.reads is not None:
             raise NotImplementedError(
-                "an exported function sets no gradients outside of it: return what Tensor.gradient gives, or "
-                "call zero_grad() inside"
+                "an exported function cannot set gradients outside of it: return what Tensor.gradient gives, "
+                "or call zero_grad() inside"
             )
     if any(action.kind == "copy" for batch in captured.replay.batches for action in batch.actions):
         raise NotImplementedError(
@@ -82,4 +82,6 @@ def _require_own_memory(captured: Captured, call: Call) -> None:
             f"supported: give {', '.join(sorted(captured.limits.names))} narrower bounds"
         )
     if captured.draws.final is not None:
-        raise NotImplementedError("exporting a function that sets the seed of the random numbers")
+        raise NotImplementedError(
+            "exporting a function that sets the seed of the random numbers is not supported"
+        )

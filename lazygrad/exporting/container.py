@@ -101,7 +101,7 @@ class Container:
             if head[:8] != MAGIC:
                 raise FileError(f"{path} was not written by lazygrad.export")
             if len(head) < HEAD.size:
-                raise FileError(f"{path} ends after {size} bytes, within its head")
+                raise FileError(f"{path} ends after {size} bytes, within its header")
             _, version, _, length, total, checksum = HEAD.unpack(head)
             if version != VERSION:
                 raise FileError(
@@ -109,12 +109,12 @@ class Container:
                     "export it again"
                 )
             if size != total:
-                raise FileError(f"{path} has {size} bytes and should have {total}: it is not whole")
+                raise FileError(f"{path} has {size} bytes and should have {total}: it is not complete")
             if length > min(size - HEAD.size, MAX_DESCRIPTION):
                 raise FileError(f"{path} is damaged: its description has {length} of {size} bytes")
             text = file.read(length)
             if _digest(head[:_SUMMED], text) != checksum:
-                raise FileError(f"{path} is damaged: the checksum of its description is another")
+                raise FileError(f"{path} is damaged: the checksum of its description does not match")
             self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         self.description: dict[str, Any] = json.loads(text)
         start = -(-(HEAD.size + length) // ALIGNMENT) * ALIGNMENT

@@ -76,7 +76,7 @@ def _made_form(made: Made, captured: Captured, call: Call, sections: Sections) -
     place = place_of(tensor)
     if place is not None and place[0][0].base in captured.replay.written:
         raise NotImplementedError(
-            "an exported function returns no tensor that looks at memory it keeps and writes: return "
+            "an exported function cannot return a view of memory that it keeps and writes: return "
             "tensor.clone()"
         )
     if not all(isinstance(size, int) for size in tensor.shape):

@@ -212,8 +212,9 @@ class Launches:
         lacking = set(self.form["features"]) - host_features()
         if lacking and any(word in source for word in _OWN_WORDS):
             raise FileError(
-                f"{self._container.path} has kernels in words of another processor, and this one has no "
-                f"{', '.join(sorted(lacking)[:8])}: export it here, or there with CPU_TARGET set to this one"
+                f"{self._container.path} has kernels for another processor, and this one has no "
+                f"{', '.join(sorted(lacking)[:8])}: export it on this machine, "
+                "or there with CPU_TARGET set to this processor"
             )
         return device.load(spec, device.compile(spec))
 

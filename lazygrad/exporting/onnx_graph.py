@@ -62,7 +62,7 @@ def save_onnx(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
         recording.note = None
     results = Nest(result, lambda tensor: False).tensors
     if not results:
-        raise TypeError("the function gives no tensor: an ONNX graph needs a result")
+        raise TypeError("the function returns no tensor: an ONNX graph needs a result")
     _refuse_routines(results)
     graph = _Graph(writer, {name: copy for name, (_, copy) in inputs.items()}, _weight_names(inner))
     outputs = []
@@ -108,8 +108,9 @@ def _realized(result: Any) -> None:
 
 def _refuse_to_run(item: Any) -> None:
     raise NotImplementedError(
-        "a function whose graph is exported computes nothing on the way: it calls realize(), item(), numpy() "
-        "or writes to a tensor, and what it does with the value would not be in the graph"
+        "a function that is exported to ONNX must not compute values on the way: this one calls "
+        "realize(), item(), numpy() or writes to a tensor, and what it does with the "
+        "value would not be in the graph"
     )
 
 

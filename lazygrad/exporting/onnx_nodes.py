@@ -34,7 +34,9 @@ _WIDE = {
 
 
 def unsaid(node: UOp, why: str = "") -> NotImplementedError:
-    return NotImplementedError(f"exporting {node.op.name} of {node.dtype} to ONNX{why and ': '}{why}")
+    return NotImplementedError(
+        f"exporting {node.op.name} of {node.dtype} to ONNX is not supported{why and ': '}{why}"
+    )
 
 
 def _plain(name: str) -> Row:

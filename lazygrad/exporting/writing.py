@@ -36,7 +36,7 @@ def export(
     [8.0, 10.0]
     """
     if isinstance(args, (str, bytes)) or not isinstance(args, (list, tuple)):
-        raise TypeError(f"args is a tuple of example arguments, not {type(args).__name__}: write (x,)")
+        raise TypeError(f"args must be a tuple of example arguments, not {type(args).__name__}: write (x,)")
     target = os.fspath(path)
     if target.endswith(".onnx"):
         save_onnx(fn, args, kwargs or {}, target)

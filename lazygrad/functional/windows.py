@@ -79,7 +79,7 @@ def _window(
     if unknown:
         raise TypeError(f"a window has no argument {sorted(unknown)[0]!r}; it takes dtype and device")
     if length < 0:
-        raise ValueError(f"a window has a length of 0 at least, not {length}")
+        raise ValueError(f"a window has a length of at least 0, not {length}")
     dtype = options.get("dtype") or default_float()
     last = length if periodic else length - 1
     if last < 1 or length == 1:

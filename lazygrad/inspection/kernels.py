@@ -164,7 +164,7 @@ class InspectedKernel:
             return self.source
         if name == "asm":
             return self._assembly()
-        raise ValueError(f"{name!r} is not a form; there are {', '.join(FORMS)}")
+        raise ValueError(f"{name!r} is not a form; the forms are {', '.join(FORMS)}")
 
     def _assembly(self) -> str:
         own = self.target.compiler

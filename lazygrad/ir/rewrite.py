@@ -192,7 +192,7 @@ def _endless(name: str, node: UOp, becomes: dict[UOp, UOp], cause: dict[UOp, Rul
     last = list(dict.fromkeys(rule for at, rule in cause.items() if at in becomes))[-6:]
     rules = "\n".join(f"  {rule.place()}  {rule}" for rule in last)
     return RewriteError(
-        f"{name}: the rules never come to an end at {node.op} {node.dtype}; they were\n{rules}"
+        f"{name}: these rules rewrite each other's results forever, at {node.op} {node.dtype}:\n{rules}"
     )
 
 

@@ -221,7 +221,7 @@ class UOp(Arithmetic):
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"Variable {name} takes an int, not {value!r}")
         if not low <= value <= high:
-            raise ValueError(f"Variable {name} is between {low} and {high}, not {value}")
+            raise ValueError(f"Variable {name} must be between {low} and {high}, not {value}")
         return UOp(Ops.BIND, self.dtype, (self, UOp.const(self.dtype, value)))
 
     def unbind(self) -> tuple[UOp, int]:
@@ -354,8 +354,8 @@ def Variable(name: str, low: int, high: int) -> UOp:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         shown = repr(name) if len(repr(name)) <= 100 else f"{repr(name)[:50]}... ({len(name):,} characters)"
         raise ValueError(
-            "a Variable's name is at most 64 ASCII letters, digits and underscores, with a letter first, "
-            f"not {shown}"
+            "a Variable's name must be at most 64 ASCII letters, digits and underscores, with a letter "
+            f"first, not {shown}"
         )
     if _OF_KERNELS.fullmatch(name):
         raise ValueError(

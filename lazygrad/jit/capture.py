@@ -124,7 +124,7 @@ class Capture:
         line = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
         raise JitError(
             f"{line}: {_SPOKEN.get(inner, f'.{inner}()')} reads a tensor's value while {self.owner} is "
-            "captured, and every later call would go on with that value; return the tensor and read it "
+            "captured, and every later call would use that value; return the tensor and read it "
             "outside, or decide with where()"
         )
 

@@ -49,7 +49,7 @@ def reads_outside(function: Any, frame: types.FrameType) -> str | None:
         return None
     name = getattr(function, "__qualname__", function.__name__)
     line = f"{caller.f_code.co_filename}:{caller.f_lineno}"
-    return f"{line}: {name}() {what[0]}, and every later call would go on with that of the capture; {what[1]}"
+    return f"{line}: {name}() {what[0]}, and every later call would use the same value again; {what[1]}"
 
 
 def user_who_called(frame: types.FrameType) -> types.FrameType | None:
@@ -108,8 +108,7 @@ class NumpyRandom:
         for name, value, state in self._states:
             if repr(_state_of(value)) != state:
                 return (
-                    f"{name} {_RANDOM[0]}, and every later call would go on with that of the capture; "
-                    f"{_RANDOM[1]}"
+                    f"{name} {_RANDOM[0]}, and every later call would use the same value again; {_RANDOM[1]}"
                 )
         return None
 

@@ -200,11 +200,11 @@ def why_not_compared(value: Any) -> str | None:
             if value.closed or not value.readable() or value.writable():
                 return None
             return (
-                f"is a file (a {kind.__name__}), and every later call would go on with what was read from it "
+                f"is a file (a {kind.__name__}), and every later call would use what was read from it "
                 "in the capture; read it outside and pass what it gives as an argument"
             )
         return (
-            f"is an iterator (a {kind.__name__}), and every later call would go on with what it gave in the "
+            f"is an iterator (a {kind.__name__}), and every later call would use what it gave in the "
             "capture; call next() outside and pass what it gives as an argument"
         )
     if kind.__module__.partition(".")[0] == "torch" and hasattr(value, "data_ptr"):

@@ -27,7 +27,7 @@ def norm(A: Tensor, ord: Any = None, dim: Axis = None, keepdim: bool = False, *,
     x = A if dtype is None else A.cast(dtype)
     two = len(dim) == 2 if isinstance(dim, (tuple, list)) else dim is None and A.ndim == 2
     if isinstance(ord, str) and not two:
-        raise ValueError(f"a norm {ord!r} is one of matrices: two axes, not {dim!r} of {A.ndim}")
+        raise ValueError(f"ord={ord!r} is a norm of matrices, which needs two axes, not {dim!r} of {A.ndim}")
     if ord is None or not two:
         return x.vector_norm(2 if ord is None else ord, dim, keepdim)
     return x.matrix_norm(ord, dim if isinstance(dim, (tuple, list)) else (-2, -1), keepdim)
@@ -51,7 +51,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """
     several = list(tensors)
     if len(several) < 2:
-        raise ValueError(f"multi_dot takes two matrices at least, not {len(several)}")
+        raise ValueError(f"multi_dot takes at least two matrices, not {len(several)}")
     row, column = several[0].ndim == 1, several[-1].ndim == 1
     several[0] = several[0].unsqueeze(0) if row else several[0]
     several[-1] = several[-1].unsqueeze(1) if column else several[-1]
@@ -68,7 +68,7 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     """
     count = vmax(x.shape[-1]) if N is None else N
     if count < 1:
-        raise ValueError(f"vander has one column at least, not {count}")
+        raise ValueError(f"vander has at least one column, not {count}")
     columns = [x * 0 + 1]
     for _ in range(count - 1):
         columns.append(columns[-1] * x)
@@ -131,7 +131,7 @@ def lstsq(
     [[2.0]]
     """
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise ValueError(f"lstsq: driver is one of gels, gelsy, gelsd, gelss, not {driver!r}")
+        raise ValueError(f"lstsq: driver must be one of gels, gelsy, gelsd, gelss, not {driver!r}")
     return A.lstsq(B, rcond)
 
 
@@ -142,7 +142,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     [3.0, 2.0]
     """
     if driver not in (None, "gesvd", "gesvdj", "gesvda"):
-        raise ValueError(f"svdvals: driver is one of gesvd, gesvdj, gesvda, not {driver!r}")
+        raise ValueError(f"svdvals: driver must be one of gesvd, gesvdj, gesvda, not {driver!r}")
     return A.svdvals()
 
 

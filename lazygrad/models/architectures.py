@@ -303,19 +303,21 @@ MOST = 1 << 40
 def _check_count(name: str, value: Any) -> None:
     most = 10_000 if name == "num_hidden_layers" else MOST
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise ValueError(f"{name} of a config is a whole number from 1 to {most}, not {value!r}")
+        raise ValueError(f"{name} of a config must be a whole number from 1 to {most}, not {value!r}")
 
 
 def _check_number(name: str, value: Any) -> None:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < math.inf:
-        raise ValueError(f"{name} of a config is a number above 0, not {value!r}")
+        raise ValueError(f"{name} of a config must be a number above 0, not {value!r}")
 
 
 def architecture_of(config: Config) -> Architecture:
     """The row of a config. NotImplementedError lists those that there are."""
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
-        raise NotImplementedError(f"language model {kind!r}; there are {', '.join(ARCHITECTURES)}")
+        raise NotImplementedError(
+            f"language models of type {kind!r} are not supported, only {', '.join(ARCHITECTURES)}"
+        )
     return ARCHITECTURES[kind]
 
 
@@ -333,7 +335,7 @@ def describe(config: Config) -> Description:
     except KeyError as error:
         raise ValueError(f"the config of this {config['model_type']} lacks {error}") from None
     except (TypeError, AttributeError, ArithmeticError) as error:
-        raise ValueError(f"the config of this {config['model_type']} says what cannot be: {error}") from error
+        raise ValueError(f"the config of this {config['model_type']} is inconsistent: {error}") from error
 
 
 def _described(row: Architecture, config: dict[str, Any]) -> Description:
@@ -341,7 +343,7 @@ def _described(row: Architecture, config: dict[str, Any]) -> Description:
     config.setdefault("head_dim", config["hidden_size"] // heads)
     act = config.get("hidden_act", "silu")
     if act not in ACTIVATION_NAMES:
-        raise NotImplementedError(f"activation {act!r}; there are {', '.join(ACTIVATION_NAMES)}")
+        raise NotImplementedError(f"activation {act!r} is not supported, only {', '.join(ACTIVATION_NAMES)}")
     choices: Choices = {
         "architecture": config["model_type"],
         "vocabulary": config["vocab_size"],

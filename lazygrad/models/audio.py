@@ -44,7 +44,9 @@ def read_wav(path: str | os.PathLike[str]) -> tuple[Tensor, int]:
         text = str(error) or "it ends too early"
         raise ValueError(f"{file} is not a WAV file of PCM samples: {text}") from None
     if width not in (1, 2, 3, 4) or not channels or not rate:
-        raise ValueError(f"{file}: {channels} channels of {8 * width} bits at {rate} a second are not read")
+        raise ValueError(
+            f"{file}: {channels} channels of {8 * width} bits at {rate} a second are not supported"
+        )
     data = data[: len(data) // (width * channels) * width * channels]
     if width == 1:  # of 8 bits, and only of these, 0 stands for the least
         samples = np.frombuffer(data, np.uint8).astype(np.float32) - 128.0
@@ -77,7 +79,7 @@ def resample(samples: Tensor, rate: int, to: int = RATE) -> Tensor:
 
     for name, value in (("rate", rate), ("to", to)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10_000_000:
-            raise ValueError(f"{name} is a number of samples a second, not {value!r}")
+            raise ValueError(f"{name} must be a number of samples a second, not {value!r}")
     if samples.ndim != 1 or not isinstance(count := samples.shape[0], int):
         raise ValueError(f"samples have shape (n,), not {shape_text(samples.shape)}")
     if rate == to or not count:

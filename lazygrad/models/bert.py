@@ -158,7 +158,7 @@ class Encoder:
         unknown = [name for name in pooling if name not in POOLINGS]
         if unknown or not pooling:
             raise ValueError(
-                f"pooling is some of {', '.join(POOLINGS)}, not {', '.join(unknown) or 'nothing'}"
+                f"pooling must be some of {', '.join(POOLINGS)}, not {', '.join(unknown) or 'nothing'}"
             )
         self.width = config[family.sizes[0]]
         self.pooling, self.normalize = tuple(pooling), normalize
@@ -273,7 +273,7 @@ class Encoder:
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise TypeError(f"encode takes a list of texts, not {texts!r:.100}")
         if batch < 1:
-            raise ValueError(f"batch is at least 1, not {batch}")
+            raise ValueError(f"batch must be at least 1, not {batch}")
         if self.tokenizer is None:
             raise ValueError("this encoder has no tokenizer; call it with ids, or load it from a folder")
         rows = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]

@@ -69,7 +69,9 @@ class CTranslate2File(NamedTuple):
             if scale is None:
                 scale = self.tensors.get(f"{own}_scale", self.attributes.get(f"{own}_scale"))
         if scale is None:
-            raise ValueError(f"the weight {shown(name)} has integers, and the file no {shown(name)}_scale")
+            raise ValueError(
+                f"the weight {shown(name)} has integers, but the file has no {shown(name)}_scale"
+            )
         here = value.to(Device.DEFAULT).cast(dtypes.float32)
         if not isinstance(scale, Tensor):
             return here / scale
@@ -93,7 +95,9 @@ class _Reader:
         """The place of the next `count` bytes, which are `what`."""
         place = self.file.tell()
         if count > self.size - place:
-            raise self.error(f"{what} at byte {place} takes {count} of the {self.size - place} bytes left")
+            raise self.error(
+                f"{what} at byte {place} needs {count} bytes, but only {self.size - place} are left"
+            )
         return place
 
     def number(self, form: str, what: str) -> int:
@@ -133,7 +137,7 @@ def _read(reader: _Reader) -> CTranslate2File:
         if 1 <= version < 100:
             raise NotImplementedError(
                 f"{reader.path}: version {version} of CTranslate2's format is not read, only {VERSION}; "
-                "convert the model anew with a present ctranslate2"
+                "convert the model again with a current ctranslate2"
             )
         raise reader.error(f"its first four bytes are {version}, the version should be {VERSION}")
     kind = reader.text("the kind of model")

@@ -119,7 +119,7 @@ class Weights:
         parts = [self.get(self.name(part, layer, expert=i), (outs, ins)) for i in range(count)]
         if not all(isinstance(each, Tensor) for each in parts):
             raise NotImplementedError(
-                f"experts that lie apart in blocks ({self.name(part, layer)}): convert the file again, "
+                f"quantised experts in separate tensors ({self.name(part, layer)}): convert the file again, "
                 "newer ones hold them as one tensor"
             )
         self.finish()

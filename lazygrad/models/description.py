@@ -86,19 +86,23 @@ class Description:
         for name in ("vocabulary", "width", "layers", "heads", "kv_heads", "head_dim", "context"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} of a model is a number from 1 on, not {value!r}")
+                raise ValueError(f"{name} of a model must be a whole number of at least 1, not {value!r}")
         if self.heads % self.kv_heads:
-            raise ValueError(f"{self.heads} query heads are not shared evenly by {self.kv_heads} key heads")
+            raise ValueError(f"{self.heads} query heads cannot be divided among {self.kv_heads} key heads")
         if self.activation not in ACTIVATIONS:
-            raise NotImplementedError(f"activation {self.activation!r}; there are {', '.join(ACTIVATIONS)}")
+            raise NotImplementedError(
+                f"activation {self.activation!r} is not supported, only {', '.join(ACTIVATIONS)}"
+            )
         if self.experts is not None and not 0 < self.experts.chosen <= self.experts.count:
             raise ValueError(f"a token takes {self.experts.chosen} of {self.experts.count} experts")
         for rotary in self.rotaries:
             if rotary.dim > self.head_dim:
-                raise ValueError(f"{rotary.dim} features of a head are turned, which has {self.head_dim}")
+                raise ValueError(
+                    f"the rotary embedding turns {rotary.dim} features, but a head has only {self.head_dim}"
+                )
         for name in ("rotary_of", "windows"):
             if len(getattr(self, name)) != self.layers:
-                raise ValueError(f"{name} tells of {len(getattr(self, name))} of {self.layers} layers")
+                raise ValueError(f"{name} has {len(getattr(self, name))} entries for {self.layers} layers")
 
 
 #: What `activation` may be.

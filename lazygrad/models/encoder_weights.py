@@ -135,7 +135,7 @@ def whole_number(config: Mapping[str, Any], key: str, origin: object, least: int
     """A size of a configuration."""
     value = config.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{origin}: {key} is a whole number from {least} on, not {value!r}")
+        raise ValueError(f"{origin}: {key} must be a whole number of at least {least}, not {value!r}")
     return value
 
 

@@ -91,7 +91,7 @@ def config_of(metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
     architecture = metadata.get("general.architecture")
     if architecture not in MODEL_TYPES:
         raise NotImplementedError(
-            f"GGUF files of architecture {architecture!r}; there are {', '.join(MODEL_TYPES)}"
+            f"GGUF files of architecture {architecture!r} are not supported, only {', '.join(MODEL_TYPES)}"
         )
     config: dict[str, Any] = {"model_type": MODEL_TYPES[architecture]}
     for name, keys in KEYS.items():
@@ -122,7 +122,7 @@ def _one(value: Any, name: str) -> Any:
     if not isinstance(value, list):
         return value
     if not value or any(each != value[0] for each in value):
-        raise NotImplementedError(f"layers of different {name}: {value[:8]}")
+        raise NotImplementedError(f"layers with different {name} are not supported: {value[:8]}")
     return value[0]
 
 

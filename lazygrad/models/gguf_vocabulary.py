@@ -71,7 +71,9 @@ def tokenizer_of(metadata: Mapping[str, Any]) -> Tokenizer | None:
     elif kind == "llama":
         inner = _sentence_piece(tokens, metadata)
     else:
-        raise NotImplementedError(f"vocabularies of kind {kind!r} in GGUF files; there are gpt2 and llama")
+        raise NotImplementedError(
+            f"vocabularies of kind {kind!r} in GGUF files are not supported, only gpt2 and llama"
+        )
     types = _line("token_type", metadata, len(tokens), int) or [1] * len(tokens)
     _add_special(inner, tokens, types)
     bos, eos = (_number(metadata, f"{name}_token_id", len(tokens)) for name in ("bos", "eos"))
@@ -92,7 +94,7 @@ def _number(metadata: Mapping[str, Any], name: str, count: int) -> int | None:
     if found is None or (isinstance(found, int) and not 0 <= found < count):
         return None
     if not isinstance(found, int) or isinstance(found, bool):
-        raise ValueError(f"tokenizer.ggml.{name} is the number of a token, not {found!r}")
+        raise ValueError(f"tokenizer.ggml.{name} must be the number of a token, not {found!r}")
     return found
 
 
@@ -121,7 +123,7 @@ def _byte_level(tokens: list[str], metadata: Mapping[str, Any]) -> Any:
     name = metadata.get("tokenizer.ggml.pre", "default")
     if name not in PRE_TOKENIZERS:
         raise NotImplementedError(
-            f"pre-tokenizer {name!r} of a GGUF file; there are {', '.join(PRE_TOKENIZERS)}"
+            f"pre-tokenizer {name!r} of a GGUF file is not supported, only {', '.join(PRE_TOKENIZERS)}"
         )
     pairs = _pairs(merges)
     vocabulary = dict(zip(tokens, range(len(tokens)), strict=True))

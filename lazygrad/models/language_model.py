@@ -117,7 +117,7 @@ def load(
     NotImplementedError names an architecture that is not known. ValueError says what is wrong with a file.
     """
     if activations not in ACTIVATIONS:
-        raise ValueError(f"activations are {' or '.join(ACTIVATIONS)}, not {activations!r}")
+        raise ValueError(f"activations must be {' or '.join(ACTIVATIONS)}, not {activations!r}")
     where = device or Device.DEFAULT
     begin(where)
     with uncollected():

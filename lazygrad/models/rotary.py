@@ -51,12 +51,14 @@ class Rotary:
 
     def __post_init__(self) -> None:
         if self.dim < 2 or self.dim % 2:
-            raise ValueError(f"a rotary embedding turns pairs of features: dim is even, not {self.dim}")
+            raise ValueError(f"a rotary embedding turns pairs of features: dim must be even, not {self.dim}")
         if self.scaling not in SCALINGS:
-            raise NotImplementedError(f"rotary scaling {self.scaling!r}; there are {', '.join(SCALINGS)[2:]}")
+            raise NotImplementedError(
+                f"rotary scaling {self.scaling!r} is not supported, only {', '.join(SCALINGS)[2:]}"
+            )
         for name in ("base", "factor"):
             if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} of a rotary embedding is above 0, not {getattr(self, name)!r}")
+                raise ValueError(f"{name} of a rotary embedding must be above 0, not {getattr(self, name)!r}")
         if self.scaling in NEED_ORIGINAL and self.original < 2:
             raise ValueError(
                 f"rotary scaling {self.scaling!r} needs the positions that a model was trained on"

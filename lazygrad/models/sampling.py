@@ -50,24 +50,24 @@ class Sampling:
         for name in ("frequency_penalty", "presence_penalty"):
             _number(name, getattr(self, name), lowest=-math.inf)
         if not isinstance(self.top_k, int) or isinstance(self.top_k, bool) or self.top_k < 0:
-            raise ValueError(f"top_k is a number of tokens, or 0 for all, not {self.top_k!r}")
+            raise ValueError(f"top_k must be a number of tokens, or 0 for all, not {self.top_k!r}")
         if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p is a probability above 0 and at most 1, not {self.top_p!r}")
+            raise ValueError(f"top_p must be a probability above 0 and at most 1, not {self.top_p!r}")
         if self.min_p > 1:
-            raise ValueError(f"min_p is a share from 0 to 1, not {self.min_p!r}")
+            raise ValueError(f"min_p must be a share from 0 to 1, not {self.min_p!r}")
         if self.repetition_penalty == 0:
-            raise ValueError("repetition_penalty is above 0 (1 for none), not 0")
+            raise ValueError("repetition_penalty must be above 0 (1 for none), not 0")
         seed = self.seed
         if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
-            raise ValueError(f"seed is an integer from 0 on, or None, not {seed!r}")
+            raise ValueError(f"seed must be an integer of at least 0, or None, not {seed!r}")
 
 
 def _number(name: str, value: Any, lowest: float = 0.0) -> None:
     """A finite number, not below `lowest`."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError(f"{name} is a finite number, not {value!r}")
+        raise ValueError(f"{name} must be a finite number, not {value!r}")
     if value < lowest:
-        raise ValueError(f"{name} is at least {lowest:g}, not {value!r}")
+        raise ValueError(f"{name} must be at least {lowest:g}, not {value!r}")
 
 
 class Sampler:

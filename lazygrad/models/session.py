@@ -102,7 +102,7 @@ class Session:
             ("context", 1 if context is None else context),
         ):
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} is a number from 1 on, not {value!r}")
+                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
         self.model, self.tokenizer = model, model.tokenizer
         longest = model.decoder.description.context
         self.context = longest if context is None else min(context, longest)
@@ -137,7 +137,7 @@ class Session:
                 f"the prompt has {len(tokens)} tokens; the context of {self.context} needs room for one more"
             )
         if max_tokens is not None and (not isinstance(max_tokens, int) or max_tokens < 1):
-            raise ValueError(f"max_tokens is a number from 1 on, or None, not {max_tokens!r}")
+            raise ValueError(f"max_tokens must be a whole number of at least 1, or None, not {max_tokens!r}")
         words, ends = _stops(stop)
         if words and self.tokenizer is None:
             raise ValueError("this model has no tokenizer: stop words need one; stop at tokens instead")
@@ -190,7 +190,7 @@ class Session:
         else:
             tokens = [int(token) for token in prompt]
         if not tokens:
-            raise ValueError("the prompt is empty: a model goes on after at least one token")
+            raise ValueError("the prompt is empty: a model needs at least one token to continue")
         count = self.model.decoder.embedding.shape[0]
         unknown = [token for token in tokens if not 0 <= token < count]
         if unknown:

@@ -43,7 +43,10 @@ def shard(model: LanguageModel, devices: Sequence[str]) -> LanguageModel:
     linears = [decoder.head, *(linear for block in decoder.blocks for linear in _linears(block))]
     for linear in linears:
         if linear.weight.shape[0] < len(places):
-            raise ValueError(f"a projection to {linear.weight.shape[0]} outputs on {len(places)} devices")
+            raise ValueError(
+                f"a projection with {linear.weight.shape[0]} outputs cannot be divided among "
+                f"{len(places)} devices"
+            )
     heads = _head_spans(decoder.blocks, len(places))
     for block in decoder.blocks:
         _lay_attention(block.attention, places, heads)

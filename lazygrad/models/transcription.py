@@ -113,7 +113,7 @@ def _ids(values: Any, symbols: int, what: str) -> list[int]:
     if values is None:
         return []
     if not isinstance(values, list) or not all(isinstance(v, int) and v >= -1 for v in values):
-        raise ValueError(f"the tokens to {what} are a list of numbers, not {values!r:.100}")
+        raise ValueError(f"the tokens to {what} must be a list of numbers, not {values!r:.100}")
     return [value for value in values if 0 <= value < symbols]
 
 
@@ -321,17 +321,17 @@ def transcribe(
 
     speech = model.speech
     if beams < 1 or isinstance(beams, bool) or not isinstance(beams, int):
-        raise ValueError(f"beams is a whole number from 1 on, not {beams!r}")
+        raise ValueError(f"beams must be a whole number of at least 1, not {beams!r}")
     if task not in speech.tasks:
-        raise ValueError(f"task is transcribe or translate, not {task!r}")
+        raise ValueError(f"task must be transcribe or translate, not {task!r}")
     if not temperatures or any(not 0 <= t < math.inf for t in temperatures):
-        raise ValueError(f"temperatures are numbers from 0 on, at least one, not {temperatures!r}")
+        raise ValueError(f"temperatures must be one or more numbers of at least 0, not {temperatures!r}")
     if language is not None and language not in speech.languages:
         raise ValueError(
             f"no language {shown(str(language))}; this model has {', '.join(sorted(speech.languages))}"
         )
     if not speech.multilingual and (language not in (None, "en") or task != "transcribe"):
-        raise ValueError("this model only writes down English; other languages need one of several languages")
+        raise ValueError("this model only transcribes English; other languages need a multilingual model")
     if timestamps and speech.first_time >= speech.symbols:
         raise ValueError("this model has no tokens for times; give timestamps=False")
     samples = _samples(audio, rate)
@@ -369,15 +369,17 @@ def _samples(audio: Any, rate: int | None) -> Any:
 
     if isinstance(audio, (str, os.PathLike)):
         if rate is not None:
-            raise ValueError("a file says its own rate")
+            raise ValueError("a file has a rate of its own; rate= is for samples")
         tensor, rate = read_wav(audio)
     else:
         tensor = audio if isinstance(audio, Tensor) else Tensor(np.asarray(audio))
         if not dtypes.is_float(tensor.dtype):
-            raise TypeError(f"samples are floats between -1 and 1, not {tensor.dtype}: divide int16 by 32768")
+            raise TypeError(
+                f"samples must be floats between -1 and 1, not {tensor.dtype}: divide int16 by 32768"
+            )
         if tensor.ndim != 1:
             raise ValueError(
-                f"samples have one axis, not shape {shape_text(tensor.shape)}; mean channels first"
+                f"samples have one axis, not shape {shape_text(tensor.shape)}; average the channels first"
             )
     found = resample(tensor.cast("float32"), RATE if rate is None else rate).numpy()
     if not np.isfinite(found).all():

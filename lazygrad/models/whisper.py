@@ -139,7 +139,7 @@ class Whisper:
         wanted = (self.sizes.bins, 2 * self.sizes.heard)
         if mel.ndim != 3 or mel.shape[1:] != wanted:
             raise ValueError(
-                f"this model hears spectrograms (n, {wanted[0]}, {wanted[1]}), not {shape_text(mel.shape)}"
+                f"this model takes spectrograms (n, {wanted[0]}, {wanted[1]}), not {shape_text(mel.shape)}"
             )
         return self.encoder(mel)
 
@@ -227,7 +227,7 @@ def _of_ctranslate2(place: pathlib.Path) -> tuple[Sizes, Source, dict[str, Any]]
     path = place / "model.bin"
     file = read_ctranslate2(path)
     if file.kind != "WhisperSpec":
-        raise ValueError(f"{path} is a {file.kind}, and no model of Whisper")
+        raise ValueError(f"{path} is a {file.kind}, not a Whisper model")
 
     def shape(name: str, axes: int) -> tuple[int, ...]:
         if name not in file.tensors or file.tensors[name].ndim != axes:
@@ -262,7 +262,7 @@ def _of_hugging_face(place: pathlib.Path) -> tuple[Sizes, Source, dict[str, Any]
     path = place / "config.json"
     config = read_json(path)
     if config.get("model_type") != "whisper":
-        raise ValueError(f"{path} is of a {config.get('model_type')!r} model, and no model of Whisper")
+        raise ValueError(f"{path} is of a {config.get('model_type')!r} model, not a Whisper model")
     keys = ["num_mel_bins", "d_model", "encoder_ffn_dim", "vocab_size", "max_source_positions"]
     keys += ["max_target_positions", "encoder_attention_heads", "decoder_attention_heads"]
     keys += ["encoder_layers", "decoder_layers"]

@@ -57,7 +57,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         ends = [count("a cutoff", cutoff) for cutoff in cutoffs]
         if not ends or ends != sorted(set(ends)) or ends[-1] >= n_classes:
             raise ValueError(
-                f"cutoffs are whole numbers in ascending order, below n_classes={n_classes}, not {cutoffs}"
+                f"cutoffs must be whole numbers in ascending order, below n_classes={n_classes}, "
+                f"not {cutoffs}"
             )
         made: Any = {"device": device, "dtype": dtype, "generator": generator}
         self.in_features, self.n_classes = count("in_features", in_features), n_classes
@@ -82,7 +83,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"{shape_text(input.shape)} and {shape_text(target.shape)}"
             )
         if not dtypes.is_int(target.dtype):
-            raise TypeError(f"classes are integers, not {target.dtype}")
+            raise TypeError(f"classes must be integers, not {target.dtype}")
         if input.ndim == 1:
             one = self(input.unsqueeze(0), target.unsqueeze(0))
             return ASMoutput(one.output.squeeze(0), one.loss)

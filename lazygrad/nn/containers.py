@@ -189,5 +189,7 @@ def _layer(kind: type, module: Any) -> Callable[..., Any] | None:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str) or not name or "." in name:
-        raise ValueError(f"a name in a dict of layers or parameters is a text without dots, not {name!r}")
+        raise ValueError(
+            f"a name in a dict of layers or parameters must be a text without dots, not {name!r}"
+        )
     return name

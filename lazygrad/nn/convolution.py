@@ -98,7 +98,7 @@ class _Convolution(_Windows):
             generator=generator,
         )
         if padding_mode not in _PADDING_MODES:
-            raise ValueError(f"padding_mode is one of {', '.join(_PADDING_MODES)}, not {padding_mode!r}")
+            raise ValueError(f"padding_mode must be one of {', '.join(_PADDING_MODES)}, not {padding_mode!r}")
         self.padding = padding if isinstance(padding, str) else counts("padding", padding, self.axes, 0)
         self.padding_mode = padding_mode
         self._amounts()  # raises where the padding has no such name, or does not go with the stride

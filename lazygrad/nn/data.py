@@ -93,12 +93,12 @@ class DataLoader:
                 "DataLoader: in_order=False; batches come in the order of their examples"
             )
         if timeout < 0:
-            raise ValueError(f"timeout is not negative, in seconds; it was given as {timeout}")
+            raise ValueError(f"timeout must be at least 0 seconds, not {timeout}")
         if sampler is not None and shuffle:
-            raise ValueError("DataLoader: a sampler says the order; shuffle does not go with it")
+            raise ValueError("DataLoader: a sampler gives the order; shuffle=True cannot be combined with it")
         if batch_sampler is not None and (batch_size != 1 or shuffle or drop_last or sampler is not None):
             raise ValueError(
-                "DataLoader: a batch_sampler says the batches; batch_size, shuffle, sampler and drop_last "
+                "DataLoader: a batch_sampler makes the batches; batch_size, shuffle, sampler and drop_last "
                 "do not go with it"
             )
         self.worker_init_fn, self.timeout = worker_init_fn, timeout
@@ -234,12 +234,14 @@ def _length(dataset: Any, columns: list[Any]) -> int:
     else:
         lengths = [column.shape[0] if len(column.shape) else -1 for column in columns]
         if -1 in lengths:
-            raise ValueError("an array of a DataLoader has an axis that counts the examples, not shape ()")
+            raise ValueError("an array of a DataLoader needs an axis of examples, not shape ()")
         if len(set(lengths)) > 1:
-            raise ValueError(f"the arrays of a DataLoader have as many examples each, not {lengths}")
+            raise ValueError(
+                f"the arrays of a DataLoader must have the same number of examples, not {lengths}"
+            )
         length = lengths[0]
     if length == 0:
-        raise ValueError("a DataLoader of no examples")
+        raise ValueError("a DataLoader needs at least one example")
     return length
 
 
@@ -278,7 +280,7 @@ def collate(examples: list[Any], device: Devices | None = None) -> Any:
         if not alike and not (_is_number(first) and _is_number(example)):
             kinds = f"{type(first).__name__} and {type(example).__name__}"
             raise TypeError(
-                f"examples of one batch are of one kind, not {kinds} (the first and number {number})"
+                f"examples of one batch must be of one kind, not {kinds} (the first and number {number})"
             )
     if isinstance(first, Tensor):
         _need_one_shape([x.shape for x in examples])
@@ -290,7 +292,7 @@ def collate(examples: list[Any], device: Devices | None = None) -> Any:
     if isinstance(first, (tuple, list)):
         if len({len(x) for x in examples}) > 1:
             raise ValueError(
-                f"examples of one batch have as many parts each, not {[len(x) for x in examples]}"
+                f"examples of one batch must have the same number of parts, not {[len(x) for x in examples]}"
             )
         made = [collate(list(parts), device) for parts in zip(*examples, strict=True)]
         return type(first)(*made) if hasattr(first, "_fields") else type(first)(made)
@@ -300,7 +302,7 @@ def collate(examples: list[Any], device: Devices | None = None) -> Any:
         return Tensor(examples, device=device).realize()
     if not (hasattr(first, "__array__") and hasattr(first, "shape")):
         raise TypeError(
-            f"a DataLoader does not know how to put {type(first).__name__} together: give a collate_fn"
+            f"a DataLoader cannot batch examples of type {type(first).__name__}: give a collate_fn"
         )
     _need_one_shape([x.shape for x in examples])
     return Tensor(np.stack([np.asarray(x) for x in examples]), device=device).realize()
@@ -314,7 +316,7 @@ def _need_one_shape(shapes: list[Any]) -> None:
     if len(set(map(tuple, shapes))) > 1:
         different = sorted(set(map(tuple, shapes)))
         raise ValueError(
-            f"examples of one batch have one shape, not {' and '.join(map(str, different[:3]))}; "
+            f"examples of one batch must have the same shape, not {' and '.join(map(str, different[:3]))}; "
             "a collate_fn may pad them"
         )
 

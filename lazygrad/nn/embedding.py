@@ -47,7 +47,7 @@ class Embedding(Module):
     def __call__(self, index: Tensor) -> Tensor:
         need_tensors(self, index)
         if not dtypes.is_int(index.dtype):
-            raise TypeError(f"Embedding takes integers, the numbers of symbols, not {index.dtype}")
+            raise TypeError(f"Embedding takes integer indices, not {index.dtype}")
         return functional.embedding(index, self.weight, self.padding_idx, self.max_norm, self.norm_type)
 
 
@@ -92,7 +92,7 @@ def checked_symbol(symbol: int | None, size: int) -> int | None:
     if symbol is None:
         return None
     if not -size <= symbol < size:
-        raise ValueError(f"padding_idx is one of {size} symbols, not {symbol}")
+        raise ValueError(f"padding_idx must be one of {size} symbols, not {symbol}")
     return symbol % size
 
 

@@ -53,7 +53,7 @@ class FrozenWeights:
             )
         if not x.shape or x.shape[-1] != self.shape[1]:
             raise ValueError(
-                f"linear: the last axis of x is {self.shape[1]}, the columns of the weights, not "
+                f"linear: the last axis of x must be {self.shape[1]}, the columns of the weights, not "
                 f"{shape_text(x.shape)}"
             )
 

@@ -44,7 +44,7 @@ def registered(
 ) -> RemovableHandle:
     """Let a module have a hook."""
     if not callable(hook):
-        raise TypeError(f"a hook is a function, not {hook!r}")
+        raise TypeError(f"a hook must be a function, not {hook!r}")
     hooks = vars(module).get(where)
     if hooks is None:
         hooks = Hooks()

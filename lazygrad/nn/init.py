@@ -55,7 +55,9 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity.startswith("conv"):
         nonlinearity = "linear"
     if nonlinearity not in known:
-        raise ValueError(f"nonlinearity is leaky_relu, {', '.join(known)} or a conv, not {nonlinearity!r}")
+        raise ValueError(
+            f"nonlinearity must be leaky_relu, {', '.join(known)} or a conv, not {nonlinearity!r}"
+        )
     return known[nonlinearity]
 
 
@@ -180,7 +182,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Numbers | None 
 def _kaiming(tensor: Tensor, a: float, mode: str, nonlinearity: str, name: str) -> float:
     """The standard deviation that keeps the spread through a layer and its nonlinearity."""
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"mode is fan_in or fan_out, not {mode!r}")
+        raise ValueError(f"mode must be fan_in or fan_out, not {mode!r}")
     fan = fans(tensor, name)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(max(1, fan))
 
@@ -243,7 +245,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Numbe
     """
     rows, columns = _sizes(tensor, "sparse_", 2, 2)
     if not 0 <= sparsity <= 1:
-        raise ValueError(f"sparsity is a share, in [0, 1], not {sparsity}")
+        raise ValueError(f"sparsity must be a share, in [0, 1], not {sparsity}")
     order = Tensor.rand(rows, columns, device=tensor.device, generator=generator).argsort(0)
     values = Tensor.randn(rows, columns, device=tensor.device, generator=generator) * std
     return _written(tensor, (order < math.ceil(sparsity * rows)).where(0.0, values))

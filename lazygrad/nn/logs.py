@@ -52,7 +52,7 @@ class Log:
             given = values.pop("step")
             step = given if step is None else step
         if step is not None and (isinstance(step, bool) or not isinstance(step, int)):
-            raise TypeError(f"a step is a whole number, not {step!r}")
+            raise TypeError(f"a step must be a whole number, not {step!r}")
         if "time" in values:
             raise ValueError("'time' is when the line was written; give the number another name")
         numbers = {name: _number(name, value) for name, value in values.items()}
@@ -154,7 +154,7 @@ def read_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
             if number == len(lines) or line.startswith(b'{"step": '):
                 continue
             raise ValueError(
-                f"{path}, line {number}, is none that lazygrad.log wrote: {line[:60]!r}"
+                f"{path}, line {number}, was not written by lazygrad.log: {line[:60]!r}"
             ) from None
         found.setdefault(row["step"], {}).update(row)
     return [found[step] for step in sorted(found)]
@@ -187,7 +187,7 @@ def _number(name: str, value: Any) -> Any:
             raise ValueError(f"{name} has shape {tuple(value.shape)}; a curve is made of single numbers")
         value = value.item()
     if not isinstance(value, (int, float)):
-        raise TypeError(f"{name} is a number or a tensor of one element, not {type(value).__name__}")
+        raise TypeError(f"{name} must be a number or a tensor of one element, not {type(value).__name__}")
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

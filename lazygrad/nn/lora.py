@@ -243,7 +243,9 @@ def load(model: Any, folder: str | os.PathLike[str], rename: Callable[[str], str
         raise NotImplementedError(f"{source / CONFIG}: adapters of kind {config.get('peft_type')}, not LORA")
     for option, plain in _WITHOUT.items():
         if config.get(option) not in plain:
-            raise NotImplementedError(f"{source / CONFIG}: LoRA with {option}={config[option]!r}")
+            raise NotImplementedError(
+                f"{source / CONFIG}: LoRA with {option}={config[option]!r} is not supported"
+            )
     found = safe_load(source / WEIGHTS).items()
     tensors = {name.removeprefix(PREFIX): each for name, each in found if isinstance(each, Tensor)}
     there = {rename(name): name for name, _ in _linear_layers(model)}
@@ -251,7 +253,7 @@ def load(model: Any, folder: str | os.PathLike[str], rename: Callable[[str], str
     unknown = [name for name in wanted if name not in there]
     if unknown or not wanted:
         text = f"is for {shown(unknown[0])}, and the model has no such layer" if unknown else "is empty"
-        raise ValueError(f"{source / WEIGHTS} {text} (rename= says what a layer is called there)")
+        raise ValueError(f"{source / WEIGHTS} {text} (rename= maps the names of layers to those in the file)")
     layers = dict(_linear_layers(model))
     for name, tensor in tensors.items():
         outs, ins = layers[there[name.rsplit(".lora_", 1)[0]]].weight.shape

@@ -23,7 +23,7 @@ class _Reduced(FunctionLayer):
     def __post_init__(self) -> None:
         reduction = vars(self)["reduction"]
         if reduction not in self.reductions:
-            raise ValueError(f"reduction is one of {', '.join(self.reductions)}, not {reduction!r}")
+            raise ValueError(f"reduction must be one of {', '.join(self.reductions)}, not {reduction!r}")
 
 
 class _Loss(_Reduced):

@@ -89,7 +89,7 @@ class RunningMean(_OnDevice):
 
     def __init__(self, decay: float = 0.98, device: Devices | None = None) -> None:
         if not 0 <= decay < 1:
-            raise ValueError(f"decay is in [0, 1), not {decay}")
+            raise ValueError(f"decay must be in [0, 1), not {decay}")
         self.decay = decay
         self.total = self._memory(dtype=dtypes.float32, device=device)
         self.weight = self._memory(dtype=dtypes.float32, device=device)
@@ -235,7 +235,7 @@ class ConfusionMatrix(_OnDevice):
             actual = self._parts()[1]
             total = sum(actual)
             return sum(e * n for e, n in zip(each, actual, strict=True)) / total if total else math.nan
-        raise ValueError(f"average is 'macro', 'micro', 'weighted' or None, not {average!r}")
+        raise ValueError(f"average must be 'macro', 'micro', 'weighted' or None, not {average!r}")
 
 
 class Perplexity(_OnDevice):

@@ -125,7 +125,7 @@ class Module:
         forward = getattr(self, "forward", None)
         if forward is None:
             raise NotImplementedError(
-                f"{type(self).__name__} is called, and has neither forward nor __call__"
+                f"{type(self).__name__} cannot be called: it has neither forward nor __call__"
             )
         return forward(*args, **kwargs)
 
@@ -218,9 +218,9 @@ class Module:
 
     def _register(self, name: str, tensor: Tensor | None, what: str) -> None:
         if not isinstance(name, str) or not name or "." in name:
-            raise ValueError(f"the name of a {what} is an attribute, without dots, not {name!r}")
+            raise ValueError(f"the name of a {what} must be an attribute, without dots, not {name!r}")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"the {what} {name!r} is a Tensor or None, not {type(tensor).__name__}")
+            raise TypeError(f"the {what} {name!r} must be a Tensor or None, not {type(tensor).__name__}")
         setattr(self, name, tensor)
 
     def add_module(self, name: str, module: Any) -> None:
@@ -256,7 +256,7 @@ class Module:
         [1.0, 1.0, 1.0]
         """
         if mode is not None and not isinstance(mode, bool):
-            raise TypeError(f"the mode of a module is True, False or None, not {mode!r}")
+            raise TypeError(f"the mode of a module must be True, False or None, not {mode!r}")
         for module in self.modules():
             if isinstance(module, Module):
                 module._set_mode(mode)

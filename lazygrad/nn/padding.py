@@ -23,7 +23,7 @@ class _Pad(OverAxes, FunctionLayer):
 
     def __post_init__(self) -> None:
         if not isinstance(self.padding, int) and len(self.padding) != 2 * self.axes:
-            raise ValueError(f"padding is one number or {2 * self.axes} of them, not {self.padding!r}")
+            raise ValueError(f"padding must be one number or {2 * self.axes} of them, not {self.padding!r}")
 
     def __call__(self, x: Tensor) -> Tensor:
         ends = (self.padding,) * (2 * self.axes) if isinstance(self.padding, int) else tuple(self.padding)

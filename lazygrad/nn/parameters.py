@@ -37,9 +37,9 @@ def uniform(*shape: int, fan_in: int, **more: Any) -> Tensor:
 def count(name: str, value: Any, least: int = 1) -> int:
     """A size that a user gave: a whole number."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is a whole number, not {value!r}")
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
     if value < least:
-        raise ValueError(f"{name} is at least {least}, not {value}")
+        raise ValueError(f"{name} must be at least {least}, not {value}")
     return value
 
 
@@ -47,7 +47,7 @@ def counts(name: str, value: Sizes, number: int, least: int = 1) -> tuple[int, .
     """One whole number for each of `number` axes."""
     values = tuple(value) if isinstance(value, Sequence) else (value,) * number
     if len(values) != number:
-        raise ValueError(f"{name} is one number or {number} of them, not {value!r}")
+        raise ValueError(f"{name} must be one number or {number} of them, not {value!r}")
     return tuple(count(name, v, least) for v in values)
 
 
@@ -62,5 +62,5 @@ def need_tensors(layer: Any, *values: Any) -> None:
 def probability(name: str, value: float) -> float:
     """A probability that a user gave."""
     if not 0 <= value <= 1:
-        raise ValueError(f"{name} is a probability, in [0, 1], not {value}")
+        raise ValueError(f"{name} must be a probability, in [0, 1], not {value}")
     return value

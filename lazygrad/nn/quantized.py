@@ -36,7 +36,7 @@ class QuantizedTensor(FrozenWeights):
     def __init__(self, blocks: Tensor, format: BlockFormat | str) -> None:
         self.format = format_named(format) if isinstance(format, str) else format
         if not isinstance(blocks, Tensor):
-            raise TypeError(f"blocks are a Tensor of bytes, not {type(blocks).__name__}")
+            raise TypeError(f"blocks must be a Tensor of bytes, not {type(blocks).__name__}")
         if blocks.dtype is not dtypes.uint8 or blocks.ndim < 2 or blocks.shape[-1] != self.format.nbytes:
             raise ValueError(
                 f"blocks of {self.format.name} are uint8 of shape (..., blocks, {self.format.nbytes}), not "
@@ -375,7 +375,9 @@ def quantize(tensor: Tensor, format: str) -> QuantizedTensor:
     """
     row = format_named(format)
     if row.name not in _QUANTIZERS:
-        raise NotImplementedError(f"quantising to {row.name} is not there, only to {', '.join(_QUANTIZERS)}")
+        raise NotImplementedError(
+            f"quantising to {row.name} is not supported, only to {', '.join(_QUANTIZERS)}"
+        )
     if not isinstance(tensor, Tensor) or not dtypes.is_float(tensor.dtype):
         raise TypeError(
             f"quantize needs a Tensor of floats, not {getattr(tensor, 'dtype', type(tensor).__name__)}"

@@ -44,7 +44,7 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": Tensor.tanh, "rel
 
 def _activation(name: str) -> Callable[[Tensor], Tensor]:
     if name not in _ACTIVATIONS:
-        raise ValueError(f"nonlinearity is tanh or relu, not {name!r}")
+        raise ValueError(f"nonlinearity must be tanh or relu, not {name!r}")
     return _ACTIVATIONS[name]
 
 

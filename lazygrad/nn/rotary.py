@@ -26,7 +26,7 @@ class RotaryEmbedding(Module):
 
     def __init__(self, dim: int, base: float = 10000.0, interleaved: bool = False) -> None:
         if count("dim", dim) % 2:
-            raise ValueError(f"RotaryEmbedding turns pairs: dim is even, not {dim}")
+            raise ValueError(f"RotaryEmbedding turns pairs of features: dim must be even, not {dim}")
         self.dim, self.base, self.interleaved = dim, base, interleaved
 
     def angles(self, positions: Tensor) -> Tensor:

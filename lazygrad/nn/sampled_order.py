@@ -19,7 +19,7 @@ class SampledOrder:
     def __init__(self, sampler: Iterable[Any], batch_size: int | None, drop_last: bool) -> None:
         if not hasattr(sampler, "__iter__") or isinstance(sampler, Iterator):
             raise TypeError(
-                f"a sampler is walked through again in each epoch, as a {type(sampler).__name__} is not"
+                f"a sampler is iterated anew in each epoch, which a {type(sampler).__name__} cannot be"
             )
         self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
         self.epoch = self.position = 0

@@ -135,7 +135,7 @@ def load_state_dict(
     Everything is checked before the first tensor is written.
     """
     if not isinstance(state_dict, Mapping):
-        raise TypeError(f"a state dict is a dict of Tensors by name, not a {type(state_dict).__name__}")
+        raise TypeError(f"a state dict must be a dict of Tensors by name, not a {type(state_dict).__name__}")
     targets = get_state_dict(model)
     missing = [name for name in targets if name not in state_dict]
     unknown = [name for name in state_dict if name not in targets]

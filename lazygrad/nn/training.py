@@ -49,7 +49,10 @@ class TrainingState:
 
     def __init__(self, **parts: Any) -> None:
         if not parts:
-            raise TypeError("what moves in a run, by name: TrainingState(model=model, ...)")
+            raise TypeError(
+                "TrainingState takes the objects that change in a run, by name: "
+                "TrainingState(model=model, ...)"
+            )
         self.parts = parts
 
     def save(self, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
@@ -134,14 +137,14 @@ def _home(target: Tensor | None) -> Any:
 def _content_of(path: str | os.PathLike[str]) -> dict[str, Any]:
     text = safe_load_metadata(path).get(KEY)
     if text is None:
-        raise ValueError(f"{path} is a safetensors file, but none that TrainingState.save wrote")
+        raise ValueError(f"{path} is a safetensors file, but TrainingState.save did not write it")
     try:
         content: dict[str, Any] = json.loads(text)
         if content["version"] != VERSION:
             raise ValueError(f"{path} is of version {content['version']}, and this lazygrad reads {VERSION}")
         content["parts"], content["same"], content["random"], content["notes"]
     except (json.JSONDecodeError, KeyError, TypeError):
-        raise ValueError(f"{path} is damaged: what it says of the run cannot be read") from None
+        raise ValueError(f"{path} is damaged: its description of the run cannot be read") from None
     return content
 
 
@@ -207,7 +210,8 @@ class ShuffledOrder:
         self.count, self.batch_size = checked_count("count", count), checked_count("batch_size", batch_size)
         if drop_last and count < batch_size:
             raise ValueError(
-                f"{count} examples make no batch of {batch_size}, and drop_last leaves out the rest"
+                f"{count} examples are fewer than one batch of {batch_size}, "
+                "and drop_last=True leaves them out"
             )
         self.seed, self.shuffle, self.drop_last = seed % (1 << 32), shuffle, drop_last
         #: how many epochs are done, and how many examples of this one

@@ -34,7 +34,7 @@ def _function(activation: Activation) -> Callable[[Tensor], Tensor]:
         "gelu": lambda x: x.gelu("none"),
     }
     if activation not in known:
-        raise ValueError(f"activation is relu, gelu or a function, not {activation!r}")
+        raise ValueError(f"activation must be relu, gelu or a function, not {activation!r}")
     return known[activation]
 
 

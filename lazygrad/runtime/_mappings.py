@@ -38,7 +38,7 @@ def check_space(source: str) -> None:
     if block == ctypes.c_void_p(-1).value:
         raise OutOfMemoryError(
             f"the system gives this process no {wanted >> 20} MB of address space, which may be needed to "
-            "compile a program: let go of memory, or raise the limit (ulimit -v)"
+            "compile a program: free memory, or raise the limit (ulimit -v)"
         )
     _system().munmap(block, wanted)
 

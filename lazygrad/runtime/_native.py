@@ -109,7 +109,7 @@ def asked_processor() -> tuple[str, Processor] | None:
     if name in ("", "native"):
         return None
     if name not in PROCESSORS:
-        raise ValueError(f"CPU_TARGET is native or one of {', '.join(PROCESSORS)}, not {name!r}")
+        raise ValueError(f"CPU_TARGET must be native or one of {', '.join(PROCESSORS)}, not {name!r}")
     processor, here = PROCESSORS[name], host_features()
     missing = sorted(processor.features - here)
     if missing and (_cpu_facts() or not here & processor.features):  # else the system says too little

@@ -67,7 +67,7 @@ class _Object:
 
     def __init__(self, content: bytes) -> None:
         if content[:7] != b"\x7fELF\x02\x01\x01" or struct.unpack_from("<HH", content, 16) != (1, 62):
-            raise ValueError("no object file of ELF for x86-64")
+            raise ValueError("not an ELF object file for x86-64")
         self.content = content
         (start,) = struct.unpack_from("<Q", content, 0x28)
         size, count = struct.unpack_from("<HH", content, 0x3A)

@@ -85,8 +85,8 @@ class DiskAllocator(Allocator):
             with open(handle.path, "rb", buffering=0) as file:
                 if handle.contents is not None and not handle.contents.are_in(file.fileno()):
                     raise DeviceError(
-                        f"{handle.path} was changed or replaced since it was loaded, so what this tensor was "
-                        "is gone: load it again, or move tensors with .to() before the file changes"
+                        f"{handle.path} was changed or replaced since it was loaded, so the values of this "
+                        "tensor are lost: load it again, or move tensors with .to() before the file changes"
                     )
                 _check_size(file.fileno(), handle)
                 file.seek(handle.offset)

@@ -245,6 +245,7 @@ class Writes:
                     ready.append(follower)
         if len(order) != len(waiting):
             raise RuntimeError(
-                "the kernels of this graph wait for each other: writes that end what they need"
+                "the kernels of this graph wait for each other: a write overwrites what "
+                "another one still needs"
             )
         return order

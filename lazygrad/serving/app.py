@@ -194,7 +194,7 @@ class Api:
             text = f"the body did not come within {self.limits.body_s:g} s"
             raise ApiError(408, text, code="body_too_slow", connection="close") from None
         except ClientDisconnect:
-            raise ApiError(400, "the client left before its request was whole") from None
+            raise ApiError(400, "the client disconnected before its request was complete") from None
         return bytes(found)
 
     def _count(self, ask: Ask) -> int:

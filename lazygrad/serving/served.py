@@ -25,7 +25,7 @@ class ServedModel:
         defaults: dict[str, Any] | None = None,
     ) -> None:
         if model.tokenizer is None:
-            raise ValueError(f"{name} has no tokenizer among its files, so that no text can be asked of it")
+            raise ValueError(f"{name} has no tokenizer among its files, so it cannot read or write text")
         self.model, self.name, self.slots = model, name, slots
         self.tokenizer: Tokenizer = model.tokenizer
         own = int(model.config.context)

@@ -25,12 +25,12 @@ def as_size(value: object) -> sint:
         return value
     if isinstance(value, UOp):
         if value.dtype is not dtypes.index:
-            raise TypeError(f"a size is an integer or a Variable, not an expression of {value.dtype}")
+            raise TypeError(f"a size must be an integer or a Variable, not an expression of {value.dtype}")
         return index.as_sint(value)
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"a size is an integer or a Variable, not {value!r}") from None
+        raise TypeError(f"a size must be an integer or a Variable, not {value!r}") from None
 
 
 #: What a count of elements, a signed integer of 64 bits, can be at most.

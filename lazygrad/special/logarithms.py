@@ -29,6 +29,6 @@ def _tensor(name: str, input: Tensor | float, other: Any) -> Tensor:
     if isinstance(input, Tensor):
         return input
     if not isinstance(other, Tensor):
-        raise TypeError(f"{name}: one of both is a Tensor, not {input!r} and {other!r}")
+        raise TypeError(f"{name}: one of the two must be a Tensor, not {input!r} and {other!r}")
     made: Tensor = other._operand(input)
     return made

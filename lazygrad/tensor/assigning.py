@@ -57,7 +57,7 @@ class Assigning(Tensor):
         return self._look_as(made, "detach_")
 
     def replace(self, other: Tensor) -> Self:
-        """Stand for the same value as `other` from now on (no memory is written).
+        """Become the same value as `other` (no memory is written).
 
         >>> Tensor([1]).replace(Tensor([2])).tolist()
         [2]
@@ -73,7 +73,7 @@ class Assigning(Tensor):
         value  a tensor of this shape (or one that broadcasts to it), device and dtype; or a number. As in
                numpy, axes of one element in front of the shape do not count
 
-        Values computed from this tensor before the write keep what they read. A value that requires a
+        Values computed from this tensor before the write keep the old values. A value that requires a
         gradient makes a tensor that is not in memory require it too; memory (what was realized, a parameter)
         takes the numbers alone.
 

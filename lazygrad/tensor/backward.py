@@ -26,7 +26,7 @@ class Backward(Tensor):
     def gradient(self, *targets: Tensor, gradient: Tensor | None = None) -> list[Tensor]:
         """The gradients of this scalar with respect to the targets; they can be differentiated again.
 
-        gradient  what flows in from above, of this tensor's shape; needed where this tensor is no scalar
+        gradient  what flows in from above, of this tensor's shape; needed if this tensor is not a scalar
 
         >>> (lambda x: (x * x).sum().gradient(x))(Tensor([3.0], requires_grad=True))[0].tolist()
         [6.0]

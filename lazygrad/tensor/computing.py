@@ -56,8 +56,8 @@ class Computing(Tensor):
     def kernels(self, *others: Tensor, target: str | None = None) -> list[InspectedKernel]:
         """The kernels that computing these tensors would run, to look at and to run by hand; runs nothing.
 
-        target  for whom they are written, here or not: metal, cuda, cuda:sm_90, cl, c, llvm,
-                llvm:aarch64, python; None is the device of each
+        target  the target, which this machine need not have: metal, cuda, cuda:sm_90, cl, c,
+                llvm, llvm:aarch64, python; None is the device of each
         """
         return inspect(self.schedule(*others), target)
 
@@ -91,7 +91,7 @@ class Computing(Tensor):
 def _all_tensors(*given: Any) -> tuple[Tensor, ...]:
     for one in given:
         if not isinstance(one, Tensor):
-            raise TypeError(f"only Tensors are computed, not {one!r}")
+            raise TypeError(f"only Tensors can be computed, not {one!r}")
     return given
 
 

@@ -31,7 +31,7 @@ class Copying(Tensor):
     """Copies, casts, and what stands beside a tensor."""
 
     def contiguous(self) -> Tensor:
-        """The same values, stored row by row in memory of their own (the tensor itself where it is so).
+        """The same values in row-major order in memory of their own (the tensor itself if it is already).
 
         >>> Tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
         [[1, 3], [2, 4]]
@@ -109,7 +109,7 @@ class Copying(Tensor):
         if isinstance(other, (bool, int, float)):
             return type(self)._make(constant(other, self._scalar_dtype(other), self.device))
         if other is None:
-            raise TypeError("an operand is a number, a tensor, an array or a list, not None")
+            raise TypeError("an operand must be a number, a tensor, an array or a list, not None")
         made: Tensor = type(self)(other, device=self.device)
         return made
 

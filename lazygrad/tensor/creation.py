@@ -32,7 +32,7 @@ def checked_shape(sizes: Any) -> tuple[sint, ...]:
     """Sizes that a user gave; negative ones raise."""
     shape = tuple(as_size(size) for size in sizes)
     if any(vmin(size) < 0 for size in shape):
-        raise ValueError(f"sizes are not negative, as in {shape_text(shape)}")
+        raise ValueError(f"sizes must not be negative, as in {shape_text(shape)}")
     return countable(shape)
 
 
@@ -79,7 +79,7 @@ class Creation(Tensor):
         [7, 7]
         """
         if isinstance(fill_value, Tensor):
-            raise TypeError(f"a tensor is filled with a number, not {fill_value!r}")
+            raise TypeError(f"a tensor can be filled with a number only, not {fill_value!r}")
         fill_value = real_number(fill_value)
         chosen = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)
         sizes = checked_shape(shape if isinstance(shape, (tuple, list)) else (shape,))
@@ -135,7 +135,7 @@ class Creation(Tensor):
     def full_like(
         self, fill_value: ConstType, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any
     ) -> Tensor:
-        """One value, in the shape, dtype and place of this tensor.
+        """One value, with the shape, dtype and device of this tensor.
 
         >>> Tensor([1, 2]).full_like(7).tolist()
         [7, 7]
@@ -143,7 +143,7 @@ class Creation(Tensor):
         return self.full(self.shape, fill_value, **self._like(dtype, device), **more)
 
     def zeros_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
-        """Zeros in the shape, dtype and place of this tensor.
+        """Zeros, with the shape, dtype and device of this tensor.
 
         >>> Tensor([5, 6]).zeros_like().tolist()
         [0, 0]
@@ -151,7 +151,7 @@ class Creation(Tensor):
         return self.full(self.shape, 0, **self._like(dtype, device), **more)
 
     def ones_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
-        """Ones in the shape, dtype and place of this tensor.
+        """Ones, with the shape, dtype and device of this tensor.
 
         >>> Tensor([5, 6]).ones_like().tolist()
         [1, 1]
@@ -159,7 +159,7 @@ class Creation(Tensor):
         return self.full(self.shape, 1, **self._like(dtype, device), **more)
 
     def empty_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
-        """Memory of its own in the shape, dtype and place of this tensor; it reads zeros.
+        """New memory with the shape, dtype and device of this tensor; it reads as zeros.
 
         >>> Tensor([1, 2]).empty_like().shape
         (2,)
@@ -256,7 +256,7 @@ class Creation(Tensor):
         [0.0, 0.5, 1.0]
         """
         if not isinstance(steps, int) or steps < 0:
-            raise ValueError(f"linspace needs a number of steps that is not negative, not {steps!r}")
+            raise ValueError(f"linspace needs a number of steps of at least 0, not {steps!r}")
         chosen = default_float() if dtype is None else to_dtype(dtype)
         if dtypes.is_bool(chosen):
             raise ValueError("linspace makes numbers, not bools: give a numeric dtype")
@@ -349,7 +349,7 @@ class Creation(Tensor):
         return self._at_or_below(diagonal - 1).where(self._filled(0), self)
 
     def diag(self, diagonal: int = 0) -> Tensor:
-        """A line as the diagonal of a matrix; of a matrix its diagonal.
+        """A matrix with this 1-d tensor as its diagonal; of a matrix, its diagonal.
 
         >>> Tensor([1, 2]).diag().tolist()
         [[1, 0], [0, 2]]

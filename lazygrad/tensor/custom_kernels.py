@@ -37,19 +37,19 @@ class CustomKernels(Tensor):
         name: str | Mapping[str, str] | None = None,
         gradient: Callable[..., Any] | None = None,
     ) -> Any:
-        """What a kernel makes that is written in C, LLVM, OpenCL, CUDA or Metal: a tensor or a tuple of them.
+        """The results of a kernel written in C, LLVM, OpenCL, CUDA or Metal: a tensor or a tuple of them.
 
-        The kernel takes pointers to the elements of its outputs and then of its inputs, which lie row by row.
+        The kernel takes pointers to the elements of its outputs and then of its inputs, in row-major order.
         It is planned, cached and replayed as any other. The text is trusted: one that is wrong may give wrong
         numbers, or end the process.
 
         source    the text: a function that returns nothing, and what it needs. Or {language: text}, so that
                   the kernel runs on several kinds of device
         language  "c" on device CLANG, "llvm" on CPU, "opencl" on CL, "cuda" on CUDA, "metal" on METAL
-        outputs   (shape, dtype) of the output, a tensor that is like it, or a list of such
+        outputs   (shape, dtype) of the output, a tensor with that shape and dtype, or a list of these
         grid      how many workgroups are launched, along x, y, z. In C and LLVM: how many calls there are,
-                  which the cores share; the function then takes the place on each axis as a further 64-bit
-                  argument. Where languages differ in it, {language: grid}; `group` and `name` likewise
+                  divided among the cores; the function then takes the index on each axis as a further 64-bit
+                  argument. If languages differ in it, {language: grid}; `group` and `name` likewise
         inputs    tensors on one device
         group     the threads of each workgroup; C and LLVM have none
         name      the function, where the text has several
@@ -96,12 +96,10 @@ def _array(like: Any) -> Array:
         shape, dtype = (like[0],) if isinstance(like[0], int) else tuple(like[0]), to_dtype(like[1])
     else:
         raise TypeError(
-            f"custom_kernel: an output is (shape, dtype) or a tensor that is like it, not {like!r}"
+            f"custom_kernel: an output must be (shape, dtype) or a tensor that is like it, not {like!r}"
         )
     if not all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape):
-        raise ValueError(
-            f"custom_kernel: arrays have sizes that are known and not 0, not {shape_text(shape)}"
-        )
+        raise ValueError(f"custom_kernel: arrays must have known sizes other than 0, not {shape_text(shape)}")
     return Array(dtype, shape)  # type: ignore[arg-type]
 
 
@@ -121,7 +119,7 @@ def _sources(source: str | Mapping[str, str], language: str | None) -> Mapping[s
                 f"custom_kernel: kernels in {each} are not implemented yet: use {', '.join(LANGUAGES)}"
             )
         if each not in LANGUAGES:
-            raise ValueError(f"custom_kernel: a language is {', '.join(LANGUAGES)}, not {each!r}")
+            raise ValueError(f"custom_kernel: a language must be {', '.join(LANGUAGES)}, not {each!r}")
     return source
 
 

@@ -46,7 +46,7 @@ class Host(Tensor):
         return bool(self.item())
 
     def is_nonzero(self) -> bool:
-        """Whether the one element is other than 0: `bool(x)`.
+        """Whether the only element is nonzero: `bool(x)`.
 
         >>> Tensor([0.0]).is_nonzero()
         False

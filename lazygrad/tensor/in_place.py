@@ -1,6 +1,6 @@
 """What writes into the tensor's own memory: methods by PyTorch's names, `x.add_(y)`, and operators, `x += y`.
 
-The result broadcasts to the shape of the tensor and takes its dtype, which may not be of a lower kind
+The result broadcasts to the shape of the tensor and takes its dtype, which must not be of a lower kind
 (TypeError). Views of the same memory see it; values computed before keep what they read. Each takes what the
 method without the underscore takes.
 """

@@ -242,7 +242,7 @@ class Contract:
         return f"{self.name}: {where}; {meeting(first, second)}"
 
     def wrong(self, name: str, kind: Kind, value: Any) -> TypeError:
-        return TypeError(f"{self.name}: {name} is {kind.says}, not {shown(value)}")
+        return TypeError(f"{self.name}: {name} must be {kind.says}, not {shown(value)}")
 
 
 def _on_one_device(values: Iterable[Any]) -> bool:

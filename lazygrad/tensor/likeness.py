@@ -16,7 +16,7 @@ class Likeness(Tensor):
 
     def randint_like(self, low: int, high: int | None = None, **more: Any) -> Tensor:
         """Whole numbers from low (0 if only one bound is given) to high, which is not included, in the shape,
-        dtype and place of this tensor.
+        dtype and on the device of this tensor.
 
         >>> Tensor([1, 2]).randint_like(3, 4).tolist()
         [3, 3]
@@ -84,7 +84,7 @@ class Likeness(Tensor):
         return self.to("CPU")
 
     def cuda(self, device: int | str | None = None) -> Tensor:
-        """The tensor on device CUDA, or on that number of it; a DeviceError where there is none.
+        """The tensor on device CUDA, or on device number `device`; DeviceError if there is none.
 
         >>> Tensor([1]).cuda("cpu").device  # a whole name says another one
         'CPU'

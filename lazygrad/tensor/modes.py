@@ -87,7 +87,9 @@ class no_grad(Setting):
         if callable(function):
             return cls()(function)
         if function is not None and not isinstance(function, bool):
-            raise TypeError(f"{cls.__name__} is a context, or decorates a function, not {function!r}")
+            raise TypeError(
+                f"{cls.__name__} takes no arguments but a function that it decorates, not {function!r}"
+            )
         return super().__new__(cls)
 
 
@@ -144,7 +146,7 @@ class TrainingMode(Setting):
     def __init__(self, value: bool | None = None) -> None:
         super().__init__()
         if value is not None and not isinstance(value, bool):
-            raise TypeError(f"the mode of training is True or False, not {value!r}")
+            raise TypeError(f"the mode of training must be True or False, not {value!r}")
         self.value = self.value if value is None else value
 
 

@@ -65,11 +65,11 @@ def set_printoptions(
             continue
         if name == "values":
             if not isinstance(value, bool):
-                raise TypeError(f"values is True or False, not {value!r}")
+                raise TypeError(f"values must be True or False, not {value!r}")
         elif isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name} is a whole number, not {value!r}")
+            raise TypeError(f"{name} must be a whole number, not {value!r}")
         elif value < least[name]:
-            raise ValueError(f"{name} is at least {least[name]}, not {value}")
+            raise ValueError(f"{name} must be at least {least[name]}, not {value}")
     printing.options = replace(printing.options, **{k: v for k, v in given.items() if v is not None})
 
 

@@ -1,4 +1,4 @@
-"""Loops over time: a function that is looked at once, and runs in a loop of few kernels."""
+"""Loops over time: a function that is called once, and runs in a loop of few kernels."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Scanning(Tensor):
     def scan(
         fn: Callable[..., Any], carry: Any, xs: Any = None, length: int | None = None, reverse: bool = False
     ) -> tuple[Any, Any]:
-        """(what is carried at the end, all that was made on the way, stacked), as `jax.lax.scan`.
+        """(the carry at the end, the outputs of all iterations stacked), as `jax.lax.scan`.
 
             for x in xs: carry, y = fn(carry, x)
 
         The function is called once, on tensors without values, and what it computes runs in a loop: a few
-        kernels for any number of turns. Gradients go through it, to what it is given and to all that it uses.
+        kernels for any number of iterations. Gradients flow to its arguments and to all tensors that it uses.
 
-        fn       (carry, x) → (carry, y): the first of the form that it takes, y any nest of tensors or None
-        carry    what the first turn takes: a tensor or number, or a nest of them (tuples, lists, dicts)
-        xs       what is walked through along the first axis: a tensor or a nest of them, or None
-        length   how many turns there are, where there are no xs
-        reverse  whether the last part comes first; y stands where its x stood
+        fn       (carry, x) → (carry, y): a carry of the same structure, y any nest of tensors or None
+        carry    what the first iteration takes: a tensor or number, or a nest of them (tuples, lists, dicts)
+        xs       what is iterated along the first axis: a tensor or a nest of them, or None
+        length   the number of iterations, if there are no xs
+        reverse  start at the end; each y has the index of its x
 
         >>> total, sums = Tensor.scan(lambda c, x: (c + x, c + x), Tensor(0.0), Tensor([1.0, 2.0, 3.0]))
         >>> total.item(), sums.tolist()
@@ -57,7 +57,7 @@ class Scanning(Tensor):
         if turns and (not isinstance(device, str) or mode.examples or not SCAN):
             return _written_out(fn, rebuilt(carry, firsts), xs, turns, reverse)
         if not isinstance(device, str):
-            raise NotImplementedError("scan of no turns on several devices is not implemented yet")
+            raise NotImplementedError("scan of no iterations on several devices is not implemented yet")
         for (where, _), first in zip(begins, firsts, strict=True):
             _known(first, f"carry{where}")
         stands = [stand_in(device, first.shape, first.dtype) for first in firsts]  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ class Scanning(Tensor):
         if keeps:
             body = body._replace(roots=(*body.roots, *_worth_keeping(body)))
         if not sources:
-            raise ValueError("scan: there is nothing that is carried, walked through or used")
+            raise ValueError("scan: there is no tensor in the carry or in xs, and the function uses none")
         found = Looped.apply(body, keeps, *sources)
         results = dict(zip(body.results(keeps), found, strict=True))
         by_root = {result.root: (tensor, result.stacked) for result, tensor in results.items()}
@@ -106,21 +106,24 @@ def _turns(xs: Any, length: int | None) -> int:
     sizes = {}
     for where, x in leaves_of(xs):
         if not isinstance(x, Tensor):
-            raise TypeError(f"scan: xs{where} is a Tensor, not {x!r}")
+            raise TypeError(f"scan: xs{where} must be a Tensor, not {x!r}")
         if x.ndim == 0:
-            raise ValueError(f"scan: xs{where} has no axis to walk along: its shape is ()")
+            raise ValueError(f"scan: xs{where} needs at least one axis, not shape ()")
         _known(x, f"xs{where}")
         sizes[f"xs{where}"] = x.shape[0]
     if length is not None:
         if not isinstance(length, int) or isinstance(length, bool) or length < 0:
-            raise ValueError(f"scan: length is how many turns there are, 0 or more, not {length!r}")
+            raise ValueError(
+                f"scan: length, the number of iterations, must be a whole number of at "
+                f"least 0, not {length!r}"
+            )
         sizes["length"] = length
     if not sizes:
-        raise ValueError("scan: say how many turns there are: give xs, or length=")
+        raise ValueError("scan: give xs or length=, which say how many iterations there are")
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} has {size}" if name != "length" else f"length is {size}"
                            for name, size in sizes.items())  # fmt: skip
-        raise ValueError(f"scan: all that is walked through is of one length: {listed}")
+        raise ValueError(f"scan: all xs must have the same length along their first axis: {listed}")
     return int(next(iter(sizes.values())))  # type: ignore[arg-type]
 
 
@@ -134,7 +137,7 @@ def _tensor(value: Any, name: str) -> Tensor:
         return value
     if isinstance(value, (bool, int, float)):
         return Tensor(value)
-    raise TypeError(f"scan: {name} is a Tensor or a number, not {value!r}")
+    raise TypeError(f"scan: {name} must be a Tensor or a number, not {value!r}")
 
 
 def _device(tensors: Sequence[Tensor]) -> Devices:
@@ -171,8 +174,8 @@ def _carried_on(carry: Any, given: Any, firsts: Sequence[Tensor]) -> list[Tensor
     given = aligned(given, carry)
     if form_of(given) != form_of(carry):
         raise TypeError(
-            "scan: the function carries on what it takes, in the same form: it takes "
-            f"{form_of(carry)} and gives {form_of(given)}"
+            "scan: the function must return a carry of the structure that it takes: it takes "
+            f"{form_of(carry)} and returns {form_of(given)}"
         )
     ends = []
     for (where, value), first in zip(leaves_of(given), firsts, strict=True):
@@ -182,8 +185,8 @@ def _carried_on(carry: Any, given: Any, firsts: Sequence[Tensor]) -> list[Tensor
         if end.shape != first.shape or end.dtype != first.dtype:
             before, after = (f"{shape_text(t.shape)} of {t.dtype}" for t in (first, end))
             raise TypeError(
-                f"scan: carry{where} is {before} before a turn and {after} after it; each turn takes what "
-                f"the one before gave, so both are the same: {_advice(first, end)}"
+                f"scan: carry{where} is {before} before an iteration and {after} after it; the "
+                f"carry must keep its shape and dtype: {_advice(first, end)}"
             )
         ends.append(end)
     return ends
@@ -192,7 +195,7 @@ def _carried_on(carry: Any, given: Any, firsts: Sequence[Tensor]) -> list[Tensor
 def _advice(first: Tensor, end: Tensor) -> str:
     if end.shape == first.shape:
         return f"cast one of them, as with .cast({end.dtype}) before the scan"
-    return "begin with the shape that the function gives, or give that which it takes"
+    return "start with the shape that the function returns, or return the shape that it takes"
 
 
 def _kind_of(value: Any) -> str:
@@ -274,6 +277,6 @@ def _pair(result: Any) -> tuple[Any, Any]:
     if isinstance(result, tuple) and len(result) == 2:
         return result
     raise TypeError(
-        f"scan: the function gives a pair (carry, y), not {form_of(result, _kind_of)}; "
-        "where there is nothing to stack, return (carry, None)"
+        f"scan: the function must return a pair (carry, y), not {form_of(result, _kind_of)}; "
+        "if there is nothing to stack, return (carry, None)"
     )

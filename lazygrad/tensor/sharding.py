@@ -1,4 +1,4 @@
-"""Where tensors are: moved to another device, and spread over several (docs/sharding.md)."""
+"""The device of a tensor: moving it to another one, and sharding it over several (docs/sharding.md)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Sharding(Tensor):
     def shard(self, devices: Sequence[str] | Devices, axis: int | None = None) -> Tensor:
         """One tensor on several devices: in parts along `axis`, or a copy on each where it is None.
 
-        The first parts are larger by one element where the axis does not divide; an axis has at least one
+        If the size is not divisible, the first parts are larger by one element; an axis has at least one
         element for each device. On one device it is `to`.
 
         >>> Tensor([1, 2, 3]).shard(("CPU", "CPU:1"), axis=0).mul(2).tolist()
@@ -101,7 +101,7 @@ class Sharding(Tensor):
 
     def _shard_place(self, axis: Any) -> int:
         if not hasattr(axis, "__index__"):
-            raise TypeError(f"shard's axis is an int or None, not {axis!r}")
+            raise TypeError(f"shard's axis must be an int or None, not {axis!r}")
         if not -self.ndim <= axis < self.ndim:
             axes = f"its axes are from {-self.ndim} to {self.ndim - 1}" if self.ndim else "leave out the axis"
             raise IndexError(

@@ -75,7 +75,7 @@ def real_number(value: Any) -> ConstType:
     if isinstance(plain, (bool, int, float)):
         return plain
     if isinstance(value, (str, bytes, complex)) or not hasattr(value, "__float__"):
-        raise TypeError(f"a tensor is filled with a number, not {value!r}")
+        raise TypeError(f"a tensor can be filled with a number only, not {value!r}")
     if hasattr(value, "__index__"):
         return int(value.__index__())
     return float(value)
@@ -186,7 +186,9 @@ def _joined(data: Sequence[Any]) -> Any:
     try:
         array = np.array(data)
     except ValueError:
-        raise ValueError("arrays in a list have one shape, that of a list beside them") from None
+        raise ValueError(
+            "arrays in a list must have the same shape as the lists and arrays beside them"
+        ) from None
     if array.dtype.kind not in "biuf":
         raise TypeError(f"cannot make a Tensor from a list of arrays that numpy makes {array.dtype} of")
     return array

@@ -485,7 +485,7 @@ def test_unknown_ops_are_named():
     copied = UOp(Ops.CONTIGUOUS, dtypes.float, (row(1, 3),))
     with pytest.raises(NotImplementedError, match=r"Ops\.CONTIGUOUS can not be lowered"):
         lower(sink(store(0, copied)))
-    with pytest.raises(TypeError, match="a kernel is a SINK of STOREs"):
+    with pytest.raises(TypeError, match="a kernel must be a SINK of STOREs"):
         lower(row(1, 3))
 
 

@@ -200,7 +200,7 @@ REFUSALS = [
         CPU,
         "UPCAST axis 0 by 4: 4 does not divide 30\n> for gidx0 in 0..30",
     ),
-    (add(32), [Opt(OptOps.UPCAST, 0, 1)], CPU, "UPCAST axis 0 by 1: a part of 1 changes nothing"),
+    (add(32), [Opt(OptOps.UPCAST, 0, 1)], CPU, "UPCAST axis 0 by 1: an amount of 1 changes nothing"),
     (add(4096), [Opt(OptOps.UPCAST, 0, 0)], CPU, "UPCAST axis 0 by 0: at most 256 are computed at once"),
     (add(32), [Opt(OptOps.UPCAST, 1, 4)], CPU, "UPCAST axis 1 by 4: there is no axis 1; the last is 0"),
     (row_sum(4, 8), [Opt(OptOps.UPCAST, 1, 4)], CPU, "UPCAST axis 1 by 4: UPCAST is for axes of outputs"),
@@ -275,7 +275,7 @@ REFUSALS = [
     (softmax_rows(4, 8), [Opt(OptOps.TILE, 1, 4)], CPU, "TILE is for axes of outputs along which nothing is"),
     (matmul(4, 8, 4), [Opt(OptOps.TILE, 0, 3)], CPU, "3 does not divide 4"),
     (matmul(4, 8, 4), [Opt(OptOps.TILE, 0, 4)], CPU, "one block is the whole axis"),
-    (add(32), [Opt(OptOps.TILE, 0, 4)], GPU, "TILE axis 0 by 4: GPU runs its threads in no order"),
+    (add(32), [Opt(OptOps.TILE, 0, 4)], GPU, "TILE axis 0 by 4: GPU runs its threads in any order"),
     (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 3)], CPU, "STAGE axis 1 by 3: nothing loads data3"),
     (add(32), [Opt(OptOps.INLINE, 0)], CPU, "no row is kept along axis 0"),
     (
@@ -294,9 +294,9 @@ REFUSALS = [
         softmax_rows(4, 8, keep=True),
         [Opt(OptOps.UPCAST, 0, 4)],
         CPU,
-        "a STAGE is filled in each of its turns",
+        "a STAGE along this axis is filled in each iteration",
     ),
-    (add(32), [Opt(OptOps.STAGE, 0, 1)], CPU, "one turn of axis 0 reads one element of data1"),
+    (add(32), [Opt(OptOps.STAGE, 0, 1)], CPU, "one iteration of axis 0 reads one element of data1"),
     (matmul(4, 8, 4), [Opt(OptOps.STAGE, 1, 1)], GPU, "shared by a workgroup are not implemented yet"),
     (matmul(4, 8, 4), [Opt(OptOps.UPCAST, 0, 0), Opt(OptOps.STAGE, 0, 1)], CPU, "no loop is left"),
     (
@@ -309,7 +309,7 @@ REFUSALS = [
         matmul(4, 8, 4),
         [Opt(OptOps.STAGE, 1, 2), Opt(OptOps.UPCAST, 1, 4)],
         CPU,
-        "what is computed at once comes before STAGE",
+        "apply this Opt before STAGE",
     ),
     (softmax_rows(4, 8), [Opt(OptOps.THREAD, 1, 4)], CPU, "every thread would repeat what the axis shares"),
 ]
@@ -331,7 +331,7 @@ def test_a_refusal_shows_the_loops(golden):
 def test_stores_in_order_stay_in_order():
     x = load(1, plain(8), dtypes.int)
     kernel = sink(scatter(0, 8, x, load(2, plain(8), dtypes.int)))
-    with pytest.raises(KernelOptError, match="stored at computed places are stored in their order"):
+    with pytest.raises(KernelOptError, match="stores at computed indices must stay in their order"):
         after(kernel, Opt(OptOps.UPCAST, 0, 4))
     assert choose(lower(kernel), CPU) == []
 

@@ -189,4 +189,4 @@ def test_a_script_without_kernels(script, capsys):
 def test_words_after_the_dashes_are_a_scripts(capsys):
     with pytest.raises(SystemExit):
         main(["devices", "--", "x"])
-    assert "only a command that runs a script takes words after --" in capsys.readouterr().err
+    assert "only a command that runs a script takes arguments after --" in capsys.readouterr().err

@@ -193,7 +193,7 @@ def test_a_real_model_by_its_name(capsys):
         (["smolm2"], "there is no file or folder 'smolm2'; did you mean smollm2?"),
         (["nowhere.gguf"], "there is no file or folder 'nowhere.gguf'; name a model"),
         (["pyproject.toml", "--prompt", "a"], "lazygrad llm: "),
-        (["tests", "--top-p", "2"], "top_p is a probability above 0 and at most 1, not 2.0"),
+        (["tests", "--top-p", "2"], "top_p must be a probability above 0 and at most 1, not 2.0"),
         (["tests", "--prompt", "a"], "lazygrad llm: "),
     ],
 )
@@ -220,7 +220,7 @@ def test_mistakes_with_a_model(folder, capsys):
     [
         (["--temperature", "nan"], "'nan' is not a number"),
         (["--port", "70000"], "'70000' is not a port, a number from 0 to 65535"),
-        (["--shard", "0"], "'0' is not a whole number from 1 on"),
+        (["--shard", "0"], "'0' is not a whole number of at least 1"),
     ],
 )
 def test_numbers_that_are_none(words, message, capsys):

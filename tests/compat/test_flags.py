@@ -40,7 +40,10 @@ def test_the_default_float_is_that_of_the_environment(monkeypatch):
     assert Tensor([1.0]).dtype is dtypes.half
     aliases.uninstall()
     assert dtypes.default_float is dtypes.float
-    for name, wrong in (("TYPO", "'typo' is not a dtype"), ("INT32", "the default float is a float type")):
+    for name, wrong in (
+        ("TYPO", "'typo' is not a dtype"),
+        ("INT32", "the default float must be a float type"),
+    ):
         monkeypatch.setenv("DEFAULT_FLOAT", name)
         with pytest.raises(TypeError, match=wrong):
             aliases.install()

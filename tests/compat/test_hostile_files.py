@@ -98,24 +98,24 @@ PROGRAMS = {
     "a size of text": (
         call(name("torch", "Size"), together(text("a"))),
         ValueError,
-        "other things than sizes",
+        "something other than sizes",
     ),
-    "a size of a tensor": (call(name("torch", "Size"), tensor()), ValueError, "other things than sizes"),
+    "a size of a tensor": (call(name("torch", "Size"), tensor()), ValueError, "something other than sizes"),
     "a parameter of a text": (
         call(name("torch._utils", "_rebuild_parameter"), text("a"), b"\x88", ORDERED),
         ValueError,
-        "something else than a tensor",
+        "not made of a tensor",
     ),
     "bytes of another codec": (
         call(name("_codecs", "encode"), text("a"), text("rot13")),
         ValueError,
-        "another way than by a pickler",
+        "not written as a pickler",
     ),
     "an id that is a number": (number(3) + b"Q", ValueError, "does not describe a storage"),
     "a storage that is missing": (tensor(storage("9")), ValueError, "no storage 9 in the archive"),
     "a storage larger than its file": (tensor(storage(size=7)), ValueError, "7 elements of .*has 24 bytes"),
     "a storage of a negative size": (tensor(storage(size=-1)), ValueError, "does not describe a storage"),
-    "a tensor of a text": (tensor(text("a")), ValueError, "other things than a storage"),
+    "a tensor of a text": (tensor(text("a")), ValueError, "not made of a storage"),
     "a shape of text": (
         call(TENSOR, storage(), number(0), text("abc"), numbers(1), b"\x89", ORDERED),
         ValueError,
@@ -185,11 +185,11 @@ ARCHIVES = {
     ),
     "longer than the file": (member(packed=1 << 20, unpacked=1 << 20), ValueError, "has bytes .* of "),
     "of two sizes": (member(unpacked=1 << 20), ValueError, "has two sizes"),
-    "behind the file": (member(offset=1 << 31), ValueError, "said to begin at byte 2147483648"),
-    "another's place": (member(offset=0), ValueError, "begins something else"),
-    "no member": (member(signature=b"PK\0\0"), ValueError, "begins something else"),
-    "two names": (member(local_name="archive/data/1"), ValueError, "begins something else"),
-    "two methods": (member(local_method=8), ValueError, "begins something else"),
+    "behind the file": (member(offset=1 << 31), ValueError, "should begin at byte 2147483648"),
+    "another's place": (member(offset=0), ValueError, "something other than"),
+    "no member": (member(signature=b"PK\0\0"), ValueError, "something other than"),
+    "two names": (member(local_name="archive/data/1"), ValueError, "something other than"),
+    "two methods": (member(local_method=8), ValueError, "something other than"),
     "encrypted": (member(flags=0x801), NotImplementedError, "is encrypted"),
     "compressed": (member(method=8), NotImplementedError, "is compressed"),
     "compressed otherwise": (member(method=12), NotImplementedError, "compression 12"),
@@ -260,7 +260,7 @@ def test_a_tar_file_with_a_way_out():
 
 
 def test_a_tensor_that_is_no_file():
-    with pytest.raises(TypeError, match=r"a file as a tensor is bytes, not dtypes\.float of shape"):
+    with pytest.raises(TypeError, match=r"a file as a tensor must be bytes, not dtypes\.float of shape"):
         zip_extract(Tensor([1.0]))
 
 

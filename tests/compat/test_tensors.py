@@ -90,7 +90,7 @@ def test_errors_are_what_scripts_catch():
         Tensor([3], dtype="typo")
     with pytest.raises(IndexError, match="cat needs tensors with at least one axis"):
         Tensor(3.0).cat(Tensor(3.0))
-    with pytest.raises(ValueError, match="a size is an integer"):
+    with pytest.raises(ValueError, match="a size must be an integer"):
         Tensor.zeros((2, 2), 2)
     with pytest.raises(ValueError, match=r"Shape mismatch in layer `weight`: Expected shape \(2, 2\)"):
         training.load_state_dict(nn.Linear(2, 2, bias=False), {"weight": Tensor.ones(4, 4)})

@@ -78,7 +78,7 @@ def test_every_form():
     assert "Ops.MULACC" in texts["linear"]
     assert texts["source"] == kernel.source
     with pytest.raises(
-        ValueError, match="'text' is not a form; there are ast, loops, opt, linear, source, asm"
+        ValueError, match="'text' is not a form; the forms are ast, loops, opt, linear, source, asm"
     ):
         kernel.form("text")
 

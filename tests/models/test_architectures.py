@@ -155,25 +155,29 @@ def test_gemma3_has_two_rotary_embeddings():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"model_type": "mamba"}, NotImplementedError, "language model 'mamba'; there are llama, "),
-        ({"hidden_act": "mish"}, NotImplementedError, "activation 'mish'; there are silu"),
+        (
+            {"model_type": "mamba"},
+            NotImplementedError,
+            "language models of type 'mamba' are not supported, only llama, ",
+        ),
+        ({"hidden_act": "mish"}, NotImplementedError, "activation 'mish' is not supported, only silu"),
         ({"num_hidden_layers": None}, ValueError, "config of this llama lacks 'num_hidden_layers'"),
         (
             {"num_hidden_layers": "two"},
             ValueError,
-            "num_hidden_layers of a config is a whole number from 1 to 10000, not 'two'",
+            "num_hidden_layers of a config must be a whole number from 1 to 10000, not 'two'",
         ),
         (
             {"num_attention_heads": 0},
             ValueError,
-            "num_attention_heads of a config is a whole number from 1 to 1099511627776, not 0",
+            "num_attention_heads of a config must be a whole number from 1 to 1099511627776, not 0",
         ),
-        ({"num_key_value_heads": 3}, ValueError, "4 query heads are not shared evenly by 3 key heads"),
-        ({"hidden_size": 12}, ValueError, "turns pairs of features: dim is even, not 3"),
+        ({"num_key_value_heads": 3}, ValueError, "4 query heads cannot be divided among 3 key heads"),
+        ({"hidden_size": 12}, ValueError, "turns pairs of features: dim must be even, not 3"),
         (
             {"rope_scaling": {"type": "newest"}},
             NotImplementedError,
-            "rotary scaling 'newest'; there are linear",
+            "rotary scaling 'newest' is not supported, only linear",
         ),
         ({"rope_scaling": {"type": "llama3"}}, ValueError, "lacks 'low_freq_factor'"),
         (

@@ -97,8 +97,8 @@ def test_the_same_rate_is_the_same_tensor():
 @pytest.mark.parametrize(
     ("samples", "rate", "message"),
     [
-        (Tensor.zeros(4), 0, "rate is a number of samples a second, not 0"),
-        (Tensor.zeros(4), 44_100.0, "rate is a number of samples a second, not 44100.0"),
+        (Tensor.zeros(4), 0, "rate must be a number of samples a second, not 0"),
+        (Tensor.zeros(4), 44_100.0, "rate must be a number of samples a second, not 44100.0"),
         (Tensor.zeros(4, 2), 8000, r"samples have shape \(n,\), not \(4, 2\)"),
         (Tensor.zeros(4), 15_991, "15991 and 16000 samples a second have too little in common"),
     ],

@@ -158,7 +158,7 @@ def test_random_weights():
     ("changes", "error", "message"),
     [
         ({"model_type": "t5"}, NotImplementedError, "encoders of type 't5' are not known; known are bert, "),
-        ({"hidden_size": "8"}, ValueError, "hidden_size is a whole number from 1 on, not '8'"),
+        ({"hidden_size": "8"}, ValueError, "hidden_size must be a whole number of at least 1, not '8'"),
         ({"hidden_size": 12, "num_attention_heads": 5}, ValueError, "5 heads do not divide hidden_size=12"),
         (
             {"hidden_size": 12},
@@ -188,7 +188,7 @@ def test_arguments(encoder):
         encoder.encode("cat")
     with pytest.raises(ValueError, match="has no tokenizer"):
         encoder.encode(["cat"])
-    with pytest.raises(ValueError, match="pooling is some of cls, max, mean, mean_sqrt_len, not middle"):
+    with pytest.raises(ValueError, match="pooling must be some of cls, max, mean, mean_sqrt_len, not middle"):
         Encoder(BERT, tensors(bert_state()), pooling=("middle",))
 
 
@@ -238,7 +238,7 @@ def test_weights_in_several_files(tmp_path):
     write_json(tmp_path / "model.safetensors.index.json", {"weight_map": index})
     np.testing.assert_array_equal(Encoder.load(tmp_path).encode(TEXTS).numpy(), whole)
     write_json(tmp_path / "model.safetensors.index.json", {"weight_map": {"a": "../x.safetensors"}})
-    with pytest.raises(ValueError, match=r"names the file .*x.safetensors.*, which is not beside it"):
+    with pytest.raises(ValueError, match=r"names the file .*x.safetensors.*, which is not in its folder"):
         Encoder.load(tmp_path)
 
 

@@ -78,7 +78,7 @@ def test_integers_are_divided_by_their_scale(tmp_path, scale, expected):
 
 def test_integers_without_a_scale(tmp_path):
     found = read(tmp_path, model_bin([variable("w", np.zeros((2, 2), np.int8))]))
-    with pytest.raises(ValueError, match="the weight w has integers, and the file no w_scale"):
+    with pytest.raises(ValueError, match="the weight w has integers, but the file has no w_scale"):
         found.weight("w")
 
 
@@ -92,10 +92,13 @@ def test_as_many_scales_as_lines(tmp_path):
 # ---- what is refused ----
 
 BAD = {
-    "nothing": (b"", "the version of the format at byte 0 takes 4 of the 0 bytes left"),
+    "nothing": (b"", "the version of the format at byte 0 needs 4 bytes, but only 0 are left"),
     "a zip": (b"PK\3\4" + bytes(40), "its first four bytes are 67324752, the version should be 6"),
-    "cut in a name": (model_bin(GOOD)[:30], r"variable 0 at byte 28 takes 9 of the 2 bytes left"),
-    "cut in numbers": (model_bin(GOOD)[:70], r"variable a/weight at byte 51 takes 48 of the 19 bytes left"),
+    "cut in a name": (model_bin(GOOD)[:30], r"variable 0 at byte 28 needs 9 bytes, but only 2 are left"),
+    "cut in numbers": (
+        model_bin(GOOD)[:70],
+        r"variable a/weight at byte 51 needs 48 bytes, but only 19 are left",
+    ),
     "more behind": (model_bin(GOOD) + b"x", r"it ends at byte \d+, the file has \d+"),
     "a shape that is too large": (
         model_bin([variable("w", MATRIX, shape=(1 << 31, 1 << 31, 4))]),
@@ -103,7 +106,7 @@ BAD = {
     ),
     "a size that is too large": (
         model_bin([variable("w", MATRIX, shape=(1 << 28, 2), size=1 << 31)]),
-        "variable w at byte 44 takes 2147483648 of the 52 bytes left",
+        "variable w at byte 44 needs 2147483648 bytes, but only 52 are left",
     ),
     "many axes": (
         model_bin([variable("w", MATRIX, shape=(1,) * 200)]),
@@ -121,7 +124,7 @@ BAD = {
     ),
     "more variables": (
         model_bin(GOOD).replace(b"\2\0\0\0\x09\0a/w", b"\xff\xff\xff\xff\x09\0a/w"),
-        "takes . of the . bytes left|not a string that ends with a zero byte",
+        "needs . bytes, but only . are left|not a string that ends with a zero byte",
     ),
     "a name with no end": (
         model_bin([]).replace(b"Spec\0", b"Specs"),
@@ -157,7 +160,7 @@ def test_every_end(tmp_path):
     """Wherever a file is cut, it is refused."""
     data = model_bin(GOOD, [("b", "a/weight")])
     for end in range(len(data)):
-        with pytest.raises(ValueError, match="bytes left"):
+        with pytest.raises(ValueError, match="are left"):
             read(tmp_path, data[:end])
 
 

@@ -137,7 +137,7 @@ def drop(folder: Path, name: str) -> None:
                 f / "model.safetensors.index.json", '{"weight_map": {"a": "../../other.safetensors"}}'
             ),
             ValueError,
-            "names the file .*, which is not beside it",
+            "names the file .*, which is not in its folder",
         ),
         (lambda f: write(f / "model.safetensors.index.json", "{}"), ValueError, "has no weight_map"),
         (lambda f: write(f / "tokenizer.json", "{}"), ValueError, "tokenizer.json is not a tokenizer"),
@@ -252,14 +252,14 @@ def test_factors_of_a_gguf_file_divide_the_rates(tmp_path):
 @pytest.mark.parametrize(
     ("metadata", "shapes", "error", "message"),
     [
-        ({}, {}, NotImplementedError, "GGUF files of architecture None; there are llama"),
+        ({}, {}, NotImplementedError, "GGUF files of architecture None are not supported, only llama"),
         ({"general.architecture": "mamba"}, {}, NotImplementedError, "architecture 'mamba'"),
         ({"general.architecture": "llama"}, {}, ValueError, "has no matrix token_embd.weight"),
         (
             {"general.architecture": "llama", "llama.attention.head_count": [4, 2]},
             {},
             NotImplementedError,
-            "layers of different num_attention_heads",
+            "layers with different num_attention_heads",
         ),
     ],
     ids=range(4),
@@ -295,7 +295,7 @@ def test_smollm2_with_rounded_activations_says_much_the_same():
 def test_activations_of_plain_weights_are_not_rounded(folder):
     with pytest.raises(ValueError, match="this model has plain numbers"):
         models.load(folder, activations="int8")
-    with pytest.raises(ValueError, match="activations are float32 or int8, not 'int4'"):
+    with pytest.raises(ValueError, match="activations must be float32 or int8, not 'int4'"):
         models.load(folder, activations="int4")
 
 

@@ -80,14 +80,14 @@ def test_a_token_of_the_prompt_beyond_the_logits_is_no_error():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"temperature": -1}, "temperature is at least 0, not -1"),
-        ({"temperature": float("nan")}, "temperature is a finite number, not nan"),
-        ({"temperature": "hot"}, "temperature is a finite number, not 'hot'"),
-        ({"top_k": -1}, "top_k is a number of tokens, or 0 for all, not -1"),
-        ({"top_p": 0.0}, "top_p is a probability above 0 and at most 1, not 0.0"),
-        ({"min_p": 1.5}, "min_p is a share from 0 to 1, not 1.5"),
-        ({"repetition_penalty": 0}, "repetition_penalty is above 0"),
-        ({"seed": -3}, "seed is an integer from 0 on, or None, not -3"),
+        ({"temperature": -1}, "temperature must be at least 0, not -1"),
+        ({"temperature": float("nan")}, "temperature must be a finite number, not nan"),
+        ({"temperature": "hot"}, "temperature must be a finite number, not 'hot'"),
+        ({"top_k": -1}, "top_k must be a number of tokens, or 0 for all, not -1"),
+        ({"top_p": 0.0}, "top_p must be a probability above 0 and at most 1, not 0.0"),
+        ({"min_p": 1.5}, "min_p must be a share from 0 to 1, not 1.5"),
+        ({"repetition_penalty": 0}, "repetition_penalty must be above 0"),
+        ({"seed": -3}, "seed must be an integer of at least 0, or None, not -3"),
     ],
     ids=str,
 )

@@ -124,12 +124,21 @@ def test_seeds_make_sequences_the_same(model):
         (lambda session: session.add([64]), "token 64 of the prompt is none of the 64 that the model has"),
         (lambda session: session.add([-1]), "token -1 of the prompt"),
         (lambda session: session.add("hello"), "this model has no tokenizer: give the prompt as tokens"),
-        (lambda session: session.add([1], max_tokens=0), "max_tokens is a number from 1 on, or None, not 0"),
+        (
+            lambda session: session.add([1], max_tokens=0),
+            "max_tokens must be a whole number of at least 1, or None, not 0",
+        ),
         (lambda session: session.add([1], stop=["x"]), "stop words need one"),
         (lambda session: session.add([1], stop=[""]), "stop holds texts that are not empty, and tokens"),
         (lambda session: session.add([1], stop=[1.5]), "stop holds texts that are not empty, and tokens"),
-        (lambda session: Session(session.model, slots=0), "slots is a number from 1 on, not 0"),
-        (lambda session: Session(session.model, piece=-1), "piece is a number from 1 on, not -1"),
+        (
+            lambda session: Session(session.model, slots=0),
+            "slots must be a whole number of at least 1, not 0",
+        ),
+        (
+            lambda session: Session(session.model, piece=-1),
+            "piece must be a whole number of at least 1, not -1",
+        ),
     ],
     ids=range(10),
 )

@@ -63,7 +63,7 @@ def test_weights_in_blocks_stay_so(folder):
 
 
 def test_more_devices_than_outputs(folder):
-    with pytest.raises(ValueError, match="a projection to 8 outputs on 9 devices"):
+    with pytest.raises(ValueError, match="a projection with 8 outputs cannot be divided among 9 devices"):
         shard(models.load(folder), device_list("CPU", 9))
 
 

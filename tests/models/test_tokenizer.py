@@ -146,7 +146,11 @@ def test_no_space_in_front_where_the_file_says_so():
         ({"tokenizer.ggml.merges": ["x zzz"]}, ValueError, "do not fit its vocabulary"),
         ({"tokenizer.ggml.merges": 7}, ValueError, "merges .* no list of texts"),
         ({"tokenizer.ggml.token_type": [1]}, ValueError, "token_type has no int for each of the"),
-        ({"tokenizer.ggml.eos_token_id": "x"}, ValueError, "eos_token_id is the number of a token, not 'x'"),
+        (
+            {"tokenizer.ggml.eos_token_id": "x"},
+            ValueError,
+            "eos_token_id must be the number of a token, not 'x'",
+        ),
     ],
     ids=range(9),
 )

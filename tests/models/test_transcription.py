@@ -374,12 +374,12 @@ def test_nothing_to_hear(speech):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beams": 0}, "beams is a whole number from 1 on, not 0"),
-        ({"task": "sing"}, "task is transcribe or translate, not 'sing'"),
+        ({"beams": 0}, "beams must be a whole number of at least 1, not 0"),
+        ({"task": "sing"}, "task must be transcribe or translate, not 'sing'"),
         ({"language": "xx"}, "no language xx; this model has de, en"),
-        ({"temperatures": ()}, "temperatures are numbers from 0 on, at least one"),
-        ({"temperatures": (-1,)}, "temperatures are numbers from 0 on, at least one"),
-        ({"rate": 0}, "rate is a number of samples a second, not 0"),
+        ({"temperatures": ()}, "temperatures must be one or more numbers of at least 0"),
+        ({"temperatures": (-1,)}, "temperatures must be one or more numbers of at least 0"),
+        ({"rate": 0}, "rate must be a number of samples a second, not 0"),
     ],
 )
 def test_options(speech, options, message):
@@ -402,5 +402,5 @@ def test_samples(speech):
     with pytest.raises(ValueError, match="the samples are not all finite"):
         transcribe(Scripted(speech, [[]]), [0.0, math.nan])
     english = Speech(Tokenizer(), {"multilingual": False}, SYMBOLS)
-    with pytest.raises(ValueError, match="this model only writes down English"):
+    with pytest.raises(ValueError, match="this model only transcribes English"):
         transcribe(Scripted(english, [[]]), [0.0], language="de")

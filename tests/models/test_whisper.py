@@ -182,16 +182,16 @@ def test_damaged_models(tmp_path, changes, message):
 
 def test_another_kind_of_model(tmp_path):
     (tmp_path / "model.bin").write_bytes(model_bin([], kind="TransformerSpec"))
-    with pytest.raises(ValueError, match=r"model\.bin is a TransformerSpec, and no model of Whisper"):
+    with pytest.raises(ValueError, match=r"model\.bin is a TransformerSpec, not a Whisper model"):
         Whisper.load(tmp_path)
     (tmp_path / "model.bin").unlink()
     write_json(tmp_path / "config.json", {"model_type": "bert"})
-    with pytest.raises(ValueError, match="is of a 'bert' model, and no model of Whisper"):
+    with pytest.raises(ValueError, match="is of a 'bert' model, not a Whisper model"):
         Whisper.load(tmp_path)
 
 
 def test_arguments(model):
-    with pytest.raises(ValueError, match=r"hears spectrograms \(n, 8, 100\), not \(8, 100\)"):
+    with pytest.raises(ValueError, match=r"takes spectrograms \(n, 8, 100\), not \(8, 100\)"):
         model.encode(Tensor(MEL[0]))
     with pytest.raises(ValueError, match=r"length up to 24, not \(2, 25\)"):
         model.logits(Tensor(MEL), Tensor(np.zeros((2, 25), np.int32)))

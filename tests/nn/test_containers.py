@@ -109,5 +109,5 @@ def test_hooks_where_calls_fail_and_in_a_jit() -> None:
     layer.register_forward_hook(lambda m, args, result: result + 1)
     step = lazygrad.jit(lambda x: layer(x))
     assert [step(Tensor([float(i)])).item() for i in range(4)] == [1.0, 2.0, 3.0, 4.0]
-    with pytest.raises(TypeError, match="a hook is a function, not 3"):
+    with pytest.raises(TypeError, match="a hook must be a function, not 3"):
         layer.register_forward_hook(3)  # type: ignore[arg-type]

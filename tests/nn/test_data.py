@@ -149,14 +149,14 @@ def test_errors_of_the_dataset_are_raised_in_the_loop_and_name_the_example(worke
 
 
 def test_what_does_not_fit_together_names_the_examples() -> None:
-    with pytest.raises(ValueError, match=r"one shape, not \(1,\) and \(2,\)") as caught:
+    with pytest.raises(ValueError, match=r"the same shape, not \(1,\) and \(2,\)") as caught:
         list(nn.DataLoader([np.zeros(1), np.zeros(2)], 2))
     assert caught.value.__notes__ == ["while a DataLoader put the examples 0, 1 together"]
-    with pytest.raises(TypeError, match="not know how to put object together: give a collate_fn"):
+    with pytest.raises(TypeError, match="cannot batch examples of type object: give a collate_fn"):
         list(nn.DataLoader([object()], 1))
     with pytest.raises(TypeError, match=r"one kind, not int and str \(the first and number 1\)"):
         list(nn.DataLoader([1, "a"], 2))
-    with pytest.raises(ValueError, match=r"as many parts each, not \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"the same number of parts, not \[1, 2\]"):
         list(nn.DataLoader([(1,), (1, 2)], 2))
 
 
@@ -165,12 +165,12 @@ def test_what_does_not_fit_together_names_the_examples() -> None:
     [
         (lambda: nn.DataLoader(iter([1])), TypeError, "not a list_iterator; list"),
         (lambda: nn.DataLoader((X, [1, 2])), TypeError, "holds arrays and Tensors, not list"),
-        (lambda: nn.DataLoader((X, Y[:3])), ValueError, r"as many examples each, not \[7, 3\]"),
-        (lambda: nn.DataLoader([]), ValueError, "no examples"),
-        (lambda: nn.DataLoader(Tensor(1)), ValueError, r"counts the examples, not shape \(\)"),
-        (lambda: nn.DataLoader(X, 0), ValueError, "batch_size is at least 1, not 0"),
-        (lambda: nn.DataLoader(X, workers=-1), ValueError, "workers is at least 0, not -1"),
-        (lambda: nn.DataLoader(X, 8, drop_last=True), ValueError, "7 examples make no batch of 8"),
+        (lambda: nn.DataLoader((X, Y[:3])), ValueError, r"same number of examples, not \[7, 3\]"),
+        (lambda: nn.DataLoader([]), ValueError, "at least one example"),
+        (lambda: nn.DataLoader(Tensor(1)), ValueError, r"an axis of examples, not shape \(\)"),
+        (lambda: nn.DataLoader(X, 0), ValueError, "batch_size must be at least 1, not 0"),
+        (lambda: nn.DataLoader(X, workers=-1), ValueError, "workers must be at least 0, not -1"),
+        (lambda: nn.DataLoader(X, 8, drop_last=True), ValueError, "7 examples are fewer than one batch of 8"),
         (lambda: nn.DataLoader(X, collate_fn=list), TypeError, "arrays are read in whole batches"),
     ],
 )

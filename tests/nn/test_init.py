@@ -101,9 +101,9 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: init.eye_(Tensor.empty(3, 3, 3)), "eye_ is for tensors with 2 axes"),
     (lambda: init.dirac_(Tensor.empty(3, 3)), "with 3 to 5 axes"),
     (lambda: init.dirac_(Tensor.empty(3, 3, 3), 2), "2 groups do not divide 3 channels"),
-    (lambda: init.kaiming_normal_(Tensor.empty(3, 3), mode="in"), "mode is fan_in or fan_out, not 'in'"),
-    (lambda: init.calculate_gain("gelu"), "nonlinearity is leaky_relu, relu, .* not 'gelu'"),
-    (lambda: init.sparse_(Tensor.empty(3, 3), 2.0), "sparsity is a share"),
+    (lambda: init.kaiming_normal_(Tensor.empty(3, 3), mode="in"), "mode must be fan_in or fan_out, not 'in'"),
+    (lambda: init.calculate_gain("gelu"), "nonlinearity must be leaky_relu, relu, .* not 'gelu'"),
+    (lambda: init.sparse_(Tensor.empty(3, 3), 2.0), "sparsity must be a share"),
     (lambda: init.trunc_normal_(Tensor.empty(3), a=1.0, b=1.0), "needs a < b"),
 ]
 

@@ -135,7 +135,7 @@ WRONG = {
         "blocks of 32, which the columns of a matrix (2, 3, 32) are not made of",
     ),
     "integers": (lambda: made().linear(Tensor([1] * 32)), TypeError, "linear multiplies a Tensor of floats"),
-    "columns": (lambda: made().linear(Tensor.ones(31)), ValueError, "the last axis of x is 32"),
+    "columns": (lambda: made().linear(Tensor.ones(31)), ValueError, "the last axis of x must be 32"),
     "an index": (lambda: made().take(3), TypeError, "take needs a Tensor of integers, not int"),
 }
 

@@ -180,8 +180,8 @@ def test_a_layer_in_another_class_is_found():
 
 
 MISTAKES = [
-    (lambda: nn.Linear(0, 3), ValueError, "in_features is at least 1, not 0"),
-    (lambda: nn.Linear(2, 3.0), TypeError, "out_features is a whole number, not 3.0"),
+    (lambda: nn.Linear(0, 3), ValueError, "in_features must be at least 1, not 0"),
+    (lambda: nn.Linear(2, 3.0), TypeError, "out_features must be a whole number, not 3.0"),
     (
         lambda: nn.Linear(6, 4)(Tensor.ones(2, 5)),
         ValueError,
@@ -191,7 +191,7 @@ MISTAKES = [
     (
         lambda: nn.Conv2d(3, 4, (1, 2, 3)),
         ValueError,
-        r"kernel_size is one number or 2 of them, not \(1, 2, 3\)",
+        r"kernel_size must be one number or 2 of them, not \(1, 2, 3\)",
     ),
     (lambda: nn.Conv2d(3, 4, 3, groups=2), ValueError, "2 groups do not divide in_channels=3"),
     (lambda: nn.Conv2d(3, 4, 3, padding="all"), ValueError, "'same' or 'valid', not 'all'"),
@@ -221,7 +221,7 @@ MISTAKES = [
     (
         lambda: nn.Embedding(3, 4)(Tensor.ones(2)),
         TypeError,
-        "integers, the numbers of symbols, not dtypes.float",
+        "integer indices, not dtypes.float",
     ),
     (
         lambda: nn.Linear(2, 3)(np.ones(2)),
@@ -233,14 +233,14 @@ MISTAKES = [
     (lambda: nn.ReLU()(1.0), TypeError, "ReLU takes a Tensor, not float"),
     (lambda: nn.Embedding(3, 4)([1]), TypeError, "Embedding takes a Tensor, not list"),
     (lambda: nn.LSTM(3, 4)([1.0]), TypeError, "LSTM takes a Tensor, not list"),
-    (lambda: nn.Conv2d(1, 1, 3.0), TypeError, "kernel_size is a whole number, not 3.0"),
-    (lambda: nn.Conv2d(1, 1, 3, padding=1.5), TypeError, "padding is a whole number, not 1.5"),
+    (lambda: nn.Conv2d(1, 1, 3.0), TypeError, "kernel_size must be a whole number, not 3.0"),
+    (lambda: nn.Conv2d(1, 1, 3, padding=1.5), TypeError, "padding must be a whole number, not 1.5"),
     (
         lambda: nn.LSTMCell(3, 4)(Tensor.ones(2, 3), Tensor.ones(2, 4)),
         TypeError,
         r"state \(h, c\), not T",
     ),
-    (lambda: nn.Dropout(1.5), ValueError, r"p is a probability, in \[0, 1\], not 1.5"),
+    (lambda: nn.Dropout(1.5), ValueError, r"p must be a probability, in \[0, 1\], not 1.5"),
 ]
 
 

@@ -97,7 +97,7 @@ def test_what_it_cannot_do_is_said() -> None:
         optimizer.schedule_step()
     with pytest.raises(ValueError, match="takes no groups"):
         optim.LBFGS([{"params": [w]}, {"params": [Tensor([1.0], requires_grad=True)]}])
-    with pytest.raises(ValueError, match="line_search_fn is"):
+    with pytest.raises(ValueError, match="line_search_fn must be"):
         optim.LBFGS([w], line_search_fn="armijo")
 
 

@@ -71,18 +71,18 @@ def test_a_damaged_line_is_named(log: nn.Log, line: str) -> None:
     with open(log.path, "a") as file:
         file.write(line + "\n")
     log(loss=2.0)
-    with pytest.raises(ValueError, match=r"run\.jsonl, line 2, is none that lazygrad\.log wrote"):
+    with pytest.raises(ValueError, match=r"run\.jsonl, line 2, was not written by lazygrad\.log"):
         log.rows()
 
 
 def test_mistakes_are_named(log: nn.Log) -> None:
     with pytest.raises(TypeError, match="numbers by name"):
         log(3)
-    with pytest.raises(TypeError, match="loss is a number or a tensor of one element, not str"):
+    with pytest.raises(TypeError, match="loss must be a number or a tensor of one element, not str"):
         log(loss="low")
     with pytest.raises(ValueError, match=r"loss has shape \(2,\); a curve is made of single numbers"):
         log(loss=Tensor([1.0, 2.0]))
-    with pytest.raises(TypeError, match=r"a step is a whole number, not 1\.5"):
+    with pytest.raises(TypeError, match=r"a step must be a whole number, not 1\.5"):
         log(step=1.5, loss=1.0)
     with pytest.raises(ValueError, match="'time' is when the line was written"):
         log(time=3)

@@ -66,7 +66,7 @@ def test_precision_recall_f1(average):
     for own, theirs in zip(ours, expected[:3], strict=True):
         np.testing.assert_allclose(own, theirs, rtol=1e-12)
     assert matrix.accuracy() == (scores.argmax(1) == target).mean()
-    with pytest.raises(ValueError, match="average is 'macro'"):
+    with pytest.raises(ValueError, match="average must be 'macro'"):
         matrix.f1("mean")
 
 

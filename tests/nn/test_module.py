@@ -226,11 +226,13 @@ def test_zero_grad_forgets() -> None:
 def test_mistakes_are_named() -> None:
     class Nothing(nn.Module): ...
 
-    with pytest.raises(NotImplementedError, match="Nothing is called, and has neither forward nor __call__"):
+    with pytest.raises(
+        NotImplementedError, match="Nothing cannot be called: it has neither forward nor __call__"
+    ):
         Nothing()(1)
-    with pytest.raises(TypeError, match="mode of a module is True, False or None, not 1"):
+    with pytest.raises(TypeError, match="mode of a module must be True, False or None, not 1"):
         Nothing().train(1)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="the buffer 'x' is a Tensor or None, not int"):
+    with pytest.raises(TypeError, match="the buffer 'x' must be a Tensor or None, not int"):
         Nothing().register_buffer("x", 3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"without dots, not 'a\.b'"):
         Nothing().register_buffer("a.b", None)

@@ -259,13 +259,13 @@ MISTAKES = [
     (
         lambda w: SGD([w], -1.0),
         ValueError,
-        "learning rate is a number that is not negative, or a Tensor, not -1.0",
+        "learning rate must be a number of at least 0, or a Tensor, not -1.0",
     ),
     (lambda w: SGD([w], "fast"), ValueError, "not 'fast'"),
     (lambda w: SGD([w], Tensor([1.0, 2.0])), ValueError, r"one number, not shape \(2,\)"),
     (lambda w: SGD([w], nesterov=True), ValueError, "nesterov needs momentum"),
-    (lambda w: SGD([w], momentum=-0.1), ValueError, "momentum is not negative; it was given as -0.1"),
-    (lambda w: Adam([w], b1=1.0), ValueError, r"b1 is in \[0, 1\); it was given as 1.0"),
+    (lambda w: SGD([w], momentum=-0.1), ValueError, "momentum must be at least 0, not -0.1"),
+    (lambda w: Adam([w], b1=1.0), ValueError, r"b1 must be in \[0, 1\), not 1.0"),
     (
         lambda w: SGD([w, Tensor.ones(2, device="PYTHON").contiguous().requires_grad_()]),
         ValueError,

@@ -104,9 +104,9 @@ def test_a_loader_takes_samplers_and_begins_its_workers() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"sampler": [0], "shuffle": True}, ValueError, "a sampler says the order"),
-        ({"batch_sampler": [[0]], "drop_last": True}, ValueError, "a batch_sampler says the batches"),
-        ({"sampler": iter([0])}, TypeError, "is walked through again in each epoch"),
+        ({"sampler": [0], "shuffle": True}, ValueError, "a sampler gives the order"),
+        ({"batch_sampler": [[0]], "drop_last": True}, ValueError, "a batch_sampler makes the batches"),
+        ({"sampler": iter([0])}, TypeError, "is iterated anew in each epoch"),
         ({"multiprocessing_context": "fork"}, NotImplementedError, "workers are threads"),
         ({"in_order": False}, NotImplementedError, "in_order=False"),
     ],

@@ -233,7 +233,9 @@ def test_quantising_is_near(name, error):
 
 def test_what_is_refused():
     _, weights = random_weights("Q4_1", (6, 2))
-    with pytest.raises(ValueError, match=r"last axis of x is 64, the columns of the weights, not \(1, 63\)"):
+    with pytest.raises(
+        ValueError, match=r"last axis of x must be 64, the columns of the weights, not \(1, 63\)"
+    ):
         weights.linear(Tensor.ones(1, 63))
     with pytest.raises(TypeError, match=r"linear multiplies a Tensor of floats, not dtypes\.int"):
         weights.linear(Tensor([1, 2]))
@@ -254,7 +256,7 @@ def test_what_is_refused():
         weights.shard(("CPU", "CPU:1"), 2)
     with pytest.raises(ValueError, match=r"32 elements, which the last axis of shape \(2, 33\)"):
         quantize(Tensor.ones(2, 33), "Q8_0")
-    with pytest.raises(NotImplementedError, match="quantising to Q6_K is not there, only to Q4_0"):
+    with pytest.raises(NotImplementedError, match="quantising to Q6_K is not supported, only to Q4_0"):
         quantize(Tensor.ones(2, 256), "Q6_K")
     with pytest.raises(TypeError, match=r"quantize needs a Tensor of floats, not dtypes.int"):
         quantize(Tensor([[1] * 32]), "Q8_0")

@@ -249,11 +249,11 @@ def test_an_interrupted_save_keeps_the_old_file(tmp_path):
 
 
 def test_what_cannot_be_saved_is_named(tmp_path):
-    with pytest.raises(TypeError, match="w: only Tensors are saved, not ndarray"):
+    with pytest.raises(TypeError, match="w: only Tensors can be saved, not ndarray"):
         safe_save({"w": np.zeros(3)}, tmp_path / "x")
-    with pytest.raises(TypeError, match="tensors are named by strings, not 3"):
+    with pytest.raises(TypeError, match="the names of tensors must be strings, not 3"):
         safe_save({3: Tensor([1.0])}, tmp_path / "x")
-    with pytest.raises(TypeError, match="metadata holds texts, not 'epoch': 3"):
+    with pytest.raises(TypeError, match="metadata must be strings, not 'epoch': 3"):
         safe_save({}, tmp_path / "x", {"epoch": 3})
     assert not list(tmp_path.iterdir())
 
@@ -343,5 +343,5 @@ def test_what_is_no_dict_or_folder_is_refused(tmp_path):
         safe_save({"a": Tensor([1])}, tmp_path / "nowhere" / "x")
     with pytest.raises(TypeError, match="saved by name, from a dict, not from a list"):
         safe_save([Tensor([1])], tmp_path / "x")
-    with pytest.raises(TypeError, match="a state dict is a dict of Tensors by name, not a int"):
+    with pytest.raises(TypeError, match="a state dict must be a dict of Tensors by name, not a int"):
         load_state_dict({}, 3)

@@ -154,7 +154,7 @@ def test_files_of_other_runs_are_refused_and_change_nothing(tmp_path):
     with pytest.raises(ValueError, match="the order was of count 5, this one is of 4"):
         state.resume(path)
     safe_save({"weight": Tensor([1.0])}, path)
-    with pytest.raises(ValueError, match=r"none that TrainingState\.save wrote"):
+    with pytest.raises(ValueError, match=r"TrainingState\.save did not write it"):
         state.resume(path)
     safe_save({"weight": Tensor([1.0])}, path, {"lazygrad.training": "{"})
     with pytest.raises(ValueError, match="is damaged"):
@@ -235,9 +235,9 @@ def test_all_orders_are_as_likely():
 
 
 def test_orders_that_make_no_sense():
-    with pytest.raises(ValueError, match="count is at least 1, not 0"):
+    with pytest.raises(ValueError, match="count must be at least 1, not 0"):
         nn.ShuffledOrder(0)
-    with pytest.raises(ValueError, match="2 examples make no batch of 3"):
+    with pytest.raises(ValueError, match="2 examples are fewer than one batch of 3"):
         nn.ShuffledOrder(2, batch_size=3, drop_last=True)
     order = nn.ShuffledOrder(2)
     with pytest.raises(ValueError, match="position 9 is not a position in 2 examples"):

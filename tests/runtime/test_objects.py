@@ -103,7 +103,7 @@ def test_other_files_are_refused(lib):
             _objects.link([content], {})
     for_another = bytearray(lib)
     struct.pack_into("<H", for_another, 18, 183)  # aarch64
-    with pytest.raises(ValueError, match="no object file of ELF for x86-64"):
+    with pytest.raises(ValueError, match="not an ELF object file for x86-64"):
         _objects.link([bytes(for_another)], {})
 
 

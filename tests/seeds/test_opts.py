@@ -93,7 +93,7 @@ def test_S143_group():
     load = next(line for line in text if "data1+" in line)
     terms = sorted(re.search(r"data1\+(.*)\);", load)[1].replace("((", "(").replace("))", ")").split("+"))
     assert [term.strip("()") for term in terms] == ["gidx0<<2", "ridx0<<1", "lidx0"]
-    only_first = text.index("if ((lidx0==0)) {")
+    only_first = text.index("if (lidx0==0) {")
     store = text.index("*(data0+gidx0) = acc1;")
     assert barrier < only_first < store
     assert row_sums().tolist() == [4.0] * 4

@@ -118,7 +118,7 @@ def test_minus_one_is_worked_out(shape, new, expected) -> None:
             lambda: reshape(shrink(buffer(10), ((0, n),)), (2, n)),
             "cannot reshape (n,) into (2, n): n elements into n*2",
         ),
-        (lambda: reshape(buffer(6), (2.0, 3)), "a size is an integer or a Variable, not 2.0"),
+        (lambda: reshape(buffer(6), (2.0, 3)), "a size must be an integer or a Variable, not 2.0"),
         (
             lambda: resolve_minus_one((6,), (-1, -1)),
             "cannot reshape (6,) into (-1, -1): only one size can be -1",

@@ -264,7 +264,7 @@ def test_in_place_operators() -> None:
     n |= 1
     assert n.tolist() == [5, 7]
     with pytest.raises(
-        TypeError, match=r"a result of dtypes\.float is not written into a tensor of dtypes\.int"
+        TypeError, match=r"a result of dtypes\.float cannot be written into a tensor of dtypes\.int"
     ):
         n /= 2
 
@@ -296,7 +296,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: X.sum(2), IndexError, r"axis 2 is out of range for shape \(2, 3\): its axes are from -2 to 1"),
     (lambda: X.sum((0, 0)), ValueError, "twice"),
     (lambda: X.sum(0, dim=1), TypeError, "axis or dim"),
-    (lambda: X.sum("a"), TypeError, "axis is an int or a sequence of ints, not 'a'"),
+    (lambda: X.sum("a"), TypeError, "axis must be an int or a sequence of ints, not 'a'"),
     (lambda: X.permute(0), ValueError, r"cannot permute \(2, 3\)"),
     (lambda: X.expand(4, 3), ValueError, r"cannot broadcast \(2, 3\) to \(4, 3\)"),
     (
@@ -331,8 +331,8 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: X.div(2, rounding_mode="up"), ValueError, "not 'up'"),
     (lambda: Tensor.arange(1, 5, 0), ValueError, "a step other than 0"),
     (lambda: Tensor.arange("a"), TypeError, "numbers, not"),
-    (lambda: Tensor.zeros(2, -1), ValueError, r"not negative, as in \(2, -1\)"),
-    (lambda: Tensor.full((2,), "a"), TypeError, "fill_value is a number, not 'a'"),
+    (lambda: Tensor.zeros(2, -1), ValueError, r"not be negative, as in \(2, -1\)"),
+    (lambda: Tensor.full((2,), "a"), TypeError, "fill_value must be a number, not 'a'"),
     (lambda: Tensor.linspace(0, 1, -1), ValueError, "not -1"),
     (lambda: Tensor.einsum("ij,jk->ik", X, X), ValueError, "letter j has sizes 3 and 2"),
     (lambda: Tensor.einsum("ij->ik", X), ValueError, "letter 'k' must occur"),
@@ -346,12 +346,12 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: Tensor(data(1, 3, 2, 2)).conv2d(Tensor(data(2, 3, 3, 3))),
         ValueError,
-        "a window of 3 places does not fit",
+        "a window of 3 elements does not fit",
     ),
     (
         lambda: Tensor(data(1, 3, 5, 5)).conv2d(Tensor(data(2, 3, 3, 3)), stride=(1, 2, 3)),
         ValueError,
-        "stride is one number or 2",
+        "stride must be one number or 2",
     ),
     (lambda: X.conv2d(Tensor(data(2, 3, 3, 3))), ValueError, "both have axes"),
     (
@@ -359,7 +359,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
         ValueError,
         r"classes of shape \(1,\) for logits of shape \(2, 3\): \(2,\) is needed",
     ),
-    (lambda: X.cross_entropy(Tensor([1.0, 2.0])), TypeError, "class numbers are integers"),
+    (lambda: X.cross_entropy(Tensor([1.0, 2.0])), TypeError, "class numbers must be integers"),
     (lambda: X.cross_entropy(Tensor([1, 2]), "max"), ValueError, "mean, sum, none, not 'max'"),
     (lambda: X.mse_loss(Tensor.ones(2)), ValueError, r"target of shape \(2, 3\), not \(2,\)"),
     (lambda: X.one_hot(3), TypeError, "needs integers"),

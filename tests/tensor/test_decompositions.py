@@ -244,11 +244,14 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Tensor.eye(2).solve(Tensor.zeros(3, 1)),
         r"solve of matrices of shape \(2, 2\) does not",
     ),
-    "qr mode": (lambda: Tensor.eye(2).qr("full"), "qr's mode is 'reduced', 'complete' or 'r', not 'full'"),
-    "eigh": (lambda: Tensor.eye(2).eigh("X"), "eigh's UPLO is 'L' or 'U', not 'X'"),
+    "qr mode": (
+        lambda: Tensor.eye(2).qr("full"),
+        "qr's mode must be 'reduced', 'complete' or 'r', not 'full'",
+    ),
+    "eigh": (lambda: Tensor.eye(2).eigh("X"), "eigh's UPLO must be 'L' or 'U', not 'X'"),
     "norm": (
         lambda: Tensor.eye(2).matrix_norm(3),
-        "matrix_norm's ord is 'fro', 'nuc', ±1, ±2 or ±inf, not 3",
+        "matrix_norm's ord must be 'fro', 'nuc', ±1, ±2 or ±inf, not 3",
     ),
     "lstsq": (
         lambda: Tensor.eye(2).lstsq(Tensor.zeros(3, 1)),

@@ -38,7 +38,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     "gather by a number": (lambda: Tensor([1, 2, 3]).gather(0, Tensor(2)).item(), 3),
     "scatter by a number": (lambda: Tensor([1, 2, 3]).scatter(0, Tensor(2), 9).tolist(), [1, 2, 9]),
     "add to a number": (lambda: Tensor(1).scatter_add(0, Tensor(0), Tensor(5)).item(), 6),
-    "the square of a bool is a number": (lambda: Tensor([True, False]).square().tolist(), [1, 0]),
+    "the square of a bool must be a number": (lambda: Tensor([True, False]).square().tolist(), [1, 0]),
 }
 
 

@@ -68,11 +68,11 @@ def test_to_takes_a_dtype_or_a_tensor_that_has_it():
     [
         (
             lambda: Tensor(X).cov(fweights=Tensor([1])),
-            "cov's fweights are one for each of the 4 observations",
+            "cov's fweights must be one for each of the 4 observations",
         ),
         (
             lambda: Tensor(X).cov(aweights=Tensor([1.0])),
-            "cov's aweights are one for each of the 4 observations",
+            "cov's aweights must be one for each of the 4 observations",
         ),
         (
             lambda: Tensor(X).triplet_margin_loss(Tensor(X), Tensor(Y), 0.0),

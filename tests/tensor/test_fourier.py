@@ -136,7 +136,7 @@ def test_frequencies_and_shifts() -> None:
 def test_errors() -> None:
     with pytest.raises(ValueError, match=r"fft takes complex numbers, .* of shape \(3,\); rfft takes real"):
         Tensor.zeros(3).fft()
-    with pytest.raises(ValueError, match="fft's norm is one of backward, ortho, forward, not 'other'"):
+    with pytest.raises(ValueError, match="fft's norm must be one of backward, ortho, forward, not 'other'"):
         Tensor.zeros(3, 2).fft(norm="other")
     with pytest.raises(ValueError, match="ifft needs a positive size, not 0"):
         Tensor.zeros(3, 2).ifft(0)

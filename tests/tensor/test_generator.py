@@ -138,7 +138,7 @@ def test_states_are_read_and_set() -> None:
     assert g.initial_seed() == new
     with pytest.raises(TypeError, match="what get_state gives"):
         g.set_state(Tensor([1, 2]))
-    with pytest.raises(TypeError, match=r"a seed is an int, not 1\.5"):
+    with pytest.raises(TypeError, match=r"a seed must be an int, not 1\.5"):
         g.manual_seed(1.5)  # type: ignore[arg-type]
 
 

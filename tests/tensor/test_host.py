@@ -201,5 +201,5 @@ def test_lists_of_arrays():
     rows = [np.array([1, 2], np.int16), np.array([3, 4], np.int16)]
     assert (Tensor(rows).tolist(), Tensor(rows).dtype) == ([[1, 2], [3, 4]], dtypes.int16)
     assert Tensor([np.array(1.5), 2], dtype=dtypes.float16).tolist() == [1.5, 2.0]
-    with pytest.raises(ValueError, match="arrays in a list have one shape"):
+    with pytest.raises(ValueError, match="arrays in a list must have the same shape"):
         Tensor([np.zeros(2), np.zeros(3)])

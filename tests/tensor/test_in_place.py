@@ -29,7 +29,7 @@ def test_either_name_of_an_axis() -> None:
 def test_the_dtype_and_the_shape_stay() -> None:
     assert repr(Tensor([2.0]).half().add_(Tensor([1.0])).dtype) == "dtypes.half"
     with pytest.raises(
-        TypeError, match=r"a result of dtypes.float is not written into a tensor of dtypes.int"
+        TypeError, match=r"a result of dtypes.float cannot be written into a tensor of dtypes.int"
     ):
         Tensor([1]).div_(2)
     assert Tensor(1.0).assign(Tensor([[3.0]])).item() == 3.0  # as numpy, axes of one element in front

@@ -124,14 +124,14 @@ def test_mistakes() -> None:
         x[Tensor([1.0])]
     with pytest.raises(IndexError, match="not 'a'"):
         x["a"]
-    with pytest.raises(IndexError, match="do not fit together"):
+    with pytest.raises(IndexError, match="do not broadcast"):
         x[Tensor([0, 1]), Tensor([0, 1, 2])]
-    with pytest.raises(ValueError, match="step is not 0"):
+    with pytest.raises(ValueError, match="step must not be 0"):
         x[::0]
     with pytest.raises(ValueError, match=r"value of shape \(5,\) to a part of shape \(3, 4\)"):
         x[0] = Tensor(data(5))
     with pytest.raises(
-        TypeError, match=r"values of dtypes\.float are not written into a tensor of dtypes\.int"
+        TypeError, match=r"values of dtypes\.float cannot be written into a tensor of dtypes\.int"
     ):
         Tensor([1, 2])[0] = Tensor(1.5)
 

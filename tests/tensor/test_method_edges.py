@@ -132,7 +132,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         r"does not name the axes of shape \(2, 3\)",
     ),
-    "combinations": (lambda: X.combinations(), ValueError, r"combinations takes a line, not shape \(2, 3\)"),
+    "combinations": (
+        lambda: X.combinations(),
+        ValueError,
+        r"combinations takes a 1-d tensor, not shape \(2, 3\)",
+    ),
     "index_add": (
         lambda: X.index_add(0, I2, Tensor.zeros(2, 2)),
         ValueError,
@@ -186,7 +190,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "cov weights": (
         lambda: X.cov(fweights=Tensor.ones(3)),
         TypeError,
-        "cov's fweights are integers, not dtypes.float",
+        "cov's fweights must be integers, not dtypes.float",
     ),
     "searchsorted": (
         lambda: X.searchsorted(I2),
@@ -196,7 +200,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "searchsorted side": (
         lambda: I2.searchsorted(1, side="up"),
         ValueError,
-        "side is 'left' or 'right', not 'up'",
+        "side must be 'left' or 'right', not 'up'",
     ),
     "bucketize": (
         lambda: I2.bucketize(X),
@@ -241,7 +245,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "where": (
         lambda: I2.where(None, 1),
         TypeError,
-        "an operand is a number, a tensor, an array or a list, not None",
+        "an operand must be a number, a tensor, an array or a list, not None",
     ),
 }
 

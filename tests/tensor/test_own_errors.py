@@ -120,7 +120,7 @@ def test_arguments_and_results() -> None:
         list(kernel.range(3))
     with pytest.raises(TypeError, match="missing a required argument"):
         saxpy(2.0)
-    assert refused(lambda x: kernel.zeros(2.5)).startswith("sizes are whole numbers")
+    assert refused(lambda x: kernel.zeros(2.5)).startswith("sizes must be whole numbers")
 
 
 def test_an_error_inside_leaves_nothing_behind() -> None:

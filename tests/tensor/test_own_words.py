@@ -265,7 +265,7 @@ def test_the_grid_is_not_left() -> None:
             out[i] = 1
         return out
 
-    assert "places are done in any order: `continue` ends this place" in refused(leaves)
+    assert "points run in any order, so none can end the others; `continue` ends one point" in refused(leaves)
 
     def returns(x: Any) -> Any:
         out = kernel.zeros_like(x)
@@ -275,7 +275,7 @@ def test_the_grid_is_not_left() -> None:
             out[i] = 1
         return out
 
-    assert "`continue` ends this place" in refused(returns)
+    assert "`continue` ends one point" in refused(returns)
 
 
 def test_a_name_without_a_value_on_some_path() -> None:

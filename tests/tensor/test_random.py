@@ -186,10 +186,10 @@ def test_like() -> None:
 MISTAKES: list[tuple[Any, type[Exception], str]] = [
     (lambda: Tensor.rand(3, dtype="int32"), TypeError, "rand makes floats, not dtypes.int"),
     (lambda: Tensor.randint(3, low=5, high=5), ValueError, "low < high, not 5 and 5"),
-    (lambda: Tensor.randint(3, low=0.5, high=2), TypeError, "low is an int, not 0.5"),
+    (lambda: Tensor.randint(3, low=0.5, high=2), TypeError, "low must be an int, not 0.5"),
     (lambda: Tensor.randint(3, dtype="float32"), TypeError, "makes integers, not dtypes.float"),
-    (lambda: Tensor.manual_seed("a"), TypeError, "seed is an int, not 'a'"),
-    (lambda: Tensor.rand(-1), ValueError, "sizes are not negative"),
+    (lambda: Tensor.manual_seed("a"), TypeError, "seed must be an int, not 'a'"),
+    (lambda: Tensor.rand(-1), ValueError, "sizes must not be negative"),
     (lambda: Tensor.randperm(-1), ValueError, "count of elements"),
     (lambda: Tensor.kaiming_uniform(5), ValueError, r"shape \(out, in, ...\), not \(5,\)"),
     (lambda: Tensor.ones(2, 3).multinomial(4), ValueError, "cannot draw 4 different indices of 3"),

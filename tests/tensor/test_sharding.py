@@ -326,7 +326,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"shard along axis 1: a tensor of shape \(2,\) has none; its axes are from -1 to 0",
     ),
     "no axis": (lambda: sharded(1, 0), IndexError, r"of shape \(\) has none; leave out the axis"),
-    "what is no axis": (lambda: sharded([1], "x"), TypeError, "shard: axis is an int, not 'x'"),
+    "what is no axis": (lambda: sharded([1], "x"), TypeError, "shard: axis must be an int, not 'x'"),
     "too few elements": (
         lambda: sharded([1]),
         ValueError,
@@ -337,7 +337,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "CPU, CPU names CPU twice; a device holds one part of a tensor",
     ),
-    "none": (lambda: Tensor([1]).shard(()), ValueError, r"a tensor is on at least one device, not on \(\)"),
+    "none": (
+        lambda: Tensor([1]).shard(()),
+        ValueError,
+        r"a tensor must be on at least one device, not on \(\)",
+    ),
     "data only": (
         lambda: Tensor([1, 2]).shard(("CPU", "NPY")),
         ValueError,
@@ -346,7 +350,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no names": (
         lambda: Tensor([1]).shard(3),
         TypeError,
-        "shard: devices is a string or a sequence of strings, not 3",
+        "shard: devices must be a string or a sequence of strings, not 3",
     ),
 }
 

@@ -173,11 +173,11 @@ def test_a_large_image_is_drawn_with_fewer_pixels() -> None:
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        ({"values": 1}, TypeError, "values is True or False, not 1"),
-        ({"precision": -1}, ValueError, "precision is at least 0, not -1"),
-        ({"edgeitems": 0}, ValueError, "edgeitems is at least 1, not 0"),
-        ({"linewidth": "wide"}, TypeError, "linewidth is a whole number, not 'wide'"),
-        ({"threshold": True}, TypeError, "threshold is a whole number, not True"),
+        ({"values": 1}, TypeError, "values must be True or False, not 1"),
+        ({"precision": -1}, ValueError, "precision must be at least 0, not -1"),
+        ({"edgeitems": 0}, ValueError, "edgeitems must be at least 1, not 0"),
+        ({"linewidth": "wide"}, TypeError, "linewidth must be a whole number, not 'wide'"),
+        ({"threshold": True}, TypeError, "threshold must be a whole number, not True"),
     ],
 )
 def test_wrong_options_are_named(wrong: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -92,9 +92,9 @@ def test_narrow_floats_are_computed_in_float32() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match="polygamma's order is a whole number from 0 on, not -1"):
+    with pytest.raises(ValueError, match="polygamma's order must be a whole number of at least 0, not -1"):
         Tensor([1.0]).polygamma(-1)
-    with pytest.raises(ValueError, match="multigammaln takes a dimension from 1 on, not 0"):
+    with pytest.raises(ValueError, match="multigammaln needs a dimension of at least 1, not 0"):
         Tensor([1.0]).multigammaln(0)
 
 

@@ -71,8 +71,8 @@ def test_in_a_jit_what_is_unknown_is_nan() -> None:
     ("call", "message"),
     [
         (lambda x: x.stft(8, window=Tensor.ones(7)), r"a window has shape \(8,\), not \(7,\)"),
-        (lambda x: x.stft(8, 0), "hop_length is positive, not 0"),
-        (lambda x: x.stft(8, win_length=9), "win_length is from 1 to n_fft, 8, not 9"),
+        (lambda x: x.stft(8, 0), "hop_length must be positive, not 0"),
+        (lambda x: x.stft(8, win_length=9), "win_length must be from 1 to n_fft, 8, not 9"),
         (lambda x: x.stft(64, center=False), "64 samples are no window of a signal of 40"),
         (lambda x: x.reshape(1, 2, 40).stft(8), r"stft takes \(n,\), \(batch, n\)"),
         (lambda x: x.stft(8).istft(10), "n_fft=10 with onesided=True has 6 frequencies, not 5"),

@@ -129,7 +129,7 @@ def test_examples_draw_different_random_numbers(name: str) -> None:
     assert len({row.tobytes() for row in rows}) == 3
     same = vmap(DRAWS[name], randomness="same")(EXAMPLES).numpy().reshape(3, -1)
     assert len({row.tobytes() for row in same}) == 1
-    with pytest.raises(RuntimeError, match="vmap was told randomness='error'"):
+    with pytest.raises(RuntimeError, match="vmap was called with randomness='error'"):
         vmap(DRAWS[name], randomness="error")(EXAMPLES)
 
 
@@ -321,16 +321,24 @@ def test_checkpoints_within_checkpoints_and_second_derivatives() -> None:
 
 
 MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: grad(lambda x: x * 2)(Tensor([1.0, 2.0])), ValueError, r"gives one number, not shape \(2,\)"),
-    (lambda: grad(lambda x: x)(Tensor([1])), TypeError, "argument 0 is of floats, not of dtypes.int"),
-    (lambda: grad(lambda x: x)(3.0), TypeError, "argument 0 is a Tensor, not 3.0"),
+    (
+        lambda: grad(lambda x: x * 2)(Tensor([1.0, 2.0])),
+        ValueError,
+        r"must return one number, not shape \(2,\)",
+    ),
+    (lambda: grad(lambda x: x)(Tensor([1])), TypeError, "argument 0 must be of floats, not of dtypes.int"),
+    (lambda: grad(lambda x: x)(3.0), TypeError, "argument 0 must be a Tensor, not 3.0"),
     (lambda: grad(lambda x: x, argnums=1)(Tensor(1.0)), ValueError, "argnums 1 for 1 arguments"),
-    (lambda: grad(lambda x: 1.0)(Tensor(1.0)), TypeError, "the function gives a Tensor or several, not 1.0"),
+    (
+        lambda: grad(lambda x: 1.0)(Tensor(1.0)),
+        TypeError,
+        "the function must return one or several Tensors, not 1.0",
+    ),
     (lambda: vjp(lambda x: x, Tensor([1.0]))[1](Tensor(1.0)), ValueError, r"result 0 has shape \(1,\)"),
     (
         lambda: vjp(lambda x: x * x, Tensor(1.0))[1](Tensor(1.0, device="PYTHON")),
         ValueError,
-        r"vjp: result 0 is on CPU, what goes with it on PYTHON; move it with \.to\('CPU'\)",
+        r"vjp: result 0 is on CPU and its cotangent on PYTHON; move it with \.to\('CPU'\)",
     ),
     (lambda: jvp(lambda x: x, Tensor([1.0]), Tensor([1.0])), TypeError, "jvp takes a tuple of arguments"),
     (
@@ -349,7 +357,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: vmap(lambda x: x, randomness="none"),
         ValueError,
-        "randomness is 'different', 'same' or 'error'",
+        "randomness must be 'different', 'same' or 'error'",
     ),
     (
         lambda: vmap(lambda x: x * Tensor.rand(1).item())(Tensor([1.0])),
@@ -368,7 +376,11 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (lambda: gradcheck(lambda x: x, Tensor([1])), ValueError, "no input is a tensor of floats"),
     (lambda: checkpoint(lambda x: x, 1.0), TypeError, "no argument is a Tensor"),
-    (lambda: checkpoint(lambda x: 1.0, Tensor([1.0])), TypeError, "gives a Tensor or several, not 1.0"),
+    (
+        lambda: checkpoint(lambda x: 1.0, Tensor([1.0])),
+        TypeError,
+        "must return one or several Tensors, not 1.0",
+    ),
 ]
 
 

@@ -18,7 +18,7 @@ ROWS: list[Row] = [
         "add",
         lambda: LINE.add(None),
         TypeError,
-        "an operand is a number, a tensor, an array or a list, not None",
+        "an operand must be a number, a tensor, an array or a list, not None",
     ),
     ("add", lambda: LINE.add("a"), TypeError, "cannot make a Tensor from 'a'"),
     (
@@ -27,7 +27,7 @@ ROWS: list[Row] = [
         ValueError,
         "tensors on CPU and PYTHON cannot be combined; move one with .to('CPU')",
     ),
-    ("add", lambda: LINE.add(1, alpha="a"), TypeError, "add: alpha is a number, not 'a'"),
+    ("add", lambda: LINE.add(1, alpha="a"), TypeError, "add: alpha must be a number, not 'a'"),
     ("clamp", lambda: LINE.clamp(), ValueError, "clamp needs min or max"),
     ("clamp", lambda: LINE.clamp("a"), TypeError, "cannot make a Tensor from 'a'"),
     (
@@ -48,7 +48,7 @@ ROWS: list[Row] = [
         "div",
         lambda: LINE.div(2, rounding_mode="flor"),
         ValueError,
-        "rounding_mode is None, 'floor' or 'trunc', not 'flor'",
+        "rounding_mode must be None, 'floor' or 'trunc', not 'flor'",
     ),
     ("floor_divide", lambda: LINE.floor_divide("a"), TypeError, "cannot make a Tensor from 'a'"),
     (
@@ -73,7 +73,7 @@ ROWS: list[Row] = [
         "idiv",
         lambda: LINE.idiv(None),
         TypeError,
-        "an operand is a number, a tensor, an array or a list, not None",
+        "an operand must be a number, a tensor, an array or a list, not None",
     ),
     (
         "lerp",
@@ -116,7 +116,7 @@ ROWS: list[Row] = [
         "maximum",
         lambda: LINE.maximum(None),
         TypeError,
-        "an operand is a number, a tensor, an array or a list, not None",
+        "an operand must be a number, a tensor, an array or a list, not None",
     ),
     (
         "minimum",
@@ -152,7 +152,7 @@ ROWS: list[Row] = [
         "pow",
         lambda: LINE.pow(None),
         TypeError,
-        "an operand is a number, a tensor, an array or a list, not None",
+        "an operand must be a number, a tensor, an array or a list, not None",
     ),
     (
         "pow",
@@ -166,7 +166,7 @@ ROWS: list[Row] = [
         ValueError,
         "cannot broadcast (3,), (4,) together: axis -1 has the sizes 3 and 4, and",
     ),
-    ("sub", lambda: TRUTH.sub(TRUTH), TypeError, "bools are not subtracted; use ^ or logical_xor"),
+    ("sub", lambda: TRUTH.sub(TRUTH), TypeError, "bools cannot be subtracted; use ^ or logical_xor"),
     (
         "sub",
         lambda: LINE.sub(FOUR),
@@ -183,13 +183,13 @@ ROWS: list[Row] = [
         "where",
         lambda: TRUTH.where(1),
         TypeError,
-        "an operand is a number, a tensor, an array or a list, not None",
+        "an operand must be a number, a tensor, an array or a list, not None",
     ),
     (
         "where",
         lambda: TRUTH.where(None, 2),
         TypeError,
-        "an operand is a number, a tensor, an array or a list, not None",
+        "an operand must be a number, a tensor, an array or a list, not None",
     ),
 ]
 

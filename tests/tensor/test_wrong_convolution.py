@@ -30,25 +30,25 @@ ROWS: list[Row] = [
         "conv2d",
         lambda: X.conv2d(Tensor.ones(2, 3, 5, 5)),
         ValueError,
-        "a window of 5 places does not fit into an axis of size 4, in shape (2, 3, 4,",
+        "a window of 5 elements does not fit into an axis of size 4, in shape (2, 3, 4,",
     ),
     (
         "conv2d",
         lambda: X.conv2d(Tensor.ones(2, 3, 3, 3), stride=0),
         ValueError,
-        "window sizes, strides and dilations are positive, not 3, 0, 1",
+        "window sizes, strides and dilations must be positive, not 3, 0, 1",
     ),
     (
         "conv2d",
         lambda: X.conv2d(Tensor.ones(2, 3, 3, 3), stride=(1, 2, 3)),
         ValueError,
-        "stride is one number or 2 of them, not (1, 2, 3)",
+        "stride must be one number or 2 of them, not (1, 2, 3)",
     ),
     (
         "conv2d",
         lambda: X.conv2d(Tensor.ones(2, 3, 3, 3), dilation=0),
         ValueError,
-        "window sizes, strides and dilations are positive, not 3, 1, 0",
+        "window sizes, strides and dilations must be positive, not 3, 1, 0",
     ),
     (
         "conv2d",
@@ -60,7 +60,7 @@ ROWS: list[Row] = [
         "conv2d",
         lambda: X.conv2d(Tensor.ones(2, 3, 3, 3), padding="smae"),
         ValueError,
-        "padding is a number, one for each axis, 'same' or 'valid', not 'smae'",
+        "padding must be a number, one for each axis, 'same' or 'valid', not 'smae'",
     ),
     (
         "conv2d",
@@ -102,7 +102,7 @@ ROWS: list[Row] = [
         "conv_transpose1d",
         lambda: X[0].conv_transpose1d(Tensor.ones(4, 2, 3), stride=0),
         ValueError,
-        "strides and dilations are positive, not 0 and 1",
+        "strides and dilations must be positive, not 0 and 1",
     ),
     (
         "conv_transpose1d",
@@ -120,13 +120,13 @@ ROWS: list[Row] = [
         "conv_transpose2d",
         lambda: X.conv_transpose2d(Tensor.ones(3, 2, 3, 3), output_padding=3),
         ValueError,
-        "output_padding is smaller than the stride or the dilation, not 3 for stride 1",
+        "output_padding must be smaller than the stride or the dilation, not 3 for stride 1",
     ),
     (
         "conv_transpose2d",
         lambda: X.conv_transpose2d(Tensor.ones(3, 2, 3, 3), stride=0),
         ValueError,
-        "strides and dilations are positive, not 0 and 1",
+        "strides and dilations must be positive, not 0 and 1",
     ),
     (
         "conv_transpose2d",

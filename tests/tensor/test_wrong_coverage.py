@@ -94,5 +94,5 @@ def test_every_annotation_is_held() -> None:
         with pytest.raises(TypeError) as caught:
             member(*first, **{argument: Odd()})
         message = str(caught.value)
-        assert message.startswith(f"{written_as(member)}: {argument} is "), f"{name}: {message}"
+        assert message.startswith(f"{written_as(member)}: {argument} must be "), f"{name}: {message}"
         assert message.endswith(", not <Odd object>") or "Odd" in message, f"{name}: {message}"

@@ -45,10 +45,10 @@ ROWS: list[Row] = [
     ("Tensor", lambda: Tensor(np.array([None])), TypeError, "numpy dtype object has no lazygrad dtype"),
     ("Tensor", lambda: Tensor([1], dtype="flot"), TypeError, "'flot' is not a dtype; did you mean 'float'?"),
     ("Tensor", lambda: Tensor([1], device="GPU"), DeviceError, "'GPU' is not a device. Did you mean WEBGPU?"),
-    ("Tensor", lambda: Tensor([1], device=3), TypeError, "Tensor: device is a string or a sequence of"),
+    ("Tensor", lambda: Tensor([1], device=3), TypeError, "Tensor: device must be a string or a sequence of"),
     ("Tensor", lambda: Tensor([1], device="CPU:x"), DeviceError, "after CPU: comes the number of the device"),
     ("Tensor", lambda: Tensor([1], requires_grad=True), TypeError, "only float tensors"),
-    ("Tensor", lambda: Tensor([1.0], requires_grad="yes"), TypeError, "requires_grad is True or False"),
+    ("Tensor", lambda: Tensor([1.0], requires_grad="yes"), TypeError, "requires_grad must be True or False"),
     ("Tensor", lambda: Tensor(pathlib.Path("/no/such/file")), FileNotFoundError, "no file /no/such/file"),
     (
         "Tensor",

@@ -7,7 +7,7 @@ import pytest
 from tests.tensor.wrong import FOUR, INTS, LINE, M, Row, check, ids
 
 ROWS: list[Row] = [
-    ("copy_", lambda: LINE.copy_(3), TypeError, "copy_: src is a Tensor, not 3"),
+    ("copy_", lambda: LINE.copy_(3), TypeError, "copy_: src must be a Tensor, not 3"),
     ("copy_", lambda: LINE.copy_(FOUR), ValueError, "assign needs shape (3,), not (4,)"),
     (
         "diagonal_scatter",
@@ -16,7 +16,7 @@ ROWS: list[Row] = [
         "diagonal_scatter replaces a part of shape (2,), not (4,)",
     ),
     ("fill_", lambda: LINE.fill_(LINE), ValueError, "fill_ takes a number, not a Tensor of shape (3,)"),
-    ("fill_", lambda: LINE.fill_("a"), TypeError, "fill_: value is a number, not 'a'"),
+    ("fill_", lambda: LINE.fill_("a"), TypeError, "fill_: value must be a number, not 'a'"),
     (
         "gather",
         lambda: LINE.gather(0, LINE),
@@ -105,7 +105,7 @@ ROWS: list[Row] = [
         "index_reduce",
         lambda: LINE.index_reduce(0, INTS, LINE, "most"),
         ValueError,
-        "scatter_reduce's reduce is one of sum, mean, prod, amax, amin, not 'most'",
+        "scatter_reduce's reduce must be one of sum, mean, prod, amax, amin, not 'most'",
     ),
     (
         "index_select",
@@ -123,7 +123,7 @@ ROWS: list[Row] = [
         "masked_scatter",
         lambda: LINE.masked_scatter(LINE > 0, 3),
         TypeError,
-        "masked_scatter: source is a Tensor, not 3",
+        "masked_scatter: source must be a Tensor, not 3",
     ),
     (
         "masked_select",
@@ -135,7 +135,7 @@ ROWS: list[Row] = [
         "nonzero",
         lambda: LINE.nonzero(as_tuple="yes"),
         TypeError,
-        "nonzero: as_tuple is True or False, not 'yes'",
+        "nonzero: as_tuple must be True or False, not 'yes'",
     ),
     (
         "put",
@@ -160,7 +160,7 @@ ROWS: list[Row] = [
         "scatter",
         lambda: LINE.scatter(0, INTS, 1, reduce="sub"),
         ValueError,
-        "scatter's reduce is None, 'add' or 'multiply', not 'sub'",
+        "scatter's reduce must be None, 'add' or 'multiply', not 'sub'",
     ),
     (
         "scatter",
@@ -184,7 +184,7 @@ ROWS: list[Row] = [
         "scatter_reduce",
         lambda: LINE.scatter_reduce(0, INTS, LINE, "most"),
         ValueError,
-        "scatter_reduce's reduce is one of sum, mean, prod, amax, amin, not 'most'",
+        "scatter_reduce's reduce must be one of sum, mean, prod, amax, amin, not 'most'",
     ),
     (
         "scatter_reduce",
@@ -211,7 +211,7 @@ ROWS: list[Row] = [
         IndexError,
         "index 5 is out of bounds for axis 0 with size 2",
     ),
-    ("slice_scatter", lambda: LINE.slice_scatter(LINE, step=0), ValueError, "a slice's step is not 0"),
+    ("slice_scatter", lambda: LINE.slice_scatter(LINE, step=0), ValueError, "a slice's step must not be 0"),
     (
         "slice_scatter",
         lambda: LINE.slice_scatter(M),
@@ -228,7 +228,7 @@ ROWS: list[Row] = [
         "take",
         lambda: LINE.take("a"),
         IndexError,
-        "an index is an int, slice, None, Ellipsis, list, array or tensor, not 'a'",
+        "an index must be an int, slice, None, Ellipsis, list, array or tensor, not 'a'",
     ),
     (
         "take_along_dim",

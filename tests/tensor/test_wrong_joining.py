@@ -44,7 +44,7 @@ ROWS: list[Row] = [
         "cartesian_prod",
         lambda: LINE.cartesian_prod(3),
         TypeError,
-        "cartesian_prod: each of args is a Tensor, not 3",
+        "cartesian_prod: each of args must be a Tensor, not 3",
     ),
     (
         "cat",
@@ -72,12 +72,17 @@ ROWS: list[Row] = [
         ValueError,
         "cat along axis 1 needs equal sizes on all other axes, not (2, 3), (4, 1)",
     ),
-    ("combinations", lambda: M.combinations(), ValueError, "combinations takes a line, not shape (2, 3)"),
+    (
+        "combinations",
+        lambda: M.combinations(),
+        ValueError,
+        "combinations takes a 1-d tensor, not shape (2, 3)",
+    ),
     (
         "combinations",
         lambda: LINE.combinations(-1),
         ValueError,
-        "combinations needs a number of elements that is not negative, not -1",
+        "combinations needs a number of elements of at least 0, not -1",
     ),
     (
         "combinations",
@@ -103,7 +108,7 @@ ROWS: list[Row] = [
         ValueError,
         "axes (1, 1) name an axis of shape (3, 3) twice",
     ),
-    ("diagflat", lambda: LINE.diagflat(0.5), TypeError, "diagflat: offset is an int, not 0.5"),
+    ("diagflat", lambda: LINE.diagflat(0.5), TypeError, "diagflat: offset must be an int, not 0.5"),
     ("dsplit", lambda: X.dsplit(3), ValueError, "dsplit into 3 equal parts: axis 2 has size 4"),
     ("dsplit", lambda: LINE.dsplit(2), ValueError, "dsplit needs at least 3 axes, not shape (3,)"),
     (
@@ -126,7 +131,7 @@ ROWS: list[Row] = [
         "meshgrid",
         lambda: LINE.meshgrid(LINE, indexing="yx"),
         ValueError,
-        "meshgrid's indexing is 'ij' or 'xy', not 'yx'",
+        "meshgrid's indexing must be 'ij' or 'xy', not 'yx'",
     ),
     (
         "rot90",
@@ -135,7 +140,7 @@ ROWS: list[Row] = [
         "axis 1 is out of range for shape (3,): its axes are from -1 to 0",
     ),
     ("rot90", lambda: M.rot90(1, (0, 0)), ValueError, "axes (0, 0) name an axis of shape (2, 3) twice"),
-    ("rot90", lambda: M.rot90(0.5), TypeError, "rot90: k is an int, not 0.5"),
+    ("rot90", lambda: M.rot90(0.5), TypeError, "rot90: k must be an int, not 0.5"),
     (
         "row_stack",
         lambda: M.row_stack(FOUR),
@@ -173,7 +178,7 @@ ROWS: list[Row] = [
         "tensor_split",
         lambda: LINE.tensor_split("a"),
         TypeError,
-        "tensor_split: indices_or_sections is an int or a sequence of ints or a Tensor, not 'a'",
+        "tensor_split: indices_or_sections must be an int or a sequence of ints or a Tensor, not 'a'",
     ),
     (
         "tensor_split",
@@ -197,14 +202,19 @@ ROWS: list[Row] = [
         "tril_indices",
         lambda: Tensor.tril_indices(2, -1),
         ValueError,
-        "tril_indices needs sizes that are not negative, not 2 and -1",
+        "tril_indices needs sizes of at least 0, not 2 and -1",
     ),
-    ("triu_indices", lambda: Tensor.triu_indices(2, "a"), TypeError, "triu_indices: col is an int, not 'a'"),
+    (
+        "triu_indices",
+        lambda: Tensor.triu_indices(2, "a"),
+        TypeError,
+        "triu_indices: col must be an int, not 'a'",
+    ),
     (
         "triu_indices",
         lambda: Tensor.triu_indices(-1, 2),
         ValueError,
-        "triu_indices needs sizes that are not negative, not -1 and 2",
+        "triu_indices needs sizes of at least 0, not -1 and 2",
     ),
     (
         "vander",
@@ -212,7 +222,7 @@ ROWS: list[Row] = [
         ValueError,
         "vander takes at most 65,536 columns, not 1,000,000,000",
     ),
-    ("vander", lambda: M.vander(), ValueError, "vander takes a line, not shape (2, 3)"),
+    ("vander", lambda: M.vander(), ValueError, "vander takes a 1-d tensor, not shape (2, 3)"),
     ("vsplit", lambda: LINE.vsplit(2), ValueError, "vsplit needs at least 2 axes, not shape (3,)"),
     (
         "vstack",

@@ -45,12 +45,17 @@ ROWS: list[Row] = [
     ),
     ("custom_kernel", lambda: run(source=TWO), ValueError, "several functions: say name= one of f, g"),
     ("custom_kernel", lambda: run(name="h"), ValueError, "the text has no function h, but f"),
-    ("custom_kernel", lambda: run(outputs=3), TypeError, "an output is (shape, dtype) or a tensor"),
-    ("custom_kernel", lambda: run(outputs=((0,), "float")), ValueError, "sizes that are known and not 0"),
+    ("custom_kernel", lambda: run(outputs=3), TypeError, "an output must be (shape, dtype) or a tensor"),
+    ("custom_kernel", lambda: run(outputs=((0,), "float")), ValueError, "known sizes other than 0"),
     ("custom_kernel", lambda: run(outputs=((2,), "real")), (TypeError, ValueError), "real"),  # type: ignore[list-item]
     ("custom_kernel", lambda: run(grid=0), ValueError, "one to three sizes above 0, not 0"),
     ("custom_kernel", lambda: run(group=(1, 2, 3, 4)), ValueError, "one to three sizes above 0"),
-    ("custom_kernel", lambda: run(inputs=[1.0]), TypeError, "inputs is a sequence of Tensors, not [1.0]"),
+    (
+        "custom_kernel",
+        lambda: run(inputs=[1.0]),
+        TypeError,
+        "inputs must be a sequence of Tensors, not [1.0]",
+    ),
     ("custom_kernel", lambda: run(inputs=[LINE, AWAY]), ValueError, "inputs is on PYTHON"),
 ]
 

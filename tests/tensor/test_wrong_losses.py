@@ -18,7 +18,7 @@ ROWS: list[Row] = [
         "binary_crossentropy",
         lambda: LINE.binary_crossentropy(LINE, reduction="all"),
         ValueError,
-        "reduction is one of mean, sum, none, not 'all'",
+        "reduction must be one of mean, sum, none, not 'all'",
     ),
     (
         "binary_crossentropy_logits",
@@ -48,19 +48,19 @@ ROWS: list[Row] = [
         "cross_entropy",
         lambda: M.cross_entropy(Tensor([0.5, 1.0])),
         TypeError,
-        "class numbers are integers, not dtypes.float",
+        "class numbers must be integers, not dtypes.float",
     ),
     (
         "cross_entropy",
         lambda: M.cross_entropy(Tensor([0, 1]), reduction="avg"),
         ValueError,
-        "reduction is one of mean, sum, none, not 'avg'",
+        "reduction must be one of mean, sum, none, not 'avg'",
     ),
     (
         "cross_entropy",
         lambda: M.cross_entropy(Tensor([0, 1]), label_smoothing=2),
         ValueError,
-        "label_smoothing is a share in [0, 1], not 2",
+        "label_smoothing must be a share in [0, 1], not 2",
     ),
     (
         "cross_entropy",
@@ -74,7 +74,7 @@ ROWS: list[Row] = [
         ValueError,
         "ctc_loss takes 4 lengths, integers, not dtypes.int of shape (1,)",
     ),
-    ("ctc_loss", lambda: LINE.ctc_loss(3, 4, 5), TypeError, "ctc_loss: targets is a Tensor, not 3"),
+    ("ctc_loss", lambda: LINE.ctc_loss(3, 4, 5), TypeError, "ctc_loss: targets must be a Tensor, not 3"),
     (
         "gaussian_nll_loss",
         lambda: LINE.gaussian_nll_loss(FOUR, LINE),
@@ -115,13 +115,13 @@ ROWS: list[Row] = [
         "kl_div",
         lambda: LINE.kl_div(LINE, reduction="batch_mean"),
         ValueError,
-        "reduction is one of mean, sum, none, not 'batch_mean'",
+        "reduction must be one of mean, sum, none, not 'batch_mean'",
     ),
     (
         "l1_loss",
         lambda: LINE.l1_loss(LINE, reduction=None),
         TypeError,
-        "l1_loss: reduction is a string, not None",
+        "l1_loss: reduction must be a string, not None",
     ),
     ("l1_loss", lambda: LINE.l1_loss(FOUR), ValueError, "l1_loss needs a target of shape (3,), not (4,)"),
     (
@@ -141,7 +141,7 @@ ROWS: list[Row] = [
         "mse_loss",
         lambda: LINE.mse_loss(LINE, reduction="average"),
         ValueError,
-        "reduction is one of mean, sum, none, not 'average'",
+        "reduction must be one of mean, sum, none, not 'average'",
     ),
     ("mse_loss", lambda: LINE.mse_loss("a"), TypeError, "cannot make a Tensor from 'a'"),
     (
@@ -154,19 +154,19 @@ ROWS: list[Row] = [
         "multi_margin_loss",
         lambda: LINE.multi_margin_loss(3),
         TypeError,
-        "multi_margin_loss: target is a Tensor, not 3",
+        "multi_margin_loss: target must be a Tensor, not 3",
     ),
     (
         "multilabel_margin_loss",
         lambda: M.multilabel_margin_loss(LINE),
         TypeError,
-        "multilabel_margin_loss: class numbers are integers, not dtypes.float",
+        "multilabel_margin_loss: class numbers must be integers, not dtypes.float",
     ),
     (
         "multilabel_margin_loss",
         lambda: M.multilabel_margin_loss(M),
         TypeError,
-        "multilabel_margin_loss: class numbers are integers, not dtypes.float",
+        "multilabel_margin_loss: class numbers must be integers, not dtypes.float",
     ),
     (
         "multilabel_soft_margin_loss",
@@ -180,7 +180,7 @@ ROWS: list[Row] = [
         ValueError,
         "classes of shape (3,) for logits of shape (2, 3): (2,) is needed",
     ),
-    ("nll_loss", lambda: M.nll_loss(FOUR[:2]), TypeError, "class numbers are integers, not dtypes.float"),
+    ("nll_loss", lambda: M.nll_loss(FOUR[:2]), TypeError, "class numbers must be integers, not dtypes.float"),
     ("one_hot", lambda: LINE.one_hot(3), TypeError, "one_hot needs integers, not dtypes.float"),
     (
         "one_hot",
@@ -198,7 +198,7 @@ ROWS: list[Row] = [
         "smooth_l1_loss",
         lambda: LINE.smooth_l1_loss(LINE, beta=-1),
         ValueError,
-        "smooth_l1_loss needs a beta that is not negative, not -1",
+        "smooth_l1_loss needs a beta of at least 0, not -1",
     ),
     (
         "soft_margin_loss",
@@ -222,7 +222,7 @@ ROWS: list[Row] = [
         "triplet_margin_loss",
         lambda: M.triplet_margin_loss(M, M, margin="a"),
         TypeError,
-        "triplet_margin_loss: margin is a number, not 'a'",
+        "triplet_margin_loss: margin must be a number, not 'a'",
     ),
 ]
 

@@ -32,7 +32,7 @@ ROWS: list[Row] = [
         ValueError,
         "cdist needs rows of one length, not (2, 3) and (2, 4)",
     ),
-    ("cdist", lambda: M.cdist(M, p=-1), ValueError, "cdist needs p that is not negative, not -1"),
+    ("cdist", lambda: M.cdist(M, p=-1), ValueError, "cdist needs p of at least 0, not -1"),
     (
         "chain_matmul",
         lambda: M.chain_matmul(M),
@@ -43,7 +43,7 @@ ROWS: list[Row] = [
         "chain_matmul",
         lambda: M.chain_matmul("a"),
         TypeError,
-        "chain_matmul: each of others is a Tensor, not 'a'",
+        "chain_matmul: each of others must be a Tensor, not 'a'",
     ),
     ("cross", lambda: LINE.cross(FOUR), ValueError, "cross needs size 3 along axis -1, not (3,) and (4,)"),
     ("cross", lambda: FOUR.cross(FOUR), ValueError, "cross needs size 3 along axis -1, not (4,) and (4,)"),
@@ -59,7 +59,7 @@ ROWS: list[Row] = [
         ValueError,
         "cannot broadcast (3,), (4,) together: axis -1 has the sizes 3 and 4, and",
     ),
-    ("dist", lambda: LINE.dist(LINE, "a"), TypeError, "dist: p is a number, not 'a'"),
+    ("dist", lambda: LINE.dist(LINE, "a"), TypeError, "dist: p must be a number, not 'a'"),
     (
         "dot",
         lambda: M.dot(Tensor.ones(4, 5)),
@@ -96,12 +96,12 @@ ROWS: list[Row] = [
         ValueError,
         "einsum 'ij,jk->ik': letter j has sizes 3 and 2",
     ),
-    ("einsum", lambda: Tensor.einsum(3, M), TypeError, "einsum: formula is a string, not 3"),
+    ("einsum", lambda: Tensor.einsum(3, M), TypeError, "einsum: formula must be a string, not 3"),
     (
         "einsum",
         lambda: Tensor.einsum("i1->i", M),
         ValueError,
-        "einsum 'i1->i': operands are letters and at most one '...', not 'i1'",
+        "einsum 'i1->i': operands must be letters and at most one '...', not 'i1'",
     ),
     (
         "einsum",
@@ -149,7 +149,7 @@ ROWS: list[Row] = [
         ValueError,
         "matrix_power needs square matrices, not shape (2, 3)",
     ),
-    ("matrix_power", lambda: SQUARE.matrix_power(0.5), TypeError, "matrix_power: n is an int, not 0.5"),
+    ("matrix_power", lambda: SQUARE.matrix_power(0.5), TypeError, "matrix_power: n must be an int, not 0.5"),
     ("mm", lambda: LINE.mm(M), ValueError, "mm needs 2 axes, not shape (3,)"),
     (
         "multi_dot",
@@ -223,7 +223,12 @@ ROWS: list[Row] = [
         IndexError,
         "axis 2 is out of range for shape (3,): its axes are from -1 to 0",
     ),
-    ("vector_norm", lambda: LINE.vector_norm("fro"), TypeError, "vector_norm: ord is a number, not 'fro'"),
+    (
+        "vector_norm",
+        lambda: LINE.vector_norm("fro"),
+        TypeError,
+        "vector_norm: ord must be a number, not 'fro'",
+    ),
     (
         "vector_norm",
         lambda: LINE.vector_norm(2, 3),

@@ -20,7 +20,12 @@ ROWS: list[Row] = [
         ValueError,
         "cannot broadcast (4,), (3,) together: axis -1 has the sizes 4 and 3, and",
     ),
-    ("allclose", lambda: LINE.allclose(LINE, atol=None), TypeError, "allclose: atol is a number, not None"),
+    (
+        "allclose",
+        lambda: LINE.allclose(LINE, atol=None),
+        TypeError,
+        "allclose: atol must be a number, not None",
+    ),
     (
         "amax",
         lambda: LINE.amax(3),
@@ -51,7 +56,7 @@ ROWS: list[Row] = [
         ValueError,
         "max over no elements: axis 0 of shape (0,) has size 0",
     ),
-    ("argmax", lambda: M.argmax((0, 1)), TypeError, "argmax: axis is an int, not (0, 1)"),
+    ("argmax", lambda: M.argmax((0, 1)), TypeError, "argmax: axis must be an int, not (0, 1)"),
     (
         "argmin",
         lambda: LINE.argmin(2),
@@ -76,7 +81,7 @@ ROWS: list[Row] = [
         IndexError,
         "axis 2 is out of range for shape (3,): its axes are from -1 to 0",
     ),
-    ("cummin", lambda: LINE.cummin("a"), TypeError, "cummin: axis is an int, not 'a'"),
+    ("cummin", lambda: LINE.cummin("a"), TypeError, "cummin: axis must be an int, not 'a'"),
     (
         "cummin_indices",
         lambda: LINE.cummin_indices(2),
@@ -172,7 +177,7 @@ ROWS: list[Row] = [
         IndexError,
         "axis 2 is out of range for shape (3,): its axes are from -1 to 0",
     ),
-    ("std", lambda: LINE.std(correction="a"), TypeError, "std: correction is a number, not 'a'"),
+    ("std", lambda: LINE.std(correction="a"), TypeError, "std: correction must be a number, not 'a'"),
     (
         "std_mean",
         lambda: LINE.std_mean(2),
@@ -185,13 +190,13 @@ ROWS: list[Row] = [
         IndexError,
         "axis 1 is out of range for shape (3,): its axes are from -1 to 0",
     ),
-    ("sum", lambda: LINE.sum("a"), TypeError, "sum: axis is an int or a sequence of ints, not 'a'"),
+    ("sum", lambda: LINE.sum("a"), TypeError, "sum: axis must be an int or a sequence of ints, not 'a'"),
     ("sum", lambda: M.sum((0, 0)), ValueError, "axes (0, 0) name an axis of shape (2, 3) twice"),
-    ("sum", lambda: LINE.sum(keepdim="yes"), TypeError, "sum: keepdim is True or False, not 'yes'"),
+    ("sum", lambda: LINE.sum(keepdim="yes"), TypeError, "sum: keepdim must be True or False, not 'yes'"),
     ("sum", lambda: LINE.sum(dtype="flaot"), TypeError, "'flaot' is not a dtype; did you mean 'float'?"),
     ("sum", lambda: M.sum(0, dim=1), TypeError, "give axis or dim, which are the same, not both"),
-    ("var", lambda: LINE.var(unbiased="no"), TypeError, "var: unbiased is True or False, not 'no'"),
-    ("var", lambda: LINE.var(keepdim=2), TypeError, "var: keepdim is True or False, not 2"),
+    ("var", lambda: LINE.var(unbiased="no"), TypeError, "var: unbiased must be True or False, not 'no'"),
+    ("var", lambda: LINE.var(keepdim=2), TypeError, "var: keepdim must be True or False, not 2"),
     (
         "var",
         lambda: LINE.var(4),

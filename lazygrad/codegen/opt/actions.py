@@ -182,20 +182,20 @@ def _axis(loops: Loops, action: Action, each: Opt) -> Axis:
 
 def require_whole_steps(axis: Axis, amount: int) -> None:
     """Refuse an amount that changes nothing or does not divide the axis."""
-    require(amount > 1, f"a part of {amount} changes nothing")
+    require(amount > 1, f"an amount of {amount} changes nothing")
     require(divides(amount, axis.size), f"{amount} does not divide {size_text(axis.size)}")
 
 
 def require_any_order(loops: Loops, axis: Axis) -> None:
     """Refuse to change the order of loops whose stores depend on it."""
-    require(not in_order(loops.sink), "elements stored at computed places are stored in their order")
+    require(not in_order(loops.sink), "stores at computed indices must stay in their order")
 
 
 def require_shared_stages(loops: Loops, axis: Axis) -> None:
     """Lanes and registers read one STAGE: what it holds may not depend on which of them asks."""
     stages = [node for node in loops.sink.toposort() if node.op is Ops.STAGE]
     apart = any(not ranges_of(stage).isdisjoint(axis.ranges) for stage in stages)
-    require(not apart, "a STAGE is filled in each of its turns: what is computed at once comes before STAGE")
+    require(not apart, "a STAGE along this axis is filled in each iteration: apply this Opt before STAGE")
 
 
 @opt(OptOps.UPCAST)

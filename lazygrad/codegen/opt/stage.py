@@ -52,9 +52,9 @@ class Stage:
         inside = loops_around(loops, axis)
         limit = max(target.memory.sizes)
         for value in found:
-            require(not is_computed(place_of(value)), f"data{amount} is read at computed places")
+            require(not is_computed(place_of(value)), f"data{amount} is read at computed indices")
             closed = ranges_of(value) - inside
-            require(bool(closed), f"one turn of axis {axis.number} reads one element of data{amount}")
+            require(bool(closed), f"one iteration of axis {axis.number} reads one element of data{amount}")
             fixed = all(r.src[0].op is Ops.CONST for r in closed)
             require(fixed, "the copy would have a size that is not known")
             size = math.prod(r.src[0].arg for r in closed) * value.dtype.itemsize

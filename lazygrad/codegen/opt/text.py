@@ -60,5 +60,5 @@ def _number(name: str, node: ast.expr) -> int | None:
     except (ValueError, TypeError):  # the latter: a set of lists
         value = ...
     if value is not None and type(value) is not int:
-        raise ValueError(f"{name} of an Opt is a whole number, not {ast.unparse(node)}")
+        raise ValueError(f"{name} of an Opt must be a whole number, not {ast.unparse(node)}")
     return value

@@ -24,7 +24,7 @@ class Tile:
     counts = "all"
 
     def check(self, loops: Loops, axis: Axis, amount: int, target: Target) -> None:
-        require(not target.grid, f"{target.name} runs its threads in no order")
+        require(not target.grid, f"{target.name} runs its threads in any order")
         alone = len(axis.ranges) == 1 and axis.output and axis.reduce is None
         require(alone, "TILE is for axes of outputs along which nothing is reduced")
         parallel = all(r.arg.kind is AxisType.GLOBAL for r in axis.ranges)

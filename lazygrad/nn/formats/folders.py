@@ -107,13 +107,13 @@ def read_index(path: Path) -> Weights:
             source.refuse("it has no weight_map")
         metadata, files = index.get("metadata", {}), index["weight_map"]
         if type(metadata) is not dict:
-            source.refuse("its metadata are no mapping")
+            source.refuse("its metadata is not a mapping")
         folder = pathlib.Path(path).parent
         for file in {str(file): file for file in files.values()}.values():
             if not _is_name(file):
-                source.refuse(f"it names the file {shown(str(file))!r}, which is not beside it")
+                source.refuse(f"it names the file {shown(str(file))!r}, which is not in its folder")
             if not (folder / file).is_file():
-                raise FileNotFoundError(f"{source.name} names a file that is not there: {folder / file}")
+                raise FileNotFoundError(f"{source.name} names a file that does not exist: {folder / file}")
         weights, parts = Weights(metadata), {}
         for name, file in files.items():
             if file not in parts:
@@ -148,14 +148,14 @@ def write_sharded(
     Each file takes its place when it is complete, the index last.
     """
     if most_bytes < 1:
-        raise ValueError(f"most_bytes is how much one file may hold, not {most_bytes}")
+        raise ValueError(f"most_bytes, the size of one file, must be at least 1, not {most_bytes}")
     place = pathlib.Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     parts: list[dict[str, Tensor]] = [{}]
     filled = 0
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name}: only Tensors are saved, not {type(tensor).__name__}")
+            raise TypeError(f"{name}: only Tensors can be saved, not {type(tensor).__name__}")
         if parts[-1] and filled + tensor.nbytes() > most_bytes:
             parts.append({})
             filled = 0

@@ -65,9 +65,9 @@ class _Header(Window):
     def need(self, count: int, what: str) -> None:
         """Have the next `count` bytes in `data`."""
         if self.place + count > MOST_HEADER and self.place + count <= self.size:
-            self.source.refuse(f"what stands before the tensors is more than {MOST_HEADER} bytes", self.place)
+            self.source.refuse(f"the part before the tensors has more than {MOST_HEADER} bytes", self.place)
         if missing := self.missing(count):
-            self.source.refuse(f"{what} ends {missing} bytes behind the end of the file", self.place)
+            self.source.refuse(f"{what} ends {missing} bytes after the end of the file", self.place)
 
     def unpack(self, kind: struct.Struct, what: str) -> Any:
         self.need(kind.size, what)
@@ -224,7 +224,9 @@ def _description(header: _Header) -> _Description:
         last = shape[-1] if shape else 1
         if last % row.elements:
             source.refuse(
-                f"{what}: rows of {last} elements are no blocks of {row.elements}, as {row.name} has", begin
+                f"{what}: rows of {last} elements are not whole blocks of {row.elements}, "
+                f"as {row.name} needs",
+                begin,
             )
         nbytes = count // row.elements * row.nbytes
     elif kind in _DTYPES:
@@ -249,7 +251,7 @@ def _add_tensors(header: _Header, described: list[_Description], weights: Weight
         names.add(each.name)
         begin, end = base + each.offset, base + each.offset + each.nbytes
         if end > source.size:
-            source.refuse(f"{what} is said to be bytes {begin} to {end} of {source.size}")
+            source.refuse(f"{what} should be bytes {begin} to {end}, but there are {source.size}")
         if each.offset % alignment:
             source.refuse(f"{what} begins at byte {begin}, which is not aligned to {alignment}")
         if each.nbytes:

@@ -102,7 +102,7 @@ def _array(source: Source, begin: int, end: int, what: str) -> Tensor | Texts:
     window.place = 8 + width
     size = int.from_bytes(window.data[8 : window.place], "little")
     if missing := window.missing(size):
-        source.refuse(f"the header of {what} ends {missing} bytes behind the end", begin + 8)
+        source.refuse(f"the header of {what} ends {missing} bytes after the end", begin + 8)
     if size > MOST_HEADER:
         source.refuse(f"the header of {what} has {size} bytes; at most {MOST_HEADER}", begin + 8)
     header = window.data[window.place : window.place + size].decode("utf-8", "replace")
@@ -111,7 +111,9 @@ def _array(source: Source, begin: int, end: int, what: str) -> Tensor | Texts:
     width = dtype.itemsize if isinstance(dtype, DType) else int(dtype[1:]) * (4 if dtype[0] == "U" else 1)
     nbytes = source.elements(shape, what) * width
     if first + nbytes > end:
-        source.refuse(f"{what} of {nbytes} bytes is said to be bytes {first} to {first + nbytes} of {end}")
+        source.refuse(
+            f"{what} of {nbytes} bytes should be bytes {first} to {first + nbytes}, but there are {end}"
+        )
     if first + nbytes < end:
         source.cannot(f"{end - first - nbytes} bytes follow {what}: files of several arrays are not read")
     if not isinstance(dtype, DType):
@@ -130,13 +132,13 @@ def _texts(source: Source, data: bytes, kind: str, shape: tuple[int, ...], turne
     if not data and math.prod(shape) > source.size:
         source.refuse(f"{what} has shape {shape} of texts without any character")
     if kind[0] == "U" and data and int(np.frombuffer(data, "<u4").max()) > sys.maxunicode:
-        source.refuse(f"{what} holds numbers that are no characters")
+        source.refuse(f"{what} holds numbers that are not characters")
     array = np.frombuffer(data, f"<{kind}") if data else np.full(shape, "", kind)
     texts = array.reshape(shape, order="F" if turned else "C")
     try:
         return (texts if kind[0] == "U" else np.char.decode(texts, "utf-8")).tolist()  # type: ignore[no-any-return]
     except UnicodeDecodeError as error:
-        source.refuse(f"{what} holds bytes that are no text: {error.reason}")
+        source.refuse(f"{what} holds bytes that are not text: {error.reason}")
 
 
 def _parsed(source: Source, header: str, what: str) -> tuple[DType | str, bool, tuple[int, ...]]:

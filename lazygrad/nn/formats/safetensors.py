@@ -76,7 +76,7 @@ def read_metadata(path: Path | Tensor) -> dict[str, str]:
 
 def _texts(source: Source, metadata: Any) -> dict[str, str]:
     if type(metadata) is not dict or not all(type(each) is str for each in metadata.values()):
-        source.refuse(f"{_METADATA} holds other things than texts")
+        source.refuse(f"{_METADATA} holds something other than strings")
     return metadata
 
 
@@ -106,7 +106,7 @@ def _place(source: Source, name: str, entry: Any) -> tuple[int, int]:
         source.refuse(f"tensor {shown(name)} is described without one of dtype, shape and data_offsets")
     offsets = entry["data_offsets"]
     if not _are_counts(offsets) or len(offsets) != 2 or not _are_counts(entry["shape"]):
-        source.refuse(f"tensor {shown(name)} has a shape or offsets that are no sizes")
+        source.refuse(f"tensor {shown(name)} has a shape or offsets that are not sizes")
     return offsets[0], offsets[1]
 
 
@@ -124,9 +124,9 @@ def _add(source: Source, weights: Weights, name: str, entry: Any, base: int, las
     begin, end = base + begin, base + end
     nbytes = source.elements(shape, what) * dtype.itemsize
     if end - begin != nbytes:
-        source.refuse(f"{what} of {nbytes} bytes is said to be bytes {begin} to {end}")
+        source.refuse(f"{what} needs {nbytes} bytes, but should be bytes {begin} to {end}")
     if end > source.size:
-        source.refuse(f"{what} is said to be bytes {begin} to {end} of {source.size}")
+        source.refuse(f"{what} should be bytes {begin} to {end}, but there are {source.size}")
     if begin != last:
         source.refuse(f"{what} begins at byte {begin}, and the one before it ends at {last}")
     weights[name] = source.tensor(begin, shape, dtype, what)
@@ -170,16 +170,16 @@ def write_safetensors(
 def _check(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> None:
     for key, text in (metadata or {}).items():
         if not (isinstance(key, str) and isinstance(text, str)):
-            raise TypeError(f"metadata holds texts, not {key!r}: {text!r}")
+            raise TypeError(f"metadata must be strings, not {key!r}: {text!r}")
     if not isinstance(tensors, Mapping):
         raise TypeError(f"tensors are saved by name, from a dict, not from a {type(tensors).__name__}")
     for name, tensor in tensors.items():
         if not isinstance(name, str):
-            raise TypeError(f"tensors are named by strings, not {name!r}")
+            raise TypeError(f"the names of tensors must be strings, not {name!r}")
         if name == _METADATA:
-            raise ValueError(f"no tensor is named {_METADATA}: the file has its texts there")
+            raise ValueError(f"no tensor can be named {_METADATA}: the file has its metadata there")
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name}: only Tensors are saved, not {type(tensor).__name__}")
+            raise TypeError(f"{name}: only Tensors can be saved, not {type(tensor).__name__}")
         if not all(isinstance(size, int) for size in tensor.shape):
             raise TypeError(f"{name}: only a shape of numbers is saved, not {shape_text(tensor.shape)}")
 

@@ -69,7 +69,9 @@ class Source:
         self.file: Any  # to be read from
         if isinstance(source, Tensor):
             if source.dtype is not dtypes.uint8 or source.ndim != 1:
-                raise TypeError(f"a file as a tensor is bytes, not {source.dtype} of shape {source.shape}")
+                raise TypeError(
+                    f"a file as a tensor must be bytes, not {source.dtype} of shape {source.shape}"
+                )
             self.name, self.whole = "the tensor", source
             data = source.data().tobytes()
             self.file, self.size = io.BytesIO(data), len(data)
@@ -94,7 +96,7 @@ class Source:
     def read(self, begin: int, count: int, what: str) -> bytes:
         """Bytes of the file; `what` they are is said where they are not there."""
         if begin < 0 or count < 0 or begin + count > self.size:
-            self.refuse(f"{what} is said to be bytes {begin} to {begin + count} of {self.size}")
+            self.refuse(f"{what} should be bytes {begin} to {begin + count}, but there are {self.size}")
         self.file.seek(begin)
         parts, left = [], count
         while left:
@@ -137,7 +139,8 @@ class Source:
         count = self.elements(shape, what)
         if begin < 0 or begin + count * dtype.itemsize > self.size:
             self.refuse(
-                f"{what} is said to be bytes {begin} to {begin + count * dtype.itemsize} of {self.size}"
+                f"{what} should be bytes {begin} to {begin + count * dtype.itemsize}, "
+                f"but there are {self.size}"
             )
         if count == 0:
             return Tensor.empty(*shape, dtype=dtype, device="CPU")

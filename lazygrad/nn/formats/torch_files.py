@@ -112,7 +112,7 @@ def _storage(pid: Any, source: Source, memory: Memory, sizes: dict[str, int]) ->
     place, there = found
     if nbytes > there:
         what = f"elements of {dtype}" if dtype else "bytes"
-        raise ValueError(f"storage {shown(key)} is said to have {size} {what}, and has {there} bytes")
+        raise ValueError(f"storage {shown(key)} should have {size} {what}, but has {there} bytes")
     return _Storage(source, place, dtype, size)
 
 
@@ -123,7 +123,7 @@ def _are_sizes(values: Any) -> bool:
 def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *others: Any) -> Tensor | _Unplaced:
     """Some elements of a storage. The others say whether it requires a gradient, and what hooks it has."""
     if not 2 <= len(others) <= 3:
-        raise ValueError("a tensor is made of other things than a storage")
+        raise ValueError("a tensor is not made of a storage")
     return _typed_tensor(storage, offset, shape, strides, *others[:2], None)
 
 
@@ -132,13 +132,13 @@ def _typed_tensor(
 ) -> Tensor | _Unplaced:
     """The same with a dtype of its own, as PyTorch writes those that it has had for a few years only."""
     if not isinstance(storage, _Storage):
-        raise ValueError("a tensor is made of other things than a storage")
+        raise ValueError("a tensor is not made of a storage")
     if not (_are_sizes((offset,)) and _are_sizes(shape) and _are_sizes(strides)):
-        raise ValueError("a tensor's offset, shape and strides are no sizes")
+        raise ValueError("a tensor's offset, shape or strides are not sizes")
     if len(shape) != len(strides) or len(shape) > MOST_AXES:
         raise ValueError(f"a tensor has {len(shape)} axes and {len(strides)} strides; at most {MOST_AXES}")
     if not isinstance(kind, (DType, type(None))):
-        raise ValueError("a tensor's dtype is none")
+        raise ValueError("a tensor has something other than a dtype as its dtype")
     dtype = storage.dtype if kind is None else kind
     if dtype is None:
         raise ValueError("a tensor of bytes has no dtype")
@@ -162,26 +162,26 @@ def _typed_tensor(
 
 def _parameter(data: Any, *_: Any) -> Any:
     if not isinstance(data, (Tensor, _Unplaced)):
-        raise ValueError("a parameter is made of something else than a tensor")
+        raise ValueError("a parameter is not made of a tensor")
     return data
 
 
 def _size(values: Any) -> tuple[int, ...]:
     if not _are_sizes(values):
-        raise ValueError("a torch.Size has other things than sizes")
+        raise ValueError("a torch.Size has something other than sizes")
     return values  # type: ignore[no-any-return]
 
 
 def _device(kind: Any, index: Any = None) -> str:
     if type(kind) is not str or type(index) not in (int, type(None)):
-        raise ValueError("a torch.device has other things than a name and a number")
+        raise ValueError("a torch.device has something other than a name and a number")
     return kind if index is None else f"{kind}:{index}"
 
 
 def _encoded(text: Any, encoding: Any) -> bytes:
     """Bytes, as protocol 2 writes them."""
     if type(text) is not str or encoding != "latin1":
-        raise ValueError("bytes are written in another way than by a pickler")
+        raise ValueError("bytes are not written as a pickler writes them")
     return text.encode("latin1")
 
 
@@ -291,7 +291,7 @@ def _read_legacy(source: Source, place: int) -> Any:
 
 
 def _no_storage(pid: Any) -> Opaque:
-    raise ValueError("a storage stands where none can be")
+    raise ValueError("a storage occurs where none is allowed")
 
 
 def _places(
@@ -300,18 +300,19 @@ def _places(
     """Where the bytes of each storage of the older form begin, and how many there are; the first's at
     `place`."""
     if type(keys) is not list or not all(type(key) is str for key in keys) or sorted(keys) != sorted(sizes):
-        raise ValueError("the storages listed are others than those of its tensors")
+        raise ValueError("the listed storages are not those of its tensors")
     found = {}
     for key in keys:
         count = int.from_bytes(source.read(place, 8, f"the size of storage {shown(key)}"), "little")
         if count * widths[key] != sizes[key]:
             raise ValueError(
-                f"storage {shown(key)} of {sizes[key]} bytes is said to have {count} elements (byte {place})"
+                f"storage {shown(key)} of {sizes[key]} bytes should have {count} elements (byte {place})"
             )
         found[key] = place + 8, sizes[key]
         place += 8 + sizes[key]
         if place > source.size:
             source.refuse(
-                f"storage {shown(key)} is said to be bytes {found[key][0]} to {place} of {source.size}"
+                f"storage {shown(key)} should be bytes {found[key][0]} to {place}, "
+                f"but there are {source.size}"
             )
     return found

@@ -94,11 +94,11 @@ def _begin(source: Source, info: zipfile.ZipInfo) -> int:
     """Where a member's bytes are: after 30 bytes, its name and an extra field (PKZIP APPNOTE 4.3.7)."""
     name, place = shown(info.orig_filename), info.header_offset
     if not 0 <= place <= source.size - 30:
-        raise ValueError(f"{name} is said to begin at byte {place} of {source.size}")
+        raise ValueError(f"{name} should begin at byte {place}, but the file has {source.size}")
     head = struct.unpack("<4s5H3I2H", source.read(place, 30, name))
     signature, flags, method, name_size, extra = head[0], head[2], head[3], head[-2], head[-1]
     encoded = info.orig_filename.encode("utf-8" if flags & 0x800 else "cp437", "replace")
     there = source.read(place + 30, min(name_size, source.size - place - 30), name)
     if signature != b"PK\3\4" or method != info.compress_type or there != encoded:
-        raise ValueError(f"at byte {place} begins something else than {name}")
+        raise ValueError(f"at byte {place}, something other than {name} begins")
     return int(place + 30 + name_size + extra)

@@ -31,7 +31,7 @@ class Missing:
         """NotImplementedError that names all of it."""
         if self.reasons:
             lines = [f"{what}{reason and f' ({reason})'}" for what, reason in sorted(self.reasons.items())]
-            raise NotImplementedError(f"{name} needs operations that are not there: {', '.join(lines)}")
+            raise NotImplementedError(f"{name} needs operations that are not supported: {', '.join(lines)}")
 
 
 class Function:

@@ -120,7 +120,7 @@ def _read(value: Any, kind: Any, what: str) -> Value:
         return found.astype(object)
     if elem_type_of(found) != elem_type:
         given = type_name(elem_type_of(found))
-        raise TypeError(f"{what} is {type_name(elem_type)}, not {given}; cast it before")
+        raise TypeError(f"{what} must be {type_name(elem_type)}, not {given}; cast it first")
     if kind.tensor_type.HasField("shape"):
         dims = kind.tensor_type.shape.dim
         shape = tuple(found.shape)

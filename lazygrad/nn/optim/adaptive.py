@@ -167,9 +167,9 @@ class Adafactor(Optimizer):
         **more: Unpack[Common],
     ) -> None:
         if beta2_decay > 0:
-            raise ValueError(f"beta2_decay is not positive; it was given as {beta2_decay!r}")
+            raise ValueError(f"beta2_decay must be at most 0, not {beta2_decay!r}")
         if not d >= 1:
-            raise ValueError(f"d, the greatest root mean square of a step, is at least 1, not {d!r}")
+            raise ValueError(f"d, the largest root mean square of a step, must be at least 1, not {d!r}")
         least, floor = 1e-30 if eps[0] is None else eps[0], eps[1]
         super().__init__(
             params,
@@ -253,9 +253,9 @@ class Rprop(Optimizer):
         **more: Unpack[Common],
     ) -> None:
         if not 0 < etas[0] < 1 < etas[1]:
-            raise ValueError(f"etas are a number in (0, 1) and one above 1, not {etas!r}")
+            raise ValueError(f"etas must be a number in (0, 1) and one above 1, not {etas!r}")
         if not 0 < step_sizes[0] <= step_sizes[1]:
-            raise ValueError(f"step_sizes are positive, the least first, not {step_sizes!r}")
+            raise ValueError(f"step_sizes must be positive, the smaller one first, not {step_sizes!r}")
         super().__init__(params, lr, etas=etas, step_sizes=step_sizes, **common(more))
 
     def _remember(self) -> None:

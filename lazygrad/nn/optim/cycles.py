@@ -19,7 +19,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> None:
         if T_max < 1:
-            raise ValueError(f"T_max is at least 1, not {T_max}")
+            raise ValueError(f"T_max must be at least 1, not {T_max}")
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer)
 
@@ -37,7 +37,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0) -> None:
         if T_0 < 1 or T_mult < 1:
-            raise ValueError(f"T_0 and T_mult are at least 1, not {T_0} and {T_mult}")
+            raise ValueError(f"T_0 and T_mult must be at least 1, not {T_0} and {T_mult}")
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
         super().__init__(optimizer)
 
@@ -86,11 +86,11 @@ class OneCycleLR(LRScheduler):
                 raise ValueError("OneCycleLR takes total_steps, or epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
         if total_steps < 1:
-            raise ValueError(f"total_steps is at least 1, not {total_steps}")
+            raise ValueError(f"total_steps must be at least 1, not {total_steps}")
         if not 0 <= pct_start <= 1:
-            raise ValueError(f"pct_start is a share, in [0, 1], not {pct_start}")
+            raise ValueError(f"pct_start must be a share, in [0, 1], not {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
+            raise ValueError(f"anneal_strategy must be 'cos' or 'linear', not {anneal_strategy!r}")
         self.total_steps, self.linear = total_steps, anneal_strategy == "linear"
         start, low = max_lr / div_factor, max_lr / div_factor / final_div_factor
         up = pct_start * total_steps - 1
@@ -180,7 +180,7 @@ class CyclicLR(GroupsLR):
             "iterations",
         ):
             raise ValueError(
-                "mode is triangular, triangular2 or exp_range, and scale_mode cycle or iterations, not "
+                "mode must be triangular, triangular2 or exp_range, and scale_mode cycle or iterations, not "
                 f"{mode!r} and {scale_mode!r}"
             )
         self.up, self.length = step_size_up, step_size_up + down
@@ -201,7 +201,7 @@ class CyclicLR(GroupsLR):
         count = len(self.optimizer.param_groups)
         values = [given] * count if isinstance(given, (int, float)) else list(given)
         if len(values) != count:
-            raise ValueError(f"{name} is one rate or {count} of them, not {len(values)}")
+            raise ValueError(f"{name} must be one rate or {count} of them, not {len(values)}")
         return values
 
     def _height(self, step: int) -> float:

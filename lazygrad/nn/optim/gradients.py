@@ -40,7 +40,9 @@ def clip_grad_norm_(
     if not trained:
         return Tensor(0.0)
     if max_norm < 0 or norm_type <= 0:
-        raise ValueError(f"max_norm is not negative and norm_type positive, not {max_norm} and {norm_type}")
+        raise ValueError(
+            f"max_norm must be at least 0 and norm_type positive, not {max_norm} and {norm_type}"
+        )
     with no_grad():
         parts = [_norm_part(_grad(param), norm_type) for param in trained]
         together = Tensor.stack(*parts)
@@ -80,7 +82,7 @@ def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -
     [1.0]
     """
     if clip_value < 0:
-        raise ValueError(f"clip_value is not negative; it was given as {clip_value}")
+        raise ValueError(f"clip_value must be at least 0, not {clip_value}")
     with no_grad():
         for param in _with_gradients(parameters):
             param.grad = _grad(param).clamp(-clip_value, clip_value)
@@ -116,7 +118,8 @@ class GradScaler:
     ) -> None:
         if growth_factor <= 1 or not 0 < backoff_factor < 1:
             raise ValueError(
-                f"growth_factor is above 1 and backoff_factor below, not {growth_factor}, {backoff_factor}"
+                f"growth_factor must be above 1 and backoff_factor below 1, "
+                f"not {growth_factor} and {backoff_factor}"
             )
         self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
         self.growth_interval = growth_interval
@@ -188,7 +191,7 @@ class EMA:
 
     def __init__(self, model: Any, decay: float = 0.999, warmup: bool = False) -> None:
         if not 0 <= decay <= 1:
-            raise ValueError(f"decay is in [0, 1], not {decay}")
+            raise ValueError(f"decay must be in [0, 1], not {decay}")
         self.model, self.decay, self.warmup, self.updates = model, decay, warmup, 0
         self.averages = {name: buffer(t.detach()) for name, t in get_state_dict(model).items()}
         Tensor.realize(*self.averages.values())

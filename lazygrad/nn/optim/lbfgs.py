@@ -58,9 +58,11 @@ class LBFGS(Optimizer):
         line_search_fn: str | None = None,
     ) -> None:
         if line_search_fn not in (None, "strong_wolfe"):
-            raise ValueError(f"line_search_fn is 'strong_wolfe' or None, not {line_search_fn!r}")
+            raise ValueError(f"line_search_fn must be 'strong_wolfe' or None, not {line_search_fn!r}")
         if history_size < 1 or max_iter < 1:
-            raise ValueError(f"history_size and max_iter are at least 1, not {history_size} and {max_iter}")
+            raise ValueError(
+                f"history_size and max_iter must be at least 1, not {history_size} and {max_iter}"
+            )
         self.history_size = history_size
         super().__init__(
             params,

@@ -64,12 +64,12 @@ class Group:
 def _write_rate(memory: Tensor, value: float | Tensor) -> None:
     if isinstance(value, Tensor):
         if value.numel() != 1:
-            raise ValueError(f"a learning rate is one number, not shape {shape_text(value.shape)}")
+            raise ValueError(f"a learning rate must be one number, not shape {shape_text(value.shape)}")
         memory.assign(value.detach().reshape(()).to(memory.device).cast(dtypes.float32))
     elif isinstance(value, (int, float)) and value >= 0:
         memory.assign(as_data(value, memory.device))
     else:
-        raise ValueError(f"a learning rate is a number that is not negative, or a Tensor, not {value!r}")
+        raise ValueError(f"a learning rate must be a number of at least 0, or a Tensor, not {value!r}")
 
 
 def as_data(value: ConstType, device: Devices) -> Tensor:
@@ -323,7 +323,7 @@ def _grouped(
     groups: list[tuple[list[Tensor], Mapping[str, Any]]] = []
     for number, entry in enumerate(given):
         if not isinstance(entry, Mapping) or "params" not in entry:
-            raise TypeError(f'group {number} is a dict with "params", not {entry!r}')
+            raise TypeError(f'group {number} must be a dict with "params", not {entry!r}')
         own = {key: value for key, value in entry.items() if key != "params"}
         for key in own:
             if key not in options and key != "lr":
@@ -375,11 +375,11 @@ def _check_option(name: str, value: Any) -> None:
     parts = {f"{name}[{i}]": v for i, v in enumerate(value)} if isinstance(value, tuple) else {name: value}
     for part, number in parts.items():
         if not isinstance(number, (int, float)):
-            raise TypeError(f"{part} is a number, not {number!r}")
+            raise TypeError(f"{part} must be a number, not {number!r}")
         not_negative(part, number, _BELOW[name])
 
 
 def not_negative(name: str, value: float, below: float = math.inf) -> None:
     if not 0 <= value < below:
-        limit = "is not negative" if below == math.inf else f"is in [0, {below:g})"
-        raise ValueError(f"{name} {limit}; it was given as {value!r}")
+        limit = "must be at least 0" if below == math.inf else f"must be in [0, {below:g})"
+        raise ValueError(f"{name} {limit}, not {value!r}")

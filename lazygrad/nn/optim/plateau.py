@@ -38,10 +38,11 @@ class ReduceLROnPlateau:
     ) -> None:
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
             raise ValueError(
-                f"mode is 'min' or 'max' and threshold_mode 'rel' or 'abs', not {mode!r}, {threshold_mode!r}"
+                f"mode must be 'min' or 'max' and threshold_mode 'rel' or 'abs', "
+                f"not {mode!r} and {threshold_mode!r}"
             )
         if not factor < 1:
-            raise ValueError(f"factor is less than 1, not {factor}")
+            raise ValueError(f"factor must be less than 1, not {factor}")
         self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
         self.threshold, self.relative, self.cooldown = threshold, threshold_mode == "rel", cooldown
         self.min_lr, self.eps = min_lr, eps

@@ -131,7 +131,7 @@ class StepLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
         if step_size < 1:
-            raise ValueError(f"step_size is at least 1, not {step_size}")
+            raise ValueError(f"step_size must be at least 1, not {step_size}")
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer)
 
@@ -206,7 +206,7 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
     ) -> None:
         if total_iters < 1:
-            raise ValueError(f"total_iters is at least 1, not {total_iters}")
+            raise ValueError(f"total_iters must be at least 1, not {total_iters}")
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer)
 

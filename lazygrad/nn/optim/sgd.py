@@ -176,7 +176,7 @@ class Muon(Optimizer):
         adjust_lr_fn: str | None = None,
     ) -> None:
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
-            raise ValueError(f"adjust_lr_fn is 'original' or 'match_rms_adamw', not {adjust_lr_fn!r}")
+            raise ValueError(f"adjust_lr_fn must be 'original' or 'match_rms_adamw', not {adjust_lr_fn!r}")
         if len(ns_coefficients) != 3 or ns_steps < 1:
             raise ValueError(
                 f"Muon needs three ns_coefficients and at least one of ns_steps, not {ns_coefficients!r} and "

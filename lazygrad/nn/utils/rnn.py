@@ -30,7 +30,7 @@ def pad_sequence(
     if not several:
         raise ValueError("pad_sequence takes one sequence at least")
     if padding_side not in ("right", "left"):
-        raise ValueError(f"padding_side is 'right' or 'left', not {padding_side!r}")
+        raise ValueError(f"padding_side must be 'right' or 'left', not {padding_side!r}")
     for number, each in enumerate(several):
         if not isinstance(each, Tensor) or each.ndim < 1 or each.shape[1:] != several[0].shape[1:]:
             found = shape_text(each.shape) if isinstance(each, Tensor) else repr(each)

@@ -9,6 +9,7 @@ from ...ir.args import AxisType
 from ...ir.ops import Ops
 from ...ir.pattern import PatternMatcher, UPat
 from ...ir.uop import UOp
+from .parentheses import without_parentheses
 from .text import Row, Text
 
 
@@ -57,7 +58,7 @@ def loop(ctx: Text, node: UOp) -> str:
 def open_branch(ctx: Text, node: UOp, condition: str) -> str:
     ctx.waiting.pop(node.src[0], None)
     ctx.settle(ctx.carried[node])
-    return ctx.open(f"if ({condition}) {{")
+    return ctx.open(f"if ({without_parentheses(condition)}) {{")
 
 
 def close(ctx: Text, node: UOp) -> str:

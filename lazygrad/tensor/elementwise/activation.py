@@ -105,7 +105,7 @@ class Activation(Tensor):
             return x * 0.5 * ((x * math.sqrt(0.5)).erf() + 1.0)
         if approximate == "tanh":
             return x * 0.5 * (((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)).tanh() + 1.0)
-        raise ValueError(f"gelu's approximate is 'none' or 'tanh', not {approximate!r}")
+        raise ValueError(f"gelu's approximate must be 'none' or 'tanh', not {approximate!r}")
 
     def quick_gelu(self) -> Tensor:
         """x · sigmoid(1.702·x).
@@ -214,7 +214,7 @@ class Activation(Tensor):
         [-0.5, 0.0, 1.5]
         """
         if lambd < 0:
-            raise ValueError(f"softshrink needs a lambd that is not negative, not {lambd}")
+            raise ValueError(f"softshrink needs a lambd of at least 0, not {lambd}")
         x = self._float()
         inside = (x >= -lambd) & (x <= lambd)
         # the other branch is NaN for NaN
@@ -298,7 +298,7 @@ class Activation(Tensor):
     ) -> Tensor:
         """A random choice along an axis by these logits, smooth in them (Jang, Gu, Poole 2016).
 
-        tau   how smooth: towards 0 the result is a one-hot line
+        tau   how smooth: towards 0 the result is a one-hot vector
         hard  the result is one-hot, and its gradient that of the smooth one
 
         >>> Tensor([[0.0, 100.0], [100.0, 0.0]]).gumbel_softmax(hard=True).tolist()

@@ -34,7 +34,7 @@ class Arithmetic(Tensor):
         """
         right = other if alpha == 1 else self._operand(other) * alpha
         if dtypes.is_bool(self.dtype) and dtypes.is_bool(self._operand(right).dtype):
-            raise TypeError("bools are not subtracted; use ^ or logical_xor")
+            raise TypeError("bools cannot be subtracted; use ^ or logical_xor")
         return self._binary(Ops.SUB, right, reverse)
 
     mul = formula(

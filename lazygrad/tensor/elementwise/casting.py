@@ -23,7 +23,7 @@ class Casting(Tensor):
     short = formula("Cast to int16.", lambda x: x.cast(dtypes.int16), [1], "dtypes.short", reads="dtype")
     char = formula("Cast to int8.", lambda x: x.cast(dtypes.int8), [1], "dtypes.char", reads="dtype")
     byte = formula("Cast to uint8.", lambda x: x.cast(dtypes.uint8), [1], "dtypes.uchar", reads="dtype")
-    bool = formula("Whether elements are other than 0.", lambda x: x.cast(dtypes.bool), [0, 2], [False, True])
+    bool = formula("Whether elements are nonzero.", lambda x: x.cast(dtypes.bool), [0, 2], [False, True])
 
     def type_as(self, other: Tensor) -> Tensor:
         """Cast to the dtype of another tensor.

@@ -72,7 +72,7 @@ class Comparison(Tensor):
         [True, False]
         """
         if rtol < 0 or atol < 0:
-            raise ValueError(f"isclose needs tolerances that are not negative, not {rtol} and {atol}")
+            raise ValueError(f"isclose needs tolerances of at least 0, not {rtol} and {atol}")
         right = self._operand(other)
         if dtypes.is_bool(self.dtype) or dtypes.is_unsigned(
             self.dtype

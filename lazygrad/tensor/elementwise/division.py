@@ -28,7 +28,7 @@ class Division(Tensor):
             return self.floor_divide(other, reverse)
         if rounding_mode == "trunc":
             return self._truncated_division(other, reverse)
-        raise ValueError(f"rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+        raise ValueError(f"rounding_mode must be None, 'floor' or 'trunc', not {rounding_mode!r}")
 
     def _true_division(self, other: Any, reverse: bool) -> Tensor:
         right = self._operand(other)
@@ -72,7 +72,7 @@ class Division(Tensor):
         """Elementwise remainder with the sign of the divisor; integers by 0 give 0, floats NaN.
 
         Of floats it is `fmod`, plus the divisor where that has another sign: exact but for this one sum. A
-        float that is a multiple gives a zero of its own sign (as in PyTorch).
+        multiple of the divisor gives a zero with the sign of x (as in PyTorch).
 
         >>> Tensor([-7]).remainder(3).tolist()
         [2]
@@ -84,7 +84,7 @@ class Division(Tensor):
         return _beyond(rest, b).where(rest + b, rest)
 
     def fmod(self, other: Any) -> Tensor:
-        """Elementwise remainder with the sign of the dividend, that of zeros too, as C's.
+        """Elementwise remainder with the sign of the dividend, also for zeros, as in C.
 
         Floats by 0 give NaN. Of floats it is exact for all numbers, however large the quotient is. Its slope
         in the divisor is the quotient, rounded towards zero, times -1.

@@ -20,7 +20,7 @@ class Floats(Tensor):
     """Signs, neighbours and exponents of floats, element by element."""
 
     def signbit(self) -> Tensor:
-        """Whether the sign is minus, that of -0.0 and of NaN included.
+        """Whether the sign bit is set, also for -0.0 and NaN.
 
         >>> Tensor([-1.0, -0.0, 0.0]).signbit().tolist()
         [True, True, False]
@@ -30,7 +30,7 @@ class Floats(Tensor):
         return self.bitcast(_SIGNED[self.dtype.itemsize]) < 0
 
     def copysign(self, other: Any) -> Tensor:
-        """|self| with the sign of `other`, that of zeros included; the slope in `other` is 0.
+        """|self| with the sign of `other`, also of zeros; the gradient of `other` is 0.
 
         >>> Tensor([1.0, 2.0]).copysign(Tensor([-0.0, 1.0])).tolist()
         [-1.0, 2.0]
@@ -80,7 +80,7 @@ class Floats(Tensor):
     def nan_to_num(
         self, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
     ) -> Tensor:
-        """NaN and infinities replaced; infinities by the greatest and least finite number if not given.
+        """NaN and infinities replaced; infinities by the largest and smallest finite number if not given.
 
         >>> Tensor([math.nan, 1.0, math.inf]).nan_to_num(posinf=9.0).tolist()
         [0.0, 1.0, 9.0]
@@ -158,7 +158,7 @@ class Floats(Tensor):
         return (self == 0).where(at_zero, (self > 0).cast(least_upper_dtype(self.dtype, at_zero.dtype)))
 
     def fmax(self, other: Any) -> Tensor:
-        """The greater of two, NaN only where both are; of equals this tensor takes the gradient.
+        """The larger of two, NaN only where both are; of equal elements this tensor takes the gradient.
 
         >>> Tensor([math.nan, 1.0]).fmax(Tensor([2.0, math.nan])).tolist()
         [2.0, 1.0]
@@ -167,7 +167,7 @@ class Floats(Tensor):
         return ((self >= right) | right.isnan()).where(self, right)
 
     def fmin(self, other: Any) -> Tensor:
-        """The smaller of two, NaN only where both are; of equals this tensor takes the gradient.
+        """The smaller of two, NaN only where both are; of equal elements this tensor takes the gradient.
 
         >>> Tensor([math.nan, 1.0]).fmin(Tensor([2.0, math.nan])).tolist()
         [2.0, 1.0]
@@ -213,7 +213,7 @@ class Floats(Tensor):
         return self.cast(dtypes.float64).pow(right)
 
     def clamp_min(self, min: Any) -> Tensor:
-        """Not below `min`.
+        """Limited to at least `min`.
 
         >>> Tensor([1, 5]).clamp_min(3).tolist()
         [3, 5]
@@ -221,7 +221,7 @@ class Floats(Tensor):
         return self.clamp(min=min)
 
     def clamp_max(self, max: Any) -> Tensor:
-        """Not above `max`.
+        """Limited to at most `max`.
 
         >>> Tensor([1, 5]).clamp_max(3).tolist()
         [1, 3]
@@ -272,7 +272,7 @@ class Floats(Tensor):
         return self.cast(common).abs(), right.cast(common).abs(), common
 
     def gcd(self, other: Any) -> Tensor:
-        """The greatest common divisor of integers, not negative; gcd(0, 0) is 0.
+        """The greatest common divisor of integers, at least 0; gcd(0, 0) is 0.
 
         >>> Tensor([12, 0]).gcd(Tensor([-18, 5])).tolist()
         [6, 5]
@@ -284,7 +284,7 @@ class Floats(Tensor):
         return a
 
     def lcm(self, other: Any) -> Tensor:
-        """The least common multiple of integers, not negative.
+        """The least common multiple of integers, at least 0.
 
         >>> Tensor([4, 0]).lcm(Tensor([6, 5])).tolist()
         [12, 0]

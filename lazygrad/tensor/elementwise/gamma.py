@@ -80,7 +80,7 @@ class Gamma(Tensor):
         1.644934
         """
         if not isinstance(n, int) or n < 0:
-            raise ValueError(f"polygamma's order is a whole number from 0 on, not {n!r}")
+            raise ValueError(f"polygamma's order must be a whole number of at least 0, not {n!r}")
         if n > MAX_POLYGAMMA:
             raise NotImplementedError(
                 f"polygamma of order {n}: {MAX_POLYGAMMA}! is the last factorial that a float64 holds"
@@ -94,7 +94,7 @@ class Gamma(Tensor):
         0.693147
         """
         if not isinstance(p, int) or p < 1:
-            raise ValueError(f"multigammaln takes a dimension from 1 on, not {p!r}")
+            raise ValueError(f"multigammaln needs a dimension of at least 1, not {p!r}")
         x = self._float()
         halves = self.arange(p, dtype=x.dtype, device=x.device) * 0.5
         return (x.unsqueeze(-1) - halves).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)

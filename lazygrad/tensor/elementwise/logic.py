@@ -24,7 +24,7 @@ class Logic(Tensor):
         return self == 0 if not dtypes.is_bool(self.dtype) else self != True  # noqa: E712
 
     def logical_and(self, other: Any) -> Tensor:
-        """Whether both are other than 0.
+        """Whether both are nonzero.
 
         >>> Tensor([0, 2]).logical_and(True).tolist()
         [False, True]
@@ -32,7 +32,7 @@ class Logic(Tensor):
         return self._bool() & _as_bool(self, other)
 
     def logical_or(self, other: Any) -> Tensor:
-        """Whether one is other than 0.
+        """Whether at least one is nonzero.
 
         >>> Tensor([0, 2]).logical_or(False).tolist()
         [False, True]
@@ -40,7 +40,7 @@ class Logic(Tensor):
         return self._bool() | _as_bool(self, other)
 
     def logical_xor(self, other: Any) -> Tensor:
-        """Whether exactly one is other than 0.
+        """Whether exactly one is nonzero.
 
         >>> Tensor([0, 2]).logical_xor(True).tolist()
         [True, False]
@@ -50,17 +50,17 @@ class Logic(Tensor):
     def _bits(self, op: Ops, other: Any, reverse: bool = False) -> Tensor:
         right = self._operand(other)
         if dtypes.is_float(self.dtype) or dtypes.is_float(right.dtype):
-            raise TypeError(f"bits of {self.dtype} and {right.dtype} are not combined; cast to integers")
+            raise TypeError(f"bits of {self.dtype} and {right.dtype} cannot be combined; cast to integers")
         return self._binary(op, right, reverse)
 
     bitwise_and = formula(
-        "Bits that both have; logic on bools.", lambda x, other: x._bits(Ops.AND, other), [6], [2], 3
+        "Bitwise and; logical and on bools.", lambda x, other: x._bits(Ops.AND, other), [6], [2], 3
     )
     bitwise_or = formula(
-        "Bits that one has; logic on bools.", lambda x, other: x._bits(Ops.OR, other), [6], [7], 3
+        "Bitwise or; logical or on bools.", lambda x, other: x._bits(Ops.OR, other), [6], [7], 3
     )
     bitwise_xor = formula(
-        "Bits that exactly one has; logic on bools.", lambda x, other: x._bits(Ops.XOR, other), [6], [5], 3
+        "Bitwise exclusive or; logical on bools.", lambda x, other: x._bits(Ops.XOR, other), [6], [5], 3
     )
 
     def bitwise_not(self) -> Tensor:
@@ -72,7 +72,7 @@ class Logic(Tensor):
         if dtypes.is_bool(self.dtype):
             return self.logical_not()
         if dtypes.is_float(self.dtype):
-            raise TypeError(f"bits of {self.dtype} are not inverted; cast to integers")
+            raise TypeError(f"bits of {self.dtype} cannot be inverted; cast to integers")
         return self._unary(self.uop.alu(Ops.XOR, filled(self.shape, self.dtype, -1)))
 
     def lshift(self, other: Any, reverse: bool = False) -> Tensor:
@@ -84,7 +84,7 @@ class Logic(Tensor):
         return self._bits(Ops.SHL, other, reverse)
 
     def rshift(self, other: Any, reverse: bool = False) -> Tensor:
-        """Bits moved down, the sign kept; by the width or more gives 0, or -1 for negative numbers.
+        """Bits shifted right, keeping the sign; a shift by the width or more gives 0, or -1 if negative.
 
         >>> Tensor([9]).rshift(1).tolist()
         [4]

@@ -145,6 +145,6 @@ class Operands(Tensor):
             )
             if higher:
                 raise TypeError(
-                    f"a result of {theirs} is not written into a tensor of {mine}; cast one of them"
+                    f"a result of {theirs} cannot be written into a tensor of {mine}; cast one of them"
                 )
         return self.assign(result.cast(mine))

@@ -1,4 +1,4 @@
-"""Rounding to whole numbers, or to so many decimals."""
+"""Rounding to whole numbers, or to a number of decimals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Rounding(Tensor):
     """Methods that round; integers stay."""
 
     def trunc(self) -> Tensor:
-        """Rounded towards zero; integers stay.
+        """Rounded towards zero; integers are unchanged.
 
         >>> Tensor([1.8, -1.8]).trunc().tolist()
         [1.0, -1.0]
@@ -21,7 +21,7 @@ class Rounding(Tensor):
         return self._unary(self.uop.alu(Ops.TRUNC)) if dtypes.is_float(self.dtype) else self.cast(self.dtype)
 
     def floor(self) -> Tensor:
-        """Rounded down; integers stay.
+        """Rounded down; integers are unchanged.
 
         >>> Tensor([1.8, -1.2]).floor().tolist()
         [1.0, -2.0]
@@ -30,7 +30,7 @@ class Rounding(Tensor):
         return (self < whole).where(whole - 1, whole) if dtypes.is_float(self.dtype) else whole
 
     def ceil(self) -> Tensor:
-        """Rounded up; integers stay.
+        """Rounded up; integers are unchanged.
 
         >>> Tensor([1.2, -1.2]).ceil().tolist()
         [2.0, -1.0]
@@ -39,7 +39,7 @@ class Rounding(Tensor):
         return (whole < self).where(whole + 1, whole) if dtypes.is_float(self.dtype) else whole
 
     def round(self, decimals: int = 0) -> Tensor:
-        """Rounded to the nearest whole number (or number of `decimals`), ties to even; integers stay.
+        """Rounded to the nearest integer (or number of `decimals`), ties to even; integers are unchanged.
 
         >>> Tensor([0.5, 1.5, 1.6]).round().tolist()
         [0.0, 2.0, 2.0]
@@ -71,7 +71,7 @@ class Rounding(Tensor):
         return math.trunc(self.item())
 
     def frac(self) -> Tensor:
-        """What truncation drops.
+        """The fractional part: x - trunc(x).
 
         >>> Tensor([1.5, -1.5]).frac().tolist()
         [0.5, -0.5]

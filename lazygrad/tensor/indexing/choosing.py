@@ -1,4 +1,4 @@
-"""Choices between elements: where, the greater and the smaller, limits, mixtures."""
+"""Choices between elements: where, maximum and minimum, limits, interpolation."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Choosing(Tensor):
     def where(self) -> tuple[Tensor, ...]: ...
 
     def where(self, yes: Any = None, no: Any = None) -> Any:
-        """`yes` where this bool tensor holds, else `no`; broadcast, in the common dtype of the two.
+        """`yes` where this bool tensor is True, else `no`; broadcast, in the common dtype of the two.
 
-        Without values: the indices of what holds, a tensor for each axis, as `nonzero(as_tuple=True)`.
+        Without values: the indices of the True elements, a tensor for each axis, as `nonzero(as_tuple=True)`.
 
         Called on another tensor in PyTorch's order, `x.where(condition, other)`, it is `condition.where(x,
         other)`.
@@ -50,7 +50,7 @@ class Choosing(Tensor):
         return self._make(node, self, a, b)
 
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
-        """`value` where the mask holds, this tensor elsewhere; the tensor's dtype stays.
+        """`value` where the mask is True, this tensor elsewhere; the dtype is kept.
 
         >>> Tensor([1, 2]).masked_fill(Tensor([True, False]), 9).tolist()
         [9, 2]
@@ -67,7 +67,7 @@ class Choosing(Tensor):
         return mask.where(filling, self)
 
     def maximum(self, other: Any) -> Tensor:
-        """The greater of two; NaN wins; equals share the gradient.
+        """The larger of two; NaN if one is; equal elements share the gradient.
 
         >>> Tensor([1, 5]).maximum(3).tolist()
         [3, 5]
@@ -75,7 +75,7 @@ class Choosing(Tensor):
         return self._binary(Ops.MAX, other)
 
     def minimum(self, other: Any) -> Tensor:
-        """The smaller of two; NaN wins; equals share the gradient.
+        """The smaller of two; NaN if one is; equal elements share the gradient.
 
         >>> Tensor([1, 5]).minimum(3).tolist()
         [1, 3]
@@ -83,7 +83,7 @@ class Choosing(Tensor):
         return self._binary(Ops.MIN, other)
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
-        """Limited to [min, max], either of which may be a tensor or missing; NaN in any of them wins.
+        """Limited to [min, max]; either of which may be a tensor or missing; NaN if any of them is.
 
         >>> Tensor([-3, 1, 9]).clamp(0, 5).tolist()
         [0, 1, 5]

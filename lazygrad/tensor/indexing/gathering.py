@@ -1,7 +1,7 @@
 """Reading and writing along an axis by a tensor of indices: gather, scatter, and what selects by them.
 
 Indices are treated as `x[...]` treats index tensors: a negative one counts from the end, one that is out of
-range raises IndexError when a result is read, and of repeated places the last one stays.
+range raises IndexError when a result is read, and of repeated indices the last one is kept.
 """
 
 from __future__ import annotations
@@ -90,18 +90,18 @@ class Gathering(Tensor):
     def scatter(self, dim: int, index: Tensor, src: Tensor | float, reduce: str | None = None) -> Tensor:
         """A copy with values stored along an axis: result[index[i][j]][j] = src[i][j] for axis 0.
 
-        reduce  None (the last of equal places stays), "add" or "multiply"
+        reduce  None (of equal indices the last one is kept), "add" or "multiply"
 
         >>> Tensor([0, 0]).scatter(0, Tensor([1]), Tensor([5])).tolist()
         [0, 5]
         """
         if reduce not in (None, "add", "multiply"):
-            raise ValueError(f"scatter's reduce is None, 'add' or 'multiply', not {reduce!r}")
+            raise ValueError(f"scatter's reduce must be None, 'add' or 'multiply', not {reduce!r}")
         op = {None: None, "add": Ops.ADD, "multiply": Ops.MUL}[reduce]
         return self._scattered(dim, index, src, op, "scatter")
 
     def scatter_add(self, dim: int, index: Tensor, src: Tensor | float) -> Tensor:
-        """A copy with values added along an axis, where places repeat too.
+        """A copy with values added along an axis; indices may repeat.
 
         >>> Tensor([0, 1]).scatter_add(0, Tensor([1, 1]), Tensor([5, 6])).tolist()
         [0, 12]
@@ -142,7 +142,7 @@ class Gathering(Tensor):
         """
         ops = {"sum": Ops.ADD, "mean": Ops.ADD, "prod": Ops.MUL, "amax": Ops.MAX, "amin": Ops.MIN}
         if reduce not in ops:
-            raise ValueError(f"scatter_reduce's reduce is one of {', '.join(ops)}, not {reduce!r}")
+            raise ValueError(f"scatter_reduce's reduce must be one of {', '.join(ops)}, not {reduce!r}")
         op = ops[reduce]
         base: Any = self
         if not include_self:
@@ -194,7 +194,7 @@ class Gathering(Tensor):
         return self.flatten()[index]
 
     def nonzero_static(self, *, size: int, fill_value: int = -1) -> Tensor:
-        """The first `size` rows of `nonzero`, rows of `fill_value` behind what there is: of known shape.
+        """The first `size` rows of `nonzero`, then rows of `fill_value`: of known shape.
 
         So it is lazy, and a jit captures it.
 
@@ -202,7 +202,7 @@ class Gathering(Tensor):
         [[0, 1], [1, 0], [-1, -1]]
         """
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise ValueError(f"nonzero_static needs a size that is not negative, not {size!r}")
+            raise ValueError(f"nonzero_static needs a size of at least 0, not {size!r}")
         if not self.ndim:
             return self.full((size, 0), fill_value, dtype=dtypes.int64, device=self.device)
         total = self._static_numel()
@@ -227,7 +227,7 @@ class Gathering(Tensor):
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 
     def nonzero(self, *, as_tuple: bool = False) -> Any:
-        """The indices of the elements other than 0, a row for each.
+        """The indices of the nonzero elements, one row for each.
 
         It is computed at once, since the shape depends on the values.
 

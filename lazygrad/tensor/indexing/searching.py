@@ -32,17 +32,17 @@ class Searching(Tensor):
         out_int32: bool = False,
         sorter: Tensor | None = None,
     ) -> Tensor:
-        """Where in this sorted tensor values belong, so that it stays sorted: a search by halves.
+        """The indices at which values would be inserted to keep this tensor sorted: a binary search.
 
-        self     a line, or rows along the last axis; then values has as many rows
-        right    behind equal elements instead of before them; so does side="right"
+        self     a 1-d tensor, or rows along the last axis; then values has as many rows
+        right    after equal elements instead of before them; so does side="right"
         sorter   the order of an unsorted tensor, as `argsort` gives it
 
         >>> Tensor([1, 3, 5]).searchsorted(Tensor([3, 6])).tolist()
         [1, 3]
         """
         if side not in (None, "left", "right"):
-            raise ValueError(f"searchsorted's side is 'left' or 'right', not {side!r}")
+            raise ValueError(f"searchsorted's side must be 'left' or 'right', not {side!r}")
         if right and side == "left":
             raise ValueError("searchsorted: right=True and side='left' contradict each other")
         wanted: Any = self._operand(values)
@@ -180,8 +180,9 @@ class Searching(Tensor):
     def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
         """How often each number from 0 on occurs in a 1-d tensor of integers, or the sum of their weights.
 
-        It runs, to know the greatest. Captured by a jit, and under `vmap`, there are exactly `minlength`
-        counts, since their number cannot depend on the data; a number beyond them raises IndexError.
+        It is computed at once, to find the largest number. Captured by a jit, and under `vmap`, there are
+        exactly `minlength` counts, since their number cannot depend on the data; a number beyond them
+        raises IndexError.
 
         >>> Tensor([1, 3, 1]).bincount().tolist()
         [0, 2, 0, 1]
@@ -191,7 +192,7 @@ class Searching(Tensor):
                 f"bincount takes a 1-d tensor of integers, not {self.dtype} of shape {shape_text(self.shape)}"
             )
         if minlength < 0:
-            raise ValueError(f"bincount's minlength is not negative, not {minlength}")
+            raise ValueError(f"bincount's minlength must be at least 0, not {minlength}")
         if weights is not None and weights.shape != self.shape:
             raise ValueError(
                 f"bincount needs a weight for each element of {shape_text(self.shape)}, "
@@ -200,7 +201,7 @@ class Searching(Tensor):
         size, known = minlength, observing.by is None and not mode.examples
         if not known and minlength == 0:
             raise ValueError(
-                "bincount in a jit or under vmap: how many counts there are would depend on the data; "
+                "bincount in a jit or under vmap: the number of counts would depend on the data; "
                 "say how many with minlength"
             )
         if known and vmax(self.shape[0]):
@@ -222,7 +223,7 @@ class Searching(Tensor):
     def histc(self, bins: int = 100, min: ConstType = 0, max: ConstType = 0) -> Tensor:
         """How many elements lie in each of some bins of equal width from min to max; others are not counted.
 
-        Where min and max are equal they are the least and the greatest element.
+        If min and max are equal, the smallest and the largest element are used.
 
         >>> Tensor([0.0, 1.0, 1.5, 4.0]).histc(4, 0, 4).tolist()
         [1.0, 2.0, 0.0, 1.0]
@@ -258,7 +259,8 @@ class Searching(Tensor):
     ) -> tuple[Tensor, Tensor]:
         """(how many elements, or the sum of their weights, in each bin; the edges of the bins).
 
-        bins  a number of equal bins over `range` (else from the least to the greatest element), or the edges
+        bins  a number of equal bins over `range` (by default from the smallest to the largest element), or
+              the edges
         density  the parts of the whole instead, divided by the widths of their bins
 
         >>> [t.tolist() for t in Tensor([0.0, 1.0, 3.0]).histogram(Tensor([0.0, 1.0, 4.0]))]
@@ -266,9 +268,9 @@ class Searching(Tensor):
         """
         x = self._float().flatten().detach()
         if not isinstance(bins, int) and not hasattr(bins, "__len__"):
-            raise TypeError(f"histogram's bins are a number of them, or their edges, not {bins!r}")
+            raise TypeError(f"histogram's bins must be a number of bins, or their edges, not {bins!r}")
         if range is not None and (not isinstance(range, (tuple, list)) or len(range) != 2):
-            raise ValueError(f"histogram's range is (least, greatest), not {range!r}")
+            raise ValueError(f"histogram's range must be (smallest, largest), not {range!r}")
         edges = _edges(x, bins, range, "histogram")
         count = vmax(edges.shape[0]) - 1
         amounts: Any = x._filled(1.0) if weight is None else weight.reshape((weight.numel(),)).cast(x.dtype)
@@ -289,7 +291,7 @@ class Searching(Tensor):
 
         self     points, a row of coordinates each
         bins     a number of equal bins, one for each coordinate, or the edges along each
-        range    the least and the greatest value of each coordinate, one pair after another
+        range    the smallest and the largest value of each coordinate, one pair after another
         density  the parts of the whole instead, divided by the volumes of their boxes
 
         >>> Tensor([[0.0, 0.0], [1.0, 3.0], [1.0, 4.0]]).histogramdd(2)[0].tolist()

@@ -110,9 +110,9 @@ class Sorting(Tensor):
         return self._make(values, self), found
 
     def sort(self, dim: int = -1, descending: bool = False, *, stable: bool = True) -> tuple[Tensor, Tensor]:
-        """The values along an axis in order, and where they were.
+        """The values along an axis in order, and their indices.
 
-        NaN counts as the greatest; equal values stay in order, whether `stable` is asked for or not.
+        NaN counts as the largest; equal values keep their order, whether `stable` is asked for or not.
 
         >>> [t.tolist() for t in Tensor([3, 1, 2]).sort()]
         [[1, 2, 3], [1, 2, 0]]
@@ -123,7 +123,7 @@ class Sorting(Tensor):
         return self._in_order(*self._order(dim, descending))
 
     def argsort(self, dim: int = -1, descending: bool = False, *, stable: bool = True) -> Tensor:
-        """The places along an axis in the order of their values: `sort` without the values.
+        """The indices that sort an axis: `sort` without the values.
 
         >>> Tensor([3, 1, 2]).argsort().tolist()
         [1, 2, 0]
@@ -133,9 +133,9 @@ class Sorting(Tensor):
     def topk(
         self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True, *, sorted: bool | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The k greatest values along an axis (or the least ones) in order, and where they were.
+        """The k largest values along an axis (or the smallest ones) in order, and their indices.
 
-        Of equal values those that come first. `sorted=False` changes nothing.
+        Of equal values, those that come first. `sorted=False` changes nothing.
 
         >>> [t.tolist() for t in Tensor([3, 1, 2]).topk(2)]
         [[3, 2], [0, 2]]
@@ -148,7 +148,7 @@ class Sorting(Tensor):
         return self._in_order(*self._first(dim, largest, k))
 
     def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-        """The k-th least value along an axis, counted from 1, and where it was.
+        """The k-th smallest value along an axis, counted from 1, and its index.
 
         >>> [t.item() for t in Tensor([3, 1, 2]).kthvalue(2)]
         [2, 2]
@@ -163,10 +163,10 @@ class Sorting(Tensor):
         return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
 
     def median(self, dim: int | None = None, keepdim: bool = False) -> Any:
-        """The value in the middle along an axis (the lower one of two), and where it was.
+        """The value in the middle along an axis (the lower one of two), and its index.
 
-        NaN if there is one. Without an axis the middle of all elements, alone; equals share its gradient, and
-        of no elements it is NaN.
+        NaN if there is one. Without an axis the middle of all elements, alone; equal elements share its
+        gradient, and of no elements it is NaN.
 
         >>> Tensor([3, 1, 2]).median().item()
         2

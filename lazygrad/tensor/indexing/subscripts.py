@@ -153,7 +153,9 @@ class Subscripts(Tensor):
                 return self._entry(type(self)(listed, dtype=dtypes.int64, device=self.device))
         if hasattr(entry, "__index__"):
             return int(entry.__index__())
-        raise IndexError(f"an index is an int, slice, None, Ellipsis, list, array or tensor, not {entry!r}")
+        raise IndexError(
+            f"an index must be an int, slice, None, Ellipsis, list, array or tensor, not {entry!r}"
+        )
 
     def _mask_positions(self, mask: Tensor) -> list[Any]:
         """A bool mask as one integer tensor for each of its axes.
@@ -183,7 +185,7 @@ class Subscripts(Tensor):
         parts = [_slice_part(p) for p in (entry.start, entry.stop, entry.step)]
         step = 1 if parts[2] is None else parts[2]
         if step == 0:
-            raise ValueError("a slice's step is not 0")
+            raise ValueError("a slice's step must not be 0")
         if isinstance(size, int) and all(p is None or isinstance(p, int) for p in parts):
             start, stop, step = slice(*parts).indices(size)
             if step < 0:  # the same elements, counted from the other end
@@ -226,7 +228,7 @@ class Subscripts(Tensor):
         try:
             common = broadcast_shapes(*[t.shape for t in indices])
         except ValueError as e:
-            raise IndexError(f"index tensors do not fit together: {e}") from None
+            raise IndexError(f"index tensors do not broadcast: {e}") from None
         others = [axis for axis in range(self.ndim) if axis not in places]
         rank = len(common)
         # axes of the result: those before, those of the indices (in front, if axes stand between them),
@@ -260,7 +262,7 @@ class Subscripts(Tensor):
         return total if valid is None else valid.where(total, filled(shape, counting, -1)), shape
 
     def masked_select(self, mask: Tensor) -> Tensor:
-        """The elements where a mask holds, as a 1-d tensor.
+        """The elements where a mask is True, as a 1-d tensor.
 
         It is computed at once, since the shape depends on the values.
 
@@ -315,7 +317,7 @@ class Subscripts(Tensor):
         source: Tensor = self._operand(value) if isinstance(value, Tensor) else self._lift(value)
         if dtypes.is_float(source.dtype) and not dtypes.is_float(self.dtype) and isinstance(value, Tensor):
             raise TypeError(
-                f"values of {source.dtype} are not written into a tensor of {self.dtype}; cast them first"
+                f"values of {source.dtype} cannot be written into a tensor of {self.dtype}; cast them first"
             )
         return source.cast(self.dtype)
 

@@ -118,7 +118,7 @@ class Writing(Tensor):
         return self._make(movement.reshape(node, self.shape), self, source)
 
     def put(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-        """A copy with values at places of the flattened tensor: stored, or added where `accumulate`.
+        """A copy with values at indices of the flattened tensor: stored, or added where `accumulate`.
 
         >>> Tensor([[1, 2], [3, 4]]).put(Tensor([3, 0]), Tensor([8, 9])).tolist()
         [[9, 2], [3, 8]]
@@ -150,9 +150,9 @@ class Writing(Tensor):
         return self.scatter(axis, indices.expand(whole), source.expand(whole))
 
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
-        """A copy in which the places where a mask holds take the elements of `source`, one after another.
+        """A copy in which the elements where a mask is True are replaced by those of `source`, in order.
 
-        Fewer elements than places raise IndexError when a result is read; under `CHECK_INDEX=0` they leave
+        Too few elements raise IndexError when a result is read; under `CHECK_INDEX=0` they leave
         zeros.
 
         >>> Tensor([1, 2, 3]).masked_scatter(Tensor([True, False, True]), Tensor([7, 8])).tolist()

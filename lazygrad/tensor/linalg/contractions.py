@@ -56,7 +56,7 @@ class Contractions(Tensor):
     def matmul(self, other: Any, reverse: bool = False, dtype: DTypeLike = None) -> Tensor:
         """The matrix product.
 
-        Lines are rows on the left and columns on the right, axes before the last two broadcast.
+        A 1-d tensor is a row on the left and a column on the right; axes before the last two broadcast.
 
         self   (..., m, k) or (k,)    other  (..., k, n) or (k,)    dtype  what to accumulate in and return
 
@@ -67,7 +67,7 @@ class Contractions(Tensor):
         return right.dot(self, dtype) if reverse else self.dot(right, dtype)
 
     def dot(self, other: Any, dtype: DTypeLike = None) -> Tensor:
-        """`matmul`; of two lines their inner product.
+        """`matmul`; of two 1-d tensors, their inner product.
 
         >>> Tensor([1, 2]).dot(Tensor([3, 4])).item()
         11
@@ -130,7 +130,7 @@ class Contractions(Tensor):
         return self.dot(mat2)
 
     def mv(self, vec: Tensor) -> Tensor:
-        """A matrix times a line.
+        """A matrix times a vector.
 
         >>> Tensor([[1, 2]]).mv(Tensor([3, 4])).tolist()
         [11]
@@ -146,7 +146,7 @@ class Contractions(Tensor):
                 raise ValueError(f"{name} needs {rank} axes, not shape {shape_text(tensor.shape)}")
 
     def outer(self, vec2: Tensor) -> Tensor:
-        """All products of the elements of two lines.
+        """All products of the elements of two vectors.
 
         >>> Tensor([1, 2]).outer(Tensor([3, 4])).tolist()
         [[3, 4], [6, 8]]
@@ -166,7 +166,7 @@ class Contractions(Tensor):
         return self.tensordot(right, ([-1], [-1]))
 
     def vdot(self, other: Tensor) -> Tensor:
-        """The inner product of two lines.
+        """The inner product of two vectors.
 
         >>> Tensor([1, 2]).vdot(Tensor([3, 4])).item()
         11
@@ -200,11 +200,11 @@ class Contractions(Tensor):
                 )
             mine, theirs = tuple(range(self.ndim - dims, self.ndim)), tuple(range(dims))
         elif not isinstance(dims, (tuple, list)) or len(dims) != 2:
-            raise TypeError(f"tensordot's dims are a number of axes, or the axes of both, not {dims!r}")
+            raise TypeError(f"tensordot's dims must be a number of axes, or the axes of both, not {dims!r}")
         else:
             mine, theirs = self._axes(dims[0]), right._axes(dims[1])
         if len(mine) != len(theirs) or len(mine) > min(self.ndim, right.ndim):
-            raise ValueError(f"tensordot needs as many axes on both sides, not {dims}")
+            raise ValueError(f"tensordot needs the same number of axes on both sides, not {dims}")
         for a, b in zip(mine, theirs, strict=True):
             if not resolve_equal(self.shape[a], right.shape[b]):
                 raise ValueError(
@@ -285,7 +285,9 @@ def _parsed(formula: str, tensors: Sequence[Tensor]) -> tuple[list[str], str]:
     for names, tensor in zip(inputs, tensors, strict=True):
         plain = names.replace("...", "")
         if not (plain.isalpha() or not plain) or names.count("...") > 1:
-            raise ValueError(f"einsum {formula!r}: operands are letters and at most one '...', not {names!r}")
+            raise ValueError(
+                f"einsum {formula!r}: operands must be letters and at most one '...', not {names!r}"
+            )
         counts.append(tensor.ndim - len(plain))
         if counts[-1] < 0 or (counts[-1] and "..." not in names):
             raise ValueError(

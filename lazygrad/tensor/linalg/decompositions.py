@@ -106,7 +106,7 @@ class Decompositions(Tensor):
     def solve(self, B: Any, *, left: bool = True) -> Tensor:
         """The X with self @ X = B (X @ self = B, where `left` is False).
 
-        self  (..., n, n)      B  (..., n, k), or lines (..., n)
+        self  (..., n, n)      B  (..., n, k), or vectors (..., n)
 
         >>> Tensor([[2.0, 0.0], [0.0, 4.0]]).solve(Tensor([2.0, 2.0])).tolist()
         [1.0, 0.5]
@@ -144,7 +144,7 @@ class Decompositions(Tensor):
         return matrix.solve_triangular(self, upper=upper != transpose, unitriangular=unitriangular), A
 
     def pinv(self, rtol: float | Tensor | None = None, *, atol: float | Tensor | None = None) -> Tensor:
-        """The pseudoinverse (Moore and Penrose); singular values up to max(atol, rtol · the greatest) count
+        """The pseudoinverse (Moore and Penrose); singular values up to max(atol, rtol · the largest) count
         as 0.
 
         rtol        max(m, n) · eps of the dtype, if neither is given
@@ -157,7 +157,7 @@ class Decompositions(Tensor):
         return made.cast(self._float().dtype)
 
     def lstsq(self, B: Any, rcond: float | None = None) -> LeastSquares[Tensor]:
-        """The X that makes |self @ X - B| least (of several the shortest), by the pseudoinverse.
+        """The X with the smallest |self @ X - B| (of several, the shortest), by the pseudoinverse.
 
         solution, residuals (the sums of squares of self @ X - B, empty where m <= n), rank and singular
         values of self.
@@ -259,14 +259,14 @@ class Decompositions(Tensor):
     def qr(self, mode: str = "reduced") -> QR[Tensor]:
         """Q @ R = self, Q with orthonormal columns and R upper triangular.
 
-        mode  "reduced": Q (m, k) and R (k, n), k the less of both; "complete": Q (m, m) and R (m, n), which
+        mode  "reduced": Q (m, k) and R (k, n), k = min(m, n); "complete": Q (m, m) and R (m, n), which
               has a gradient where m <= n; "r": R alone, Q empty
 
         >>> Tensor([[0.0, 2.0], [3.0, 0.0]]).qr().R.abs().tolist()
         [[3.0, 0.0], [0.0, 2.0]]
         """
         if mode not in ("reduced", "complete", "r"):
-            raise ValueError(f"qr's mode is 'reduced', 'complete' or 'r', not {mode!r}")
+            raise ValueError(f"qr's mode must be 'reduced', 'complete' or 'r', not {mode!r}")
         a = self._matrices("qr")
         if mode == "complete" and vmax(a.shape[-2]) > vmax(a.shape[-1]):
             return QR(*functions.CompleteQR.apply(a))
@@ -274,9 +274,9 @@ class Decompositions(Tensor):
         return QR(self.zeros(0, dtype=a.dtype, device=a.device) if mode == "r" else q, r)
 
     def svd(self, full_matrices: bool = True) -> SVD[Tensor]:
-        """U @ diag(S) @ Vh = self, the singular values S from the greatest on.
+        """U @ diag(S) @ Vh = self, the singular values S in descending order.
 
-        full_matrices  U (m, m) and Vh (n, n); else U (m, k) and Vh (k, n), k the less of both. Nothing flows
+        full_matrices  U (m, m) and Vh (n, n); else U (m, k) and Vh (k, n), k = min(m, n). No gradient flows
                        through the columns of U and rows of Vh after the first k, which may be any basis.
 
         Gradients of U and Vh need singular values that differ.
@@ -288,7 +288,7 @@ class Decompositions(Tensor):
         return SVD(*functions.SVD.apply(a, full_matrices))
 
     def svdvals(self) -> Tensor:
-        """The singular values, from the greatest on.
+        """The singular values, in descending order.
 
         >>> Tensor([[0.0, 2.0], [3.0, 0.0]]).svdvals().tolist()
         [3.0, 2.0]
@@ -300,7 +300,7 @@ class Decompositions(Tensor):
         return values
 
     def eigh(self, UPLO: str = "L") -> Eigh[Tensor]:
-        """Eigenvalues (from the least on) and eigenvectors (in columns) of symmetric matrices, of which the
+        """Eigenvalues (in ascending order) and eigenvectors (in columns) of symmetric matrices, of which the
         lower triangle is read ("L"), or the upper one ("U").
 
         Gradients of eigenvectors need eigenvalues that differ.
@@ -309,11 +309,11 @@ class Decompositions(Tensor):
         [1.0, 2.0]
         """
         if UPLO not in ("L", "U"):
-            raise ValueError(f"eigh's UPLO is 'L' or 'U', not {UPLO!r}")
+            raise ValueError(f"eigh's UPLO must be 'L' or 'U', not {UPLO!r}")
         return Eigh(*functions.Eigh.apply(self._matrices("eigh", True), UPLO))
 
     def eigvalsh(self, UPLO: str = "L") -> Tensor:
-        """The eigenvalues of symmetric matrices, from the least on.
+        """The eigenvalues of symmetric matrices, in ascending order.
 
         >>> Tensor([[2.0, 0.0], [0.0, 1.0]]).eigvalsh().tolist()
         [1.0, 2.0]
@@ -326,13 +326,13 @@ class Decompositions(Tensor):
     def lu(self, *, pivot: bool = True) -> LU[Tensor]:
         """P @ L @ U = self: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
 
-        Columns are pivoted by the greatest element; there is no form without.
+        Columns are pivoted by their largest element; `pivot=False` is not supported.
 
         >>> [t.tolist() for t in Tensor([[0.0, 2.0], [3.0, 0.0]]).lu()][2]
         [[3.0, 0.0], [0.0, 2.0]]
         """
         if not pivot:
-            raise NotImplementedError("lu without pivots is not there; leave out pivot=False")
+            raise NotImplementedError("lu without pivots is not supported; leave out pivot=False")
         return LU(*functions.LU.apply(self._matrices("lu")))
 
     def lu_factor(self, *, pivot: bool = True) -> LUFactor[Tensor]:
@@ -342,7 +342,7 @@ class Decompositions(Tensor):
         [[[3.0, 0.0], [0.0, 2.0]], [2, 2]]
         """
         if not pivot:
-            raise NotImplementedError("lu_factor without pivots is not there; leave out pivot=False")
+            raise NotImplementedError("lu_factor without pivots is not supported; leave out pivot=False")
         a = self._matrices("lu_factor")
         rows, columns = vmax(a.shape[-2]), vmax(a.shape[-1])
         if 0 in a.shape:
@@ -378,7 +378,7 @@ class Decompositions(Tensor):
         atol: float | Tensor | None = None,
         hermitian: bool = False,
     ) -> Tensor:
-        """How many singular values are above max(atol, rtol · the greatest); rtol as in `pinv`.
+        """How many singular values are above max(atol, rtol · the largest); rtol as in `pinv`.
 
         rtol, atol  numbers, or tensors of one for each matrix of a batch
 
@@ -400,8 +400,8 @@ class Decompositions(Tensor):
         *,
         dtype: DTypeLike = None,
     ) -> Tensor:
-        """A norm of matrices: "fro" (Frobenius), "nuc" (the sum of singular values), ±2 (the greatest or
-        least singular value), ±1 (sums of columns), ±inf (sums of rows).
+        """A norm of matrices: "fro" (Frobenius), "nuc" (the sum of singular values), ±2 (the largest or
+        smallest singular value), ±1 (sums of columns), ±inf (sums of rows).
 
         dim    the axes of the rows and of the columns
         dtype  what it is computed in, and the result's
@@ -432,11 +432,11 @@ class Decompositions(Tensor):
             sums = a.abs().sum(across, keepdim=True)
             found = sums.max((-2, -1), keepdim=True) if ord > 0 else sums.min((-2, -1), keepdim=True)
             return found if keepdim else found.squeeze(-1).squeeze(-1)
-        raise ValueError(f"matrix_norm's ord is 'fro', 'nuc', ±1, ±2 or ±inf, not {ord!r}")
+        raise ValueError(f"matrix_norm's ord must be 'fro', 'nuc', ±1, ±2 or ±inf, not {ord!r}")
 
     def cond(self, p: Any = None) -> Tensor:
-        """The condition of matrices: the greatest singular value by the least (p = -2: the least by the
-        greatest), or by another norm |A|·|A⁻¹|, of a singular matrix infinite.
+        """The condition number: the largest singular value divided by the smallest (p = -2: the inverse of
+        that), or |A|·|A⁻¹| by another norm; infinite for a singular matrix.
 
         >>> Tensor([[2.0, 0.0], [0.0, 1.0]]).cond().item()
         2.0

@@ -232,7 +232,7 @@ class Fourier(Tensor):
         """
         chosen = default_float() if dtype is None else to_dtype(dtype)
         if n < 0:
-            raise ValueError(f"fftfreq needs a number of samples that is not negative, not {n}")
+            raise ValueError(f"fftfreq needs a number of samples of at least 0, not {n}")
         count = cls.arange(n, dtype=dtypes.int32, device=device)
         return ((count < (n + 1) // 2).where(count, count - n).cast(chosen)) / (n * d)
 
@@ -247,7 +247,7 @@ class Fourier(Tensor):
         """
         chosen = default_float() if dtype is None else to_dtype(dtype)
         if n < 0:
-            raise ValueError(f"rfftfreq needs a number of samples that is not negative, not {n}")
+            raise ValueError(f"rfftfreq needs a number of samples of at least 0, not {n}")
         return cls.arange(n // 2 + 1, dtype=dtypes.int32, device=device).cast(chosen) / (n * d)
 
     # *** how
@@ -295,7 +295,7 @@ class Fourier(Tensor):
 
 def checked_norm(name: str, norm: str | None) -> None:
     if norm not in (None, *NORMS):
-        raise ValueError(f"{name}'s norm is one of {', '.join(NORMS)}, not {norm!r}")
+        raise ValueError(f"{name}'s norm must be one of {', '.join(NORMS)}, not {norm!r}")
 
 
 def _scale(norm: str | None, size: int, inverse: bool) -> float:

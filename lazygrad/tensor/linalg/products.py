@@ -61,7 +61,7 @@ class Products(Tensor):
         return self._mixed(self._operand(batch1).bmm(batch2).sum(0), beta, alpha)
 
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        """beta·self + alpha·(matrix @ line).
+        """beta·self + alpha·(matrix @ vector).
 
         >>> Tensor([1.0]).addmv(Tensor([[2.0, 3.0]]), Tensor([1.0, 1.0])).tolist()
         [6.0]
@@ -69,7 +69,7 @@ class Products(Tensor):
         return self._mixed(self._operand(mat).mv(vec), beta, alpha)
 
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-        """beta·self + alpha·(all products of two lines).
+        """beta·self + alpha·(all products of two vectors).
 
         >>> Tensor.zeros(1, 2).addr(Tensor([2.0]), Tensor([3.0, 4.0])).tolist()
         [[6.0, 8.0]]
@@ -174,7 +174,7 @@ class Products(Tensor):
                 f"cdist needs rows of one length, not {shape_text(self.shape)} and {shape_text(right.shape)}"
             )
         if not p >= 0:
-            raise ValueError(f"cdist needs p that is not negative, not {p}")
+            raise ValueError(f"cdist needs p of at least 0, not {p}")
         return (self._float().unsqueeze(-2) - right.unsqueeze(-3)).norm(p, -1)
 
     def renorm(self, p: float, dim: int, maxnorm: float) -> Tensor:

@@ -34,7 +34,7 @@ class Spectrograms(Tensor):
         return_complex: bool | None = None,
         align_to_window: bool | None = None,
     ) -> Tensor:
-        """The transform of each window of a signal: (frequencies, windows, 2), behind the batch if there is.
+        """The transform of each window of a signal: (frequencies, windows, 2), after a batch axis.
 
         self        a signal (n,), or a batch of them (batch, n); complex ones are a batch (batch, n, 2)
         n_fft       the size of each transform
@@ -102,7 +102,7 @@ class Spectrograms(Tensor):
     ) -> Tensor:
         """The signal that `stft` with the same arguments takes apart: (n,) or (batch, n).
 
-        self            (frequencies, windows, 2), or these behind a batch
+        self            (frequencies, windows, 2), or these after a batch axis
         length          the size of the signal: it is cut, or zeros are added
         return_complex  a complex signal (n, 2), from all n_fft frequencies
 
@@ -115,7 +115,7 @@ class Spectrograms(Tensor):
         """
         if self.ndim not in (3, 4) or self.shape[-1] != 2:
             raise ValueError(
-                "istft takes complex numbers (frequencies, windows, 2), or these behind a batch, not "
+                "istft takes complex numbers (frequencies, windows, 2), or these after a batch axis, not "
                 f"{shape_text(self.shape)}"
             )
         if self.ndim == 3:
@@ -169,13 +169,13 @@ class Spectrograms(Tensor):
     ) -> tuple[int, Tensor | None]:
         """How far apart windows are, and what their n_fft samples count; None: all 1."""
         if n_fft < 1:
-            raise ValueError(f"{name}: n_fft is positive, not {n_fft}")
+            raise ValueError(f"{name}: n_fft must be positive, not {n_fft}")
         hop = max(1, n_fft // 4) if hop_length is None else hop_length
         width = n_fft if win_length is None else win_length
         if hop < 1:
-            raise ValueError(f"{name}: hop_length is positive, not {hop}")
+            raise ValueError(f"{name}: hop_length must be positive, not {hop}")
         if not 0 < width <= n_fft:
-            raise ValueError(f"{name}: win_length is from 1 to n_fft, {n_fft}, not {width}")
+            raise ValueError(f"{name}: win_length must be from 1 to n_fft, {n_fft}, not {width}")
         if window is None:
             if width == n_fft:
                 return hop, None

@@ -1,4 +1,4 @@
-"""Adaptive pooling: as many windows over the last axes as the result has places."""
+"""Adaptive pooling: as many windows over the last axes as the result has elements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class AdaptivePooling(Tensor):
     def _adaptive(self, output_size: Adaptive, count: int, name: str) -> tuple[int, ...]:
         sizes = (output_size,) * count if isinstance(output_size, int) else tuple(output_size)
         if len(sizes) != count:
-            raise ValueError(f"{name}'s output_size is one number or {count} of them, not {output_size!r}")
+            raise ValueError(
+                f"{name}'s output_size must be one number or {count} of them, not {output_size!r}"
+            )
         if self.ndim not in (count + 1, count + 2):
             raise ValueError(
                 f"{name} takes (batch, channels) and {count} axes, or these without batch, "
@@ -38,7 +40,7 @@ class AdaptivePooling(Tensor):
             chosen.append(whole if size is None else size)
             at_most(name, "windows along an axis", chosen[-1], MOST_PARTS)
             if chosen[-1] < 1:
-                raise ValueError(f"{name}'s output sizes are positive, not {output_size!r}")
+                raise ValueError(f"{name}'s output sizes must be positive, not {output_size!r}")
         return tuple(chosen)
 
     def _adaptive_windows(self, sizes: Sequence[int], value: Any) -> Tensor:

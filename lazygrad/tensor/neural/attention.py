@@ -46,7 +46,7 @@ class Attention(Tensor):
         if enable_gqa:
             heads, shared = self.shape[-3], k.shape[-3]
             if not (isinstance(heads, int) and isinstance(shared, int)) or heads % shared:
-                raise ValueError(f"{heads} query heads are not shared evenly by {shared} key heads")
+                raise ValueError(f"{heads} query heads cannot be divided among {shared} key heads")
             k, v = (t.repeat_interleave(heads // shared, -3) for t in (k, v))
         depth = self.shape[-1]
         if scale is None and not isinstance(depth, int):
@@ -79,7 +79,7 @@ class Attention(Tensor):
         return seen.where(e / seen.where(total, 1.0), 0.0)
 
     def rotary_embedding(self, cos: Tensor, sin: Tensor, interleaved: bool = False) -> Tensor:
-        """Pairs of the last axis turned by angles: RoPE (Su et al. 2021).
+        """Pairs of the last axis rotated by angles: RoPE (Su et al. 2021).
 
         cos, sin     (..., positions, depth / 2), of the angle of each pair
         interleaved  pairs are neighbours (2i, 2i + 1); else the two halves of the axis

@@ -22,17 +22,17 @@ REDUCTIONS = ("mean", "sum", "none")
 
 def _check_smoothing(share: float) -> None:
     if not 0 <= share <= 1:
-        raise ValueError(f"label_smoothing is a share in [0, 1], not {share}")
+        raise ValueError(f"label_smoothing must be a share in [0, 1], not {share}")
 
 
 class ClassLosses(Tensor):
     """Losses of class numbers and probabilities."""
 
     def one_hot(self, num_classes: int = -1) -> Tensor:
-        """Class numbers as lines with a 1 at the class, on a new last axis.
+        """Class numbers as vectors with a 1 at the class, on a new last axis.
 
-        A number that is no class raises IndexError when a result is read (under `CHECK_INDEX=0` it gives a
-        line of zeros). Without `num_classes` it runs, to count.
+        A number out of range raises IndexError when a result is read (under `CHECK_INDEX=0` it gives a
+        vector of zeros). Without `num_classes` it is computed at once, to count them.
 
         >>> Tensor([0, 2]).one_hot(3).tolist()
         [[1, 0, 0], [0, 0, 1]]
@@ -59,7 +59,7 @@ class ClassLosses(Tensor):
 
     def _reduced(self, reduction: str) -> Tensor:
         if reduction not in REDUCTIONS:
-            raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, not {reduction!r}")
+            raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, not {reduction!r}")
         return (
             self.mean()
             if reduction == "mean"
@@ -93,13 +93,13 @@ class ClassLosses(Tensor):
         weight: Tensor | None = None,
         ignore_index: int = -100,
     ) -> Tensor:
-        """The cross entropy of logits with classes on axis 1 (on axis 0 of a single line).
+        """The cross entropy of logits with classes on axis 1 (on axis 0 of a 1-d tensor).
 
         Y             class numbers of the shape without the class axis, or probabilities of the logits' shape
         weight        of each class         label_smoothing  the share that is spread over all classes
         ignore_index  the class number that does not count
 
-        A number that is no class (negative, or too great) raises IndexError when a result is read; under
+        A number out of range (negative or too large) raises IndexError when a result is read; under
         `CHECK_INDEX=0` it does not count, and its loss is 0 but for the share of `label_smoothing`.
 
         >>> Tensor([[0.0, 0.0]]).cross_entropy(Tensor([1])).item()
@@ -133,11 +133,11 @@ class ClassLosses(Tensor):
         reduction: str = "mean",
         label_smoothing: float = 0.0,
     ) -> Tensor:
-        """Minus the log probability (axis 1; axis 0 of a single line) of the class that Y names.
+        """Minus the log probability (axis 1; axis 0 of a 1-d tensor) of the class that Y names.
 
         weight  of each class: losses are multiplied, and their mean divided by, the weights
 
-        A number that is no class, nor `ignore_index`, raises IndexError when a result is read; under
+        A number that is neither a class nor `ignore_index` raises IndexError when a result is read; under
         `CHECK_INDEX=0` it has a loss of 0, and does not count in the mean.
 
         >>> Tensor([[-1.0, -2.0]]).nll_loss(Tensor([1])).item()
@@ -145,7 +145,7 @@ class ClassLosses(Tensor):
         """
         _check_smoothing(label_smoothing)
         if reduction not in REDUCTIONS:
-            raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, not {reduction!r}")
+            raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, not {reduction!r}")
         axis = 1 if self.ndim > 1 else 0
         target = self._operand(Y)
         expected = self.shape[:axis] + self.shape[axis + 1 :]
@@ -155,7 +155,7 @@ class ClassLosses(Tensor):
                 f"{shape_text(expected)} is needed"
             )
         if not dtypes.is_int(target.dtype):
-            raise TypeError(f"class numbers are integers, not {target.dtype}")
+            raise TypeError(f"class numbers must be integers, not {target.dtype}")
         ignored = None if ignore_index is None else target == ignore_index
         target = target._class_checked(self.shape[axis], ignored)
         hit = (
@@ -187,7 +187,7 @@ class ClassLosses(Tensor):
     ) -> Tensor:
         """The cross entropy of logits with classes on the last axis.
 
-        Y holds class numbers; `ignore_index` counts not. A number that is no class raises IndexError when a
+        Y holds class numbers; `ignore_index` does not count. A number out of range raises IndexError when a
         result is read.
 
         >>> Tensor([[0.0, 0.0]]).sparse_categorical_crossentropy(Tensor([1])).item()
@@ -269,7 +269,7 @@ class ClassLosses(Tensor):
     def _class_numbers(self, target: Any, shape: tuple[sint, ...], name: str) -> Tensor:
         y = self._operand(target)
         if not dtypes.is_int(y.dtype):
-            raise TypeError(f"{name}: class numbers are integers, not {y.dtype}")
+            raise TypeError(f"{name}: class numbers must be integers, not {y.dtype}")
         if y.ndim != len(shape) or not all(map(resolve_equal, y.shape, shape)):
             raise ValueError(
                 f"{name}: classes of shape {shape_text(y.shape)} for shape {shape_text(self.shape)}: "
@@ -327,7 +327,7 @@ class ClassLosses(Tensor):
         """Minus the log probability of texts, summed over all their alignments (Graves et al. 2006).
 
         self            log probabilities (times, batch, classes), or (times, classes)
-        targets         (batch, longest), or all texts one after another in one line
+        targets         (batch, longest), or all texts one after another in a 1-d tensor
         input_lengths   how many times count, of each sample
         target_lengths  how many classes a text has, of each sample
         blank           the class that separates
@@ -358,14 +358,14 @@ class ClassLosses(Tensor):
         if self.ndim != 3:
             raise ValueError(f"ctc_loss takes (times, batch, classes), not shape {shape_text(self.shape)}")
         if reduction not in REDUCTIONS:
-            raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, not {reduction!r}")
+            raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, not {reduction!r}")
         times, batch, classes = self.shape
         if not isinstance(times, int) or not isinstance(batch, int):
             raise NotImplementedError(
                 f"ctc_loss of symbolic size is not supported: shape {shape_text(self.shape)}"
             )
         if not (isinstance(classes, int) and 0 <= blank < classes):
-            raise ValueError(f"ctc_loss: blank is one of {classes} classes, not {blank}")
+            raise ValueError(f"ctc_loss: blank must be one of {classes} classes, not {blank}")
         ends, sizes = self._lengths(input_lengths, batch), self._lengths(target_lengths, batch)
         texts = self._padded_texts(self._operand(targets), sizes, batch)
         logs = self.cast(least_upper_dtype(self._float().dtype, dtypes.float32))
@@ -444,5 +444,5 @@ class _AsOfLogits(Function):
 def _on_axis(weight: Any, axis: int, rank: int) -> Any:
     """A line of numbers for the classes, as an axis of a tensor of this rank."""
     if weight.ndim != 1:
-        raise ValueError(f"class weights are a 1-d tensor, not shape {shape_text(weight.shape)}")
+        raise ValueError(f"class weights must be a 1-d tensor, not shape {shape_text(weight.shape)}")
     return weight.reshape((1,) * axis + (weight.shape[0],) + (1,) * (rank - axis - 1))

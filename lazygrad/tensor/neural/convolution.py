@@ -17,7 +17,7 @@ def each(value: Several, count: int, name: str) -> tuple[int, ...]:
     if len(values) == 1:
         values *= count
     if len(values) != count:
-        raise ValueError(f"{name} is one number or {count} of them, not {value!r}")
+        raise ValueError(f"{name} must be one number or {count} of them, not {value!r}")
     return values
 
 
@@ -151,10 +151,10 @@ class Convolution(Tensor):
         amounts, more = paddings(padding, count), each(output_padding, count, "output_padding")
         for extra, step, gap in zip(more, steps, gaps, strict=True):
             if step < 1 or gap < 1:
-                raise ValueError(f"strides and dilations are positive, not {step} and {gap}")
+                raise ValueError(f"strides and dilations must be positive, not {step} and {gap}")
             if extra and not 0 <= extra < max(step, gap):
                 raise ValueError(
-                    f"output_padding is smaller than the stride or the dilation, not {extra} "
+                    f"output_padding must be smaller than the stride or the dilation, not {extra} "
                     f"for stride {step} and dilation {gap}"
                 )
         # Zeros between neighbours where the kernel has gaps too; phases elsewhere.
@@ -259,5 +259,5 @@ def named_padding(
             (d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2) for k, d in zip(kernel, gaps, strict=True)
         )
     if isinstance(padding, str):
-        raise ValueError(f"padding is a number, one for each axis, 'same' or 'valid', not {padding!r}")
+        raise ValueError(f"padding must be a number, one for each axis, 'same' or 'valid', not {padding!r}")
     return paddings(padding, len(kernel))

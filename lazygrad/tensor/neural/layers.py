@@ -1,4 +1,4 @@
-"""What networks are made of, put together: layers in a row, products with weights, embeddings.
+"""Layers in sequence, products with weights, embeddings.
 
 All of it is movement, arithmetic and reductions; nothing here has a kernel of its own.
 """
@@ -50,13 +50,13 @@ class Layers(Tensor):
         max_norm: float | None = None,
         norm_type: float = 2.0,
     ) -> Tensor:
-        """The line of `weight` that each integer of this tensor names.
+        """The row of `weight` for each index in this tensor.
 
         weight       (symbols, depth) → (..., depth)
-        padding_idx  the symbol whose line is not trained
-        max_norm     lines with a greater `norm_type`-norm are scaled down to it (here; the weight stays)
+        padding_idx  the symbol whose row is not trained
+        max_norm     rows with a larger `norm_type`-norm are scaled down to it (in the result only)
 
-        Negative symbols count from the end. One that is no line of the weight raises IndexError when a result
+        Negative symbols count from the end. One that is out of range raises IndexError when a result
         is read (under `CHECK_INDEX=0` it gives zeros).
 
         >>> Tensor([1, 0]).embedding(Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
@@ -64,7 +64,7 @@ class Layers(Tensor):
         """
         table = self._operand(weight)
         if not dtypes.is_int(self.dtype):
-            raise TypeError(f"embedding takes integers, the numbers of symbols, not {self.dtype}")
+            raise TypeError(f"embedding takes integer indices, not {self.dtype}")
         if table.ndim != 2:
             raise ValueError(
                 f"embedding takes a weight (symbols, depth), not shape {shape_text(table.shape)}"
@@ -77,7 +77,7 @@ class Layers(Tensor):
             return lines
         size = table.shape[0]
         if isinstance(size, int) and not -size <= padding_idx < size:
-            raise ValueError(f"padding_idx is one of {size} symbols, not {padding_idx}")
+            raise ValueError(f"padding_idx must be one of {size} symbols, not {padding_idx}")
         symbol = padding_idx if padding_idx >= 0 else size + padding_idx
         return (self == symbol).unsqueeze(-1).where(lines.detach(), lines)
 
@@ -92,11 +92,11 @@ class Layers(Tensor):
     ) -> Tensor:
         """The sum, mean or maximum of the embeddings of each bag of symbols.
 
-        self     (bags, symbols); or all symbols in one line, and `offsets` where each bag begins in it
+        self     (bags, symbols); or all symbols in a 1-d tensor, and in `offsets` where each bag begins
         weight   (symbols, depth) → (bags, depth)
         per_sample_weights   what each symbol counts, for the sum
 
-        An empty bag gives zeros. A symbol that is no line of the weight raises IndexError when a result is
+        An empty bag gives zeros. A symbol that is out of range raises IndexError when a result is
         read.
 
         >>> table = Tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -104,7 +104,7 @@ class Layers(Tensor):
         [[1.0, 2.0], [6.0, 8.0]]
         """
         if mode not in ("sum", "mean", "max"):
-            raise ValueError(f"embedding_bag's mode is sum, mean or max, not {mode!r}")
+            raise ValueError(f"embedding_bag's mode must be sum, mean or max, not {mode!r}")
         if per_sample_weights is not None and mode != "sum":
             raise ValueError(f"per_sample_weights are for mode 'sum', not {mode!r}")
         flat: Any = self
@@ -117,7 +117,7 @@ class Layers(Tensor):
         elif self.ndim == 1 and offsets is not None:
             begins = self._operand(offsets)
             if begins.ndim != 1:
-                raise ValueError(f"offsets are a 1-d tensor, not shape {shape_text(begins.shape)}")
+                raise ValueError(f"offsets must be a 1-d tensor, not shape {shape_text(begins.shape)}")
             if include_last_offset:
                 begins = begins._window(0, 0, begins.shape[0] - 1)
             count = begins.shape[0]

@@ -40,7 +40,7 @@ class Losses(Tensor):
         [0.125, 2.5]
         """
         if beta < 0:
-            raise ValueError(f"smooth_l1_loss needs a beta that is not negative, not {beta}")
+            raise ValueError(f"smooth_l1_loss needs a beta of at least 0, not {beta}")
         if beta == 0:
             return self.l1_loss(target, reduction)
         x, y = self._distance(target, "smooth_l1_loss", True)
@@ -109,7 +109,7 @@ class Losses(Tensor):
     ) -> Tensor:
         """Minus the log probability by normal distributions of this mean and variance (Nix, Weigend 1994).
 
-        var   of the shape of self, or one for each line of the last axis, or a number; at least `eps`
+        var   of the shape of self, or one for each vector along the last axis, or a number; at least `eps`
         full  add the constant log(2π)/2
 
         >>> Tensor([1.0]).gaussian_nll_loss(Tensor([3.0]), Tensor([1.0])).item()

@@ -1,4 +1,4 @@
-"""Normalization: samples, channels or lines brought to mean 0 and variance 1, or to norm 1."""
+"""Normalization: samples, channels or vectors brought to mean 0 and variance 1, or to norm 1."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Normalization(Tensor):
         return positive.where(inner.sqrt() if p == 2 else inner.pow(1.0 / p), total)
 
     def cosine_similarity(self, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-        """The cosine of the angle between lines along an axis; norms below `eps` count as eps.
+        """The cosine of the angle between vectors along an axis; norms below `eps` count as eps.
 
         >>> Tensor([[3.0, 4.0]]).cosine_similarity(Tensor([[4.0, 3.0]])).tolist()
         [0.9600000381469727]

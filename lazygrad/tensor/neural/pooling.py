@@ -71,10 +71,10 @@ class Pooling(Tensor):
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        """The greatest element of each window of the last axes (two, or as many as `kernel_size` has).
+        """The largest element of each window of the last axes (two, or as many as `kernel_size` has).
 
-        With `return_indices` also where it was: the place in the flattened last axes, of equals the first.
-        Its gradient goes to the same place.
+        With `return_indices` also its index in the flattened last axes; of equal elements, the first.
+        The gradient goes to this element.
 
         >>> Tensor.arange(16).reshape(1, 1, 4, 4).max_pool2d().tolist()
         [[[[5, 7], [13, 15]]]]
@@ -98,7 +98,7 @@ class Pooling(Tensor):
         return self._make(iota(prod(sizes), place_dtype(prod(sizes)), self.device)).reshape(sizes)
 
     def max_pool1d(self, kernel_size: Several, stride: Several | None = None, **options: Any) -> Any:
-        """The greatest element of each window of the last axis; see `max_pool2d`.
+        """The largest element of each window of the last axis; see `max_pool2d`.
 
         >>> Tensor([[1.0, 3.0, 2.0, 0.0]]).max_pool1d(2).tolist()
         [[3.0, 2.0]]
@@ -106,7 +106,7 @@ class Pooling(Tensor):
         return self.max_pool2d(each(kernel_size, 1, "kernel_size"), stride, **options)
 
     def max_pool3d(self, kernel_size: Several, stride: Several | None = None, **options: Any) -> Any:
-        """The greatest element of each window of the last three axes; see `max_pool2d`.
+        """The largest element of each window of the last three axes; see `max_pool2d`.
 
         >>> Tensor.arange(8).reshape(1, 2, 2, 2).max_pool3d(2).tolist()
         [[[[7]]]]
@@ -127,7 +127,7 @@ class Pooling(Tensor):
     ) -> Tensor:
         """The average of each window of the last axes.
 
-        Padding counts as zeros unless `count_include_pad` is off. What `ceil_mode` adds behind the padding
+        Padding counts as zeros unless `count_include_pad` is off. What `ceil_mode` adds after the padding
         never counts. `divisor_override` divides the sum instead of the count. Averages of integers are
         integers, rounded toward zero, as PyTorch's are for int64.
 
@@ -147,7 +147,7 @@ class Pooling(Tensor):
 
         if divisor_override is not None:
             if divisor_override == 0:
-                raise ValueError("divisor_override is not 0")
+                raise ValueError("divisor_override must not be 0")
             return averaged(divisor_override)
         given = paddings(padding, len(kernel))
         if (count_include_pad and amounts == given) or all(pair == (0, 0) for pair in amounts):

@@ -72,7 +72,7 @@ class KernelArray:
             crossed = _grid_between(here.block, owner)
             if crossed is not None and not self.memory.dtype.local:  # type: ignore[attr-defined]
                 raise KernelError(
-                    f"{self.name} was made outside of the {crossed} and is stored to inside: each place "
+                    f"{self.name} was made outside of the {crossed} and is stored to inside: each point "
                     "has its own; make it inside"
                 )
         here.store(access, given.node.cast(self.dtype) if given.dtype is not self.dtype else given.node)

@@ -319,8 +319,8 @@ class _Turns:
         block = self._open()
         if self.kind is not AxisType.LOOP:
             raise KernelError(
-                f"`break` or `return` in the grid or threads at {block.line if block else ''}: places are "
-                "done in any order: `continue` ends this place"
+                f"`break` or `return` in the grid or threads at {block.line if block else ''}: points "
+                "run in any order, so none can end the others; `continue` ends one point"
             )
         here = recorder()
         assert block is not None

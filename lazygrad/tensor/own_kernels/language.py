@@ -190,7 +190,7 @@ class _Loop(Iterator[Value]):
 
     def __init__(self, start: Any, stop: Any, step: int) -> None:
         if not isinstance(step, int) or isinstance(step, bool) or step == 0:
-            raise KernelError(f"the step of kernel.range is a whole number other than 0, not {step!r}")
+            raise KernelError(f"the step of kernel.range must be a whole number other than 0, not {step!r}")
         self.start, self.step = _index_of(start), step
         first, last = self.start.node, _index_of(stop).node
         turns = last - first if step > 0 else first - last
@@ -290,7 +290,7 @@ def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
     sizes = tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
     for size in sizes:
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-            raise KernelError(f"sizes are whole numbers that Python knows, not {size!r}")
+            raise KernelError(f"sizes must be whole numbers that Python knows, not {size!r}")
     return sizes
 
 

@@ -139,7 +139,7 @@ class Recorder:
                     if memory is not None and memory.op is Ops.DEFINE_GLOBAL and block not in around:
                         raise KernelError(
                             f"{self.name} stores into output {memory.arg} outside of its {word}: "
-                            "all its places would do that; store inside"
+                            "all its points would do that; store inside"
                         )
 
     def _what(self, block: Block) -> str:
@@ -189,8 +189,8 @@ class Recorder:
                 )
             if any(node is threads.opener or node.op is Ops.LOAD for node in block.opener.src[0].toposort()):
                 raise KernelError(
-                    f"kernel.barrier() in the loop at {block.line}, which turns as often as data say, or the "
-                    "thread"
+                    f"kernel.barrier() in the loop at {block.line}, whose number of iterations "
+                    "depends on data or on the thread"
                 )
         self.add(UOp(Ops.BARRIER, dtypes.void, (), self.number("barrier")))
 

@@ -223,9 +223,9 @@ class Distributions(Tensor):
         return parts / parts.sum(-1, keepdim=True)
 
     def binomial(self, prob: Any, count: int | None = None, *, generator: Numbers | None = None) -> Tensor:
-        """How many of so many trials (this tensor, at most `count`) succeed, each with probability `prob`.
+        """The number of successes in n trials (n: this tensor, at most `count`), each of probability `prob`.
 
-        The trials are made one by one, along an axis that is summed up: it runs to know the greatest number,
+        The trials are made one by one, along an axis that is summed up: it runs to find the largest number,
         if `count` is not given.
 
         >>> Tensor([5.0]).binomial(Tensor([1.0])).tolist()
@@ -234,7 +234,7 @@ class Distributions(Tensor):
         if isinstance(prob, (int, float)) and not 0 <= prob <= 1:
             raise ValueError(f"binomial needs a probability in [0, 1], not {prob}")
         if count is not None and count < 0:
-            raise ValueError(f"binomial needs a count that is not negative, not {count}")
+            raise ValueError(f"binomial needs a count of at least 0, not {count}")
         trials = self.detach()._float()
         chance = trials._operand(prob).detach()
         most = int(trials.max().item()) if count is None else count
@@ -263,7 +263,7 @@ class Distributions(Tensor):
         (3,)
         """
         if std < 0:
-            raise ValueError(f"normal_ needs a standard deviation that is not negative, not {std}")
+            raise ValueError(f"normal_ needs a standard deviation of at least 0, not {std}")
         return self.assign(self.randn_like(generator=generator) * std + mean)
 
     def exponential_(self, lambd: float = 1.0, *, generator: Numbers | None = None) -> Any:
@@ -318,8 +318,8 @@ class Distributions(Tensor):
     def random_(self, from_: int = 0, to: int | None = None, *, generator: Numbers | None = None) -> Any:
         """Write whole numbers in [from_, to) into this tensor's memory; returns the tensor.
 
-        One number alone is `to`: `x.random_(6)` is 0 to 5. With none they go up to the greatest number of the
-        dtype, of floats to the greatest before which none is left out: 2 to the power of the mantissa's bits.
+        One number alone is `to`: `x.random_(6)` is 0 to 5. With neither they go up to the largest number of
+        the dtype, of floats up to 2 to the power of the mantissa's bits, below which no integer is left out.
 
         >>> Tensor.zeros(3).random_(5, 6).tolist()
         [5.0, 5.0, 5.0]
@@ -329,7 +329,7 @@ class Distributions(Tensor):
             raise ValueError(f"random_ needs from_ < to, not {low} and {high}")
         for name, value in (("from_", low), ("to - 1", high - 1)):
             if not dtypes.is_float(self.dtype) and cast_value(value, self.dtype) != value:
-                raise ValueError(f"random_: {name} = {value} is no {self.dtype}")
+                raise ValueError(f"random_: {name} = {value} does not fit into {self.dtype}")
         if low < -(1 << 63) or high > 1 << 64:
             raise ValueError(f"random_ draws numbers of 64 bits, not from {low} to {high}")
         wide = dtypes.uint64 if high > 1 << 63 else dtypes.int64

@@ -50,7 +50,7 @@ class Generator:
     def manual_seed(self, seed: int) -> Self:
         """Begin the stream that belongs to a seed; returns the generator."""
         if isinstance(seed, bool) or not isinstance(seed, int):
-            raise TypeError(f"a seed is an int, not {seed!r}")
+            raise TypeError(f"a seed must be an int, not {seed!r}")
         self._write(seed & _WORD, 0)
         self._seed = seed
         return self

@@ -178,7 +178,7 @@ def _before_example(count: Any, device: Devices) -> tuple[UOp | None, int]:
     for examples in reversed(mode.examples):
         if examples.randomness == "error":
             raise RuntimeError(
-                "the function draws random numbers, and vmap was told randomness='error'; "
+                "the function draws random numbers, and vmap was called with randomness='error'; "
                 "'different' draws for each example, 'same' once for all"
             )
         if examples.randomness == "different":
@@ -216,7 +216,7 @@ class Sampling(Tensor):
         >>> Tensor.manual_seed(0)
         """
         if not isinstance(seed, int):
-            raise TypeError(f"a seed is an int, not {seed!r}")
+            raise TypeError(f"a seed must be an int, not {seed!r}")
         wide = seed & ((1 << 64) - 1)
         set_state(((wide ^ (wide >> 32)) & SEED_LIMIT, 0))
 
@@ -280,16 +280,14 @@ class Sampling(Tensor):
         [3, 3]
         """
         if not (isinstance(low, int) and isinstance(high, int)):
-            raise TypeError(f"randint takes whole bounds, not {low!r} and {high!r}")
+            raise TypeError(f"randint takes integer bounds, not {low!r} and {high!r}")
         if low >= high:
             raise ValueError(f"randint needs low < high, not {low} and {high}")
         chosen = default_int() if dtype is None else to_dtype(dtype)
         if not dtypes.is_int(chosen):
             raise TypeError(f"randint makes integers, not {chosen}")
         if low < dtypes.min(chosen) or high - 1 > dtypes.max(chosen):
-            raise ValueError(
-                f"randint from {low} to {high} leaves the numbers of {chosen}; give another dtype="
-            )
+            raise ValueError(f"randint from {low} to {high} does not fit into {chosen}; give another dtype=")
         sizes = checked_shape(sizes_of(shape))
         both = words(prod(sizes), Device.present(device), generator)
         word = cls._make(both[0]).cast(dtypes.uint64)
@@ -326,7 +324,7 @@ class Sampling(Tensor):
         [5.0, 5.0]
         """
         if isinstance(std, (int, float)) and std < 0:
-            raise ValueError(f"normal needs a standard deviation that is not negative, not {std}")
+            raise ValueError(f"normal needs a standard deviation of at least 0, not {std}")
         return with_grad(cls.randn(*shape, **more) * std + mean, requires_grad)
 
     @classmethod
@@ -382,7 +380,7 @@ class Sampling(Tensor):
         return cls.normal(*sizes, std=std, requires_grad=requires_grad, **more)
 
     def rand_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
-        """Uniform numbers in the shape, dtype and place of this tensor.
+        """Uniform numbers, with the shape, dtype and device of this tensor.
 
         >>> Tensor([1.0, 2.0]).rand_like().shape
         (2,)
@@ -391,7 +389,7 @@ class Sampling(Tensor):
         return made if device is not None else made._laid_as(self)
 
     def randn_like(self, *, dtype: DTypeLike = None, device: Devices | None = None, **more: Any) -> Tensor:
-        """Normally distributed numbers in the shape, dtype and place of this tensor.
+        """Normally distributed numbers, with the shape, dtype and device of this tensor.
 
         >>> Tensor([1.0, 2.0]).randn_like().shape
         (2,)
@@ -412,7 +410,7 @@ class Sampling(Tensor):
     def multinomial(
         self, num_samples: int = 1, replacement: bool = False, *, generator: Numbers | None = None
     ) -> Tensor:
-        """Indices drawn by weight: of a line, or of each row of a matrix.
+        """Indices drawn by weight: of a 1-d tensor, or of each row of a matrix.
 
         >>> Tensor([0.0, 1.0]).multinomial().tolist()
         [1]

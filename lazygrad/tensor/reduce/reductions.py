@@ -83,9 +83,9 @@ class Reductions(Tensor):
         return self._accumulated(Ops.MUL, axis, keepdim, dtype, 1)
 
     def max(self, axis: Axis | Tensor = None, keepdim: bool = False) -> Tensor:
-        """The greatest element along axes; NaN wins, equals share the gradient.
+        """The largest element along axes; NaN if there is one; equal elements share the gradient.
 
-        With a tensor in the place of the axis it is `maximum`, as in PyTorch.
+        With a tensor in place of the axis it is `maximum`, as in PyTorch.
 
         >>> Tensor([1, 3, 2]).max().item()
         3
@@ -95,9 +95,9 @@ class Reductions(Tensor):
         return self._reduce(Ops.MAX, axis, keepdim)
 
     def min(self, axis: Axis | Tensor = None, keepdim: bool = False) -> Tensor:
-        """The least element along axes; NaN wins, equals share the gradient.
+        """The smallest element along axes; NaN if there is one; equal elements share the gradient.
 
-        With a tensor in the place of the axis it is `minimum`, as in PyTorch.
+        With a tensor in place of the axis it is `minimum`, as in PyTorch.
 
         >>> Tensor([1, 3, 2]).min().item()
         1
@@ -123,7 +123,7 @@ class Reductions(Tensor):
         return self.min(dim, keepdim)
 
     def any(self, axis: Axis = None, keepdim: bool = False) -> Tensor:
-        """Whether one element along axes is other than 0.
+        """Whether any element along axes is nonzero.
 
         >>> Tensor([True, False]).any().item()
         True
@@ -131,7 +131,7 @@ class Reductions(Tensor):
         return self._bool()._reduce(Ops.MAX, axis, keepdim, False)
 
     def all(self, axis: Axis = None, keepdim: bool = False) -> Tensor:
-        """Whether all elements along axes are other than 0.
+        """Whether all elements along axes are nonzero.
 
         >>> Tensor([True, False]).all().item()
         False
@@ -157,7 +157,7 @@ class Reductions(Tensor):
         axes = self._axes(axis)
         x = self._float() if dtype is None else self.cast(dtype)
         if not dtypes.is_float(x.dtype):
-            raise TypeError(f"a mean is a float, not {x.dtype}")
+            raise TypeError(f"the dtype of a mean must be a float, not {x.dtype}")
         wide = x.cast(sum_acc_dtype(x.dtype))
         total = wide._reduce(Ops.ADD, axes, keepdim, 0)
         return (total / self._count(axes)).cast(x.dtype)

@@ -43,7 +43,7 @@ class Statistics(Tensor):
         return (x._no_nan(0.0).sum(dim, keepdim) / count).cast(x.dtype)
 
     def count_nonzero(self, dim: Axis = None, keepdim: bool = False) -> Tensor:
-        """How many elements along axes are other than 0.
+        """How many elements along axes are nonzero.
 
         >>> Tensor([0, 3, 4]).count_nonzero().item()
         2
@@ -52,7 +52,7 @@ class Statistics(Tensor):
         return self._bool().sum(dim, keepdim).cast(whole)
 
     def aminmax(self, *, dim: Axis = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-        """The least and the greatest element along axes.
+        """The smallest and the largest element along axes.
 
         >>> [t.item() for t in Tensor([3, 1, 2]).aminmax()]
         [1, 3]
@@ -70,9 +70,9 @@ class Statistics(Tensor):
         return (x.reshape(1) if self.ndim == 0 else x).sort(axis)[0], axis
 
     def nanmedian(self, dim: int | None = None, keepdim: bool = False) -> Any:
-        """The value in the middle (the lower one of two) of what is not NaN along an axis, and where it was.
+        """The value in the middle (the lower one of two) of what is not NaN along an axis, and its index.
 
-        Without an axis that of all elements, alone; equals share its gradient.
+        Without an axis that of all elements, alone; equal elements share its gradient.
 
         >>> Tensor([1.0, math.nan, 3.0, 5.0]).nanmedian().item()
         3.0
@@ -95,7 +95,7 @@ class Statistics(Tensor):
         return found if keepdim else (found[0].squeeze(axis), found[1].squeeze(axis))
 
     def mode(self, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-        """The most frequent value along an axis (the least of equally frequent ones), and where it last was.
+        """The most frequent value along an axis (the smallest of equally frequent ones), and its last index.
 
         >>> [t.item() for t in Tensor([3, 1, 3, 1, 2]).mode()]
         [1, 3]
@@ -147,7 +147,7 @@ class Statistics(Tensor):
     def _quantile(self, q: Any, dim: int | None, keepdim: bool, interpolation: str, name: str) -> Tensor:
         if interpolation not in INTERPOLATIONS:
             raise ValueError(
-                f"{name}'s interpolation is one of {', '.join(INTERPOLATIONS)}, not {interpolation!r}"
+                f"{name}'s interpolation must be one of {', '.join(INTERPOLATIONS)}, not {interpolation!r}"
             )
         values, axis = self._sorted_line(dim)
         parts: Tensor = self._operand(q).cast(values.dtype) if isinstance(q, Tensor) else values._lift(q)
@@ -208,7 +208,7 @@ class Statistics(Tensor):
         if self.ndim == 0:
             raise ValueError("diff needs at least one axis, not shape ()")
         if n < 0:
-            raise ValueError(f"diff's n is not negative, not {n}")
+            raise ValueError(f"diff's n must be at least 0, not {n}")
         axis = self._axis(dim)
         if n == 0:
             return self.reshape(self.shape)
@@ -225,7 +225,7 @@ class Statistics(Tensor):
     def trapezoid(self, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
         """The area below points along an axis, by the trapezoidal rule.
 
-        x   where the points are: a line, or a tensor that broadcasts      dx  else their distance
+        x   where the points are: a 1-d tensor, or a tensor that broadcasts      dx  else their distance
 
         >>> Tensor([1.0, 3.0]).trapezoid().item()
         2.0
@@ -268,11 +268,11 @@ class Statistics(Tensor):
         x = self._float().reshape((1, -1) if self.ndim < 2 else self.shape)
         weights: Any = None
         if fweights is not None and not dtypes.is_int(fweights.dtype):
-            raise TypeError(f"cov's fweights are integers, not {fweights.dtype}")
+            raise TypeError(f"cov's fweights must be integers, not {fweights.dtype}")
         for name, given in (("fweights", fweights), ("aweights", aweights)):
             if given is not None and given.shape != x.shape[1:]:
                 raise ValueError(
-                    f"cov's {name} are one for each of the {x.shape[1]} observations, not of shape "
+                    f"cov's {name} must be one for each of the {x.shape[1]} observations, not of shape "
                     f"{shape_text(given.shape)}"
                 )
         if fweights is not None:

@@ -1,4 +1,4 @@
-"""Arranging: turns, transposes, combinations of elements, other shapes."""
+"""Arranging: rotations, transposes, combinations of elements, other shapes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Arranging(Tensor):
         return self.flip(0)
 
     def t(self) -> Tensor:
-        """The transpose of a matrix; a line as it is.
+        """The transpose of a matrix; a 1-d tensor as it is.
 
         >>> Tensor([[1, 2]]).t().tolist()
         [[1], [2]]
@@ -98,7 +98,7 @@ class Arranging(Tensor):
     # *** combinations
 
     def cartesian_prod(self, *args: Tensor) -> Tensor:
-        """All tuples of elements of some lines, a row for each; of one line the line.
+        """All tuples of elements of 1-d tensors, one row for each; of one tensor, the tensor.
 
         >>> Tensor([1, 2]).cartesian_prod(Tensor([3, 4])).tolist()
         [[1, 3], [1, 4], [2, 3], [2, 4]]
@@ -110,15 +110,15 @@ class Arranging(Tensor):
         return flat[0].stack(*flat[1:], dim=1)
 
     def combinations(self, r: int = 2, with_replacement: bool = False) -> Tensor:
-        """All choices of r elements of a line in their order, a row for each.
+        """All choices of r elements of a 1-d tensor in order, one row for each.
 
         >>> Tensor([1, 2, 3]).combinations().tolist()
         [[1, 2], [1, 3], [2, 3]]
         """
         if self.ndim != 1:
-            raise ValueError(f"combinations takes a line, not shape {shape_text(self.shape)}")
+            raise ValueError(f"combinations takes a 1-d tensor, not shape {shape_text(self.shape)}")
         if r < 0:
-            raise ValueError(f"combinations needs a number of elements that is not negative, not {r}")
+            raise ValueError(f"combinations needs a number of elements of at least 0, not {r}")
         size = len(self)
         choices = math.comb(size + r - 1, r) if with_replacement and size else math.comb(size, r)
         at_most("combinations", "numbers in its rows", choices * r, MOST_PLACES)
@@ -130,13 +130,13 @@ class Arranging(Tensor):
         return self[index]
 
     def vander(self, N: int | None = None, increasing: bool = False) -> Tensor:
-        """The powers of the elements of a line, a row for each: from N - 1 down to 0, or upwards.
+        """The powers of the elements of a 1-d tensor, one row for each: from N - 1 down to 0, or upwards.
 
         >>> Tensor([2, 3]).vander(3).tolist()
         [[4, 2, 1], [9, 3, 1]]
         """
         if self.ndim != 1:
-            raise ValueError(f"vander takes a line, not shape {shape_text(self.shape)}")
+            raise ValueError(f"vander takes a 1-d tensor, not shape {shape_text(self.shape)}")
         count = len(self) if N is None else N
         at_most("vander", "columns", count, MOST_PARTS)
         columns = [self.pow(k) for k in range(count)]
@@ -150,7 +150,7 @@ class Arranging(Tensor):
     def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int = 0) -> Tensor:
         """Element (i, j, ...) is number offset + i·stride[0] + j·stride[1] + ... of the flattened tensor.
 
-        The elements count in row-major order, whatever memory the tensor is in; the result is no view.
+        The elements count in row-major order, whatever memory the tensor is in; the result is not a view.
 
         >>> Tensor([1, 2, 3, 4]).as_strided((3, 2), (1, 1)).tolist()
         [[1, 2], [2, 3], [3, 4]]
@@ -174,7 +174,7 @@ class Arranging(Tensor):
         return self.flatten()[place]
 
     def sum_to_size(self, *size: Any) -> Tensor:
-        """The sum over what broadcasting of this shape would have repeated.
+        """The sum over the axes that broadcasting from this shape would have repeated.
 
         >>> Tensor([[1, 2], [3, 4]]).sum_to_size(1, 2).tolist()
         [[4, 6]]

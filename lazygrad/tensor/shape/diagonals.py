@@ -53,13 +53,13 @@ class Diagonals(Tensor):
 
         wrap  of a matrix that is taller than wide: begin a new diagonal one row below the end of the last
 
-        Of more than two axes, all of one size, the places whose indices are equal.
+        Of more than two axes, all of one size, the elements whose indices are equal.
 
         >>> Tensor.zeros(3, 2, dtype="int32").fill_diagonal_(7).tolist()
         [[7, 0], [0, 7], [0, 0]]
         """
         if self.ndim < 2:
-            raise ValueError(f"fill_diagonal_ needs two axes at least, not shape {shape_text(self.shape)}")
+            raise ValueError(f"fill_diagonal_ needs at least two axes, not shape {shape_text(self.shape)}")
         if self.ndim > 2 and len(set(self.shape)) > 1:
             raise ValueError(
                 f"fill_diagonal_ of more than two axes needs equal sizes, not shape {shape_text(self.shape)}"
@@ -76,7 +76,7 @@ class Diagonals(Tensor):
 
     @classmethod
     def tril_indices(cls, row: int, col: int, offset: int = 0, *, device: Devices | None = None) -> Tensor:
-        """The places of the lower triangle of a matrix: a row of rows and a row of columns.
+        """The indices of the lower triangle of a matrix: a row of row indices and a row of column indices.
 
         >>> Tensor.tril_indices(2, 2).tolist()
         [[0, 1, 1], [0, 0, 1]]
@@ -85,7 +85,7 @@ class Diagonals(Tensor):
 
     @classmethod
     def triu_indices(cls, row: int, col: int, offset: int = 0, *, device: Devices | None = None) -> Tensor:
-        """The places of the upper triangle of a matrix: a row of rows and a row of columns.
+        """The indices of the upper triangle of a matrix: a row of row indices and a row of column indices.
 
         >>> Tensor.triu_indices(2, 2).tolist()
         [[0, 0, 1], [0, 1, 1]]
@@ -98,7 +98,7 @@ class Diagonals(Tensor):
     ) -> Tensor:
         at_most(name, "places of a matrix", row * col, MOST_PLACES)
         if row < 0 or col < 0:
-            raise ValueError(f"{name} needs sizes that are not negative, not {row!r} and {col!r}")
+            raise ValueError(f"{name} needs sizes of at least 0, not {row!r} and {col!r}")
         place = place_dtype(max(row, col))
         found = [(i, j) for i in range(row) for j in range(col) if wanted(i, j)]
         if not found:

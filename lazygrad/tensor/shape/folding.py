@@ -95,7 +95,7 @@ class Folding(Tensor):
     ) -> Tensor:
         """The windows of images as columns: `torch.nn.functional.unfold`.
 
-        self  (batch, channels, height, width), or without batch → (batch, channels · window, places)
+        self  (batch, channels, height, width), or without batch → (batch, channels · window, positions)
 
         >>> Tensor.arange(4).float().reshape(1, 1, 2, 2).im2col((1, 2)).tolist()
         [[[0.0, 2.0], [1.0, 3.0]]]
@@ -121,7 +121,7 @@ class Folding(Tensor):
     ) -> Tensor:
         """Columns summed into images, where windows overlap: the transpose of `im2col`.
 
-        self  (batch, channels · window, places), or without batch → (batch, channels, *output_size)
+        self  (batch, channels · window, positions), or without batch → (batch, channels, *output_size)
 
         >>> Tensor.ones(1, 2, 2).fold((1, 3), (1, 2)).tolist()
         [[[[1.0, 2.0, 1.0]]]]
@@ -129,12 +129,14 @@ class Folding(Tensor):
         if self.ndim == 2:
             return self.unsqueeze(0).fold(output_size, kernel_size, dilation, padding, stride).squeeze(0)
         if self.ndim != 3:
-            raise ValueError(f"fold takes (batch, channels · window, places), not {shape_text(self.shape)}")
+            raise ValueError(
+                f"fold takes (batch, channels · window, positions), not {shape_text(self.shape)}"
+            )
         sizes, kernel = each(output_size, 2, "output_size"), each(kernel_size, 2, "kernel_size")
         window = math.prod(kernel)
         batch, lines = self.shape[:2]
         if not isinstance(lines, int) or lines % window:
-            raise ValueError(f"fold: {lines} lines are no multiple of a window of {window} elements")
+            raise ValueError(f"fold: {lines} rows are not a multiple of a window of {window} elements")
         x = self._float()
         # any image will do: the transpose of a linear function is its gradient, wherever it is taken
         image = self.empty(batch, lines // window, *sizes, dtype=x.dtype, device=self.device)

@@ -1,4 +1,4 @@
-"""Joining: tensors along an axis that exists, along a new one, and grids of lines."""
+"""Joining tensors along an existing axis or along a new one, and coordinate grids."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ class Joining(Tensor):
         return _joined_nodes(tensors, [movement.reshape(t.uop, unit) for t in tensors], place)
 
     def meshgrid(self, *args: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
-        """Coordinate grids of some lines (1-d tensors): grid i varies along axis i.
+        """Coordinate grids of 1-d tensors: grid i varies along axis i.
 
         >>> [t.tolist() for t in Tensor([1, 2]).meshgrid(Tensor([3]))]
         [[[1], [2]], [[3], [3]]]
         """
         if indexing not in ("ij", "xy"):
-            raise ValueError(f"meshgrid's indexing is 'ij' or 'xy', not {indexing!r}")
+            raise ValueError(f"meshgrid's indexing must be 'ij' or 'xy', not {indexing!r}")
         lines: list[Any] = [*self, *args] if isinstance(self, (list, tuple)) else [self, *args]
         if len(lines) == 2 and isinstance(lines[1], (list, tuple)):
             lines = [lines[0], *lines[1]]

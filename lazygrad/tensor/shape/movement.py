@@ -20,7 +20,7 @@ from ..signatures import Axis
 def checked_axis(axis: Any, rank: int, shape: Sequence[sint]) -> int:
     """The axis counted from 0; IndexError where the shape has no such axis."""
     if not hasattr(axis, "__index__"):
-        raise TypeError(f"an axis is an int, not {axis!r}")
+        raise TypeError(f"an axis must be an int, not {axis!r}")
     number = axis.__index__()
     if not -rank <= number < rank:
         kind = f"from {-rank} to {rank - 1}" if rank else "none"
@@ -109,7 +109,7 @@ class Movement(Tensor):
         )
 
     def unsqueeze(self, dim: int) -> Tensor:
-        """A new axis of size 1 at this place.
+        """A new axis of size 1 at this position.
 
         >>> Tensor([1, 2]).unsqueeze(0).tolist()
         [[1, 2]]
@@ -150,7 +150,7 @@ class Movement(Tensor):
         return self.transpose(axis0, axis1)
 
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-        """The axes `source` at the places `destination`; the others keep their order.
+        """The axes `source` moved to the positions `destination`; the others keep their order.
 
         >>> Tensor.zeros(2, 3, 4).movedim(0, -1).shape
         (3, 4, 2)
@@ -186,7 +186,7 @@ class Movement(Tensor):
         return self._unary(movement.flip(self.uop, places))
 
     def roll(self, shifts: int | Sequence[int], dims: Axis = None, *, axis: Axis = None) -> Tensor:
-        """Elements moved along axes by `shifts` places, those that leave enter again on the other side.
+        """Elements shifted along axes by `shifts`; those that leave enter again on the other side.
 
         Without axes the flattened tensor is rolled.
 
@@ -221,7 +221,7 @@ class Movement(Tensor):
     # *** repetition
 
     def expand(self, *shape: Any) -> Tensor:
-        """Axes of size 1 repeated to these sizes without memory; -1 keeps a size, new axes stand in front.
+        """Axes of size 1 repeated to these sizes without memory; -1 keeps a size, new axes are in front.
 
         >>> Tensor([[1], [2]]).expand(2, 2).tolist()
         [[1, 1], [2, 2]]
@@ -253,7 +253,7 @@ class Movement(Tensor):
         return self.shape == other.shape
 
     def repeat(self, *repeats: Any) -> Tensor:
-        """The whole tensor tiled: `repeats[i]` times along axis i (new axes stand in front).
+        """The whole tensor tiled: `repeats[i]` times along axis i (new axes are in front).
 
         >>> Tensor([1, 2]).repeat(2).tolist()
         [1, 2, 1, 2]
@@ -262,7 +262,7 @@ class Movement(Tensor):
         if len(times) < self.ndim:
             raise ValueError(f"repeat needs a number for each axis of {shape_text(self.shape)}, not {times}")
         if any(isinstance(number, int) and number < 0 for number in times):
-            raise ValueError(f"repeat needs numbers that are not negative, not {times}")
+            raise ValueError(f"repeat needs numbers of at least 0, not {times}")
         shape = (1,) * (len(times) - self.ndim) + self.shape
         single = tuple(itertools.chain.from_iterable((1, s) for s in shape))
         tiled = tuple(itertools.chain.from_iterable(zip(times, shape, strict=True)))
@@ -310,7 +310,7 @@ class Movement(Tensor):
             places = [i for i in range(size) for _ in range(int(counts[i if counts.size > 1 else 0]))]  # type: ignore[arg-type]
             return source[(slice(None),) * axis + (places,)]
         if repeats < 0:
-            raise ValueError(f"repeat_interleave needs a number that is not negative, not {repeats}")
+            raise ValueError(f"repeat_interleave needs a number of at least 0, not {repeats}")
         shape = source.shape
         wide = source.unsqueeze(axis + 1).expand((*shape[: axis + 1], repeats, *shape[axis + 1 :]))
         return wide.flatten(axis, axis + 1)
@@ -336,7 +336,7 @@ class Movement(Tensor):
         return self.shrink(tuple((begin, end) if i == axis else None for i in range(self.ndim)))
 
     def narrow(self, dim: int, start: int, length: int) -> Tensor:
-        """`length` places of one axis, from `start` on.
+        """`length` elements of one axis, from `start` on.
 
         >>> Tensor([1, 2, 3]).narrow(0, 1, 2).tolist()
         [2, 3]
@@ -346,7 +346,7 @@ class Movement(Tensor):
         begin = start + size if start < 0 and isinstance(size, int) else start
         whole = isinstance(begin, int) and isinstance(length, int) and isinstance(size, int)
         if whole and not 0 <= begin <= begin + length <= size:
-            raise ValueError(f"narrow to {length} places from {start} on: axis {axis} has size {size}")
+            raise ValueError(f"narrow to {length} elements from {start} on: axis {axis} has size {size}")
         return self._window(axis, begin, begin + length)
 
     def narrow_copy(self, dim: int, start: int, length: int) -> Tensor:
@@ -376,7 +376,7 @@ class Movement(Tensor):
         else:
             parts = list(sizes)
             if any(part < 0 for part in parts):
-                raise ValueError(f"split sizes are not negative, as in {tuple(parts)}")
+                raise ValueError(f"split sizes must not be negative, as in {tuple(parts)}")
             if sum(parts) != whole:
                 raise ValueError(
                     f"split sizes {tuple(parts)} add up to {sum(parts)}, axis {axis} has size {whole}"
@@ -385,7 +385,7 @@ class Movement(Tensor):
         return tuple(self._window(axis, end - part, end) for part, end in zip(parts, ends, strict=True))
 
     def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-        """At most `chunks` equal pieces of an axis (the last may be smaller); so many of an empty one.
+        """At most `chunks` equal pieces of an axis (the last may be smaller); `chunks` of an empty one.
 
         >>> [t.tolist() for t in Tensor([1, 2, 3]).chunk(2)]
         [[1, 2], [3]]

@@ -31,7 +31,7 @@ class Padding(Tensor):
         """
         amounts = self._padding(padding)
         if mode not in ("constant", "reflect", "replicate", "circular"):
-            raise ValueError(f"pad's mode is constant, reflect, replicate or circular, not {mode!r}")
+            raise ValueError(f"pad's mode must be constant, reflect, replicate or circular, not {mode!r}")
         for axis, ((b, a), s) in enumerate(zip(amounts, self.shape, strict=True)):
             if all(isinstance(x, int) for x in (b, a, s)) and s + min(b, 0) + min(a, 0) < 0:
                 raise ValueError(f"pad by ({b}, {a}) takes more than axis {axis} of size {s} has")
@@ -121,11 +121,11 @@ class Padding(Tensor):
                 )
             if n < d * (k - 1) + 1:
                 raise ValueError(
-                    f"a window of {k} places{f' {d} apart' if d > 1 else ''} does not fit into an axis "
+                    f"a window of {k} elements{f' {d} apart' if d > 1 else ''} does not fit into an axis "
                     f"of size {n}, in shape {shape_text(self.shape)}"
                 )
             if k < 1 or s < 1 or d < 1:
-                raise ValueError(f"window sizes, strides and dilations are positive, not {k}, {s}, {d}")
+                raise ValueError(f"window sizes, strides and dilations must be positive, not {k}, {s}, {d}")
         x = self.uop
         for i, (k, n, s, d) in enumerate(zip(kernel, sizes, steps, gaps, strict=True)):
             assert isinstance(n, int)

@@ -73,7 +73,7 @@ def _groups(formula: str, side: str) -> list[list[str]]:
             groups.append([word]) if inside is None else inside.append(word)
         else:
             raise ValueError(
-                f"rearrange {formula!r}: axes are names, '1', '...' and parentheses, not {word!r}"
+                f"rearrange {formula!r}: axes must be names, '1', '...' and parentheses, not {word!r}"
             )
     if inside is not None:
         raise ValueError(f"rearrange {formula!r}: a parenthesis is not closed")

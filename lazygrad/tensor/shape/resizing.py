@@ -1,6 +1,6 @@
-"""Images at other sizes and places: interpolation, sampling along a grid, pixels moved between axes.
+"""Images at other sizes and positions: interpolation, sampling along a grid, pixels moved between axes.
 
-Formulas are those of PyTorch: pixel i of n stands at (i + 1/2) / n of the whole, or at i / (n - 1) with
+Formulas are those of PyTorch: pixel i of n is at (i + 1/2) / n of the whole, or at i / (n - 1) with
 `align_corners`.
 """
 
@@ -106,7 +106,7 @@ class Resizing(Tensor):
         [[[1.0, 1.0, 3.0, 3.0]]]
         """
         if mode not in INTERPOLATIONS:
-            raise ValueError(f"interpolate's mode is one of {', '.join(INTERPOLATIONS)}, not {mode!r}")
+            raise ValueError(f"interpolate's mode must be one of {', '.join(INTERPOLATIONS)}, not {mode!r}")
         if antialias and mode not in _SMOOTH:
             raise ValueError(f"antialias is for {' and '.join(_SMOOTH)}, not for {mode}")
         count = self.ndim - 2
@@ -197,7 +197,7 @@ class Resizing(Tensor):
         padding_mode: str = "zeros",
         align_corners: bool | None = None,
     ) -> Tensor:
-        """The pixels at the places of a grid: `torch.nn.functional.grid_sample`.
+        """The pixels at the positions of a grid: `torch.nn.functional.grid_sample`.
 
         self          (batch, channels, height, width), or with a depth before the height
         grid          (batch, *sizes, 2 or 3): x, y (and z) from -1 to 1 → (batch, channels, *sizes)
@@ -217,12 +217,12 @@ class Resizing(Tensor):
         if grid.shape[0] != self.shape[0]:
             raise ValueError(f"grid_sample: {grid.shape[0]} grids for a batch of {self.shape[0]}")
         if mode not in ("bilinear", "nearest", "bicubic"):
-            raise ValueError(f"grid_sample's mode is bilinear, nearest or bicubic, not {mode!r}")
+            raise ValueError(f"grid_sample's mode must be bilinear, nearest or bicubic, not {mode!r}")
         if mode == "bicubic" and count == 3:
             raise NotImplementedError("grid_sample by bicubic is for images, not for volumes")
         if padding_mode not in ("zeros", "border", "reflection"):
             raise ValueError(
-                f"grid_sample's padding_mode is zeros, border or reflection, not {padding_mode!r}"
+                f"grid_sample's padding_mode must be zeros, border or reflection, not {padding_mode!r}"
             )
         x, where = self._float(), self._operand(grid)
         corners, cubic = bool(align_corners), mode == "bicubic"

@@ -28,7 +28,7 @@ class Stacking(Tensor):
         return self.reshape(1) if self.ndim == 0 else self.reshape(self.shape)
 
     def atleast_2d(self) -> Tensor:
-        """A line as a row; a 0-d tensor as a 1×1 matrix.
+        """A 1-d tensor as a row; a 0-d tensor as a 1×1 matrix.
 
         >>> Tensor([1, 2]).atleast_2d().shape
         (1, 2)
@@ -36,7 +36,7 @@ class Stacking(Tensor):
         return self.reshape((1,) * max(0, 2 - self.ndim) + self.shape)
 
     def atleast_3d(self) -> Tensor:
-        """A line of n as (1, n, 1), a matrix as (m, n, 1).
+        """A 1-d tensor as (1, n, 1), a matrix as (m, n, 1).
 
         >>> Tensor([1, 2]).atleast_3d().shape
         (1, 2, 1)
@@ -52,7 +52,7 @@ class Stacking(Tensor):
     # *** joining
 
     def hstack(self, *args: Any) -> Tensor:
-        """Tensors beside each other: lines end to end, others along the second axis.
+        """Tensors side by side: 1-d tensors end to end, others along the second axis.
 
         >>> Tensor.hstack(Tensor([1]), Tensor([2, 3])).tolist()
         [1, 2, 3]
@@ -61,7 +61,7 @@ class Stacking(Tensor):
         return tensors[0].cat(*tensors[1:], dim=0 if tensors[0].ndim == 1 else 1)  # type: ignore[no-any-return]
 
     def vstack(self, *args: Any) -> Tensor:
-        """Tensors on top of each other: lines are rows.
+        """Tensors on top of each other; 1-d tensors are rows.
 
         >>> Tensor.vstack(Tensor([1, 2]), Tensor([3, 4])).tolist()
         [[1, 2], [3, 4]]
@@ -70,7 +70,7 @@ class Stacking(Tensor):
         return tensors[0].cat(*tensors[1:], dim=0)  # type: ignore[no-any-return]
 
     def dstack(self, *args: Any) -> Tensor:
-        """Tensors behind each other, along the third axis.
+        """Tensors joined along the third axis.
 
         >>> Tensor.dstack(Tensor([1, 2]), Tensor([3, 4])).tolist()
         [[[1, 3], [2, 4]]]
@@ -79,7 +79,7 @@ class Stacking(Tensor):
         return tensors[0].cat(*tensors[1:], dim=2)  # type: ignore[no-any-return]
 
     def column_stack(self, *args: Any) -> Tensor:
-        """Lines as the columns of a matrix; matrices beside each other.
+        """1-d tensors as the columns of a matrix; matrices side by side.
 
         >>> Tensor.column_stack(Tensor([1, 2]), Tensor([3, 4])).tolist()
         [[1, 3], [2, 4]]
@@ -89,7 +89,7 @@ class Stacking(Tensor):
         return tensors[0].cat(*tensors[1:], dim=1)  # type: ignore[no-any-return]
 
     def block_diag(self, *args: Any) -> Tensor:
-        """Matrices (lines are rows) along the diagonal of a matrix of zeros.
+        """Matrices (1-d tensors are rows) along the diagonal of a matrix of zeros.
 
         >>> Tensor.block_diag(Tensor([[1, 2]]), Tensor([3])).tolist()
         [[1, 2, 0], [0, 0, 3]]
@@ -109,8 +109,8 @@ class Stacking(Tensor):
     def tensor_split(
         self, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0
     ) -> tuple[Tensor, ...]:
-        """An axis in so many parts (the first ones are one longer where it does not divide), or cut before
-        these places.
+        """An axis in a number of parts (the first ones are longer by one if it is not divisible), or cut
+        before these indices.
 
         >>> [t.tolist() for t in Tensor([1, 2, 3, 4, 5]).tensor_split(2)]
         [[1, 2, 3], [4, 5]]
@@ -137,7 +137,7 @@ class Stacking(Tensor):
         return tuple(self._window(axis, begin, max(begin, end)) for begin, end in pairs)
 
     def hsplit(self, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-        """`tensor_split` of the second axis; of the only one of a line.
+        """`tensor_split` of the second axis; of a 1-d tensor, of its axis.
 
         >>> [t.tolist() for t in Tensor([[1, 2], [3, 4]]).hsplit(2)]
         [[[1], [3]], [[2], [4]]]

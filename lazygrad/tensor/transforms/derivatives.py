@@ -39,9 +39,9 @@ class _Same(Function):
 def _argument(x: Any, name: str, number: int) -> Tensor:
     """An argument to differentiate by, as a node of its own."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}: argument {number} is a Tensor, not {x!r}")
+        raise TypeError(f"{name}: argument {number} must be a Tensor, not {x!r}")
     if not dtypes.is_float(x.dtype):
-        raise TypeError(f"{name}: argument {number} is of floats, not of {x.dtype}")
+        raise TypeError(f"{name}: argument {number} must be of floats, not of {x.dtype}")
     if not x._requires_grad:
         kind: Any = type(x)
         inner = object.__new__(kind)
@@ -101,7 +101,7 @@ def value_and_grad(function: Function_, argnums: int | Sequence[int] = 0, has_au
             (output,) = outputs_of(value, "grad")
             if output.numel() != 1:
                 raise ValueError(
-                    f"grad: the function gives one number, not shape {shape_text(output.shape)} "
+                    f"grad: the function must return one number, not shape {shape_text(output.shape)} "
                     "(jacobian and vjp are for functions that give more)"
                 )
             grads = _pulled([output], [output._filled(1.0)], xs)
@@ -146,27 +146,27 @@ def vjp(function: Function_, *primals: Tensor) -> tuple[Any, Function_]:
     def pull(*cotangents: Tensor) -> tuple[Tensor, ...]:
         if len(cotangents) == 1 and isinstance(cotangents[0], (tuple, list)):
             cotangents = tuple(cotangents[0])
-        _check_alike(outputs, cotangents, "vjp", "result")
+        _check_alike(outputs, cotangents, "vjp", "result", "cotangent")
         with enable_grad():
             return tuple(_pulled(outputs, cotangents, xs))
 
     return result, pull
 
 
-def _check_alike(tensors: Sequence[Tensor], given: Sequence[Any], name: str, what: str) -> None:
+def _check_alike(tensors: Sequence[Tensor], given: Sequence[Any], name: str, what: str, goes: str) -> None:
     if len(tensors) != len(given):
-        raise ValueError(f"{name}: {len(tensors)} of them ({what}s), and {len(given)} given")
+        raise ValueError(f"{name} needs a {goes} for each of the {len(tensors)} {what}s, not {len(given)}")
     for number, (tensor, other) in enumerate(zip(tensors, given, strict=True)):
         if not isinstance(other, Tensor):
-            raise TypeError(f"{name}: what goes with {what} {number} is a Tensor, not {other!r}")
+            raise TypeError(f"{name}: the {goes} of {what} {number} must be a Tensor, not {other!r}")
         if other.shape != tensor.shape:
             raise ValueError(
-                f"{name}: {what} {number} has shape {shape_text(tensor.shape)}, what goes with it "
-                f"{shape_text(other.shape)}"
+                f"{name}: {what} {number} has shape {shape_text(tensor.shape)} and its "
+                f"{goes} {shape_text(other.shape)}: they must be equal"
             )
         if tensor._is_apart(other):
             raise ValueError(
-                f"{name}: {what} {number} is on {devices_text(tensor.device)}, what goes with it on "
+                f"{name}: {what} {number} is on {devices_text(tensor.device)} and its {goes} on "
                 f"{devices_text(other.device)}; {meeting(tensor.device, other.device, 'it')}"
             )
 
@@ -183,13 +183,13 @@ def jvp(function: Function_, primals: Sequence[Tensor], tangents: Sequence[Tenso
     if isinstance(primals, Tensor) or isinstance(tangents, Tensor):
         raise TypeError("jvp takes a tuple of arguments and one of tangents")
     result, xs = _called(function, primals, range(len(primals)), "jvp")
-    _check_alike(primals, tangents, "jvp", "argument")
+    _check_alike(primals, tangents, "jvp", "argument", "tangent")
     outputs = outputs_of(result, "jvp")
     moved = []
     with enable_grad():
         for output in outputs:
             if not dtypes.is_float(output.dtype):
-                raise TypeError(f"jvp: the function gives floats, not {output.dtype}")
+                raise TypeError(f"jvp: the function must return floats, not {output.dtype}")
             flowing = output.empty(*output.shape, dtype=output.dtype, device=output.device).requires_grad_()
             pulled = _pulled([output], [flowing], xs)
             total: Any = None
@@ -240,7 +240,7 @@ def vmap(
     """
 
     if randomness not in ("different", "same", "error"):
-        raise ValueError(f"vmap: randomness is 'different', 'same' or 'error', not {randomness!r}")
+        raise ValueError(f"vmap: randomness must be 'different', 'same' or 'error', not {randomness!r}")
 
     def mapped(*args: Any) -> Any:
         dims: list[Any] = list(in_dims) if isinstance(in_dims, (tuple, list)) else [in_dims] * len(args)

@@ -120,7 +120,7 @@ def outputs_of(result: Any, name: str) -> list[Tensor]:
     found = list(result) if isinstance(result, (tuple, list)) else [result]
     for output in found:
         if not isinstance(output, Tensor):
-            raise TypeError(f"{name}: the function gives a Tensor or several, not {output!r}")
+            raise TypeError(f"{name}: the function must return one or several Tensors, not {output!r}")
     return found
 
 

@@ -148,9 +148,9 @@ NESTED = b"".join(struct.pack("<IQ", 9, 1) for _ in range(5)) + struct.pack("<IQ
 HOSTILE = {
     "empty": (b"", r"does not begin with GGUF \(byte 0\)"),
     "another": (b"PK\3\4" + bytes(60), r"does not begin with GGUF"),
-    "only its name": (b"GGUF", r"the version ends 4 bytes behind the end of the file \(byte 4\)"),
-    "cut in the header": (gguf_file([A])[:30], "behind the end of the file|more than the file has"),
-    "cut in the data": (gguf_file([A])[:-30], r"tensor a is said to be bytes 64 to 72 of 66"),
+    "only its name": (b"GGUF", r"the version ends 4 bytes after the end of the file \(byte 4\)"),
+    "cut in the header": (gguf_file([A])[:30], "after the end of the file|more than the file has"),
+    "cut in the data": (gguf_file([A])[:-30], r"tensor a should be bytes 64 to 72, but there are 66"),
     "2**64 tensors": (
         gguf_file([], tensors=(1 << 64) - 1),
         r"the number of tensors: 18446744073709551615 of",
@@ -182,11 +182,11 @@ HOSTILE = {
     "a large shape": (gguf_file([Entry("a", (1 << 40, 1 << 40))]), "a shape of too many elements"),
     "beyond the end": (
         gguf_file([Entry("a", (99,), 0, bytes(8))]),
-        "tensor a is said to be bytes 64 to 460 of",
+        "tensor a should be bytes 64 to 460, but",
     ),
     "far beyond": (
         gguf_file([Entry("a", (2,), 0, bytes(8), offset=(1 << 64) - 32)]),
-        "tensor a is said to be",
+        "tensor a should be",
     ),
     "overlapping": (
         gguf_file([Entry("a", (16,), 0, bytes(64)), Entry("b", (2,), 0, bytes(8), offset=32)]),
@@ -202,8 +202,14 @@ HOSTILE = {
     ),
     "alignment 48": (gguf_file([], [("general.alignment", 4, 48)]), "is 48, which is not a power of two"),
     "alignment a text": (gguf_file([], [("general.alignment", 8, "x")]), "is x, which is not a power of two"),
-    "half a block": (gguf_file([Entry("a", (33,), 2, bytes(36))]), "rows of 33 elements are no blocks of 32"),
-    "a block without rows": (gguf_file([Entry("a", (), 8, bytes(34))]), "rows of 1 elements are no blocks"),
+    "half a block": (
+        gguf_file([Entry("a", (33,), 2, bytes(36))]),
+        "rows of 33 elements are not whole blocks of 32",
+    ),
+    "a block without rows": (
+        gguf_file([Entry("a", (), 8, bytes(34))]),
+        "rows of 1 elements are not whole blocks",
+    ),
 }
 
 

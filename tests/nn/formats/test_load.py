@@ -181,12 +181,12 @@ INDICES = {
     "a way out": (
         {"w": "../x.safetensors"},
         FileFormatError,
-        "names the file '../x.safetensors', which is not beside",
+        "names the file '../x.safetensors', which is not in its folder",
     ),
-    "an absolute path": ({"w": "/etc/passwd"}, FileFormatError, "which is not beside it"),
+    "an absolute path": ({"w": "/etc/passwd"}, FileFormatError, "which is not in its folder"),
     "itself": ({"w": "model.safetensors.index.json"}, FileFormatError, "which holds no weights"),
-    "no text": ({"w": 3}, FileFormatError, "names the file '3', which is not beside it"),
-    "a long name": ({"w": "é" * 200}, FileFormatError, "which is not beside it"),
+    "no text": ({"w": 3}, FileFormatError, "names the file '3', which is not in its folder"),
+    "a long name": ({"w": "é" * 200}, FileFormatError, "which is not in its folder"),
     "a file that is missing": ({"w": "y.safetensors"}, FileNotFoundError, r"not there: .*y\.safetensors"),
     "a tensor that is missing": (
         {"v": "x.safetensors"},

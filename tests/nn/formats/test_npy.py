@@ -86,8 +86,8 @@ def test_texts_are_metadata(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (npy(np.array(["a"])).replace(b"a\0\0\0", b"\xff" * 4), "holds numbers that are no characters"),
-        (npy(np.array([b"a"]))[:-1] + b"\xff", "holds bytes that are no text"),
+        (npy(np.array(["a"])).replace(b"a\0\0\0", b"\xff" * 4), "holds numbers that are not characters"),
+        (npy(np.array([b"a"]))[:-1] + b"\xff", "holds bytes that are not text"),
         (
             by_hand("{'descr': '<U0', 'fortran_order': False, 'shape': (1099511627776,), }"),
             "without any character",
@@ -103,9 +103,9 @@ GOOD = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"
 HOSTILE = {
     "empty": (b"", "does not begin with"),
     "another": (b"NUMPY" * 9, "does not begin with"),
-    "cut in the header": (by_hand(GOOD)[:20], "the header of the array ends .* bytes behind the end"),
-    "cut in the data": (by_hand(GOOD, bytes(7)), r"8 bytes is said to be bytes 67 to 75 of 74"),
-    "a long header": (by_hand(GOOD, bytes(8), (2, 0), 1 << 31), "bytes behind the end"),
+    "cut in the header": (by_hand(GOOD)[:20], "the header of the array ends .* bytes after the end"),
+    "cut in the data": (by_hand(GOOD, bytes(7)), r"8 bytes should be bytes 67 to 75, but there are 74"),
+    "a long header": (by_hand(GOOD, bytes(8), (2, 0), 1 << 31), "bytes after the end"),
     "a header of 70 kB": (by_hand(GOOD + " " * 70_000, bytes(8), (2, 0)), r"has 70057 bytes; at most 65536"),
     "no dict": (by_hand("[1, 2]"), "is not a dict"),
     "code": (by_hand("{'descr': __import__('os').system('exit'), }"), "not as numpy writes it"),
@@ -152,7 +152,7 @@ def test_archives_that_are_damaged_or_bombs(monkeypatch):
         read_npz(Tensor(zip_file([Member("a.npy", good), Member("a.npy", good)])))
     with pytest.raises(NotImplementedError, match=r"its member a\.txt is not a \.npy file"):
         read_npz(Tensor(zip_file([Member("a.txt", b"")])))
-    with pytest.raises(FileFormatError, match=r"a\.npy of 24 bytes is said"):
+    with pytest.raises(FileFormatError, match=r"a\.npy of 24 bytes should be"):
         read_npz(Tensor(zip_file([Member("a.npy", good[:-1])])))
     with pytest.raises(FileFormatError, match=r"npz file, or is damaged: .*CRC"):
         read_npz(Tensor(zip_file([Member("a.npy", good, 8, crc=1)])))

@@ -146,21 +146,21 @@ HOSTILE = {
         NotImplementedError,
         r"os\.system",
     ),
-    "no storages": (legacy_file(tensor(old_storage()), {}), ValueError, "listed are others than those"),
+    "no storages": (legacy_file(tensor(old_storage()), {}), ValueError, "listed storages are not those"),
     "a storage too many": (
         legacy_file(tensor(old_storage()), {"0": (6, MEMORY), "1": (6, MEMORY)}),
         ValueError,
-        "listed are others",
+        "listed storages are not",
     ),
     "another size": (
         legacy_file(tensor(old_storage()), {"0": (7, MEMORY)}),
         ValueError,
-        "said to have 7 elements",
+        "should have 7 elements",
     ),
     "cut off": (
         legacy_file(tensor(old_storage()), {"0": (6, MEMORY)})[:-1],
         ValueError,
-        "storage 0 is said to be bytes",
+        "storage 0 should be bytes",
     ),
     "cut in the pickle": (
         legacy_file(tensor(old_storage()))[:80],
@@ -170,7 +170,7 @@ HOSTILE = {
     "a size of 2**63": (
         legacy_file(tensor(old_storage(size=1 << 62)), {"0": (1 << 62, MEMORY)}),
         ValueError,
-        "storage 0 is said to be bytes",
+        "storage 0 should be bytes",
     ),
     "two sizes": (
         legacy_file(tensor(old_storage()) + tensor(old_storage(size=7)) + b"\x86", {"0": (6, MEMORY)}),

@@ -72,7 +72,7 @@ def test_bytes_and_paths(tmp_path):
     [
         ({}, ValueError, "the model's input x is missing"),
         ({"x": [1.0], "z": 1}, ValueError, "no input 'z', only x"),
-        ({"x": np.ones(2)}, TypeError, "the input 'x' is float, not double; cast it before"),
+        ({"x": np.ones(2)}, TypeError, "the input 'x' must be float, not double; cast it first"),
         ({"x": np.ones((2, 2), np.float32)}, ValueError, r"the input 'x' has the shape \(n\), not \(2, 2\)"),
         ({"x": "text"}, TypeError, "the input 'x' takes a tensor, an array or nested lists"),
     ],
@@ -183,7 +183,7 @@ def test_random_numbers_differ_from_call_to_call():
 
 def test_all_missing_operations_are_named_at_once():
     nodes = [("Frobnicate", "x", "a", {}), ("StringSplit", "a", "b c", {}), ("Add", "x x", "y", {})]
-    with pytest.raises(NotImplementedError, match="not there: Frobnicate, StringSplit"):
+    with pytest.raises(NotImplementedError, match="not supported: Frobnicate, StringSplit"):
         runner(model(nodes, *DOUBLE[1:], opset=20))
 
 

@@ -25,7 +25,7 @@ def loop(trip_count: Value = None, cond: Value = None, *carried: Value, body: Bo
     """
     count = None if trip_count is None else scalar(run.on_host(trip_count, run.input_name(0)))
     if count is None and cond is None:
-        raise ValueError("the loop has neither a number of turns nor a condition: it would never end")
+        raise ValueError("the loop has neither a number of iterations nor a condition: it would never end")
     # The body's own condition counts only where the loop has one.
     go = True if cond is None else bool(scalar(run.on_host(cond, run.input_name(1))))
     state = list(carried)

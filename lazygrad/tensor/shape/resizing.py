@@ -121,15 +121,22 @@ class Resizing(Tensor):
         if mode == "area":
             return self._adaptive_avg(sizes, count, "interpolate")
         x: Tensor = self.cast(self.dtype) if mode.startswith("nearest") else self._float()
-        for i, (new, scale) in enumerate(zip(sizes, scales, strict=True)):
-            x = x.contiguous() if i and mode in _AXES_OF else x
+        steps = list(enumerate(zip(sizes, scales, strict=True)))
+        pixels = self.dtype is dtypes.uint8 and mode in _AXES_OF
+        fixed = pixels and count == 2
+        if fixed:  # as PyTorch: rows first, whose pixels are rounded and limited too
+            steps.reverse()
+        for number, (i, (new, scale)) in enumerate(steps):
+            if number and mode in _AXES_OF:
+                x = _pixels(x).contiguous()._float() if fixed else x.contiguous()
+            corners = bool(align_corners)
             if antialias:
-                x = _smoothed(x, 2 + i, new, scale, bool(align_corners), mode)
-                continue
-            x = _RESAMPLED[mode](x, 2 + i, new, scale, bool(align_corners))
-        if self.dtype is dtypes.uint8 and mode in _AXES_OF:
-            return x.round().clamp(0.0, 255.0).cast(dtypes.uint8)
-        return x
+                x = _smoothed(x, 2 + i, new, scale, corners, mode, fixed)
+            elif mode in _WEIGHTED:
+                x = _WEIGHTED[mode](x, 2 + i, new, scale, corners, fixed)
+            else:
+                x = _CHOSEN[mode](x, 2 + i, new, scale, corners)
+        return _pixels(x) if pixels else x
 
     def _new_sizes(
         self, size: Any, scale_factor: Any, recompute: bool
@@ -264,6 +271,11 @@ class Resizing(Tensor):
 # *** along one axis
 
 
+def _pixels(x: Tensor) -> Tensor:
+    """The nearest numbers from 0 to 255."""
+    return (x + 0.5).clamp(0.0, 255.0).cast(dtypes.uint8)
+
+
 def _counter(x: Tensor, count: int) -> Tensor:
     return x._make(iota(count, counting_dtype(count), x.device))
 
@@ -310,21 +322,37 @@ def least_float(x: Tensor) -> Any:
     return dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
 
 
-def _linear(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) -> Tensor:
+def _fixed_point(weights: Tensor) -> Tensor:
+    """Weights of pixels of uint8 as PyTorch rounds them: to as many binary places as 16 bits have for the
+    greatest. Products with such pixels, and their sums, are exact in float32."""
+    places = 32767.5 / weights.max()
+    power = (places.bitcast(dtypes.int32) & 0x7F800000).bitcast(dtypes.float32).contiguous()
+    return (weights * power + 0.5).floor() / power
+
+
+def _linear(x: Tensor, axis: int, new: int, scale: float, align_corners: bool, fixed: bool) -> Tensor:
     size: Any = x.shape[axis]
     at = _position(x, axis, new, scale, align_corners).clamp(min=0.0)
     low = at.floor().clamp(max=size - 1.0)
     begin = low.cast(dtypes.int32)
     end = (begin + 1).clamp(max=size - 1)
-    weight = _along((at - low).clamp(max=1.0), x, axis)
+    part = (at - low).clamp(max=1.0)
+    if fixed:
+        first, second = _fixed_point((1.0 - part).stack(part)).contiguous().unbind()
+        return _taken(x, axis, begin) * _along(first, x, axis) + _taken(x, axis, end) * _along(
+            second, x, axis
+        )
+    weight = _along(part, x, axis)
     return _taken(x, axis, begin) * (1.0 - weight) + _taken(x, axis, end) * weight
 
 
-def _cubic(x: Tensor, axis: int, new: int, scale: float, align_corners: bool) -> Tensor:
+def _cubic(x: Tensor, axis: int, new: int, scale: float, align_corners: bool, fixed: bool) -> Tensor:
     size: Any = x.shape[axis]
     at = _position(x, axis, new, scale, align_corners)
     low = at.floor()
     weights = _cubic_weights(at - low)
+    if fixed:
+        weights = list(_fixed_point(weights[0].stack(*weights[1:])).contiguous().unbind())
     begin = low.cast(dtypes.int32)
     parts = [
         _taken(x, axis, (begin + (i - 1)).clamp(0, size - 1)) * _along(w, x, axis)
@@ -371,7 +399,9 @@ _SMOOTH: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 }
 
 
-def _smoothed(x: Tensor, axis: int, new: int, scale: float, align_corners: bool, mode: str) -> Tensor:
+def _smoothed(
+    x: Tensor, axis: int, new: int, scale: float, align_corners: bool, mode: str, fixed: bool
+) -> Tensor:
     """Each new pixel a weighted mean of the old ones around it, of a kernel as wide as the new pixels.
 
     The weights of a new pixel sum to 1, and are the same for all lines. The cubic kernel's slope is -1/2.
@@ -389,14 +419,18 @@ def _smoothed(x: Tensor, axis: int, new: int, scale: float, align_corners: bool,
     old = begin + _counter(x, taps).unsqueeze(1)  # (taps, new): lanes that walk over the new pixels
     distance = (old.cast(least_float(x)) + 0.5 - middle).abs() * (1.0 / wide)
     weights = (distance < reach).where(kernel(distance), 0.0)
-    weights = (weights / weights.sum(0, keepdim=True)).cast(x.dtype).contiguous()
+    weights = weights / weights.sum(0, keepdim=True)
+    weights = (_fixed_point(weights) if fixed else weights).cast(x.dtype).contiguous()
     near = x[(slice(None),) * axis + (old,)]
     return (near * _along(weights, x, axis)).sum(axis)
 
 
-_RESAMPLED: dict[str, Callable[[Tensor, int, int, float, bool], Tensor]] = {
+#: The modes that only choose pixels, and those that weight them: these are told whether pixels are of uint8.
+_CHOSEN: dict[str, Callable[[Tensor, int, int, float, bool], Tensor]] = {
     "nearest": _nearest,
     "nearest-exact": _nearest_exact,
+}
+_WEIGHTED: dict[str, Callable[[Tensor, int, int, float, bool, bool], Tensor]] = {
     "linear": _linear,
     "bilinear": _linear,
     "trilinear": _linear,

@@ -23,6 +23,7 @@ from .indexing.addresses import told
 from .modes import mode
 from .storage import marked
 from .trace import noting
+from .tracebacks import wraps_only
 
 #: They give new values that follow from their arguments' forms; those without a name here may read values,
 #: draw random numbers, write, or give views.
@@ -79,6 +80,7 @@ def by_recipe(compute: Callable[..., Any], tensor: type) -> Callable[..., Any]:
             told(made[place])
         return tensor._computed(made[recipe.results[0]], tracks)  # type: ignore[attr-defined]
 
+    wraps_only(wrapper)  # type: ignore[arg-type]
     return wrapper
 
 

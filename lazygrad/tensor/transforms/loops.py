@@ -22,9 +22,9 @@ from ...shape.rules import shape_of
 
 #: What is said where a value is read that belongs to one turn.
 LEFT_BEHIND = (
-    "this value belongs to one iteration of a scan: it is not known while the function is looked at, and "
-    "has no value outside of it; .item(), branches on values and keeping it elsewhere cannot work: "
-    "return it instead"
+    "this value belongs to one iteration of a scan: it is not known while the function is looked at, and has "
+    "no value outside of it; .item(), branches on values and keeping it elsewhere cannot work: return it "
+    "instead"
 )
 
 

@@ -187,7 +187,11 @@ INDICES = {
     "itself": ({"w": "model.safetensors.index.json"}, FileFormatError, "which holds no weights"),
     "no text": ({"w": 3}, FileFormatError, "names the file '3', which is not in its folder"),
     "a long name": ({"w": "é" * 200}, FileFormatError, "which is not in its folder"),
-    "a file that is missing": ({"w": "y.safetensors"}, FileNotFoundError, r"not there: .*y\.safetensors"),
+    "a file that is missing": (
+        {"w": "y.safetensors"},
+        FileNotFoundError,
+        r"does not exist: .*y\.safetensors",
+    ),
     "a tensor that is missing": (
         {"v": "x.safetensors"},
         FileFormatError,

@@ -27,6 +27,7 @@ LATER = frozenset(
         Ops.DEFINE_LOCAL,
         Ops.DEFINE_ACC,
         Ops.STAGE,
+        Ops.ONE_PASS,
         Ops.SPECIAL,
     )
     + (

@@ -20,6 +20,7 @@ from .linearize import linearize
 from .loops import loop_of, loop_spec
 from .lower import lower
 from .nest_sums import nest_sums
+from .one_pass import as_taken
 from .opt import Loops, Opt, apply_opts, choose
 from .separate_loops import separate_loops
 from .vectorize import vectorize
@@ -98,6 +99,7 @@ def stages(
     ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = (), applied: list[Opt] | None = None
 ) -> Iterator[tuple[str, Any]]:
     """(name of the pass, what it made), in order. The Opts (None: chosen here) are added to `applied`."""
+    ast = as_taken(ast, renderer.target)
     buffers = tuple(node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL)
     job = Job(renderer, opts, [] if applied is None else applied, buffers)
     form: Any = ast
@@ -118,6 +120,7 @@ def compile_kernel(ast: UOp, renderer: Renderer, opts: Sequence[Opt] | None = No
     if loop is not None:
         specs = [compile_kernel(launch.ast, renderer, opts) for launch in loop.launches]
         return loop_spec(ast, loop, specs, renderer.target.name)
+    ast = as_taken(ast, renderer.target)
     applied: list[Opt] = []
     forms = dict(stages(ast, renderer, opts, applied))
     start = time.perf_counter()

@@ -139,7 +139,7 @@ def _value(node: UOp, arrays: dict[UOp, Array], memory: Memory, variables: dict[
         return Array((), [variables[node]])
     if op is Ops.CONST and not src:
         return Array((), [node.arg])
-    if op is Ops.STAGE:  # where it is kept changes nothing
+    if op in (Ops.STAGE, Ops.ONE_PASS):  # where it is kept, and in which order it is made, changes nothing
         return arrays[src[0]]
     if op is Ops.ROUTINE:
         raise NotImplementedError(

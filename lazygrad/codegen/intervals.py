@@ -156,6 +156,8 @@ def _interval(node: UOp, sources: list[Interval]) -> Interval:
     op = node.op
     if op in ELEMENTWISE:
         return _elementwise(node, sources)
+    if op is Ops.ONE_PASS:  # in which order it is made changes no bound
+        return sources[0]
     if all(source.exact for source in sources):
         exact = Interval(node, node)
         adds = op in (Ops.REDUCE_AXIS, Ops.SCAN) and node.arg.op in (Ops.ADD, Ops.MUL)

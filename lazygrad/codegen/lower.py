@@ -210,6 +210,8 @@ class Indexer:
             return self._needs_of_scan(node, indices, where)
         if op is Ops.STAGE:
             return self._needs_of_row(node, indices, where)
+        if op is Ops.ONE_PASS:
+            return ((node.src[0], indices, where),), None
         if op in (Ops.CONST, Ops.IOTA, Ops.DEFINE_VAR):
             return (), None
         raise NotImplementedError(f"{op} can not be lowered to loops")
@@ -292,6 +294,8 @@ class Indexer:
             return _scan(node, src, plan)
         if op is Ops.STAGE:
             return src[0] if plan is None else _row(src[0], plan, indices[node.arg])
+        if op is Ops.ONE_PASS:
+            return src[0]
         if op is Ops.DEFINE_VAR or not node.src:
             return node
         place, valid = node.src[0].arg.indexed(indices)

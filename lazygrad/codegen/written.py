@@ -14,6 +14,7 @@ from ..ir.uop import UOp
 from ..renderer import ProgramSpec, Renderer
 from ..renderer.given_text import LANGUAGES, text_around
 from .loops import loop_name, loop_of
+from .one_pass import is_one_pass, one_pass_estimate, one_pass_name, one_pass_program
 from .opt import Opt, OptOps
 from .opt.actions import MAX_PIECES
 from .own_kernel import memory_of, own_estimate, own_kernel, own_memory, own_name, own_program
@@ -24,7 +25,7 @@ from .sort import sort_estimate, sort_keys, sort_name, sort_program
 def is_written(ast: UOp) -> bool:
     """Whether a kernel has no loops to optimize: its linear program is written at once, or given as text."""
     value = ast.src[0].src[2] if ast.op is Ops.SINK and ast.src else None
-    return value is not None and value.op in (Ops.SORT, Ops.CUSTOM, Ops.ROUTINE, Ops.LOOP)
+    return value is not None and value.op in (Ops.SORT, Ops.CUSTOM, Ops.ROUTINE, Ops.LOOP, Ops.ONE_PASS)
 
 
 def kind_of(ast: UOp) -> str:
@@ -33,6 +34,8 @@ def kind_of(ast: UOp) -> str:
         return "a routine"
     if loop_of(ast) is not None:
         return "a loop over time, whose kernels are its own"
+    if is_one_pass(ast):
+        return "a kernel in one pass"
     return "a sort" if own_kernel(ast) is None else "a kernel that is done as its user wrote it"
 
 
@@ -43,6 +46,8 @@ def name_of(ast: UOp) -> str:
         return own_name(kernel)
     if loop is not None:
         return loop_name(loop)
+    if is_one_pass(ast):
+        return one_pass_name(ast)
     return sort_name(ast) if routine_of(ast) is None else routine_name(ast)
 
 
@@ -52,6 +57,10 @@ def linear_form(ast: UOp, renderer: Renderer, applied: list[Any]) -> list[UOp]:
         return []
     if sort_keys(ast) is not None:
         return sort_program(ast)
+    if is_one_pass(ast):
+        once = one_pass_program(ast, renderer)
+        applied += once.opts
+        return once.uops
     kernel = own_kernel(ast)
     if kernel is not None and kernel.steps is None:
         return []
@@ -63,6 +72,8 @@ def linear_form(ast: UOp, renderer: Renderer, applied: list[Any]) -> list[UOp]:
 def written_spec(ast: UOp, renderer: Renderer, uops: Sequence[UOp], applied: Sequence[Any]) -> ProgramSpec:
     """The rendered program of such a kernel."""
     kernel = own_kernel(ast)
+    if is_one_pass(ast):
+        return ProgramSpec.of(name_of(ast), renderer, uops, applied, estimates=one_pass_estimate(ast))
     if kernel is None:
         cost = sort_estimate(ast) if routine_of(ast) is None else routine_estimate(ast)
         return ProgramSpec.of(name_of(ast), renderer, uops, applied, estimates=cost)

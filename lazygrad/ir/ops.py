@@ -53,6 +53,7 @@ class Ops(enum.IntEnum):
     ROUTINE = 95
     CUSTOM = 94
     LOOP = 97
+    ONE_PASS = 98
     IOTA = 31
     # kernels and loops
     VIEW = 32
@@ -385,7 +386,7 @@ OPS: dict[Ops, OpInfo] = {
     Ops.CUSTOM: OpInfo(Kind.DATA, None),
     Ops.LOOP: OpInfo(Kind.DATA, None),
     **dict.fromkeys((Ops.BUFFER, Ops.BUFFER_VIEW, Ops.MULTI, Ops.BIND, Ops.IOTA, Ops.CONST), _DATA),
-    **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.INDEX, Ops.SPECIAL), _DATA),
+    **dict.fromkeys((Ops.VIEW, Ops.LOAD, Ops.STAGE, Ops.ONE_PASS, Ops.INDEX, Ops.SPECIAL), _DATA),
     **dict.fromkeys((Ops.DEFINE_VAR, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC), _DATA),
     **dict.fromkeys((Ops.VECTORIZE, Ops.GEP, Ops.PACK, Ops.DOT), _DATA),
     **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), _STRUCTURE),

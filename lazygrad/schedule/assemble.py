@@ -154,6 +154,8 @@ class _Assembler:
             made = self._device_copy(group, targets[0][0], outputs)
         elif group.kind == "routine":
             made = self._routine(group, targets[0][0], outputs)
+        elif group.kind == "one pass":
+            made = self._one_pass(group, targets[0], outputs)
         elif group.kind == "sort":
             made = self._sort(group, targets[0][0], outputs)
         elif group.kind == "custom":
@@ -288,6 +290,15 @@ class _Assembler:
         store = UOp(Ops.STORE, dtypes.void, (memory, view, value))
         inputs = list(builder.inputs)
         return KernelTemplate(UOp.sink(store), outputs, inputs, [], builder.latest_first([node]))
+
+    def _one_pass(self, group: Group, target: Store, outputs: list[Output]) -> KernelTemplate:
+        """A kernel whose reductions are done in one pass: its value says so."""
+        made = self._compute(group, [target], outputs)
+        (store,) = made.ast.src
+        memory, view, value = store.src
+        value = UOp(Ops.ONE_PASS, value.dtype, (value,))
+        made.ast = UOp.sink(store.replace(src=(memory, view, value)))
+        return made
 
     def _memory_copy(self, number: int, target: Store, output: Output) -> KernelTemplate:
         """A kernel that copies on its device: a value that was stored first, or contents that a write will

@@ -29,6 +29,7 @@ from .graph import is_generated
 from .group import Group, numel
 from .in_memory import is_held
 from .indices import ANYWHERE, CONTINUES, Indices, block_of, free_ranges, size_of, through
+from .one_pass import OnePasses
 from .plain import PlainGraph
 from .versions import device_name
 from .weights import ONCE, Weights
@@ -86,6 +87,7 @@ class Placement:
             if assign.src[0] in watched:
                 self.overwritten.setdefault(value, set()).add(assign.src[0])
         self.weights = Weights(self.order, stored, self.must, target, prices, fuse)
+        self.one_passes = OnePasses(self.order if fuse else (), self.must, target)
         self.counter = 0
 
     def run(self) -> Placed:
@@ -99,7 +101,10 @@ class Placement:
                 self._store(node, self.must[node])
             elif node in self.uses:
                 rows = self._rows(node)
-                reason = self._why_store(node, rows)
+                if node.op is Ops.REDUCE_AXIS and self.one_passes.operands(node) is not None:
+                    reason = "what it is made of is reduced over the same axis: in one pass"
+                else:
+                    reason = self._why_store(node, rows)
                 if reason and not self._is_spread(node):
                     self._store(node, reason)
                 else:
@@ -260,7 +265,8 @@ class Placement:
     def _store(self, node: UOp, reason: str) -> None:
         self.reasons[node] = reason
         uses = self.uses.get(node, {})
-        if node.op in ELEMENTWISE or node.op in ONCE:
+        operands = self.one_passes.operands(node)
+        if operands is None and (node.op in ELEMENTWISE or node.op in ONCE):
             for group in uses:
                 if self.fuse and self._may_join(node, group, uses):
                     self._join(node, group, uses)
@@ -273,6 +279,8 @@ class Placement:
             kind = node.op.name.lower()
         elif node.op is Ops.SCATTER:
             kind, shape = "scatter", shape_of(node.src[1])
+        elif operands is not None:
+            kind = "one pass"
         elif node.op is Ops.ASSIGN:
             shape = shape_of(node.src[1])
         device = (
@@ -284,7 +292,13 @@ class Placement:
         self._take(node, group)
         for consumer in uses:  # nothing comes before a new group yet
             group.downstream |= consumer.downstream
-        self._use_sources(node, group, group.ranges, group.points())
+        if operands is None:
+            self._use_sources(node, group, group.ranges, group.points())
+            return
+        for source in operands.read:
+            if not is_held(source):
+                self.must.setdefault(source, "it is an operand of a kernel in one pass")
+            self._use(source, group, None, group.points())
 
     def _joins_its_kernel(self, node: UOp, uses: dict[Group, dict[Indices, int]]) -> bool:
         """Whether the kernel of a user that computes this node stores another of its outputs already.

@@ -9,6 +9,9 @@ becomes
     part[block, i, j] = sum over 1,152 places k of a[i, block, k] * b[block, k, j]
     out[i, j] = sum over 64 blocks of part[block, i, j]
 
+A sum of values that depend on other reductions over its axis (softmax times a matrix) may be computed in one
+pass, by blocks of its own (`one_pass.py`), and is left as it is.
+
 The parts are stored (a reduction inside of another is, where there is work), by a kernel whose panels stay in
 the cache, and whose blocks are one more axis for pieces. The outer sum is left to its reader's kernel.
 
@@ -28,6 +31,7 @@ from ..shape import base_and_tracker, prod, shape_of, vmax
 from ..shape.tracker import ShapeTracker
 from ..shape.view import View, ranges_over
 from ..target import Target
+from .powers import is_shifted
 from .reduces_in_parts import sum_of_sums
 
 #: Vectors side by side in a panel that has to fit half of the second cache: sums longer than the fewer allow
@@ -71,7 +75,7 @@ block_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, 
 def _read_for_products(source: UOp, axes: Sequence[int]) -> int:
     """How many elements the factors of products have; 0 unless each moves along an output axis of its own."""
     product, views = _converted(source)
-    if product.op is not Ops.MUL:
+    if product.op is not Ops.MUL or any(is_shifted(factor) for factor in product.src):
         return 0
     ranges = ranges_over(shape_of(source))
     outputs = {r for axis, r in enumerate(ranges) if axis not in axes}

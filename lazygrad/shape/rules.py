@@ -143,6 +143,7 @@ SHAPES: dict[Ops, ShapeRule] = {
     Ops.DEFINE_VAR: _scalar,
     Ops.LOAD: _load,
     Ops.STAGE: _first,
+    Ops.ONE_PASS: _first,
     Ops.CONST: _const,
     # what is no value
     **dict.fromkeys((Ops.SINK, Ops.NOOP, Ops.DEVICE, Ops.UNIQUE, Ops.KERNEL, Ops.STORE), NO_SHAPE),

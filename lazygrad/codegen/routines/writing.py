@@ -29,11 +29,15 @@ class _Block:
 
 
 class Program:
-    """The program while it is written, on floats of one dtype in `memories` (the kernel's buffers)."""
+    """The program while it is written, on floats of one dtype.
+
+    memories  the kernel's buffers, and its Variables
+    """
 
     def __init__(self, memories: list[UOp], dtype: DType, renderer: Renderer) -> None:
         self.dtype, self.renderer, self.target = dtype, renderer, renderer.target
-        great = any(memory.dtype.size > 1 << 30 for memory in memories)  # type: ignore[attr-defined]
+        arrays = [memory for memory in memories if memory.op is Ops.DEFINE_GLOBAL]
+        great = any(memory.dtype.size > 1 << 30 for memory in arrays)  # type: ignore[attr-defined]
         self.place = dtypes.int64 if great else dtypes.int32
         self.blocks = [_Block()]
         self.level: dict[UOp, int] = dict.fromkeys(memories, 0)

@@ -106,6 +106,7 @@ KERNEL = Spec(
         Ops.LOOP: both(sources(Ops.LOAD, more=True), loop),
         Ops.ROUTINE: both(sources(Ops.LOAD, more=True), routine),
         Ops.STAGE: both(sources(None), keeps_dtype(1), arg_is(int)),
+        Ops.ONE_PASS: both(sources(None), keeps_dtype(1)),
         **dict.fromkeys(ELEMENTWISE, one_lane(_elementwise)),
         Ops.CHECK: one_lane(_check),
     },

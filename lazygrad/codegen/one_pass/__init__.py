@@ -1,0 +1,109 @@
+"""Kernels in one pass: reductions over one axis that depend on each other, as one loop over blocks of it.
+
+In: a kernel's AST (form 2) whose value stands below ONE_PASS, which says how it is made and changes nothing.
+Out: its linear program (form 7), written at once. `rule.py` says when that is right, and why.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+from ...ir.ops import Ops
+from ...ir.uop import UOp
+from ...renderer import Estimates, Renderer
+from ...target import Target
+from ..estimate import estimate
+from ..lower import lower
+from ..opt import Opt, OptOps
+from ..opt.actions import MAX_PIECES
+from ..opt.threads import FEWEST, PIECE
+from ..ranges import substitute_ranges
+from .rule import OnePass, one_pass
+from .sizes import shape_of_work, size_of, sizes_of
+from .write import written
+
+__all__ = [
+    "as_taken",
+    "is_one_pass",
+    "one_pass",
+    "one_pass_estimate",
+    "one_pass_name",
+    "one_pass_program",
+    "pays",
+    "takes",
+]
+
+
+def is_one_pass(ast: UOp) -> bool:
+    """Whether a kernel is made in one pass."""
+    return ast.op is Ops.SINK and len(ast.src) == 1 and ast.src[0].src[2].op is Ops.ONE_PASS
+
+
+def takes(target: Target) -> bool:
+    """Whether kernels are made in one pass for a target: a processor with vectors, and a cache for blocks."""
+    return not target.grid and target.vector_bytes > 0 and len(target.memory.caches) >= 2
+
+
+def as_taken(ast: UOp, target: Target) -> UOp:
+    """The kernel as a target takes it: where it takes none in one pass, each reduction has its loop."""
+    if not is_one_pass(ast) or takes(target):
+        return ast
+    memory, view, value = ast.src[0].src
+    return UOp.sink(ast.src[0].replace(src=(memory, view, value.src[0])))
+
+
+@functools.lru_cache(64)
+def _parts(ast: UOp) -> OnePass:
+    found = one_pass(lower(ast))
+    if found is None:
+        raise TypeError("a kernel whose reductions are not done in one pass")
+    return found
+
+
+def pays(parts: OnePass, target: Target) -> bool:
+    """Whether one pass is faster than a kernel for each reduction.
+
+    Those write and read x and the powers of it, a trip through memory each. One pass copies the operands of a
+    block of keys once for each block of rows, a number at a time.
+    """
+    sizes = sizes_of(parts, target)
+    rows = sizes.rows * math.prod(map(size_of, parts.groups))
+    copied = sum(size_of(product.depth) for product in parts.products) + sizes.columns
+    return copied * target.memory.hit < 2 * target.memory.trip * rows
+
+
+def one_pass_name(ast: UOp) -> str:
+    """Its name as displayed: the sizes of its results, and of the axis that is walked once."""
+    parts = _parts(ast)
+    outputs = [*parts.batch, *parts.groups, parts.row, parts.column]
+    return "_".join(["one_pass", *[str(size_of(r)) for r in (*outputs, parts.key)]])
+
+
+def one_pass_estimate(ast: UOp) -> Estimates:
+    """Operations as if everything were computed once; the bytes of each buffer once."""
+    parts = _parts(ast)
+    once = {reduction: UOp.const(reduction.dtype, 1.0) for reduction in (*parts.most, *parts.sums)}
+    return estimate(substitute_ranges(UOp.sink(parts.store), once))
+
+
+class OnePassProgram(NamedTuple):
+    """A linear program, and in how many pieces a processor does it."""
+
+    uops: list[UOp]
+    opts: list[Opt]
+
+
+def one_pass_program(ast: UOp, renderer: Renderer) -> OnePassProgram:
+    """The linear program of such a kernel."""
+    parts, target = _parts(ast), renderer.target
+    units = shape_of_work(parts, target).units
+    cycles = one_pass_estimate(ast).ops / (
+        target.core.products * target.vector_bytes / parts.total.dtype.itemsize
+    )
+    pieces = min(int(cycles / (PIECE * target.launch.fork)), MAX_PIECES, units)
+    if target.threads < 2 or pieces < FEWEST:
+        pieces = 1
+    opts = [Opt(OptOps.THREAD, 0, pieces)] if pieces > 1 else []
+    return OnePassProgram(written(parts, renderer, pieces), opts)

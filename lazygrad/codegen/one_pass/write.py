@@ -1,0 +1,442 @@
+"""The linear program of a kernel in one pass: blocks of rows, and for each of these blocks of keys.
+
+    for each batch, for each block of rows          shared among the cores
+      copy the rows' factors, in order
+      for each block of keys                        those in which some x may be more than -inf
+        copy the keys' factors as panels, as wide as a tile, and the values likewise
+        for each tile of rows
+          x of the tile, by tiles of registers; the greatest of each row
+          what was summed, times f(t_old - t_new)
+          f(x - t_new), and their sum
+          the sum over the block of f(x - t_new)·v, by tiles of registers, to what was summed
+      the results of the rows
+
+What is copied serves all rows of a block, also those of several groups. Each row's sums are made alike in
+whichever block of rows it is, and by whichever core.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+
+from ...ir.args import AxisType
+from ...ir.index import terms_of
+from ...ir.ops import Ops
+from ...ir.uop import UOp, toposort
+from ...renderer import Renderer
+from ..routines.writing import Int, Program
+from .expressions import MOST, PRODUCTS, SHIFTED, SUM, TOTAL, expressions_of
+from .lanes import Along, Writer, arguments_in, step
+from .rule import OnePass, Product
+from .sizes import BESIDE, shape_of_work, size_of, sizes_of
+
+
+def written(parts: OnePass, renderer: Renderer, pieces: int) -> list[UOp]:
+    """The linear program."""
+    return _Kernel(parts, renderer).written(pieces)
+
+
+class _Kernel:
+    def __init__(self, parts: OnePass, renderer: Renderer) -> None:
+        self.parts, self.sizes = parts, sizes_of(parts, renderer.target)
+        self.work = shape_of_work(parts, renderer.target)
+        self.e = e = expressions_of(parts, renderer)
+        every = [e.power, e.x, e.value, e.access, *e.late, *[s for both in e.sides for s in both], *e.limits]
+        every += [v for v in (e.shift, e.values, e.weights) if v is not None]
+        self.out, self.place = e.access.src[:2]
+        self.p = p = Program(arguments_in(every), parts.total.dtype, renderer)
+        self.writer = Writer(p)
+        s, groups = self.sizes, math.prod(map(size_of, parts.groups))
+        self.groups = groups
+        width = -(-s.keys // s.width) * s.width
+        self.left = [p.scratch(groups * s.rows * size_of(each.depth)) for each in parts.products]
+        self.right = [p.scratch(width * size_of(each.depth)) for each in parts.products]
+        self.values = p.scratch(s.keys * s.columns)
+        self.xs = p.scratch(s.tile * width)
+        self.width = width
+        self.totals = p.scratch(groups * s.rows * s.columns)
+        self.sums = p.scratch(groups * s.rows * s.lanes)
+        self.tops = p.scratch(groups * s.rows)
+        self.places: dict[int, UOp] = {}
+
+    def written(self, pieces: int) -> list[UOp]:
+        p, s = self.p, self.sizes
+        kind = AxisType.THREAD if pieces > 1 else AxisType.LOOP
+        with p.loop(0, self.work.units, kind) as unit:
+            block = self._mod(unit, self.work.blocks)
+            self.places = self._decoded(self._div(unit, self.work.blocks), self.parts.batch)
+            self.first = p.let(block * s.rows)
+            rows = size_of(self.parts.row)
+            self.count: Int = s.rows
+            if rows % s.rows:
+                left = p.let(rows - self.first)
+                self.count = p.let((left < s.rows).where(left, p.integer(s.rows)))
+            self._begin()
+            self._blocks()
+            self._end()
+        return p.written()
+
+    # *** places
+
+    def _div(self, a: UOp, n: int) -> UOp:
+        return self.p.let(UOp(Ops.IDIV, a.dtype, (a, UOp.const(a.dtype, n)))) if n > 1 else a
+
+    def _mod(self, a: UOp, n: int) -> UOp:
+        if n == 1:
+            return self.p.integer(0)
+        return self.p.let(UOp(Ops.MOD, a.dtype, (a, UOp.const(a.dtype, n))))
+
+    def _decoded(self, number: UOp, ranges: tuple[UOp, ...]) -> dict[int, UOp]:
+        """Where each range is at a place counted over all of them, the last one fastest."""
+        found = {}
+        for r in reversed(ranges):
+            last = r is ranges[0]
+            found[r.arg.id] = number if last else self._mod(number, size_of(r))
+            number = number if last else self._div(number, size_of(r))
+        return found
+
+    def _least(self, a: UOp, b: UOp) -> UOp:
+        return self.p.let((a < b).where(a, b))
+
+    def _most(self, a: UOp, b: UOp) -> UOp:
+        return self.p.let((a < b).where(b, a))
+
+    @contextmanager
+    def _each_row(self) -> Iterator[tuple[UOp, dict[int, UOp]]]:
+        """(the number of a row in its block, its places), for all rows of the block."""
+        p = self.p
+        with p.loop(0, self.groups) as group, p.loop(0, self.count) as row:
+            places = {**self.places, **self._decoded(group, self.parts.groups)}
+            places[self.parts.row.arg.id] = p.let(self.first + row)
+            yield p.let(group * self.sizes.rows + row), places
+
+    def _vectors(self, count: int, body: Callable[[UOp, int], None]) -> None:
+        """`body(place, lanes)`: vectors, and single places for what is left."""
+        p, lanes = self.p, self.sizes.lanes
+        if count >= lanes:
+            with p.loop(0, count // lanes) as vector:
+                body(p.let(vector * lanes), lanes)
+        if count % lanes:
+            with p.loop(count - count % lanes, count) as place:
+                body(place, 1)
+
+    # *** a block of rows begins
+
+    def _begin(self) -> None:
+        p, s = self.p, self.sizes
+        with self._each_row() as (row, places):
+            for product, (left, _), memory in zip(self.parts.products, self.e.sides, self.left, strict=True):
+                depth = size_of(product.depth)
+
+                def copied(at: UOp, lanes: int) -> None:
+                    value = self.writer.write(left, places, along=Along(product.depth.arg.id, at, lanes))  # noqa: B023
+                    p.store(memory, row * depth + at, value)  # noqa: B023
+
+                self._vectors(depth, copied)
+            with p.loop(0, s.columns // s.lanes) as vector:
+                p.store(self.totals, row * s.columns + vector * s.lanes, p.number(0.0, s.lanes))
+            p.store(self.sums, row * s.lanes, p.number(0.0, s.lanes))
+            p.store(self.tops, row, p.number(-math.inf))
+
+    # *** blocks of keys
+
+    def _blocks(self) -> None:
+        p, s, size = self.p, self.sizes, size_of(self.parts.key)
+        whole, left = divmod(size, s.keys)
+        begin: Int = 0
+        end: Int = whole
+        some = None
+        if self.parts.limits:
+            first, last = self._limits(self.first, self.first + self.count - 1, None)
+            begin = p.let(first >> (s.keys.bit_length() - 1))
+            beyond = p.let((last + s.keys) >> (s.keys.bit_length() - 1))
+            end = self._least(beyond, p.integer(whole))
+            some = p.let(p.integer(whole) < beyond)
+        if whole:
+            with p.loop(begin, end) as number:
+                self._block(p.let(number * s.keys), s.keys)
+        if left:
+            with p.when(some) if some is not None else nullcontext():
+                self._block(p.integer(size - left), left)
+
+    def _limits(self, low: UOp, high: UOp, group: dict[int, UOp] | None) -> tuple[UOp, UOp]:
+        """The first and the last key at which x may be more than -inf in rows low to high; -1: there is none.
+
+        group  the places of the group; None: of any
+        """
+        p, size = self.p, size_of(self.parts.key)
+        first, last = p.integer(0), p.integer(size - 1)
+        for limit, rest in zip(self.parts.limits, self.e.limits, strict=True):
+            terms, _ = terms_of(limit.rest)
+            places = dict(self.places)
+            for r in (self.parts.row, *self.parts.groups):
+                if any(r in toposort((a,)) for monomial in terms for a in monomial if monomial != (r,)):
+                    break  # who knows where it is greatest
+                if r is self.parts.row:
+                    places[r.arg.id] = p.let(high if terms.get((r,), 0) > 0 else low)
+                elif group is not None:
+                    places[r.arg.id] = group[r.arg.id]
+                else:
+                    places[r.arg.id] = p.integer(size_of(r) - 1 if terms.get((r,), 0) > 0 else 0)
+            else:
+                greatest = p.let(self.writer.write(rest, places).cast(p.place))
+                if limit.slope < 0:
+                    last = self._least(last, greatest)
+                else:
+                    first = self._most(first, p.let(p.integer(0) - greatest))
+        return first, self._most(last, p.integer(-1))
+
+    def _block(self, key: UOp, count: int) -> None:
+        """So many keys from one on."""
+        p, s, parts = self.p, self.sizes, self.parts
+        for product, (_, right), memory in zip(parts.products, self.e.sides, self.right, strict=True):
+            self._panels(product, right, memory, key, count)
+        self._copy_values(key, count)
+        rows = size_of(parts.row)
+        with p.loop(0, self.groups) as group:
+            places = {**self.places, **self._decoded(group, parts.groups)}
+            begin = p.integer(0)
+            for size, sure in ((s.tile, True), (2, rows % s.tile > 1), (1, rows % s.tile % 2 == 1)):
+                if not sure or size > s.tile or (size < s.tile and s.tile == 1):
+                    continue
+                number = self._div(p.let(self.count - begin), size)
+                with p.loop(0, number) as tile:
+                    row = p.let(begin + tile * size)
+                    with self._where_seen(row, size, places, key, count) as seen:
+                        self._tile(p.let(group * s.rows + row), row, size, places, key, count, seen)
+                if isinstance(self.count, int):
+                    break
+                begin = p.let(begin + number * size)
+
+    @contextmanager
+    def _where_seen(self, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int) -> Iterator[Int]:
+        """The steps inside, for a tile some of whose x may be more than -inf: up to how many of the keys."""
+        p = self.p
+        if not self.parts.limits:
+            yield count
+            return
+        low = p.let(self.first + row)
+        first, last = self._limits(low, p.let(low + (size - 1)), places)
+        with p.when(p.let((first < key + count) & (key <= last))):
+            yield self._least(p.let(last - key + 1), p.integer(count))
+
+    def _panels(self, product: Product, right: UOp, memory: UOp, key: UOp, count: int) -> None:
+        """The right factors of a block: for each panel of keys the depths one after another."""
+        p, s, depth = self.p, self.sizes, size_of(product.depth)
+        along_depth, along_key = product.depth.arg.id, self.parts.key.arg.id
+
+        def place(at: UOp, deep: Int) -> UOp:
+            """Where the number of key + at lies, at a depth."""
+            panel = self._div(at, s.width)
+            return p.let(panel * (depth * s.width) + self._mod(at, s.width) + deep * s.width)
+
+        def by_keys(at: UOp, lanes: int) -> None:
+            with p.loop(0, depth) as deep:
+                places = {**self.places, along_depth: deep}
+                value = self.writer.write(right, places, along=Along(along_key, p.let(key + at), lanes))
+                p.store(memory, place(at, deep), value)
+
+        def turned(at: UOp, lanes: int) -> None:
+            if lanes == 1:
+                by_keys(at, 1)
+                return
+            with p.loop(0, depth // lanes) as group:
+                deep = p.let(group * lanes)
+                rows = []
+                for lane in range(lanes):
+                    places = {**self.places, along_key: p.let(key + at + lane)}
+                    rows.append(
+                        p.let(self.writer.write(right, places, along=Along(along_depth, deep, lanes)))
+                    )
+                for lane in range(lanes):
+                    column = UOp(Ops.VECTORIZE, rows[0].dtype, tuple([p.lane(row, lane) for row in rows]))
+                    p.store(memory, place(at, deep + lane), column)
+
+        loads = [n.src[0].src[1] for n in right.toposort() if n.op is Ops.LOAD]
+        neighbours = all(step(load, along_depth) == 1 for load in loads)
+        self._vectors(count, turned if neighbours and depth % s.lanes == 0 else by_keys)
+
+    def _copy_values(self, key: UOp, count: int) -> None:
+        """The values of a block: for each panel of columns the keys one after another."""
+        p, s = self.p, self.sizes
+        summed = self.e.values
+        if summed is None:
+            return
+        with p.loop(0, count) as at:
+            places = {**self.places, self.parts.key.arg.id: p.let(key + at)}
+
+            def copied(column: UOp, lanes: int) -> None:
+                value = self.writer.write(
+                    summed, places, along=Along(self.parts.column.arg.id, column, lanes)
+                )
+                panel, inside = self._div(column, s.width), self._mod(column, s.width)
+                last = s.columns // s.width * s.width  # the last panel may be a single vector
+                wide = p.let((column < last).where(p.integer(s.width), p.integer(s.lanes)))
+                p.store(self.values, panel * (s.width * count) + at * wide + inside, value)
+
+            self._vectors(size_of(self.parts.column), copied)
+
+    # *** a tile of rows
+
+    def _tile(
+        self, slot: UOp, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int, seen: Int
+    ) -> None:
+        p = self.p
+        each = [{**places, self.parts.row.arg.id: p.let(self.first + row + r)} for r in range(size)]
+        panels = self._panels_of(seen)
+        greatest = self._scores(slot, each, key, count, panels)
+        tops, factors = [], []
+        for r in range(size):
+            before = p.load(self.tops, slot + r)
+            top = p.let(self._greater(before, self._across(greatest[r])))
+            p.store(self.tops, slot + r, top)
+            shift = self._finite(top)
+            tops.append(shift)
+            factors.append(p.let(self.writer.write(self.e.power, {}, {SHIFTED: p.let(before - shift)})))
+        self._powers(slot, each, tops, factors, key, panels)
+        self._sum(slot, size, factors, count, seen)
+
+    def _panels_of(self, seen: Int) -> UOp:
+        """How many panels hold so many keys."""
+        shift = self.sizes.width.bit_length() - 1
+        return self.p.let((self.p.integer(seen) + (self.sizes.width - 1)) >> shift)
+
+    def _greater(self, a: UOp, b: UOp) -> UOp:
+        return (a < b).where(b, a)
+
+    def _finite(self, top: UOp) -> UOp:
+        """What is subtracted where `top` is the greatest x: 0 where all were -inf."""
+        return self.p.let(top.alu(Ops.CMPEQ, self.p.number(-math.inf)).where(self.p.number(0.0), top))
+
+    def _across(self, value: UOp) -> UOp:
+        """The greatest of the lanes."""
+        while (lanes := value.dtype.count) > 1:
+            half, dtype = lanes // 2, value.dtype.scalar_type.vec(lanes // 2)
+            low = UOp(Ops.GEP, dtype, (value,), tuple(range(half)))
+            value = self._greater(low, UOp(Ops.GEP, dtype, (value,), tuple(range(half, lanes))))
+        return value
+
+    def _scores(self, slot: UOp, each: list[dict[int, UOp]], key: UOp, count: int, panels: UOp) -> list[UOp]:
+        """x of a tile, stored; the greatest of each row, lane by lane."""
+        p, s, size = self.p, self.sizes, len(each)
+        greatest = [p.accumulator(p.number(-math.inf, s.lanes)) for _ in range(size)]
+        with p.loop(0, panels) as panel:
+            given: list[list[dict[int, UOp]]] = [[{} for _ in range(BESIDE)] for _ in range(size)]
+            for n, product in enumerate(self.parts.products):
+                depth, left, right = size_of(product.depth), self.left[n], self.right[n]
+                begin, rows = p.let(panel * (s.width * depth)), p.let(slot * depth)
+                sums = [[p.accumulator(p.number(0.0, s.lanes)) for _ in range(BESIDE)] for _ in range(size)]
+                with p.loop(0, depth) as deep:
+                    place = p.let(begin + deep * s.width)
+                    beside = [p.load(right, place + c * s.lanes, s.lanes) for c in range(BESIDE)]
+                    at = p.let(rows + deep)
+                    for r in range(size):
+                        factor = p.splat(p.load(left, at + r * depth), s.lanes)
+                        for c in range(BESIDE):
+                            p.assign(sums[r][c], p.fma(factor, beside[c], sums[r][c]))
+                for r in range(size):
+                    for c in range(BESIDE):
+                        given[r][c][PRODUCTS + n] = sums[r][c]
+            for r in range(size):
+                for c in range(BESIDE):
+                    at = p.let(panel * s.width + c * s.lanes)
+                    along = Along(self.parts.key.arg.id, p.let(key + at), s.lanes)
+                    x = p.let(self.writer.write(self.e.x, each[r], given[r][c], along))
+                    if count % s.width:
+                        steps = UOp.const(p.place.vec(s.lanes), tuple(range(s.lanes)))
+                        end = UOp.const(p.place.vec(s.lanes), (count,) * s.lanes)
+                        x = p.let((p.splat(at, s.lanes) + steps < end).where(x, p.number(-math.inf, s.lanes)))
+                    p.store(self.xs, p.let(panel * s.width + (r * self.width + c * s.lanes)), x)
+                    p.assign(greatest[r], self._greater(greatest[r], x))
+        return greatest
+
+    def _powers(
+        self,
+        slot: UOp,
+        each: list[dict[int, UOp]],
+        tops: list[UOp],
+        factors: list[UOp],
+        key: UOp,
+        panels: UOp,
+    ) -> None:
+        """f(x - t) of a tile, in the place of x; to the sums."""
+        p, s, size = self.p, self.sizes, len(each)
+        sums = [p.accumulator(p.number(0.0, s.lanes)) for _ in range(size)]
+        with p.loop(0, p.let(panels * BESIDE)) as vector:
+            at = p.let(vector * s.lanes)
+            for r in range(size):
+                x = p.load(self.xs, at + r * self.width, s.lanes)
+                value = p.let(
+                    self.writer.write(self.e.power, {}, {SHIFTED: p.let(x - p.splat(tops[r], s.lanes))})
+                )
+                p.assign(sums[r], sums[r] + value)
+                if self.e.weights is not None:
+                    along = Along(self.parts.key.arg.id, p.let(key + at), s.lanes)
+                    value = p.let(value * self.writer.write(self.e.weights, each[r], None, along))
+                p.store(self.xs, at + r * self.width, value)
+        for r in range(size):
+            place = p.let((slot + r) * s.lanes)
+            before = p.load(self.sums, place, s.lanes)
+            p.store(self.sums, place, p.fma(before, p.splat(factors[r], s.lanes), sums[r]))
+
+    def _sum(self, slot: UOp, size: int, factors: list[UOp], count: int, seen: Int) -> None:
+        """The sums over the block of f(x - t)·v, to what was summed times its factor."""
+        p, s = self.p, self.sizes
+        whole, left = divmod(s.columns // s.lanes, BESIDE)
+
+        def panel(begin: UOp, column: UOp, beside: int) -> None:
+            sums = [[p.accumulator(p.number(0.0, s.lanes)) for _ in range(beside)] for _ in range(size)]
+            with p.loop(0, seen) as at:
+                place = p.let(begin + at * (beside * s.lanes))
+                values = [p.load(self.values, place + c * s.lanes, s.lanes) for c in range(beside)]
+                for r in range(size):
+                    factor = p.splat(p.load(self.xs, at + r * self.width), s.lanes)
+                    for c in range(beside):
+                        p.assign(sums[r][c], p.fma(factor, values[c], sums[r][c]))
+            for r in range(size):
+                for c in range(beside):
+                    place = p.let((slot + r) * s.columns + column + c * s.lanes)
+                    before = p.load(self.totals, place, s.lanes)
+                    p.store(self.totals, place, p.fma(before, p.splat(factors[r], s.lanes), sums[r][c]))
+
+        if whole:
+            with p.loop(0, whole) as number:
+                panel(p.let(number * (s.width * count)), p.let(number * s.width), BESIDE)
+        if left:
+            panel(p.integer(whole * s.width * count), p.integer(whole * s.width), left)
+
+    # *** a block of rows ends
+
+    def _end(self) -> None:
+        p, s, e = self.p, self.sizes, self.e
+        with self._each_row() as (row, places):
+            top = p.load(self.tops, row)
+            total = p.let(p.sum_of_lanes(p.load(self.sums, row * s.lanes, s.lanes)))
+            given = {MOST: top}
+            scale = None
+            if e.shift is not None:
+                shift = self.writer.write(e.shift, places, given)
+                scale = p.let(self.writer.write(e.power, {}, {SHIFTED: p.let(self._finite(top) - shift)}))
+                total = p.let(total * scale)
+            given[SUM] = total
+
+            def finished(column: UOp, lanes: int) -> None:
+                along = Along(self.parts.column.arg.id, column, lanes)
+                value = p.load(self.totals, row * s.columns + column, lanes)
+                if scale is not None:
+                    value = value * p.splat(scale, lanes)
+                for factor, late in zip(self.parts.late, e.late, strict=True):
+                    other = self.writer.write(late, places, given, along)
+                    value = value / other if factor.divides else value * other
+                result = p.let(self.writer.write(e.value, places, {**given, TOTAL: p.let(value)}, along))
+                at = {**places, along.number: column}
+                if lanes == 1 or step(self.place, along.number) == 1:
+                    p.store(self.out, p.let(self.writer.write(self.place, at)), result)
+                    return
+                for lane in range(lanes):
+                    at[along.number] = p.let(column + lane)
+                    p.store(self.out, p.let(self.writer.write(self.place, at)), p.lane(result, lane))
+
+            self._vectors(size_of(self.parts.column), finished)

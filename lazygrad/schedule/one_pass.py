@@ -1,0 +1,172 @@
+"""Which values one kernel makes whose reductions over one axis depend on each other, in one pass.
+
+Of Σⱼ exp(xᵢⱼ - mᵢ)·vⱼ the values xᵢⱼ are usually many more than what they are made of, and the rule of
+`codegen/one_pass/rule.py` needs none of them in memory. So the sum is stored by a kernel that computes all of
+this, from operands in memory, if nobody else reads what is inside and it is predicted to be faster.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Container, Sequence
+from typing import NamedTuple
+
+from ..codegen.lower import lower
+from ..codegen.one_pass import one_pass, pays, takes
+from ..codegen.one_pass.rule import SUMS_TO_PRODUCTS
+from ..dtype import dtypes
+from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
+from ..ir.uop import UOp
+from ..shape.movement import below_movement
+from ..shape.rules import shape_of
+from ..shape.sizes import vmax
+from ..target import Target
+from .graph import is_generated
+from .group import Group
+from .in_memory import is_held
+from .kernel_ast import AstBuilder
+from .powers import powers_in
+from .reduces_of_repeats import axes_of_repeats
+
+
+class Operands(NamedTuple):
+    """What a kernel in one pass computes beside its result, and what it reads: nodes below movements."""
+
+    inside: set[UOp]
+    read: list[UOp]
+
+
+class OnePasses:
+    """The values of a plain graph that are computed in one pass.
+
+    order  its nodes          must  those that are stored whatever happens
+    """
+
+    def __init__(self, order: Sequence[UOp], must: Container[UOp], target: Target) -> None:
+        self.must, self.target = must, target
+        self.found: dict[UOp, Operands | None] = {}
+        self.readers: dict[UOp, set[UOp]] | None = None
+        self.places: dict[UOp, int] | None = None
+        self.order = order if any(node.op in SUMS_TO_PRODUCTS for node in order) else ()
+        if not takes(target):
+            self.order = ()
+
+    def operands(self, node: UOp) -> Operands | None:
+        """What the kernel of a value reads, if it is computed in one pass."""
+        if not self.order or node.op not in (Ops.REDUCE_AXIS, Ops.CAST, Ops.CONTIGUOUS):
+            return None
+        if node not in self.found:
+            self.found[node] = self._operands(node)
+        return self.found[node]
+
+    def _operands(self, node: UOp) -> Operands | None:
+        top = node
+        while top.op in (Ops.CAST, Ops.CONTIGUOUS):
+            top = below_movement(top.src[0])
+        if top.op is not Ops.REDUCE_AXIS or top.arg.op is not Ops.ADD or not _is_wide(top):
+            return None
+        if top is not node and self._is_stored(top):
+            return None  # it is made in one pass, and read
+        found = self._below(node, top)
+        if found is None:
+            return None
+        group = Group(0, shape_of(node), "one pass", None, self.target)
+        other = Group(1, (), "kernel", None, self.target)
+        homes = {node: group, **dict.fromkeys(found.read, other)}
+        builder = AstBuilder(group, homes, lambda base: base, _elements, 1)
+        ast = builder.kernel([builder.store(0, node, None, _elements(node))])
+        return found if _is_one_pass(ast, self.target) else None
+
+    def _below(self, node: UOp, top: UOp) -> Operands | None:
+        """The values down to sums of products and what these multiply; None where it is not worth looking."""
+        powers = powers_in(top.src, self._is_stored)
+        if not powers:
+            return None
+        inside, read = {node, top}, dict[UOp, None]()
+        above = node
+        while above is not top:
+            inside.add(above)
+            above = below_movement(above.src[0])
+        stack = [(source, False) for source in top.src]
+        while stack:
+            source, operand = stack.pop()
+            base = below_movement(source)
+            if base in inside or base in read or is_generated(base):
+                continue
+            if not all(isinstance(size, int) for size in (*shape_of(source), *shape_of(base))):
+                return None
+            converts = base.op is Ops.CAST and is_held(below_movement(base.src[0]))
+            computed = base.op in ELEMENTWISE or base.op is Ops.REDUCE_AXIS
+            if self._is_stored(base) or not computed or (operand and not converts):
+                read[base] = None
+                continue
+            inside.add(base)
+            if base.op is Ops.REDUCE_AXIS and not self._reaches(base, powers):
+                product = below_movement(base.src[0])
+                if base.arg.op is Ops.ADD and product.op is Ops.MUL and not self._is_stored(product):
+                    inside.add(product)
+                    stack += [(s, True) for s in product.src]
+                    continue
+            operands = self._factors(base, powers) if base.op is Ops.MUL else []
+            stack += [(below, operand or below in operands) for below in base.src]
+        readers = self._readers()
+        if any(not readers.get(each, set()) <= inside for each in inside - {node}):
+            return None
+        return Operands(inside, list(read))
+
+    def _factors(self, product: UOp, powers: set[UOp]) -> list[UOp]:
+        """The factors of the powers in a product that repeat along some axis where the powers do not.
+
+        They are operands, as the values of a softmax's weights; factors of each power are computed with it.
+        """
+        main = [source for source in product.src if self._reaches(source, powers)]
+        if len(main) != 1:
+            return []
+        still = axes_of_repeats(main[0])
+        return [s for s in product.src if s is not main[0] and not axes_of_repeats(s) <= still]
+
+    def _is_stored(self, node: UOp) -> bool:
+        return is_held(node) or node in self.must
+
+    def _reaches(self, node: UOp, powers: set[UOp]) -> bool:
+        """Whether a value is made of one of the powers."""
+        place = self._places()
+        first = min(place[power] for power in powers)
+        stack, seen = [node], set[UOp]()
+        while stack:
+            base = below_movement(stack.pop())
+            if base in powers:
+                return True
+            if base not in seen and place.get(base, -1) > first and not self._is_stored(base):
+                seen.add(base)
+                stack += base.src
+        return False
+
+    def _places(self) -> dict[UOp, int]:
+        if self.places is None:
+            self.places = {node: place for place, node in enumerate(self.order)}
+        return self.places
+
+    def _readers(self) -> dict[UOp, set[UOp]]:
+        if self.readers is None:
+            self.readers = {}
+            for node in self.order:
+                if node.op not in MOVEMENT:
+                    for source in node.src:
+                        self.readers.setdefault(below_movement(source), set()).add(node)
+        return self.readers
+
+
+def _is_wide(node: UOp) -> bool:
+    return node.dtype in (dtypes.float32, dtypes.float64)
+
+
+def _elements(node: UOp) -> int:
+    return math.prod(map(vmax, shape_of(node)))
+
+
+@functools.lru_cache(256)
+def _is_one_pass(ast: UOp, target: Target) -> bool:
+    found = one_pass(lower(ast))
+    return found is not None and pays(found, target)

@@ -98,10 +98,18 @@ def record(optimizer: Any, grads: Sequence[Tensor]) -> None:
     ]
     results = [version for _, version in written]
     recipe = Recipe.of(results, inputs)
-    if recipe is not None and not recipe.checks:
-        made = recipe.on(inputs)
-        if all(made[place] is node for place, node in zip(recipe.results, results, strict=True)):
-            kept.recipe, kept.looks, kept.written = recipe, looks, [place for place, _ in written]
+    if recipe is None or recipe.checks:
+        return
+    made = recipe.on(inputs)
+    if any(made[place] is not node for place, node in zip(recipe.results, results, strict=True)):
+        return
+    kept.recipe, kept.looks, kept.written = recipe, looks, [place for place, _ in written]
+    made = recipe.on([*(grad.uop for grad in grads), *memory.nodes, *memory.versions])
+    with table_lock:  # the graph is that of the steps before: it is planned already
+        for (place, version), result in zip(written, recipe.results, strict=True):
+            storage = memory.tensors[place]._storage
+            if storage.version is version:  # else another thread came between
+                storage.move_to(made[result])
 
 
 def _memory(optimizer: Any) -> _Memory | None:

@@ -203,6 +203,11 @@ class UOp(Arithmetic):
             return other
         if not isinstance(other, (int, float)) and hasattr(type(other), "uop"):
             return NotImplemented
+        if self.dtype is dtypes.index and isinstance(other, float) and not other.is_integer():
+            raise TypeError(
+                f"sizes and Variables are whole numbers, {other!r} is not; "
+                "Tensor(variable) computes with floats"
+            )
         return self.const_like(other)
 
     def where(self, yes: UOp | ConstType, no: UOp | ConstType) -> UOp:

@@ -129,6 +129,13 @@ def test_variables():
 # *** graphs
 
 
+@pytest.mark.parametrize("compute", [lambda n: n * 2.5, lambda n: 0.5 + n, lambda n: n < 2.5])
+def test_variables_do_not_cut_floats(compute):
+    with pytest.raises(TypeError, match=r"whole numbers, \d\.5 is not"):
+        compute(Variable("n", 1, 8))
+    assert Variable("n", 1, 8) * 2.0 is Variable("n", 1, 8) * 2
+
+
 def test_toposort_is_in_the_order_of_first_visit():
     x, y = leaf(1), leaf(2)
     total = x + y

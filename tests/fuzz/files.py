@@ -7,6 +7,7 @@ file, writes nothing, and changes nothing that the process shares.
 from __future__ import annotations
 
 import contextlib
+import encodings.cp437  # noqa: F401 -- zipfile imports it when it first meets a name that is not UTF-8
 import hashlib
 import resource
 import signal

@@ -9,6 +9,30 @@ from lazygrad.nn import functional as F
 from tests.tensor.wrong import FOUR, INTS, LINE, SQUARE, M, Row, X, check, ids
 
 ROWS: list[Row] = [
+    (
+        "functional.fractional_max_pool2d",
+        lambda: F.fractional_max_pool2d(X, 2),
+        ValueError,
+        "fractional_max_pool2d takes one of output_size and output_ratio, not None and None",
+    ),
+    (
+        "functional.fractional_max_pool2d_with_indices",
+        lambda: F.fractional_max_pool2d_with_indices(X, 2, output_ratio=1.5),
+        ValueError,
+        "fractional_max_pool2d's output_ratio is a number between 0 and 1, or 2 of them, not 1.5",
+    ),
+    (
+        "functional.fractional_max_pool3d",
+        lambda: F.fractional_max_pool3d(LINE, 2, 1),
+        ValueError,
+        "fractional_max_pool3d takes floats (batch, channels) and 3 axes, or these without batch",
+    ),
+    (
+        "functional.fractional_max_pool3d_with_indices",
+        lambda: F.fractional_max_pool3d_with_indices(X.unsqueeze(0), 2, 99),
+        ValueError,
+        "fractional_max_pool3d: 99 windows of 2 do not fit an axis of",
+    ),
     ("functional.elu", lambda: F.elu(LINE, inplac=True), TypeError, "'inplac'; did you mean inplace?"),
     (
         "functional.leaky_relu",

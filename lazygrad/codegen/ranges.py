@@ -46,12 +46,17 @@ def substitute_ranges(sink: UOp, mapping: dict[UOp, UOp]) -> UOp:
 _OF_RANGES = frozenset((Ops.REDUCE, Ops.STAGE, Ops.SCAN, Ops.INDEX))
 
 
+def _above_ranges(node: UOp) -> tuple[UOp, ...]:
+    """The sources of a node; not the bounds of a range, which other ranges may be part of."""
+    return () if node.op is Ops.RANGE else node.src
+
+
 def _in_ranges(node: UOp, src: tuple[UOp, ...]) -> UOp | None:
     if node.op not in _OF_RANGES or src == node.src:
         return None
     if node.op is Ops.REDUCE or node.op is Ops.STAGE:
         kept = 1 if node.op is Ops.REDUCE else 1 + len(stage_stores(node))
-        closed = [r for s in src[kept:] for r in toposort((s,)) if r.op is Ops.RANGE]
+        closed = [r for s in src[kept:] for r in toposort((s,), _above_ranges) if r.op is Ops.RANGE]
         single = node.op is Ops.REDUCE and not closed
         return src[0] if single else UOp(node.op, node.dtype, (*src[:kept], *closed), node.arg)
     if node.op is Ops.SCAN:

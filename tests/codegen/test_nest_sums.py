@@ -5,8 +5,10 @@ from __future__ import annotations
 import textwrap
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from lazygrad import Tensor
 from lazygrad.codegen.legalize import legalize
 from lazygrad.codegen.linearize import linearize
 from lazygrad.codegen.lower import lower
@@ -132,3 +134,12 @@ def test_a_tile_of_no_more_turns_than_a_block_may_have_has_no_blocks(size, level
     program = tile_program(size)
     assert any(node.op is Ops.IF for node in program) is (levels > 1)
     assert sum(node.op is Ops.DEFINE_ACC for node in program) == 12 * levels
+
+
+def test_a_sum_of_sums_whose_last_lanes_are_padding():
+    """The blocks of the outer sum are as long as what is left of it, and its copies stand in other loops."""
+    x = np.random.default_rng(0).random((24, 4), np.float32)
+    t = Tensor(x).realize()
+    found = (t @ t.T).tanh()[:-1].pad(((3, 1), (0, 1))).sum(0).numpy()
+    expected = np.pad(np.tanh(x @ x.T)[:-1], ((3, 1), (0, 1))).sum(0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -292,7 +292,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, default=60, help="seconds that one test may take (60)")
     parser.add_argument("-k", dest="only", default="", help="only tests of such names, as pytest takes them")
     parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args(argv)
+    given = parser.parse_intermixed_args(argv)
     if given.record:
         return run_here(given.folder, given.record, given.limit, given.only)
     print("| file | pass | fail | skip | not served |\n|---|---|---|---|---|", flush=True)

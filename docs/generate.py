@@ -11,6 +11,7 @@ Each is a file of docs/writers/. tests/tensor/test_generated_docs.py says when a
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -45,5 +46,12 @@ def write(name: str) -> None:
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:] or WRITERS:
+    parser = argparse.ArgumentParser(description="Write the generated pages anew.")
+    each_of = f"{', '.join(WRITERS)}; all if none is given"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=each_of)
+    asked = parser.parse_args().names
+    for each in asked:
+        if each not in WRITERS:
+            parser.error(f"nothing is written by the name {each!r}: {', '.join(WRITERS)}")
+    for each in asked or WRITERS:
         write(each)

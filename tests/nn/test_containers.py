@@ -58,7 +58,7 @@ def test_containers_take_what_belongs_in_them() -> None:
         nn.ModuleList([3])
     with pytest.raises(ValueError, match=r"a text without dots, not 'a\.b'"):
         nn.ModuleDict({"a.b": nn.ReLU()})
-    with pytest.raises(NotImplementedError, match="ModuleList is called"):
+    with pytest.raises(NotImplementedError, match="ModuleList cannot be called"):
         layers(Tensor([1.0]))
     assert "(1): ReLU" in repr(layers)
 

@@ -97,7 +97,7 @@ IMAGE = Tensor.ones(1, 2, 6, 6)
         ),
         (
             lambda: functional.fractional_max_pool2d(IMAGE, 2, (3, 3, 3)),
-            "output_size is one number or 2 of them",
+            "output_size must be one number or 2 of them",
         ),
         (
             lambda: functional.fractional_max_pool3d(Tensor.ones(2, 2), 2, 1),

@@ -19,7 +19,7 @@ ROWS: list[Row] = [
         "functional.fractional_max_pool2d_with_indices",
         lambda: F.fractional_max_pool2d_with_indices(X, 2, output_ratio=1.5),
         ValueError,
-        "fractional_max_pool2d's output_ratio is a number between 0 and 1, or 2 of them, not 1.5",
+        "fractional_max_pool2d's output_ratio must be a number between 0 and 1, or 2 of them, not 1.5",
     ),
     (
         "functional.fractional_max_pool3d",

@@ -117,7 +117,7 @@ def one_of(
     parts = tuple(ratio) if isinstance(ratio, Sequence) else (ratio,) * axes
     if len(parts) != axes or not all(isinstance(part, (int, float)) and 0 < part < 1 for part in parts):
         raise ValueError(
-            f"{name}'s output_ratio is a number between 0 and 1, or {axes} of them, not {ratio!r}"
+            f"{name}'s output_ratio must be a number between 0 and 1, or {axes} of them, not {ratio!r}"
         )
     return (), tuple(float(part) for part in parts if part is not None)
 
@@ -131,7 +131,7 @@ def _output_sizes(
         if count < 1 or wide < 1 or wide + count - 1 > length:
             raise ValueError(
                 f"{name}: {count} windows of {wide} do not fit an axis of {length}: they begin at places of "
-                f"their own, so there are from 1 to {length - wide + 1} of them"
+                f"their own, so there must be 1 to {length - wide + 1} of them"
             )
     return sizes
 

@@ -97,7 +97,7 @@ def test_random_numbers_are_written_within_their_bounds() -> None:
     assert Tensor.zeros(9, dtype="int32").geometric_(0.9).numpy().min() >= 1
     assert Tensor.zeros(9).log_normal_().numpy().min() > 0
     assert Tensor.zeros(3).cauchy_(5.0, 1e-9).round().tolist() == [5.0] * 3
-    with pytest.raises(ValueError, match=r"random_: to - 1 = 999 is no dtypes\.uchar"):
+    with pytest.raises(ValueError, match=r"random_: to - 1 = 999 does not fit into dtypes\.uchar"):
         Tensor.zeros(2, dtype="uint8").random_(1000)
     with pytest.raises(TypeError, match="cauchy_ writes floats"):
         Tensor([1]).cauchy_()

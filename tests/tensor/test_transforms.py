@@ -344,7 +344,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: jvp(lambda x: x, (Tensor([1.0]),), ()),
         ValueError,
-        r"jvp: 1 of them \(arguments\), and 0 given",
+        r"jvp needs a tangent for each of the 1 arguments, not 0",
     ),
     (lambda: vmap(lambda x: x)(3.0), ValueError, "no argument is a Tensor with an axis of examples"),
     (lambda: vmap(lambda x: x)(Tensor(1.0)), ValueError, r"argument 0 of shape \(\) has no axis 0"),

@@ -93,7 +93,8 @@ class Growing:
 
     def learn(self, n: int, sizes: tuple[int, ...]) -> bool:
         """Work the rule out of three; whether there is one."""
-        self.met[n] = sizes
+        others = [(number, met) for number, met in self.met.items() if number != n]
+        self.met = dict([*others[-2:], (n, sizes)])  # other threads may have met more
         if len(self.met) < 3:
             return False
         numbers = list(self.met)

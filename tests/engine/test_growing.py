@@ -298,3 +298,11 @@ def test_sizes_that_grow_leave_nothing_behind(monkeypatch):
             check_softmax(count)
     assert len(kernelize._families) == families
     assert uop.live_nodes() - nodes < 100
+
+
+def test_a_list_is_made_of_three_sizes_where_threads_have_met_more():
+    known = growing_lists.Growing()
+    known.met = {n: (n, 4 * n) for n in (5, 6, 7)}
+    assert known.learn(8, (8, 32))
+    assert list(known.met) == [6, 7, 8]
+    assert known.rule == [(0, 0, 1, 0), (1, 0, 4, 0)]

@@ -47,8 +47,10 @@ ON_CL = ("tests/nn/test_layers.py", "tests/tensor/test_indexing.py", "tests/tens
 ON_CL += ("tests/tensor/test_random.py", "tests/tensor/test_sorting.py", "tests/tensor/test_torch.py")
 SHARE_ON_CL, SHARE_IN_C = 6, 6
 #: Tables whose rows take the same path with other values: one row in so many runs by default, other ones for
-#: each FUZZ_SEED, and the rest among the slow sweeps, so that a run of .ci/run plays them all. A row that is
-#: always to run is a test of its own.
+#: each FUZZ_SEED. Of the rest one in SHARE_OF_REST runs among the slow sweeps, others for each FUZZ_SEED too,
+#: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
+#: test of its own.
+SHARE_OF_REST = 3
 SHARES = {
     "tests/codegen/test_legalize.py::test_casts": 3,
     "tests/codegen/test_legalize.py::test_floats": 3,
@@ -80,6 +82,14 @@ SHARES = {
     "tests/tensor/test_torch.py::test_rows": 3,
     "tests/test_gradient.py::test_rule_against_finite_differences": 2,
 }
+#: Files with hundreds of slow rows of a kind: of these too one in SHARE_OF_REST runs.
+MANY_SLOW = ("tests/commands/test_every_kind.py", "tests/linalg/test_calls_beside_torch.py")
+MANY_SLOW += (
+    "tests/nn/test_every_module.py",
+    "tests/renderer/test_exact.py",
+    "tests/simplify/test_algebra.py",
+)
+MANY_SLOW += ("tests/tensor/test_second_order.py",)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -126,7 +136,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The suites of operations run on CL too: a share of them always, the others among the slow tests."""
+    """The suites of operations run on CL too: a share of them always, a share of the others among the slow
+    tests.
+    """
     if metafunc.definition.path.relative_to(helpers.ROOT).as_posix() in ON_CL:
         metafunc.fixturenames.append("default_device")
         devices = ["", pytest.param("CL", marks=[helpers.needs("cl")])]
@@ -136,6 +148,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)  # before the marks are asked for
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seed = zlib.crc32(os.environ.get("FUZZ_SEED", "0").encode())
+    exhaustive = os.environ.get("EXHAUSTIVE", "0") != "0"
+    left_out: list[pytest.Item] = []
     for item in items:
         given = getattr(item, "callspec", None)
         params = given.params.values() if given else ()
@@ -147,8 +161,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if given and given.params.get("default_device") == "CL"
             else SHARES.get(item.nodeid.split("[")[0], 1)
         )
-        if on_cl or in_c or (number ^ seed) % share:
+        many = given and item.nodeid.startswith(MANY_SLOW) and item.get_closest_marker("slow")
+        if on_cl or in_c or many or (number ^ seed) % share:
             item.add_marker(pytest.mark.slow)
+            if not exhaustive and ((number >> 8) ^ seed) % SHARE_OF_REST:
+                left_out.append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        others = set(left_out)
+        items[:] = [item for item in items if item not in others]
     if seed := config.getoption("--shuffle"):
         random.Random(seed).shuffle(items)
 

@@ -29,6 +29,10 @@ from .kernel_ast import AstBuilder
 from .powers import powers_in
 from .reduces_of_repeats import axes_of_repeats
 
+#: A kernel with more values inside, or more reductions, is not looked at: an attention with mask, scale, bias
+#: and casts has some 40 and four, and each candidate is lowered to see whether the rule holds.
+MOST_INSIDE, MOST_REDUCTIONS = 128, 8
+
 
 class Operands(NamedTuple):
     """What a kernel in one pass computes beside its result, and what it reads: nodes below movements."""
@@ -89,6 +93,7 @@ class OnePasses:
             inside.add(above)
             above = below_movement(above.src[0])
         stack = [(source, False) for source in top.src]
+        reductions = 1
         while stack:
             source, operand = stack.pop()
             base = below_movement(source)
@@ -102,6 +107,9 @@ class OnePasses:
                 read[base] = None
                 continue
             inside.add(base)
+            reductions += base.op is Ops.REDUCE_AXIS
+            if len(inside) > MOST_INSIDE or reductions > MOST_REDUCTIONS:
+                return None
             if base.op is Ops.REDUCE_AXIS and not self._reaches(base, powers):
                 product = below_movement(base.src[0])
                 if base.arg.op is Ops.ADD and product.op is Ops.MUL and not self._is_stored(product):

@@ -18,6 +18,7 @@ from lazygrad.device import Device
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.report.forms import reasons
+from lazygrad.schedule import one_pass as schedule_one_pass
 from tests.helpers import needs
 
 RNG = np.random.default_rng(0)
@@ -318,3 +319,15 @@ def test_a_value_that_is_wanted_in_two_dtypes_is_computed_once() -> None:
     items = value.schedule(half)
     assert sum(is_one_pass(item.ast) for item in items if item.ast.op is Ops.SINK) == 1
     np.testing.assert_array_equal(half.numpy(), value.numpy().astype(np.float16))
+
+
+def test_what_is_far_below_a_sum_is_not_looked_at(monkeypatch):
+    seen: list[int] = []
+    monkeypatch.setattr(
+        schedule_one_pass, "_is_one_pass", lambda ast, target: seen.append(len(ast.toposort()))
+    )
+    x = Tensor.empty(2, 8, 6, 6)
+    for _ in range(24):
+        x = x * x.mean((2, 3), keepdim=True).sigmoid() + x
+    x.sum().schedule()
+    assert not [size for size in seen if size > 300]

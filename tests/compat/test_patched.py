@@ -69,6 +69,7 @@ def test_a_jit_of_a_method_as_a_partial():
     assert (type(jit), len(jit.jit_cache), jit.cnt) == (TinyJit, 1, 2)
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_the_memory_in_between_is_freed_until_the_next_call():
     f = TinyJit(lambda x: (x + 1).contiguous().sum(0).contiguous() @ weight)
     weight = Tensor.eye(64).contiguous().realize()

@@ -73,6 +73,11 @@ def count_ended_exports() -> None:
 
 GlobalCounters.take_back = take_back
 
+#: So many bytes may be kept for reuse beyond what was in use at most: small programs keep all.
+SLACK = 1 << 26
+#: Sizes of blocks that went back to the system are remembered, so many of them.
+MOST_GONE_BACK = 64
+
 #: Without callbacks, which would be written in Python.
 _allocators: list[weakref.ref[Allocator]] = []
 
@@ -84,6 +89,10 @@ def explain() -> str:
 
 class Allocator:
     """Gives out a device's memory and keeps freed blocks for reuse, most recently freed first.
+
+    What is kept does not raise the peak: before a block is asked of the system, blocks of other sizes go back
+    where the sum would exceed what was in use at most, and `SLACK`. A program that alternates between sizes
+    would ask anew each time, so a size that is wanted again after it went back raises that limit.
 
     A device overrides the methods that begin with `_`. Their `handle` is whatever the device calls memory; it
     has an attribute `nbytes`.
@@ -98,6 +107,9 @@ class Allocator:
         self.name = name
         self._kept: OrderedDict[Any, list[Any]] = OrderedDict()  # the size freed longest ago comes first
         self.kept_bytes = 0
+        self._used = self._most = 0  # bytes given out, now and at most
+        self._wanted_again = 0  # bytes of blocks that were asked for after they had gone back
+        self._gone_back: dict[Any, None] = {}  # their sizes
         _allocators[:] = [*(known for known in _allocators if known() is not None), weakref.ref(self)]
 
     # what a device says
@@ -146,14 +158,24 @@ class Allocator:
             take_back()
         rounded = self._rounded(nbytes)
         handle = None
+        released: list[Any] = []
         with table_lock:
             kept = self._kept.get(rounded if options is DEFAULT_SPEC else _kind(rounded, options))
+            self._used += rounded
             if kept:
                 handle = kept.pop()
                 self.kept_bytes -= rounded
+            elif self.kept_bytes:
+                self._keep_below_peak(
+                    rounded if options is DEFAULT_SPEC else _kind(rounded, options), released
+                )
+            if self._used > self._most:
+                self._most = self._used
             used = GlobalCounters.held = GlobalCounters.held + nbytes
             if used > GlobalCounters.mem_peak:
                 GlobalCounters.mem_peak = used
+        for block in released:
+            self._free(block)
         try:
             if handle is None:
                 handle = self._alloc_or_make_room(rounded, nbytes, options)
@@ -162,6 +184,7 @@ class Allocator:
         except BaseException:
             with table_lock:
                 GlobalCounters.held -= nbytes
+                self._used -= rounded
             raise
         handle.nbytes = nbytes
         return handle
@@ -192,6 +215,7 @@ class Allocator:
         released: list[Any] = []
         with table_lock:
             GlobalCounters.held -= handle.nbytes
+            self._used -= rounded
             if shared:
                 return
             if options.nolru or rounded > self.cache_limit:
@@ -205,20 +229,36 @@ class Allocator:
                 self._kept.move_to_end(key)
                 self.kept_bytes += rounded
                 if self.kept_bytes > self.cache_limit:
-                    self._evict(released)
+                    self._evict(self.cache_limit, released)
         for block in released:
             self._free(block)
 
-    def _evict(self, released: list[Any]) -> None:
-        """Let go of the sizes that were freed longest ago, until the rest is under the limit."""
-        while self.kept_bytes > self.cache_limit:
+    def _keep_below_peak(self, key: Any, released: list[Any]) -> None:
+        """Before a block of this kind is asked of the system: let go of what would raise the peak."""
+        if key in self._gone_back:
+            del self._gone_back[key]
+            self._wanted_again += key if isinstance(key, int) else key[0]
+        limit = max(self._most, self._used) + SLACK + self._wanted_again - self._used
+        if self.kept_bytes > limit:
+            for size in self._evict(limit, released):
+                self._gone_back[size] = None
+            while len(self._gone_back) > MOST_GONE_BACK:
+                del self._gone_back[next(iter(self._gone_back))]
+
+    def _evict(self, limit: int, released: list[Any]) -> list[Any]:
+        """Let go of the kinds that were freed longest ago, until the rest is under the limit: these kinds."""
+        kinds = []
+        while self.kept_bytes > limit:
             key = next(iter(self._kept))
             blocks = self._kept[key]
             if blocks:
+                kinds.append(key)
+            while blocks and self.kept_bytes > limit:
                 released.append(blocks.pop(0))
                 self.kept_bytes -= key if isinstance(key, int) else key[0]
             if not blocks:
                 del self._kept[key]
+        return kinds
 
     def free_cache(self) -> None:
         """Give every block kept for reuse back to the system."""

@@ -1,7 +1,8 @@
 """Memory of one schedule's intermediate values: one arena a device, where lives that do not meet overlap.
 
 Only memory that nothing outside of the schedule can reach is placed there: fresh outputs that no node of the
-graph becomes (`schedule/memory.py`), all of whose kernels run in this schedule, by this thread.
+graph becomes (`schedule/memory.py`), all of whose kernels run in this schedule, by this thread. In a capture,
+where Buffers stand for themselves in what is recorded, they lie there only while the schedule runs.
 """
 
 from __future__ import annotations
@@ -25,20 +26,42 @@ MAX_ARRANGED = 1024
 
 
 class Life:
-    """A Buffer from the first to the last of the kernels that touch it, `users` in number."""
+    """A Buffer from the first to the last of the kernels that touch it, `users` in number.
 
-    __slots__ = ("buffer", "first", "last", "users")
+    place  its place in the arena: (the arena's memory, offset)
+    """
+
+    __slots__ = ("buffer", "first", "last", "place", "users")
 
     def __init__(self, buffer: Buffer, first: int) -> None:
         self.buffer, self.first, self.last, self.users = buffer, first, first, 1
+        self.place: tuple[Buffer, int] | None = None
 
 
 class Arena:
-    """The intermediate values of one schedule that were placed in shared memory."""
+    """The intermediate values of one schedule that were placed in shared memory.
 
-    def __init__(self, items: Sequence[ScheduleItem], lives: list[Life]) -> None:
-        self.items, self.lives = items, lives
+    lent  they are Buffers of their own that are given the memory for the time that they are used
+    """
+
+    def __init__(self, items: Sequence[ScheduleItem], lives: list[Life], lent: bool) -> None:
+        self.items, self.lives, self.lent = items, lives, lent
         self.poisons = bool(POISON.value)
+        self._beginning: dict[int, list[Life]] = {}
+        for life in lives:
+            assert life.place is not None  # `place_intermediates` gave it one
+            if lent:
+                self._beginning.setdefault(life.first, []).append(life)
+            else:
+                life.buffer.move_into(*life.place)
+
+    def lend(self, position: int) -> None:
+        """The item at this position is about to run, and is recorded."""
+        for life in self._beginning.get(position, ()):
+            assert life.place is not None
+            memory, offset = life.place
+            allocator = Device[memory.device].allocator
+            life.buffer.look_at(allocator._offset(memory._buf, life.buffer.nbytes, offset))
 
     def after(self, position: int) -> None:
         """Under POISON, what the item at this position read last becomes 0xFF."""
@@ -48,14 +71,20 @@ class Arena:
                     life.buffer.copyin(b"\xff" * life.buffer.nbytes)
 
     def close(self) -> None:
-        """Take out what was not computed (an item failed): whoever runs the rest plans anew."""
+        """Take out what was lent, and what an error left uncomputed: whoever runs that plans anew."""
         for life in self.lives:
-            if "ran" not in self.items[life.first].kernel.facts:
+            if self.lent:
+                life.buffer.release()
+                life.place = None
+            elif "ran" not in self.items[life.first].kernel.facts:
                 life.buffer.move_out()
 
 
-def place_intermediates(items: Sequence[ScheduleItem], owner: object) -> Arena | None:
-    """Place the unreachable outputs of the items that `owner` runs; None where that saves nothing."""
+def place_intermediates(items: Sequence[ScheduleItem], owner: object, lent: bool = False) -> Arena | None:
+    """Place the unreachable outputs of the items that `owner` runs; None where that saves nothing.
+
+    lent  for the time of the schedule alone
+    """
     if len(items) < SHORTEST:
         return None
     by_device: dict[str, list[Life]] = {}
@@ -76,11 +105,11 @@ def place_intermediates(items: Sequence[ScheduleItem], owner: object) -> Arena |
             continue
         arena = Buffer(device, size, dtypes.uint8).allocate_uncleared()
         for life, offset in zip(lives, offsets, strict=True):
-            life.buffer.move_into(arena, offset)
+            life.place = arena, offset
         placed += lives
-        if DEBUG >= 1:
+        if DEBUG >= 1 and not lent:
             print(f"memory reduced from {apart / 1e6:.2f} MB -> {size / 1e6:.2f} MB, {len(lives)} -> 1 bufs")
-    return Arena(items, placed) if placed else None
+    return Arena(items, placed, lent) if placed else None
 
 
 def _lives(items: Sequence[ScheduleItem], owner: object) -> list[Life]:

@@ -100,13 +100,13 @@ def run_schedule(items: Sequence[ScheduleItem]) -> bool:
                     item.kernel.facts["runner"] = mark
         if len(items) > 1:
             prepare((item.bufs[0].device, item.ast) for item in items if item.ast.op is not Ops.COPY)
-        if recording.note is None and not CHECK.value:  # what is captured has a plan of its own
-            arena = place_intermediates(items, mark)
+        if not CHECK.value:
+            arena = place_intermediates(items, mark, lent=recording.note is not None)
         for position, item in enumerate(items):
             other = item.kernel.facts["runner"]
             if other is mark:
                 try:
-                    run_item(item)
+                    run_item(item, arena, position)
                 except (DeviceError, CompileError, CheckError) as error:
                     _say_whose(error, item)
                     raise
@@ -145,11 +145,16 @@ def _finish(kernel: UOp) -> None:
                 next_version(assign)
 
 
-def run_item(item: ScheduleItem) -> None:
-    """Run one kernel or copy now, and record that its values are in memory."""
+def run_item(item: ScheduleItem, arena: Arena | None = None, position: int = 0) -> None:
+    """Run one kernel or copy now, and record that its values are in memory.
+
+    arena, position  of the schedule that it is an item of
+    """
     ast, bufs = item.ast, item.bufs
     if recording.note is not None:
         recording.note(item)
+        if arena is not None:
+            arena.lend(position)
     if ast.op is Ops.COPY:
         _run_copy(item)
         _finish(item.kernel)

@@ -101,7 +101,7 @@ class Captured:
         self, capture: Capture, session: Session, specs: list[TensorSpec], call: Call, nest: Nest
     ) -> Roles | None:
         """Make it ready to run again. What its memory is; None where it cannot be ready: it adds to a part of
-        a gradient's memory.
+        a gradient's memory, or reads an old gradient in a way that is not known any more.
         """
         for spec in (*self.args, *self.kwargs.values()):
             if not self.environment.every:
@@ -122,11 +122,11 @@ class Captured:
         self.made = [self._result(t, call, session, storages, roles, parts) for t in nest.tensors]
         used = {buffer.base for item in capture.items for buffer in item.bufs}
         self.gradients: list[Gradient] = []
-        for tensor, before, after in session.gradients():
+        for tensor, was_set, before, after, memory in session.gradients():
             argument = next((n for n, t in enumerate(call.tensors) if t is tensor), None)
             if argument is None and not session.existed(tensor):
                 continue
-            gradient = Gradient(argument, tensor, before is None)
+            gradient = Gradient(argument, tensor, not was_set)
             if after is not None:
                 gradient.made = self._result(after, call, session, storages, roles, parts)
             old = None if before is None else place_of(before)
@@ -138,6 +138,8 @@ class Captured:
                 for buffer in buffers:
                     call.buffers.append(buffer)
                     self._add_slot(buffer, roles)
+            if gradient.reads is None and not used.isdisjoint(memory):
+                return None
             self.gradients.append(gradient)
         if self._shared:
             return None
@@ -400,6 +402,11 @@ class Captured:
         if writes:
             writes = list(dict.fromkeys(writes))  # once, also where several devices hold it
             self._begin(writes, call)
+        for gradient in self.gradients:
+            if (
+                gradient.reads is None
+            ):  # the function does not look at the old one: its memory is free from here on
+                gradient.of(call).grad = None
         buffers, handles, made = call.buffers, [], []
         for number in self.slots:
             handles.append(buffers[number]._buf)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..device import Buffer
 from ..engine.realize import realize as realize_nodes
@@ -21,7 +22,7 @@ from ..tensor.storage import Storage, base_of, is_in_memory, versions_of
 from .capture import unrecorded
 from .errors import JitError
 from .layout import buffers_of, moved, moves_of
-from .tensor_memory import copied_whole, is_in_place, put_into_memory, version_in, whole_memory
+from .tensor_memory import copied_whole, is_in_place, place_of, put_into_memory, version_in, whole_memory
 from .tensor_specs import TensorSpec, part_is_written
 
 
@@ -31,18 +32,20 @@ class Session:
     Equal computations are one node, and a node that was computed stays so. In a capture that would be wrong:
     a value that somebody computed from the same memory earlier would be read instead of computed. So for the
     time of the capture memory that others have read stands under new names: `aliases` has (storage, old
-    version, new version), `renamed` old version → new one, also of the parts of a version on several devices.
+    version, new one), `renamed` (old version, new one), also of the parts of a version on several devices.
+
+    Nothing is held: what the function lets go of, such as the last step's gradients, gives its memory back.
     """
 
     def __init__(self) -> None:
         self._born = {id(tensor): weakref.ref(tensor) for tensor in live_tensors()}
         self._saved: list[tuple[Tensor, UOp, Storage | None, bool]] = []
         self._copies: list[tuple[Tensor, str]] = []
-        self._gradients: dict[int, Tensor | None] = {}
-        self._nodes: dict[int, UOp] = {}
-        self._memory: dict[Storage, list[Buffer]] = {}
-        self._aliases: list[tuple[Storage, UOp, UOp]] = []
-        self._renamed: dict[UOp, UOp] = {}
+        self._gradients: dict[int, _Was | None] = {}
+        self._nodes: dict[int, weakref.ref[UOp]] = {}
+        self._memory: list[tuple[weakref.ref[Storage], list[weakref.ref[Buffer]]]] = []
+        self._aliases: list[tuple[weakref.ref[Storage], weakref.ref[UOp], weakref.ref[UOp]]] = []
+        self._renamed: list[tuple[weakref.ref[UOp], weakref.ref[UOp]]] = []
 
     def existed(self, tensor: Tensor) -> bool:
         """Whether the tensor is older than the capture."""
@@ -89,34 +92,26 @@ class Session:
         if waiting:
             realize_nodes(waiting, pending_nodes)
         storages = dict.fromkeys(s for s in (tensor._memory() for tensor in living) if s is not None)
+        aliases: dict[Storage, UOp] = {}
+        renamed: dict[UOp, UOp] = {}
         for storage in storages:
             version = storage.version
             if not _has_memory(version):
                 continue
-            self._memory[storage] = [buffer.base for buffer in buffers_of(version)]
+            bases = [weakref.ref(buffer.base) for buffer in buffers_of(version)]
+            self._memory.append((weakref.ref(storage), bases))
             if storage.known:
-                self._aliases.append((storage, version, self._rename(version)))
-        for version, alias in self._renamed.items():
+                alias = aliases[storage] = _rename(version, renamed)
+                self._aliases.append((weakref.ref(storage), weakref.ref(version), weakref.ref(alias)))
+        for version, alias in renamed.items():
             version.facts["becomes"] = alias
-        for storage, _, alias in self._aliases:
+            self._renamed.append((weakref.ref(version), weakref.ref(alias)))
+        for storage, alias in aliases.items():
             storage.move_to(alias)
         for tensor in living:
-            self._nodes[id(tensor)] = base_of(tensor._value())
+            self._nodes[id(tensor)] = weakref.ref(base_of(tensor._value()))
             if tensor._requires_grad:
-                self._gradients[id(tensor)] = tensor.grad
-
-    def _rename(self, version: UOp) -> UOp:
-        """Another name of a version, and of its parts."""
-        alias = self._renamed.get(version)
-        if alias is None:
-            if version.op is Ops.MULTI:
-                parts = [moved(self._rename(base_of(part)), moves_of(part)) for part in version.src]
-                alias = version.replace(src=tuple(parts))
-            else:
-                alias = version_in(buffer_of(version))
-            alias.facts["values"] = version.facts.get("values", [])
-            self._renamed[version] = alias
-        return alias
+                self._gradients[id(tensor)] = None if tensor.grad is None else _Was(tensor.grad)
 
     def finish(self, results: Sequence[Tensor]) -> None:
         """Compute the results, what was assigned, and every tensor that outlives the function."""
@@ -124,7 +119,7 @@ class Session:
         made = [tensor for tensor in results if not self.existed(tensor)]
         for tensor in live_tensors():
             base = base_of(tensor._value())
-            if not is_in_place(base) and self._nodes.get(id(tensor)) is not base:
+            if not is_in_place(base) and not self._is_as_before(tensor, base):
                 wanted.append(tensor._needs_memory())
         if wanted:
             realize_nodes(wanted, pending_nodes)
@@ -135,29 +130,40 @@ class Session:
                 tensor._claim_memory()
         for tensor, name in self._copies:
             tensor._memory()
-            if base_of(tensor._uop) is not self._nodes[id(tensor)]:
+            if not self._is_as_before(tensor, base_of(tensor._uop)):
                 raise part_is_written(name)
         for tensor, _, _, leaf in self._saved:
-            if not leaf and self._gradients.get(id(tensor)) is not tensor.grad:
+            before = self._gradients.get(id(tensor))
+            if not leaf and not (tensor.grad is None if before is None else before.is_still(tensor.grad)):
                 raise JitError(
                     f"gradients flow into an argument of shape {shape_text(tensor.shape)} that was computed "
                     "outside of the jitted function, and would end there; compute it inside, or detach() it"
                 )
 
+    def _is_as_before(self, tensor: Tensor, base: UOp) -> bool:
+        """Whether the tensor stood for this node when the capture began."""
+        node = self._nodes.get(id(tensor))
+        return node is not None and node() is base
+
     def end(self) -> None:
         """Put back what was only for the capture. Always called."""
-        for version in self._renamed:
-            version.facts.pop("becomes", None)
-        for storage, _, _ in self._aliases:
-            storage.refresh()
-        for version, alias in self._renamed.items():
-            if "overwritten" in alias.facts:
+        renamed = [(version(), alias()) for version, alias in self._renamed]
+        aliases = [(storage(), version(), alias()) for storage, version, alias in self._aliases]
+        for version, _ in renamed:
+            if version is not None:
+                version.facts.pop("becomes", None)
+        for storage, _, _ in aliases:
+            if storage is not None:
+                storage.refresh()
+        for version, alias in renamed:
+            if version is not None and alias is not None and "overwritten" in alias.facts:
                 end_version(version)
-        for storage, version, alias in self._aliases:
-            if storage.version is alias and not _is_overwritten(alias):
-                storage.move_to(version)
-        for version, alias in self._renamed.items():
-            if not _is_overwritten(alias):
+        for storage, version, alias in aliases:
+            if storage is not None and version is not None and alias is not None:
+                if storage.version is alias and not _is_overwritten(alias):
+                    storage.move_to(version)
+        for version, alias in renamed:
+            if version is not None and alias is not None and not _is_overwritten(alias):
                 alias.facts["becomes"] = version
                 readers = version.facts.setdefault("readers", [])
                 readers += alias.facts.pop("readers", ())
@@ -185,23 +191,83 @@ class Session:
     def moved(self) -> list[Storage]:
         """The storages that got other memory in the capture, since others hold the old."""
         found = []
-        for storage, bases in self._memory.items():
+        for held, bases in self._memory:
+            storage = held()
+            if storage is None:
+                continue
             storage.refresh()
             version = storage.version
             if storage.views() and is_in_memory(version):
-                if [buffer.base for buffer in buffers_of(version)] != bases:
+                if [buffer.base for buffer in buffers_of(version)] != [base() for base in bases]:
                     found.append(storage)
         return found
 
-    def gradients(self) -> list[tuple[Tensor, Tensor | None, Tensor | None]]:
-        """(tensor, gradient before, gradient after) for those whose gradient is another."""
+    def gradients(self) -> list[ChangedGradient]:
+        """The tensors whose gradient is another one than when the capture began."""
         found = []
         for tensor in live_tensors():
-            if tensor._requires_grad:
-                before = self._gradients.get(id(tensor)) if self.existed(tensor) else tensor.grad
-                if before is not tensor.grad:
-                    found.append((tensor, before, tensor.grad))
+            if not tensor._requires_grad:
+                continue
+            if not self.existed(tensor):
+                continue
+            was = self._gradients.get(id(tensor))
+            if was is None:
+                if tensor.grad is not None:
+                    found.append(ChangedGradient(tensor, False, None, tensor.grad, []))
+            elif not was.is_still(tensor.grad):
+                memory = [buffer for ref in was.memory if (buffer := ref()) is not None]
+                found.append(ChangedGradient(tensor, True, was.gradient(), tensor.grad, memory))
         return found
+
+
+class ChangedGradient(NamedTuple):
+    """A tensor with another gradient than before.
+
+    before  None where nobody has it any more     memory  where it was, if that is still used
+    """
+
+    tensor: Tensor
+    was_set: bool
+    before: Tensor | None
+    after: Tensor | None
+    memory: list[Buffer]
+
+
+class _Was:
+    """A gradient as the capture found it."""
+
+    __slots__ = ("base", "memory", "moves", "tensor")
+
+    def __init__(self, gradient: Tensor) -> None:
+        value = gradient._value()
+        self.tensor, self.base = weakref.ref(gradient), weakref.ref(base_of(value))
+        self.moves = moves_of(value)
+        place = place_of(gradient)
+        self.memory = [weakref.ref(buffer.base) for buffer in place[0]] if place is not None else []
+
+    def is_still(self, gradient: Tensor | None) -> bool:
+        return gradient is not None and self.tensor() is gradient
+
+    def gradient(self) -> Tensor | None:
+        """It, or another tensor that sees the same; None where nothing has either any more."""
+        tensor, base = self.tensor(), self.base()
+        if tensor is None and base is not None:
+            tensor = Tensor._make(moved(base, self.moves))
+        return tensor
+
+
+def _rename(version: UOp, renamed: dict[UOp, UOp]) -> UOp:
+    """Another name of a version, and of its parts."""
+    alias = renamed.get(version)
+    if alias is None:
+        if version.op is Ops.MULTI:
+            parts = [moved(_rename(base_of(part), renamed), moves_of(part)) for part in version.src]
+            alias = version.replace(src=tuple(parts))
+        else:
+            alias = version_in(buffer_of(version))
+        alias.facts["values"] = version.facts.get("values", [])
+        renamed[version] = alias
+    return alias
 
 
 def _has_memory(version: UOp) -> bool:

@@ -110,6 +110,18 @@ def test_the_cache_forgets_what_was_freed_longest_ago():
     assert allocator.alloc(64 * 6) is blocks[2]
 
 
+def test_what_is_kept_does_not_raise_the_peak(monkeypatch):
+    monkeypatch.setattr("lazygrad.device.allocator.SLACK", 0)
+    allocator = HostAllocator("X")
+    allocator.free(allocator.alloc(6 * 64))
+    block = allocator.alloc(4 * 64)
+    assert allocator.kept_bytes == 0
+    allocator.free(block)
+    allocator.free(allocator.alloc(6 * 64))  # the size is wanted again: from now on both are kept
+    assert allocator.kept_bytes == 10 * 64
+    assert allocator.alloc(4 * 64) is block
+
+
 def test_an_allocator_says_what_it_cannot_do():
     allocator = Allocator("X")
     for call in (

@@ -15,12 +15,12 @@ def interrupted(monkeypatch):
         run_item = realize.run_item
         count = 0
 
-        def once(item) -> None:
+        def once(*item) -> None:
             nonlocal count
             count += 1
             if count == at:
                 raise KeyboardInterrupt
-            run_item(item)
+            run_item(*item)
 
         monkeypatch.setattr(realize, "run_item", once)
 

@@ -128,6 +128,9 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     took its memory, or the reason that a user is told.
     """
 
+    turn: tuple[int, int]
+    """schedule/kernelize: when a KERNEL runs: the number of the plan that was bound, and its place in it."""
+
     inner_users: int
     """schedule/kernelize: how many kernels of its plan touch it, where nothing else can reach it."""
 

@@ -91,7 +91,7 @@ class _Assembler:
                 found.append((self.walk[raw], self.position[group], output))
         # what is stored on request, or takes long, is stored once, for everybody
         stored = (Ops.COPY, Ops.CONTIGUOUS, Ops.CUSTOM, Ops.LOOP, Ops.ROUTINE)
-        asked = [node for node in self.order if node.op in stored]
+        asked = [node for node in self.order if node.op in stored and node.arg != "passing"]
         for root in dict.fromkeys([*self.graph.asked.roots, *asked]):
             base = below_movement(self.graph.value[root])
             if root.op is not Ops.ASSIGN and base in self.writes.place:

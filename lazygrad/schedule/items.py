@@ -74,7 +74,12 @@ def create_schedule(roots: Sequence[UOp]) -> list[ScheduleItem]:
         root = effective(below_looks(root))
         several = root.op is Ops.MULTI
         wanted += [effective(below_movement(part)) for part in root.src] if several else [root]
-    return [item_of(node) for node in toposort(wanted, _waits_for) if node.op is Ops.KERNEL]
+    kernels = [node for node in toposort(wanted, _waits_for) if node.op is Ops.KERNEL]
+    return [item_of(node) for node in sorted(kernels, key=_turn)]
+
+
+def _turn(kernel: UOp) -> tuple[int, int]:
+    return kernel.facts["turn"]
 
 
 def _waits_for(node: UOp) -> list[UOp]:

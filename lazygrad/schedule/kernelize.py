@@ -8,6 +8,7 @@ plans nothing.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -234,10 +235,14 @@ def structure_key(asked: Asked) -> tuple[Any, tuple[Any, ...]]:
 
 # *** binding a template to this graph's buffers
 
+#: Numbers the graphs that were bound: what is planned later may need what was planned earlier.
+_bound_so_far = itertools.count()
+
 
 def _bind(template: Template, asked: Asked) -> None:
     """Make the BUFFER, KERNEL and ASSIGN nodes of a template for this walk; record what its nodes become."""
     made: dict[tuple[int, int], UOp] = {}
+    count = next(_bound_so_far)
     sizes = list(binds_in_args(asked.order))
     order = nameable(asked.order)
     memory, exact = order, dict[Place, int]()
@@ -273,6 +278,7 @@ def _bind(template: Template, asked: Asked) -> None:
         node.facts["outputs"] = tuple(weakref.ref(assign) for assign in outputs)
         node.facts["boundaries"] = kernel.boundaries
         node.facts["kept_rows"] = kernel.kept
+        node.facts["turn"] = count, number
         if kernel.ast.op is Ops.COPY and kernel.outputs[0].into is None:
             node.facts["only_copy"] = True
     results = []

@@ -21,6 +21,13 @@ def inner_outputs(
 
     When all of these kernels have run, nobody can ask for the memory any more.
     """
+    return {place: len(users) for place, users in touching_kernels(kernels, results).items()}
+
+
+def touching_kernels(
+    kernels: Sequence[KernelTemplate], results: Iterable[tuple[int, int, int]]
+) -> dict[Place, set[int]]:
+    """Fresh outputs (kernel, output) that no node of the graph becomes → the kernels that touch them."""
     first: dict[Place, Place] = {}  # a later version of memory → the output that the memory was made for
     touching: dict[Place, set[int]] = {}
     for number, kernel in enumerate(kernels):
@@ -38,7 +45,7 @@ def inner_outputs(
                 touching.setdefault(first[reference[1:]], set()).add(number)
     for _, number, position in results:
         touching.pop(first.get((number, position), (-1, -1)), None)
-    return {place: len(users) for place, users in touching.items()}
+    return touching
 
 
 def arrange(lives: Sequence[tuple[int, int, int]], alignment: int = 64) -> tuple[list[int], int]:

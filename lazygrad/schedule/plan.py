@@ -29,6 +29,7 @@ from .loops import plan_loop
 from .memory import inner_outputs
 from .multi import separate_devices
 from .offsets import share_places
+from .order import order_kernels
 from .placement import Placed, Placement
 from .plain import STEPS, PlainGraph, Step, plain
 from .readers import Pending, add_readers
@@ -123,6 +124,10 @@ def _share_kernels(template: Template, job: Job) -> Template:
     return share_places(template)
 
 
+def _order_kernels(template: Template, job: Job) -> Template:
+    return order_kernels(template)
+
+
 def _find_inner_memory(template: Template, job: Job) -> Template:
     return replace(template, inner=inner_outputs(template.kernels, template.results))
 
@@ -164,6 +169,11 @@ PLAN = [
         _share_kernels,
         "kernels that differ only in where they begin to read share one program",
         _check_kernels,
+    ),
+    Pass(
+        "order kernels",
+        _order_kernels,
+        "each kernel comes after what it needs, and memory is free again early",
     ),
     Pass(
         "find inner memory",

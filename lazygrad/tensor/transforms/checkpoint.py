@@ -76,7 +76,7 @@ class _End:
 
     def gradients(self, grad: UOp, node: UOp) -> tuple[UOp | None, ...]:
         """Those of a second computation, which begins when `grad` is there."""
-        whole = UOp(Ops.CONTIGUOUS, grad.dtype, (grad,))
+        whole = UOp(Ops.CONTIGUOUS, grad.dtype, (grad,), "passing")  # nobody asks for it once it was used
         begins, used = node.src[1 : 1 + self.begins], node.src[1 + self.begins :]
         after = {begin: _after(begin, whole) for begin in begins}
         # the walk ends at the arguments, below which the same tensors may be used again

@@ -14,7 +14,7 @@ from ..tensor import Tensor
 from ..tensor.signatures import DTypeLike, Numbers
 from .module import Module
 from .packed import PackedSequence
-from .parameters import buffer, count, need_tensors, probability, uniform
+from .parameters import count, need_tensors, probability, uniform
 
 State = Any  # a Tensor, or (h, c)
 #: (what the input gives, what the state gives, state) → the next state.
@@ -178,6 +178,7 @@ class _Recurrent(Module):
 
     gates = 1
     has_cell = False
+    adds_gates = True  # whether a step needs only the sum of what the input and the state give
 
     def __init__(
         self,
@@ -294,11 +295,9 @@ class _Recurrent(Module):
         number, batch = self.num_layers * len(self._directions()), x.shape[1]
         widths = (self.proj_size or self.hidden_size, self.hidden_size)[: 2 if self.has_cell else 1]
         if state is None:
-            # zeros in memory, not as a constant: the first step is then the same kernels as all others
-            zeros = [Tensor.zeros(number, batch, w, dtype=x.dtype, device=x.device) for w in widths]
-            given = [buffer(tensor) for tensor in zeros]
-        else:
-            given = list(state) if self.has_cell else [state]
+            zeros = tuple([Tensor.zeros(batch, w, dtype=x.dtype, device=x.device) for w in widths])
+            return [zeros if self.has_cell else zeros[0]] * number
+        given = list(state) if self.has_cell else [state]
         for tensor, width in zip(given, widths, strict=True):
             if tensor.shape != (number, batch, width):
                 raise ValueError(
@@ -311,10 +310,12 @@ class _Recurrent(Module):
         self, x: Tensor, state: State, end: str, backwards: bool, inside: Tensor | None
     ) -> tuple[Tensor, State]:
         """One layer in one direction: what it gave at each time, and its last state."""
-        # what the inputs give to the gates is one product for all times
-        given = _projected(x, getattr(self, f"weight_ih{end}"), getattr(self, f"bias_ih{end}", None))
-        given = given.contiguous()
         weight, bias = getattr(self, f"weight_hh{end}"), getattr(self, f"bias_hh{end}", None)
+        before = getattr(self, f"bias_ih{end}", None)
+        if self.adds_gates and before is not None and bias is not None:
+            before, bias = before + bias, None
+        # what the inputs give to the gates is one product for all times
+        given = _projected(x, getattr(self, f"weight_ih{end}"), before).contiguous()
         onto = getattr(self, f"weight_hr{end}", None)
         step, length = self._step(), x.shape[0]
         if not isinstance(length, int):
@@ -407,7 +408,7 @@ class GRU(_Recurrent):
     ((7, 2, 10), (2, 2, 5))
     """
 
-    gates = 3
+    gates, adds_gates = 3, False
 
     def _step(self) -> Step:
         return _gru

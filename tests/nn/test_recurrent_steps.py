@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor, nn
+from lazygrad.codegen.loops import loop_of
 from lazygrad.engine.realize import observe_kernels
 from lazygrad.nn.state import get_parameters
 from lazygrad.schedule import kernelize
@@ -61,3 +62,24 @@ def test_the_second_step_of_training_plans_nothing(monkeypatch: pytest.MonkeyPat
         for _ in range(3):
             trained(layer, optimizer, x)
     assert not plans
+
+
+def turns_of(layer: Any) -> dict[str, int]:
+    """How many kernels a turn of each loop of a step of training has."""
+    found: dict[str, int] = {}
+    optimizer = nn.optim.SGD(get_parameters(layer), 0.1)
+
+    def note(item: Any, *_: Any) -> None:
+        plan = loop_of(item.ast)
+        if plan is not None:
+            found[plan.name] = len(plan.launches)
+
+    with Tensor.train(), observe_kernels(note):
+        trained(layer, optimizer, sequence(4))
+    return found
+
+
+def test_a_turn_of_a_recurrence_is_few_kernels() -> None:
+    # forwards the product with the state and the gates; backwards the gates (two: of one, and of the others),
+    # their join, the product, and the state that a product of all turns will need
+    assert turns_of(nn.LSTM(3, 5)) == {"scan": 2, "scan_grad": 5}

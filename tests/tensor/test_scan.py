@@ -292,6 +292,14 @@ def test_writing_in_place_changes_what_the_turn_has():
     assert start.tolist() == [1.0, 2.0]
 
 
+def test_a_value_that_is_used_and_made_of_another_one_that_is_used_counts_once():
+    rate = Tensor(2.0, requires_grad=True)
+    twice = rate * 2
+    end, _ = Tensor.scan(lambda c, x: (c * rate + twice * x, None), 0.0, Tensor([1.0, 2.0]))
+    end.backward()  # of 2 rate² + 4 rate
+    assert rate.grad.item() == 12.0
+
+
 def test_it_is_written_out_in_a_batch_and_over_several_devices():
     rows = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     assert vmap(lambda xs: Tensor.scan(lambda c, x: (c + x, c), 0.0, xs)[0])(rows).tolist() == [6.0, 15.0]

@@ -106,7 +106,8 @@ class _Backwards:
             total = one if total is None else total + one
         if total is None:
             return {}
-        found = gradient_of(total, filled((), wide, 1.0), targets)
+        # an invariant may be made of another one: what flows to it goes on from there outside of the loop
+        found = gradient_of(total, filled((), wide, 1.0), targets, leaves={*body.invariants})
         saved = {root: n for n, root in enumerate(body.roots) if n not in {r for _, r in body.carries}}
         self.saved = {
             root: stand_in(body.device, known_shape(root, body.name), root.dtype)

@@ -330,3 +330,24 @@ def test_all_of_it_is_shown(capsys):
     shown = capsys.readouterr().out
     assert "3 turns of 1 kernels" in shown
     assert "data1[0] * data2[0]" in shown
+
+
+def test_values_of_a_turn_that_read_the_same_are_one_kernel(capsys):
+    with Context(DEBUG=7):
+        end, ys = Tensor.scan(lambda c, x: (c + x, (c * x, c - x)), Tensor([1.0, 2.0]), Tensor.ones(3, 2))
+        Tensor.realize(end, *ys)
+    assert "3 turns of 1 kernels" in capsys.readouterr().out
+    assert [y.tolist()[2] for y in ys] == [[3.0, 4.0], [2.0, 3.0]]
+
+
+def test_a_value_that_is_carried_and_stacked_under_another_shape_is_right():
+    def turn(c, x):
+        c = c * 2 + x
+        return c, (c.reshape(2, 1), c, c.flip(0), x)
+
+    end, (column, same, turned, given) = Tensor.scan(turn, Tensor([1.0, 2.0]), Tensor.ones(2, 2))
+    assert end.tolist() == [7.0, 11.0]
+    assert column.tolist() == [[[3.0], [5.0]], [[7.0], [11.0]]]
+    assert same.tolist() == [[3.0, 5.0], [7.0, 11.0]]
+    assert turned.tolist() == [[5.0, 3.0], [11.0, 7.0]]
+    assert given.tolist() == [[1.0, 1.0]] * 2

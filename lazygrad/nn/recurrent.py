@@ -10,7 +10,7 @@ from typing import Any
 
 from ..device import Devices
 from ..shape import shape_text
-from ..tensor import Tensor
+from ..tensor import Function, Tensor
 from ..tensor.signatures import DTypeLike, Numbers
 from .module import Module
 from .packed import PackedSequence
@@ -21,6 +21,23 @@ State = Any  # a Tensor, or (h, c)
 Step = Callable[[Tensor, Tensor, State], State]
 
 
+class _Gate(Function):
+    """The sigmoid of a gate, with the slope y (1 - y), as PyTorch's: a turn of the gradient is short."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x.sigmoid()
+        self.save_for_backward(y)
+        return y
+
+    def backward(self, grad: Tensor) -> Tensor:
+        y: Tensor = self.saved_tensors[0]
+        return grad * (y * (1.0 - y))
+
+
+def _gate(x: Tensor) -> Tensor:
+    return _Gate.apply(x)  # type: ignore[no-any-return]
+
+
 def _rnn(activation: Callable[[Tensor], Tensor]) -> Step:
     return lambda x, h, state: activation(x + h)
 
@@ -28,15 +45,15 @@ def _rnn(activation: Callable[[Tensor], Tensor]) -> Step:
 def _lstm(x: Tensor, h: Tensor, state: State) -> State:
     """Hochreiter, Schmidhuber 1997, with a forget gate."""
     enter, forget, cell, leave = (x + h).chunk(4, -1)
-    c = forget.sigmoid() * state[1] + enter.sigmoid() * cell.tanh()
-    return leave.sigmoid() * c.tanh(), c
+    c = _gate(forget) * state[1] + _gate(enter) * cell.tanh()
+    return _gate(leave) * c.tanh(), c
 
 
 def _gru(x: Tensor, h: Tensor, state: State) -> State:
     """Cho et al. 2014; the reset gate stands behind the product with the state, as in PyTorch."""
     (xr, xz, xn), (hr, hz, hn) = x.chunk(3, -1), h.chunk(3, -1)
-    update = (xz + hz).sigmoid()
-    return (1.0 - update) * (xn + (xr + hr).sigmoid() * hn).tanh() + update * state
+    update = _gate(xz + hz)
+    return (1.0 - update) * (xn + _gate(xr + hr) * hn).tanh() + update * state
 
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": Tensor.tanh, "relu": Tensor.relu}

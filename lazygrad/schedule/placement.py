@@ -334,10 +334,9 @@ class Placement:
         tuples = uses[group]
         if group.kind != "kernel" or len(tuples) != 1:
             return False
-        ops, reads = self.weights.weight[node]
-        if group.ops + ops > self.target.max_ops:
+        if self._ops_with(group, node) > self.target.max_ops:
             return False
-        reads = group.reads | reads
+        reads = group.reads | self.weights.weight[node][1]
         if len(reads) + len(group.stores) >= self.target.max_args:
             return False
         if not group.walks_whole(shape_of(node)) and not reads.isdisjoint(self.overwritten.get(node, ())):
@@ -360,13 +359,22 @@ class Placement:
         """
         if group.kind != "kernel" or group.scanned is not None or set(group.order) - set(group.ranges):
             return False  # a loop of its own, such as that of a reduce, is not for what is beside it
-        ops, reads = self.weights.weight[node]
+        _, reads = self.weights.weight[node]
         if reads.isdisjoint(group.reads) or not group.walks_whole(shape_of(node)):
             return False
         reads = group.reads | reads
-        if group.ops + ops > self.target.max_ops or len(reads) + len(group.stores) >= self.target.max_args:
+        if len(reads) + len(group.stores) >= self.target.max_args:
+            return False
+        if self._ops_with(group, node) > self.target.max_ops:
             return False
         return not any(other.downstream >> group.id & 1 for other in uses)
+
+    def _ops_with(self, group: Group, node: UOp) -> int:
+        """How many operations a kernel has that stores this node too; an upper bound where that is enough."""
+        ops = group.ops + self.weights.weight[node][0]
+        if ops <= self.target.max_ops or not self.beside:
+            return ops
+        return self.weights.together((*group.stores, node), self.target.max_ops)
 
     def _walks(self, group: Group, node: UOp, indices: Indices) -> bool:
         """Whether the kernel's loops, or some of them, walk the node's elements in their order."""
@@ -381,10 +389,10 @@ class Placement:
         return True
 
     def _take(self, node: UOp, group: Group) -> None:
+        group.ops = self._ops_with(group, node)
         group.stores.append(node)
         self.home[node] = group
-        ops, reads = self.weights.weight[node]
-        group.ops, group.reads = group.ops + ops, group.reads | reads
+        group.reads = group.reads | self.weights.weight[node][1]
 
     def _join(self, node: UOp, group: Group, uses: dict[Group, dict[Indices, int]]) -> None:
         self._take(node, group)

@@ -224,3 +224,13 @@ def test_latency_names_what_is_not_installed(monkeypatch, capsys):
     assert "not installed: " in out
     assert "JAX" in out
     assert out.splitlines()[1].split() == ["import", "1.00", "60.0", "ms"]
+
+
+@needs("torch")
+def test_loops_over_time_beside_pytorch() -> None:
+    small = ["--length", "3", "--batch", "2", "--input", "4", "--hidden", "4", "--seconds", "0.1"]
+    done = run_bench("loops", "gru", "mamba", *small)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert [row[0] for row in rows] == ["gru", "lazygrad", "jit", "mamba", "lazygrad", "jit"]
+    assert all(float(time) > 0 for time in rows[1][1:5])

@@ -182,6 +182,15 @@ def test_a_target_in_the_middle() -> None:
     np.testing.assert_array_equal(evaluate(gx.uop), [12, 18])
 
 
+def test_nothing_flows_through_a_leaf() -> None:
+    x = Tensor([2.0, 3.0], requires_grad=True)
+    y = x * x
+    z = (y * x).sum().uop
+    found = gradient(z, UOp.const(dtypes.float, 1.0), [x.uop, y.uop], leaves={y.uop})
+    np.testing.assert_array_equal(evaluate(found[x.uop]), [4, 9])  # that of y, which is of x, is not in it
+    np.testing.assert_array_equal(evaluate(found[y.uop]), [2, 3])
+
+
 def test_only_what_is_asked_for_is_built() -> None:
     x, y = Tensor([1.0, 2.0], requires_grad=True), Tensor([3.0, 4.0], requires_grad=True)
     product = (x * y).sin().sum()

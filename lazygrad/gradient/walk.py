@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from ..dtype import dtypes
@@ -95,7 +95,11 @@ def _is_finite_constant(node: UOp) -> bool:
 
 
 def gradient(
-    root: UOp, grad: UOp, targets: Iterable[UOp], order: Sequence[UOp] | None = None
+    root: UOp,
+    grad: UOp,
+    targets: Iterable[UOp],
+    order: Sequence[UOp] | None = None,
+    leaves: Container[UOp] = (),
 ) -> dict[UOp, UOp]:
     """The gradient of each target that `root` depends on smoothly.
 
@@ -105,6 +109,7 @@ def gradient(
     grad     the gradient of root's elements, of its shape and dtype (ones, for the gradient of its sum)
     targets  nodes below root (or root itself); one that root does not depend on is missing in the answer
     order    `root.toposort()`, for those who have it
+    leaves   nodes that count as given: nothing flows through them to what they are made of
     """
     wanted = set(targets)
     order = root.toposort() if order is None else order
@@ -122,7 +127,7 @@ def gradient(
         if node in wanted:
             found[node] = grad
         mask = masks.pop(node)
-        if on_path.isdisjoint(node.src):
+        if node in leaves or on_path.isdisjoint(node.src):
             continue
         rule = GRADIENTS.get(node.op)
         if rule is None:

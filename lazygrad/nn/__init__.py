@@ -173,6 +173,9 @@ from .recurrent import LSTMCell as LSTMCell
 from .recurrent import RNNCell as RNNCell
 from .rotary import RotaryEmbedding as RotaryEmbedding
 from .sequential import Sequential as Sequential
+from .state_space import S4D as S4D
+from .state_space import Mamba as Mamba
+from .state_space import selective_scan as selective_scan
 from .summary import summary as summary
 from .training import ShuffledOrder as ShuffledOrder
 from .training import TrainingState as TrainingState

@@ -10,15 +10,32 @@ from typing import Any
 
 from ..device import Devices
 from ..shape import shape_text
-from ..tensor import Tensor
+from ..tensor import Function, Tensor
 from ..tensor.signatures import DTypeLike, Numbers
 from .module import Module
 from .packed import PackedSequence
-from .parameters import buffer, count, need_tensors, probability, uniform
+from .parameters import count, need_tensors, probability, uniform
 
 State = Any  # a Tensor, or (h, c)
 #: (what the input gives, what the state gives, state) → the next state.
 Step = Callable[[Tensor, Tensor, State], State]
+
+
+class _Gate(Function):
+    """The sigmoid of a gate, with the slope y (1 - y), as PyTorch's: a turn of the gradient is short."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x.sigmoid()
+        self.save_for_backward(y)
+        return y
+
+    def backward(self, grad: Tensor) -> Tensor:
+        y: Tensor = self.saved_tensors[0]
+        return grad * (y * (1.0 - y))
+
+
+def _gate(x: Tensor) -> Tensor:
+    return _Gate.apply(x)  # type: ignore[no-any-return]
 
 
 def _rnn(activation: Callable[[Tensor], Tensor]) -> Step:
@@ -28,15 +45,15 @@ def _rnn(activation: Callable[[Tensor], Tensor]) -> Step:
 def _lstm(x: Tensor, h: Tensor, state: State) -> State:
     """Hochreiter, Schmidhuber 1997, with a forget gate."""
     enter, forget, cell, leave = (x + h).chunk(4, -1)
-    c = forget.sigmoid() * state[1] + enter.sigmoid() * cell.tanh()
-    return leave.sigmoid() * c.tanh(), c
+    c = _gate(forget) * state[1] + _gate(enter) * cell.tanh()
+    return _gate(leave) * c.tanh(), c
 
 
 def _gru(x: Tensor, h: Tensor, state: State) -> State:
     """Cho et al. 2014; the reset gate stands behind the product with the state, as in PyTorch."""
     (xr, xz, xn), (hr, hz, hn) = x.chunk(3, -1), h.chunk(3, -1)
-    update = (xz + hz).sigmoid()
-    return (1.0 - update) * (xn + (xr + hr).sigmoid() * hn).tanh() + update * state
+    update = _gate(xz + hz)
+    return (1.0 - update) * (xn + _gate(xr + hr) * hn).tanh() + update * state
 
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": Tensor.tanh, "relu": Tensor.relu}
@@ -178,6 +195,7 @@ class _Recurrent(Module):
 
     gates = 1
     has_cell = False
+    adds_gates = True  # whether a step needs only the sum of what the input and the state give
 
     def __init__(
         self,
@@ -294,11 +312,9 @@ class _Recurrent(Module):
         number, batch = self.num_layers * len(self._directions()), x.shape[1]
         widths = (self.proj_size or self.hidden_size, self.hidden_size)[: 2 if self.has_cell else 1]
         if state is None:
-            # zeros in memory, not as a constant: the first step is then the same kernels as all others
-            zeros = [Tensor.zeros(number, batch, w, dtype=x.dtype, device=x.device) for w in widths]
-            given = [buffer(tensor) for tensor in zeros]
-        else:
-            given = list(state) if self.has_cell else [state]
+            zeros = tuple([Tensor.zeros(batch, w, dtype=x.dtype, device=x.device) for w in widths])
+            return [zeros if self.has_cell else zeros[0]] * number
+        given = list(state) if self.has_cell else [state]
         for tensor, width in zip(given, widths, strict=True):
             if tensor.shape != (number, batch, width):
                 raise ValueError(
@@ -311,10 +327,12 @@ class _Recurrent(Module):
         self, x: Tensor, state: State, end: str, backwards: bool, inside: Tensor | None
     ) -> tuple[Tensor, State]:
         """One layer in one direction: what it gave at each time, and its last state."""
-        # what the inputs give to the gates is one product for all times
-        given = _projected(x, getattr(self, f"weight_ih{end}"), getattr(self, f"bias_ih{end}", None))
-        given = given.contiguous()
         weight, bias = getattr(self, f"weight_hh{end}"), getattr(self, f"bias_hh{end}", None)
+        before = getattr(self, f"bias_ih{end}", None)
+        if self.adds_gates and before is not None and bias is not None:
+            before, bias = before + bias, None
+        # what the inputs give to the gates is one product for all times
+        given = _projected(x, getattr(self, f"weight_ih{end}"), before).contiguous()
         onto = getattr(self, f"weight_hr{end}", None)
         step, length = self._step(), x.shape[0]
         if not isinstance(length, int):
@@ -407,7 +425,7 @@ class GRU(_Recurrent):
     ((7, 2, 10), (2, 2, 5))
     """
 
-    gates = 3
+    gates, adds_gates = 3, False
 
     def _step(self) -> Step:
         return _gru

@@ -7,11 +7,12 @@ turn writes the result. So nothing is copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..dtype import DType
+from ..ir.device import device_of
 from ..ir.loop import Launch, Loop, LoopPlan, Place, parameter
-from ..ir.ops import Ops
+from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.sizes import prod
@@ -38,11 +39,29 @@ def plan_loop(loop: Loop, plan: Callable[[Asked], Template], key: object) -> Loo
     return found
 
 
+def _stored(roots: Sequence[UOp]) -> list[UOp]:
+    """The roots as nodes that have memory of their own, in their order.
+
+    What is computed is stored as it is, and who needs it in the body reads or computes it as well. What is
+    held, moved or a number, and a value that is a root already, is copied: with an argument of its own for
+    each, since two roots of one value have two memories.
+    """
+    made: dict[UOp, None] = {}
+    for number, root in enumerate(roots):
+        node = root
+        while node.op is Ops.RESHAPE:
+            node = node.src[0]
+        computed = node.op in ELEMENTWISE or node.op is Ops.REDUCE_AXIS
+        if not computed or node in made or device_of(node) is None:
+            node = UOp(Ops.CONTIGUOUS, root.dtype, (root,), ("loop", number))
+        made[node] = None
+    return list(made)
+
+
 class _Planner:
     def __init__(self, loop: Loop, plan: Callable[[Asked], Template]) -> None:
         self.loop = loop
-        # an argument of its own for each: two roots of one value have two memories
-        roots = [UOp(Ops.CONTIGUOUS, r.dtype, (r,), ("loop", n)) for n, r in enumerate(loop.roots)]
+        roots = _stored(loop.roots)
         asked = Asked.of(roots)
         self.order = nameable(asked.order)
         self.template = plan(asked)

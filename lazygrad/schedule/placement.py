@@ -66,14 +66,19 @@ class Placement:
     """One run over a plain graph."""
 
     def __init__(
-        self, graph: PlainGraph, target: Target, prices: Callable[[UOp], int] | None, fuse: bool
+        self,
+        graph: PlainGraph,
+        target: Target,
+        prices: Callable[[UOp], int] | None,
+        fuse: bool,
+        beside: bool = False,
     ) -> None:
         self.graph, stored = graph, graph.stored
         #: whole writes are no nodes of their own: their values are results
         self.order = [node for node in graph.order if node not in stored]
         self.stored = stored
         self.target = target
-        self.fuse = fuse
+        self.fuse, self.beside = fuse, beside
         self.must: dict[UOp, str] = dict.fromkeys(graph.results, "it is a result")
         self.groups: list[Group] = []
         self.home: dict[UOp, Group] = {}
@@ -286,6 +291,13 @@ class Placement:
         device = (
             next((group.device for group in uses), None) if device_of(node) is None else device_name(node)
         )
+        if self.fuse and self.beside and kind == "kernel" and operands is None and node.op in ELEMENTWISE:
+            for group in self.groups:
+                if group.device == device and self._may_stand_beside(node, group, uses):
+                    self._take(node, group)
+                    self._add_edges(group, uses)
+                    self._use_sources(node, group, group.ranges, group.points())
+                    return
         group = Group(len(self.groups), shape, kind, device, self.target)
         _nest(group, [r for r in group.ranges if r.op is Ops.RANGE])
         self.groups.append(group)
@@ -322,10 +334,9 @@ class Placement:
         tuples = uses[group]
         if group.kind != "kernel" or len(tuples) != 1:
             return False
-        ops, reads = self.weights.weight[node]
-        if group.ops + ops > self.target.max_ops:
+        if self._ops_with(group, node) > self.target.max_ops:
             return False
-        reads = group.reads | reads
+        reads = group.reads | self.weights.weight[node][1]
         if len(reads) + len(group.stores) >= self.target.max_args:
             return False
         if not group.walks_whole(shape_of(node)) and not reads.isdisjoint(self.overwritten.get(node, ())):
@@ -340,6 +351,31 @@ class Placement:
         # a kernel that would read what the group stores must not come before the group
         return not any(other.downstream >> group.id & 1 for other in uses if other is not group)
 
+    def _may_stand_beside(self, node: UOp, group: Group, uses: Iterable[Group]) -> bool:
+        """Whether a kernel that does not need this node, but reads what it reads in the same loops, may store
+        it.
+
+        What both are made of, such as the gates of a recurrence, is then computed once.
+        """
+        if group.kind != "kernel" or group.scanned is not None or set(group.order) - set(group.ranges):
+            return False  # a loop of its own, such as that of a reduce, is not for what is beside it
+        _, reads = self.weights.weight[node]
+        if reads.isdisjoint(group.reads) or not group.walks_whole(shape_of(node)):
+            return False
+        reads = group.reads | reads
+        if len(reads) + len(group.stores) >= self.target.max_args:
+            return False
+        if self._ops_with(group, node) > self.target.max_ops:
+            return False
+        return not any(other.downstream >> group.id & 1 for other in uses)
+
+    def _ops_with(self, group: Group, node: UOp) -> int:
+        """How many operations a kernel has that stores this node too; an upper bound where that is enough."""
+        ops = group.ops + self.weights.weight[node][0]
+        if ops <= self.target.max_ops or not self.beside:
+            return ops
+        return self.weights.together((*group.stores, node), self.target.max_ops)
+
     def _walks(self, group: Group, node: UOp, indices: Indices) -> bool:
         """Whether the kernel's loops, or some of them, walk the node's elements in their order."""
         shape = shape_of(node)
@@ -353,10 +389,10 @@ class Placement:
         return True
 
     def _take(self, node: UOp, group: Group) -> None:
+        group.ops = self._ops_with(group, node)
         group.stores.append(node)
         self.home[node] = group
-        ops, reads = self.weights.weight[node]
-        group.ops, group.reads = group.ops + ops, group.reads | reads
+        group.reads = group.reads | self.weights.weight[node][1]
 
     def _join(self, node: UOp, group: Group, uses: dict[Group, dict[Indices, int]]) -> None:
         self._take(node, group)

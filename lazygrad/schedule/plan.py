@@ -46,6 +46,7 @@ class Job(NamedTuple):
     grown    how sizes follow from one number, that number, and the sizes
     target   what the kernels are for, and in `prices` what operations cost there
     fuse     False: every value is stored
+    beside   values that are made of the same ones, in the same loops, are stored by one kernel
     """
 
     pending: Pending = tuple
@@ -54,6 +55,7 @@ class Job(NamedTuple):
     target: Target = Target("")
     prices: Prices | None = None
     fuse: bool = True
+    beside: bool = False
 
 
 class Pass(NamedTuple):
@@ -94,7 +96,7 @@ def _check_plain(graph: PlainGraph, name: str) -> None:
 
 
 def _place(graph: PlainGraph, job: Job) -> Placed:
-    return Placement(graph, job.target, job.prices, job.fuse).run()
+    return Placement(graph, job.target, job.prices, job.fuse, job.beside).run()
 
 
 def _choose_memory(placed: Placed, job: Job) -> Writes:
@@ -107,8 +109,11 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
 
     def plan_kernels(asked: Asked) -> Template:
         form: Any = asked
+        inner = job._replace(
+            beside=True
+        )  # each kernel runs once a turn, so few of them pay more than elsewhere
         for step in PLAN:  # nobody watches: what is watched is the plan that the loop stands in
-            form = step.run(form, job)
+            form = step.run(form, inner)
         return cast("Template", form)
 
     return assemble(writes, plan_body)

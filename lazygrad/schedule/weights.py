@@ -6,7 +6,7 @@ decision is taken: so no kernel grows without end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..codegen.price import WORST
 from ..ir.ops import ELEMENTWISE, MOVEMENT, OPS, Ops
@@ -133,8 +133,12 @@ class Weights:
 
     def _exact_size(self, node: UOp, limit: int) -> int:
         """The size of what would be inlined here, shared nodes counted once; stops past the limit."""
-        seen = {node}
-        stack = [node]
+        return self.together((node,), limit)
+
+    def together(self, nodes: Iterable[UOp], limit: int) -> int:
+        """The size of a kernel that stores these nodes, shared ones counted once; stops past the limit."""
+        stack = list(nodes)
+        seen = set(stack)
         total = 0
         while stack and total <= limit:
             top = stack.pop()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Context, Tensor, nn
+from lazygrad.codegen.loops import loop_of
 from lazygrad.engine.realize import observe_kernels
 from lazygrad.nn.state import get_parameters
 from lazygrad.schedule import kernelize
@@ -61,3 +62,25 @@ def test_the_second_step_of_training_plans_nothing(monkeypatch: pytest.MonkeyPat
         for _ in range(3):
             trained(layer, optimizer, x)
     assert not plans
+
+
+def turns_of(layer: Any, x: Tensor) -> dict[str, int]:
+    """How many kernels a turn of each loop of a step of training has."""
+    found: dict[str, int] = {}
+    optimizer = nn.optim.SGD(get_parameters(layer), 0.1)
+
+    def note(item: Any, *_: Any) -> None:
+        plan = loop_of(item.ast)
+        if plan is not None:
+            found[plan.name] = len(plan.launches)
+
+    with Tensor.train(), observe_kernels(note):
+        trained(layer, optimizer, x)
+    return found
+
+
+def test_a_turn_of_a_recurrence_is_few_kernels() -> None:
+    # forwards the product with the state, and the gates; backwards the gates, their join, the product, and
+    # the state, which the product of all turns will need
+    x = Tensor(np.random.RandomState(0).randn(3, 16, 32).astype(np.float32)).realize()
+    assert turns_of(nn.LSTM(32, 128), x) == {"scan": 2, "scan_grad": 4}

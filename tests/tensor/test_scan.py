@@ -292,6 +292,14 @@ def test_writing_in_place_changes_what_the_turn_has():
     assert start.tolist() == [1.0, 2.0]
 
 
+def test_a_value_that_is_used_and_made_of_another_one_that_is_used_counts_once():
+    rate = Tensor(2.0, requires_grad=True)
+    twice = rate * 2
+    end, _ = Tensor.scan(lambda c, x: (c * rate + twice * x, None), 0.0, Tensor([1.0, 2.0]))
+    end.backward()  # of 2 rate² + 4 rate
+    assert rate.grad.item() == 12.0
+
+
 def test_it_is_written_out_in_a_batch_and_over_several_devices():
     rows = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     assert vmap(lambda xs: Tensor.scan(lambda c, x: (c + x, c), 0.0, xs)[0])(rows).tolist() == [6.0, 15.0]
@@ -322,3 +330,24 @@ def test_all_of_it_is_shown(capsys):
     shown = capsys.readouterr().out
     assert "3 turns of 1 kernels" in shown
     assert "data1[0] * data2[0]" in shown
+
+
+def test_values_of_a_turn_that_read_the_same_are_one_kernel(capsys):
+    with Context(DEBUG=7):
+        end, ys = Tensor.scan(lambda c, x: (c + x, (c * x, c - x)), Tensor([1.0, 2.0]), Tensor.ones(3, 2))
+        Tensor.realize(end, *ys)
+    assert "3 turns of 1 kernels" in capsys.readouterr().out
+    assert [y.tolist()[2] for y in ys] == [[3.0, 4.0], [2.0, 3.0]]
+
+
+def test_a_value_that_is_carried_and_stacked_under_another_shape_is_right():
+    def turn(c, x):
+        c = c * 2 + x
+        return c, (c.reshape(2, 1), c, c.flip(0), x)
+
+    end, (column, same, turned, given) = Tensor.scan(turn, Tensor([1.0, 2.0]), Tensor.ones(2, 2))
+    assert end.tolist() == [7.0, 11.0]
+    assert column.tolist() == [[[3.0], [5.0]], [[7.0], [11.0]]]
+    assert same.tolist() == [[3.0, 5.0], [7.0, 11.0]]
+    assert turned.tolist() == [[5.0, 3.0], [11.0, 7.0]]
+    assert given.tolist() == [[1.0, 1.0]] * 2

@@ -106,7 +106,8 @@ class _Backwards:
             total = one if total is None else total + one
         if total is None:
             return {}
-        found = gradient_of(total, filled((), wide, 1.0), targets)
+        # an invariant may be made of another one: what flows to it goes on from there outside of the loop
+        found = gradient_of(total, filled((), wide, 1.0), targets, leaves={*body.invariants})
         saved = {root: n for n, root in enumerate(body.roots) if n not in {r for _, r in body.carries}}
         self.saved = {
             root: stand_in(body.device, known_shape(root, body.name), root.dtype)
@@ -120,14 +121,19 @@ class _Backwards:
         body = self.body
         firsts, walked, others = body.parted(self.sources)
         roots: dict[UOp, int] = {}
+        roots_of: dict[UOp, int] = {}  # as `roots`, also for values that are a root in another shape
         stacked: set[int] = set()
 
         def root(node: UOp) -> int:
             return roots.setdefault(node, len(roots))
 
         def stack(node: UOp) -> int:
-            number = root(node)
+            """The number of a root whose values are all wanted, in whatever shape."""
+            number = next((n for other, n in roots.items() if _unshaped(other) is _unshaped(node)), None)
+            if number is None:
+                number = root(node)
             stacked.add(number)
+            roots_of[node] = number
             return number
 
         carried: list[tuple[UOp, tuple[int, ...], Tensor, int]] = []
@@ -147,7 +153,7 @@ class _Backwards:
         sums: dict[UOp, int] = {}
         for node in sorted((n for n in invariants if n in found), key=_size, reverse=True):
             leaves = self._factors(found[node], body.slices)
-            if leaves is not None and self._pays(leaves, node, roots, stacked):
+            if leaves is not None and self._pays(leaves, node, roots_of, stacked):
                 for leaf in leaves:
                     if leaf not in body.slices:
                         stack(leaf)
@@ -162,8 +168,8 @@ class _Backwards:
         if not roots:
             return [None] * len(self.sources)
         tensors = self._run(carried, roots, stacked, firsts, walked, others)
-        results = dict(zip(roots, tensors, strict=True))
-        by_number = list(results.values())
+        by_number = list(tensors)
+        results = {node: by_number[number] for node, number in roots_of.items()}
         answers: list[Tensor | None] = [None] * len(self.sources)
         for n, flow in zip(self.floats, carried, strict=False):
             if self.wanted[n]:
@@ -171,7 +177,8 @@ class _Backwards:
                 answers[n] = self._end(by_number[number], number in stacked)
         place = len(body.carries)
         for part, at in slice_roots.items():
-            answers[place + body.slices.index(part)] = by_number[at]
+            slot = body.slices.index(part)
+            answers[place + slot] = by_number[at].reshape(body.turns, *body.slice_shapes[slot])
         place += len(body.slices)
         for invariant, summed in sums.items():
             held_root = carried[summed][3]
@@ -263,9 +270,22 @@ class _Backwards:
         for leaf in leaves:
             whole = walked[body.slices.index(leaf)] if leaf in body.slices else results[leaf]
             examples[leaf] = movement.reshape(whole.uop, (body.turns, *shape_of(leaf)))
-        (made,) = batched([graph], examples, body.turns)
-        tensor = self.kind._make(made, *[results[leaf] for leaf in leaves if leaf in results], view=False)
-        return tensor.sum(0)
+        sum_ = graph
+        while sum_.op is not Ops.REDUCE_AXIS:  # `_factors` found one below movements and casts
+            sum_ = sum_.src[0]
+        # the sum of a turn and that over the turns are one, whose axes are walked as one where they can be
+        (terms,) = batched([sum_.src[0]], examples, body.turns)
+        axes = (0, *[axis + 1 for axis in sum_.arg.axes])
+        total = movement.reshape(reduce_axes(terms, Ops.ADD, axes), shape_of(sum_))
+        (made,) = _swapped([graph], {sum_: total})
+        return self.kind._make(made, *[results[leaf] for leaf in leaves if leaf in results], view=False)
+
+
+def _unshaped(node: UOp) -> UOp:
+    """The value below reshapes: the same bytes."""
+    while node.op is Ops.RESHAPE:
+        node = node.src[0]
+    return node
 
 
 def _size(node: UOp) -> int:

@@ -227,6 +227,19 @@ def test_latency_names_what_is_not_installed(monkeypatch, capsys):
 
 
 @needs("torch")
+def test_the_memory_of_training_steps() -> None:
+    small = ["--layers", "1", "--width", "64", "--tokens", "4", "--vocabulary", "8", "--steps", "3"]
+    done = run_bench("memory", *small)
+    assert done.returncode == 0, done.stderr
+    steps, checkpoints = done.stdout.split("\n\n")
+    rows = [line.split() for line in steps.splitlines()[1:]]
+    assert [row[0] for row in rows][:2] == ["jit", "lazygrad"]
+    assert all(0 < float(row[2]) < float(row[1]) and len(row) == 7 for row in rows[:2])
+    for line in checkpoints.splitlines()[1:]:
+        *_, plain, kept = line.split()
+        assert 0 < int(kept) <= int(plain)
+
+
 def test_loops_over_time_beside_pytorch() -> None:
     small = ["--length", "3", "--batch", "2", "--input", "4", "--hidden", "4", "--seconds", "0.1"]
     done = run_bench("loops", "gru", "mamba", *small)

@@ -1,9 +1,9 @@
 """In which order the kernels of a plan run: one in which memory in between is free again early.
 
-To find the best order is NP-hard (Sethi 1975, "Complete register allocation problems"), so an order is improved
-by a rule: a kernel that is ready and takes no more memory than it frees runs at once, what frees most first.
-So a weight's gradient is computed right after that of what its layer made, and not at the end. The result is
-used where it needs less memory than the order as it was.
+To find the best order is NP-hard (Sethi 1975, "Complete register allocation problems"), so an order is
+improved by a rule: a kernel that is ready and takes no more memory than it frees runs at once, what frees
+most first. So a weight's gradient is computed right after that of what its layer made, and not at the end.
+The result is used where it needs less memory than the order as it was.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     given, begins = list(args), []
     for i, arg in enumerate(args):
         if isinstance(arg, Tensor):
-            node = UOp(Ops.FUNCTION, arg.dtype, (arg.uop,), _Begin())
+            node = UOp(Ops.FUNCTION, arg.dtype, (arg.uop,), _Begin(bool(arg._leaf and arg._requires_grad)))
             set_becomes(node, arg.uop)
             inner: Any = object.__new__(type(arg))
             # marked, so that it goes on standing for its own node
@@ -53,7 +53,13 @@ def checkpoint(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 class _Begin:
-    """The argument of a FUNCTION node that stands for a tensor where a checkpoint begins: the same value."""
+    """The argument of a FUNCTION node that stands for a tensor where a checkpoint begins: the same value.
+
+    is_parameter  it is there all the time, so the second computation reads it as it is
+    """
+
+    def __init__(self, is_parameter: bool) -> None:
+        self.is_parameter = is_parameter
 
     def __repr__(self) -> str:
         return "<checkpoint begins>"
@@ -78,7 +84,8 @@ class _End:
         """Those of a second computation, which begins when `grad` is there."""
         whole = UOp(Ops.CONTIGUOUS, grad.dtype, (grad,), "passing")  # nobody asks for it once it was used
         begins, used = node.src[1 : 1 + self.begins], node.src[1 + self.begins :]
-        after = {begin: _after(begin, whole) for begin in begins}
+        late = [begin for begin in begins if not begin.arg.is_parameter] or begins
+        after = {begin: _after(begin, whole) if begin in late else begin for begin in begins}
         # the walk ends at the arguments, below which the same tensors may be used again
         ends = {begin: UOp(Ops.DETACH, late.dtype, (late,)) for begin, late in after.items()}
         again = _replaced([node.src[0]], ends)[0]

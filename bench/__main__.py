@@ -18,6 +18,7 @@ from . import (
     predict,
     public_tests,
     single_ops,
+    start,
     sums,
 )
 from . import compile as compile_times
@@ -32,6 +33,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "odd": odd,
     "models": models,
     "first_token": first_token,
+    "start": start,
     "growing": growing,
     "replay": replay,
     "predict": predict,

@@ -20,6 +20,7 @@ from . import (
     predict,
     public_tests,
     single_ops,
+    start,
     sums,
 )
 from . import compile as compile_times
@@ -34,6 +35,7 @@ MEASUREMENTS: dict[str, ModuleType] = {
     "odd": odd,
     "models": models,
     "first_token": first_token,
+    "start": start,
     "growing": growing,
     "loops": loops,
     "memory": memory,

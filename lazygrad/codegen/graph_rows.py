@@ -35,7 +35,7 @@ def graph_of(rows: Sequence[Any]) -> list[UOp]:
     nodes: list[UOp] = []
     for op, dtype, src, arg in rows:
         found = _argument(arg, nodes) if isinstance(arg, dict) else arg
-        nodes.append(UOp(Ops[op], _dtype(dtype), tuple([nodes[n] for n in src]), found))
+        nodes.append(UOp(Ops[op], dtype_of_row(dtype), tuple([nodes[n] for n in src]), found))
     return nodes
 
 
@@ -50,7 +50,7 @@ class _Writer:
         for node in root.toposort():
             if node not in self._number:
                 src = [self._number[source] for source in node.src]
-                row = [node.op.name, _dtype_row(node.dtype), src, self._argument_row(node.arg)]
+                row = [node.op.name, dtype_row(node.dtype), src, self._argument_row(node.arg)]
                 self._number[node] = len(self.rows)
                 self.rows.append(row)
         return self._number[root]
@@ -92,16 +92,18 @@ def _argument(row: Any, nodes: Sequence[UOp]) -> Any:
     return tuple(parts) if kind == "tuple" else _RECORDS[kind](*parts)
 
 
-def _dtype_row(dtype: DType) -> Any:
+def dtype_row(dtype: DType) -> Any:
+    """A dtype as plain data. Raises Unlasting for one that has no name."""
     if isinstance(dtype, PtrDType):
-        return [_dtype_row(dtype.base), dtype.size, dtype.local, dtype.role]
+        return [dtype_row(dtype.base), dtype.size, dtype.local, dtype.role]
     if DTYPES_BY_NAME.get(dtype.name) is not dtype:
         raise Unlasting(repr(dtype))
     return dtype.name
 
 
-def _dtype(row: Any) -> DType:
+def dtype_of_row(row: Any) -> DType:
+    """The dtype of a row."""
     if isinstance(row, str):
         return DTYPES_BY_NAME[row]
     base, size, local, role = row
-    return _dtype(base).ptr(size, local, role)
+    return dtype_of_row(base).ptr(size, local, role)

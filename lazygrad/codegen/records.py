@@ -30,11 +30,18 @@ class Unlasting(Exception):
 
 @functools.lru_cache(64)
 def target_text(target: Target) -> str:
-    return str([(f.name, _text(getattr(target, f.name))) for f in dataclasses.fields(target)])
+    return str([(f.name, lasting_text(getattr(target, f.name))) for f in dataclasses.fields(target)])
 
 
 def digest(node: UOp) -> str:
     """A digest of a node's structure. Raises Unlasting for an argument that only this process knows."""
+    known = node.facts.get("digest")
+    if known is None:
+        known = node.facts["digest"] = _digest(node)
+    return known
+
+
+def _digest(node: UOp) -> str:
     number: dict[UOp, int] = {}
     rows = []
     for each in node.toposort():
@@ -44,11 +51,11 @@ def digest(node: UOp) -> str:
         if each.op is Ops.CONST:
             lanes = arg if isinstance(arg, tuple) else (arg,)
             arg = tuple([const_bits(value, each.dtype) for value in lanes])
-        rows.append(f"{each.op.name} {each.dtype!r} {src} {_text(arg)}")
+        rows.append(f"{each.op.name} {each.dtype!r} {src} {lasting_text(arg)}")
     return hashlib.blake2b("\n".join(rows).encode(), digest_size=32).hexdigest()
 
 
-def _text(arg: Any) -> str:
+def lasting_text(arg: Any) -> str:
     """An argument as a text that says all of it, and is the same in every process."""
     if arg is None or isinstance(arg, (bool, int, float, str, bytes)):
         return repr(arg)
@@ -59,19 +66,20 @@ def _text(arg: Any) -> str:
     if isinstance(arg, enum.Enum):
         return f"{type(arg).__name__}.{arg.name}"
     if isinstance(arg, (tuple, list)):
-        return f"{type(arg).__name__}({', '.join([_text(part) for part in arg])})"
+        return f"{type(arg).__name__}({', '.join([lasting_text(part) for part in arg])})"
     if isinstance(arg, frozenset):
-        return ", ".join(sorted([_text(part) for part in arg]))
+        return "{" + ", ".join(sorted([lasting_text(part) for part in arg])) + "}"
     if isinstance(arg, DType):
         return repr(arg)
     if dataclasses.is_dataclass(arg) and not isinstance(arg, type):
-        return f"{type(arg).__name__}{_text(tuple([getattr(arg, f.name) for f in dataclasses.fields(arg)]))}"
+        fields = tuple([getattr(arg, f.name) for f in dataclasses.fields(arg)])
+        return f"{type(arg).__name__}{lasting_text(fields)}"
     raise Unlasting(type(arg).__name__)
 
 
 @functools.lru_cache(4096)
 def _view_text(view: View) -> str:
-    return _text((view.shape, view.strides, view.offset, view.mask))
+    return lasting_text((view.shape, view.strides, view.offset, view.mask))
 
 
 # *** records of programs

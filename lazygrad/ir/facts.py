@@ -91,6 +91,10 @@ class NodeFacts(TypedDict, Generic[Node], total=False):
     variables: list[Node]
     """schedule/items: the DEFINE_VARs of the kernel, by name; those of its sizes and views too."""
 
+    digest: str
+    """codegen/records (schedule/stored): a digest of its structure, the same in every process; of constants,
+    too."""
+
     shown_numbers: dict[str, int]
     """report/rows: by name of a program of this AST, how many others of that name were shown before it."""
 

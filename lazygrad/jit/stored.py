@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..codegen.graph_rows import graph_of, graph_rows
-from ..codegen.records import Unlasting, expression_of, expression_rows, target_text
+from ..codegen.own_source import LEVEL, device_text, own_source
+from ..codegen.records import Unlasting, expression_of, expression_rows
 from ..config import CACHELEVEL, CHECK
 from ..device import Buffer, Device
 from ..device.reports import ReportBuffer
@@ -23,7 +24,6 @@ from ..engine.actions import Roles
 from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..programs.runners import prepare
-from ..programs.stored import LEVEL, own_source
 from ..runtime import diskcache_get, diskcache_put
 from ..schedule.items import ScheduleItem, bind_values
 from ..schedule.reports import Site
@@ -88,19 +88,11 @@ def stored_capture(fxn: Any, specs: Sequence[Spec], keywords: dict[str, Spec]) -
             structure.text(),
             json.dumps(forms, sort_keys=True),
             repr((capture_flags(), mode.grad, mode.training, mode.trusted)),
-            *[_device_text(name) for name in devices],
+            *[device_text(name) for name in devices],
         ]
     except (Unlasting, NotImplementedError, RecursionError):
         return None
     return StoredCapture("\n".join(parts), structure.tensors)
-
-
-def _device_text(name: str) -> str:
-    device = Device[name]
-    version = None if device.compiler is None else device.compiler.version()
-    if version is None:
-        raise Unlasting(name)  # nor are its programs kept
-    return f"{name} {type(device.renderer).__name__} {target_text(device.target)} {version}"
 
 
 # *** writing

@@ -43,6 +43,7 @@ from .multi import in_place
 from .plan import COLLECT, LIFT, LIFT_SIZES, Job, plan, run
 from .readers import Pending
 from .sizes_apart import Apart, apart
+from .stored import stored_plan
 from .template import Place, Ref, Template
 from .versions import below_looks, check_alive, effective, in_shape, latest, new_buffer, set_becomes
 
@@ -132,7 +133,7 @@ def _template_of(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> tuple[Temp
         if len(_families) >= MAX_FAMILIES:
             for old in list(_families)[: MAX_FAMILIES // 2]:
                 _families.pop(old, None)
-        family = _families[key] = _Family(numbers, plan(asked, bool(FUSE.value)))
+        family = _families[key] = _Family(numbers, _planned(asked, key, numbers))
     if numbers == family.first:
         return family.template, asked
     differ = {n for n, (now, first) in enumerate(zip(numbers, family.first, strict=True)) if now != first}
@@ -140,8 +141,19 @@ def _template_of(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> tuple[Temp
     lifted = run(LIFT, asked, Job(lifted=family.lifted))
     template = family.open.get(family.lifted)
     if template is None:
-        template = family.open[family.lifted] = plan(lifted, bool(FUSE.value))
+        template = family.open[family.lifted] = _planned(lifted, *structure_key(lifted))
     return template, lifted
+
+
+def _planned(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> Template:
+    """The plan of a structure that is not in memory: one that is on disk, or else a new one."""
+    stored = stored_plan(asked, key, numbers)
+    found = None if stored is None else stored.load()
+    if found is None:
+        found = plan(asked, bool(FUSE.value))
+        if stored is not None:
+            stored.store(found)
+    return found
 
 
 def _bound_for_many_sizes(asked: Asked, graph: Apart, attempt: Attempt) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lazygrad import Device, Tensor, Variable, dtypes
-from lazygrad.codegen import records, stage_times
+from lazygrad.codegen import own_source, records, stage_times
 from lazygrad.config import Context, ContextVar
 from lazygrad.device import CompiledDevice, Compiler
 from lazygrad.inspection.targets import TARGETS, find_target
@@ -120,7 +120,7 @@ def test_every_target_has_a_text():
 
 def test_what_only_this_process_knows_has_no_digest():
     with pytest.raises(records.Unlasting):
-        records._text(object())
+        records.lasting_text(object())
 
 
 def test_every_kernel_has_a_key():
@@ -149,16 +149,16 @@ def test_an_edited_file_is_another_source(tmp_path, monkeypatch):
     (tmp_path / "inner").mkdir()
     file = tmp_path / "inner" / "one.py"
     file.write_text("x = 1\n")
-    first = stored.source_digest(tmp_path)
+    first = own_source.source_digest(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(stored.Path, "read_bytes", lambda self: pytest.fail("it is known"))
-        assert stored.source_digest(tmp_path) == first
+        patch.setattr(own_source.Path, "read_bytes", lambda self: pytest.fail("it is known"))
+        assert own_source.source_digest(tmp_path) == first
     times = file.stat().st_atime_ns, file.stat().st_mtime_ns
     file.write_text("x = 2\n")
     os.utime(file, ns=times)
-    second = stored.source_digest(tmp_path)
+    second = own_source.source_digest(tmp_path)
     (tmp_path / "two.py").write_text("")
-    assert len({first, second, stored.source_digest(tmp_path)}) == 3
+    assert len({first, second, own_source.source_digest(tmp_path)}) == 3
 
 
 @pytest.mark.parametrize("device", ["CPU", "PYTHON", pytest.param("CLANG", marks=needs("clang"))])

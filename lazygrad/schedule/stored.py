@@ -1,0 +1,220 @@
+"""Plans on disk: what one process has planned, others look up.
+
+The key is the structure and the numbers under which a plan is kept in memory (kernelize.py), as a text that
+is the same in every process, with lazygrad's source, the flags and the devices. Kept is the template: the
+kernels' ASTs, and their memory by reference. The user's calls are named by their place in the walk, so they
+are those of the graph that is asked for, with its lines. Entries are signed, as programs are; one that does
+not fit is as if there were none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from ..codegen.graph_rows import dtype_of_row, dtype_row, graph_of, graph_rows
+from ..codegen.own_source import LEVEL, device_text, own_source
+from ..codegen.records import Unlasting, digest, lasting_text
+from ..config import CACHELEVEL, CHECK, ContextVar
+from ..device import CompileError, Device, DeviceError
+from ..ir.device import device_of
+from ..ir.ops import Ops
+from ..ir.rewrite import watched
+from ..ir.uop import UOp
+from ..runtime import diskcache_get, diskcache_put
+from .graph import Asked
+from .plan import pass_observers
+from .template import Boundary, Kept, KernelTemplate, Output, Ref, Template
+
+TABLE = "plans"
+
+
+class StoredPlan:
+    """The place on disk of the plan of one structure.
+
+    key      what is planned, the same in every process
+    origins  the user's calls that the walk's nodes come from, in its order
+    """
+
+    def __init__(self, key: bytes, origins: list[Any]) -> None:
+        self._key, self._origins = key, origins
+
+    def load(self) -> Template | None:
+        """What another process left."""
+        record = diskcache_get(TABLE, self._key, LEVEL)
+        if record is None:
+            return None
+        try:
+            return _Reader(record, self._origins).template()
+        except (KeyError, IndexError, TypeError, ValueError):  # of another layout
+            return None
+
+    def store(self, template: Template) -> None:
+        """Leave a plan for other processes, if it can be said without this one."""
+        try:
+            diskcache_put(TABLE, self._key, _Writer(self._origins).form(template), LEVEL)
+        except Unlasting:
+            return
+
+
+def stored_plan(asked: Asked, key: tuple[Any, ...], numbers: tuple[Any, ...]) -> StoredPlan | None:
+    """Where a plan is on disk; None where none is kept: stages are looked at, or a device does not say what
+    its code depends on.
+
+    key, numbers  the structure (`structure_key`), whose last row says which user's calls its nodes come from
+    """
+    if CACHELEVEL.value < LEVEL or CHECK.value or pass_observers or watched():
+        return None
+    *rows, calls = key
+    places = {device_of(node) for node in asked.order} | {Device.DEFAULT}
+    try:
+        devices = [device_text(name) for name in _names(places) if Device.runs_kernels(name)]
+        text = lasting_text((tuple(rows), numbers, _alike(calls), _sites(asked), asked.grown))
+    except (Unlasting, DeviceError, CompileError):
+        return None
+    flags = [(flag.name, flag.value) for flag in ContextVar.of_code]
+    parts = (own_source(), Device.DEFAULT, repr(flags), *devices, text)
+    return StoredPlan(hashlib.blake2b("\n".join(parts).encode()).digest(), list(calls))
+
+
+def _names(places: set[Any]) -> list[str]:
+    names = {name for place in places for name in (place if isinstance(place, tuple) else (place,)) if name}
+    return sorted(names)
+
+
+def _alike(values: tuple[Any, ...]) -> tuple[int, ...]:
+    """Of each value the place of the first that is equal."""
+    first: dict[Any, int] = {}
+    return tuple([first.setdefault(value, place) for place, value in enumerate(values)])
+
+
+def _sites(asked: Asked) -> tuple[int, ...]:
+    """Which checked indices of the walk come from the same place."""
+    return _alike(tuple([id(node.facts["site"]) for node in asked.order if "site" in node.facts]))
+
+
+# *** writing
+
+
+class _Writer:
+    """A template as plain data."""
+
+    def __init__(self, origins: list[Any]) -> None:
+        self._place: dict[Any, int] = {}
+        for place, origin in enumerate(origins):
+            self._place.setdefault(origin, place)
+        self._roots: list[UOp] = []
+
+    def form(self, template: Template) -> dict[str, Any]:
+        kernels = [self._kernel(kernel) for kernel in template.kernels]
+        rows, numbers = graph_rows(self._roots)
+        return {
+            "graph": rows,
+            "roots": numbers,
+            "kernels": kernels,
+            "results": template.results,
+            "inner": [[*place, users] for place, users in template.inner.items()],
+        }
+
+    def _kernel(self, kernel: KernelTemplate) -> list[Any]:
+        return [
+            self._root(kernel.ast),
+            None if kernel.ast.op is Ops.COPY else digest(kernel.ast),
+            [self._output(output) for output in kernel.outputs],
+            [self._reference(ref) for ref in kernel.inputs],
+            [self._reference(ref) for ref in kernel.binds],
+            [self._origin(origin) for origin in kernel.metadata],
+            kernel.after,
+            kernel.after_readers_of,
+            [[end.reason, end.readers, self._origin(end.origin)] for end in kernel.boundaries],
+            [[row.nbytes, self._origin(row.origin)] for row in kernel.kept],
+            kernel.sites,
+        ]
+
+    def _output(self, output: Output) -> list[Any]:
+        into = None if output.into is None else self._reference(output.into)
+        length = None if output.length is None else self._root(output.length)
+        return [into, output.device, output.size, dtype_row(output.dtype), length]
+
+    def _reference(self, ref: Ref) -> list[Any]:
+        if ref[0] == "view":
+            _, base, (size, offset), dtype = ref
+            if type(size) is not int or type(offset) is not int:
+                raise Unlasting("a part of memory whose place depends on Variables")
+            return ["view", self._reference(base), size, offset, dtype_row(dtype)]
+        return ["value", self._root(ref[1])] if ref[0] == "value" else list(ref)
+
+    def _root(self, node: UOp) -> int:
+        self._roots.append(node)
+        return len(self._roots) - 1
+
+    def _origin(self, origin: Any) -> int | None:
+        if origin is None:
+            return None
+        place = self._place.get(origin)
+        if place is None:
+            raise Unlasting("a user's call that is not in the graph")
+        return place
+
+
+# *** reading
+
+
+class _Reader:
+    """A template out of plain data, for a walk with these origins."""
+
+    def __init__(self, form: dict[str, Any], origins: list[Any]) -> None:
+        nodes = graph_of(form["graph"])
+        self._roots = [nodes[number] for number in form["roots"]]
+        self._form, self._origins = form, origins
+
+    def template(self) -> Template:
+        return Template(
+            [self._kernel(*row) for row in self._form["kernels"]],
+            [(node, kernel, output) for node, kernel, output in self._form["results"]],
+            {(kernel, output): users for kernel, output, users in self._form["inner"]},
+        )
+
+    def _kernel(
+        self,
+        number: int,
+        known_digest: str | None,
+        outputs: list[Any],
+        inputs: list[Any],
+        binds: list[Any],
+        metadata: list[Any],
+        after: list[int],
+        after_readers_of: list[int],
+        boundaries: list[Any],
+        kept: list[Any],
+        sites: list[int | None],
+    ) -> KernelTemplate:
+        ast = self._roots[number]
+        if known_digest is not None:
+            ast.facts["digest"] = known_digest
+        return KernelTemplate(
+            ast,
+            [self._output(*output) for output in outputs],
+            [self._reference(*ref) for ref in inputs],
+            [self._reference(*ref) for ref in binds],
+            tuple([self._origin(place) for place in metadata]),
+            after,
+            after_readers_of,
+            tuple([Boundary(reason, readers, self._origin(place)) for reason, readers, place in boundaries]),
+            tuple([Kept(nbytes, self._origin(place)) for nbytes, place in kept]),
+            tuple(sites),
+        )
+
+    def _output(self, into: Any, device: str, size: int, dtype: Any, length: int | None) -> Output:
+        written = None if into is None else self._reference(*into)
+        symbolic = None if length is None else self._roots[length]
+        return Output(written, device, size, dtype_of_row(dtype), symbolic)
+
+    def _reference(self, kind: str, *rest: Any) -> Ref:
+        if kind == "view":
+            base, size, offset, dtype = rest
+            return ("view", self._reference(*base), (size, offset), dtype_of_row(dtype))
+        return ("value", self._roots[rest[0]]) if kind == "value" else (kind, *rest)
+
+    def _origin(self, place: int | None) -> Any:
+        return None if place is None else self._origins[place]

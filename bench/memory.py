@@ -24,61 +24,23 @@ from typing import Any
 
 import numpy as np
 
-HEAD_WIDTH = 64
-
-
-def _gpt(nn: Any, options: argparse.Namespace) -> Any:
-    """The network in either library's `nn`."""
-    width, tokens = options.width, options.tokens
-    heads = max(width // HEAD_WIDTH, 1)
-    functional = nn.functional
-
-    class Block(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-        def forward(self, x: Any) -> Any:
-            shape = (1, tokens, 3, heads, width // heads)
-            q, k, v = self.qkv(self.before(x)).reshape(*shape).permute(2, 0, 3, 1, 4)
-            seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(seen.transpose(1, 2).reshape(1, tokens, width))
-            return x + self.down(functional.gelu(self.up(self.after(x)), approximate="tanh"))
-
-    class GPT(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.words, self.places = nn.Embedding(options.vocabulary, width), nn.Embedding(tokens, width)
-            self.blocks = nn.ModuleList([Block() for _ in range(options.layers)])
-            self.norm = nn.LayerNorm(width)
-
-        def forward(self, numbers: Any) -> Any:
-            x = self.words(numbers) + self.places.weight
-            for block in self.blocks:
-                x = block(x)
-            return self.norm(x) @ self.words.weight.T
-
-    return GPT().train()
+from .gpt import gpt
 
 
 def _train(library: str, options: argparse.Namespace) -> dict[str, Any]:
     """Train in this process: the peak, and the seconds of each step."""
     module = importlib.import_module("torch" if library == "PyTorch" else "lazygrad")
-    nn, optim = (
-        module.nn,
-        importlib.import_module(f"{module.nn.__name__}.optim" if library != "PyTorch" else "torch.optim"),
-    )
+    optim = importlib.import_module(f"{module.__name__}.{'' if library == 'PyTorch' else 'nn.'}optim")
     if library == "PyTorch":
         module.set_num_threads(1)
-    network = _gpt(nn, options)
+    sizes = {name: getattr(options, name) for name in ("layers", "width", "tokens", "vocabulary")}
+    network = gpt(module.nn, **sizes)
     parameters = list(network.parameters())
     optimizer = optim.AdamW(parameters, lr=1e-3)
 
     def step(x: Any, y: Any) -> Any:
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(network(x)[0], y[0])
+        loss = module.nn.functional.cross_entropy(network(x)[0], y[0])
         loss.backward()
         optimizer.step()
         return loss if library == "PyTorch" else loss.realize()

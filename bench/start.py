@@ -22,6 +22,8 @@ import tempfile
 import time
 from typing import Any
 
+from .gpt import gpt
+
 DEMO_PARTS = ["python, imports", "to the first step"]
 GPT_PARTS = ["python, imports", "weights, optimizer", "first step", "second step", "third step"]
 #: So many of a GPT's are done when its first step is.
@@ -59,46 +61,6 @@ def _demo() -> Marks:
     raise AssertionError("the demo has made no step")
 
 
-def gpt(library: Any, layers: int, width: int, tokens: int) -> Any:
-    """A GPT of pre-normalised blocks, its token and position embeddings, its head."""
-    nn = importlib.import_module(f"{library.__name__}.nn")
-    functional = importlib.import_module(
-        "torch.nn.functional" if library.__name__ == "torch" else "lazygrad.functional"
-    )
-
-    class Block(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.qkv, self.joined = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-        def forward(self, x: Any) -> Any:
-            q, k, v = [
-                part.reshape(1, tokens, width // HEAD_WIDTH, HEAD_WIDTH).transpose(1, 2)
-                for part in self.qkv(self.before(x)).chunk(3, -1)
-            ]
-            seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.joined(seen.transpose(1, 2).reshape(1, tokens, width))
-            return x + self.down(functional.gelu(self.up(self.between(x))))
-
-    class Gpt(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.tokens, self.places = nn.Embedding(VOCABULARY, width), nn.Embedding(tokens, width)
-            self.blocks = nn.ModuleList([Block() for _ in range(layers)])
-            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY, bias=False)
-
-        def forward(self, ids: Any) -> Any:
-            x = self.tokens(ids) + self.places.weight
-            for block in self.blocks:
-                x = block(x)
-            logits = self.head(self.norm(x))[0, :-1]
-            return functional.cross_entropy(logits, ids[0, 1:])
-
-    return Gpt()
-
-
 def _gpt(name: str, layers: int, width: int, tokens: int) -> Marks:
     marks: Marks = []
     if name == "torch":
@@ -110,14 +72,14 @@ def _gpt(name: str, layers: int, width: int, tokens: int) -> Marks:
 
     _mark(marks)
     (library if name == "torch" else library.Tensor).manual_seed(0)
-    model = gpt(library, layers, width, tokens)
+    sizes = {"layers": layers, "width": width, "tokens": tokens, "vocabulary": VOCABULARY}
+    model = gpt(library.nn, **sizes, head_width=HEAD_WIDTH)
     optimizer = AdamW(model.parameters(), lr=1e-3)
     tensor = library.tensor if name == "torch" else library.Tensor
     ids = tensor([[7 * place % VOCABULARY for place in range(tokens)]])
     _mark(marks)
-    model.train()
     for _ in range(3):
-        loss = model(ids)
+        loss = library.nn.functional.cross_entropy(model(ids)[0, :-1], ids[0, 1:])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

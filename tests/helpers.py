@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import gc
 import importlib
 import importlib.metadata
 import importlib.util
@@ -302,3 +303,14 @@ def golden_stem(test_file: Path, test_name: str) -> Path:
     """The path of a test's golden texts, without the ending: its module as folders, then its plain name."""
     module = test_file.relative_to(ROOT / "tests").with_suffix("")
     return GOLDEN / module / re.sub(r"[^\w.+=-]+", "-", test_name).strip("-")
+
+
+def peak_of(compute: Callable[[], object]) -> int:
+    """How many bytes more than before are in use at most while it runs. For tests that are `undisturbed`."""
+    from lazygrad.device import GlobalCounters
+
+    gc.collect()
+    GlobalCounters.reset()
+    before = GlobalCounters.mem_used
+    compute()
+    return GlobalCounters.mem_peak - before

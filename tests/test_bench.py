@@ -240,6 +240,17 @@ def test_the_memory_of_training_steps() -> None:
         assert 0 < int(kept) <= int(plain)
 
 
+def test_from_the_shell_to_the_first_step() -> None:
+    done = run_bench("start", "--layers", "1", "--width", "32", "--tokens", "4", "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    rows = [
+        [cell.strip() for cell in line.split("|")] for line in done.stdout.splitlines() if "step |" in line
+    ]
+    assert [row[1] for row in rows[:2]] == ["to the first step", "all to the first step"]
+    for _, _, cold, _, warm, *_ in rows[:2]:
+        assert float(cold.split()[0]) > float(warm.split()[0])  # what the first process left is found
+
+
 def test_loops_over_time_beside_pytorch() -> None:
     small = ["--length", "3", "--batch", "2", "--input", "4", "--hidden", "4", "--seconds", "0.1"]
     done = run_bench("loops", "gru", "mamba", *small)

@@ -23,6 +23,7 @@ from lazygrad.nn.optim import SGD, Adam
 from lazygrad.tensor import live
 from tests.fuzz.harness import fuzzed
 from tests.fuzz.writes import Player, programs
+from tests.helpers import peak_of
 
 
 def chain(x: Tensor, length: int) -> Tensor:
@@ -30,14 +31,6 @@ def chain(x: Tensor, length: int) -> Tensor:
     for step in range(length):
         x = x @ x.T * (0.01 + step)
     return x
-
-
-def peak_of(compute) -> int:
-    gc.collect()
-    GlobalCounters.reset()
-    before = GlobalCounters.mem_used
-    compute()
-    return GlobalCounters.mem_peak - before
 
 
 @pytest.fixture

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-
 import numpy as np
 import pytest
 
 from lazygrad import Tensor, TinyJit, nn
-from lazygrad.device import GlobalCounters
+from tests.helpers import peak_of
 from tests.jit.jit_support import captures, numbers
 
 pytestmark = pytest.mark.usefixtures("undisturbed")
-
-
-def peak_of(compute) -> int:
-    """How many bytes more than before were in use at one time."""
-    gc.collect()
-    GlobalCounters.reset()
-    before = GlobalCounters.mem_used
-    compute()
-    return GlobalCounters.mem_peak - before
 
 
 def chain(x: Tensor, length: int) -> Tensor:

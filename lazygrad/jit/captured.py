@@ -403,9 +403,7 @@ class Captured:
             writes = list(dict.fromkeys(writes))  # once, also where several devices hold it
             self._begin(writes, call)
         for gradient in self.gradients:
-            if (
-                gradient.reads is None
-            ):  # the function does not look at the old one: its memory is free from here on
+            if gradient.reads is None:  # nobody looks at the old one: its memory is free from here on
                 gradient.of(call).grad = None
         buffers, handles, made = call.buffers, [], []
         for number in self.slots:

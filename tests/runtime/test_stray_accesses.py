@@ -147,6 +147,23 @@ GROWING = """
         assert embedding(Tensor([[1] * n])).numpy().shape == (1, n, 8)
 """
 
+ONE_PASS = """
+    Device.DEFAULT = "GUARDED"
+
+    def computed(*shape):  # what is copied from numpy keeps its memory, which has no guards
+        return (memory(*shape) * 1.0).realize()
+
+    for rows, keys in ((5, 7), (64, 101), (33, 523)):
+        q, mask = computed(2, rows, 64), computed(rows, keys)
+        k, v = computed(2, keys, 64), computed(2, keys, 64)
+        scores = q.numpy() @ k.numpy().transpose(0, 2, 1) / 8 + mask.numpy()
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        weights = powers / powers.sum(-1, keepdims=True)
+        found = (q @ k.transpose(1, 2) / 8 + mask).softmax(-1)
+        assert np.allclose((found @ v).numpy(), weights @ v.numpy(), atol=1e-4)
+        assert np.allclose(((found * mask) @ v).numpy(), (weights * mask.numpy()) @ v.numpy(), atol=1e-4)
+"""
+
 PROGRAMS = """
     same = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": NO_FAILURE}
     @settings(max_examples=EXAMPLES, **same)
@@ -170,6 +187,12 @@ def test_sizes_that_grow_stay_inside_their_memory(guard):
         "GROWING_SIZES", "(3, 4, 5, 6, 7, 8, 13, 33, 2)"
     )
     passes(code + "    print('done')", guard)
+
+
+@pytest.mark.parametrize("guard", ["end", "start"])
+def test_reductions_in_one_pass_stay_inside_their_memory(guard):
+    """The last block of keys is no whole number of vectors."""
+    passes(EVERY_KIND.replace("SIZES", "()") + ONE_PASS + "    print('done')", guard)
 
 
 @pytest.mark.slow

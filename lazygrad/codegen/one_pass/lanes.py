@@ -33,11 +33,15 @@ def legal(values: Iterable[UOp], renderer: Renderer) -> list[UOp]:
 
 
 class Along(NamedTuple):
-    """The lanes of a vector: places `first`, `first` + 1, ... of the range with a number."""
+    """The lanes of a vector: places `first`, `first` + 1, ... of the range with a number.
+
+    last  the last place that memory is read at, where lanes may be beyond: those read it too
+    """
 
     number: int
     first: UOp
     lanes: int
+    last: UOp | None = None
 
 
 class Writer:
@@ -111,11 +115,14 @@ class Writer:
         p, (memory, place) = self.p, node.src[0].src
         if along is None or along.lanes == 1 or not depends(place, along.number):
             return p.load(memory, p.let(done[place]))
-        if step(place, along.number) == 1:
+        if step(place, along.number) == 1 and along.last is None:
             return p.load(memory, p.let(self.write(place, places)), along.lanes)
         each = []
         for lane in range(along.lanes):
-            at = {**places, along.number: along.first + lane}
+            one = p.let(along.first + lane)
+            if along.last is not None:
+                one = p.let((one < along.last).where(one, along.last))
+            at = {**places, along.number: one}
             each.append(p.load(memory, p.let(self.write(place, at))))
         return UOp(Ops.VECTORIZE, node.dtype.vec(along.lanes), tuple(each))
 

@@ -295,8 +295,13 @@ class _Kernel:
             shift = self._finite(top)
             tops.append(shift)
             factors.append(p.let(self.writer.write(self.e.power, {}, {SHIFTED: p.let(before - shift)})))
-        self._powers(slot, each, tops, factors, key, panels)
+        self._powers(slot, each, tops, factors, key, count, panels)
         self._sum(slot, size, factors, count, seen)
+
+    def _along_keys(self, key: UOp, at: UOp, count: int) -> Along:
+        """A vector of the keys of a block, some of which may be beyond its last one."""
+        last = self.p.let(key + (count - 1)) if count % self.sizes.width else None
+        return Along(self.parts.key.arg.id, self.p.let(key + at), self.sizes.lanes, last)
 
     def _panels_of(self, seen: Int) -> UOp:
         """How many panels hold so many keys."""
@@ -342,7 +347,7 @@ class _Kernel:
             for r in range(size):
                 for c in range(BESIDE):
                     at = p.let(panel * s.width + c * s.lanes)
-                    along = Along(self.parts.key.arg.id, p.let(key + at), s.lanes)
+                    along = self._along_keys(key, at, count)
                     x = p.let(self.writer.write(self.e.x, each[r], given[r][c], along))
                     if count % s.width:
                         steps = UOp.const(p.place.vec(s.lanes), tuple(range(s.lanes)))
@@ -359,6 +364,7 @@ class _Kernel:
         tops: list[UOp],
         factors: list[UOp],
         key: UOp,
+        count: int,
         panels: UOp,
     ) -> None:
         """f(x - t) of a tile, in the place of x; to the sums."""
@@ -373,7 +379,7 @@ class _Kernel:
                 )
                 p.assign(sums[r], sums[r] + value)
                 if self.e.weights is not None:
-                    along = Along(self.parts.key.arg.id, p.let(key + at), s.lanes)
+                    along = self._along_keys(key, at, count)
                     value = p.let(value * self.writer.write(self.e.weights, each[r], None, along))
                 p.store(self.xs, at + r * self.width, value)
         for r in range(size):

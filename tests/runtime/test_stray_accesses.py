@@ -71,8 +71,8 @@ def test_a_stray_access_ends_the_process(guard, code):
 EVERY_KIND = """
     rng = np.random.default_rng(0)
 
-    def memory(*shape):
-        return Tensor(rng.standard_normal(shape).astype(np.float32)).realize()
+    def memory(*shape):  # computed: what is copied from numpy keeps numpy's memory, which has no guards
+        return (Tensor(rng.standard_normal(shape).astype(np.float32)) * 1.0).realize()
 
     for n in SIZES:
         x, line = memory(n, n + 3), memory(n)
@@ -150,12 +150,9 @@ GROWING = """
 ONE_PASS = """
     Device.DEFAULT = "GUARDED"
 
-    def computed(*shape):  # what is copied from numpy keeps its memory, which has no guards
-        return (memory(*shape) * 1.0).realize()
-
     for rows, keys in ((5, 7), (64, 101), (33, 523)):
-        q, mask = computed(2, rows, 64), computed(rows, keys)
-        k, v = computed(2, keys, 64), computed(2, keys, 64)
+        q, mask = memory(2, rows, 64), memory(rows, keys)
+        k, v = memory(2, keys, 64), memory(2, keys, 64)
         scores = q.numpy() @ k.numpy().transpose(0, 2, 1) / 8 + mask.numpy()
         powers = np.exp(scores - scores.max(-1, keepdims=True))
         weights = powers / powers.sum(-1, keepdims=True)

@@ -23,8 +23,9 @@ from tests.helpers import ROOT
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path):
+def own_cache(tmp_path, monkeypatch):
     """Each test begins with an empty disk and nothing in memory."""
+    monkeypatch.setattr(planning, "stored_plan", stored.stored_plan)
     clear_programs()
     clear_templates()
     with Context(CACHEDB=str(tmp_path / "private" / "cache.db"), CACHELEVEL=2):

@@ -226,7 +226,7 @@ def golden(request: pytest.FixtureRequest) -> helpers.Golden:
 def same_state_after(request: pytest.FixtureRequest) -> Iterator[None]:
     """Flags and kinds of devices are after each test what they were before it, and random numbers begin anew
     with each, the same in every run: so order never matters. The compile thread has nothing left to do of it.
-    Plans that other tests left on disk are not looked up (tests/schedule/test_stored.py has a disk of its own).
+    Plans that others left on disk are not looked up (tests/schedule/test_stored.py has a disk of its own).
     """
     planning = sys.modules.get("lazygrad.schedule.kernelize")
     if planning:

@@ -83,8 +83,8 @@ def _names(places: set[Any]) -> list[str]:
 
 
 def _alike(values: tuple[Any, ...]) -> tuple[int, ...]:
-    """Of each value the place of the first that is equal."""
-    first: dict[Any, int] = {}
+    """Of each value the place of the first that is equal; -1 of None, which is no call."""
+    first: dict[Any, int] = {None: -1}
     return tuple([first.setdefault(value, place) for place, value in enumerate(values)])
 
 

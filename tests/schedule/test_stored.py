@@ -208,6 +208,16 @@ def test_calls_are_those_of_the_graph_that_is_asked_for(planned):
     assert lines == [lines[0], lines[0], lines[0] + 3, lines[0] + 3]
 
 
+def test_where_calls_are_not_traced_no_kernel_has_one(planned):
+    x = ones(3)
+    clear_templates()
+    for traced, expected in ((1, ["__mul__"]), (0, [])):
+        with Context(TRACEMETA=traced):
+            (item,) = (x * 4).schedule()
+        assert [str(call) for call in item.metadata] == expected
+        clear_templates()
+
+
 def test_an_entry_of_another_layout_is_as_if_there_were_none(planned, monkeypatch):
     x = ones(4, 6)
     double(x)

@@ -166,9 +166,7 @@ class Allocator:
                 handle = kept.pop()
                 self.kept_bytes -= rounded
             elif self.kept_bytes:
-                self._keep_below_peak(
-                    rounded if options is DEFAULT_SPEC else _kind(rounded, options), released
-                )
+                self._keep_below_peak(_kind(rounded, options), released)
             if self._used > self._most:
                 self._most = self._used
             used = GlobalCounters.held = GlobalCounters.held + nbytes

@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from .memory import touching_kernels
 from .template import KernelTemplate, Place, Ref, Template
@@ -142,7 +141,7 @@ def _most(order: Sequence[int], memory: Sequence[tuple[list[int], int]]) -> int:
 
 
 def _reordered(template: Template, order: Sequence[int]) -> Template:
-    """The template with its kernels in another order, and what refers to them."""
+    """The template with its kernels in another order, before its inner memory is found."""
     rank = {kernel: number for number, kernel in enumerate(order)}
 
     def moved(reference: Ref) -> Ref:
@@ -163,5 +162,4 @@ def _reordered(template: Template, order: Sequence[int]) -> Template:
             )
         )
     results = [(node, rank[kernel], output) for node, kernel, output in template.results]
-    inner: dict[Any, int] = {(rank[number], place): n for (number, place), n in template.inner.items()}
-    return Template(kernels, results, inner)
+    return Template(kernels, results)

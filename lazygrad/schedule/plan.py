@@ -109,9 +109,7 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
 
     def plan_kernels(asked: Asked) -> Template:
         form: Any = asked
-        inner = job._replace(
-            beside=True
-        )  # each kernel runs once a turn, so few of them pay more than elsewhere
+        inner = job._replace(beside=True)  # a kernel runs once a turn, so fewer pay more than elsewhere
         for step in PLAN:  # nobody watches: what is watched is the plan that the loop stands in
             form = step.run(form, inner)
         return cast("Template", form)

@@ -74,12 +74,13 @@ def test_a_selective_scan_names_the_argument_of_a_wrong_shape() -> None:
 
 
 @needs("torch")
-def test_a_mamba_block_is_its_parts_in_order() -> None:
+def test_a_mamba_block_is_its_parts_in_order_with_their_gradients() -> None:
     torch = require("torch")
     Tensor.manual_seed(1)
     layer = nn.Mamba(4, d_state=STATE, d_conv=3)
     x = np.random.RandomState(1).randn(2, LENGTH, 4).astype(np.float32)
-    w = {k: torch.tensor(v.numpy(), dtype=torch.float64) for k, v in get_state_dict(layer).items()}
+    weights = get_state_dict(layer)
+    w = {k: torch.tensor(v.numpy(), dtype=torch.float64, requires_grad=True) for k, v in weights.items()}
     assert list(w) == [
         "in_proj.weight", "conv1d.weight", "conv1d.bias", "x_proj.weight", "dt_proj.weight", "dt_proj.bias",
         "A_log", "D", "out_proj.weight",
@@ -97,9 +98,13 @@ def test_a_mamba_block_is_its_parts_in_order() -> None:
         h = (now * -w["A_log"].exp()).exp() * h + now * B[:, t, None] * u[:, :, t, None]
         outputs.append((h * C[:, t, None]).sum(2) + w["D"] * u[:, :, t])
     y = torch.stack(outputs, 1) * torch.nn.functional.silu(z.transpose(1, 2))
-    np.testing.assert_allclose(
-        layer(Tensor(x)).numpy(), (y @ w["out_proj.weight"].T).numpy(), rtol=1e-4, atol=1e-6
-    )
+    wanted = y @ w["out_proj.weight"].T
+    np.testing.assert_allclose(layer(Tensor(x)).numpy(), wanted.detach().numpy(), rtol=1e-4, atol=1e-6)
+    layer(Tensor(x)).square().sum().backward()
+    wanted.square().sum().backward()
+    for name, tensor in weights.items():
+        grad = w[name].grad.numpy()
+        np.testing.assert_allclose(tensor.grad.numpy(), grad, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 def test_a_step_of_mamba_does_not_see_what_comes_later() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -283,6 +284,37 @@ def test_where_is_right_where_the_gradient_happens_to_be_zero() -> None:
     (second,) = first.sum().gradient(x)
     assert evaluate(first.uop)[0] == 0
     np.testing.assert_allclose(evaluate(second.uop)[0], 18.0)
+
+
+LIMITS = {
+    "x at most c, else c": lambda x, c: (x < c).where(x, c),
+    "c, else x above it": lambda x, c: (x <= c).where(c, x),
+    "x above c, else c": lambda x, c: (x > c).where(x, c),
+    "c, else x below it": lambda x, c: (x >= c).where(c, x),
+    "c at c": lambda x, c: (x <= c).where(x, c),
+    "x at c": lambda x, c: (x < c).where(c, x),
+}
+
+
+@pytest.mark.parametrize("c", [0.0, 1.0, math.inf, math.nan])
+@pytest.mark.parametrize("name", LIMITS)
+def test_slopes_of_a_limit(name, c):
+    """Whether the condition or its result is asked, the slope is 1 where x was chosen."""
+    at = [-math.inf, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, math.inf, math.nan]
+    x = Tensor(np.array(at), requires_grad=True)
+    limit = Tensor(np.full(len(at), c))
+    found = slope(lambda x: LIMITS[name](x, x._filled(c)), at)
+    # the same choice with c from memory, whose condition is kept as it is
+    (plain,) = LIMITS[name](x, limit).sum().gradient(x)
+    assert found == evaluate(plain.uop).tolist()
+
+
+def test_the_gradient_of_relu_reads_its_result():
+    """So that a network stores one of the two."""
+    x = Tensor(data(4), requires_grad=True)
+    y = x.relu()
+    (grad,) = y.sum().gradient(x)
+    assert y.uop in grad.uop.src[0].src
 
 
 def test_contractions_stay_plain() -> None:

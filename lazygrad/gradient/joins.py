@@ -58,6 +58,25 @@ def is_choice_of_two(node: UOp) -> bool:
     return len(axes) == 1 and first.arg == behind and second.arg == front
 
 
+def condition_of(node: UOp) -> UOp:
+    """The condition of a WHERE, asked of its result where that tells as well.
+
+    `(x <= c).where(c, x)`, as relu is written, is at most c where x is, and NaN where x is; so is
+    `(x < c).where(x, c)` below c where x is. A gradient that asks the result does not need x any more.
+    """
+    condition, first, second = node.src
+    if condition.op is Ops.DETACH:
+        condition = condition.src[0]
+    if condition.op not in (Ops.CMPLT, Ops.CMPLE):
+        return condition
+    value, limit = (first, second) if condition.op is Ops.CMPLT else (second, first)
+    if movement.below_movement(limit).op is not Ops.CONST or value is limit:
+        return condition
+    if not (condition.src == (value, limit) or condition.src == (limit, value)):
+        return condition
+    return condition.replace(src=tuple(node if source is value else source for source in condition.src))
+
+
 def in_memory(nodes: Sequence[UOp], axis: int, device: Devices) -> UOp:
     """Many values, one after another in one memory; where their axis cannot come first, in groups."""
     shapes = [shape_of(node) for node in nodes]

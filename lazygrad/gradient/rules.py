@@ -14,7 +14,7 @@ from ..ir.uop import UOp
 from ..shape import movement
 from ..shape.rules import shape_of
 from ..shape.sizes import add, prod
-from .joins import is_choice_of_two
+from .joins import condition_of, is_choice_of_two
 from .nodes import counter, filled, gather, iota, like, scan, scan_winner, scatter, sum_axes, times
 
 Grads = tuple[UOp | None, ...]
@@ -72,7 +72,7 @@ def _extremum(below: Callable[[UOp, UOp], UOp]) -> Rule:
 def _where(grad: UOp, node: UOp) -> Grads:
     if is_choice_of_two(node):  # each part is cut out of the gradient by its PAD
         return None, grad, grad
-    condition, zero = node.src[0], like(grad, 0.0)
+    condition, zero = condition_of(node), like(grad, 0.0)
     return None, condition.where(grad, zero), condition.where(zero, grad)
 
 

@@ -11,7 +11,7 @@ from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..shape import movement
 from ..shape.rules import shape_of
-from .joins import is_choice_of_two
+from .joins import condition_of, is_choice_of_two
 from .nodes import filled, like
 from .rules import GRADIENTS, NO_GRADIENT
 from .tiles import total
@@ -52,7 +52,8 @@ def _mask_of_source(mask: _Mask | None, node: UOp, position: int) -> _Mask | Non
     if op is Ops.WHERE and is_choice_of_two(node):
         return mask  # both parts are all there
     if op is Ops.WHERE:
-        return _both(mask, node.src[0] if position == 1 else _negated(node.src[0]))
+        condition = condition_of(node)
+        return _both(mask, condition if position == 1 else _negated(condition))
     if mask is None or op in ELEMENTWISE or op is Ops.CONTIGUOUS:
         return mask
     condition, shape = mask.condition, shape_of(node.src[0])

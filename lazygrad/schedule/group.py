@@ -10,6 +10,7 @@ from ..ir.ops import Ops
 from ..ir.uop import UOp
 from ..shape.rules import shape_of
 from ..shape.sizes import vmax
+from ..shape.tracker import ShapeTracker
 from ..target import Target
 from .indices import Indices
 from .kept_rows import Rows
@@ -27,6 +28,7 @@ class Group:
         "kind",
         "ops",
         "order",
+        "places",
         "ranges",
         "reads",
         "rows",
@@ -54,6 +56,8 @@ class Group:
         #: range → how many times a statement at its depth runs; filled as reduces are met
         self.order: dict[UOp, int] = {}
         self.stores: list[UOp] = []
+        #: stored node → how the loops see it, where its axes have another order than they
+        self.places: dict[UOp, ShapeTracker] = {}
         self.fused: list[frozenset[UOp]] = []
         #: the loop that SCANs of this kernel run along, inside of all others
         self.scanned: UOp | None = None
@@ -68,6 +72,28 @@ class Group:
         if len(shape) != len(self.shape):
             return False
         return all(size is whole or size == whole for size, whole in zip(shape, self.shape, strict=True))
+
+    def seen_in_another_order(self, shape: tuple[sint, ...], indices: Indices) -> ShapeTracker | None:
+        """A value of `shape`, needed at `indices`, as the loops see it: each of its elements in one turn, but
+        its axes in another order, or with axes of one element in other places. None where that is not so.
+        """
+        needed = [axis for axis, size in enumerate(shape) if size != 1]
+        walked = [axis for axis, size in enumerate(self.shape) if size != 1]
+        if len(needed) != len(walked) or len(indices) != len(shape):
+            return None
+        if any(at is not const(0) for at, size in zip(indices, shape, strict=True) if size == 1):
+            return None  # at other places, or at none, as a write that goes on
+        order: list[int] = []  # for each loop, which of the value's axes it walks
+        for loop in walked:
+            found = [place for place, axis in enumerate(needed) if indices[axis] is self.ranges[loop]]
+            if len(found) != 1:
+                return None
+            size, whole = shape[needed[found[0]]], self.shape[loop]
+            if size is not whole and size != whole:
+                return None
+            order += found
+        sizes = tuple(shape[axis] for axis in needed)
+        return ShapeTracker.from_shape(sizes).permute(order).reshape(self.shape)
 
     def points(self) -> int:
         """How many turns its loops have."""

@@ -239,9 +239,12 @@ class AstBuilder:
         self._fill(node)
         value = self.values[node]
         shape = shape_of(node.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
-        return UOp(
-            Ops.STORE, dtypes.void, (target, self._view(tracker or ShapeTracker.from_shape(shape)), value)
-        )
+        written = tracker or ShapeTracker.from_shape(shape)
+        place = self.group.places.get(node)
+        if place is not None:  # both as the loops see them
+            value = UOp(Ops.VIEW, value.dtype, (value,), self._unbound(place))
+            written = written + place
+        return UOp(Ops.STORE, dtypes.void, (target, self._view(written), value))
 
     def latest_first(self, roots: Sequence[UOp]) -> tuple[Any, ...]:
         """The user calls that the kernel's nodes come from."""

@@ -168,9 +168,12 @@ class Writes:
         if len(tuples) != 1 or group.kind != "kernel":
             return False
         shape = shape_of(assign.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
-        if not group.walks_whole(shape):
+        place = group.places.get(node)
+        if place is None and not group.walks_whole(shape):
             return False
         tracker = assign.arg or ShapeTracker.from_shape(shape)
+        if place is not None:
+            tracker = tracker + place
         written, valid = tracker.indexed(group.ranges)
         ((read,),) = tuples
         return written is read and valid.op is Ops.CONST

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lazygrad import Context, Tensor, nn
 from lazygrad.device import GlobalCounters
@@ -342,3 +344,79 @@ def test_a_cheap_mask_is_computed_again():
     (grad,) = y.gradient(x, gradient=memory(*y.shape, seed=1))
     stored = [store.src[2].dtype for item in grad.schedule() for store in item.ast.src]
     assert set(stored) == {dtypes.float}
+
+
+# ---- one store beside another
+
+
+def test_a_reduce_joins_a_kernel_that_walks_it_in_another_order():
+    """The loops are those of the result; the sums are stored where they belong."""
+    x = memory(4, 5, 6)
+    sums = x.sum(0, keepdim=True)
+    result = sums.reshape(5, 6).T * 2
+    assert kernels(sums, result) == 1
+    np.testing.assert_allclose(sums.numpy(), x.numpy().sum(0, keepdims=True), rtol=1e-6)
+    np.testing.assert_allclose(result.numpy(), x.numpy().sum(0).T * 2, rtol=1e-6)
+
+
+@settings(max_examples=60)
+@given(st.permutations(range(3)), st.tuples(*[st.sampled_from([1, 2, 3])] * 3), st.booleans())
+def test_values_do_not_depend_on_the_order_in_which_a_kernel_walks_them(order, shape, reduce):
+    x = memory(4, *shape)
+    value = x.sum(0, keepdim=True) if reduce else x[:1] + 1
+    result = (value.reshape(shape).permute(order) * 2).contiguous()
+    Tensor.realize(value, result)
+    expected = x.numpy().sum(0, keepdims=True) if reduce else x.numpy()[:1] + 1
+    np.testing.assert_allclose(value.numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(result.numpy(), expected.reshape(shape).transpose(order) * 2, rtol=1e-6)
+
+
+def test_what_is_read_in_another_order_is_not_overwritten_too_early():
+    """A kernel's turn writes w where a later one would read it."""
+    w, x = memory(3, 3), memory(4, 3, 3, seed=1)
+    before = w.numpy().copy()
+    sums = x.sum(0)
+    y = sums.T + w
+    w.assign(sums + y)
+    Tensor.realize(y, w)
+    np.testing.assert_allclose(y.numpy(), x.numpy().sum(0).T + before, rtol=1e-6)
+    np.testing.assert_allclose(w.numpy(), x.numpy().sum(0) + x.numpy().sum(0).T + before, rtol=1e-5)
+
+
+def test_numbers_share_a_kernel():
+    """The counters of an optimizer, and losses that are summed up: a launch takes longer than they do."""
+    a, b, c = (memory(1, seed=seed) for seed in range(3))
+    assert kernels(a + 1, b * 2, c - 3) == 1
+
+
+def test_numbers_that_wait_for_each_other_do_not_share_a_kernel():
+    a, x = memory(1), memory(64)
+    b = a * 2
+    c = (x * b).contiguous()[:1] + a
+    assert kernels(b, c) == 2
+    np.testing.assert_allclose(c.numpy(), x.numpy()[:1] * b.numpy() + a.numpy(), rtol=1e-5)
+
+
+def kernels_of_a_training_step(width: int) -> int:
+    """One of a perceptron of two layers with Adam, whose state is there."""
+    layers = [nn.Linear(64, width), nn.Linear(width, 10)]
+    optimizer = nn.optim.Adam(nn.state.get_parameters(layers))
+    x, labels = memory(32, 64), (Tensor.arange(32) % 10).contiguous().realize()
+
+    for _ in range(3):
+        before = GlobalCounters.kernel_count
+        with Tensor.train():
+            optimizer.zero_grad()
+            loss = layers[1](layers[0](x).relu()).sparse_categorical_crossentropy(labels).backward()
+            optimizer.step()
+            loss.realize()
+    return GlobalCounters.kernel_count - before
+
+
+def test_a_training_step_of_a_perceptron():
+    """Each parameter's gradient and its update are one kernel; relu needs none."""
+    assert kernels_of_a_training_step(128) == 11
+
+
+def test_the_update_of_large_weights_does_not_run_in_the_tiles_of_their_gradient():
+    assert kernels_of_a_training_step(2048) == 12

@@ -49,8 +49,9 @@ LATE_SHARE = 8
 TILE_ROWS = 4
 #: In the loop that a scan runs along, a reduce of so few steps does not need a kernel that is made for it.
 SHORT_REDUCE = 8
-#: A large reduce runs in tiles, which walk few elements of each row. More memories than these, if caches do
-#: not hold them, are walked by a kernel of their own: AdamW of 256 x 256 weights takes 0.08 ms, in tiles 0.3.
+#: A large reduce runs in tiles, which walk few elements of each row, and are chosen for what it sums. More
+#: memories than these are walked by a kernel of their own, if caches do not hold them, or if the reduce takes
+#: much longer than that: AdamW of 256 x 256 weights takes 0.08 ms, in tiles 0.3.
 FEW_STREAMS = 4
 
 
@@ -193,13 +194,14 @@ class Placement:
             if work > MAX_NESTED_WORK:
                 if group.heavy:
                     return "its kernel has a large reduce already"
+                trip = count * self.target.memory.trip + self.target.launch.kernel
                 walked = _walked_beside(node, group.stores)
-                if len(walked) > FEW_STREAMS and sum(walked) > self.target.memory.second:
-                    return f"{len(walked)} memories would be walked in the order of a large reduce"
+                spilled = sum(walked) > self.target.memory.second
+                if len(walked) > FEW_STREAMS and (spilled or work > LATE_SHARE * trip):
+                    return f"{len(walked)} memories would be walked in the tiles of a large reduce"
                 lanes = self.target.vector_bytes // 4
                 if lanes > 1 and _sums_rows(node):
                     alone = count * _operations_on(group.stores) * lanes // 2
-                    trip = count * self.target.memory.trip + self.target.launch.kernel
                     if alone > max(trip, work // LATE_SHARE):
                         return f"{alone:,} operations on its sums one by one, storing {trip:,}"
                 group.heavy += 1
@@ -351,12 +353,12 @@ class Placement:
                 return False  # what is read in several turns is not overwritten in one of them
             if not self._walks(group, node, indices):
                 return False
-        if node.op is Ops.REDUCE_AXIS and self._why_store_reduce(node, {group: tuples}):
-            return False
-        if node.op is Ops.SCAN and self._why_store_scan(node, {group: tuples}):
-            return False
         # a kernel that would read what the group stores must not come before the group
-        return not any(other.downstream >> group.id & 1 for other in uses if other is not group)
+        if any(other.downstream >> group.id & 1 for other in uses if other is not group):
+            return False
+        if node.op is Ops.REDUCE_AXIS:  # asked last: a reduce that may stay is counted
+            return not self._why_store_reduce(node, {group: tuples})
+        return node.op is not Ops.SCAN or not self._why_store_scan(node, {group: tuples})
 
     def _may_stand_beside(self, node: UOp, group: Group, uses: Iterable[Group]) -> bool:
         """Whether a kernel that does not need this node may store it: in a loop over time one that reads what
@@ -381,8 +383,10 @@ class Placement:
 
     def _ops_with(self, group: Group, node: UOp) -> int:
         """How many operations a kernel has that stores this node too; an upper bound where that is enough."""
+        if node not in self.must and group in self.uses.get(node, ()):
+            return group.ops  # it computes the node anyway
         ops = group.ops + self.weights.weight[node][0]
-        if ops <= self.target.max_ops or not self.beside:
+        if ops <= self.target.max_ops:
             return ops
         return self.weights.together((*group.stores, node), self.target.max_ops)
 

@@ -49,7 +49,7 @@ LATE_SHARE = 8
 TILE_ROWS = 4
 #: In the loop that a scan runs along, a reduce of so few steps does not need a kernel that is made for it.
 SHORT_REDUCE = 8
-#: A large sum of products runs in tiles, which walk few elements of each row, and are chosen for what it sums.
+#: A large sum of products runs in tiles, chosen for what it sums, which walk few elements of each row.
 #: More memories than these are walked by a kernel of their own, if caches do not hold them, or if the sum takes
 #: much longer than that: AdamW of 256 x 256 weights takes 0.08 ms, in tiles 0.3.
 FEW_STREAMS = 4

@@ -19,7 +19,7 @@ from lazygrad.dtype import dtypes
 from lazygrad.ir.ops import Ops
 from lazygrad.ir.uop import UOp
 from lazygrad.nn.optim import AdamW
-from lazygrad.schedule import spared
+from lazygrad.schedule import kernelize, spared, stored
 from lazygrad.schedule.again import operations
 from lazygrad.schedule.kernelize import clear_templates
 from lazygrad.schedule.plan import pass_observers
@@ -426,6 +426,23 @@ def test_a_budget_out_of_reach_warns_once():
         "compute less at once (a smaller batch, or parts of it one after another), or allow more"
     )
     assert warning.filename == __file__
+
+
+def test_a_plan_from_disk_says_it_too(tmp_path, monkeypatch, capsys):
+    flags = {"CACHEDB": str(tmp_path / "private" / "cache.db"), "CACHELEVEL": 2, "CHECK": 0, "DEBUG": 1}
+    monkeypatch.setattr(kernelize, "stored_plan", stored.stored_plan)
+    said = []
+    for time in range(2):
+        found = gradients(3)
+        if time:  # the second is not planned
+            monkeypatch.setattr(kernelize, "plan", None)
+        with Context(MEMORY_BUDGET=3 * BYTES, **flags), pytest.warns(RuntimeWarning, match="cannot be kept"):
+            found[0].kernelize(*found[1:])
+        lines = capsys.readouterr().out.splitlines()
+        said.append([line for line in lines if line.startswith("MEMORY_BUDGET")])
+        clear_templates()
+        spared._said.clear()
+    assert said[0] == said[1] != []
 
 
 def test_a_second_run_says_why():

@@ -1,11 +1,13 @@
 """Memory of training steps: the peaks of processes that train a GPT, and what checkpoints save.
 
     python -m bench memory [--layers 12] [--width 768] [--tokens 256] [--vocabulary 50257] [--steps 5]
+        [--budgets 2GB 1.5GB]
 
 A GPT (the defaults are GPT-2 small, 124 M parameters) with AdamW, the same lines for lazygrad, as a jit and
-without, and for PyTorch where it is installed, each in a process of its own on one thread. The peak is what
-the system counted (VmHWM, Linux alone), all of Python included; `buffers` is lazygrad's own count. Then the
-peaks of forward and gradients of some networks, without and with a checkpoint around each layer.
+without, with each MEMORY_BUDGET that is given too, and for PyTorch where it is installed, each in a process
+of its own on one thread. The peak is what the system counted (VmHWM, Linux alone), all of Python included;
+`buffers` is lazygrad's own count. Then the peaks of forward and gradients of some networks, without and with
+a checkpoint around each layer.
 """
 
 from __future__ import annotations
@@ -114,25 +116,33 @@ def main(arguments: Sequence[str]) -> int:
     sizes = {"layers": 12, "width": 768, "tokens": 256, "vocabulary": 50257, "steps": 5}
     for name, size in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=size)
+    parser.add_argument(
+        "--budgets", nargs="*", default=[], metavar="SIZE", help="also with these MEMORY_BUDGETs"
+    )
     parser.add_argument("--alone", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.alone:
         print(json.dumps(_train(options.alone, options)))
         return 0
-    libraries = ["jit", "lazygrad"]
+    rows = [
+        ("jit", ""),
+        ("lazygrad", ""),
+        *((library, budget) for budget in options.budgets for library in ("jit", "lazygrad")),
+    ]
     if importlib.util.find_spec("torch") is not None:
-        libraries.append("PyTorch")
-    print(f"{'':10} {'peak MB':>8} {'buffers':>8} {'of weights':>11}  seconds of each step")
-    for library in libraries:
+        rows.append(("PyTorch", ""))
+    print(f"{'':16} {'peak MB':>8} {'buffers':>8} {'of weights':>11}  seconds of each step")
+    for library, budget in rows:
         given = [word for name in sizes for word in (f"--{name}", str(getattr(options, name)))]
         command = [sys.executable, "-m", "bench", "memory", *given, "--alone", library]
-        env = {**os.environ, "THREADS": "1"}
+        env = {**os.environ, "THREADS": "1", "MEMORY_BUDGET": budget}
         done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True)
         found = json.loads(done.stdout)
         buffers = f"{found['buffers'] / 1e6:8.0f}" if "buffers" in found else ""
         share = found["peak"] / found["parameters"] / 4
         seconds = " ".join(f"{each:.2f}" for each in found["seconds"])
-        print(f"{library:10} {found['peak'] / 1e6:8.0f} {buffers:>8} {share:11.2f}  {seconds}")
+        name = f"{library} {budget}"
+        print(f"{name:16} {found['peak'] / 1e6:8.0f} {buffers:>8} {share:11.2f}  {seconds}")
     print(f"\n{'KB above':14} {'plain':>8} {'checkpoints':>12}")
     for name in LAYERS:
         plain, kept = _saved_by_checkpoints(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -83,6 +84,10 @@ class ContextVar:
                 f"{self.name} must be {self.allowed}, not {text!r}; the default is {self.default}"
             ) from None
 
+    def converted(self, value: int | str) -> int | str:
+        """A value that is accepted, as `value` gives it."""
+        return value
+
     def __bool__(self) -> bool:
         return bool(self.value)
 
@@ -112,6 +117,56 @@ class ContextVar:
 
     def __repr__(self) -> str:
         return f"{self.name}={self.value!r}"
+
+
+#: What a number of bytes may end in.
+_UNITS = {
+    **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
+    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)},
+    "B": 1,
+    "": 1,
+}
+
+
+class SizeVar(ContextVar):
+    """A flag that is a number of bytes; it may be given with a unit, as `600MB` or `2.5GiB`."""
+
+    def accepts(self, value: int | str) -> bool:
+        """Whether the flag can have this value."""
+        return self._bytes(value) is not None
+
+    @property
+    def allowed(self) -> str:
+        """What the flag can be, in words."""
+        return "a number of bytes, with a unit or without, as 600MB or 2.5GiB"
+
+    def converted(self, value: int | str) -> int | str:
+        """The bytes."""
+        found = self._bytes(value)
+        return self.default if found is None else found
+
+    def _parse(self, text: str | None) -> int | str:
+        if text is None or not text.strip():
+            return self.default
+        found = self._bytes(text)
+        if found is None:
+            raise ValueError(
+                f"{self.name} must be {self.allowed}, not {text!r}; the default is {self.default_text}"
+            )
+        return found
+
+    @staticmethod
+    def _bytes(value: int | str) -> int | None:
+        if isinstance(value, int):
+            return value if value >= 0 and not isinstance(value, bool) else None
+        match = (
+            re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value) if isinstance(value, str) else None
+        )
+        if match is None:
+            return None
+        by_name = {name.lower(): size for name, size in _UNITS.items()}
+        unit = by_name.get(match[2].lower())
+        return None if unit is None else round(float(match[1]) * unit)
 
 
 def flags_state() -> tuple[dict[str, int | str], int]:
@@ -241,6 +296,12 @@ CHECK_INDEX = ContextVar(
     "1 raises an error where an index or a class number is out of range; 0 reads 0 there and writes nothing",
 )
 FUSE = ContextVar("FUSE", 1, "0 turns fusion off: every operation is a kernel of its own")
+MEMORY_BUDGET = SizeVar(
+    "MEMORY_BUDGET",
+    0,
+    "how much memory a schedule may take for what it computes, on each device, for example `600MB` or "
+    "`2.5GiB`: above it, values are computed again instead of kept; 0 sets no limit",
+)
 FFT = ContextVar("FFT", 1, "0 computes all Fourier transforms as products with small matrices, as a GPU does")
 SCAN = ContextVar("SCAN", 1, "0 unrolls `Tensor.scan` instead of generating a loop")
 GRAPH = ContextVar("GRAPH", 0, "1 prints the graph of each computation before it is cut into kernels")
@@ -265,7 +326,7 @@ class Context:
                 raise ValueError(f"{name} is not a flag{hint}; known: {', '.join(sorted(ContextVar.all))}")
             if not flag.accepts(value):
                 raise ValueError(f"{name} must be {flag.allowed}, not {value!r}")
-        self.flags = flags
+        self.flags = {name: ContextVar.all[name].converted(value) for name, value in flags.items()}
         self._outer: list[dict[str, int | str]] = []
 
     @staticmethod

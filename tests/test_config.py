@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
 
 import pytest
 
-from lazygrad.config import DEBUG, DEV, NOOPT, Context, ContextVar, getenv
+from lazygrad.config import DEBUG, DEV, MEMORY_BUDGET, NOOPT, Context, ContextVar, getenv
 
 
 def test_values_nest_and_come_back():
@@ -138,3 +139,28 @@ def test_getenv(monkeypatch):
     monkeypatch.setenv("LAZYGRAD_TEST_NUMBER", "twelve")
     with pytest.raises(ValueError, match="LAZYGRAD_TEST_NUMBER must be a int, not 'twelve'"):
         getenv("LAZYGRAD_TEST_NUMBER")
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [(600, 600), ("600MB", 600_000_000), ("2.5GiB", 5 << 29), ("1 kb", 1000), ("64KiB", 65536), ("7", 7)],
+)
+def test_sizes_have_units(given, size):
+    with Context(MEMORY_BUDGET=given):
+        assert MEMORY_BUDGET.value == size
+    assert MEMORY_BUDGET.value == 0
+
+
+@pytest.mark.parametrize("wrong", ["600 apples", "MB", "-1MB", -1, 1.5, True])
+def test_other_sizes_are_refused(wrong):
+    text = (
+        f"MEMORY_BUDGET must be a number of bytes, with a unit or without, as 600MB or 2.5GiB, not {wrong!r}"
+    )
+    with pytest.raises(ValueError, match=re.escape(text)):
+        Context(MEMORY_BUDGET=wrong)
+
+
+def test_sizes_come_from_the_environment():
+    assert read_in_a_new_process("MEMORY_BUDGET", "1.5kB").stdout == "1500\n"
+    assert read_in_a_new_process("MEMORY_BUDGET", "").stdout == "0\n"
+    assert "or 2.5GiB, not 'much'; the default is 0" in read_in_a_new_process("MEMORY_BUDGET", "much").stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
-from ..config import CHECK_INDEX, FUSE, ContextVar, flags_state
+from ..config import CHECK_INDEX, FUSE, MEMORY_BUDGET, ContextVar, flags_state
 from ..device import Buffer, Device
 from ..dtype import default_float, default_int
 from ..engine.actions import Roles
@@ -488,7 +488,8 @@ class Captured:
 def capture_flags() -> tuple[Any, ...]:
     """What changes the kernels of the same function."""
     flags = [flag.value for flag in ContextVar.of_code]
-    return (*flags, FUSE.value, CHECK_INDEX.value, default_float(), default_int(), Device.DEFAULT)
+    beside = (FUSE.value, CHECK_INDEX.value, MEMORY_BUDGET.value)
+    return (*flags, *beside, default_float(), default_int(), Device.DEFAULT)
 
 
 def _form(args: Any, kwargs: Any) -> str:

@@ -49,8 +49,8 @@ class _Assembler:
 
     def template(self) -> Template:
         """All kernels."""
-        order, targets = self.writes.order, self.writes.targets
-        outputs = {kernel: [self._output(*target) for target in targets[kernel]] for kernel in order}
+        order = self.writes.order
+        outputs = {kernel: self._outputs(kernel) for kernel in order}
         for kernel, sorting in self._sorts():
             outputs[kernel].append(self._working_memory(sorting))
         for group in self.placed.groups:
@@ -102,6 +102,12 @@ class _Assembler:
         return found
 
     # *** kernels
+
+    def _outputs(self, kernel: int) -> list[Output]:
+        ((version, assign), *_) = targets = self.writes.targets[kernel]
+        if self.writes.group(kernel) is None and assign is None:  # a copy of all that is in a memory
+            return [Output(None, device_name(version), numel(version), version.dtype)]
+        return [self._output(*target) for target in targets]
 
     def _output(self, node: UOp, assign: UOp | None) -> Output:
         if assign is not None:

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE
+from ..config import CACHELEVEL, CHECK, CHECK_INDEX, FUSE, MEMORY_BUDGET
 from ..device import lock_across_fork
 from ..dtype import dtypes
 from ..ir.device import device_of
@@ -43,6 +43,7 @@ from .multi import in_place
 from .plan import COLLECT, LIFT, LIFT_SIZES, Job, plan, run
 from .readers import Pending
 from .sizes_apart import Apart, apart
+from .spared import tell_spared
 from .stored import stored_plan
 from .template import Place, Ref, Template
 from .versions import below_looks, check_alive, effective, in_shape, latest, new_buffer, set_becomes
@@ -116,10 +117,11 @@ class _Family:
 
 def _plan_and_bind(asked: Asked, attempt: Attempt | None) -> None:
     if CACHELEVEL < 1:
-        _bind(plan(asked, bool(FUSE.value)), asked)
+        _bind(_new_plan(asked), asked)
         return
     key, numbers = structure_key(asked)
-    if key not in _families and attempt is not None:
+    # what a plan for many sizes needs is not known: with a budget, each size has a plan of its own
+    if key not in _families and attempt is not None and not MEMORY_BUDGET.value:
         graph = apart(asked)
         if graph is not None and _bound_for_many_sizes(asked, graph, attempt):
             return
@@ -150,9 +152,18 @@ def _planned(asked: Asked, key: Any, numbers: tuple[Any, ...]) -> Template:
     stored = stored_plan(asked, key, numbers)
     found = None if stored is None else stored.load()
     if found is None:
-        found = plan(asked, bool(FUSE.value))
+        found = _new_plan(asked)
         if stored is not None:
             stored.store(found)
+    elif found.spared is not None:
+        tell_spared(found.spared)
+    return found
+
+
+def _new_plan(asked: Asked) -> Template:
+    found = plan(asked, bool(FUSE.value), MEMORY_BUDGET.value)
+    if found.spared is not None:
+        tell_spared(found.spared)
     return found
 
 
@@ -205,7 +216,7 @@ def structure_key(asked: Asked) -> tuple[Any, tuple[Any, ...]]:
     number: dict[UOp, int] = {}
     order = asked.order
     binds = binds_in_args(order)
-    rows: list[Any] = [FUSE.value, CHECK_INDEX.value]
+    rows: list[Any] = [FUSE.value, CHECK_INDEX.value, MEMORY_BUDGET.value]
     numbers: list[Any] = []
     calls: list[Any] = []
     for node in order:

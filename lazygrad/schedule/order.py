@@ -34,7 +34,7 @@ def order_kernels(template: Template) -> Template:
     depth = _depth_first(template, before)
     orders = [given, depth, _freeing_early(given, before, memory), _freeing_early(depth, before, memory)]
     best = min(orders, key=lambda order: _most(order, memory))
-    return template if best == given else _reordered(template, best)
+    return template if best == given else reordered(template, best)
 
 
 def _kernels_before(kernel: KernelTemplate) -> list[int]:
@@ -140,7 +140,7 @@ def _most(order: Sequence[int], memory: Sequence[tuple[list[int], int]]) -> int:
     return most
 
 
-def _reordered(template: Template, order: Sequence[int]) -> Template:
+def reordered(template: Template, order: Sequence[int]) -> Template:
     """The template with its kernels in another order, before its inner memory is found."""
     rank = {kernel: number for number, kernel in enumerate(order)}
 

@@ -23,7 +23,8 @@ from ..target import Target
 from .assemble import assemble
 from .graph import Asked
 from .growth import Growth
-from .lifted_numbers import lift
+from .in_memory import is_held
+from .lifted_numbers import lift, nameable
 from .lifted_sizes import lift_sizes
 from .loops import plan_loop
 from .memory import inner_outputs
@@ -33,6 +34,7 @@ from .order import order_kernels
 from .placement import Placed, Placement
 from .plain import STEPS, PlainGraph, Step, plain
 from .readers import Pending, add_readers
+from .rematerialize import rematerialize
 from .template import Template
 from .versions import device_name
 from .writes import Writes
@@ -47,6 +49,8 @@ class Job(NamedTuple):
     target   what the kernels are for, and in `prices` what operations cost there
     fuse     False: every value is stored
     beside   values that are made of the same ones, in the same loops, are stored by one kernel
+    budget   bytes that a plan may take on each device; 0 = any
+    parts    positions of what may be a part of other memory: all memory but plain buffers
     """
 
     pending: Pending = tuple
@@ -56,6 +60,8 @@ class Job(NamedTuple):
     prices: Prices | None = None
     fuse: bool = True
     beside: bool = False
+    budget: int = 0
+    parts: frozenset[int] = frozenset()
 
 
 class Pass(NamedTuple):
@@ -109,7 +115,9 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
 
     def plan_kernels(asked: Asked) -> Template:
         form: Any = asked
-        inner = job._replace(beside=True)  # a kernel runs once a turn, so fewer pay more than elsewhere
+        inner = job._replace(
+            beside=True, budget=0
+        )  # a kernel runs once a turn, so fewer pay more than elsewhere
         for step in PLAN:  # nobody watches: what is watched is the plan that the loop stands in
             form = step.run(form, inner)
         return cast("Template", form)
@@ -129,6 +137,10 @@ def _share_kernels(template: Template, job: Job) -> Template:
 
 def _order_kernels(template: Template, job: Job) -> Template:
     return order_kernels(template)
+
+
+def _keep_to_budget(template: Template, job: Job) -> Template:
+    return rematerialize(template, job.budget, job.parts, job.target)
 
 
 def _find_inner_memory(template: Template, job: Job) -> Template:
@@ -179,6 +191,11 @@ PLAN = [
         "each kernel comes after what it needs, and memory is free again early",
     ),
     Pass(
+        "keep to budget",
+        _keep_to_budget,
+        "the kernels need no more memory than MEMORY_BUDGET, or the plan says what they need",
+    ),
+    Pass(
         "find inner memory",
         _find_inner_memory,
         "memory that only these kernels use is marked, so that it can be reused",
@@ -202,10 +219,15 @@ def run(passes: Sequence[Pass], form: Any, job: Job) -> Any:
     return form
 
 
-def plan(asked: Asked, fuse: bool) -> Template:
-    """Plan the kernels that compute what is asked for."""
+def plan(asked: Asked, fuse: bool, budget: int = 0) -> Template:
+    """Plan the kernels that compute what is asked for, in `budget` bytes if there is one."""
     target, prices = _target_of(asked.roots)
-    template: Template = run(PLAN, asked, Job(target=target, prices=prices, fuse=fuse))
+    parts = frozenset[int]()
+    if budget:
+        order = nameable(asked.order)
+        parts = frozenset(n for n, node in enumerate(order) if is_held(node) and node.op is not Ops.BUFFER)
+    job = Job(target=target, prices=prices, fuse=fuse, budget=budget, parts=parts)
+    template: Template = run(PLAN, asked, job)
     return template
 
 

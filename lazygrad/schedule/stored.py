@@ -24,7 +24,7 @@ from ..ir.uop import UOp
 from ..runtime import diskcache_get, diskcache_put
 from .graph import Asked
 from .plan import pass_observers
-from .template import Boundary, Kept, KernelTemplate, Output, Ref, Template
+from .template import Boundary, Kept, KernelTemplate, Output, Ref, Spared, Template
 
 TABLE = "plans"
 
@@ -114,7 +114,12 @@ class _Writer:
             "kernels": kernels,
             "results": template.results,
             "inner": [[*place, users] for place, users in template.inner.items()],
+            "spared": None if template.spared is None else self._spared(template.spared),
         }
+
+    def _spared(self, spared: Spared) -> list[Any]:
+        *numbers, largest = spared
+        return [*numbers, [[nbytes, self._origin(origin)] for nbytes, origin in largest]]
 
     def _kernel(self, kernel: KernelTemplate) -> list[Any]:
         return [
@@ -173,7 +178,12 @@ class _Reader:
             [self._kernel(*row) for row in self._form["kernels"]],
             [(node, kernel, output) for node, kernel, output in self._form["results"]],
             {(kernel, output): users for kernel, output, users in self._form["inner"]},
+            None if self._form["spared"] is None else self._spared(*self._form["spared"]),
         )
+
+    def _spared(self, *row: Any) -> Spared:
+        made = Spared(*row)
+        return made._replace(largest=tuple([(size, self._origin(place)) for size, place in made.largest]))
 
     def _kernel(
         self,

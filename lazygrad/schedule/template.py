@@ -84,14 +84,35 @@ class KernelTemplate:
         return found
 
 
+class Spared(NamedTuple):
+    """What MEMORY_BUDGET did to a plan.
+
+    budget         bytes, for each device
+    before, after  bytes that the plan needs
+    again          how many kernels run again
+    added          the operations of these, beside those of all others (`operations`)
+    largest        where the budget is not kept: (bytes, the user's call) of the largest values
+    """
+
+    budget: int
+    before: int
+    after: int
+    again: int
+    added: int
+    operations: int
+    largest: tuple[tuple[int, Any], ...] = ()
+
+
 @dataclass(frozen=True)
 class Template:
     """The kernels of a structure in an order in which they may run.
 
     results  (node of the walk, kernel, output): what nodes of the walk become
     inner    the outputs that only these kernels can reach, and how many of them touch each
+    spared   what a budget of memory did, where there is one and the plan needs more
     """
 
     kernels: list[KernelTemplate]
     results: list[tuple[int, int, int]]
     inner: dict[Place, int] = field(default_factory=dict)
+    spared: Spared | None = None

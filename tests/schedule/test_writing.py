@@ -599,3 +599,16 @@ def test_memory_ends_as_the_value_that_it_began_from(value):
     y[:] = 0
     y.copy_(x)
     assert y.tolist() == x.tolist() == sorted(x.tolist())
+
+
+def test_old_contents_that_a_part_was_written_to_are_copied_whole():
+    """What reads the memory as it was after its part was written runs after the next write."""
+    x = Tensor(np.arange(16, dtype=np.int32).reshape(4, 4), device="PYTHON").realize()
+    a = np.arange(16, dtype=np.int32).reshape(4, 4)
+    y, b = x * 2 + x, a * 3
+    x[1:3], a[1:3] = y[:2], b[:2]
+    z, c = y + x, b + a
+    x[1:3], a[1:3] = z[:2], c[:2]
+    end = (x @ z) @ y
+    del y, z
+    assert np.array_equal(end.numpy(), (a @ c) @ b)

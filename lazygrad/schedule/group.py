@@ -24,6 +24,7 @@ class Group:
         "fused",
         "heavy",
         "id",
+        "inside",
         "kind",
         "ops",
         "order",
@@ -32,6 +33,7 @@ class Group:
         "rows",
         "scanned",
         "shape",
+        "shapes",
         "stores",
     )
 
@@ -54,6 +56,10 @@ class Group:
         #: range → how many times a statement at its depth runs; filled as reduces are met
         self.order: dict[UOp, int] = {}
         self.stores: list[UOp] = []
+        #: what a kernel in one pass computes for itself, whoever else stores it
+        self.inside: frozenset[UOp] = frozenset()
+        #: what it stores beside its result, of another rank → the shape of that among the kernel's loops
+        self.shapes: dict[UOp, tuple[sint, ...]] = {}
         self.fused: list[frozenset[UOp]] = []
         #: the loop that SCANs of this kernel run along, inside of all others
         self.scanned: UOp | None = None

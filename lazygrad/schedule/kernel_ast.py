@@ -13,7 +13,7 @@ from ..ir.ops import Ops
 from ..ir.reports import report_memory
 from ..ir.rewrite import resolve, transform
 from ..ir.uop import UOp
-from ..shape.movement import base_and_tracker, below_movement
+from ..shape.movement import base_and_tracker, below_movement, reshape
 from ..shape.rules import shape_of
 from ..shape.tracker import ShapeTracker
 from .graph import binds_of
@@ -125,7 +125,7 @@ class AstBuilder:
         if node.op in (Ops.CONST, Ops.IOTA, Ops.DEVICE) or is_held(node) or node.dtype is dtypes.index:
             return False
         home = self.home.get(node)
-        return home is None or home is self.group
+        return home is None or home is self.group or node in self.group.inside
 
     def _build(self, node: UOp) -> UOp:
         if node.op is Ops.GATHER:
@@ -239,6 +239,9 @@ class AstBuilder:
         self._fill(node)
         value = self.values[node]
         shape = shape_of(node.src[1]) if node.op is Ops.ASSIGN else shape_of(node)
+        if node in self.group.shapes:
+            shape = self.group.shapes[node]
+            value = self._seen(reshape(node, shape))
         return UOp(
             Ops.STORE, dtypes.void, (target, self._view(tracker or ShapeTracker.from_shape(shape)), value)
         )

@@ -17,6 +17,7 @@ from ..ir.rewrite import rewrite_node
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker, below_movement, reshape
 from ..target import Target
+from .exchanged_sums import SumsOfPowers
 from .graph import Asked, is_generated, toposort_effective
 from .in_memory import in_order, is_held, is_whole
 from .joins import join_rules
@@ -143,6 +144,7 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
     graph = PlainGraph(asked)
     value, wanted = graph.value, set(asked.roots)
     chains = Chains(asked.order, asked.roots)
+    powers = SumsOfPowers()
     for node in asked.order:
         if is_held(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
             value[node] = node
@@ -155,7 +157,10 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
         links = chains.below(node) if node.op in LINKS else None
         made = SUMS.rewritten(node, Chain(links, value)) if links else None
         if made is not None or node.op is Ops.REDUCE_AXIS:
-            made = _reduction(made or _on(node, src), target, node in wanted)
+            made = made or _on(node, src)
+            made = powers.exchanged(made) or made
+            made = _reduction(made, target, node in wanted)
+            powers.note(made)
         else:
             made = _on(node, src)
             if node.op in MEMORY.ops:

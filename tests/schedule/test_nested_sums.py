@@ -86,9 +86,17 @@ def above(rows: int, keys: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("rows", "keys"), [(1, 1), (7, 7), (33, 130), (100, 100), (259, 37), (16, 1), (1000, 1000)]
+    ("rows", "keys", "causal"),
+    [
+        (1, 1, False),
+        (7, 7, True),
+        (33, 130, True),
+        (130, 33, False),
+        (100, 100, False),
+        (259, 37, True),
+        (1000, 1000, True),
+    ],
 )
-@pytest.mark.parametrize("causal", [False, True])
 def test_sizes_that_no_block_divides(always: None, rows: int, keys: int, causal: bool) -> None:
     values, (arriving,) = arrays((2, rows, 12), (2, keys, 12), (2, keys, 20)), arrays((2, rows, 20))
     kernels, got = computed(values, arriving, is_causal=causal)
@@ -99,7 +107,7 @@ def test_sizes_that_no_block_divides(always: None, rows: int, keys: int, causal:
         assert largest(kernels) < 2 * rows * keys
 
 
-@pytest.mark.parametrize("heads", [1, 2, 6])
+@pytest.mark.parametrize("heads", [1, 2])
 def test_query_heads_that_share_keys(always: None, heads: int) -> None:
     values, (arriving,) = arrays((6, 70, 16), (heads, 70, 16), (heads, 70, 16)), arrays((6, 70, 16))
     kernels, got = computed(values, arriving, is_causal=True, enable_gqa=True)
@@ -193,9 +201,9 @@ def test_a_check_of_every_kernel_finds_nothing(always: None) -> None:
 
 
 def test_the_bits_do_not_depend_on_the_cores(always: None) -> None:
-    values, (arriving,) = arrays(*[(4, 200, 32)] * 3), arrays((4, 200, 32))
+    values, (arriving,) = arrays(*[(4, 200, 16)] * 3), arrays((4, 200, 16))
     found = []
-    for threads in (1, 2, 5):
+    for threads in (1, 5):
         with Context(THREADS=threads):
             found.append(computed(values, arriving, is_causal=True)[1])
     assert all(np.array_equal(a, b) for more in found[1:] for a, b in zip(found[0], more, strict=True))

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from typing import NamedTuple
 
 from ...ir.args import AxisType
 from ...ir.index import terms_of
@@ -33,6 +34,14 @@ from .expressions import MOST, PRODUCTS, SHIFTED, SUM, TOTAL, expressions_of
 from .lanes import Along, Writer, arguments_in, step
 from .rule import OnePass, Product
 from .sizes import BESIDE, shape_of_work, size_of, sizes_of
+
+
+class Seen(NamedTuple):
+    """The keys of a block that a tile sees: from the first one of a panel on, up to one."""
+
+    panel: Int
+    begin: Int
+    end: Int
 
 
 def written(parts: OnePass, renderer: Renderer, pieces: int) -> list[UOp]:
@@ -228,16 +237,24 @@ class _Kernel:
                 begin = p.let(begin + number * size)
 
     @contextmanager
-    def _where_seen(self, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int) -> Iterator[Int]:
-        """The steps inside, for a tile some of whose x may be more than -inf: up to how many of the keys."""
+    def _where_seen(
+        self, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int
+    ) -> Iterator[Seen]:
+        """The steps inside, for a tile some of whose x may be more than -inf, and which of the keys."""
         p = self.p
         if not self.parts.limits:
-            yield count
+            yield Seen(0, 0, count)
             return
         low = p.let(self.first + row)
         first, last = self._limits(low, p.let(low + (size - 1)), places)
         with p.when(p.let((first < key + count) & (key <= last))):
-            yield self._least(p.let(last - key + 1), p.integer(count))
+            end = self._least(p.let(last - key + 1), p.integer(count))
+            if all(limit.slope < 0 for limit in self.parts.limits):
+                yield Seen(0, 0, end)
+                return
+            shift = self.sizes.width.bit_length() - 1
+            panel = p.let(self._most(p.let(first - key), p.integer(0)) >> shift)
+            yield Seen(panel, p.let(panel << shift), end)
 
     def _panels(self, product: Product, right: UOp, memory: UOp, key: UOp, count: int) -> None:
         """The right factors of a block: for each panel of keys the depths one after another."""
@@ -298,7 +315,7 @@ class _Kernel:
     # *** a tile of rows
 
     def _tile(
-        self, slot: UOp, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int, seen: Int
+        self, slot: UOp, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int, seen: Seen
     ) -> None:
         p = self.p
         each = [{**places, self.parts.row.arg.id: p.let(self.first + row + r)} for r in range(size)]
@@ -327,10 +344,10 @@ class _Kernel:
         assert self.e.power is not None
         return self.p.let(self.writer.write(self.e.power, {}, {SHIFTED: shifted}))
 
-    def _panels_of(self, seen: Int) -> UOp:
-        """How many panels hold so many keys."""
+    def _panels_of(self, seen: Seen) -> tuple[Int, UOp]:
+        """The first panel that holds such keys, and the one behind the last."""
         shift = self.sizes.width.bit_length() - 1
-        return self.p.let((self.p.integer(seen) + (self.sizes.width - 1)) >> shift)
+        return seen.panel, self.p.let((self.p.integer(seen.end) + (self.sizes.width - 1)) >> shift)
 
     def _greater(self, a: UOp, b: UOp) -> UOp:
         return (a < b).where(b, a)
@@ -347,13 +364,15 @@ class _Kernel:
             value = self._greater(low, UOp(Ops.GEP, dtype, (value,), tuple(range(half, lanes))))
         return value
 
-    def _scores(self, slot: UOp, each: list[dict[int, UOp]], key: UOp, count: int, panels: UOp) -> list[UOp]:
+    def _scores(
+        self, slot: UOp, each: list[dict[int, UOp]], key: UOp, count: int, panels: tuple[Int, UOp]
+    ) -> list[UOp]:
         """x of a tile, stored; the greatest of each row, lane by lane."""
         p, s, size = self.p, self.sizes, len(each)
         greatest = []
         if self.e.power is not None:
             greatest = [p.accumulator(p.number(-math.inf, s.lanes)) for _ in range(size)]
-        with p.loop(0, panels) as panel:
+        with p.loop(*panels) as panel:
             given: list[list[dict[int, UOp]]] = [[{} for _ in range(BESIDE)] for _ in range(size)]
             for n, product in enumerate(self.parts.products):
                 depth, left, right = size_of(product.depth), self.left[n], self.right[n]
@@ -392,12 +411,14 @@ class _Kernel:
         factors: list[UOp],
         key: UOp,
         count: int,
-        panels: UOp,
+        panels: tuple[Int, UOp],
     ) -> None:
         """f(x - t) of a tile, in the place of x; to the sums."""
         p, s, size = self.p, self.sizes, len(each)
         sums = [p.accumulator(p.number(0.0, s.lanes)) for _ in range(size)]
-        with p.loop(0, p.let(panels * BESIDE)) as vector:
+        first, last = panels
+        begin = first if isinstance(first, int) else p.let(first * BESIDE)
+        with p.loop(begin, p.let(last * BESIDE)) as vector:
             at = p.let(vector * s.lanes)
             for r in range(size):
                 x = p.load(self.xs, at + r * self.width, s.lanes)
@@ -412,14 +433,14 @@ class _Kernel:
             before = p.load(self.sums, place, s.lanes)
             p.store(self.sums, place, p.fma(before, p.splat(factors[r], s.lanes), sums[r]))
 
-    def _sum(self, slot: UOp, size: int, factors: list[UOp] | None, count: int, seen: Int) -> None:
+    def _sum(self, slot: UOp, size: int, factors: list[UOp] | None, count: int, seen: Seen) -> None:
         """The sums over the block of f(x - t)·v, to what was summed times its factor, if it has one."""
         p, s = self.p, self.sizes
         whole, left = divmod(s.columns // s.lanes, BESIDE)
 
         def panel(begin: UOp, column: UOp, beside: int) -> None:
             sums = [[p.accumulator(p.number(0.0, s.lanes)) for _ in range(beside)] for _ in range(size)]
-            with p.loop(0, seen) as at:
+            with p.loop(seen.begin, seen.end) as at:
                 place = p.let(begin + at * (beside * s.lanes))
                 values = [p.load(self.values, place + c * s.lanes, s.lanes) for c in range(beside)]
                 for r in range(size):

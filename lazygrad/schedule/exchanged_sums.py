@@ -22,6 +22,7 @@ from ..dtype import dtypes
 from ..ir.args import AxisType, RangeArg, ReduceArg
 from ..ir.index import as_index, const, substitute
 from ..ir.ops import Ops
+from ..ir.pattern import PatternMatcher, UPat
 from ..ir.uop import UOp
 from ..shape.movement import base_and_tracker, below_movement, permute, reshape, shrink
 from ..shape.rules import shape_of
@@ -68,8 +69,14 @@ class SumsOfPowers:
                     rest = [term for term in terms if term is not p and term is not inner]
                     made = _in_other_order(node, p.value, inner.value, known, rest)
                     if made is not None:
-                        return UOp(Ops.NEG, made.dtype, (made,)) if negative else made
+                        made = UOp(Ops.NEG, made.dtype, (made,)) if negative else made
+                        # stored: where the inner sum is computed, one for each j too would be as long
+                        return UOp(Ops.CONTIGUOUS, made.dtype, (made,))
         return None
+
+
+#: Of sums, where the SumsOfPowers below them are known.
+exchange_rules = PatternMatcher([(UPat(Ops.REDUCE_AXIS, name="node"), lambda node, ctx: ctx.exchanged(node))])
 
 
 def _is_plain_sum(node: UOp) -> bool:

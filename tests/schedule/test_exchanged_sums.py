@@ -84,7 +84,7 @@ def test_the_numbers_are_the_same() -> None:
     p = x.exp()
     known, value = p @ b, -(p * (a @ b.transpose(1, 2)) * c / 2).sum(2)
     items = known.schedule(value)
-    assert sum(item.ast.op is Ops.SINK for item in items) <= 3
+    assert sum(item.ast.op is Ops.SINK for item in items) <= 4
     Tensor.realize(known, value)
     e = np.exp(x.numpy().astype(np.float64))
     product = a.numpy().astype(np.float64) @ b.numpy().swapaxes(1, 2)

@@ -161,7 +161,7 @@ class _Assembler:
         elif group.kind == "routine":
             made = self._routine(group, targets[0][0], outputs)
         elif group.kind == "one pass":
-            made = self._one_pass(group, targets[0], outputs)
+            made = self._one_pass(group, targets, outputs)
         elif group.kind == "sort":
             made = self._sort(group, targets[0][0], outputs)
         elif group.kind == "custom":
@@ -297,13 +297,15 @@ class _Assembler:
         inputs = list(builder.inputs)
         return KernelTemplate(UOp.sink(store), outputs, inputs, [], builder.latest_first([node]))
 
-    def _one_pass(self, group: Group, target: Store, outputs: list[Output]) -> KernelTemplate:
-        """A kernel whose reductions are done in one pass: its value says so."""
-        made = self._compute(group, [target], outputs)
-        (store,) = made.ast.src
-        memory, view, value = store.src
-        value = UOp(Ops.ONE_PASS, value.dtype, (value,))
-        made.ast = UOp.sink(store.replace(src=(memory, view, value)))
+    def _one_pass(self, group: Group, targets: list[Store], outputs: list[Output]) -> KernelTemplate:
+        """A kernel whose reductions are done in one pass: its values say so."""
+        made = self._compute(group, targets, outputs)
+        stores = []
+        for store in made.ast.src:
+            memory, view, value = store.src
+            value = UOp(Ops.ONE_PASS, value.dtype, (value,))
+            stores.append(store.replace(src=(memory, view, value)))
+        made.ast = UOp.sink(*stores)
         return made
 
     def _memory_copy(self, number: int, target: Store, output: Output) -> KernelTemplate:

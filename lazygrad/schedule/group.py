@@ -25,6 +25,7 @@ class Group:
         "fused",
         "heavy",
         "id",
+        "inside",
         "kind",
         "ops",
         "order",
@@ -56,8 +57,10 @@ class Group:
         #: range → how many times a statement at its depth runs; filled as reduces are met
         self.order: dict[UOp, int] = {}
         self.stores: list[UOp] = []
-        #: stored node → how the loops see it, where its axes have another order than they
+        #: stored node → how the loops see it, where its axes have another order than they, or another number
         self.places: dict[UOp, ShapeTracker] = {}
+        #: what a kernel in one pass computes for itself, whoever else stores it
+        self.inside: frozenset[UOp] = frozenset()
         self.fused: list[frozenset[UOp]] = []
         #: the loop that SCANs of this kernel run along, inside of all others
         self.scanned: UOp | None = None

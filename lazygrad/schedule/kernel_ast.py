@@ -125,7 +125,7 @@ class AstBuilder:
         if node.op in (Ops.CONST, Ops.IOTA, Ops.DEVICE) or is_held(node) or node.dtype is dtypes.index:
             return False
         home = self.home.get(node)
-        return home is None or home is self.group
+        return home is None or home is self.group or node in self.group.inside
 
     def _build(self, node: UOp) -> UOp:
         if node.op is Ops.GATHER:

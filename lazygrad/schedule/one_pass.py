@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from ..codegen.lower import lower
 from ..codegen.one_pass import one_pass, pays, takes
-from ..codegen.one_pass.rule import SUMS_TO_PRODUCTS
+from ..codegen.one_pass.limits import SUMS_TO_PRODUCTS
+from ..codegen.one_pass.rule import OnePass
 from ..dtype import dtypes
 from ..ir.ops import ELEMENTWISE, MOVEMENT, Ops
 from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
-from ..shape.sizes import vmax
+from ..shape.sizes import Shape, vmax
+from ..shape.tracker import ShapeTracker
 from ..target import Target
 from .graph import is_generated
 from .group import Group
@@ -35,10 +37,18 @@ MOST_INSIDE, MOST_REDUCTIONS = 128, 8
 
 
 class Operands(NamedTuple):
-    """What a kernel in one pass computes beside its result, and what it reads: nodes below movements."""
+    """What a kernel in one pass computes beside its result, and what it reads: nodes below movements.
+
+    beside  reductions inside that it stores, and the shapes that they have among its loops
+    """
 
     inside: set[UOp]
     read: list[UOp]
+    beside: dict[UOp, Shape] = {}
+
+    def places(self) -> dict[UOp, ShapeTracker]:
+        """How the loops see what is stored beside the result."""
+        return {value: ShapeTracker.from_shape(shape) for value, shape in self.beside.items()}
 
 
 class OnePasses:
@@ -70,21 +80,39 @@ class OnePasses:
             top = below_movement(top.src[0])
         if top.op is not Ops.REDUCE_AXIS or top.arg.op is not Ops.ADD or not _is_wide(top):
             return None
-        if top is not node and self._is_stored(top):
+        if top is not node and self.is_stored(top):
             return None  # it is made in one pass, and read
-        found = self._below(node, top)
+        found = self.below(node, top)
         if found is None:
             return None
-        group = Group(0, shape_of(node), "one pass", None, self.target)
-        other = Group(1, (), "kernel", None, self.target)
-        homes = {node: group, **dict.fromkeys(found.read, other)}
-        builder = AstBuilder(group, homes, lambda base: base, _elements, 1)
-        ast = builder.kernel([builder.store(0, node, None, _elements(node))])
-        return found if _is_one_pass(ast, self.target) else None
+        if not self.is_within(found.inside, node, found.inside):
+            return None
+        parts = self.parts(node, found)
+        if parts is None or parts.power is None or not pays(parts, self.target):
+            return None
+        return found
 
-    def _below(self, node: UOp, top: UOp) -> Operands | None:
+    def parts(self, node: UOp, found: Operands) -> OnePass | None:
+        """How the kernel of a value is done in one pass of these; None where the rule is silent."""
+        group = Group(0, shape_of(node), "one pass", None, self.target)
+        group.inside, group.places = frozenset(found.inside), found.places()
+        other = Group(1, (), "kernel", None, self.target)
+        homes = {node: group, **dict.fromkeys(found.read, other), **dict.fromkeys(found.beside, group)}
+        outputs = [node, *found.beside]
+        builder = AstBuilder(group, homes, lambda base: base, _elements, len(outputs))
+        stores = [builder.store(n, value, None, _elements(value)) for n, value in enumerate(outputs)]
+        return _parts_of(builder.kernel(stores))
+
+    def is_within(self, values: Iterable[UOp], top: UOp, readers: Container[UOp]) -> bool:
+        """Whether nobody but `readers` reads values, but for the top one."""
+        known = self.readers_of()
+        return all(
+            reader in readers for value in values if value is not top for reader in known.get(value, ())
+        )
+
+    def below(self, node: UOp, top: UOp) -> Operands | None:
         """The values down to sums of products and what these multiply; None where it is not worth looking."""
-        powers = powers_in(top.src, self._is_stored)
+        powers = powers_in(top.src, self.is_stored)
         if not powers:
             return None
         inside, read = {node, top}, dict[UOp, None]()
@@ -103,7 +131,7 @@ class OnePasses:
                 return None
             converts = base.op is Ops.CAST and is_held(below_movement(base.src[0]))
             computed = base.op in ELEMENTWISE or base.op is Ops.REDUCE_AXIS
-            if self._is_stored(base) or not computed or (operand and not converts):
+            if self.is_stored(base) or not computed or (operand and not converts):
                 read[base] = None
                 continue
             inside.add(base)
@@ -112,15 +140,12 @@ class OnePasses:
                 return None
             if base.op is Ops.REDUCE_AXIS and not self._reaches(base, powers):
                 product = below_movement(base.src[0])
-                if base.arg.op is Ops.ADD and product.op is Ops.MUL and not self._is_stored(product):
+                if base.arg.op is Ops.ADD and product.op is Ops.MUL and not self.is_stored(product):
                     inside.add(product)
                     stack += [(s, True) for s in product.src]
                     continue
             operands = self._factors(base, powers) if base.op is Ops.MUL else []
             stack += [(below, operand or below in operands) for below in base.src]
-        readers = self._readers()
-        if any(not readers.get(each, set()) <= inside for each in inside - {node}):
-            return None
         return Operands(inside, list(read))
 
     def _factors(self, product: UOp, powers: set[UOp]) -> list[UOp]:
@@ -134,29 +159,29 @@ class OnePasses:
         still = axes_of_repeats(main[0])
         return [s for s in product.src if s is not main[0] and not axes_of_repeats(s) <= still]
 
-    def _is_stored(self, node: UOp) -> bool:
+    def is_stored(self, node: UOp) -> bool:
         return is_held(node) or node in self.must
 
     def _reaches(self, node: UOp, powers: set[UOp]) -> bool:
         """Whether a value is made of one of the powers."""
-        place = self._places()
+        place = self.places_of()
         first = min(place[power] for power in powers)
         stack, seen = [node], set[UOp]()
         while stack:
             base = below_movement(stack.pop())
             if base in powers:
                 return True
-            if base not in seen and place.get(base, -1) > first and not self._is_stored(base):
+            if base not in seen and place.get(base, -1) > first and not self.is_stored(base):
                 seen.add(base)
                 stack += base.src
         return False
 
-    def _places(self) -> dict[UOp, int]:
+    def places_of(self) -> dict[UOp, int]:
         if self.places is None:
             self.places = {node: place for place, node in enumerate(self.order)}
         return self.places
 
-    def _readers(self) -> dict[UOp, set[UOp]]:
+    def readers_of(self) -> dict[UOp, set[UOp]]:
         if self.readers is None:
             self.readers = {}
             for node in self.order:
@@ -175,6 +200,5 @@ def _elements(node: UOp) -> int:
 
 
 @functools.lru_cache(256)
-def _is_one_pass(ast: UOp, target: Target) -> bool:
-    found = one_pass(lower(ast))
-    return found is not None and pays(found, target)
+def _parts_of(ast: UOp) -> OnePass | None:
+    return one_pass(lower(ast))

@@ -29,6 +29,7 @@ from .graph import is_generated
 from .group import Group, numel
 from .in_memory import is_held
 from .indices import ANYWHERE, CONTINUES, Indices, block_of, free_ranges, size_of, through
+from .nested_sums import NestedSums
 from .one_pass import OnePasses
 from .plain import PlainGraph
 from .versions import device_name
@@ -50,8 +51,8 @@ TILE_ROWS = 4
 #: In the loop that a scan runs along, a reduce of so few steps does not need a kernel that is made for it.
 SHORT_REDUCE = 8
 #: A large sum of products runs in tiles, chosen for what it sums, which walk few elements of each row.
-#: More memories than these are walked by a kernel of their own, if caches do not hold them, or if the sum takes
-#: much longer than that: AdamW of 256 x 256 weights takes 0.08 ms, in tiles 0.3.
+#: More memories than these are walked by a kernel of their own, if caches do not hold them, or if the sum
+#: takes much longer than that: AdamW of 256 x 256 weights takes 0.08 ms, in tiles 0.3.
 FEW_STREAMS = 4
 
 
@@ -96,7 +97,7 @@ class Placement:
             if assign.src[0] in watched:
                 self.overwritten.setdefault(value, set()).add(assign.src[0])
         self.weights = Weights(self.order, stored, self.must, target, prices, fuse)
-        self.one_passes = OnePasses(self.order if fuse else (), self.must, target)
+        self.one_passes = NestedSums(OnePasses(self.order if fuse else (), self.must, target))
         self.counter = 0
 
     def run(self) -> Placed:
@@ -110,10 +111,7 @@ class Placement:
                 self._store(node, self.must[node])
             elif node in self.uses:
                 rows = self._rows(node)
-                if node.op is Ops.REDUCE_AXIS and self.one_passes.operands(node) is not None:
-                    reason = "what it is made of is reduced over the same axis: in one pass"
-                else:
-                    reason = self._why_store(node, rows)
+                reason = self.one_passes.why(node) or self._why_store(node, rows)
                 if reason and not self._is_spread(node):
                     self._store(node, reason)
                 else:
@@ -280,6 +278,8 @@ class Placement:
         self.reasons[node] = reason
         uses = self.uses.get(node, {})
         operands = self.one_passes.operands(node)
+        if self._is_stored_beside(node, uses):
+            return
         if operands is None and (node.op in ELEMENTWISE or node.op in ONCE):
             for group in uses:
                 if self.fuse and self._may_join(node, group, uses):
@@ -316,10 +316,26 @@ class Placement:
         if operands is None:
             self._use_sources(node, group, group.ranges, group.points())
             return
+        group.inside, group.places = frozenset(operands.inside), operands.places()
+        for value in operands.beside:
+            self.must.setdefault(value, "it is a statistic of the rows of a kernel in one pass")
         for source in operands.read:
             if not is_held(source):
                 self.must.setdefault(source, "it is an operand of a kernel in one pass")
             self._use(source, group, None, group.points())
+
+    def _is_stored_beside(self, node: UOp, uses: Iterable[Group]) -> bool:
+        """Let a kernel in one pass store this statistic of its rows, if there is one that can run in time."""
+        top = self.one_passes.made_beside(node)
+        group = None if top is None else self.home.get(top)
+        if group is None:
+            return False
+        if any(other.downstream >> group.id & 1 for other in uses):
+            del group.places[node]  # something it reads was joined to what reads this
+            return False
+        self._take(node, group)
+        self._add_edges(group, uses)
+        return True
 
     def _joins_its_kernel(self, node: UOp, uses: dict[Group, dict[Indices, int]]) -> bool:
         """Whether the kernel of a user that computes this node stores another of its outputs already.

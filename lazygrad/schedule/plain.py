@@ -17,6 +17,7 @@ from ..ir.rewrite import rewrite_node
 from ..ir.uop import UOp, keep_origin
 from ..shape.movement import base_and_tracker, below_movement, reshape
 from ..target import Target
+from .exchanged_sums import SumsOfPowers, exchange_rules
 from .graph import Asked, is_generated, toposort_effective
 from .in_memory import in_order, is_held, is_whole
 from .joins import join_rules
@@ -122,6 +123,9 @@ class Step:
 
 
 SUMS = Step("sums of sums", sum_rules, "a sum of sums is one sum, where that recomputes little")
+EXCHANGED = Step(
+    "exchanged sums", exchange_rules, "a sum over a sum of products is one over a known sum of those"
+)
 JOINS = Step("joins", join_rules, "parts of a join are copied as they are, or computed by few kernels")
 MEMORY = Step("memory", memory_rules, "no DETACH is left; what is read from memory is a node in memory")
 REPEATS = Step("repeats", repeat_rules, "no loop runs along an axis on which its source only repeats")
@@ -130,7 +134,7 @@ PARTS = Step("parts", part_rules, "a long reduction to few results is parts, whi
 
 #: In the order in which a node meets them. Of JOINS and MEMORY, and of REPEATS, BLOCKS and PARTS, the first
 #: that changes a node decides.
-STEPS = (SUMS, JOINS, MEMORY, REPEATS, BLOCKS, PARTS)
+STEPS = (SUMS, EXCHANGED, JOINS, MEMORY, REPEATS, BLOCKS, PARTS)
 
 
 def plain(asked: Asked, target: Target) -> PlainGraph:
@@ -143,6 +147,7 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
     graph = PlainGraph(asked)
     value, wanted = graph.value, set(asked.roots)
     chains = Chains(asked.order, asked.roots)
+    powers = SumsOfPowers()
     for node in asked.order:
         if is_held(node) or not node.src or node.op in (Ops.BIND, Ops.CONST):
             value[node] = node
@@ -155,7 +160,10 @@ def plain(asked: Asked, target: Target) -> PlainGraph:
         links = chains.below(node) if node.op in LINKS else None
         made = SUMS.rewritten(node, Chain(links, value)) if links else None
         if made is not None or node.op is Ops.REDUCE_AXIS:
-            made = _reduction(made or _on(node, src), target, node in wanted)
+            made = made or _on(node, src)
+            made = EXCHANGED.rewritten(made, powers) or made
+            made = _reduction(made, target, node in wanted)
+            powers.note(made)
         else:
             made = _on(node, src)
             if node.op in MEMORY.ops:

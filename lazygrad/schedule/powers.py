@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..codegen.one_pass.rule import SUMS_TO_PRODUCTS
+from ..codegen.one_pass.limits import SUMS_TO_PRODUCTS
 from ..ir.ops import ELEMENTWISE, Ops
 from ..ir.uop import UOp
 from ..shape.movement import below_movement

@@ -87,6 +87,8 @@ class Writes:
                 continue
             # each node has one target; others are copied from that
             own = [target for target in targets if target[0].op in _SEVERAL and target[1] is None]
+            if group.kind == "one pass":
+                own = list({target[0]: target for target in reversed(targets)}.values())[::-1]
             self.targets[group.id] = own = own or targets[:1]
             for output, (node, _) in enumerate(own):
                 self.place[node] = (group.id, output)

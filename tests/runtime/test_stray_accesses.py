@@ -161,6 +161,25 @@ ONE_PASS = """
         assert np.allclose(((found * mask) @ v).numpy(), (weights * mask.numpy()) @ v.numpy(), atol=1e-4)
 """
 
+NESTED = """
+    from lazygrad.codegen.one_pass import is_one_pass
+    from lazygrad.schedule.nested_sums import NestedSums
+    NestedSums._pays = lambda self, family: True  # also where it takes longer
+
+    for rows, keys, columns in ((64, 101, 20), (33, 37, 64)):
+        q, k, v = memory(2, rows, 12), memory(2, keys, 12), memory(2, keys, columns)
+        arriving = memory(2, rows, columns)
+        hidden = Tensor(np.arange(keys) > np.arange(rows)[:, None]).to("GUARDED").contiguous().realize()
+        for mask in (None, hidden):
+            leaves = [each.detach().requires_grad_() for each in (q, k, v)]
+            result = leaves[0].scaled_dot_product_attention(*leaves[1:], attn_mask=mask)
+            result.backward(arriving)
+            gradients = [each.grad for each in leaves]
+            assert sum(is_one_pass(item.ast) for item in result.schedule(*gradients)) == 4
+            Tensor.realize(result, *gradients)
+            assert all(np.isfinite(each.numpy()).all() for each in (result, *gradients))
+"""
+
 PROGRAMS = """
     same = {"derandomize": True, "database": None, "deadline": None, "suppress_health_check": NO_FAILURE}
     @settings(max_examples=EXAMPLES, **same)
@@ -189,7 +208,7 @@ def test_sizes_that_grow_stay_inside_their_memory(guard):
 @pytest.mark.parametrize("guard", ["end", "start"])
 def test_reductions_in_one_pass_stay_inside_their_memory(guard):
     """The last block of keys is no whole number of vectors."""
-    passes(EVERY_KIND.replace("SIZES", "()") + ONE_PASS + "    print('done')", guard)
+    passes(EVERY_KIND.replace("SIZES", "()") + ONE_PASS + NESTED + "    print('done')", guard)
 
 
 @pytest.mark.slow

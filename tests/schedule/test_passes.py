@@ -147,8 +147,14 @@ def gathered() -> UOp:
     return UOp(Ops.GATHER, values.uop.dtype, (values.uop, index.uop))
 
 
+def weighed_products() -> UOp:
+    p, a, b = memory(4, 5).exp(), memory(4, 3), memory(5, 3)
+    return (p @ b + (p * (a @ b.T)).sum(1, keepdim=True)).uop
+
+
 STEPPED: dict[str, Callable[[], UOp]] = {
     "sums of sums": lambda: memory(4, 5, 6).sum(2).T.sum(1).uop,
+    "exchanged sums": weighed_products,
     "joins": joined,
     "memory": gathered,
     "repeats": lambda: memory(3, 1).expand(3, 5).sum(1).uop,

@@ -1,13 +1,12 @@
 """Kernels in one pass: reductions over one axis that depend on each other, as one loop over blocks of it.
 
-In: a kernel's AST (form 2) whose value stands below ONE_PASS, which says how it is made and changes nothing.
+In: a kernel's AST (form 2) whose values stand below ONE_PASS, which says how it is made and changes nothing.
 Out: its linear program (form 7), written at once. `rule.py` says when that is right, and why.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from typing import NamedTuple
 
 from ...ir.ops import Ops
@@ -20,8 +19,9 @@ from ..opt import Opt, OptOps
 from ..opt.actions import MAX_PIECES
 from ..opt.threads import FEWEST, PIECE
 from ..ranges import substitute_ranges
+from .cost import operations, pays
 from .rule import OnePass, one_pass
-from .sizes import shape_of_work, size_of, sizes_of
+from .sizes import shape_of_work, size_of
 from .write import written
 
 __all__ = [
@@ -31,14 +31,16 @@ __all__ = [
     "one_pass_estimate",
     "one_pass_name",
     "one_pass_program",
+    "operations",
     "pays",
+    "size_of",
     "takes",
 ]
 
 
 def is_one_pass(ast: UOp) -> bool:
     """Whether a kernel is made in one pass."""
-    return ast.op is Ops.SINK and len(ast.src) == 1 and ast.src[0].src[2].op is Ops.ONE_PASS
+    return ast.op is Ops.SINK and len(ast.src) > 0 and ast.src[0].src[2].op is Ops.ONE_PASS
 
 
 def takes(target: Target) -> bool:
@@ -50,8 +52,7 @@ def as_taken(ast: UOp, target: Target) -> UOp:
     """The kernel as a target takes it: where it takes none in one pass, each reduction has its loop."""
     if not is_one_pass(ast) or takes(target):
         return ast
-    memory, view, value = ast.src[0].src
-    return UOp.sink(ast.src[0].replace(src=(memory, view, value.src[0])))
+    return UOp.sink(*[store.replace(src=(*store.src[:2], store.src[2].src[0])) for store in ast.src])
 
 
 @functools.lru_cache(64)
@@ -60,18 +61,6 @@ def _parts(ast: UOp) -> OnePass:
     if found is None:
         raise TypeError("a kernel whose reductions are not done in one pass")
     return found
-
-
-def pays(parts: OnePass, target: Target) -> bool:
-    """Whether one pass is faster than a kernel for each reduction.
-
-    Those write and read x and the powers of it, a trip through memory each. One pass copies the operands of a
-    block of keys once for each block of rows, a number at a time.
-    """
-    sizes = sizes_of(parts, target)
-    rows = sizes.rows * math.prod(map(size_of, parts.groups))
-    copied = sum(size_of(product.depth) for product in parts.products) + sizes.columns
-    return copied * target.memory.hit < 2 * target.memory.trip * rows
 
 
 def one_pass_name(ast: UOp) -> str:
@@ -85,7 +74,7 @@ def one_pass_estimate(ast: UOp) -> Estimates:
     """Operations as if everything were computed once; the bytes of each buffer once."""
     parts = _parts(ast)
     once = {reduction: UOp.const(reduction.dtype, 1.0) for reduction in (*parts.most, *parts.sums)}
-    return estimate(substitute_ranges(UOp.sink(parts.store), once))
+    return estimate(substitute_ranges(UOp.sink(parts.store, *parts.beside), once))
 
 
 class OnePassProgram(NamedTuple):

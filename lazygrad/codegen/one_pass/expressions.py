@@ -18,7 +18,7 @@ SHIFTED, MOST, SUM, TOTAL, PRODUCTS = range(5)
 class Expressions(NamedTuple):
     """The expressions of a kernel in the ops of the target, placeholders in the place of what is summed."""
 
-    power: UOp
+    power: UOp | None
     x: UOp
     shift: UOp | None
     late: list[UOp]
@@ -28,19 +28,21 @@ class Expressions(NamedTuple):
     values: UOp | None
     weights: UOp | None
     limits: list[UOp]
+    beside: list[UOp]
 
 
 def expressions_of(parts: OnePass, renderer: Renderer) -> Expressions:
-    known = {reduction: placeholder(MOST, parts.power) for reduction in parts.most}
-    known.update((reduction, placeholder(SUM, parts.power)) for reduction in parts.sums)
-    known[parts.total] = placeholder(TOTAL, parts.power)
+    known = {reduction: placeholder(MOST, parts.total) for reduction in parts.most}
+    known.update((reduction, placeholder(SUM, parts.total)) for reduction in parts.sums)
+    known[parts.total] = placeholder(TOTAL, parts.total)
     known.update(
-        (product.total, placeholder(PRODUCTS + n, parts.power)) for n, product in enumerate(parts.products)
+        (product.total, placeholder(PRODUCTS + n, parts.total)) for n, product in enumerate(parts.products)
     )
-    zero = UOp.const(parts.power.dtype, 0.0)
+    zero = UOp.const(parts.total.dtype, 0.0)
+    power = parts.power
     exact = parts.shift is None or parts.shift in parts.most  # then the last correction is 1
     wanted = [
-        UOp(parts.power.op, parts.power.dtype, (placeholder(SHIFTED, parts.power),)),
+        zero if power is None else UOp(power.op, power.dtype, (placeholder(SHIFTED, power),)),
         parts.x,
         zero if exact or parts.shift is None else parts.shift,
         parts.store,
@@ -51,17 +53,21 @@ def expressions_of(parts: OnePass, renderer: Renderer) -> Expressions:
     wanted += [factor.value for factor in parts.late]
     wanted += [side for product in parts.products for side in (product.left, product.right)]
     wanted += [limit.rest for limit in parts.limits]
+    wanted += parts.beside
     replaced = substitute_ranges(UOp.sink(*wanted), known).src
-    power, x, shift, store, values, weights, *more = legal(replaced, renderer)
+    made, x, shift, store, values, weights, *more = legal(replaced, renderer)
     access, value = store.src
     late, more = more[: len(parts.late)], more[len(parts.late) :]
     assert len(replaced) == count + len(late) + len(more)
     sides = list(
         zip(more[0 : 2 * len(parts.products) : 2], more[1 : 2 * len(parts.products) : 2], strict=True)
     )
+    more = more[2 * len(sides) :]
     return Expressions(
-        power, x, None if exact and parts.shift is not None else shift, late, value, access, sides,
-        values if parts.values else None, weights if parts.weights else None, more[2 * len(sides) :],
+        None if power is None else made, x, None if exact and parts.shift is not None else shift, late,
+        value, access, sides,
+        values if parts.values else None, weights if parts.weights else None,
+        more[: len(parts.limits)], more[len(parts.limits) :],
     )  # fmt: skip
 
 

@@ -15,6 +15,9 @@ from ...ir.nest import ranges_of
 from ...ir.ops import COMPARISONS, Ops
 from ...ir.uop import UOp
 
+#: The ops f with f(a + b) = f(a)·f(b): of -inf they are 0.
+SUMS_TO_PRODUCTS = frozenset((Ops.EXP, Ops.EXP2))
+
 
 class Limit(NamedTuple):
     """A condition without which x is -inf: slope·key + rest >= 0. `rest`: an index without the key."""
@@ -24,7 +27,16 @@ class Limit(NamedTuple):
 
 
 def limits_of(x: UOp, key: UOp) -> Iterator[Limit]:
-    for condition in _needed(x):
+    return _limits(_needed(x), key)
+
+
+def limits_of_zero(x: UOp, key: UOp) -> Iterator[Limit]:
+    """The limits beyond which x is 0, so that a product with it adds nothing."""
+    return _limits(_needed_by_zero(x), key)
+
+
+def _limits(conditions: list[UOp], key: UOp) -> Iterator[Limit]:
+    for condition in conditions:
         for each in conjuncts(condition):
             found = _limit(each, key)
             if found is not None:
@@ -41,6 +53,20 @@ def _needed(x: UOp) -> list[UOp]:
         return _needed(x.src[0]) + _needed(x.src[1])
     if x.op is Ops.MUL and x.src[1].op is Ops.CONST and x.src[1].arg > 0:
         return _needed(x.src[0])
+    return []
+
+
+def _needed_by_zero(x: UOp) -> list[UOp]:
+    """Conditions without which x is 0, where what it is made of is finite."""
+    if x.op is Ops.WHERE and x.src[2].op is Ops.CONST and x.src[2].arg == 0:
+        return [x.src[0], *_needed_by_zero(x.src[1])]
+    if x.op is Ops.MUL:
+        return [each for factor in x.src for each in _needed_by_zero(factor)]
+    if x.op in (Ops.FDIV, Ops.NEG) or (x.op is Ops.CAST and dtypes.is_float(x.src[0].dtype)):
+        return _needed_by_zero(x.src[0])
+    if x.op in SUMS_TO_PRODUCTS:
+        shifted = x.src[0]
+        return _needed(shifted.src[0] if shifted.op is Ops.SUB else shifted)
     return []
 
 

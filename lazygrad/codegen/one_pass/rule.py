@@ -17,6 +17,13 @@ A factor of the summed products that does not depend on j, such as 1/l, is multi
 arithmetic, where the order of rounding is not promised. Where x ends in WHERE(c, x, -inf), an element with
 c false adds f(-inf) = 0: blocks of j without any other are left out.
 
+m and l may be stored beside the sum: for whoever reads them, they are what is known of a row in the end.
+
+A sum Σⱼ x(i, j)·v(j, c) whose terms depend on no other reduction over j needs no correction at all, with
+any x that is made of sums of products over a depth: the same loop computes x of a tile from what these
+multiply. It may run for each of some more ranges that are summed over (`outer`), if the left factors are the
+same for all. The gradients of a softmax of products are such sums, once m and l are in memory.
+
 In: a kernel with all of its reductions in one another, as loops (form 3). Out: its parts, as `OnePass`.
 """
 
@@ -35,10 +42,7 @@ from ...ir.nest import ranges_of
 from ...ir.ops import ELEMENTWISE, Ops
 from ...ir.uop import UOp, toposort
 from ..ranges import make_range, substitute_ranges
-from .limits import Limit, limits_of
-
-#: The ops f with f(a + b) = f(a)·f(b).
-SUMS_TO_PRODUCTS = frozenset((Ops.EXP, Ops.EXP2))
+from .limits import SUMS_TO_PRODUCTS, Limit, limits_of, limits_of_zero
 
 
 class Product(NamedTuple):
@@ -65,11 +69,13 @@ class OnePass(NamedTuple):
     groups   output ranges that x depends on and v does not, but `row`, the longest of them
     columns  the output range that v depends on and x does not
     x        what is shifted, with its `products`; `limits`: where it is not -inf
-    power    f(x - shift); shift is None where nothing is subtracted
+    power    f(x - shift); shift is None where nothing is subtracted. None: the terms are x·v as they are
     weights  what the power is multiplied by, of key and row
     values   v: factors of key and column
     late     factors of the sum
     most     the reductions that are maxⱼ xⱼ, `sums` those that are Σⱼ power
+    outer    more ranges that are summed over
+    beside   what else is stored: reductions of `most` and `sums`
     """
 
     store: UOp
@@ -82,13 +88,15 @@ class OnePass(NamedTuple):
     x: UOp
     products: tuple[Product, ...]
     limits: tuple[Limit, ...]
-    power: UOp
+    power: UOp | None
     shift: UOp | None
     weights: tuple[UOp, ...]
     values: tuple[UOp, ...]
     late: tuple[Factor, ...]
     most: tuple[UOp, ...]
     sums: tuple[UOp, ...]
+    outer: tuple[UOp, ...] = ()
+    beside: tuple[UOp, ...] = ()
 
 
 def one_pass(sink: UOp) -> OnePass | None:
@@ -106,20 +114,25 @@ def _turns(ranges: Iterable[UOp]) -> int:
 
 
 def _parts(sink: UOp) -> OnePass | None:
-    if len(sink.src) != 1 or not _is_simple(sink):
+    if not sink.src or not _is_simple(sink):
         return None
-    (store,) = sink.src
+    store, *beside = sink.src
     totals = _reductions(store.src[1])
-    if len(totals) != 1 or not _is_sum(totals[0]):
+    if len(totals) != 1 or totals[0].arg is not Ops.ADD or not dtypes.is_float(totals[0].dtype):
         return None
     (total,) = totals
     key = total.src[1]
     powers = [n for n in toposort((total.src[0],)) if n.op in SUMS_TO_PRODUCTS and key in ranges_of(n)]
-    for power in reversed(powers):
+    for power in reversed(powers) if _is_sum(total) else ():
         found = _with_power(store, total, key, power)
         if found is not None:
-            return found
-    return None
+            known = {*found.most, *found.sums}
+            return found._replace(beside=tuple(beside)) if known.issuperset(_stored(beside)) else None
+    return None if beside else _without_power(store, total)
+
+
+def _stored(stores: Iterable[UOp]) -> list[UOp]:
+    return [store.src[1] for store in stores]
 
 
 def _is_simple(sink: UOp) -> bool:
@@ -194,6 +207,43 @@ def _with_power(store: UOp, total: UOp, key: UOp, power: UOp) -> OnePass | None:
         store, total, key, _in_order(batch), _in_order(rows - {row}), row, column, x, products,
         tuple(limits_of(x, key)), power, shift, weights, values, tuple(late), tuple(most), tuple(sums),
     )  # fmt: skip
+
+
+def _without_power(store: UOp, total: UOp) -> OnePass | None:
+    """A sum whose terms depend on no other reduction over its axis: values, times x that is made of sums."""
+    outputs, factors = ranges_of(store), _multiplied(total.src[0])
+    made = [f for f in factors if _reductions(f)]
+    of_made = frozenset().union(*[ranges_of(f) for f in made])
+    values = tuple([f for f in factors if f not in made and not ranges_of(f) & outputs <= of_made])
+    of_values = frozenset().union(*[ranges_of(f) for f in values])
+    x: UOp | None = None
+    for factor in factors:
+        if factor not in values:
+            x = factor if x is None else UOp(Ops.MUL, total.dtype, (x, factor))
+    if x is None or not values or any(f.dtype is not total.dtype for f in factors):
+        return None
+    of_x, columns = ranges_of(x), (of_values & outputs) - of_made
+    rows = (of_x & outputs) - of_values
+    keys = [r for r in total.src[1:] if r in of_x and r in of_values]
+    if len(columns) != 1 or not rows or not keys:
+        return None
+    key = max(keys, key=lambda r: (_size(r), -r.arg.id))
+    outer = tuple([r for r in total.src[1:] if r is not key])
+    products = _products(x, key, rows)
+    if not products or not of_x <= outputs.union(total.src[1:]):
+        return None
+    if any(not ranges_of(product.left).isdisjoint(outer) for product in products):
+        return None
+    (column,) = columns
+    row = max(rows, key=lambda r: (_size(r), r.arg.id))
+    return OnePass(
+        store, total, key, _in_order(outputs - columns - rows), _in_order(rows - {row}), row, column, x,
+        products, tuple(limits_of_zero(x, key)), None, None, (), values, (), (), (), outer,
+    )  # fmt: skip
+
+
+def _multiplied(node: UOp) -> list[UOp]:
+    return [f for s in node.src for f in _multiplied(s)] if node.op is Ops.MUL else [node]
 
 
 def _in_order(ranges: Iterable[UOp]) -> tuple[UOp, ...]:

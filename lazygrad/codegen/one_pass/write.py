@@ -11,6 +11,8 @@
           the sum over the block of f(x - t_new)·v, by tiles of registers, to what was summed
       the results of the rows
 
+Without a power, x of the tile is what the values are multiplied by, and nothing is corrected.
+
 What is copied serves all rows of a block, also those of several groups. Each row's sums are made alike in
 whichever block of rows it is, and by whichever core.
 """
@@ -19,7 +21,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import NamedTuple
 
 from ...ir.args import AxisType
 from ...ir.index import terms_of
@@ -33,6 +36,14 @@ from .rule import OnePass, Product
 from .sizes import BESIDE, shape_of_work, size_of, sizes_of
 
 
+class Seen(NamedTuple):
+    """The keys of a block that a tile sees: from the first one of a panel on, up to one."""
+
+    panel: Int
+    begin: Int
+    end: Int
+
+
 def written(parts: OnePass, renderer: Renderer, pieces: int) -> list[UOp]:
     """The linear program."""
     return _Kernel(parts, renderer).written(pieces)
@@ -43,8 +54,9 @@ class _Kernel:
         self.parts, self.sizes = parts, sizes_of(parts, renderer.target)
         self.work = shape_of_work(parts, renderer.target)
         self.e = e = expressions_of(parts, renderer)
-        every = [e.power, e.x, e.value, e.access, *e.late, *[s for both in e.sides for s in both], *e.limits]
-        every += [v for v in (e.shift, e.values, e.weights) if v is not None]
+        every = [e.x, e.value, e.access, *e.late, *[s for both in e.sides for s in both], *e.limits]
+        every += [v for v in (e.power, e.shift, e.values, e.weights) if v is not None]
+        every += [s for store in e.beside for s in store.src]
         self.out, self.place = e.access.src[:2]
         self.p = p = Program(arguments_in(every), parts.total.dtype, renderer)
         self.writer = Writer(p)
@@ -57,8 +69,9 @@ class _Kernel:
         self.xs = p.scratch(s.tile * width)
         self.width = width
         self.totals = p.scratch(groups * s.rows * s.columns)
-        self.sums = p.scratch(groups * s.rows * s.lanes)
-        self.tops = p.scratch(groups * s.rows)
+        if parts.power is not None:
+            self.sums = p.scratch(groups * s.rows * s.lanes)
+            self.tops = p.scratch(groups * s.rows)
         self.places: dict[int, UOp] = {}
 
     def written(self, pieces: int) -> list[UOp]:
@@ -74,7 +87,8 @@ class _Kernel:
                 left = p.let(rows - self.first)
                 self.count = p.let((left < s.rows).where(left, p.integer(s.rows)))
             self._begin()
-            self._blocks()
+            with self._each_outer():
+                self._blocks()
             self._end()
         return p.written()
 
@@ -112,6 +126,17 @@ class _Kernel:
             places[self.parts.row.arg.id] = p.let(self.first + row)
             yield p.let(group * self.sizes.rows + row), places
 
+    @contextmanager
+    def _each_outer(self) -> Iterator[None]:
+        """The places of what is summed over beside the keys."""
+        p, places = self.p, self.places
+        with ExitStack() as loops:
+            for r in self.parts.outer:
+                at = loops.enter_context(p.loop(0, size_of(r)))
+                self.places = {**self.places, r.arg.id: at}
+            yield
+        self.places = places
+
     def _vectors(self, count: int, body: Callable[[UOp, int], None]) -> None:
         """`body(place, lanes)`: vectors, and single places for what is left."""
         p, lanes = self.p, self.sizes.lanes
@@ -137,8 +162,9 @@ class _Kernel:
                 self._vectors(depth, copied)
             with p.loop(0, s.columns // s.lanes) as vector:
                 p.store(self.totals, row * s.columns + vector * s.lanes, p.number(0.0, s.lanes))
-            p.store(self.sums, row * s.lanes, p.number(0.0, s.lanes))
-            p.store(self.tops, row, p.number(-math.inf))
+            if self.e.power is not None:
+                p.store(self.sums, row * s.lanes, p.number(0.0, s.lanes))
+                p.store(self.tops, row, p.number(-math.inf))
 
     # *** blocks of keys
 
@@ -211,16 +237,24 @@ class _Kernel:
                 begin = p.let(begin + number * size)
 
     @contextmanager
-    def _where_seen(self, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int) -> Iterator[Int]:
-        """The steps inside, for a tile some of whose x may be more than -inf: up to how many of the keys."""
+    def _where_seen(
+        self, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int
+    ) -> Iterator[Seen]:
+        """The steps inside, for a tile some of whose x may be more than -inf, and which of the keys."""
         p = self.p
         if not self.parts.limits:
-            yield count
+            yield Seen(0, 0, count)
             return
         low = p.let(self.first + row)
         first, last = self._limits(low, p.let(low + (size - 1)), places)
         with p.when(p.let((first < key + count) & (key <= last))):
-            yield self._least(p.let(last - key + 1), p.integer(count))
+            end = self._least(p.let(last - key + 1), p.integer(count))
+            if all(limit.slope < 0 for limit in self.parts.limits):
+                yield Seen(0, 0, end)
+                return
+            shift = self.sizes.width.bit_length() - 1
+            panel = p.let(self._most(p.let(first - key), p.integer(0)) >> shift)
+            yield Seen(panel, p.let(panel << shift), end)
 
     def _panels(self, product: Product, right: UOp, memory: UOp, key: UOp, count: int) -> None:
         """The right factors of a block: for each panel of keys the depths one after another."""
@@ -281,12 +315,15 @@ class _Kernel:
     # *** a tile of rows
 
     def _tile(
-        self, slot: UOp, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int, seen: Int
+        self, slot: UOp, row: UOp, size: int, places: dict[int, UOp], key: UOp, count: int, seen: Seen
     ) -> None:
         p = self.p
         each = [{**places, self.parts.row.arg.id: p.let(self.first + row + r)} for r in range(size)]
         panels = self._panels_of(seen)
         greatest = self._scores(slot, each, key, count, panels)
+        if self.e.power is None:
+            self._sum(slot, size, None, count, seen)
+            return
         tops, factors = [], []
         for r in range(size):
             before = p.load(self.tops, slot + r)
@@ -294,7 +331,7 @@ class _Kernel:
             p.store(self.tops, slot + r, top)
             shift = self._finite(top)
             tops.append(shift)
-            factors.append(p.let(self.writer.write(self.e.power, {}, {SHIFTED: p.let(before - shift)})))
+            factors.append(self._power(p.let(before - shift)))
         self._powers(slot, each, tops, factors, key, count, panels)
         self._sum(slot, size, factors, count, seen)
 
@@ -303,10 +340,14 @@ class _Kernel:
         last = self.p.let(key + (count - 1)) if count % self.sizes.width else None
         return Along(self.parts.key.arg.id, self.p.let(key + at), self.sizes.lanes, last)
 
-    def _panels_of(self, seen: Int) -> UOp:
-        """How many panels hold so many keys."""
+    def _power(self, shifted: UOp) -> UOp:
+        assert self.e.power is not None
+        return self.p.let(self.writer.write(self.e.power, {}, {SHIFTED: shifted}))
+
+    def _panels_of(self, seen: Seen) -> tuple[Int, UOp]:
+        """The first panel that holds such keys, and the one behind the last."""
         shift = self.sizes.width.bit_length() - 1
-        return self.p.let((self.p.integer(seen) + (self.sizes.width - 1)) >> shift)
+        return seen.panel, self.p.let((self.p.integer(seen.end) + (self.sizes.width - 1)) >> shift)
 
     def _greater(self, a: UOp, b: UOp) -> UOp:
         return (a < b).where(b, a)
@@ -323,11 +364,15 @@ class _Kernel:
             value = self._greater(low, UOp(Ops.GEP, dtype, (value,), tuple(range(half, lanes))))
         return value
 
-    def _scores(self, slot: UOp, each: list[dict[int, UOp]], key: UOp, count: int, panels: UOp) -> list[UOp]:
+    def _scores(
+        self, slot: UOp, each: list[dict[int, UOp]], key: UOp, count: int, panels: tuple[Int, UOp]
+    ) -> list[UOp]:
         """x of a tile, stored; the greatest of each row, lane by lane."""
         p, s, size = self.p, self.sizes, len(each)
-        greatest = [p.accumulator(p.number(-math.inf, s.lanes)) for _ in range(size)]
-        with p.loop(0, panels) as panel:
+        greatest = []
+        if self.e.power is not None:
+            greatest = [p.accumulator(p.number(-math.inf, s.lanes)) for _ in range(size)]
+        with p.loop(*panels) as panel:
             given: list[list[dict[int, UOp]]] = [[{} for _ in range(BESIDE)] for _ in range(size)]
             for n, product in enumerate(self.parts.products):
                 depth, left, right = size_of(product.depth), self.left[n], self.right[n]
@@ -349,12 +394,13 @@ class _Kernel:
                     at = p.let(panel * s.width + c * s.lanes)
                     along = self._along_keys(key, at, count)
                     x = p.let(self.writer.write(self.e.x, each[r], given[r][c], along))
-                    if count % s.width:
+                    if count % s.width and self.e.power is not None:
                         steps = UOp.const(p.place.vec(s.lanes), tuple(range(s.lanes)))
                         end = UOp.const(p.place.vec(s.lanes), (count,) * s.lanes)
                         x = p.let((p.splat(at, s.lanes) + steps < end).where(x, p.number(-math.inf, s.lanes)))
                     p.store(self.xs, p.let(panel * s.width + (r * self.width + c * s.lanes)), x)
-                    p.assign(greatest[r], self._greater(greatest[r], x))
+                    if self.e.power is not None:
+                        p.assign(greatest[r], self._greater(greatest[r], x))
         return greatest
 
     def _powers(
@@ -365,18 +411,18 @@ class _Kernel:
         factors: list[UOp],
         key: UOp,
         count: int,
-        panels: UOp,
+        panels: tuple[Int, UOp],
     ) -> None:
         """f(x - t) of a tile, in the place of x; to the sums."""
         p, s, size = self.p, self.sizes, len(each)
         sums = [p.accumulator(p.number(0.0, s.lanes)) for _ in range(size)]
-        with p.loop(0, p.let(panels * BESIDE)) as vector:
+        first, last = panels
+        begin = first if isinstance(first, int) else p.let(first * BESIDE)
+        with p.loop(begin, p.let(last * BESIDE)) as vector:
             at = p.let(vector * s.lanes)
             for r in range(size):
                 x = p.load(self.xs, at + r * self.width, s.lanes)
-                value = p.let(
-                    self.writer.write(self.e.power, {}, {SHIFTED: p.let(x - p.splat(tops[r], s.lanes))})
-                )
+                value = self._power(p.let(x - p.splat(tops[r], s.lanes)))
                 p.assign(sums[r], sums[r] + value)
                 if self.e.weights is not None:
                     along = self._along_keys(key, at, count)
@@ -387,14 +433,14 @@ class _Kernel:
             before = p.load(self.sums, place, s.lanes)
             p.store(self.sums, place, p.fma(before, p.splat(factors[r], s.lanes), sums[r]))
 
-    def _sum(self, slot: UOp, size: int, factors: list[UOp], count: int, seen: Int) -> None:
-        """The sums over the block of f(x - t)·v, to what was summed times its factor."""
+    def _sum(self, slot: UOp, size: int, factors: list[UOp] | None, count: int, seen: Seen) -> None:
+        """The sums over the block of f(x - t)·v, to what was summed times its factor, if it has one."""
         p, s = self.p, self.sizes
         whole, left = divmod(s.columns // s.lanes, BESIDE)
 
         def panel(begin: UOp, column: UOp, beside: int) -> None:
             sums = [[p.accumulator(p.number(0.0, s.lanes)) for _ in range(beside)] for _ in range(size)]
-            with p.loop(0, seen) as at:
+            with p.loop(seen.begin, seen.end) as at:
                 place = p.let(begin + at * (beside * s.lanes))
                 values = [p.load(self.values, place + c * s.lanes, s.lanes) for c in range(beside)]
                 for r in range(size):
@@ -405,7 +451,10 @@ class _Kernel:
                 for c in range(beside):
                     place = p.let((slot + r) * s.columns + column + c * s.lanes)
                     before = p.load(self.totals, place, s.lanes)
-                    p.store(self.totals, place, p.fma(before, p.splat(factors[r], s.lanes), sums[r][c]))
+                    made = before + sums[r][c]
+                    if factors is not None:
+                        made = p.fma(before, p.splat(factors[r], s.lanes), sums[r][c])
+                    p.store(self.totals, place, made)
 
         if whole:
             with p.loop(0, whole) as number:
@@ -418,15 +467,8 @@ class _Kernel:
     def _end(self) -> None:
         p, s, e = self.p, self.sizes, self.e
         with self._each_row() as (row, places):
-            top = p.load(self.tops, row)
-            total = p.let(p.sum_of_lanes(p.load(self.sums, row * s.lanes, s.lanes)))
-            given = {MOST: top}
-            scale = None
-            if e.shift is not None:
-                shift = self.writer.write(e.shift, places, given)
-                scale = p.let(self.writer.write(e.power, {}, {SHIFTED: p.let(self._finite(top) - shift)}))
-                total = p.let(total * scale)
-            given[SUM] = total
+            given: dict[int, UOp] = {}
+            scale = self._statistics(row, places, given) if e.power is not None else None
 
             def finished(column: UOp, lanes: int) -> None:
                 along = Along(self.parts.column.arg.id, column, lanes)
@@ -446,3 +488,21 @@ class _Kernel:
                     p.store(self.out, p.let(self.writer.write(self.place, at)), p.lane(result, lane))
 
             self._vectors(size_of(self.parts.column), finished)
+
+    def _statistics(self, row: UOp, places: dict[int, UOp], given: dict[int, UOp]) -> UOp | None:
+        """The greatest x of a row and the sum of its powers, for `given` and memory; the last correction."""
+        p, s, e = self.p, self.sizes, self.e
+        given[MOST] = top = p.load(self.tops, row)
+        total = p.let(p.sum_of_lanes(p.load(self.sums, row * s.lanes, s.lanes)))
+        scale = None
+        if e.shift is not None:
+            shift = self.writer.write(e.shift, places, given)
+            scale = self._power(p.let(self._finite(top) - shift))
+            total = p.let(total * scale)
+        given[SUM] = total
+        for store in e.beside:
+            access, value = store.src
+            memory, place = access.src[:2]
+            at = p.let(self.writer.write(place, places))
+            p.store(memory, at, p.let(self.writer.write(value, places, given)))
+        return scale

@@ -73,10 +73,9 @@ class Attention(Tensor):
     def _masked_softmax(self) -> Tensor:
         """The softmax of the last axis, with zeros in rows that are -inf throughout."""
         greatest = self._shift(-1)
-        e = (self - (greatest == -math.inf).where(0.0, greatest)).exp()
-        total = e.sum(-1, keepdim=True)
-        seen = total > 0
-        return seen.where(e / seen.where(total, 1.0), 0.0)
+        empty = greatest == -math.inf
+        e = (self - empty.where(0.0, greatest)).exp()
+        return e / empty.where(1.0, e.sum(-1, keepdim=True))
 
     def rotary_embedding(self, cos: Tensor, sin: Tensor, interleaved: bool = False) -> Tensor:
         """Pairs of the last axis rotated by angles: RoPE (Su et al. 2021).

@@ -50,7 +50,7 @@ SHARE_ON_CL, SHARE_IN_C = 6, 6
 #: each FUZZ_SEED. Of the rest one in SHARE_OF_REST runs among the slow sweeps, others for each FUZZ_SEED too,
 #: and all with EXHAUSTIVE=1: all of them in each run took a Zen 3 an hour. A row that is always to run is a
 #: test of its own.
-SHARE_OF_REST = 3
+SHARE_OF_REST = 5
 SHARES = {
     "tests/codegen/test_legalize.py::test_casts": 3,
     "tests/codegen/test_legalize.py::test_floats": 3,
@@ -71,9 +71,12 @@ SHARES = {
     "tests/nn/test_modules.py::test_a_layer_is_pytorchs": 3,
     "tests/nn/test_quantized.py::test_on_two_devices": 3,
     "tests/nn/test_state.py::test_every_dtype_comes_back_to_the_bit": 3,
+    "tests/nn/test_integer_weights.py::test_it_is_the_same_on_every_device": 3,
     "tests/renderer/test_exact.py::test_ops_of_one_and_two_values": 3,
     "tests/renderer/test_programs.py::test_masked_loads_and_stores": 3,
+    "tests/runtime/test_cl.py::test_every_dtype": 3,
     "tests/runtime/test_pool.py::test_results_are_the_same_for_every_number_of_threads": 2,
+    "tests/schedule/test_order.py::test_a_checkpoint_does_not_raise_the_peak": 3,
     "tests/tensor/test_decompositions.py::test_spectra": 2,
     "tests/tensor/test_decompositions.py::test_values_and_gradients": 3,
     "tests/tensor/test_generator.py::test_every_random_function_takes_a_generator": 2,

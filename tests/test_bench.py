@@ -226,6 +226,7 @@ def test_latency_names_what_is_not_installed(monkeypatch, capsys):
     assert out.splitlines()[1].split() == ["import", "1.00", "60.0", "ms"]
 
 
+@pytest.mark.slow
 @needs("torch")
 def test_the_memory_of_training_steps() -> None:
     small = ["--layers", "1", "--width", "64", "--tokens", "4", "--vocabulary", "8", "--steps", "3"]
@@ -240,6 +241,7 @@ def test_the_memory_of_training_steps() -> None:
         assert 0 < int(kept) <= int(plain)
 
 
+@pytest.mark.slow
 def test_from_the_shell_to_the_first_step() -> None:
     done = run_bench("start", "--layers", "1", "--width", "32", "--tokens", "4", "--rounds", "1")
     assert done.returncode == 0, done.stderr
@@ -251,6 +253,7 @@ def test_from_the_shell_to_the_first_step() -> None:
         assert float(cold.split()[0]) > float(warm.split()[0])  # what the first process left is found
 
 
+@pytest.mark.slow
 def test_loops_over_time_beside_pytorch() -> None:
     small = ["--length", "3", "--batch", "2", "--input", "4", "--hidden", "4", "--seconds", "0.1"]
     done = run_bench("loops", "gru", "mamba", *small)

@@ -193,7 +193,7 @@ class Placement:
                 if group.heavy:
                     return "its kernel has a large reduce already"
                 trip = count * self.target.memory.trip + self.target.launch.kernel
-                walked = _walked_beside(node, group.stores)
+                walked = self._walked(group)
                 spilled = sum(walked) > self.target.memory.second
                 in_tiles = below_movement(node.src[0]).op is Ops.MUL
                 if in_tiles and len(walked) > FEW_STREAMS and (spilled or work > LATE_SHARE * trip):
@@ -407,6 +407,11 @@ class Placement:
             return ops
         return self.weights.together((*group.stores, node), self.target.max_ops)
 
+    def _walked(self, group: Group) -> list[int]:
+        """The bytes of each memory that a kernel writes, and of what it overwrites, which it reads."""
+        memories = [*group.stores, *[old for node in group.stores for old in self.overwritten.get(node, ())]]
+        return [numel(node) * node.dtype.itemsize for node in memories]
+
     def _walks(self, group: Group, node: UOp, indices: Indices) -> bool:
         """Whether the kernel's loops, or some of them, walk the node's elements in their order."""
         shape = shape_of(node)
@@ -590,23 +595,6 @@ def _sums_rows(reduce: UOp) -> bool:
             if tracker.views[0].strides[reduce.arg.axes[-1]] == 1:
                 return True
     return False
-
-
-def _walked_beside(reduce: UOp, stored: Iterable[UOp]) -> list[int]:
-    """The bytes of each memory, at least as large as the reduce, that a kernel reads and writes beside it."""
-    least = numel(reduce)
-    memories = set(stored)
-    seen, todo = {reduce}, list(memories)
-    while todo:
-        node = below_movement(todo.pop())
-        if node in seen:
-            continue
-        seen.add(node)
-        if is_held(node):
-            memories.add(node)
-        elif node.op in ELEMENTWISE:
-            todo += node.src
-    return [numel(node) * node.dtype.itemsize for node in memories if numel(node) >= least]
 
 
 def _operations_on(stored: Iterable[UOp]) -> int:

@@ -163,7 +163,7 @@ def play(program: Program) -> None:
 
 
 @needs("torch")
-@fuzzed(quick=40, sweep=800, share=400)
+@fuzzed(quick=20, sweep=800, share=400)
 @given(programs())
 def test_gradients(program: Program) -> None:
     play(program)

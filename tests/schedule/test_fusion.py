@@ -287,10 +287,11 @@ def test_a_sum_of_what_doubles_with_each_step():
     assert kernels(x.sum(1).exp()) <= 4
 
 
-def test_a_chain_of_100_000_nodes():
+@pytest.mark.parametrize("nodes", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_long_chain(nodes):
     step = Tensor([1.0, 2.0, 3.0, 4.0]).realize()
     x = step
-    for _ in range(50_000):
+    for _ in range(nodes // 2):
         x = x * 0.5 + step
     assert x.numpy().tolist() == [2.0, 4.0, 6.0, 8.0]
 

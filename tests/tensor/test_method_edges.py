@@ -39,9 +39,11 @@ def test_0_d_and_empty() -> None:
 
 
 @needs("torch")
-def test_float64_and_float16_keep_their_dtype() -> None:
-    for dtype, rtol in ((np.float64, 1e-12), (np.float16, 2e-3)):
-        elementwise(data(6, low=0.1, high=0.9).astype(dtype), rtol)
+@pytest.mark.parametrize(
+    ("dtype", "rtol"), [(np.float64, 1e-12), pytest.param(np.float16, 2e-3, marks=pytest.mark.slow)]
+)
+def test_float64_and_float16_keep_their_dtype(dtype: Any, rtol: float) -> None:
+    elementwise(data(6, low=0.1, high=0.9).astype(dtype), rtol)
 
 
 def elementwise(x: Any, rtol: float) -> None:

@@ -85,19 +85,23 @@ class Upsample(FunctionOfOne, function=Tensor.interpolate):
     recompute_scale_factor: bool | None = None
 
 
-class _Upsampling(Module):
-    """A picture at another size, {how}: `nn.Upsample` with mode {mode!r}.
+#: The docstring of each.
+_UPSAMPLING = """A picture at another size, {how}: `nn.Upsample` with mode {mode!r}.
 
     >>> nn.{name}(scale_factor=2)(Tensor.ones(1, 1, 2, 2)).shape
     (1, 1, 4, 4)
     """
+
+
+class _Upsampling(Module):
+    """`nn.Upsample` with the options of a subclass."""
 
     options: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, how: str, **options: Any) -> None:
         super().__init_subclass__()
         cls.options = options
-        cls.__doc__ = (_Upsampling.__doc__ or "").format(how=how, name=cls.__name__, **options)
+        cls.__doc__ = _UPSAMPLING.format(how=how, name=cls.__name__, **options)
 
     def __init__(self, size: Sizes | None = None, scale_factor: Scale | None = None) -> None:
         self.size, self.scale_factor = size, scale_factor

@@ -137,6 +137,8 @@ class Placement:
             return self._why_store_reduce(node, uses)
         if node.op is Ops.SCAN:
             return self._why_store_scan(node, uses)
+        if node.op is Ops.CHECK and any(map(self._updates, uses)):
+            return "an index is checked before memory is overwritten"
         if any(len(tuples) > MAX_TUPLES for tuples in uses.values()):
             return f"it is needed at more than {MAX_TUPLES} different places of one kernel"
         count = numel(node)
@@ -170,6 +172,8 @@ class Placement:
         ((group, tuples),) = uses.items()
         if len(tuples) > 1:
             return "this reduce is needed at different indices"
+        if node not in self.must and not self.weights.weight[node][1].isdisjoint(self._old(group)):
+            return "its kernel overwrites memory that it reads"
         ((indices, times),) = tuples.items()
         count = numel(node)
         free = free_ranges(indices)
@@ -359,6 +363,8 @@ class Placement:
         tuples = uses[group]
         if group.kind != "kernel" or len(tuples) != 1:
             return False
+        if node.op is Ops.CHECK and self._updates(group):
+            return False
         if self._ops_with(group, node) > self.target.max_ops:
             return False
         reads = group.reads | self.weights.weight[node][1]
@@ -407,10 +413,17 @@ class Placement:
             return ops
         return self.weights.together((*group.stores, node), self.target.max_ops)
 
+    def _old(self, group: Group) -> set[UOp]:
+        """The versions of memory that a kernel overwrites."""
+        return set().union(*[self.overwritten.get(node, ()) for node in group.stores])
+
+    def _updates(self, group: Group) -> bool:
+        """Whether a kernel overwrites memory and stores more, as an update does with its gradient."""
+        return len(group.stores) > 1 and bool(self._old(group))
+
     def _walked(self, group: Group) -> list[int]:
         """The bytes of each memory that a kernel writes, and of what it overwrites, which it reads."""
-        memories = [*group.stores, *[old for node in group.stores for old in self.overwritten.get(node, ())]]
-        return [numel(node) * node.dtype.itemsize for node in memories]
+        return [numel(node) * node.dtype.itemsize for node in (*group.stores, *self._old(group))]
 
     def _walks(self, group: Group, node: UOp, indices: Indices) -> bool:
         """Whether the kernel's loops, or some of them, walk the node's elements in their order."""

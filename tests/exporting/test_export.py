@@ -43,7 +43,7 @@ def test_a_function_with_weights(path):
 
 def test_a_fresh_process_runs_it_without_a_compiler(path):
     model = nn.Sequential(nn.Conv2d(1, 4, 3), Tensor.relu, nn.Flatten(), nn.Linear(4 * 36, 3))
-    x = Tensor.ones(1, 1, 8, 8).contiguous().realize()
+    x = Tensor.ones(1, 1, 8, 8).contiguous().realize(*nn.state.get_parameters(model))
     expected = model(x).tolist()
     lazygrad.export(model, (x,), path)
     script = (

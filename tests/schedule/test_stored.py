@@ -314,7 +314,9 @@ def test_entries_that_were_changed_are_planned_anew(cache):
     first, *_ = ended(begun(cache))
     file = sqlite3.connect(cache)
     (table,) = [name for (name,) in file.execute("select name from sqlite_master where type = 'table'")]
-    file.execute(f"update {table} set value = replace(value, 'ADD', 'MUL') where kind = 'plans'")
+    for row, value in file.execute(f"select rowid, value from {table} where kind = 'plans'").fetchall():
+        changed = value[:-9] + bytes([value[-9] ^ 1]) + value[-8:]
+        file.execute(f"update {table} set value = ? where rowid = ?", (changed, row))
     file.commit()
     file.close()
     again, planned, lowered = ended(begun(cache))

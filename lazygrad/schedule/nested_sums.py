@@ -27,10 +27,9 @@ from ..ir.uop import UOp
 from ..shape.movement import below_movement
 from ..shape.rules import shape_of
 from ..shape.sizes import Shape
-from .graph import is_generated
 from .group import numel
 from .in_memory import is_held
-from .one_pass import MOST_INSIDE, OnePasses, Operands
+from .one_pass import OnePasses, Operands
 from .powers import powers_in
 from .reduces_of_repeats import axes_of_repeats
 
@@ -224,29 +223,17 @@ class NestedSums:
 
     def _operands(self, top: UOp) -> Operands | None:
         """The values between a sum and operands, among which statistics of rows are."""
-        inside, read = {top}, dict[UOp, None]()
-        stack = [(source, False) for source in top.src]
-        while stack:
-            source, operand = stack.pop()
-            base = below_movement(source)
-            if base in inside or base in read or is_generated(base):
-                continue
-            if not all(isinstance(size, int) for size in (*shape_of(source), *shape_of(base))):
-                return None
-            converts = base.op is Ops.CAST and is_held(below_movement(base.src[0]))
-            if self.alone.is_stored(base) or (operand and not converts) or not self._is_inside(base):
-                read[base] = None
-                continue
-            inside.add(base)
-            if len(inside) > MOST_INSIDE:
-                return None
+        inside = {top}
+
+        def below(base: UOp, operand: bool) -> Iterable[tuple[UOp, bool]]:
             if base.op is Ops.REDUCE_AXIS:
                 product = base.src[0]
                 inside.add(product)
-                stack += [(factor, True) for factor in product.src]
-                continue
-            stack += [(below, operand or below in self._values(base)) for below in base.src]
-        return Operands(inside, list(read))
+                return [(factor, True) for factor in product.src]
+            values = self._values(base)
+            return [(source, operand or source in values) for source in base.src]
+
+        return self.alone.gathered(inside, top.src, self._is_inside, below)
 
     def _is_inside(self, base: UOp) -> bool:
         """Whether a value is computed inside: no statistic, and nothing that is made of statistics alone."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
 from ..codegen.lower import lower
@@ -115,13 +115,43 @@ class OnePasses:
         powers = powers_in(top.src, self.is_stored)
         if not powers:
             return None
-        inside, read = {node, top}, dict[UOp, None]()
+        inside = {node, top}
         above = node
         while above is not top:
             inside.add(above)
             above = below_movement(above.src[0])
-        stack = [(source, False) for source in top.src]
-        reductions = 1
+
+        def is_inside(base: UOp) -> bool:
+            return base.op in ELEMENTWISE or base.op is Ops.REDUCE_AXIS
+
+        def below(base: UOp, operand: bool) -> Iterable[tuple[UOp, bool]]:
+            if base.op is Ops.REDUCE_AXIS and not self._reaches(base, powers):
+                product = below_movement(base.src[0])
+                if base.arg.op is Ops.ADD and product.op is Ops.MUL and not self.is_stored(product):
+                    inside.add(product)
+                    return [(source, True) for source in product.src]
+            operands = self._factors(base, powers) if base.op is Ops.MUL else []
+            return [(source, operand or source in operands) for source in base.src]
+
+        found = self.gathered(inside, top.src, is_inside, below)
+        if found is None or sum(value.op is Ops.REDUCE_AXIS for value in inside) > MOST_REDUCTIONS:
+            return None
+        return found
+
+    def gathered(
+        self,
+        inside: set[UOp],
+        sources: Iterable[UOp],
+        is_inside: Callable[[UOp], bool],
+        below: Callable[[UOp, bool], Iterable[tuple[UOp, bool]]],
+    ) -> Operands | None:
+        """The values from sources down to what is read, added to `inside`; None where they are too many, or
+        their sizes are not known.
+
+        below   the sources of a value inside, and whether each is an operand of a product: those are read
+        """
+        read = dict[UOp, None]()
+        stack = [(source, False) for source in sources]
         while stack:
             source, operand = stack.pop()
             base = below_movement(source)
@@ -130,22 +160,13 @@ class OnePasses:
             if not all(isinstance(size, int) for size in (*shape_of(source), *shape_of(base))):
                 return None
             converts = base.op is Ops.CAST and is_held(below_movement(base.src[0]))
-            computed = base.op in ELEMENTWISE or base.op is Ops.REDUCE_AXIS
-            if self.is_stored(base) or not computed or (operand and not converts):
+            if self.is_stored(base) or (operand and not converts) or not is_inside(base):
                 read[base] = None
                 continue
             inside.add(base)
-            reductions += base.op is Ops.REDUCE_AXIS
-            if len(inside) > MOST_INSIDE or reductions > MOST_REDUCTIONS:
+            if len(inside) > MOST_INSIDE:
                 return None
-            if base.op is Ops.REDUCE_AXIS and not self._reaches(base, powers):
-                product = below_movement(base.src[0])
-                if base.arg.op is Ops.ADD and product.op is Ops.MUL and not self.is_stored(product):
-                    inside.add(product)
-                    stack += [(s, True) for s in product.src]
-                    continue
-            operands = self._factors(base, powers) if base.op is Ops.MUL else []
-            stack += [(below, operand or below in operands) for below in base.src]
+            stack += below(base, operand)
         return Operands(inside, list(read))
 
     def _factors(self, product: UOp, powers: set[UOp]) -> list[UOp]:

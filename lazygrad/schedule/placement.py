@@ -371,11 +371,11 @@ class Placement:
         if len(reads) + len(group.stores) >= self.target.max_args:
             return False
         ((indices, _),) = tuples.items()
-        if group.seen_in_another_order(shape_of(node), indices) is None:
+        if self._walks(group, node, indices):
             if not group.walks_whole(shape_of(node)) and not reads.isdisjoint(self.overwritten.get(node, ())):
                 return False  # what is read in several turns is not overwritten in one of them
-            if not self._walks(group, node, indices):
-                return False
+        elif group.seen_in_another_order(shape_of(node), indices) is None:
+            return False
         # a kernel that would read what the group stores must not come before the group
         if any(other.downstream >> group.id & 1 for other in uses if other is not group):
             return False

@@ -115,9 +115,8 @@ def _build_kernels(writes: Writes, job: Job) -> Template:
 
     def plan_kernels(asked: Asked) -> Template:
         form: Any = asked
-        inner = job._replace(
-            beside=True, budget=0
-        )  # a kernel runs once a turn, so fewer pay more than elsewhere
+        # a kernel runs once a turn, so fewer pay more than elsewhere; a budget is that of the whole plan
+        inner = job._replace(beside=True, budget=0)
         for step in PLAN:  # nobody watches: what is watched is the plan that the loop stands in
             form = step.run(form, inner)
         return cast("Template", form)

@@ -69,6 +69,18 @@ def user_who_called(frame: types.FrameType) -> types.FrameType | None:
     return None
 
 
+def is_of_an_import(frame: types.FrameType) -> bool:
+    """Whether the import system called this code, a hook or the body of a module: it runs once, at whatever
+    import comes first, also one of lazygrad's own.
+    """
+    at = frame.f_back
+    while at is not None and not is_own_file(at.f_code.co_filename):
+        if at.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        at = at.f_back
+    return False
+
+
 def codes_of_collectors() -> set[types.CodeType]:
     """What the garbage collector calls: that runs at any time and is no part of a function."""
     return {f.__code__ for f in gc.callbacks if isinstance(f, types.FunctionType)}

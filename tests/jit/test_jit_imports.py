@@ -39,7 +39,7 @@ print("done")
 
 
 def test_a_hook_of_imports_does_not_wait_for_what_runs(tmp_path):
-    """The first row of DEBUG=2 asks where the cache on disk is, which imports, in the middle of a schedule."""
+    """The first row of DEBUG=2 asks where the cache on disk is, and imports, in the middle of a schedule."""
     environment = {name: value for name, value in os.environ.items() if name != "CACHEDB"}
     environment["XDG_CACHE_HOME"] = str(tmp_path)
     command = [sys.executable, "-c", SCRIPT]
